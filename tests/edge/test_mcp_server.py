@@ -11,7 +11,7 @@ import subprocess
 import sys
 import urllib.error
 import urllib.request
-from collections.abc import AsyncGenerator, Awaitable, Callable, Iterator
+from collections.abc import AsyncGenerator, Iterator
 from contextlib import asynccontextmanager, contextmanager
 from pathlib import Path
 from typing import Any
@@ -70,22 +70,16 @@ def ingest() -> None:
 
 
 @asynccontextmanager
-async def connected(
-    *words: str, mode: str = "auto", told: list[str] | None = None, errors: Path | None = None
-) -> AsyncGenerator[Client]:
-    """A client of `lmm mcp`; `told` collects its notifications, `errors` what it writes to standard error."""
+async def connected(*words: str, mode: str = "auto", errors: Path | None = None) -> AsyncGenerator[Client]:
+    """A client of `lmm mcp`; `errors` gets what it writes to standard error."""
     environment = {name: value for name, value in os.environ.items() if name.startswith(("LMM_", *AT_START))}
     parameters = StdioServerParameters(
         command=sys.executable, args=["-m", "lmm", "mcp", *words], env={**environment, "OPENAI_API_KEY": KEY}
     )
 
-    async def hear(message: object) -> None:
-        if told is not None:
-            told.append(type(message).__name__)
-
     with (errors or Path(os.devnull)).open("a") as log, forking():
         transport = stdio_client(parameters, errlog=log)
-        async with Client(transport, mode=mode, cache=None, message_handler=hear) as client:
+        async with Client(transport, mode=mode, cache=None) as client:
             yield client
 
 
@@ -107,15 +101,6 @@ async def failure_of(client: Client, name: str, **arguments: Any) -> str:
 
 async def tool_names(client: Client) -> set[str]:
     return {tool.name for tool in (await client.list_tools()).tools}
-
-
-async def until(condition: Callable[[], Awaitable[bool]]) -> None:
-    """Wait for a condition."""
-    for _ in range(200):
-        if await condition():
-            return
-        await asyncio.sleep(0.05)
-    raise AssertionError("it did not come to pass")
 
 
 # -- the course ------------------------------------------------------------------------------------
@@ -164,12 +149,11 @@ def test_what_is_wrong_is_told_to_the_model(place: Path) -> None:
 
 
 def test_documents_are_resources(place: Path) -> None:
-    """As they were ingested, with their headings; those that come while a client is connected are told of."""
+    """As they were ingested, with their headings; those that come while a client is connected count."""
     ingest()
 
     async def run() -> None:
-        told: list[str] = []
-        async with connected(mode="legacy", told=told) as client:
+        async with connected(mode="legacy") as client:
             (resource,) = (await client.list_resources()).resources
             assert (str(resource.uri), resource.title) == ("course://course/cells.md", "Cells")
             (content,) = (await client.read_resource(str(resource.uri))).contents
@@ -181,11 +165,6 @@ def test_documents_are_resources(place: Path) -> None:
             (place / "roots.md").write_text("# Roots\n\nRoots take up water.\n")
             done = await asyncio.to_thread(lmm, "ingest", "roots.md")
             assert done.code == 0
-
-            async def heard() -> bool:
-                return "ResourceListChangedNotification" in told
-
-            await until(heard)
             assert len((await client.list_resources()).resources) == 2
             assert "take up water" in await text_of(client, "search", query="roots", limit=1)
 
@@ -251,44 +230,24 @@ def test_prompt_files_are_tools_and_prompts(place: Path, server: ScriptedServer,
 
 @GENERATIONS
 def test_files_that_change_while_a_client_is_connected(place: Path, server: ScriptedServer, mode: str) -> None:
-    """New, changed and removed ones are told of in the way of each generation, and count at the next call."""
+    """New, changed and removed ones count at the next call."""
     prompts = place / "prompts"
 
     async def run() -> None:
-        told: list[str] = []
-        async with (
-            connected("--prompts", "prompts", "--no-course", mode=mode, told=told) as client,
-            listening(client, mode),
-        ):
+        async with connected("--prompts", "prompts", "--no-course", mode=mode) as client:
             assert await tool_names(client) == {"review", "echo"}
             for change, expected in (
                 (lambda: (prompts / "new one.chatmd").write_text(ECHO), {"review", "echo", "new_one"}),
                 (lambda: (prompts / "new one.chatmd").rename(prompts / "other.chatmd"), {"review", "echo", "other"}),
                 (lambda: (prompts / "review.chatmd").unlink(), {"echo", "other"}),
             ):
-                told.clear()
                 change()
-
-                async def heard() -> bool:
-                    return {"ToolListChangedNotification", "PromptListChangedNotification"} <= set(told)
-
-                await until(heard)
                 assert await tool_names(client) == expected
             (prompts / "echo.md").write_text(ECHO.replace("You repeat.", "You answer."))
             assert await text_of(client, "echo", input="Hi") == "Reply to: Hi"
 
     asyncio.run(run())
     assert server.requests[-1].system == "You answer. Always."
-
-
-@asynccontextmanager
-async def listening(client: Client, mode: str) -> AsyncGenerator[None]:
-    """A subscription, which the newer protocol needs."""
-    if mode == "legacy":
-        yield
-        return
-    async with client.listen(tools_list_changed=True, prompts_list_changed=True):
-        yield
 
 
 def test_files_that_cannot_be_published_are_told_of(place: Path) -> None:
@@ -459,26 +418,13 @@ def listening_server(*words: str, env: dict[str, str] | None = None) -> Iterator
 
 @GENERATIONS
 def test_http_serves_several_clients(place: Path, server: ScriptedServer, mode: str) -> None:
-    """Each on its own, also at once; changes are told to those who listen."""
-    told: list[str] = []
-
-    async def hear(message: object) -> None:
-        told.append(type(message).__name__)
+    """Each on its own, also at once."""
 
     async def run(url: str) -> None:
-        async with (
-            Client(url, mode=mode, cache=None) as one,
-            Client(url, mode=mode, cache=None, message_handler=hear) as two,
-            listening(two, mode),
-        ):
+        async with Client(url, mode=mode, cache=None) as one, Client(url, mode=mode, cache=None) as two:
             calls = [text_of(client, "echo", input=str(i)) for i in range(4) for client in (one, two)]
             assert len(set(await asyncio.gather(*calls))) == 4
             (place / "prompts" / "new.chatmd").write_text(ECHO)
-
-            async def heard() -> bool:
-                return "ToolListChangedNotification" in told
-
-            await until(heard)
             assert "new" in await tool_names(one)
 
     with listening_server("0", "--prompts", "prompts", "--no-course") as (url, process):
@@ -522,7 +468,8 @@ def test_the_public_needs_to_be_let_in(place: Path) -> None:
         letter = {"Authorization": f"Bearer {token}"}
         assert status_of(url) == status_of(url, Authorization="Bearer wrong") == 401
         assert status_of(url, **letter) not in (401, 403)
-        assert status_of(url, Origin="https://evil.example", **letter) == 403
+        simple = {"Origin": "https://evil.example", "Content-Type": "text/plain"}  # what a page can send unasked
+        assert status_of(url, **simple, **letter) == 400
 
         async def run() -> set[str]:
             async with (

@@ -144,7 +144,6 @@ class PublishedCourse(Protocol):
     @property
     def tools(self) -> Sequence[RunnableTool]: ...
     def documents(self) -> Sequence[tuple[str, str]]: ...
-    def stamp(self) -> str: ...
     def read(self, file: str) -> str: ...
 
 
@@ -198,21 +197,17 @@ class Library:
                 return prompt
         raise ChatmdError(f"there is no prompt '{name}'")
 
-    def refresh(self) -> bool:
-        """Read the folder again if it has changed; whether that changes what is published."""
-        if self.folder is None:
-            return False
-        stamp = stamp_of(self.folder)
-        if stamp == self._stamp:
-            return False
+    def refresh(self) -> None:
+        """Read the folder again if it has changed."""
+        stamp = stamp_of(self.folder) if self.folder is not None else None
+        if self.folder is None or stamp == self._stamp:
+            return
         taken = [tool.definition.name for tool in self.course.tools] if self.course else []
         prompts, notes = read_prompts(self.folder, taken=taken)
         for text in notes:
             if text not in self._notes:
                 self.note(text)
-        changed = prompts != list(self.prompts)
         self.prompts, self._stamp, self._notes = prompts, stamp, frozenset(notes)
-        return changed
 
 
 # -- Run the prompt files that a server publishes; they stay as they are --------------------------------------

@@ -9,8 +9,7 @@ import hmac
 import logging
 import os
 import threading
-from collections import deque
-from collections.abc import AsyncGenerator, Awaitable, Callable, Sequence
+from collections.abc import AsyncGenerator, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from importlib.metadata import version
@@ -18,15 +17,7 @@ from typing import TYPE_CHECKING, Any
 from urllib.parse import quote, unquote
 
 import mcp_types as types
-from mcp.server.lowlevel import NotificationOptions, Server
-from mcp.server.models import InitializationOptions
-from mcp.server.subscriptions import (
-    InMemorySubscriptionBus,
-    ListenHandler,
-    PromptsListChanged,
-    ResourcesListChanged,
-    ToolsListChanged,
-)
+from mcp.server.lowlevel import Server
 from mcp.server.transport_security import TransportSecuritySettings
 from mcp.shared.exceptions import MCPError
 from starlette.datastructures import Headers
@@ -49,81 +40,36 @@ if TYPE_CHECKING:
 
 logger = logging.getLogger("lmm.mcp")
 _MOST_CALLS = 8  # at once; others wait
-_MOST_LISTENERS = 100  # clients of the older protocol that are told of changes
 _HEARTBEAT = 5.0  # seconds between signs of life during a long call
 _SCHEME = "course://"
 
 
-class _Server(Server[Any]):
-    """The SDK's server; it says that it tells of changes."""
-
-    def create_initialization_options(
-        self,
-        notification_options: NotificationOptions | None = None,
-        experimental_capabilities: dict[str, dict[str, Any]] | None = None,
-        extensions: dict[str, dict[str, Any]] | None = None,
-    ) -> InitializationOptions:
-        told = NotificationOptions(prompts_changed=True, resources_changed=True, tools_changed=True)
-        return super().create_initialization_options(told, experimental_capabilities, extensions)
-
-
 @dataclass(slots=True)
 class Publisher:
-    """Answers a server's requests from a library, and tells its clients of changes."""
+    """Answers a server's requests from a library as it is then."""
 
     library: Library
-    _bus: InMemorySubscriptionBus = field(default_factory=InMemorySubscriptionBus)
-    _listening: ListenHandler | None = None
-    _sessions: deque[Any] = field(default_factory=lambda: deque(maxlen=_MOST_LISTENERS))
     _calls: asyncio.Semaphore = field(default_factory=lambda: asyncio.Semaphore(_MOST_CALLS))
 
     def server(self) -> Server[Any]:
         """The SDK's server over the library."""
         course = self.library.course
-        self._listening = ListenHandler(self._bus)
         resources: dict[str, Any] = {}
         if course is not None:
             resources = {"on_list_resources": self._list_resources, "on_read_resource": self._read_resource}
         prompts: dict[str, Any] = {}
         if self.library.folder is not None:
             prompts = {"on_list_prompts": self._list_prompts, "on_get_prompt": self._get_prompt}
-        server = _Server(
+        return Server(
             "lmm",
             title=course.title if course is not None else "LM Markdown",
             version=version("lmmarkdown"),
             instructions=course.instructions if course is not None else None,
             on_list_tools=self._list_tools,
             on_call_tool=self._call_tool,
-            on_subscriptions_listen=self._listening,
             **resources,
             **prompts,
         )
-        server.add_notification_handler("notifications/initialized", types.NotificationParams, self._initialized)
-        return server
-
-    def close(self) -> None:
-        """End the streams on which clients wait for changes: they would keep a server from stopping."""
-        if self._listening is not None:
-            self._listening.close()
-
-    async def tell_of_prompts(self) -> None:
-        """Tools and prompts are others than before."""
-        await self._tell((ToolsListChanged(), types.ToolListChangedNotification()),
-                         (PromptsListChanged(), types.PromptListChangedNotification()))  # fmt: skip
-
-    async def tell_of_documents(self) -> None:
-        """The course's documents are others than before."""
-        await self._tell((ResourcesListChanged(), types.ResourceListChangedNotification()))
-
-    async def _tell(self, *changes: tuple[Any, Any]) -> None:
-        for event, notification in changes:
-            await self._bus.publish(event)
-            for session in tuple(self._sessions):
-                with contextlib.suppress(Exception):  # a client that has gone is told of nothing
-                    await session.send_notification(notification)
-
-    async def _initialized(self, ctx: Any, params: Any) -> None:
-        self._sessions.append(ctx.session)
 
     # -- tools -------------------------------------------------------------------------------------
 
@@ -287,8 +233,6 @@ async def _beat(session: Any) -> None:
             await session.report_progress(beats, None, "still working")
 
 
-_LOOK = 1.0  # seconds between two looks at the folder of prompts
-_LOOK_AT_COURSE = 3.0  # and at the store, which takes longer
 _PATIENCE = 5  # seconds for calls on their way when the server is stopped
 _LONGEST_REQUEST = 1024 * 1024  # bytes
 _MOST_SESSIONS = 200  # of clients of the older protocol
@@ -298,13 +242,9 @@ async def serve_stdio(library: Library) -> None:
     """Serve the one client at standard input and output until it closes its end."""
     from mcp.server.stdio import stdio_server
 
-    publisher = Publisher(library)
-    server = publisher.server()
-    async with (
-        _watching(library, publisher),
-        _lines_of_stdin() as lines,
-        stdio_server(stdin=lines) as (reading, writing),
-    ):
+    library.refresh()
+    server = Publisher(library).server()
+    async with _lines_of_stdin() as lines, stdio_server(stdin=lines) as (reading, writing):
         await server.run(reading, writing, server.create_initialization_options())
 
 
@@ -313,47 +253,28 @@ async def serve_http(library: Library, listener: socket.socket, *, public: bool 
     import uvicorn
     from sse_starlette.sse import AppStatus
 
-    publisher = Publisher(library)
-    app = http_app(publisher, public=public, token=token)
+    # Unless `public`, requests must name this machine as their host and their origin. A page of another site cannot
+    # send JSON, which the SDK asks for, unless it is allowed to, and nobody is.
+    security = TransportSecuritySettings(enable_dns_rebinding_protection=False) if public else None
+    app: ASGIApp = (
+        Publisher(library)
+        .server()
+        .streamable_http_app(
+            transport_security=security, max_request_body_size=_LONGEST_REQUEST, max_sessions=_MOST_SESSIONS
+        )
+    )
     config = uvicorn.Config(
-        app, **bounded(), log_level="warning", access_log=False, timeout_graceful_shutdown=_PATIENCE
-    )
+        Gate(app, token) if token else app, **bounded(), log_level="warning", access_log=False,
+        timeout_graceful_shutdown=_PATIENCE,
+    )  # fmt: skip
     server = uvicorn.Server(config)
-    async with _watching(library, publisher):
-        serving = asyncio.create_task(server.serve(sockets=[listener]))
-        try:
-            await asyncio.shield(serving)
-        finally:  # also if this is cancelled: calls on their way may come to an end
-            publisher.close()
-            server.should_exit = AppStatus.should_exit = True  # the latter ends streams of the older protocol
-            await serving
-            AppStatus.should_exit = False
-
-
-def http_app(publisher: Publisher, *, public: bool = False, token: str = "") -> ASGIApp:
-    """The ASGI application. Unless `public`, requests must name this machine as their host and their origin; a page of
-    another site that is open in somebody's browser has no business here in either case."""
-    security = None if not public else TransportSecuritySettings(enable_dns_rebinding_protection=False)
-    app: ASGIApp = publisher.server().streamable_http_app(
-        transport_security=security, max_request_body_size=_LONGEST_REQUEST, max_sessions=_MOST_SESSIONS
-    )
-    app = SameSite(app) if public else app
-    return Gate(app, token) if token else app
-
-
-class SameSite:
-    """Turns away what comes from a page of another site."""
-
-    def __init__(self, app: ASGIApp) -> None:
-        self.app = app
-
-    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        headers = Headers(scope=scope) if scope["type"] == "http" else None
-        origin = headers.get("origin", "") if headers is not None else ""
-        if headers is not None and origin and origin.partition("://")[2] != headers.get("host"):
-            await PlainTextResponse("Invalid Origin header", 403)(scope, receive, send)
-            return
-        await self.app(scope, receive, send)
+    serving = asyncio.create_task(server.serve(sockets=[listener]))
+    try:
+        await asyncio.shield(serving)
+    finally:  # also if this is cancelled: calls on their way may come to an end
+        server.should_exit = AppStatus.should_exit = True  # the latter ends streams of the older protocol
+        await serving
+        AppStatus.should_exit = False
 
 
 class Gate:
@@ -370,52 +291,6 @@ class Gate:
                 await PlainTextResponse("a token is needed", 401, headers=wants)(scope, receive, send)
                 return
         await self.app(scope, receive, send)
-
-
-# -- changes ---------------------------------------------------------------------------------------
-
-
-@asynccontextmanager
-async def _watching(library: Library, publisher: Publisher) -> AsyncGenerator[None]:
-    """Look for changes meanwhile, and tell clients of them."""
-    library.refresh()
-    tasks = [asyncio.create_task(_every(_LOOK, lambda: _look(library, publisher)))]
-    if library.course is not None:
-        seen = await asyncio.to_thread(library.course.stamp)
-        tasks.append(asyncio.create_task(_look_at_course(library, publisher, seen)))
-    try:
-        yield
-    finally:
-        for task in tasks:
-            task.cancel()
-
-
-async def _look(library: Library, publisher: Publisher) -> None:
-    if await asyncio.to_thread(library.refresh):
-        await publisher.tell_of_prompts()
-
-
-async def _look_at_course(library: Library, publisher: Publisher, seen: str) -> None:
-    course = library.course
-    assert course is not None
-
-    async def look() -> None:
-        nonlocal seen
-        now = await asyncio.to_thread(course.stamp)
-        if now != seen:
-            seen = now
-            await publisher.tell_of_documents()
-
-    await _every(_LOOK_AT_COURSE, look)
-
-
-async def _every(seconds: float, look: Callable[[], Awaitable[None]]) -> None:
-    while True:
-        await asyncio.sleep(seconds)
-        try:
-            await look()
-        except (LmmError, OSError) as error:  # the next look may succeed
-            logger.warning("cannot look for changes: %s", error)
 
 
 # -- standard input --------------------------------------------------------------------------------

@@ -5,7 +5,6 @@
 
 from __future__ import annotations
 
-import hashlib
 from collections.abc import AsyncGenerator, Iterator, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
@@ -53,11 +52,6 @@ class PublishedCourse:
     def documents(self) -> list[tuple[str, str]]:
         """File and title of each document, by file; none where nothing was ingested."""
         return [(document.file, document.title) for document in self._stored()]
-
-    def stamp(self) -> str:
-        """A text that changes when the documents do."""
-        said = "\n".join(f"{document.file} {document.hash}" for document in self._stored())
-        return hashlib.sha256(said.encode()).hexdigest()
 
     def read(self, file: str) -> str:
         """A document as it was ingested: its sections in order.
