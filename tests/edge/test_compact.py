@@ -44,7 +44,7 @@ def summarise(request: Recorded) -> str:
     """A model that finds decisions by their word, so that what it is not sent is not in its summary."""
     assert "Reply with the summary only" in request.last
     material = request.last.rpartition("\n\nAbove is")[0]
-    found = dict.fromkeys(re.findall(r"DECISION: (.*?)\.", material))
+    found = dict.fromkeys(re.findall(r"(?m)(?:DECISION: |^- )(.*?)(?:\.|$)", material))
     return "## Goal\nTidy files.\n\n## Decisions\n" + "\n".join(f"- {text}" for text in found)
 
 
@@ -99,18 +99,17 @@ def test_the_older_part_becomes_a_summary(long: Path, compact: Compact) -> None:
     messages_of(after)
 
 
-def test_decisions_survive_a_second_time(long: Path, compact: Compact) -> None:
-    """Even if the model drops them, unless it says that they no longer hold; nothing is left to do a third time."""
+def test_a_summary_is_summarised_with_the_rest(long: Path, compact: Compact) -> None:
+    """Nothing is left to do a third time; a reply without the headings that were asked for is no summary."""
     assert compact("long.chatmd").code == 0
     assert compact("long.chatmd").out.startswith("long.chatmd: there is nothing to compact")
-    server_says = "## Decisions\n- rule 8 holds\n\n## No longer holds\n- rule 3 holds"
-    with ScriptedServer(lambda request: server_says) as other:
+    before, says = long.read_bytes(), "Some files were tidied."
+    with ScriptedServer(lambda request: says) as other:
         (long.parent / "config.toml").write_text(f'[aux]\nmodel = "OpenAICompatible/x"\nbase_url = "{other.url}"\n')
-        assert compact("long.chatmd", "--keep", "1").code == 0
-        assert "rule 0 holds" in other.requests[0].last  # the summary is summarised with the rest
-    text = summary_in(long).partition("## No longer holds")[0]
-    assert [n for n in range(10) if f"- rule {n} holds" in text] == [0, 1, 2, 4, 5, 6, 8]
-    assert len(list((long.parent / ".chatmd").iterdir())) == 2
+        refused = compact("long.chatmd", "--keep", "1")
+        assert (refused.code, long.read_bytes()) == (1, before)
+        assert "has none of the headings that were asked for" in refused.err
+        assert "rule 0 holds" in other.requests[0].last
 
 
 def test_a_small_window_is_read_in_parts(long: Path, server: ScriptedServer, compact: Compact) -> None:
@@ -155,7 +154,7 @@ def test_one_long_turn_is_told_from_its_beginning(folder: Path, server: Scripted
     [
         (fail(500), "500"),
         (Action("## Goal\nhalf a", finish="length"), "broke off"),
-        (Action(" ".join(f"long{number}" for number in range(12_000))), "no shorter"),
+        (Action("## Goal\n" + " ".join(f"long{number}" for number in range(12_000))), "no shorter"),
         (Action(""), "empty"),
     ],
 )

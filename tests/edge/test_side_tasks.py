@@ -37,7 +37,7 @@ def answer(request: Recorded) -> Action:
     """Summaries, judgements, annotations: whatever is asked for."""
     if "json" in str(request.body).lower():
         return Action(json.dumps({"score": 9, "reason": "ok", "questions": ["Why?"]}))
-    return Action("A short summary.", usage=(len(str(request.body)) // 4, 5))
+    return Action("## Goal\nA short summary.", usage=(len(str(request.body)) // 4, 5))
 
 
 @pytest.fixture

@@ -16,7 +16,6 @@ from chatmd.compaction.summary import (
     NOTE,
     SHOWN,
     Summary,
-    carried_over,
     cut,
     is_summary,
     parts_of,
@@ -195,18 +194,6 @@ def test_a_summary_is_read_back(text: str, notes: tuple[str, ...], shown: tuple[
     item = MessageItem("user", (render(summary.as_message()),))
     assert is_summary(item)
     assert read_summary(item) == summary
-
-
-@given(st.lists(_NAMED, max_size=4), st.lists(_NAMED, max_size=4))
-def test_decisions_survive(earlier: list[str], later: list[str]) -> None:
-    """Every decision of the earlier summary is in the later one, once, and doing it twice changes nothing."""
-    old = "## Decisions\n" + "\n".join(f"- {line}" for line in earlier)
-    new = "## Decisions\n" + "\n".join(f"- {line}" for line in later) + "\n\n## Open\n- nothing"
-    merged = carried_over(old, new)
-    lines = merged.splitlines()
-    assert all(f"- {line}" in lines or line in later or len(line.split()) == 0 for line in later)
-    assert carried_over(old, merged) == merged
-    assert carried_over(merged, merged) == merged
 
 
 @given(st.text(), st.integers(0, 30))

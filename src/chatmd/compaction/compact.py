@@ -16,11 +16,9 @@ from chatmd.compaction.plan import CompactionPlan, CompactOptions, plan_compacti
 from chatmd.compaction.summary import (
     Expanded,
     Summary,
-    carried_over,
-    is_summary,
+    headings_of,
     notes_of,
     parts_of,
-    read_summary,
     shown_in,
     tokens_of,
 )
@@ -217,15 +215,16 @@ async def _told(
     contents: Expanded,
 ) -> tuple[str, Usage]:
     """The summary that `prompt` asks for, of parts that have at most `room` tokens."""
-    text, usage = "", Usage()
-    earlier = [read_summary(item).text for group in groups for item in group if is_summary(item)]
+    text, usage, asked = "", Usage(), headings_of(prompt)
     for documents in parts_of(groups, contents, room, count_tokens):
         so_far = (Attachment(text, "conversation-summary"),) if text else ()
         reply = await ask(ChatRequest((Message("user", prompt, (*so_far, *documents)),), task="summary"))
-        new = _cleaned(reply.text)
-        for old in earlier:
-            new = carried_over(old, new)
-        text, earlier, usage = new, [new], usage + reply.usage
+        text, usage = _cleaned(reply.text), usage + reply.usage
+        if asked and not asked & headings_of(text):
+            raise ChatmdError(
+                f"the summary by {reply.model} has none of the headings that were asked for",
+                hint="name another model under [aux] in config.toml, or with --model",
+            )
     return text, usage
 
 

@@ -16,13 +16,9 @@ NOTICE = (
     "It asks nothing: do not answer it, go on with what follows."
 )
 MOST_SHOWN = 50
-CARRIED = ("decisions", "constraints")
-"""Headings whose bullets a later summary keeps, unless it lists them itself: as still true, or no longer."""
 
 _OPENING = re.compile(rf'<(?P<label>{LABEL}|{NOTE}|{SHOWN})(?P<more>-\d+)?(?: from="(?P<source>[^"]*)")?>\n')
-_HEADING = re.compile(r"#{1,6}[ \t]+(.*?)[ \t#]*\Z")
-_BULLET = re.compile(r"\A(?:[-*+]|\d+[.)])[ \t]+")
-_FENCE = re.compile(r"[ \t]*(```|~~~)")
+_HEADING = re.compile(r"^#{1,6}[ \t](.*)$", re.MULTILINE)
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,74 +74,13 @@ def _text(item: Item) -> str:
     return "".join(part for part in parts if isinstance(part, str)).lstrip()
 
 
-# -- what a later summary must not lose ----------------------------------------------------------
+def headings_of(text: str) -> frozenset[str]:
+    """The headings of a summary, or of the prompt that asks for one.
 
-
-def carried_over(earlier: str, later: str) -> str:
-    """The later summary, with those decisions of the earlier one that it neither has nor calls revoked.
-
-    >>> print(carried_over("## Decisions\\n- Use R.\\n- Be brief.", "## Decisions\\n- Be brief.\\n\\n## Open\\n- Axis"))
-    ## Decisions
-    - Be brief.
-    - Use R.
-    <BLANKLINE>
-    ## Open
-    - Axis
+    >>> sorted(headings_of("## Goal\\nTidy files.\\n## Open ##"))
+    ['goal', 'open']
     """
-    known = {_plain(entry) for _, entry in _entries(later)}
-    missing: dict[str, list[str]] = {}
-    for title, entry in _entries(earlier):
-        if _is_carried(title) and _plain(entry) not in known:
-            missing.setdefault(title, []).append(entry)
-    for title, entries in missing.items():
-        later = _with_entries(later, title, entries)
-    return later
-
-
-def _is_carried(title: str) -> bool:
-    return any(word in title.casefold() for word in CARRIED)
-
-
-def _plain(entry: str) -> str:
-    """What an entry says: without its bullet, marks of emphasis and line breaks."""
-    return " ".join(_BULLET.sub("", entry, count=1).replace("*", "").replace("`", "").split()).casefold()
-
-
-def _lines(text: str) -> Iterator[tuple[str, str]]:
-    """Each line, with the title if it is a heading; code is none."""
-    fence = ""
-    for line in text.splitlines():
-        mark = _FENCE.match(line)
-        if mark and fence in ("", mark[1]):
-            fence = "" if fence else mark[1]
-        heading = _HEADING.match(line) if not fence else None
-        yield line, heading[1] if heading else ""
-
-
-def _entries(text: str) -> Iterator[tuple[str, str]]:
-    """The bullets of a summary with the titles above them, continuation lines included."""
-    title, entry = "", list[str]()
-    for line, heading in [*_lines(text), ("", "end")]:
-        if entry and (heading or not line.strip() or _BULLET.match(line)):
-            yield title, "\n".join(entry)
-            entry = []
-        if heading:
-            title = heading
-        elif entry or _BULLET.match(line):
-            entry.append(line)
-
-
-def _with_entries(text: str, title: str, entries: Iterable[str]) -> str:
-    """`text` with more bullets under the heading `title`, which is added in front if it is not there."""
-    lines = list(_lines(text))
-    at = next((n for n, (_, heading) in enumerate(lines) if heading.casefold() == title.casefold()), None)
-    if at is None:
-        return "\n".join([f"## {title}", *entries, "", text])
-    end = next((n for n in range(at + 1, len(lines)) if lines[n][1]), len(lines))
-    while end > at + 1 and not lines[end - 1][0].strip():
-        end -= 1
-    plain = [line for line, _ in lines]
-    return "\n".join([*plain[:end], *entries, *plain[end:]])
+    return frozenset(title.strip(" \t#").casefold() for title in _HEADING.findall(text))
 
 
 # -- Items of a conversation as what a model is given to summarise, in parts that fit its window --------------

@@ -238,7 +238,7 @@ def test_compaction(path: Path) -> None:
     turns = "".join(f"<user>{word} {'leaf ' * 200}</user>\n<assistant>{word}</assistant>\n" for word in "abcdef")
     path.write_text(turns + "<user>Go on.</user>\n")
     chat = Chat.open(path)
-    done = chat.compact(keep=1, model=PaidScript(["They named leaves."]))
+    done = chat.compact(keep=1, model=PaidScript(["## Goal\nThey named leaves."]))
     assert done.original is not None
     assert done.original.read_text().startswith(turns)
     assert "They named leaves." in chat.text
