@@ -21,8 +21,8 @@ from lmm.messages import ToolDefinition, ToolOutput, object_schema
 from lmm.terminal import count
 
 _DESCRIPTION = """\
-Change, add, move and delete text files with one patch; all of it is applied, or nothing. {roots} A patch looks like \
-this:
+Change, add, move and delete text files with one patch; if any of it does not fit, nothing is changed. {roots} A patch \
+looks like this:
 
 {format}
 
@@ -82,7 +82,7 @@ def apply_patch(text: str, roots: ToolRoots, max_output: int = 30_000) -> str:
     Raises:
         PatchError: it is no patch, or does not fit.
         FileRefused: it names a file that may not be changed.
-        DocumentError: a file cannot be read or written. Whatever is raised, nothing was changed.
+        DocumentError: a file cannot be read or written; nothing was changed, unless the message says what was.
     """
     sections = parse_patch(text)
     paths = [section.path for section in sections]

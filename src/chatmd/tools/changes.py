@@ -1,15 +1,13 @@
-"""Change several files at once: all of them, or none.
+"""Change several files at once.
 
-Everything that can fail is done first, beside the files: new contents are written under temporary names, old ones get
-a second name. Then names are exchanged, one after the other. If the disk refuses in between, those that were exchanged
-are exchanged back, for which no space is needed. If the process is killed in between, some files are as before the
-change and others as after it, each of them whole: a folder with a history shows which.
+Everything that can fail is done first, beside the files: new contents are written under temporary names. Then names are
+exchanged, one after the other, for which no space is needed. If that is interrupted, some files are as before the
+change and others as after it, each of them whole: a folder with a history shows which, and takes it back.
 """
 
 from __future__ import annotations
 
 import contextlib
-import hashlib
 import secrets
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
@@ -40,19 +38,6 @@ class Change:
     old: bytes | None
     new: bytes | None
     like: RootedPath | None = None
-
-
-@dataclass(frozen=True, slots=True)
-class _Step:
-    """What is done to one file: `temporary` holds its new content, `backup` is the old one's second name.
-
-    Each is empty if it is not needed; `digest` is that of the new content.
-    """
-
-    path: Path
-    temporary: str
-    backup: str
-    digest: str
 
 
 def read_content(target: RootedPath) -> bytes | None:
@@ -87,10 +72,11 @@ def locked(targets: Sequence[RootedPath]) -> Iterator[None]:
 
 
 def apply_changes(changes: Sequence[Change]) -> None:
-    """Make the changes, or none of them. The caller holds the locks.
+    """Make the changes. The caller holds the locks.
 
     Raises:
-        FileWriteError: the disk refuses, a file is read-only, or changed since it was read; all is as it was.
+        FileWriteError: the disk refuses, a file is read-only, or changed since it was read. All is as it was, unless
+            the message names files that were changed before.
     """
     for change in changes:
         if read_content(change.target) != change.old:
@@ -99,32 +85,33 @@ def apply_changes(changes: Sequence[Change]) -> None:
                 where=change.target.name,
                 hint="read it again",
             )
-    steps = [_planned(change, alone=len(changes) == 1) for change in changes]
+    names = [f".lmm-{secrets.token_hex(8)}.tmp" for _ in changes]
     made: list[Path] = []
+    done: list[str] = []
     try:
-        for change, step in zip(changes, steps, strict=True):
+        for change, name in zip(changes, names, strict=True):
             with write_errors(change.target.name, look=LOOK):
                 if change.new is not None:
                     made += make_folders(change.target.real.parent)
-                _prepare(change, step)
-        _exchange_all(changes, steps)
-    except BaseException:
-        _clear(steps)
-        remove_folders(made)
+                _prepare(change, name)
+        # What is removed goes last: it may have been moved.
+        for change, name in sorted(zip(changes, names, strict=True), key=lambda pair: pair[0].new is None):
+            with write_errors(change.target.name, look=LOOK):
+                _exchange(change, name)
+            done.append(change.target.name)
+    except FileWriteError as error:
+        if done:
+            error.message += f", after these files had been changed: {', '.join(done)}"
         raise
-    _clear(steps)
+    finally:
+        for change, name in zip(changes, names, strict=True):
+            with contextlib.suppress(OSError), open_folder(change.target.real.parent) as folder:
+                folder.remove(name, missing_ok=True)
+        remove_folders(made)
 
 
-def _planned(change: Change, *, alone: bool) -> _Step:
-    """The names that are needed. One exchange alone cannot be half done, and needs no way back."""
-    name = f".lmm-{secrets.token_hex(8)}"
-    digest = "" if change.new is None else hashlib.sha256(change.new).hexdigest()
-    backup = "" if alone or change.old is None else f"{name}.old"
-    return _Step(change.target.real, "" if change.new is None else f"{name}.tmp", backup, digest)
-
-
-def _prepare(change: Change, step: _Step) -> None:
-    """Write the new content beside the file, and give the old one a second name."""
+def _prepare(change: Change, temporary: str) -> None:
+    """Write the new content beside the file; see to it that the old one may be changed."""
     name = change.target.real.name
     with open_folder(change.target.real.parent) as folder:
         like = folder.stat(name)
@@ -133,54 +120,14 @@ def _prepare(change: Change, step: _Step) -> None:
             with open_folder(change.like.real.parent) as other:
                 like = other.stat(change.like.real.name)
         if change.new is not None:
-            folder.write_new(step.temporary, change.new, like)
-        if step.backup:
-            folder.link(name, step.backup)
+            folder.write_new(temporary, change.new, like)
     remove_leftovers(change.target.real.parent)
 
 
-def _exchange_all(changes: Sequence[Change], steps: Sequence[_Step]) -> None:
-    """Exchange all names; if one cannot be, exchange those before it back."""
-    try:
-        for change, step in zip(changes, steps, strict=True):
-            with write_errors(change.target.name, look=LOOK):
-                _exchange(step)
-    except BaseException:
-        for step in reversed(steps if len(steps) > 1 else ()):
-            _undo(step)
-        raise
-
-
-def _exchange(step: _Step) -> None:
-    with open_folder(step.path.parent) as folder:
-        if step.temporary:
-            folder.rename(step.temporary, step.path.name)
+def _exchange(change: Change, temporary: str) -> None:
+    with open_folder(change.target.real.parent) as folder:
+        if change.new is not None:
+            folder.rename(temporary, change.target.real.name)
         else:
-            folder.remove(step.path.name)
+            folder.remove(change.target.real.name)
         folder.sync()
-
-
-def _undo(step: _Step) -> None:
-    """Put the old content back if the new one is there: not if nothing was exchanged, or somebody wrote it since."""
-    path = step.path
-    with contextlib.suppress(OSError), open_folder(path.parent) as folder:
-        digest = ""
-        if folder.stat(path.name) is not None:
-            with folder.open(path.name) as file:
-                digest = hashlib.sha256(file.read()).hexdigest()
-        if digest != step.digest:
-            return
-        if not step.backup:
-            folder.remove(path.name, missing_ok=True)
-        elif folder.stat(step.backup) is not None:
-            folder.rename(step.backup, path.name)
-        folder.sync()
-
-
-def _clear(steps: Sequence[_Step]) -> None:
-    """Remove the temporary names that are left."""
-    for step in steps:
-        with contextlib.suppress(OSError), open_folder(step.path.parent) as folder:
-            for name in (step.temporary, step.backup):
-                if name:
-                    folder.remove(name, missing_ok=True)

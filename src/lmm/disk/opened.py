@@ -133,25 +133,6 @@ class OpenFolder:
         else:
             os.replace(old_path, new_path, **target)
 
-    def link(self, name: str, new: str) -> None:
-        """A second name for a file; a copy, where the file system knows no second names."""
-        try:
-            if self.descriptor is None:
-                os.link(self.real / name, self.real / new)
-            else:
-                os.link(name, new, src_dir_fd=self.descriptor, dst_dir_fd=self.descriptor, follow_symlinks=False)
-        except (OSError, NotImplementedError) as error:
-            if isinstance(error, OSError) and error.errno not in (
-                errno.EPERM,
-                errno.ENOTSUP,
-                errno.EMLINK,
-                errno.EXDEV,
-            ):
-                raise
-            with self.open(name) as file:
-                data = file.read()
-            self.write_new(new, data, self.stat(name))
-
     def remove(self, name: str, *, missing_ok: bool = False) -> None:
         """Remove a file."""
         path, options = self.at(name)
