@@ -19,7 +19,7 @@ from edge.support import Ran, copy_course, files_in, finish, lmm, start
 from fakes.courses import contents_of
 from fakes.openai_server import Action, Recorded, ScriptedServer
 
-from lmm.disk import files
+from lmm.disk import swap
 from lmm_education.course import open_course
 
 _FILLER = "A paragraph of some length, that stands between the questions. " * 20
@@ -89,8 +89,8 @@ def _journaled(state: Path) -> set[str]:
 def _sweep(folder: Path) -> None:
     """What the first save more than a minute later does."""
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(files, "LEFT_AFTER", -1.0)
-        assert files.remove_leftovers(folder) == [], "nobody had saved"
+        patch.setattr(swap, "LEFT_AFTER", -1.0)
+        assert swap.remove_leftovers(folder) == [], "nobody had saved"
 
 
 def _timed(command: Sequence[str]) -> tuple[float, Ran]:

@@ -13,7 +13,7 @@ from fakes.chain_game import conversation
 from fakes.openai_server import Action, ScriptedServer, fail
 
 from lmm.cli.main import main
-from lmm.disk import files
+from lmm.disk import swap
 from lmm.messages import Reply
 from lmm.scan import scan_messages
 from lmm.testing import ScriptedModel
@@ -172,7 +172,7 @@ def test_what_a_killed_process_left_behind_is_removed(
 ) -> None:
     """Temporary files that nobody writes any more go with the next save; a younger one may be in use."""
     (folder / "d.md").write_text(DOCUMENT)
-    monkeypatch.setattr(files, "LEFT_AFTER", -60.0)  # what is not from a minute ahead is old
+    monkeypatch.setattr(swap, "LEFT_AFTER", -60.0)  # what is not from a minute ahead is old
     for name, age in ((".lmm-old.tmp", 0), (".lmm-new.tmp", -3600), (".other.tmp", 0), (".lmm-patch.old", 0)):
         (folder / name).write_text("half")
         os.utime(folder / name, (time.time() - age, time.time() - age))

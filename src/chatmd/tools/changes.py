@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from chatmd.tools.roots import LOOK, RootedPath
-from lmm.disk.files import document_lock, remove_leftovers
+from lmm.disk.files import document_lock
 from lmm.disk.opened import (
     check_changeable,
     make_folders,
@@ -23,6 +23,7 @@ from lmm.disk.opened import (
     remove_folders,
     write_errors,
 )
+from lmm.disk.swap import remove_leftovers
 from lmm.errors import FileWriteError
 
 MAX_EDITED = 50_000_000

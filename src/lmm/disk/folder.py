@@ -39,6 +39,7 @@ from lmm.disk.opened import (
     write_errors,
 )
 from lmm.disk.secrets import comparable, is_secret_file
+from lmm.disk.swap import TEMPORARY, put_in_place
 from lmm.errors import DocumentError, FileReadError, FileWriteError, LinkOutside
 
 OURS = (".lmm", ".chatmd", ".md_index")
@@ -155,33 +156,50 @@ class Folder:
         with self.open(relative) as file, read_errors(name):
             data = file.read() if most is None else file.read(most + 1)
         if most is not None and len(data) > most:
-            raise FileReadError(f"this file has more than {most} bytes", where=name)
+            raise FileReadError(f"it has more than {most:,} bytes", where=name, hint="part it into several files")
         return data
 
-    def write(self, relative: str | PurePath, data: bytes | str, *, private: bool = False) -> None:
+    def write(
+        self, relative: str | PurePath, data: bytes | str, *, expected: bytes | None = None, private: bool = False
+    ) -> None:
         """Write a file in one step, with the folders above it; one that is replaced keeps its mode.
 
+        With `expected`, only if it holds that, and what somebody saves in that moment stays (see `lmm.disk.swap`).
         If it is `private`, nobody else may read it, nor look into folders that are made for it.
 
         Raises:
             LinkOutside: see `path`.
+            Changed: the file does not hold `expected`.
             FileWriteError: the disk refuses, or the file is read-only; what was there is still there.
         """
         real, name = self.path(relative), self._shown(relative)
         content = data.encode() if isinstance(data, str) else data
-        temporary = f".lmm-{random.token_hex(8)}.tmp"
+        temporary = random.token_hex(8).join(TEMPORARY)
         with write_errors(name):
             make_folders(real.parent, mode=0o700 if private else 0o777)
             with open_folder(real.parent) as folder:
-                like = folder.stat(real.name)
-                check_changeable(like, folder, real.name)
+                like = _changeable(folder, real, name)
                 folder.write_new(temporary, content, like, mode=0o600 if private else None)
-                try:
-                    folder.rename(temporary, real.name)
-                except BaseException:
-                    folder.remove(temporary, missing_ok=True)
-                    raise
+                if expected is not None:
+                    put_in_place(real.with_name(temporary), real, content, expected)
+                else:
+                    try:
+                        folder.rename(temporary, real.name)
+                    except BaseException:
+                        folder.remove(temporary, missing_ok=True)
+                        raise
                 folder.sync()
+
+    def check_writable(self, relative: str | PurePath) -> None:
+        """Refuse a file that could not be written.
+
+        Raises:
+            LinkOutside: see `path`.
+            FileWriteError: it, or its folder, is write-protected or missing.
+        """
+        real, name = self.path(relative), self._shown(relative)
+        with write_errors(name), open_folder(real.parent) as folder:
+            _changeable(folder, real, name)
 
     def stat(self, relative: str | PurePath) -> os.stat_result | None:
         """What a path leads to; None if there is nothing.
@@ -357,6 +375,15 @@ class Folder:
         if parts[:1] == ("..",) or PurePath(*parts).is_absolute():
             raise LinkOutside("this leads out of its folder", where=self._shown(relative))
         return parts
+
+
+def _changeable(folder: OpenFolder, real: Path, name: str) -> os.stat_result | None:
+    """What is to be replaced, if there is anything; a file or a folder that is read-only is refused."""
+    like = folder.stat(real.name)
+    check_changeable(like, folder, real.name)
+    if not os.access(real.parent, os.W_OK):
+        raise FileWriteError("its folder is read-only", where=name, hint=f"chmod u+w {real.parent}")
+    return like
 
 
 def _ours(parts: Sequence[str]) -> int | None:

@@ -28,8 +28,7 @@ def put(key: str, reply: dict[str, Any]) -> None:
     """Remember a reply. On return it is on the disk."""
     path = _path(key)
     path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
-    replace(path, json.dumps(reply, ensure_ascii=True))
-    path.chmod(0o600)
+    replace(path, json.dumps(reply, ensure_ascii=True), private=True)
 
 
 def get(key: str) -> dict[str, Any] | None:

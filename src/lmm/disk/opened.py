@@ -232,9 +232,9 @@ def remove_folders(made: Sequence[Path]) -> None:
 
 @contextlib.contextmanager
 def read_errors(
-    name: str, *, look: str = "check the path", kind: type[FileReadError | FileWriteError] = FileReadError
+    name: str, *, look: str = "", kind: type[FileReadError | FileWriteError] = FileReadError
 ) -> Iterator[None]:
-    """Tell what the system says while a file is read as a `FileReadError`; `look` is the hint if nothing is there.
+    """Tell what the system says while a file is read as a `FileReadError`; `look` is the hint if it is no such file.
 
     Raises:
         LinkOutside: a link has come into the way.
@@ -250,27 +250,30 @@ write_errors = partial(read_errors, kind=FileWriteError)
 """The same for writing, as a `FileWriteError`."""
 
 
-_WORDS = {
-    errno.ENOENT: "there is no such file",
-    errno.EISDIR: "this is a folder, not a file",
-    errno.ENOTDIR: "part of this path is no folder",
-    errno.EACCES: "permission denied",
-    errno.EROFS: "the file system is read-only",
-    errno.ENAMETOOLONG: "this name is too long",
-    errno.ENOSPC: "the disk is full; nothing was changed",
-    errno.EDQUOT: "the disk is full; nothing was changed",
+_FULL = ("the disk is full; nothing was changed", "free some space, then run again")
+_WORDS = {  # what happened, and what to do
+    errno.ENOENT: ("there is no such file", "check the path"),
+    errno.EISDIR: ("this is a folder, not a file", "name the files in it"),
+    errno.ENOTDIR: ("part of this path is no folder", "check the path"),
+    errno.EACCES: ("you may not {verb} this file", "chmod u+{right} {name}"),
+    errno.EROFS: ("the file system is read-only", ""),
+    errno.ENAMETOOLONG: ("this name is too long", ""),
+    errno.ENOSPC: _FULL,
+    errno.EDQUOT: _FULL,
 }
-_ELSEWHERE = (errno.ENOENT, errno.EISDIR, errno.ENOTDIR)
 
 
 def _translated(error: OSError, name: str, kind: type[FileReadError | FileWriteError], look: str) -> DocumentError:
     if error.errno == errno.ELOOP:
         return LinkOutside("a link leads round in a circle, or was put here just now", where=name)
-    said = error.strerror or str(error)
-    words = _WORDS.get(error.errno or 0, said)
+    said, reading = error.strerror or str(error), kind is FileReadError
+    words, hint = _WORDS.get(error.errno or 0, ("cannot be {done}: {said}", ""))
     if said != os.strerror(error.errno or 0):  # it was raised here, and says more
-        words = said
-    return kind(words, where=name, hint=look if error.errno in _ELSEWHERE else "")
+        words = "{said}"
+    verb, done, right = ("read", "read", "r") if reading else ("write", "written", "w")
+    spoken = partial(str.format, name=name, said=said, verb=verb, done=done, right=right)
+    elsewhere = look and error.errno in (errno.ENOENT, errno.EISDIR, errno.ENOTDIR)
+    return kind(spoken(words), where=name, hint=look if elsewhere else spoken(hint))
 
 
 def check_changeable(found: os.stat_result | None, folder: OpenFolder, name: str) -> None:

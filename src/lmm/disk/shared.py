@@ -11,6 +11,7 @@ from pathlib import Path
 
 from lmm.disk import files
 from lmm.disk.folder import check_named
+from lmm.disk.swap import remove_leftovers
 from lmm.disk.undo import remember
 from lmm.disk.watching import Signature, signature
 from lmm.errors import Changed, DocumentBusy, DocumentError, Failure, FileReadError, LmmError
@@ -28,7 +29,7 @@ Rebase = Callable[[str], tuple[str, tuple[Failure, ...]]]
 class Saved:
     """What became of a save: the text now on disk; if its author had changed it (`rebased`), what found no place in it.
 
-    `recovered` are files in its folder with what an author had saved while a run was killed (`files.remove_leftovers`).
+    `recovered` are files in its folder with what an author had saved while a run was killed (`lmm.disk.swap`).
     """
 
     text: str
@@ -163,7 +164,7 @@ class SharedFile:
 
     def _written(self, before: str) -> tuple[Path, ...]:
         self._seen = signature(self.path)
-        recovered = files.remove_leftovers(files.real(self.path).parent)
+        recovered = remove_leftovers(files.real(self.path).parent)
         with contextlib.suppress(LmmError, OSError):  # a full disk must not make a save fail that is done
             remember(self.path, before, self.base)
         return tuple(recovered)

@@ -9,8 +9,11 @@ from __future__ import annotations
 
 import contextlib
 import errno
+import hashlib
 import os
+import re
 import signal
+import stat
 import sys
 import time
 from pathlib import Path
@@ -22,6 +25,11 @@ _LOOK_EVERY = 0.005
 _BLIND_WAIT = 0.03  # where nobody says whether the file is open
 _IMPOSSIBLE = (errno.EINVAL, errno.ENOSYS, errno.ENOTSUP, errno.EOPNOTSUPP, errno.EPERM)
 _AT_FDCWD, _RENAME_EXCHANGE, _RENAME_SWAP = -100, 2, 2
+LEFT_AFTER = 60.0
+"""Seconds after which nobody writes a temporary file any more."""
+TEMPORARY = (".lmm-", ".tmp")
+"""What its name begins and ends with."""
+_EXCHANGED = re.compile(r"\.lmm-([0-9a-f]{16})-([0-9a-f]{16})-([0-9a-f]{16})\.(?:tmp|old)")
 
 
 def put_in_place(new: Path, target: Path, data: bytes, expected: bytes) -> None:
@@ -37,21 +45,18 @@ def put_in_place(new: Path, target: Path, data: bytes, expected: bytes) -> None:
         Changed: `target` holds something else: what its author saved meanwhile, which stands there (again).
         OSError: neither is possible. `target` is as it was.
     """
+    new = _named_for_exchange(new, data, expected)
     try:
         if (found := content(target)) != expected:
             raise Changed(found, target)
         exchange(new, target)
-    except FileNotFoundError:  # an editor is about to put another file there
-        new.unlink()
-        raise Changed(content(target), target) from None
-    except OSError as error:
-        if error.errno in _IMPOSSIBLE:
+    except (OSError, Changed) as error:
+        if isinstance(error, OSError) and error.errno in _IMPOSSIBLE:
             _replace_linked(new, target, data, expected)
             return
         new.unlink()
-        raise
-    except Changed:
-        new.unlink()
+        if isinstance(error, FileNotFoundError):  # an editor is about to put another file there
+            raise Changed(content(target), target) from None
         raise
     interrupted = None
     try:
@@ -180,3 +185,48 @@ def _exchange_windows(one: Path, two: Path) -> None:
     if not windows.ReplaceFileW(str(two), str(one), str(backup), 0, None, None):
         raise ctypes.WinError(ctypes.get_last_error())  # type: ignore[attr-defined]
     backup.rename(one)
+
+
+# -- what a killed process leaves -------------------------------------------------------------------
+
+
+def remove_leftovers(folder: Path) -> list[Path]:
+    """Remove temporary files that a killed process left in `folder`: those no longer being written.
+
+    One that stood for an exchange may hold what the author saved in that moment, and nobody has seen: unless it is the
+    text that was read, or the one to be written, it is kept as ``recovered-….md``. The names of these.
+    """
+    kept = []
+    for path in [*folder.glob("*".join(TEMPORARY)), *folder.glob(f"{TEMPORARY[0]}*.old")]:
+        with contextlib.suppress(OSError):
+            status, exchanged = path.lstat(), _EXCHANGED.fullmatch(path.name)
+            # What was exchanged has the time of its author's last save: only the other time tells of the exchange.
+            if time.time() - max(status.st_mtime, status.st_ctime) <= LEFT_AFTER or not stat.S_ISREG(status.st_mode):
+                continue
+            if exchanged and _digest_of(path) not in exchanged.group(2, 3):
+                kept.append(_recovered(path, exchanged[1]))
+            elif exchanged or path.suffix == TEMPORARY[1]:  # other .old ones are those of a patch, which mends itself
+                path.unlink()
+    return kept
+
+
+def _named_for_exchange(temporary: Path, content: bytes, expected: bytes) -> Path:
+    """Give a file that is whole a name that says what it may hold when its process was killed."""
+    digests = "-".join(hashlib.sha256(data).hexdigest()[:16] for data in (content, expected))
+    named = temporary.with_name(f"{temporary.stem}-{digests}{TEMPORARY[1]}")
+    temporary.rename(named)
+    return named
+
+
+def _digest_of(path: Path) -> str:
+    with path.open("rb") as file:
+        return hashlib.file_digest(file, "sha256").hexdigest()[:16]
+
+
+def _recovered(path: Path, token: str) -> Path:
+    """Give a file a name under which a person finds it; nothing is replaced."""
+    named = path.with_name(f"recovered-{token}.md")
+    if named.exists():
+        raise FileExistsError(str(named))
+    path.rename(named)
+    return named

@@ -44,7 +44,7 @@ def remember(path: Path, before: str, after: str) -> None:
     folder = _folder(path)
     folder.mkdir(parents=True, exist_ok=True, mode=0o700)
     change = json.dumps({"path": str(real(path)), "before": before, "after": after})
-    replace(folder / f"{time.time_ns():020}", zlib.compress(change.encode("ascii"), 1), mode=0o600)
+    replace(folder / f"{time.time_ns():020}", zlib.compress(change.encode("ascii"), 1), private=True)
     for old in sorted(folder.iterdir())[:-KEEP_CHANGES]:
         old.unlink(missing_ok=True)
     _tidy()

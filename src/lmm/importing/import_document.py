@@ -107,15 +107,11 @@ def check_source(source: Path, format: Format) -> None:
     Raises:
         FileReadError: it is.
     """
-    if not source.is_file():
-        message = "is a folder, not a file" if source.is_dir() else "there is no such file"
-        raise FileReadError(message, where=str(source))
-    size = source.stat().st_size
+    with files.folder_of(source).open(source.name) as file:
+        size = os.fstat(file.fileno()).st_size
     if size > format.most:
         message = f"it has {size / 1e6:,.0f} MB; {format.most / 1e6:,.0f} are the most for {format.name}"
         raise FileReadError(message, where=str(source), hint="import it in parts")
-    if not os.access(source, os.R_OK):
-        raise FileReadError("you may not read this file", where=str(source), hint=f"chmod u+r {source}")
 
 
 def check_target(target: Path, force: bool) -> None:

@@ -403,7 +403,7 @@ def keep_wrong(file: Path, wrong: LoggedExchange) -> bool:
         return False
     line = json.dumps({"question": row["question"], "wrong": wrong.answer}, ensure_ascii=False)
     end = "" if not text or text.endswith("\n") else "\n"
-    files.replace(file, f"{text}{end}{line}\n", expected=before, mode=0o600)  # as the log, of which it is a part
+    files.replace(file, f"{text}{end}{line}\n", expected=before, private=True)  # as the log, of which it is a part
     return True
 
 

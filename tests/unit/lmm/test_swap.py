@@ -16,7 +16,7 @@ import pytest
 
 from lmm import Document
 from lmm.disk import files, swap
-from lmm.disk.files import remove_leftovers
+from lmm.disk.swap import remove_leftovers
 from lmm.errors import Changed
 
 OLD, OURS, THEIRS = b"old\n", b"ours\n", b"theirs\n"
@@ -231,7 +231,7 @@ def test_a_save_that_a_killed_run_had_taken_out_is_kept_and_told_of(
     left = _killed_after_the_exchange(path, "what its author saved")
     assert remove_leftovers(tmp_path) == []  # it may be in use
     assert left.exists()
-    monkeypatch.setattr(files, "LEFT_AFTER", -1)
+    monkeypatch.setattr(swap, "LEFT_AFTER", -1)
     told: list[str] = []
     document = Document.open(path, listener=lambda event, place: told.append(f"{place}: {getattr(event, 'text', '')}"))
     document.update("ours, and more")
@@ -248,7 +248,7 @@ def test_what_a_killed_run_left_and_is_known_goes(tmp_path: Path, monkeypatch: p
     """The text that was read, or the one that was written: neither is anybody's only copy."""
     left = _killed_after_the_exchange(tmp_path / "d.md", "")
     left.write_text(now)
-    monkeypatch.setattr(files, "LEFT_AFTER", -1)
+    monkeypatch.setattr(swap, "LEFT_AFTER", -1)
     assert remove_leftovers(tmp_path) == []
     assert {file.name for file in tmp_path.iterdir()} == {"d.md"}
 
