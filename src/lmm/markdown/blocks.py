@@ -43,7 +43,7 @@ class Block:
     @property
     def content(self) -> str:
         """The source without the blank lines around it (and without a byte order mark)."""
-        return self._around()[1]
+        return self.around()[1]
 
     @property
     def newline(self) -> str:
@@ -54,13 +54,13 @@ class Block:
     @property
     def trailing(self) -> str:
         """What follows the content in the source: the last line's end and blank lines."""
-        return self._around()[2]
+        return self.around()[2]
 
     def with_source(self, source: str) -> Self:
         """The same block at the same line with another source."""
         return replace(self, source=source)
 
-    def _around(self) -> tuple[str, str, str]:
+    def around(self) -> tuple[str, str, str]:
         """The source as what precedes the content, the content, what follows it."""
         source = self.source
         prefix = _PREFIX.match(source)
@@ -238,7 +238,7 @@ class TextBlock(Block):
 
     def with_text(self, text: str) -> Self:
         """The same block with another text; the blank lines around it stay."""
-        before, _, after = self._around()
+        before, _, after = self.around()
         return self.with_source(before + text + after)
 
 

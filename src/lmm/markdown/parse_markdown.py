@@ -10,7 +10,7 @@ The dialect is Pandoc's markdown as the seed restricts it; docs/formats.md has t
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from functools import lru_cache
 
 from lmm.markdown import metadata
@@ -67,6 +67,29 @@ def iter_blocks(text: str) -> Iterator[Block]:
     'header'
     """
     return _Parser(text).blocks()
+
+
+def misread(blocks: Sequence[Block]) -> list[Block]:
+    """Those of `blocks` that would be read as something else, were they written one after the other.
+
+    >>> [block.source for block in misread([HeadingBlock("# A\\n", 1), TextBlock("one\\n", 2), TextBlock("two\\n", 3)])]
+    ['one\\n', 'two\\n']
+    """
+    found = dict(_with_places(iter_blocks("".join(block.source for block in blocks))))
+    return [
+        block
+        for at, block in _with_places(blocks)
+        if not isinstance(read := found.get(at), type(block)) or read.content != block.content
+    ]
+
+
+def _with_places(blocks: Iterable[Block]) -> Iterator[tuple[int, Block]]:
+    """Blocks with the offsets at which their contents begin, but those without any."""
+    at = 0
+    for block in blocks:
+        if block.content:
+            yield at + len(block.around()[0]), block
+        at += len(block.source)
 
 
 class _Parser:

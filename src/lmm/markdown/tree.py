@@ -16,14 +16,13 @@ import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
-from itertools import takewhile
 from typing import Any, ClassVar, TypeVar
 
 from lmm.errors import DocumentError, MetadataError
 from lmm.markdown import metadata
 from lmm.markdown.blocks import Block, ErrorBlock, HeaderBlock, HeadingBlock, MetadataBlock, TextBlock, apart, serialize
 from lmm.markdown.metadata import Prompt
-from lmm.markdown.parse_markdown import parse_markdown_text
+from lmm.markdown.parse_markdown import misread
 
 # What closes a fence, an equation or a comment; and metadata or a rule that more metadata below it would close.
 _CLOSES = re.compile(r"^[ \t]*(?:`{3}|~{3})|\$\$|-->", re.MULTILINE)
@@ -111,7 +110,7 @@ class Node:
                 root.ensure_header()  # else this block would be read as the header
             self.metadata_block = self._new_metadata({key: value})
         risky = (before is None and root.metadata_is_open) or _CLOSES.search(self.metadata_block.source)
-        if risky and root is not self and not _reads_back(root, self.metadata_block):
+        if risky and root is not self and self.metadata_block in misread(tree_to_blocks(root)):
             self.metadata_block = before
             raise MetadataError(
                 f"'{key}' cannot be set on line {self.line}: something above it is open, and would be closed by it",
@@ -302,17 +301,6 @@ class HeaderNode(HeadingNode):
         return block.with_source(bom + block.source + newline)
 
 
-def _reads_back(root: Node, block: MetadataBlock) -> bool:
-    """Whether `block`, where it stands in the document under `root`, would be read as itself."""
-    blocks = tree_to_blocks(root)
-    at = sum(len(b.source) for b in takewhile(lambda b: b is not block, blocks))
-    for found in parse_markdown_text(serialize(blocks)):
-        if at <= 0:
-            return at == 0 and found.source == block.source and isinstance(found, MetadataBlock)
-        at -= len(found.source)
-    return False
-
-
 def _first(root: HeadingNode) -> Node:
     """The node with a document's first block; the root for an empty document."""
     node: Node = root
@@ -372,7 +360,7 @@ def blocks_to_tree(blocks: Sequence[Block], *, title: str = "") -> HeaderNode | 
 
     `title` names a document that has neither a header with a title nor a heading (say, its file's name).
 
-    >>> from lmm.markdown.parse_markdown import parse_markdown_text
+    >>> from lmm.markdown.parse_markdown import misread
     >>> root = blocks_to_tree(parse_markdown_text("# A\\n\\none\\n\\n## B\\n\\ntwo\\n"))
     >>> root.title, root.headings[0].headings[0].heading_path
     ('A', ('A',))

@@ -9,7 +9,6 @@ import contextlib
 import re
 from collections.abc import Awaitable, Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from itertools import accumulate
 from typing import Any
 
 from lmm.config import Settings
@@ -17,7 +16,7 @@ from lmm.disk.diff import counterparts
 from lmm.errors import EmptyReply, Failure, Interrupted, LmmError, ModelError, Place, TooLong
 from lmm.markdown.blocks import Block, MetadataBlock, TextBlock, serialize
 from lmm.markdown.metadata import Prompt
-from lmm.markdown.parse_markdown import parse_markdown_text, unclosed_construct
+from lmm.markdown.parse_markdown import misread, parse_markdown_text, unclosed_construct
 from lmm.markdown.tree import (
     HeaderNode,
     HeadingNode,
@@ -367,14 +366,8 @@ def _logged(block: MetadataBlock, ask: PendingPrompt, reply: Reply) -> MetadataB
 
 def _check_not_swallowed(blocks: Sequence[Block], placed: Collection[int]) -> None:
     """The guard behind replies with equations or code: their marks must not close a construct that is open above."""
-    starts = dict(zip(accumulate((len(b.source) for b in blocks), initial=0), blocks, strict=False))
-    at = 0
-    for parsed in parse_markdown_text(serialize(blocks)):
-        if at in starts and (parsed.source, parsed.kind) == (starts[at].source, starts[at].kind):
-            del starts[at]
-        at += len(parsed.source)
-    swallowed = {id(block) for block in starts.values()}
-    index = next((i for i in sorted(placed) if id(blocks[i]) in swallowed), None)
+    swallowed = misread(blocks)
+    index = next((i for i in sorted(placed) if blocks[i] in swallowed), None)
     if index is None:
         return
     opened = [

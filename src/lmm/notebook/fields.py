@@ -33,8 +33,8 @@ from lmm.errors import (
     Untrusted,
 )
 from lmm.markdown import metadata
-from lmm.markdown.blocks import Block, HeaderBlock, HeadingBlock, MetadataBlock, TextBlock, insert_blocks, serialize
-from lmm.markdown.parse_markdown import parse_markdown_text
+from lmm.markdown.blocks import Block, HeaderBlock, HeadingBlock, MetadataBlock, TextBlock, insert_blocks
+from lmm.markdown.parse_markdown import misread
 from lmm.markdown.tree import HeaderNode, HeadingNode, Node, TextNode, preorder, without_metadata
 from lmm.markdown.units import like_captions
 from lmm.messages import Failed, Progress
@@ -522,7 +522,7 @@ def with_changes(blocks: Sequence[Block], changes: Sequence[FoundNode]) -> tuple
 
     def attempt(some: Sequence[FoundNode]) -> list[Block]:
         result = _applied(blocks, position, some)
-        if some and not _reads_back(result):
+        if some and misread(result):
             raise LmmError("metadata above is never closed")
         return result
 
@@ -561,18 +561,6 @@ def sifted(items: Sequence[T], attempt: Callable[[Sequence[T]], R]) -> tuple[R, 
     if items:
         sift(items)
     return made[0] if made else attempt([]), refused
-
-
-def _reads_back(blocks: Sequence[Block]) -> bool:
-    """Whether the joined blocks would be read as these blocks."""
-    meant = [_look(block) for block in blocks if block.content]
-    return [_look(block) for block in parse_markdown_text(serialize(blocks)) if block.content] == meant
-
-
-def _look(block: Block) -> tuple[str, str]:
-    """What a block says, whatever its line ends and the blank lines around it."""
-    kind = "metadata" if isinstance(block, MetadataBlock) else block.kind
-    return kind, block.content.replace("\r\n", "\n")
 
 
 def _applied(blocks: Sequence[Block], position: Mapping[int, int], changes: Sequence[FoundNode]) -> list[Block]:
