@@ -143,7 +143,7 @@ def three_way(base: str, ours: str, theirs: str) -> str:
     done, at = 0, 0  # lines of theirs that are in the result, and which of their changes comes next
     shift = 0  # how much further a line of the base stands in theirs
     for start, end, first, last in hunks(old, new):
-        while at < len(changed) and changed[at][1] <= start and not changed[at][0] == start == end:
+        while at < len(changed) and _end(changed[at][:2]) <= start:
             shift = changed[at][3] - changed[at][1]
             at += 1
         if at < len(changed) and _touch((start, end), changed[at][:2]):
@@ -156,14 +156,14 @@ def three_way(base: str, ours: str, theirs: str) -> str:
     return "".join([*result, *now[done:]])
 
 
-def _touch(ours: tuple[int, int], theirs: tuple[int, int]) -> bool:
-    """Whether two ranges overlap; what we insert also touches a change of the line below it, to which it may belong.
+def _touch(one: tuple[int, int], two: tuple[int, int]) -> bool:
+    """Whether two ranges overlap; what is inserted counts for the line below it too, to which it may belong.
 
-    >>> _touch((3, 3), (3, 5)), _touch((3, 5), (3, 3)), _touch((5, 5), (3, 5)), _touch((3, 3), (3, 3))
-    (True, False, False, True)
+    >>> [_touch((3, 3), two) for two in ((3, 5), (1, 3), (3, 3))], _touch((3, 5), (3, 3)), _touch((3, 5), (5, 5))
+    ([True, False, True], True, False)
     """
-    if ours[0] == ours[1]:
-        return theirs[0] <= ours[0] < theirs[1] or ours == theirs
-    if theirs[0] == theirs[1]:
-        return ours[0] < theirs[0] < ours[1]
-    return max(ours[0], theirs[0]) < min(ours[1], theirs[1])
+    return max(one[0], two[0]) < min(_end(one), _end(two))
+
+
+def _end(place: tuple[int, int]) -> int:
+    return max(place[1], place[0] + 1)
