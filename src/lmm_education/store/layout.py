@@ -33,7 +33,7 @@ INDEXED: Mapping[CollectionName, Mapping[str, Index]] = {
         "language": Index("keyword", 5_000),
         "document": Index("keyword", 20_000),
         "section": Index("keyword", 20_000),
-        "audience": Index("keyword", 500),
+        "audience": Index("keyword", 100),
         "text": Index("text", 20_000),
     },
     "documents": {

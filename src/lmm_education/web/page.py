@@ -9,7 +9,7 @@ import textwrap
 from collections.abc import AsyncGenerator, Callable, Iterator, Mapping, Sequence
 from contextlib import aclosing
 from dataclasses import dataclass, field
-from functools import reduce
+from functools import lru_cache, reduce
 from itertools import groupby
 from typing import Any
 
@@ -139,8 +139,9 @@ def source_values(source: Source, searched: str, chapters: Mapping[str, Chapter]
     }
 
 
+@lru_cache(maxsize=2_000)
 def first_words(markdown: str) -> str:
-    """How a text begins, without its marks.
+    """How a text begins, without its marks; remembered, since what a class asks for comes again.
 
     >>> first_words("## Leaves\\n\\nA *leaf* is [green](a.md), because of " + "chlorophyll " * 20)
     'A leaf is green, because of chlorophyll chlorophyll chlorophyll chlorophyll chlorophyll …'

@@ -9,7 +9,7 @@ from __future__ import annotations
 import html
 import re
 from collections.abc import Callable, Collection, Iterator, MutableMapping, Sequence
-from functools import cache
+from functools import cache, lru_cache
 from itertools import groupby, pairwise
 from typing import Any
 
@@ -58,8 +58,9 @@ def to_html(markdown: str, *, numbers: Collection[int] = (), picture: Picture | 
     return Markup(_parser().render(markdown, {"numbers": frozenset(numbers), "picture": picture}))
 
 
+@lru_cache(maxsize=4_000)
 def title_html(markdown: str) -> str:
-    """A heading as HTML, without links.
+    """A heading as HTML, without links; remembered, since headings come with every source.
 
     >>> title_html("The slope $x$ in `R`")
     'The slope <math display="inline"><mrow><mi>x</mi></mrow></math> in <code>R</code>'
