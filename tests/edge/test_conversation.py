@@ -223,7 +223,7 @@ def test_edit_the_last_message(terminal: Terminal, server: ScriptedServer, chat:
     (kept,) = (folder / ".chatmd").glob("chat.*.chatmd")
     assert kept.read_text() == before
     assert stat.S_IMODE(kept.stat().st_mode) == 0o600
-    terminal.wait_for("›", ENTER_KEY)
+    terminal.wait_for("› secnd\n")
     terminal.type("\x7f" * 2 + "ond\r")
     terminal.wait_for("Reply to: second", ENTER_KEY)
     assert sent(server.requests[-1]) == [

@@ -1,53 +1,36 @@
 """The terminal: lines that stay above, lines that change and the prompt at the foot.
 
 What stays is written once and scrolls away as any output does, so that the terminal's own scroll-back, selection and
-search work. What changes is drawn by prompt_toolkit, which writes only what differs.
+search work. What changes is part of the prompt, which prompt_toolkit draws.
 """
 
 from __future__ import annotations
 
-import asyncio
 import contextlib
 import json
 import os
 import re
 import sys
 import time
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable
 from difflib import get_close_matches
 from pathlib import Path
-from typing import NamedTuple, Protocol, cast
+from typing import NamedTuple, Protocol
 
-from prompt_toolkit.application import Application
-from prompt_toolkit.buffer import Buffer
 from prompt_toolkit.completion import CompleteEvent, Completer, Completion
-from prompt_toolkit.data_structures import Point
+from prompt_toolkit.data_structures import Size
 from prompt_toolkit.document import Document
-from prompt_toolkit.filters import Condition, has_completions, has_focus
-from prompt_toolkit.formatted_text import StyleAndTextTuples
+from prompt_toolkit.enums import DEFAULT_BUFFER
+from prompt_toolkit.filters import Condition, has_focus
+from prompt_toolkit.formatted_text import ANSI, StyleAndTextTuples, to_formatted_text
 from prompt_toolkit.history import History
-from prompt_toolkit.input import create_input
 from prompt_toolkit.key_binding import KeyBindings, KeyPressEvent
 from prompt_toolkit.keys import Keys
-from prompt_toolkit.layout import (
-    BufferControl,
-    ConditionalContainer,
-    Dimension,
-    Float,
-    FloatContainer,
-    FormattedTextControl,
-    HSplit,
-    Layout,
-    VerticalAlign,
-    Window,
-)
-from prompt_toolkit.layout.menus import CompletionsMenu
-from prompt_toolkit.output import ColorDepth
 from prompt_toolkit.output.vt100 import Vt100_Output
-from prompt_toolkit.widgets import SearchToolbar
+from prompt_toolkit.patch_stdout import patch_stdout
+from prompt_toolkit.shortcuts import PromptSession
 
-from chatmd.terminal.styled import COLOURS, Line, StyledSpan, ansi, clipped
-from chatmd.terminal.view import PROMPT, ScreenSize
+from chatmd.terminal.view import PROMPT
 from lmm.disk.files import replace, state_folder
 from lmm.errors import ConfigError, LmmError
 
@@ -134,6 +117,11 @@ class PromptCompleter(Completer):
     def __init__(self, folder: Path) -> None:
         self.folder = folder.resolve()
 
+    def fits(self, document: Document) -> bool:
+        """Whether a command or a file is being typed."""
+        text = document.text_before_cursor
+        return bool(_TYPED_COMMAND.fullmatch(text) or _FILE.search(text))
+
     def get_completions(self, document: Document, complete_event: CompleteEvent) -> Iterable[Completion]:
         """What could be meant."""
         text = document.text_before_cursor
@@ -168,44 +156,31 @@ def _fits(name: str, stem: str) -> bool:
 # -- Keys of the prompt, besides those of line editing, which are Emacs' as in most shells --------------------
 
 
-def key_bindings(prompt: Screen) -> KeyBindings:
-    """The keys that `KEYS` explains."""
+def key_bindings(screen: Screen) -> KeyBindings:
+    """The keys that `KEYS` explains, where they are not prompt_toolkit's own."""
     keys = KeyBindings()
-    typing = has_focus(prompt.buffer)
-    empty = Condition(lambda: not prompt.buffer.text)
+    typing = has_focus(DEFAULT_BUFFER)  # and not in the search
 
     @keys.add("enter", filter=typing)
     def _(event: KeyPressEvent) -> None:
         # A terminal that does not mark what is pasted sends its lines at once: none of them but the last is sent.
         if any(key.key not in (Keys.CPRResponse, Keys.Ignore) for key in event.key_processor.input_queue):
-            prompt.buffer.insert_text("\n")
+            event.current_buffer.insert_text("\n")
         else:
-            prompt.submit()
+            screen.submit()
 
     @keys.add("escape", "enter", filter=typing)
     @keys.add("c-j", filter=typing)
     def _(event: KeyPressEvent) -> None:
-        prompt.buffer.newline(copy_margin=False)
+        event.current_buffer.newline(copy_margin=False)
 
-    @keys.add("c-c")
-    @keys.add("<sigint>")
+    @keys.add("c-c", filter=typing)
     def _(event: KeyPressEvent) -> None:
-        if event.app.current_buffer is prompt.buffer:
-            prompt.interrupt()
-        else:  # the search
-            event.app.layout.focus(prompt.buffer)
-
-    @keys.add("c-d", filter=typing & empty)
-    def _(event: KeyPressEvent) -> None:
-        prompt.leave()
+        screen.user.interrupted()
 
     @keys.add("c-x", "c-e", filter=typing)
     def _(event: KeyPressEvent) -> None:
-        event.app.create_background_task(prompt.edit())
-
-    @keys.add("c-z")
-    def _(event: KeyPressEvent) -> None:
-        event.app.suspend_to_background()
+        event.current_buffer.open_in_editor()
 
     return keys
 
@@ -263,8 +238,6 @@ def _read(line: str) -> str:
     return text if isinstance(text, str) else ""
 
 
-_TICK = 0.2  # seconds between two drawings while something is at work
-_GATHER = 0.02  # seconds in which lines are gathered, to be written at once
 _MENU_ROWS = 6
 # "Synchronized output": a terminal that knows it shows nothing half drawn; others ignore it.
 _BEGIN, _END = "\x1b[?2026h", "\x1b[?2026l"
@@ -273,16 +246,12 @@ _BEGIN, _END = "\x1b[?2026h", "\x1b[?2026l"
 class User(Protocol):
     """Who is told what is typed, and says what is shown."""
 
-    def live(self, now: float, size: ScreenSize) -> list[Line]:
+    def live(self, now: float, size: Size) -> list[str]:
         """The lines that change."""
         ...
 
     def hint(self) -> str:
-        """A remark below the prompt."""
-        ...
-
-    def at_work(self) -> bool:
-        """Whether time is to be shown going by."""
+        """A remark where nothing is typed."""
         ...
 
     def submitted(self, text: str) -> bool:
@@ -293,93 +262,80 @@ class User(Protocol):
         """Ctrl-C was pressed."""
         ...
 
-    def left(self) -> None:
-        """Ctrl-D was pressed on an empty line."""
-        ...
-
 
 class Screen:
     """A prompt with completion and history. All methods are for the thread of its event loop."""
 
     def __init__(self, user: User, folder: Path) -> None:
         self.user = user
-        self.colour = not os.environ.get("NO_COLOR")
         self.label = PROMPT
         self._kept: Document | None = None  # the draft that a question has put aside
-        self._pending: list[Line] = []
-        self._flushing: asyncio.TimerHandle | None = None
-        self._in_editor = False
-        self.buffer = Buffer(
-            completer=PromptCompleter(folder), complete_while_typing=True, history=TypedHistory(history_path()),
-            multiline=True, tempfile_suffix=".md",
-        )  # fmt: skip
-        self.output = cast(_Output, _Output.from_pty(sys.stdout, term=os.environ.get("TERM")))
-        self.app = _Application(
-            layout=self._layout(),
-            key_bindings=key_bindings(self),
-            erase_when_done=True,
-            color_depth=None if self.colour else ColorDepth.DEPTH_1_BIT,
+        self._pending: list[str] = []
+        self.output = _Output.from_pty(sys.stdout, term=os.environ.get("TERM"))
+        self.output.enable_cpr = False  # the prompt stands where the output ends: no need to ask for that place
+        completer = PromptCompleter(folder)
+        self.prompt = PromptSession[str | None](
+            self._message, multiline=True, prompt_continuation="  ", placeholder=self._hint, completer=completer,
+            complete_while_typing=Condition(lambda: completer.fits(self.buffer.document)),
+            reserve_space_for_menu=_MENU_ROWS, history=TypedHistory(history_path()), search_ignore_case=True,
+            key_bindings=key_bindings(self), enable_suspend=True, tempfile_suffix=".md", erase_when_done=True,
             output=self.output,
-            input=create_input(sys.stdin),
-            min_redraw_interval=0.03,
-        )
-        self.app.ttimeoutlen = 0.1  # Esc alone does nothing here that somebody waits for
+        )  # fmt: skip
+        self.prompt.app.ttimeoutlen = 0.1  # Esc alone does nothing here that somebody waits for
+        self.prompt.app.min_redraw_interval = 0.03
+        self.prompt.app.before_render += lambda app: self._flush()
+        self.prompt.app.after_render += lambda app: self._shown()
+        self.buffer = self.prompt.default_buffer
 
     # -- running -----------------------------------------------------------------------------------------
 
     async def run(self) -> None:
-        """Show the prompt until `close`, or until the terminal is gone."""
-        ticking = asyncio.create_task(self._tick())
+        """Show the prompt until `close`, Ctrl-D, or until the terminal is gone."""
         try:
-            with contextlib.suppress(EOFError):
-                await self.app.run_async(set_exception_handler=False, handle_sigint=False)
+            with contextlib.suppress(EOFError), patch_stdout(raw=True):
+                while text := await self.prompt.prompt_async(set_exception_handler=False, handle_sigint=False):
+                    self.user.submitted(text)  # by one of Emacs' keys that accept a line
         finally:
-            ticking.cancel()
             self._flush()
+            self._shown()
 
     def close(self) -> None:
         """Take the prompt away."""
-        self._flush()
-        if self.app.is_running and not self.app.is_done:
-            self.app.exit()
-
-    async def _tick(self) -> None:
-        while True:
-            await asyncio.sleep(_TICK)
-            if self.user.at_work():
-                self.app.invalidate()
+        app = self.prompt.app
+        if app.is_running and not app.is_done:
+            app.exit()
 
     @property
-    def size(self) -> ScreenSize:
+    def size(self) -> Size:
         """Of the terminal, now."""
         size = self.output.get_size()
-        return ScreenSize(max(8, size.columns), max(4, size.rows))
+        return Size(rows=max(4, size.rows), columns=max(8, size.columns))
 
-    # -- what stays --------------------------------------------------------------------------------------
-
-    def print(self, lines: list[Line]) -> None:
-        """Lines that stay, above the prompt."""
+    def print(self, lines: list[str]) -> None:
+        """Lines that stay, above the prompt; while an editor is open they wait."""
         self._pending += lines
-        if self._flushing is None:
-            self._flushing = asyncio.get_running_loop().call_later(_GATHER, self._flush)
+        if self.prompt.app.is_running:
+            self.redraw()
+        else:
+            self._flush()
+            self._shown()
 
     def _flush(self) -> None:
-        if self._flushing is not None:
-            self._flushing.cancel()
-        self._flushing = None
-        if self._in_editor or not self._pending:
+        """Write the lines that wait, where the prompt stood: before it is drawn, or once it is gone."""
+        if not self._pending:
             return
-        text = "".join(f"{ansi(line, colour=self.colour)}\r\n" for line in self._pending)
-        self._pending = []
-        with self.output.held():
-            if self.app.is_running:
-                self.app.renderer.erase()
-            self.output.write_raw(text)
-            self.app._redraw()
+        text, self._pending = "".join(f"{line}\r\n" for line in self._pending), []
+        self.output.write_raw(_BEGIN)
+        self.prompt.app.renderer.erase()
+        self.output.write_raw(text)
+
+    def _shown(self) -> None:
+        self.output.write_raw(_END)
+        self.output.flush()
 
     def redraw(self) -> None:
         """Something that changes has changed."""
-        self.app.invalidate()
+        self.prompt.app.invalidate()
 
     # -- the prompt --------------------------------------------------------------------------------------
 
@@ -389,16 +345,6 @@ class Screen:
         self.buffer.reset()
         if self.user.submitted(text) and text.strip():
             self.buffer.history.append_string(text)
-        self.redraw()
-
-    def interrupt(self) -> None:
-        """Ctrl-C."""
-        self.user.interrupted()
-        self.redraw()
-
-    def leave(self) -> None:
-        """Ctrl-D."""
-        self.user.left()
 
     def draft(self, text: str) -> None:
         """Put a text into the prompt, before what is there."""
@@ -424,113 +370,19 @@ class Screen:
             self.buffer.document, self._kept = self._kept, None
         self.redraw()
 
-    async def edit(self) -> None:
-        """Open what is typed in the user's editor; what happens meanwhile is shown afterwards."""
-        if self._in_editor:
-            return
-        self._in_editor = True
-        try:
-            await self.buffer.open_in_editor()
-        finally:
-            self._in_editor = False
-            self._flush()
-            self.redraw()
-
-    # -- the layout --------------------------------------------------------------------------------------
-
-    def _layout(self) -> Layout:
-        search = SearchToolbar(ignore_case=True)
-        live = FormattedTextControl(self._live)
-        typed = BufferControl(self.buffer, search_buffer_control=search.control)
-        window = Window(
-            typed, get_line_prefix=self._prefix, wrap_lines=True, dont_extend_height=True, height=self._rows
-        )
-        hint = Window(FormattedTextControl(self._hint), height=1)
-        rows = HSplit(
-            [
-                ConditionalContainer(Window(live, dont_extend_height=True), Condition(lambda: bool(self._live()))),
-                Window(height=1),
-                window,
-                search,
-                ConditionalContainer(hint, Condition(lambda: bool(self.user.hint())) & ~has_completions),
-                ConditionalContainer(Window(height=_MENU_ROWS), has_completions),
-            ],
-            align=VerticalAlign.TOP,
-        )
-        menu = Float(CompletionsMenu(max_height=_MENU_ROWS, scroll_offset=1), xcursor=True, ycursor=True)
-        return Layout(FloatContainer(rows, [menu]), focused_element=typed)
-
-    def _rows(self) -> Dimension:
-        return Dimension(min=1, max=max(1, self.size.rows // 3))
-
-    def _live(self) -> StyleAndTextTuples:
+    def _message(self) -> StyleAndTextTuples:
         lines = self.user.live(time.monotonic(), self.size)
-        return [fragment for line in lines for fragment in (("", "\n"), *_fragments(line))][1:]
-
-    def _prefix(self, line: int, wrapped: int) -> StyleAndTextTuples:
-        if line or wrapped:
-            return [("", "  ")]
-        return [("bold fg:ansicyan", self.label)]
+        above = to_formatted_text(ANSI("".join(f"{line}\n" for line in (*lines, ""))))
+        return [*above, ("bold fg:ansicyan", self.label)]
 
     def _hint(self) -> StyleAndTextTuples:
-        return _fragments(clipped((StyledSpan(f"  {self.user.hint()}", "dim"),), self.size.columns))
-
-
-def _fragments(line: Line) -> StyleAndTextTuples:
-    return [(_style(span.style), span.text) for span in line]
-
-
-def _style(names: str) -> str:
-    """A style as prompt_toolkit spells it.
-
-    >>> _style("bold cyan")
-    'bold fg:ansicyan'
-    """
-    return " ".join(f"fg:ansi{name}" if name in COLOURS else name for name in names.split())
-
-
-class _Application(Application[None]):
-    """Finds its first row again when the window gets narrower."""
-
-    def _on_resize(self) -> None:
-        renderer, columns = self.renderer, self.output.get_size().columns
-        before = renderer.last_rendered_screen
-        # Most terminals wrap what is on the screen anew: rows above the cursor become several. Xterm cuts them off.
-        if before is not None and columns < before.width and not os.environ.get("XTERM_VERSION"):
-            x, y = renderer._cursor_pos
-            widths = (max(before.data_buffer[row], default=0) + 1 for row in range(y))
-            renderer._cursor_pos = Point(x % columns, sum(-(-width // columns) for width in widths) + x // columns)
-        super()._on_resize()
+        return [("dim", self.user.hint())]
 
 
 class _Output(Vt100_Output):
-    """Writes several things as one; a terminal that is gone is written to no more."""
-
-    _held = False
-    _gone = False
-
-    @property
-    def responds_to_cpr(self) -> bool:
-        """The prompt stands where the output ends: there is no need to ask for that place."""
-        return False
-
-    @contextlib.contextmanager
-    def held(self) -> Iterator[None]:
-        """Write everything at the end, in one piece."""
-        self._held = True
-        self.write_raw(_BEGIN)
-        try:
-            yield
-        finally:
-            self._held = False
-            self.write_raw(_END)
-            self.flush()
+    """A terminal that is gone is written to no more."""
 
     def flush(self) -> None:
         """Write what has gathered."""
-        if self._held:
-            return
-        try:
+        with contextlib.suppress(OSError):
             super().flush()
-        except OSError:
-            self._gone = True

@@ -17,6 +17,10 @@ from concurrent.futures import Future
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
+from prompt_toolkit.data_structures import Size
+from rich.table import Table
+from rich.text import Text
+
 from chatmd.chat import Chat
 from chatmd.errors import ChatmdError
 from chatmd.language.nodes import Element
@@ -27,8 +31,8 @@ from chatmd.runtime.runner import Runner, open_run
 from chatmd.sidecar import FOLDER
 from chatmd.terminal.call_texts import AGREE, CHOICES, approval, call_in_words, read_answer
 from chatmd.terminal.screen import Screen, help_rows, read_command
-from chatmd.terminal.styled import Line, StyledSpan, clean, columns, indented, wrapped
-from chatmd.terminal.view import ChatView, ScreenSize, requests
+from chatmd.terminal.styled import clean
+from chatmd.terminal.view import ChatView, requests
 from lmm import loop
 from lmm.errors import LmmError, Place
 from lmm.messages import Event, Failed, ToolCall, ToolDefinition
@@ -77,7 +81,7 @@ def _file(folder: Path, name: str) -> Path | None:
 
 @dataclass(slots=True)
 class _Question:
-    lines: list[Line]
+    text: Text
     label: str
     understood: Callable[[str], bool]
     answer: Future[str] = field(default_factory=Future)
@@ -99,13 +103,8 @@ class Questions:
         if call.name in self.always:
             return True
         name, _, arguments = call_in_words(call).partition("\n")
-        text = (
-            StyledSpan(name, "bold"),
-            StyledSpan(f"\n{arguments}\n" if arguments else "\n"),
-            StyledSpan(CHOICES, "dim"),
-        )
-        lines = wrapped(text, self.view.size.columns)
-        question = _Question(lines, "y/n/a/q ›", lambda line: bool(read_answer(line)))
+        text = Text.assemble((name, "bold"), f"\n{arguments}\n" if arguments else "\n", (CHOICES, "dim"))
+        question = _Question(text, "y/n/a/q ›", lambda line: bool(read_answer(line)))
         self._loop.call_soon_threadsafe(self._show, question)
         try:
             answer = read_answer(await asyncio.wrap_future(question.answer))
@@ -117,8 +116,7 @@ class Questions:
 
     def confirm(self, text: str) -> bool:
         """Whether the user agrees to what tools can do; called in a thread that may wait."""
-        spans = (StyledSpan(f"{clean(text)}\n"), StyledSpan(AGREE, "dim"))
-        question = _Question(wrapped(spans, self.view.size.columns), "y/N ›", lambda line: True)
+        question = _Question(Text.assemble(f"{clean(text)}\n", (AGREE, "dim")), "y/N ›", lambda line: True)
         self._loop.call_soon_threadsafe(self._show, question)
         return question.answer.result().strip().lower() in ("y", "yes")
 
@@ -157,12 +155,12 @@ class Questions:
     def _next(self) -> None:
         self.screen.asked()
         if self.waiting:
-            self.screen.print(self.view.lines(self.waiting[0].lines))
+            self.screen.print(self.view.shown(self.waiting[0].text))
             self.screen.ask(self.waiting[0].label)
 
 
 _WIDEST_NAME = 20  # columns
-_LOOK = 0.5  # seconds between two looks whether the file was changed
+_TICK = 0.2  # seconds between two drawings while something is at work, else between two looks at the file
 _TWICE = 3.0  # seconds in which a second Ctrl-C leaves
 
 Act = Callable[[], Coroutine[None, None, None]]
@@ -368,14 +366,10 @@ class TerminalSession:
 
     # -- the screen's user -----------------------------------------------------------------------------------
 
-    def live(self, now: float, size: ScreenSize) -> list[Line]:
+    def live(self, now: float, size: Size) -> list[str]:
         """The lines that change."""
         self.view.size = size
         return self.view.live(now)
-
-    def at_work(self) -> bool:
-        """Whether something happens."""
-        return self._said is None
 
     def hint(self) -> str:
         """What can be done now."""
@@ -387,8 +381,6 @@ class TerminalSession:
             return "Enter tries again"
         if self._said is None:
             return "Enter adds a note; Ctrl-C cancels" if self.model else "the tools are being opened …"
-        if self.markup:
-            return "this message is ChatMD: its tags count"
         return "Enter goes on; /edit takes back what you said" if self._pending else "/help"
 
     def submitted(self, text: str) -> bool:
@@ -440,10 +432,9 @@ class TerminalSession:
         self.killed = True
         self.screen.close()
 
-    def print(self, lines: list[Line]) -> None:
+    def print(self, lines: list[str]) -> None:
         """Lines that stay."""
-        if lines:
-            self.screen.print(lines)
+        self.screen.print(lines)
         self.screen.redraw()
 
     def _tell(self, error: LmmError) -> None:
@@ -459,9 +450,11 @@ class TerminalSession:
         return found.st_ino, found.st_size, found.st_mtime_ns
 
     async def _watch(self) -> None:
-        """Notice that somebody changed the file while the prompt waits."""
+        """Show how time goes by, and notice that somebody changed the file while the prompt waits."""
         while True:
-            await asyncio.sleep(_LOOK)
+            await asyncio.sleep(_TICK)
+            if self._said is None:
+                self.screen.redraw()
             if (self._said is not None or self.runner is None) and (now := self._signature()) != self._seen:
                 self._seen = now
                 self._retry.set()
@@ -502,21 +495,12 @@ class TerminalSession:
     # -- what is shown ---------------------------------------------------------------------------------------
 
     def _table(self, rows: Sequence[tuple[str, str]]) -> None:
-        """Names, and what is behind them: beside each other, or in a narrow terminal below."""
-        width = self.view.size.columns
-        names = max((min(columns(name), _WIDEST_NAME) for name, _ in rows), default=0) + 2
-        lines: list[Line] = []
-        for name, text in rows:
-            head = StyledSpan(clean(name), "bold")
-            if width < 3 * names or columns(name) > _WIDEST_NAME:
-                below = wrapped((StyledSpan(clean(text)),), width - 4)
-                lines += [(head,), *indented(below, (StyledSpan("    "),), (StyledSpan("    "),))]
-            else:
-                before = (head, StyledSpan(" " * (names - columns(name))))
-                lines += indented(
-                    wrapped((StyledSpan(clean(text)),), width - names), before, (StyledSpan(" " * names),)
-                )
-        self.print(self.view.lines(lines))
+        """Names, and what is behind them."""
+        table = Table.grid(padding=(0, 2, 0, 0))
+        table.add_column(style="bold", overflow="fold", max_width=_WIDEST_NAME)
+        for row in rows:
+            table.add_row(*map(clean, row))
+        self.print(self.view.shown(table))
 
     def _show_tools(self) -> None:
         if not self.tools:
@@ -559,7 +543,8 @@ class TerminalSession:
             self.print(self.view.note("there is no message of yours that could be taken back"))
             return
         self.markup = taken.draft.markup
-        self.print(self.view.note(f"taken back; all of it is kept in {FOLDER}/{taken.original.name}"))
+        count = "; it is ChatMD: its tags count" if self.markup else ""
+        self.print(self.view.note(f"taken back; all of it is kept in {FOLDER}/{taken.original.name}{count}"))
         self.screen.draft(taken.draft.text)
 
     async def _undo(self) -> None:

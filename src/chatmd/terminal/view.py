@@ -11,10 +11,15 @@ from operator import itemgetter
 from pathlib import PurePath
 from typing import NamedTuple
 
+from prompt_toolkit.data_structures import Size
+from rich.console import RenderableType
+from rich.table import Table
+from rich.text import Text
+
 from chatmd.runtime import events
 from chatmd.terminal.call_texts import call_line
 from chatmd.terminal.markdown import Arriving
-from chatmd.terminal.styled import Line, StyledSpan, clean, clipped, columns, folded, indented, plain, trimmed, wrapped
+from chatmd.terminal.styled import clean, render
 from lmm.errors import Place
 from lmm.messages import (
     Asked,
@@ -38,13 +43,6 @@ _RESULT = 500  # characters of which the first that fit are shown
 _SHORTEST = 0.05  # seconds; what is faster took no time
 
 
-class ScreenSize(NamedTuple):
-    """Of a terminal."""
-
-    columns: int
-    rows: int
-
-
 class _Call(NamedTuple):
     text: str
     began: float
@@ -55,7 +53,7 @@ class _Call(NamedTuple):
 class ChatView:
     """What is shown. `waiting` are notes that the model has not got yet, oldest first."""
 
-    size: ScreenSize = field(default=ScreenSize(80, 24))
+    size: Size = field(default=Size(rows=24, columns=80))
     waiting: list[str] = field(default_factory=list)
     session: Usage = field(default_factory=Usage)
     turn: Usage = field(default_factory=Usage)
@@ -68,7 +66,7 @@ class ChatView:
 
     # -- what stays ------------------------------------------------------------------------------------
 
-    def happened(self, event: Event, place: Place, now: float) -> list[Line]:
+    def happened(self, event: Event, place: Place, now: float) -> list[str]:
         """Lines to print for an event; in the path of its place are the agents below, down to where it happened."""
         chain = place.path
         if isinstance(event, Asked):
@@ -90,38 +88,36 @@ class ChatView:
             return self._again(event, chain)
         return [] if chain else self._of_turn(event, now)
 
-    def said(self, text: str, more: str = "", style: str = "bold") -> list[Line]:
+    def said(self, text: str, more: str = "", style: str = "bold") -> list[str]:
         """What the user says, with a remark behind it."""
-        spans = [StyledSpan(clean(text), style), *([StyledSpan(f" {more}", "dim")] if more else [])]
-        lines = wrapped(spans, self.size.columns - len(PROMPT))
-        lines = indented(lines, (StyledSpan(PROMPT, "bold cyan"),), (StyledSpan(" " * len(PROMPT)),))
-        return self._print("said", lines, apart=True)
+        words = Text.assemble((clean(text), style), (f" {more}" if more else "", "dim"))
+        return self._print("said", self._hanging(Text(PROMPT, "bold cyan"), words), apart=True)
 
-    def note(self, text: str, style: str = "dim") -> list[Line]:
+    def note(self, text: str, style: str = "dim") -> list[str]:
         """A remark of ours."""
-        return self._print("note", wrapped((StyledSpan(clean(text), style),), self.size.columns))
+        return self._remark(text, style, ())
 
-    def lines(self, lines: Sequence[Line]) -> list[Line]:
-        """Lines as they are, between blank ones."""
-        return self._print("lines", lines, apart=True)
+    def shown(self, what: RenderableType) -> list[str]:
+        """A question or a table, between blank lines."""
+        return self._print("shown", render(what, self.size.columns), apart=True)
 
     def begin_turn(self, now: float) -> None:
         """The user has said something."""
         self.turn, self._began = Usage(), now
 
-    def _print(self, kind: str, lines: Sequence[Line], *, apart: bool = False) -> list[Line]:
+    def _print(self, kind: str, lines: Sequence[str], *, apart: bool = False) -> list[str]:
         if not lines:
             return []
         gap = self._last and (apart or kind != self._last)
         self._last = kind
-        return [(), *lines] if gap else list(lines)
+        return ["", *lines] if gap else list(lines)
 
-    def _of_turn(self, event: Event, now: float) -> list[Line]:
+    def _of_turn(self, event: Event, now: float) -> list[str]:
         """What only the first agent tells."""
         if isinstance(event, TextDelta):
             self._thought = ""
             self._reply.feed(event.text)
-            final = self._reply.final(self.size.columns, self._room)
+            final = self._reply.final(self.size.columns)
             return self._print("text", final)
         if isinstance(event, ReasoningDelta):
             self._thought += event.text
@@ -131,20 +127,20 @@ class ChatView:
             return self._ended(event, now)
         return []
 
-    def _end_reply(self) -> list[Line]:
+    def _end_reply(self) -> list[str]:
         self._thought = ""
         lines = self._print("text", self._reply.end(self.size.columns))
         if self._last == "text":
             self._last = "reply"
         return lines
 
-    def _replied(self, text: str) -> list[Line]:
+    def _replied(self, text: str) -> list[str]:
         if not self._reply.begun:  # it did not come in pieces
             self._reply.feed(text)
         return self._end_reply()
 
-    def _again(self, event: Retrying, chain: tuple[str, ...]) -> list[Line]:
-        lines: list[Line] = []
+    def _again(self, event: Retrying, chain: tuple[str, ...]) -> list[str]:
+        lines: list[str] = []
         if not chain:
             begun = self._reply.begun
             lines = self._end_reply()
@@ -152,35 +148,50 @@ class ChatView:
                 lines += self._remark("The reply broke off here, and is asked for again.", "yellow", ())
         return lines + self._remark(f"{event.reason}; again in {event.wait:.1f} s", "yellow", chain)
 
-    def _called(self, result: ToolResult, chain: tuple[str, ...]) -> list[Line]:
+    def _called(self, result: ToolResult, chain: tuple[str, ...]) -> list[str]:
         call = self._calls.pop((chain, result.call), None)
-        mark = StyledSpan("✗ ", "red") if result.failed else StyledSpan("✓ ", "green")
+        mark = ("✗ ", "red") if result.failed else ("✓ ", "green")
         text = call.text if call else clean(result.name)
         first = " ".join(clean(result.text[:_RESULT]).split()) or ("an image" if result.images else "")
-        return self._print("call", [self._call_line(mark, text, result.seconds, first, chain)])
+        return self._print("call", self._call_line(mark, text, result.seconds, first, chain))
 
-    def _call_line(self, mark: StyledSpan, text: str, seconds: float, result: str, chain: tuple[str, ...]) -> Line:
-        before = (*_indent(chain), mark)
+    def _call_line(
+        self, mark: tuple[str, str], text: str, seconds: float, result: str, chain: tuple[str, ...]
+    ) -> list[str]:
+        before = Text.assemble(_indent(chain), mark)
         took = f" {seconds:.1f} s" if seconds >= _SHORTEST else ""
-        free = max(8, self.size.columns - columns(plain(before)) - len(took))
-        short = clipped((StyledSpan(text),), max(8, free * 3 // 5) if result else free)
-        line = (*before, *short, StyledSpan(took, "dim"), *((StyledSpan(f": {result}", "dim"),) if result else ()))
-        return trimmed(clipped(line, self.size.columns))
+        free = max(8, self.size.columns - before.cell_len - len(took))
+        short = Text(text)
+        short.truncate(max(8, free * 3 // 5) if result else free, overflow="ellipsis")
+        rest = Text(took + (f": {result}" if result else ""), "dim")
+        return self._clipped(Text.assemble(before, short, rest))
 
-    def _remark(self, text: str, style: str, chain: tuple[str, ...]) -> list[Line]:
-        indent = _indent(chain)
-        width = self.size.columns - columns(plain(indent))
-        return self._print("note", indented(wrapped((StyledSpan(clean(text), style),), width), indent, indent))
+    def _clipped(self, line: Text) -> list[str]:
+        line.truncate(self.size.columns, overflow="ellipsis")
+        return render(line, self.size.columns)
 
-    def _delivered(self, event: events.Delivered) -> list[Line]:
-        lines: list[Line] = []
+    def _remark(self, text: str, style: str, chain: tuple[str, ...]) -> list[str]:
+        return self._print("note", self._hanging(_indent(chain), Text(clean(text), style)))
+
+    def _hanging(self, first: Text, words: Text) -> list[str]:
+        """Words, with something before their first line, and as much space before the others."""
+        if not first:
+            return render(words, self.size.columns)
+        grid = Table.grid()
+        grid.add_column(no_wrap=True)
+        grid.add_column(overflow="fold")
+        grid.add_row(first, words)
+        return render(grid, self.size.columns)
+
+    def _delivered(self, event: events.Delivered) -> list[str]:
+        lines: list[str] = []
         for text in event.texts:
             if text in self.waiting:
                 self.waiting.remove(text)
             lines += self.said(text, "(with the result above)" if event.with_result else "")
         return lines
 
-    def _ended(self, event: events.Stopped | events.YourTurn | Failed, now: float) -> list[Line]:
+    def _ended(self, event: events.Stopped | events.YourTurn | Failed, now: float) -> list[str]:
         self._asked.clear()
         self._calls.clear()
         lines = self._end_reply()
@@ -203,51 +214,41 @@ class ChatView:
         """Rows for a reply that is not complete."""
         return max(3, self.size.rows // 2)
 
-    def live(self, now: float) -> list[Line]:
+    def live(self, now: float) -> list[str]:
         """The lines at the foot: what arrives, what is at work, what waits."""
-        lines = [part for line in self._arriving() for part in folded(line, self.size.columns)][-self._room :]
+        lines = self._arriving()
         work = self._at_work(now)
         if lines and self._last and self._last != "text":
-            lines.insert(0, ())
+            lines.insert(0, "")
         elif not lines and work and self._last not in ("", "call"):
-            work.insert(0, ())
-        notes = [clipped(_waiting(text), self.size.columns) for text in self.waiting]
-        return lines + ([()] if lines and work else []) + work + notes
+            work.insert(0, "")
+        notes = [line for text in self.waiting for line in self._clipped(_waiting(text))]
+        return lines + ([""] if lines and work else []) + work + notes
 
-    def _arriving(self) -> list[Line]:
+    def _arriving(self) -> list[str]:
         if self._thought:
-            return wrapped((StyledSpan(clean(self._thought).strip(), "dim italic"),), self.size.columns)[
-                -_THOUGHT_LINES:
-            ]
-        return self._reply.rest(self.size.columns)
+            return render(Text(clean(self._thought).strip(), "dim italic"), self.size.columns)[-_THOUGHT_LINES:]
+        return self._reply.rest(self.size.columns, self._room)
 
-    def _at_work(self, now: float) -> list[Line]:
+    def _at_work(self, now: float) -> list[str]:
         """A line for each call that runs, and each agent that is asked."""
         rows = [(call.chain, call.began, call.text) for call in self._calls.values()]
-        rows += [(chain, began, f"{model} …") for chain, (model, began) in self._asked.items()
+        rows += [(chain, began, clean(f"{model} …")) for chain, (model, began) in self._asked.items()
                  if chain or not self._reply.begun]  # fmt: skip
         rows = sorted(rows, key=itemgetter(0, 1))[: max(2, self.size.rows // 3)]
-        return [self._work_line(text, now - began, chain) for chain, began, text in rows]
-
-    def _work_line(self, text: str, seconds: float, chain: tuple[str, ...]) -> Line:
-        before, took = (*_indent(chain), StyledSpan("● ", "cyan")), f" {seconds:.1f} s"
-        free = max(8, self.size.columns - columns(plain(before)) - len(took))
-        return clipped(
-            (*before, *clipped((StyledSpan(clean(text)),), free), StyledSpan(took, "dim")), self.size.columns
-        )
+        mark = ("● ", "cyan")
+        return [line for chain, began, text in rows for line in self._call_line(mark, text, now - began, "", chain)]
 
 
-def _waiting(text: str) -> Line:
+def _waiting(text: str) -> Text:
     """A note that the model has not got yet."""
     said = " ".join(clean(text).split())
-    return (StyledSpan(PROMPT, "dim"), StyledSpan(said, "dim italic"), StyledSpan(" (waits)", "dim"))
+    return Text.assemble((PROMPT, "dim"), (said, "dim italic"), (" (waits)", "dim"))
 
 
-def _indent(chain: tuple[str, ...]) -> Line:
+def _indent(chain: tuple[str, ...]) -> Text:
     """What stands before something that happened in an agent: how deep it is, and its name."""
-    if not chain:
-        return ()
-    return (StyledSpan("  " * len(chain)), StyledSpan(f"{clean(PurePath(chain[-1]).stem)} ", "dim"))
+    return Text.assemble("  " * len(chain), (f"{clean(PurePath(chain[-1]).stem)} ", "dim")) if chain else Text()
 
 
 def requests(number: int) -> str:

@@ -3,26 +3,15 @@
 from __future__ import annotations
 
 from hypothesis import given, strategies as st
+from rich.text import Text
 
-from chatmd.terminal.styled import StyledSpan, clipped, columns, folded, plain, wrapped
-
-SPANS = st.lists(
-    st.builds(StyledSpan, st.text("ab 日。é\u0301", max_size=20), st.sampled_from(["", "bold"])), max_size=6
-)
+from chatmd.terminal.styled import plain, render
+from lmm.terminal import columns
 
 
-@given(SPANS, st.integers(2, 30))
-def test_wrapped(spans: list[StyledSpan], width: int) -> None:
-    """No line is too wide, and nothing but white space is lost."""
-    lines = wrapped(spans, width)
-    assert all(columns(plain(line)) <= width for line in lines)
-    assert "".join(map(plain, lines)).replace(" ", "") == plain(spans).replace(" ", "")
-
-
-@given(SPANS, st.integers(2, 30))
-def test_folded_and_clipped(spans: list[StyledSpan], width: int) -> None:
-    """Folding loses nothing; clipping says that it has."""
-    assert "".join(map(plain, folded(spans, width))) == plain(spans)
-    line = plain(clipped(spans, width))
-    assert columns(line) <= width
-    assert line == plain(spans) or line.endswith("…")
+@given(st.text("ab 日。é", max_size=80), st.integers(2, 30))
+def test_render(text: str, width: int) -> None:
+    """No line is too wide, or ends in blanks, and nothing but white space is lost."""
+    lines = [plain(line) for line in render(Text(text, "bold"), width)]
+    assert all(columns(line) <= width and line == line.rstrip() for line in lines)
+    assert "".join(lines).replace(" ", "") == text.replace(" ", "")

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from prompt_toolkit.data_structures import Size
+
 from chatmd.runtime import events
-from chatmd.terminal.styled import columns, plain
-from chatmd.terminal.view import ChatView, ScreenSize
+from chatmd.terminal.styled import plain
+from chatmd.terminal.view import ChatView
 from lmm.errors import ModelError, Place
 from lmm.messages import (
     Asked,
@@ -19,6 +21,7 @@ from lmm.messages import (
     ToolResult,
     Usage,
 )
+from lmm.terminal import columns
 
 SEARCH = ToolCall("c1", "search", '{"query": "leaf\\u001b[2J"}')
 REVIEW = ToolCall("c2", "review", '{"input": "a text that is rather long, and would not fit into the line"}')
@@ -48,7 +51,7 @@ def replied(text: str, *calls: ToolCall) -> Reply:
 
 def test_a_turn_with_tools_and_an_agent() -> None:
     """A line for each call while it runs; one when it is done; agents' calls below, with their names."""
-    view = ChatView(ScreenSize(60, 24))
+    view = ChatView(Size(rows=24, columns=60))
     view.begin_turn(0.0)
     assert [plain(line) for line in view.said("Look at it.\nPlease.")] == ["› Look at it.", "  Please."]
     assert shown(view, (0.0, asked("Test/m"))) == []
@@ -115,7 +118,7 @@ def test_a_reply_that_breaks_off_and_one_that_fails() -> None:
 
 def test_thoughts_are_seen_until_something_is_said() -> None:
     """Their last lines, at the foot."""
-    view = ChatView(ScreenSize(20, 24))
+    view = ChatView(Size(rows=24, columns=20))
     shown(view, (0.0, asked("m")), (0.0, ReasoningDelta("first I think this, then of that")))
     assert live(view, 0.0)[:2] == ["first I think this,", "then of that"]
     assert shown(view, (0.0, replied("So."))) == ["So."]
@@ -123,7 +126,7 @@ def test_thoughts_are_seen_until_something_is_said() -> None:
 
 def test_the_foot_fits() -> None:
     """However much is at work, and however narrow the window is."""
-    view = ChatView(ScreenSize(12, 6))
+    view = ChatView(Size(rows=6, columns=12))
     for number in range(30):
         view.happened(ToolCall(f"c{number}", "search", '{"query": "日本語"}'), HERE, 0.0)
     view.happened(TextDelta("word " * 100), HERE, 0.0)
