@@ -26,7 +26,7 @@ from chatmd.language.repair import repair
 from chatmd.language.syntax import parse
 from chatmd.language.transcript import answer_of
 from chatmd.refine.api import Refinement, read_cases, refine
-from chatmd.refine.search import Progress, RefineOptions
+from chatmd.refine.search import Progress
 from chatmd.rendering import Rendered, render_text
 from chatmd.runtime.agents import AskUser, Hooks, RunOptions, prepared
 from chatmd.runtime.events import RunResult
@@ -425,13 +425,6 @@ class Chat:
         cases: str | Path,
         *,
         rounds: int = 2,
-        variants: int = 3,
-        repeat: int = 1,
-        seed: int = 0,
-        role: str = "",
-        proposer: str = "",
-        judge: str = "",
-        in_place: bool = False,
         again: bool = False,
         progress: Progress = lambda text: None,
         **how: Unpack[How],
@@ -442,11 +435,7 @@ class Chat:
         taken from the journal, so that a refinement that was interrupted goes on.
 
         Args:
-            rounds: of proposals, each of so many `variants`; each case is run `repeat` times.
-            seed: draws which cases are held out.
-            role: chooses the message: ``system`` or ``developer``.
-            proposer: who proposes versions; by default the major model. `judge` names another than the minor one.
-            in_place: tools work in the file's folder, not in copies of it.
+            rounds: of proposals.
             again: ask anew what the journal knows.
 
         Raises:
@@ -456,13 +445,9 @@ class Chat:
         self.reload()
         if self.path is None:
             raise ChatmdError("only a chat in a file can be refined", hint='copy("….chatmd") writes one')
-        options = RefineOptions(
-            rounds=rounds, variants=variants, repeat=repeat, seed=seed, role=role, proposer=proposer, judge=judge,
-            in_place=in_place, again=again,
-        )  # fmt: skip
         found = await asyncio.to_thread(read_cases, Path(cases))
         text = await asyncio.to_thread(read_document, self.path)  # as it is on disk: there the winner goes
-        return await refine(text, self.path, found, options, *self._options(how), progress=progress)
+        return await refine(text, self.path, found, *self._options(how), rounds=rounds, again=again, progress=progress)
 
     refine = blocking(arefine)
 

@@ -166,13 +166,11 @@ def model_settings(config: Config, configuration: Configuration, *, own: bool = 
     return settings
 
 
-def settings_of(
-    config: Config, configuration: Configuration, *, own: bool = True, overrides: Mapping[str, str] | None = None
-) -> Settings:
+def settings_of(config: Config, configuration: Configuration, *, own: bool = True) -> Settings:
     """The settings with which a file is worked on: what it tells no other model than its own, nobody else gets.
 
     Summaries, judgements and the like are made by the model that the file names, unless its author chose a model for
-    that tier, or `overrides` do.
+    that tier.
 
     >>> config = Configuration(environment={"OPENAI_API_KEY": "sk-…"})
     >>> [str(settings_of(Config(name), config).aux.model) for name in ("Ollama/qwen3", "")]
@@ -183,8 +181,6 @@ def settings_of(
     """
     settings, tier = _with_model(config, configuration, own)
     its_model: ModelSettings = getattr(settings, tier)
-    if overrides:
-        settings, _ = _with_model(config, configuration, own, overrides)
     if tier == "major" and _name(config, configuration, own).lower() in ("", tier):
         return settings
     major, minor, aux = (getattr(settings, name) if is_chosen(settings, name) else its_model for name in _TIERS)
@@ -196,19 +192,17 @@ def _name(config: Config, configuration: Configuration, own: bool) -> str:
     return (configuration.model if own else "") or config.model
 
 
-def _with_model(
-    config: Config, configuration: Configuration, own: bool, overrides: Mapping[str, str] | None = None
-) -> tuple[Settings, str]:
+def _with_model(config: Config, configuration: Configuration, own: bool) -> tuple[Settings, str]:
     """The settings with the model that is named, and the tier under which it is."""
     name = _name(config, configuration, own)
     if name.lower() in ("", *_TIERS):
-        return configuration.settings(overrides=overrides), name.lower() or "major"
+        return configuration.settings(), name.lower() or "major"
     full = name if "/" in name else f"OpenAI/{name}"
     by_user = own and bool(configuration.model)
     try:
         if by_user:
-            return configuration.settings(overrides={"major": full, **(overrides or {})}), "major"
-        return configuration.settings(full, overrides), "major"
+            return configuration.settings(overrides={"major": full}), "major"
+        return configuration.settings(full), "major"
     except ConfigError as error:
         if error.where == "command line" or error.where.startswith("header"):
             where = "--model" if by_user else config.span.where
@@ -222,11 +216,10 @@ def settings_for_text(
     configuration: Configuration,
     *,
     roots: Sequence[Path] = (),
-    overrides: Mapping[str, str] | None = None,
 ) -> Settings:
     """`settings_of` the ChatMD text of a file, however much is wrong with it."""
     spec = interpret(resolve_imports(parse(text, file=str(file)), roots=roots))[0]
-    return settings_of(spec.config, configuration, overrides=overrides)
+    return settings_of(spec.config, configuration)
 
 
 OpenModel = Callable[[ModelSettings], ChatModel]

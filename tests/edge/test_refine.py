@@ -100,15 +100,13 @@ def test_a_better_version_is_found_and_applied(world: World, refine: Refine, fol
 
 
 def test_the_same_is_asked_once(world: World, refine: Refine) -> None:
-    """The same command gives the same results, each repetition its own, and pays nothing; `--again` asks anew."""
-    first = refine("--json", "--repeat", "2")
+    """The same command gives the same results, and pays nothing; `--again` asks anew."""
+    first = refine()
     asked = dict(world.asked)
-    assert refine("--json", "--repeat", "2").out == first.out
+    assert refine().out == first.out
     assert world.asked == asked
-    values = json.loads(first.out)
-    assert values["winner"] == "1.2"
-    assert values["versions"][0]["train"]["measured"] == 8
-    assert refine("--json", "--repeat", "2", "--again").out == first.out
+    assert re.search(r"^1\.2 \* +4/4 +2/2 ", first.out, re.MULTILINE)
+    assert refine("--again").out == first.out
     assert world.asked["agent"] == 2 * asked["agent"]
 
 
@@ -170,17 +168,19 @@ def test_measuring_is_a_test(world: World, refine: Refine, folder: Path) -> None
 
 def test_the_budget_holds(world: World, refine: Refine) -> None:
     """Over everything, even though requests go out side by side; with a larger one it goes on."""
-    ran = refine("--json", "--budget", "150")
-    values = json.loads(ran.out)
+
+    def tokens(ran: Ran) -> int:
+        (found,) = re.findall(r"([\d,]+) tokens in, ([\d,]+) out", ran.out)
+        return sum(int(number.replace(",", "")) for number in found)
+
+    ran = refine("--budget", "150")
     assert ran.code == 0
-    assert "the budget of 150 tokens" in values["stopped"]
-    assert 100 < values["input_tokens"] + values["output_tokens"] <= 150
-    asked = sum(world.asked.values())
-    assert asked == (values["input_tokens"] + values["output_tokens"]) // 18
-    ran = refine("--json", "--budget", "100k")
-    values = json.loads(ran.out)
-    assert values["winner"] == "1.2"
-    assert sum(world.asked.values()) <= (values["input_tokens"] + values["output_tokens"]) // 18  # nothing twice
+    assert "the budget of 150 tokens" in ran.out
+    assert 100 < tokens(ran) <= 150
+    assert sum(world.asked.values()) == tokens(ran) // 18
+    ran = refine("--budget", "100k")
+    assert "1.2 *" in ran.out
+    assert sum(world.asked.values()) <= tokens(ran) // 18  # nothing twice
 
 
 def test_an_error_leaves_what_was_found(world: World, refine: Refine, server: ScriptedServer) -> None:
@@ -261,32 +261,24 @@ def test_tools_are_run_in_copies(world: World, server: ScriptedServer, refine: R
     assert refused.code == 1
     assert "--yes" in refused.err
     assert not server.requests
-    ran = refine("--check", "--yes", "--repeat", "3")
+    ran = refine("--check", "--yes")
     assert ran.code == 0, ran.out + ran.err
     assert not (folder / "notes.txt").exists()
-    few = refine("--check", "--yes", "--max-turns", "1")
-    assert few.code == 1
-    assert "must call the tool note; the run made 1 request, as many as it may" in few.out
-    assert refine("--check", "--yes", "--repeat", "3", "--in-place").code == 0
-    assert (folder / "notes.txt").read_text() == "xxx"
 
 
 def test_what_comes_of_an_input_alone_is_a_result(world: World, refine: Refine, server: ScriptedServer) -> None:
-    """A refusal, an empty reply or a reply that takes too long fails the case; the others are measured."""
+    """A refusal or an empty reply fails the case; the others are measured."""
 
     def answer(request: Recorded) -> Action | str:
         if "Italy" in request.last:
             return fail(400, "not this one")
-        if "Spain" in request.last:
-            return Action("late", delay=3.0)
         return Action("") if "France" in request.last else world(request)
 
     server.answer = answer
-    ran = refine("--check", "--timeout", "1")
+    ran = refine("--check")
     assert ran.code == 1
     assert "italy: must be 'Rome'; " in ran.out
     assert "not this one" in ran.out
-    assert "spain: must be 'Madrid'; it took longer than 1 s" in ran.out
     assert "france: must be 'Paris'; " in ran.out
     assert "norway: must be 'Oslo'; it is: The capital is Oslo." in ran.out
 

@@ -5,14 +5,13 @@ from __future__ import annotations
 import difflib
 from collections.abc import Iterator, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import click
 
 from lmm import terminal
 from lmm.cli import options
 from lmm.errors import LmmError
-from lmm.messages import Usage
 from lmm.terminal import DONE, FAILED, INTERRUPTED, usage_text
 
 if TYPE_CHECKING:
@@ -34,60 +33,28 @@ if TYPE_CHECKING:
 @click.option(
     "--rounds", metavar="N", type=click.IntRange(min=0), default=2, help="Rounds of proposals; 0 only measures."
 )
-@click.option("--variants", metavar="N", type=click.IntRange(min=1, max=20), default=3, help="New versions in a round.")
-@click.option("--repeat", metavar="N", type=click.IntRange(min=1), default=1, help="Run each case so many times.")
-@click.option("--seed", metavar="N", type=int, default=0, help="Draws the cases that are held out.")
-@click.option("--role", type=click.Choice(["system", "developer"]), help="Refine the first message of this role.")
 @options.budget("At most so many tokens (20000), or so much money (0.50$), in all.")
-@click.option("--timeout", metavar="SECONDS", type=click.FloatRange(min=0.001), help="A case fails that takes longer.")
-@click.option("--max-turns", metavar="N", type=click.IntRange(min=1), help="A case fails that takes more requests.")
 @click.option(
     "--model", metavar="NAME", default="", show_default=False, help="The model of the file, instead of its own."
-)
-@click.option(
-    "--proposer",
-    metavar="NAME",
-    default="",
-    show_default=False,
-    help="The model that proposes versions, instead of the file's own.",
-)
-@click.option(
-    "--judge",
-    metavar="NAME",
-    default="",
-    show_default=False,
-    help="The judge, instead of the minor model or the file's own.",
 )
 @options.config
 @options.flag("--again", help="Ask anew what was asked before, and is in the journal.")
 @options.flag("--apply", help="Write the better version into FILE.")
-@options.flag("--in-place", help="Let tools work in the file's folder, not in copies of it.")
 @options.yes("Agree to what the file's tools can do.")
 @options.roots("Another folder that files may be imported from.")
-@options.flag("--json", "as_json", help="Report as JSON.")
 def refine(
     *,
     file: Path,
     cases: Path,
     check: bool,
     rounds: int,
-    variants: int,
-    repeat: int,
-    seed: int,
-    role: str | None,
     budget: str,
-    timeout: float | None,
-    max_turns: int | None,
     model: str,
-    proposer: str,
-    judge: str,
     config: Path | None,
     again: bool,
     apply: bool,
-    in_place: bool,
     yes: bool,
     roots: tuple[Path, ...],
-    as_json: bool,
 ) -> int:
     """Measure a prompt on cases, and look for a better one.
 
@@ -98,27 +65,22 @@ def refine(
     from chatmd.cli.asking import confirm_on_terminal
 
     found = Chat.open(file, config=config, roots=roots).refine(
-        cases, rounds=0 if check else rounds, variants=variants, repeat=repeat, seed=seed, role=role or "",
-        proposer=proposer, judge=judge, in_place=in_place, again=again, progress=_progress, max_turns=max_turns,
-        timeout=timeout, model=model, budget=budget, yes=yes, confirm=confirm_on_terminal(),
+        cases, rounds=0 if check else rounds, again=again, progress=_progress, model=model, budget=budget, yes=yes,
+        confirm=confirm_on_terminal(),
     )  # fmt: skip
-    return _end(found, apply, check, as_json)
+    return _end(found, apply, check)
 
 
 def _progress(text: str) -> None:
     terminal.say(terminal.styled(text, "dim", err=True), err=True)
 
 
-def _end(found: Refinement, apply: bool, check: bool, as_json: bool) -> int:
-    done, file = found.done, found.path
+def _end(found: Refinement, apply: bool, check: bool) -> int:
+    done = found.done
     if done.error is not None and not done.baseline.results:  # there is nothing to show
         raise done.error
     failed = _applied(found) if apply and done.winner is not None else None
-
-    if as_json:
-        terminal.say_json(as_values(done, found.task, file.name) | _usage(found.usage))
-    else:
-        terminal.say(_text(found, apply, written=failed is None), end="")
+    terminal.say(_text(found, apply, written=failed is None), end="")
     if failed is not None:
         raise failed
     if done.interrupted:
@@ -139,10 +101,6 @@ def _applied(found: Refinement) -> LmmError | None:
     except LmmError as error:
         return error
     return None
-
-
-def _usage(usage: Usage) -> dict[str, object]:
-    return {"input_tokens": usage.input_tokens, "output_tokens": usage.output_tokens, "cost": usage.cost}
 
 
 def _text(found: Refinement, apply: bool, *, written: bool) -> str:
@@ -249,48 +207,3 @@ def difference(task: Task, version: Version, file: str) -> str:
     old, new = task.source.splitlines(keepends=True), task.agent(version.text).splitlines(keepends=True)
     lines = difflib.unified_diff(old, new, f"a/{file}", f"b/{file}")
     return "".join(line if line.endswith("\n") else f"{line}\n\\ No newline at end of file\n" for line in lines)
-
-
-def as_values(done: Refined, task: Task, file: str) -> dict[str, Any]:
-    """All of it as JSON values."""
-    return {
-        "file": file,
-        "train": list(done.train),
-        "held_out": list(done.held_out),
-        "versions": [_version_values(version, done) for version in done.versions],
-        "winner": done.winner.id if done.winner else None,
-        "reason": done.reason,
-        "stopped": done.stopped,
-        "diff": difference(task, done.winner, file) if done.winner else "",
-    }
-
-
-def _version_values(version: Version, done: Refined) -> dict[str, Any]:
-    return {
-        "id": version.id,
-        "text": version.text,
-        "train": _tally_values(version.tally(done.train)),
-        "held_out": _tally_values(version.tally(done.held_out)),
-        "cases": {name: _case_values(result) for name, result in sorted(version.results.items())},
-    }
-
-
-def _tally_values(came: CaseTally) -> dict[str, Any]:
-    usage = came.usage
-    return {
-        "passed": came.passed,
-        "measured": came.total,
-        "score": came.score,
-        "tokens": usage.input_tokens + usage.output_tokens,
-        "cost": usage.cost,
-    }
-
-
-def _case_values(result: CaseResult) -> dict[str, Any]:
-    return {
-        "passed": result.passed,
-        "score": result.score,
-        "faults": list(result.faults),
-        "reply": result.outcome.text,
-        "calls": [call.name for call in result.outcome.calls],
-    }

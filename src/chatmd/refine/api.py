@@ -14,7 +14,7 @@ from chatmd.language.syntax import errors_of, parse
 from chatmd.prompts.templates import chatmd_prompts
 from chatmd.refine.cases import READERS, Case, parse_cases
 from chatmd.refine.measure import Evaluator, open_runs, tool_lines
-from chatmd.refine.search import Progress, Refined, RefineOptions, Task, refined
+from chatmd.refine.search import Progress, Refined, Task, refined
 from chatmd.refine.versions import Version, find_instructions
 from chatmd.runtime.agents import Hooks, RunOptions
 from lmm.config import ModelSettings
@@ -67,10 +67,11 @@ async def refine(
     text: str,
     path: Path,
     cases: tuple[Case, ...],
-    options: RefineOptions,
     how: RunOptions = RunOptions(),
     hooks: Hooks = Hooks(),
     *,
+    rounds: int = 2,
+    again: bool = False,
     progress: Progress = lambda text: None,
 ) -> Refinement:
     """Measure the instructions in the text of a file on cases, and look for better ones; the file stays as it is.
@@ -84,8 +85,8 @@ async def refine(
         ConfigError, ModelError: the models that are needed cannot be asked at all.
     """
     budget = SharedBudget(parse_budget(how.budget) if how.budget else UsageLimits())
-    task, evaluator = await asyncio.to_thread(_prepared, text, path, cases, options, how, hooks, budget)
-    done = await refined(task, cases, options, evaluator, progress)
+    task, evaluator = await asyncio.to_thread(_prepared, text, path, cases, how, hooks, budget, rounds > 0, again)
+    done = await refined(task, cases, rounds, evaluator, progress)
     return Refinement(done, task, path, budget.usage)
 
 
@@ -113,34 +114,33 @@ def _prepared(
     text: str,
     path: Path,
     cases: tuple[Case, ...],
-    options: RefineOptions,
     how: RunOptions,
     hooks: Hooks,
     budget: SharedBudget,
+    proposes: bool,
+    again: bool,
 ) -> tuple[Task, Evaluator]:
     """Everything that can go wrong before anything is paid."""
     document = parse(text, file=str(path))
     if problems := errors_of(document.problems):
         raise RefineError(problems[0].message, where=problems[0].span.where, hint=problems[0].hint)
-    task = Task(text, find_instructions(document, options.role), tool_lines(text, path, how.roots))
+    task = Task(text, find_instructions(document), tool_lines(text, path, how.roots))
     configuration = configuration_for(path, how.config, model=how.model)
-    overrides = {tier: name for tier, name in (("major", options.proposer), ("minor", options.judge)) if name}
-    settings = settings_for_text(text, path, configuration, roots=how.roots, overrides=overrides)
+    settings = settings_for_text(text, path, configuration, roots=how.roots)
     judges = any(case.is_judged for case in cases)
-    judge = _model(settings.minor, "judge", "--judge", budget.limits) if judges else None
-    proposes = options.rounds > 0
-    proposer = _model(settings.major, "write prompts", "--proposer", budget.limits) if proposes else None
-    runs = open_runs(path, text, how, hooks, budget, in_place=options.in_place, again=options.again)
+    judge = _model(settings.minor, "judge", budget.limits) if judges else None
+    proposer = _model(settings.major, "write prompts", budget.limits) if proposes else None
+    runs = open_runs(path, text, how, hooks, budget, again=again)
     prompts = chatmd_prompts(settings.prompts_folder)
-    return task, Evaluator(runs.ask, judge, proposer, prompts, budget=budget, again=options.again)
+    return task, Evaluator(runs.ask, judge, proposer, prompts, budget=budget, again=again)
 
 
-def _model(settings: ModelSettings, what: str, option: str, limits: UsageLimits) -> ChatModel:
+def _model(settings: ModelSettings, what: str, limits: UsageLimits) -> ChatModel:
     model = shared_chat(settings)
     if model.name.startswith("Builtin/"):
         raise RefineError(
             f"{model.name} cannot {what}",
-            hint=f"set a key (export OPENAI_API_KEY=…), or name a language model in config.toml or with {option}",
+            hint="set a key (export OPENAI_API_KEY=…), or name a language model in config.toml",
         )
     limits.check_price(str(settings.model))
     return model

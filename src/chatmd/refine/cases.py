@@ -6,7 +6,7 @@ import difflib
 import json
 import re
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any
 
 import yaml
@@ -340,13 +340,6 @@ def _loaded_schema(name: str, where: str, load: LoadSchema) -> Any:
         return load(name)
     except ValueError as error:
         raise InvalidCases(f"'json_schema' {error}", where=where, hint="name a file beside the cases") from error
-
-
-def repeated(cases: tuple[Case, ...], times: int) -> tuple[Case, ...]:
-    """Each case so many times, told apart by their names."""
-    return tuple(
-        replace(case, name=f"{case.name} #{n}") if n > 1 else case for case in cases for n in range(1, times + 1)
-    )
 
 
 # -- the forms of files --------------------------------------------------------------------------

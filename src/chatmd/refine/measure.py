@@ -205,7 +205,7 @@ class Evaluator:
             if found is not None:
                 return judged(check, *found)
         raise RefineError(
-            "the judge's reply has no score that can be read", hint="name another model: --judge Provider/model"
+            "the judge's reply has no score that can be read", hint="name another model under [minor] in config.toml"
         )
 
     async def _chat(self, kind: str, model: ChatModel | None, message: Message, attempt: int) -> str:
@@ -229,8 +229,7 @@ _MOST_FILES, _MOST_BYTES = 5000, 100_000_000
 class Runs:
     """Runs of one file's agent, whatever its instructions. `ask` is an `Ask`. With `again`, models are asked anew.
 
-    If its tools could change something, each run has a copy of the file's folder; or, `in_place`, they work in the
-    folder itself, one after the other.
+    If its tools could change something, each run has a copy of the file's folder.
     """
 
     path: Path
@@ -238,9 +237,7 @@ class Runs:
     options: RunOptions
     budget: SharedBudget
     copies: bool = False
-    in_place: bool = False
     again: bool = False
-    _alone: asyncio.Semaphore = field(default_factory=lambda: asyncio.Semaphore(1))
 
     async def ask(self, agent: str, case: Case) -> RunOutcome:
         """What comes of the input of a case.
@@ -288,9 +285,6 @@ class Runs:
         run = replace(self.run, tally=UsageTally(replace(self.budget.left(), turns=self.run.tally.limits.turns)))
         if not self.copies:
             yield run
-        elif self.in_place:
-            async with self._alone:
-                yield run
         else:
             with tempfile.TemporaryDirectory(prefix="lmm-refine-", ignore_cleanup_errors=True) as name:
                 copy = Path(name).resolve() / folder.name
@@ -307,7 +301,6 @@ def open_runs(
     hooks: Hooks,
     budget: SharedBudget,
     *,
-    in_place: bool = False,
     again: bool = False,
 ) -> Runs:
     """Runs of the agent in a file, once somebody has agreed to what its tools can do.
@@ -321,9 +314,9 @@ def open_runs(
     run = agreed(prepared(path, folder, options, hooks), text, options, hooks)
     spec = read_agent(run.rules.imported(parse(text, file=str(path))))
     copies = any(file.asking for file in declared_by(spec, run))
-    if copies and not in_place:
+    if copies:
         _check_copy(folder, spec.tools)
-    return Runs(path, run, options, budget, copies=copies, in_place=in_place, again=again)
+    return Runs(path, run, options, budget, copies=copies, again=again)
 
 
 def tool_lines(text: str, path: Path, roots: Sequence[Path] = ()) -> tuple[str, ...]:
@@ -352,18 +345,17 @@ def _calls(items: Sequence[Item]) -> tuple[ToolCall, ...]:
 
 def _check_copy(folder: Path, tools: Sequence[Tool]) -> None:
     """See to it that a copy of the folder is as good as the folder, and not too large."""
-    in_place = "run the cases in the folder itself, one after the other: --in-place"
     for tool in tools:
         for written in (*tool.roots, tool.cwd, tool.agent if tool.local else ""):
             if not (folder / written).resolve().is_relative_to(folder):
                 raise RefineError(
                     f"the tool '{tool.name}' works outside of the prompt's folder, in '{written}': runs would disturb "
-                    "each other", where=tool.span.where, hint=in_place,
+                    "each other", where=tool.span.where, hint="give it a folder beside the prompt",
                 )  # fmt: skip
     files = [file for file in folder.rglob("*") if file.is_file()]
     size = sum(file.lstat().st_size for file in files)
     if len(files) > _MOST_FILES or size > _MOST_BYTES:
         raise RefineError(
             f"its tools change things, and the folder is too large to be copied for every run ({len(files):,} files)",
-            where=str(folder), hint=f"put the prompt in a small folder of its own, or {in_place}",
+            where=str(folder), hint="put the prompt in a small folder of its own",
         )  # fmt: skip

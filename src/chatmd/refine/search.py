@@ -4,33 +4,16 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 
 from chatmd.errors import LimitReached
-from chatmd.refine.cases import Case, repeated
+from chatmd.refine.cases import Case
 from chatmd.refine.measure import Evaluator
 from chatmd.refine.versions import Instructions, Version, best_of, compare, split, with_instructions
 from lmm.errors import LmmError
 
-
-@dataclass(frozen=True, slots=True)
-class RefineOptions:
-    """`rounds` of proposals, each of so many `variants`; each case is run `repeat` times; `seed` draws who is held out.
-
-    No rounds only measure. `role` chooses the message, ``system`` or ``developer``; `proposer` and `judge` name models
-    instead of the major and the minor one. `in_place` lets tools work in the file's own folder; with `again`, models
-    are asked anew what the journal knows.
-    """
-
-    rounds: int = 2
-    variants: int = 3
-    repeat: int = 1
-    seed: int = 0
-    role: str = ""
-    proposer: str = ""
-    judge: str = ""
-    in_place: bool = False
-    again: bool = False
+VARIANTS = 3
+"""How many versions are proposed in a round."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,9 +58,9 @@ class Refined:
         return self.versions[0]
 
 
-def decide(done: Refined, options: RefineOptions) -> None:
+def decide(done: Refined, rounds: int) -> None:
     """Say who won: a version that is better where proposals were made from, and no worse where they were not."""
-    if not options.rounds:
+    if not rounds:
         done.reason = ""
         return
     base, best = done.baseline, best_of(done.versions, done.train)
@@ -111,18 +94,17 @@ Progress = Callable[[str], None]
 async def refined(
     task: Task,
     cases: Sequence[Case],
-    options: RefineOptions,
+    rounds: int,
     evaluator: Evaluator,
     progress: Progress = lambda text: None,
 ) -> Refined:
-    """Measure the instructions on the cases, and look for better ones.
+    """Measure the instructions on the cases, and look for better ones in so many rounds of proposals.
 
     It always comes back, with what was found so far: cancelling, errors and an empty budget only end it early.
     """
-    held = split(cases, options.seed)[1] if options.rounds else ()
-    marked = repeated(tuple(replace(case, held_out=case.name in held) for case in cases), options.repeat)
-    done = Refined(marked, *split(marked, 0), [Version("0", task.instructions.text)])
-    search = _Search(task, options, evaluator, progress, done)
+    train, held = split(cases) if rounds else (tuple(case.name for case in cases), ())
+    done = Refined(tuple(cases), train, held, [Version("0", task.instructions.text)])
+    search = _Search(task, rounds, evaluator, progress, done)
     try:
         await search.run()
     except LimitReached as error:
@@ -131,23 +113,21 @@ async def refined(
         done.stopped, done.error = error.message, error
     except asyncio.CancelledError:
         done.stopped, done.interrupted = "interrupted", True
-    decide(done, options)
+    decide(done, rounds)
     return done
 
 
 class _Search:
     """One refinement under way; what it finds is in `done`."""
 
-    def __init__(
-        self, task: Task, options: RefineOptions, evaluator: Evaluator, progress: Progress, done: Refined
-    ) -> None:
-        self.task, self.options, self.evaluator, self.progress, self.done = task, options, evaluator, progress, done
+    def __init__(self, task: Task, rounds: int, evaluator: Evaluator, progress: Progress, done: Refined) -> None:
+        self.task, self.rounds, self.evaluator, self.progress, self.done = task, rounds, evaluator, progress, done
         self.by_name = {case.name: case for case in done.cases}
 
     async def run(self) -> None:
         done = self.done
         await self._measure(done.versions, tuple(self.by_name), "as it is")
-        for round_ in range(1, self.options.rounds + 1):
+        for round_ in range(1, self.rounds + 1):
             best = best_of(done.versions, done.train)
             if best.tally(done.train).is_perfect:
                 break
@@ -163,7 +143,7 @@ class _Search:
         done = self.done
         failures = [(self.by_name[n], best.results[n]) for n in done.train if not best.results[n].passed]
         tried = [(version.text, self._came(version)) for version in done.versions[1:] if version is not best]
-        texts = await self.evaluator.versions(best, failures, self.task.tools, tried, self.options.variants)
+        texts = await self.evaluator.versions(best, failures, self.task.tools, tried, VARIANTS)
         known, new = {version.text for version in done.versions}, list[Version]()
         for text in texts:
             try:

@@ -36,8 +36,8 @@ class Instructions:
     parts: tuple[Element, ...] = ()
 
 
-def find_instructions(document: SyntaxTree, role: str = "") -> Instructions:
-    """The first system message of a file, else its first developer message; or the first with `role`.
+def find_instructions(document: SyntaxTree) -> Instructions:
+    """The first system message of a file, else its first developer message.
 
     Raises:
         RefineError: there is none, or it is empty.
@@ -46,12 +46,10 @@ def find_instructions(document: SyntaxTree, role: str = "") -> Instructions:
     >>> find_instructions(parse("<system>\\nBe brief.\\n</system><user/>")).text
     'Be brief.'
     """
-    found = [element for wanted in ROLES for element in document.elements if _role(element) == wanted]
-    fits = next((element for element in found if not role or _role(element) == role), None)
+    fits = next((element for role in ROLES for element in document.elements if _role(element) == role), None)
     if fits is None or fits.opening is None or fits.closing is None:
-        what = f"<{role}>" if role else "<system> or <developer>"
         raise RefineError(
-            f"there is no {what} message in this file", where=document.file or "the file",
+            "there is no <system> or <developer> message in this file", where=document.file or "the file",
             hint="its instructions must stand in the file itself, not in an import at its top",
         )  # fmt: skip
     children = tuple(node for node in fits.children if not isinstance(node, Comment))
@@ -202,8 +200,8 @@ def tally(results: Sequence[CaseResult]) -> CaseTally:
     )
 
 
-def split(cases: Sequence[Case], seed: int) -> tuple[tuple[str, ...], tuple[str, ...]]:
-    """Names of the cases that proposals are made from, and of those that are held out: a third, drawn by `seed`.
+def split(cases: Sequence[Case]) -> tuple[tuple[str, ...], tuple[str, ...]]:
+    """Names of the cases that proposals are made from, and of those that are held out: a third, drawn by their names.
 
     If a case says itself which it is, nothing is drawn. Of fewer than four, none is held out.
     """
@@ -213,7 +211,7 @@ def split(cases: Sequence[Case], seed: int) -> tuple[tuple[str, ...], tuple[str,
             tuple(case.name for case in cases if case.held_out),
         )
     names = [case.name for case in cases]
-    drawn = sorted(names, key=lambda name: hashlib.sha256(f"{seed}\n{name}".encode()).digest())
+    drawn = sorted(names, key=lambda name: hashlib.sha256(name.encode()).digest())
     held = set(drawn[: len(names) // 3 if len(names) >= FEWEST_TO_SPLIT else 0])
     return tuple(n for n in names if n not in held), tuple(n for n in names if n in held)
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from chatmd.errors import InvalidCases
-from chatmd.refine.cases import parse_cases, read_case, repeated
+from chatmd.refine.cases import parse_cases, read_case
 
 YAML = """
 - name: france
@@ -40,11 +40,6 @@ def test_a_case_is_read_again_from_its_row() -> None:
     """As a record does it."""
     for case in parse_cases(YAML, ".yaml", name="c.yaml"):
         assert read_case({**(case.row or {}), "name": case.name}, "", "r.jsonl").checks == case.checks
-
-
-def test_repeated_cases_have_names_of_their_own() -> None:
-    cases = repeated(parse_cases(YAML, ".yaml", name="c"), 3)
-    assert [case.name for case in cases] == ["france", "france #2", "france #3", "case 2", "case 2 #2", "case 2 #3"]
 
 
 @pytest.mark.parametrize(
