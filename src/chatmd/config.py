@@ -30,9 +30,6 @@ class ChatmdSettings(Table, frozen=True):
     private_network: Annotated[
         bool, Key("whether tools and documents reach this machine and its network", power="network")
     ] = False
-    remote_tools: Annotated[
-        bool, Key("whether agents that come from a URL get the tools that they declare", power="tools")
-    ] = False
     roots: Annotated[
         tuple[Path, ...],
         Key(

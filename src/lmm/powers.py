@@ -222,7 +222,6 @@ KINDS: dict[str, Reaches] = {
     "path": _path,
     "model": _model,
     "network": lambda value, folder, table: "lets prompts and tools reach this machine and its network",
-    "tools": lambda value, folder, table: "gives agents that come from a URL the tools that they declare",
     "prompts": _prompts,
     "database": _database,
 }

@@ -22,7 +22,6 @@ from lmm import config_files, terminal
 from lmm.config_tables import TABLES, keys_in
 from lmm.disk import folder as disk_folder, trust
 from lmm.errors import Untrusted
-from lmm.powers import all_powers
 from lmm.scan import scan_messages
 
 DOCUMENT = "---\n?: q\n---\nText.\n"
@@ -314,16 +313,10 @@ ROWS = [
         ("run", "p.chatmd"),
         {"p.chatmd": '<user><doc src="{web}/page"/></user>'},
     ),
-    Row(
-        "chatmd.remote_tools",
-        "[chatmd]\nprivate_network = true\nremote_tools = true\n",
-        ("run", "--yes", "p.chatmd"),
-        {"p.chatmd": '<user><agent src="{web}/agent"/></user>'},
-    ),
 ]
-WORK = ("prompts.folder", "storage.folder", "chatmd.roots", "chatmd.private_network", "chatmd.remote_tools")
+WORK = ("prompts.folder", "storage.folder", "chatmd.roots", "chatmd.private_network")
 """Once they are approved, the command ends well: there is no other host that nobody answers for."""
-PAGES = {"/page": page("a page"), "/agent": page('<tool name="webpage_to_markdown"/><user>Hello</user>')}
+PAGES = {"/page": page("a page")}
 
 
 def test_every_power_has_its_row() -> None:
@@ -358,9 +351,6 @@ def test_stopped_until_approved_and_again_after_a_change(
             for name, text in {**TEXTS, **row.files, "config.toml": row.text + more}.items():
                 (folder / name).parent.mkdir(exist_ok=True)
                 (folder / name).write_text(_filled(text, places))
-            if row.name == "chatmd.remote_tools":  # what fetches the agent is allowed already
-                only_this(file, "chatmd.private_network")
-                why = CHANGED
             stopped = run_here(capsys, *row.words)
             assert stopped.code == 2, stopped
             table, _, key = row.name.partition(".")
@@ -374,12 +364,6 @@ def test_stopped_until_approved_and_again_after_a_change(
             assert allowed.code == 0 or row.name not in WORK, allowed
             del own_model.requests[:], asked_for[:]
             shutil.rmtree(outside / "store", ignore_errors=True)
-
-
-def only_this(file: Path, name: str) -> None:
-    """Approve one of a file's powers."""
-    found = [power for power in all_powers(config_files.read_config(file)) if power.name == name]
-    trust.approve(file, found[0].digest, (power.asks for power in found))
 
 
 def _filled(text: str, places: Mapping[str, str]) -> str:

@@ -244,10 +244,10 @@ POWERS = [
     Row("run chats/doc.chatmd", prepare=config('[chatmd]\nroots = ["/"]\n')),
     Row("run chats/import.chatmd", prepare=config('[chatmd]\nroots = ["HOME"]\n')),
     Row("run chats/doc-here.chatmd", prepare=config("[chatmd]\nprivate_network = true\n")),
-    Row("status", prepare=config("[chatmd]\nremote_tools = true\n")),
+    Row("status", prepare=config("[chatmd]\nprivate_network = true\n")),
     Row(
         "trust",
-        prepare=config('[chatmd]\nremote_tools = true\nroots = ["/"]\n[embedding]\nmodel = "Model2Vec/./model"\n'),
+        prepare=config('[chatmd]\nprivate_network = true\nroots = ["/"]\n[embedding]\nmodel = "Model2Vec/./model"\n'),
     ),
     Row("compact --model OpenAICompatible/x chats/long.chatmd", prepare=config(f"[aux]\n{_SERVER}")),
     Row("watch notes/good.md", prepare=config(f"[major]\n{_SERVER}"), long_running=True),
@@ -259,6 +259,5 @@ POWERS = [
 WEB = [
     Row("run chats/doc-web.chatmd"),
     Row("run chats/agent.chatmd"),
-    Row("run chats/agent.chatmd", prepare=config("[chatmd]\nremote_tools = true\n")),
     Row("render chats/doc-web.chatmd"),
 ]

@@ -72,18 +72,18 @@ from lmm.messages import (
 )
 from lmm.models.port import ChatModel, connected
 
-# -- What an agent that comes from a URL may do: answer, and no more than that unless it was allowed ----------
+# -- What an agent that comes from a URL may do: answer, and no more than that --------------------------------
 
 
-def confined(spec: AgentSpec, *, tools: bool) -> AgentSpec:
-    """The agent without its tools, unless `tools` allows them.
+def confined(spec: AgentSpec) -> AgentSpec:
+    """The agent without its tools.
 
     Raises:
         ChatmdError: it refers to files on this machine.
 
     >>> from chatmd.language.agent import read_agent
     >>> from chatmd.language.syntax import parse
-    >>> confined(read_agent(parse('<tool name="read_file"/><user>Hi</user>')), tools=False).tools
+    >>> confined(read_agent(parse('<tool name="read_file"/><user>Hi</user>'))).tools
     ()
     """
     for item in spec.items:
@@ -91,11 +91,6 @@ def confined(spec: AgentSpec, *, tools: bool) -> AgentSpec:
             _refuse_local(item.arguments)
         elif isinstance(item, MessageItem | OutputItem):
             _refuse_local(item.content)
-    if tools:
-        for tool in spec.tools:
-            if tool.local:
-                raise _refusal(tool.agent, tool.span)
-        return spec
     return replace(spec, tools=())
 
 
@@ -509,9 +504,7 @@ class Conversation:
         document = self.run.rules.imported(document)
         self.spec = read_agent(document)
         if self.remote:
-            if self.spec.tools:
-                self.run.rules.require("remote_tools")
-            self.spec = confined(self.spec, tools=self.run.rules.remote_tools)
+            self.spec = confined(self.spec)
         self.items = list(self.spec.items)
         return document
 

@@ -149,7 +149,7 @@ def own_declarations(spec: AgentSpec, run: Run, together: Traffic = Traffic()) -
     own = traffic_of(spec, run)
     together |= own
     declarations = [_declaration(tool, run, together) for tool in spec.tools]
-    declarations += dict.fromkeys(_inline(one, run, together) for one in _inline_agents(spec) if not one.local)
+    declarations += dict.fromkeys(_inline(one, together) for one in _inline_agents(spec) if not one.local)
     declarations += [_sending(real, part) for real, part in sent_files(spec, run).items()]
     name = spec.file or str(run.folder)
     return DeclaringFile(_path_of(spec, run), name, tuple(declarations), traffic=own)
@@ -164,11 +164,6 @@ def traffic_of(spec: AgentSpec, run: Run) -> Traffic:
     )
     elsewhere = any(isinstance(part, SubAgent) and not part.local for part in parts)
     return Traffic(reads=shows or bool(spec.imported) or "read" in powers, sends=elsewhere or "network" in powers)
-
-
-def remote_digest(url: str) -> str:
-    """What stands for all that an agent at a URL may declare."""
-    return f"* {url}"
 
 
 # -- the files ---------------------------------------------------------------------------------------------
@@ -298,8 +293,6 @@ def _powers(tool: Tool) -> frozenset[Power]:
 
 
 def _declaration(tool: Tool, run: Run, together: Traffic) -> Declaration:
-    if tool.kind == "agent" and not tool.local and run.rules.remote_tools:
-        return _remote(SubAgent(tool.agent), tool.name)
     try:
         kind_of(tool)
     except ChatmdError as error:
@@ -314,18 +307,11 @@ def _declaration(tool: Tool, run: Run, together: Traffic) -> Declaration:
 _LEAVES = ": what is read here could leave that way"
 
 
-def _inline(agent: SubAgent, run: Run, together: Traffic) -> Declaration:
+def _inline(agent: SubAgent, together: Traffic) -> Declaration:
     """An agent from a URL in a message."""
-    if run.rules.remote_tools:
-        return _remote(agent)
     asks = is_asked(frozenset[Power](("network",)), together)
     digest = hashlib.sha256(json.dumps(["agent", agent.src]).encode()).hexdigest()
     return Declaration("<agent>", f"asks the agent {agent.src}{_LEAVES * asks}", asks, digest, is_tool=False)
-
-
-def _remote(agent: SubAgent, name: str = "") -> Declaration:
-    words = f"asks the agent {agent.src}, with whatever tools it declares when it is fetched"
-    return Declaration(name or agent.src, words, True, remote_digest(agent.src))
 
 
 def _command(tool: Tool) -> str:
@@ -426,8 +412,6 @@ class Consent:
             ConsentNeeded: it has others.
         """
         own = own_declarations(spec, run, self.together)
-        if remote_digest(own.path) in {digest for _, digest in self.agreed}:
-            return
         if own.traffic.reads and self.together == Traffic(sends=True):
             raise ConsentNeeded(
                 "it reads what is here, which nothing did when it was looked at, and what is read could be sent",

@@ -24,7 +24,7 @@ def test_folders_are_relative_to_the_file() -> None:
         ("max_turns = true", "a whole number above 0"),
         ('tool_timeout = "1"', "a number above 0"),
         ("compact_at = 1.5", "a number from 0 to 1"),
-        ("remote_tools = 1", "true or false"),
+        ("private_network = 1", "true or false"),
         ('roots = "x"', "a list of names"),
         ("max_turn = 1", "did you mean 'max_turns'"),
     ],

@@ -201,18 +201,6 @@ def test_agents_count_wherever_they_are_asked(prompts: Prompts) -> None:
     assert "+   make  runs make -B" in prompts.ask()
 
 
-def test_agents_from_elsewhere_count_if_they_may_have_tools(prompts: Prompts) -> None:
-    text = '<tool name="far" agent="https://example.org/x.chatmd"/>'
-    assert prompts.ask(text) == ""
-    prompts.place = replace(prompts.place, rules=Rules(remote_tools=True))
-    assert "asks the agent https://example.org/x.chatmd, with whatever tools it declares" in prompts.ask(text)
-    fetched = read_agent(parse(GIT, file="https://example.org/x.chatmd"))
-    agreed = consent(read(prompts.place.folder / "a.chatmd"), prompts.place)
-    agreed.check(fetched, prompts.place)
-    with pytest.raises(ConsentNeeded):
-        agreed.check(replace(fetched, file="https://example.org/y.chatmd"), prompts.place)
-
-
 def test_no_is_not_kept(prompts: Prompts) -> None:
     prompts.answer = False
     for _ in range(2):
