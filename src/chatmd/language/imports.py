@@ -8,12 +8,12 @@ folder of the first one and to further `roots`.
 from __future__ import annotations
 
 import stat
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path, PurePath
 
 from chatmd.language.agent import attribute_span
-from chatmd.language.nodes import Element, Node, Problem, SyntaxTree
+from chatmd.language.nodes import Element, Node, Problem, SyntaxTree, walk
 from chatmd.language.syntax import parse, parse_body
 from lmm.disk.files import read_document
 from lmm.disk.secrets import is_secret_file
@@ -39,7 +39,7 @@ def resolve_imports(document: SyntaxTree, *, roots: Sequence[Path] = (), withhel
     Raises:
         Untrusted: a file lies outside, and roots are `withheld`: nobody approved the config.toml that names them.
     """
-    if not _has_imports(document.children):
+    if not any(imports_in(document.children)):
         return document
     path = Path(document.file or "document")
     resolver = _Resolver(tuple(folder.resolve() for folder in (path.parent, *roots)), withheld)
@@ -48,8 +48,9 @@ def resolve_imports(document: SyntaxTree, *, roots: Sequence[Path] = (), withhel
     return replace(document, children=children, problems=(*document.problems, *resolver.problems), imported=imported)
 
 
-def _has_imports(children: tuple[Node, ...]) -> bool:
-    return any(isinstance(node, Element) and (node.tag == "import" or _has_imports(node.children)) for node in children)
+def imports_in(nodes: tuple[Node, ...]) -> Iterator[Element]:
+    """The imports among and inside nodes."""
+    return (node for node, _ in walk(nodes) if isinstance(node, Element) and node.tag == "import")
 
 
 class _Refused(Exception):
@@ -77,7 +78,7 @@ class _Resolver:
                 made.append(node)
             elif node.tag == "import":
                 made += self._imported(node, chain, in_body)
-            elif _has_imports(node.children):
+            elif any(imports_in(node.children)):
                 made.append(replace(node, children=self.nodes(node.children, chain, True)))
             else:
                 made.append(node)

@@ -9,7 +9,7 @@ from difflib import get_close_matches
 from functools import lru_cache
 
 from chatmd.language.agent import AgentSpec, CallItem, MessageItem, OutputItem, attribute_spans, interpret
-from chatmd.language.nodes import BLANK, Element, Node, Problem, Span, SyntaxTree, Text, body
+from chatmd.language.nodes import BLANK, Element, Problem, Span, SyntaxTree, Text, body, walk
 from chatmd.language.syntax import MAX_PROBLEMS, has_open_quote, passed_over, right_place
 from chatmd.language.tags import DOCUMENT, TAGS, VOID, Tag
 
@@ -29,7 +29,7 @@ def check(document: SyntaxTree) -> list[Problem]:
     3:7: <user> has no attribute 'nmae', and it is ignored (did you mean 'name'?)
     """
     spec, found = interpret(document)
-    problems = [*document.problems, *found, *_elements(document.children, DOCUMENT)]
+    problems = [*document.problems, *found, *_elements(document)]
     problems += _configuration(document, spec)
     problems += _calls(spec)
     return list(_at_most(MAX_PROBLEMS, sorted(problems, key=_order)))
@@ -42,7 +42,7 @@ def unseen(document: SyntaxTree) -> list[Problem]:
     >>> [problem.message for problem in unseen(parse('<tool name="read_dir">Only once.</tool>'))]
     ['what stands inside <tool> is dropped']
     """
-    found = (*_elements(document.children, DOCUMENT), *_more_configs(document))
+    found = (*_elements(document), *_more_configs(document))
     return [problem for problem in found if problem.unseen]
 
 
@@ -71,11 +71,11 @@ def _warning(span: Span, message: str, hint: str, *, unseen: bool = False) -> Pr
 # -- elements ------------------------------------------------------------------------------------
 
 
-def _elements(children: tuple[Node, ...], parent: str) -> Iterator[Problem]:
+def _elements(document: SyntaxTree) -> Iterator[Problem]:
     """Misplaced elements, attributes and contents that mean nothing, at any depth."""
-    for node in children:
+    for node, parent in walk(document.children):
         if isinstance(node, Text) and node.span is not None:
-            yield from _text(node, node.span, parent)
+            yield from _text(node, node.span)
         elif isinstance(node, Element):
             tag = TAGS[node.tag]
             if parent not in tag.parents:
@@ -83,10 +83,9 @@ def _elements(children: tuple[Node, ...], parent: str) -> Iterator[Problem]:
                 yield _warning(node.span, message, right_place(tag.name), unseen=True)
             yield from _attributes(node, tag)
             yield from _content(node, tag)
-            yield from _elements(node.children, tag.name)
 
 
-def _text(node: Text, span: Span, parent: str) -> Iterator[Problem]:
+def _text(node: Text, span: Span) -> Iterator[Problem]:
     if _STRAY_END in span.text and not node.raw:
         at = span.start + span.text.index(_STRAY_END)
         yield _warning(span._replace(start=at), "'|RAW' ends no RAW block, and is text", "open one before it: RAW|")
@@ -151,17 +150,12 @@ def letter(document: SyntaxTree) -> Iterator[Problem]:
     if len(configs) != 1 and not document.is_body:
         span = configs[1].span if configs else Span(document.source, 0, 0)
         yield Problem(span, "another reader wants one <config>", 'write <config model="…"/> once, at the top')
-    yield from _other_readings(document.children, DOCUMENT)
-
-
-def _other_readings(children: tuple[Node, ...], parent: str) -> Iterator[Problem]:
-    for node in children:
+    for node, parent in walk(document.children):
         if isinstance(node, Text) and node.span is not None:
             for at, message, hint in _loose_text(node.span.text):
                 yield Problem(node.span._replace(start=node.span.start + at), message, hint)
         elif isinstance(node, Element):
             yield from (Problem(node.span, message, hint) for message, hint in _loose_tags(node, parent))
-            yield from _other_readings(node.children, node.tag)
 
 
 def _loose_text(text: str) -> Iterator[tuple[int, str, str]]:

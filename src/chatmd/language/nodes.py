@@ -196,6 +196,18 @@ class SyntaxTree:
         return (node for node in self.children if isinstance(node, Element))
 
 
+def walk(nodes: Iterable[Node], parent: str = "") -> Iterator[tuple[Node, str]]:
+    """All nodes at any depth, in order, each with the tag that it stands in; at the top, that is `parent`.
+
+    >>> [(node.tag, inside) for node, inside in walk([Element("user", (), (Element("doc"),))])]
+    [('user', ''), ('doc', 'user')]
+    """
+    for node in nodes:
+        yield node, parent
+        if isinstance(node, Element):
+            yield from walk(node.children, node.tag)
+
+
 def body(children: Iterable[Node]) -> tuple[str | Element, ...]:
     """What counts of an element's inside: texts and elements in order, without comments.
 

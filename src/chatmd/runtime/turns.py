@@ -32,8 +32,9 @@ from chatmd.language.agent import (
     read_agent,
     references,
 )
+from chatmd.language.imports import imports_in
 from chatmd.language.lint import unseen, unseen_note
-from chatmd.language.nodes import Element, Node, Span, SyntaxTree
+from chatmd.language.nodes import Element, Span, SyntaxTree
 from chatmd.language.notes import with_notes
 from chatmd.language.syntax import parse, write
 from chatmd.language.transcript import (
@@ -100,13 +101,8 @@ def refuse_imports(document: SyntaxTree) -> None:
     Raises:
         ChatmdError: something would be.
     """
-    for element in _imports(document.children):
+    for element in imports_in(document.children):
         raise _refusal(element.get("src") or "", element.span)
-
-
-def _imports(children: tuple[Node, ...]) -> list[Element]:
-    elements = [node for node in children if isinstance(node, Element)]
-    return [found for one in elements for found in ([one] if one.tag == "import" else _imports(one.children))]
 
 
 def _refuse_local(content: tuple[Part, ...]) -> None:
