@@ -75,5 +75,5 @@ def test_no_script_is_answered_from_that_of_another_test() -> None:
     budget = UsageTally(parse_budget("9000"))
     for word in ("One.", "Two."):
         chat = Chat.from_text(turns)
-        chat.compact(keep=1, model=Budgeted(ScriptedModel([word]), budget))
+        chat.compact(keep=1, model=Budgeted(ScriptedModel([f"## Goal\n{word}"]), budget))
         assert word in chat.text
