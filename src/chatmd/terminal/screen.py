@@ -21,7 +21,7 @@ from prompt_toolkit.completion import CompleteEvent, Completer, Completion
 from prompt_toolkit.data_structures import Size
 from prompt_toolkit.document import Document
 from prompt_toolkit.enums import DEFAULT_BUFFER
-from prompt_toolkit.filters import Condition, has_focus
+from prompt_toolkit.filters import Condition, has_focus, is_searching
 from prompt_toolkit.formatted_text import ANSI, StyleAndTextTuples, to_formatted_text
 from prompt_toolkit.history import History
 from prompt_toolkit.key_binding import KeyBindings, KeyPressEvent
@@ -376,7 +376,7 @@ class Screen:
         return [*above, ("bold fg:ansicyan", self.label)]
 
     def _hint(self) -> StyleAndTextTuples:
-        return [("dim", self.user.hint())]
+        return [("dim", "" if is_searching() else self.user.hint())]
 
 
 class _Output(Vt100_Output):
