@@ -14,7 +14,7 @@ from chatmd.context import Configuration, Run, model_settings
 from chatmd.errors import LimitReached
 from chatmd.language.agent import AgentSpec, Doc, Img, MessageItem, SubAgent, Tool, interpret
 from chatmd.language.lint import check, letter
-from chatmd.language.nodes import Problem, Span, SyntaxTree
+from chatmd.language.nodes import Problem, SourceRange, SyntaxTree
 from chatmd.language.repair import repair
 from chatmd.language.syntax import errors_of, parse
 from chatmd.language.transcript import image_of
@@ -54,7 +54,7 @@ def surroundings(spec: AgentSpec, path: Path, run: Run) -> Iterator[Problem]:
             yield _told(problem, edge, certain)
 
 
-def _problem(span: Span, error: LmmError, severity: Severity = "error") -> Problem:
+def _problem(span: SourceRange, error: LmmError, severity: Severity = "error") -> Problem:
     return Problem(span, error.message, error.hint, severity)
 
 
@@ -197,7 +197,7 @@ class _Edge:
     """An agent that a file names; `certain` if it is asked in any case, not only if a model wants to."""
 
     src: str
-    span: Span
+    span: SourceRange
     certain: bool
 
 
@@ -296,7 +296,7 @@ def _mended(text: str, name: str) -> tuple[SyntaxTree, list[Problem]]:
         return document, []
     pairs = enumerate(zip(text, repaired.text, strict=False))
     at = next((n for n, (was, is_now) in pairs if was != is_now), min(len(text), len(repaired.text)))
-    span = Span(document.source, at, len(text))
+    span = SourceRange(document.source, at, len(text))
     note = Problem(span, f"a run was interrupted here: {repaired.notes[0]}", "by the next lmm run", "warning")
     return mended, [note]
 

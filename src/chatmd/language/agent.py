@@ -12,7 +12,7 @@ from functools import lru_cache
 from typing import Literal, cast
 
 from chatmd.errors import InvalidDocument
-from chatmd.language.nodes import BLANK, NOWHERE, Element, Problem, Span, SyntaxTree, Text, body
+from chatmd.language.nodes import BLANK, NOWHERE, Element, Problem, SourceRange, SyntaxTree, Text, body
 from chatmd.language.syntax import attribute_offsets
 from chatmd.language.tags import ROLES
 
@@ -41,7 +41,7 @@ class Config:
     reasoning_effort: str = ""
     show_tool_call: bool = False
     id: str = ""
-    span: Span = field(default=NOWHERE, compare=False, repr=False)
+    span: SourceRange = field(default=NOWHERE, compare=False, repr=False)
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,7 +74,7 @@ class Tool:
     timeout: float | None = None
     max_output: int | None = None
     course: str = ""
-    span: Span = field(default=NOWHERE, compare=False, repr=False)
+    span: SourceRange = field(default=NOWHERE, compare=False, repr=False)
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,7 +85,7 @@ class Doc:
     local: bool = False
     strip: bool = False
     markdown: bool = False
-    span: Span = field(default=NOWHERE, compare=False, repr=False)
+    span: SourceRange = field(default=NOWHERE, compare=False, repr=False)
 
 
 @dataclass(frozen=True, slots=True)
@@ -94,7 +94,7 @@ class Img:
 
     src: str
     local: bool = False
-    span: Span = field(default=NOWHERE, compare=False, repr=False)
+    span: SourceRange = field(default=NOWHERE, compare=False, repr=False)
 
 
 @dataclass(frozen=True, slots=True)
@@ -104,7 +104,7 @@ class SubAgent:
     src: str
     local: bool = False
     content: tuple[Part, ...] = ()
-    span: Span = field(default=NOWHERE, compare=False, repr=False)
+    span: SourceRange = field(default=NOWHERE, compare=False, repr=False)
 
 
 Part = str | Doc | Img | SubAgent
@@ -121,7 +121,7 @@ class MessageItem:
     id: str = ""
     status: str = ""
     phase: str = ""
-    span: Span = field(default=NOWHERE, compare=False, repr=False)
+    span: SourceRange = field(default=NOWHERE, compare=False, repr=False)
 
     @property
     def is_blank(self) -> bool:
@@ -142,7 +142,7 @@ class CallItem:
     arguments: Content
     id: str = ""
     custom: bool = False
-    span: Span = field(default=NOWHERE, compare=False, repr=False)
+    span: SourceRange = field(default=NOWHERE, compare=False, repr=False)
 
 
 @dataclass(frozen=True, slots=True)
@@ -154,7 +154,7 @@ class OutputItem:
     name: str = ""
     failed: bool = False
     custom: bool = False
-    span: Span = field(default=NOWHERE, compare=False, repr=False)
+    span: SourceRange = field(default=NOWHERE, compare=False, repr=False)
 
 
 @dataclass(frozen=True, slots=True)
@@ -166,7 +166,7 @@ class ReasoningItem:
     status: str = ""
     signature: str = ""
     provider: str = ""
-    span: Span = field(default=NOWHERE, compare=False, repr=False)
+    span: SourceRange = field(default=NOWHERE, compare=False, repr=False)
 
 
 Item = MessageItem | CallItem | OutputItem | ReasoningItem
@@ -260,12 +260,12 @@ def interpret(document: SyntaxTree) -> tuple[AgentSpec, tuple[Problem, ...]]:
     return AgentSpec(config, tools, items, file=document.file, imported=document.imported), tuple(reader.problems)
 
 
-def attribute_span(element: Element, name: str) -> Span:
+def attribute_span(element: Element, name: str) -> SourceRange:
     """Where an attribute stands; the opening tag, if it is not there."""
     return attribute_spans(element).get(name, element.opening or element.span)
 
 
-def attribute_spans(element: Element) -> dict[str, Span]:
+def attribute_spans(element: Element) -> dict[str, SourceRange]:
     """Where the attributes of an element stand, if it was read from a text."""
     opening = element.opening
     if opening is None:
@@ -295,7 +295,7 @@ class _Reader:
         """Report what no text holds."""
         at = document.source.text.find("\0")
         if at >= 0:
-            span = Span(document.source, at, at + 1)
+            span = SourceRange(document.source, at, at + 1)
             self._problem(span, "this file holds a NUL character", "delete it: it is no text file otherwise")
 
     def stray_text(self, node: Text) -> None:
@@ -539,7 +539,7 @@ class _Reader:
     def _bad(self, element: Element, name: str, what: str, hint: str, *, error: bool = True) -> None:
         self._problem(attribute_span(element, name), f'{name}="{element.get(name) or ""}" {what}', hint, error=error)
 
-    def _problem(self, span: Span, message: str, hint: str, *, error: bool = True) -> None:
+    def _problem(self, span: SourceRange, message: str, hint: str, *, error: bool = True) -> None:
         self.problems.append(Problem(span, message, hint, "error" if error else "warning"))
 
 

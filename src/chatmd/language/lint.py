@@ -9,7 +9,7 @@ from difflib import get_close_matches
 from functools import lru_cache
 
 from chatmd.language.agent import AgentSpec, CallItem, MessageItem, OutputItem, attribute_spans, interpret
-from chatmd.language.nodes import BLANK, Element, Problem, Span, SyntaxTree, Text, body, walk
+from chatmd.language.nodes import BLANK, Element, Problem, SourceRange, SyntaxTree, Text, body, walk
 from chatmd.language.syntax import MAX_PROBLEMS, has_open_quote, passed_over, right_place
 from chatmd.language.tags import DOCUMENT, TAGS, VOID, Tag
 
@@ -64,7 +64,7 @@ def _order(problem: Problem) -> tuple[str, int, str]:
     return problem.span.file, problem.span.start, problem.severity
 
 
-def _warning(span: Span, message: str, hint: str, *, unseen: bool = False) -> Problem:
+def _warning(span: SourceRange, message: str, hint: str, *, unseen: bool = False) -> Problem:
     return Problem(span, message, hint, "warning", unseen)
 
 
@@ -85,7 +85,7 @@ def _elements(document: SyntaxTree) -> Iterator[Problem]:
             yield from _content(node, tag)
 
 
-def _text(node: Text, span: Span) -> Iterator[Problem]:
+def _text(node: Text, span: SourceRange) -> Iterator[Problem]:
     if _STRAY_END in span.text and not node.raw:
         at = span.start + span.text.index(_STRAY_END)
         yield _warning(span._replace(start=at), "'|RAW' ends no RAW block, and is text", "open one before it: RAW|")
@@ -148,7 +148,7 @@ def letter(document: SyntaxTree) -> Iterator[Problem]:
     """
     configs = [element for element in document.elements if element.tag == "config"]
     if len(configs) != 1 and not document.is_body:
-        span = configs[1].span if configs else Span(document.source, 0, 0)
+        span = configs[1].span if configs else SourceRange(document.source, 0, 0)
         yield Problem(span, "another reader wants one <config>", 'write <config model="…"/> once, at the top')
     for node, parent in walk(document.children):
         if isinstance(node, Text) and node.span is not None:
@@ -205,7 +205,7 @@ def _configuration(document: SyntaxTree, spec: AgentSpec) -> Iterator[Problem]:
         yield _warning(configs[0].span, "<config> stands after the first message", "move it to the top")
 
 
-def _stands_before(one: Span, other: Span) -> bool:
+def _stands_before(one: SourceRange, other: SourceRange) -> bool:
     return one.source is other.source and one.start < other.start
 
 

@@ -39,7 +39,7 @@ class SourceText:
         return f"Source({len(self.text)} characters of {self.file!r})"
 
 
-class Span(NamedTuple):
+class SourceRange(NamedTuple):
     """A piece of a source: from `start` up to, not including, `end`."""
 
     source: SourceText
@@ -73,10 +73,10 @@ class Span(NamedTuple):
         return f"{self.file}:{line}:{column}" if self.file else f"{line}:{column}"
 
     def __repr__(self) -> str:
-        return f"Span({self.where})"
+        return f"SourceRange({self.where})"
 
 
-NOWHERE = Span(SourceText(""), 0, 0)
+NOWHERE = SourceRange(SourceText(""), 0, 0)
 """The span of what was not read from a text."""
 
 
@@ -96,7 +96,7 @@ class Text:
 
     value: str
     raw: bool = field(default=False, compare=False)
-    span: Span | None = field(default=None, compare=False, repr=False)
+    span: SourceRange | None = field(default=None, compare=False, repr=False)
 
     @property
     def is_blank(self) -> bool:
@@ -109,7 +109,7 @@ class Comment:
     """``<!-- … -->``: `value` is what stands between the marks. The model does not see it."""
 
     value: str
-    span: Span | None = field(default=None, compare=False, repr=False)
+    span: SourceRange | None = field(default=None, compare=False, repr=False)
 
 
 @dataclass(frozen=True, slots=True)
@@ -124,11 +124,11 @@ class Element:
     tag: str
     attributes: tuple[Attribute, ...] = ()
     children: tuple[Node, ...] = ()
-    opening: Span | None = field(default=None, compare=False, repr=False)
-    closing: Span | None = field(default=None, compare=False, repr=False)
+    opening: SourceRange | None = field(default=None, compare=False, repr=False)
+    closing: SourceRange | None = field(default=None, compare=False, repr=False)
 
     @property
-    def span(self) -> Span:
+    def span(self) -> SourceRange:
         """From its opening to its closing tag; the opening tag alone, if nothing closes it."""
         if self.opening is None:
             return NOWHERE
@@ -165,7 +165,7 @@ Node = Text | Comment | Element
 class Problem:
     """One finding. An ``error`` keeps the document from being run; what is `unseen`, no model is shown."""
 
-    span: Span
+    span: SourceRange
     message: str
     hint: str
     severity: Literal["error", "warning"] = "error"

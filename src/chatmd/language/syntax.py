@@ -7,7 +7,18 @@ from collections.abc import Iterable, Iterator, Sequence
 from itertools import pairwise
 from typing import NamedTuple
 
-from chatmd.language.nodes import BLANK, Attribute, Comment, Element, Node, Problem, SourceText, Span, SyntaxTree, Text
+from chatmd.language.nodes import (
+    BLANK,
+    Attribute,
+    Comment,
+    Element,
+    Node,
+    Problem,
+    SourceRange,
+    SourceText,
+    SyntaxTree,
+    Text,
+)
 from chatmd.language.tags import DOCUMENT, TAGS, VOID, means_something
 
 # -- Attributes: the inside of an opening tag to names and values, and back -----------------------------------
@@ -366,7 +377,7 @@ class _Builder:
         elif isinstance(token, CommentToken):
             self._end_text(frame, token.start)
             value = self.source.text[token.start + 4 : token.end - 3]
-            frame.children.append(Comment(value, Span(self.source, token.start, token.end)))
+            frame.children.append(Comment(value, SourceRange(self.source, token.start, token.end)))
 
     def _open(self, frame: _Frame, token: OpenToken) -> None:
         start, end, tag, attributes, empty = token
@@ -380,7 +391,7 @@ class _Builder:
             self._problem(start, end, f"elements stand more than {MAX_DEPTH} deep in each other", "close some of them")
         elif empty:
             self._end_text(frame, start)
-            frame.children.append(Element(tag, attributes, (), Span(self.source, start, end)))
+            frame.children.append(Element(tag, attributes, (), SourceRange(self.source, start, end)))
         else:
             self._end_text(frame, start)
             self.stack.append(_Frame(tag, start, end, attributes))
@@ -409,7 +420,7 @@ class _Builder:
                 self._end_unclosed(start, f"is not closed before </{tag}>")
         done = self.stack.pop()
         self._end_text(done, start)
-        opening, closing = Span(self.source, done.start, done.end), Span(self.source, start, end)
+        opening, closing = SourceRange(self.source, done.start, done.end), SourceRange(self.source, start, end)
         self.stack[-1].children.append(Element(tag, done.attributes, tuple(done.children), opening, closing))
 
     def _end_unclosed(self, at: int, how: str) -> None:
@@ -417,7 +428,7 @@ class _Builder:
         done = self.stack.pop()
         self._end_text(done, at)
         parent, tag = self.stack[-1], done.tag
-        opening = Span(self.source, done.start, done.end)
+        opening = SourceRange(self.source, done.start, done.end)
         if tag in VOID:  # what follows it was not meant as its content
             parent.children.append(Element(tag, done.attributes, (), opening))
             parent.children.extend(done.children)
@@ -436,13 +447,15 @@ class _Builder:
         if not frame.texts:
             return
         value = frame.texts[0] if len(frame.texts) == 1 else "".join(frame.texts)
-        frame.children.append(Text(value, frame.raw, Span(self.source, frame.text_start, end)))
+        frame.children.append(Text(value, frame.raw, SourceRange(self.source, frame.text_start, end)))
         frame.texts.clear()
         frame.raw = False
 
     def _problem(self, start: int, end: int, message: str, hint: str, *, error: bool = True) -> None:
         if self.counts[error] < MAX_PROBLEMS:
-            self.problems.append(Problem(Span(self.source, start, end), message, hint, "error" if error else "warning"))
+            self.problems.append(
+                Problem(SourceRange(self.source, start, end), message, hint, "error" if error else "warning")
+            )
         self.counts[error] += 1
 
 

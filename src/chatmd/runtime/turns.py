@@ -34,7 +34,7 @@ from chatmd.language.agent import (
 )
 from chatmd.language.imports import imports_in
 from chatmd.language.lint import unseen, unseen_note
-from chatmd.language.nodes import Element, Span, SyntaxTree
+from chatmd.language.nodes import Element, SourceRange, SyntaxTree
 from chatmd.language.notes import with_notes
 from chatmd.language.syntax import parse, write
 from chatmd.language.transcript import (
@@ -113,7 +113,7 @@ def _refuse_local(content: tuple[Part, ...]) -> None:
             _refuse_local(part.content)
 
 
-def _refusal(src: str, span: Span) -> ChatmdError:
+def _refusal(src: str, span: SourceRange) -> ChatmdError:
     return ChatmdError(
         f"an agent that comes from a URL may not read '{src}' on this machine", where=span.where,
         hint="save it to a file, if you trust it",

@@ -148,10 +148,10 @@ def _cell(cell: CodeCell, chapter: BookChapter) -> str:
     ran = chapter.cells.get(cell.label or cell.code, chapter.cells.get(cell.code))
     echo = chapter.echo if "echo" not in cell.options else cell.options["echo"] not in (False, "0")
     if ran is not None and "![" in ran:
-        return _ran(ran, chapter)
+        return _read(ran, chapter)
     code = f"```{_LANGUAGES.get(name, name)}\n{cell.code}\n```" if echo and cell.code else ""
     pictures = list(chapter.pictures.get(cell.label, ())) or _included(cell, chapter)
-    parts = [code if ran is None else _ran(ran, chapter), *_captioned(cell, pictures, chapter)]
+    parts = [code if ran is None else _read(ran, chapter), *_captioned(cell, pictures, chapter)]
     return "\n\n".join(filter(None, parts))
 
 
@@ -166,10 +166,6 @@ def _document(name: str, chapter: BookChapter) -> str:
     """A document that is included, as readers see it; what includes itself is left out there."""
     without = {each: text for each, text in chapter.included.items() if each != name}
     return as_read(chapter.included.get(name, ""), replace(chapter, included=without)).strip("\n")
-
-
-def _ran(shown: str, chapter: BookChapter) -> str:
-    return _read(shown, chapter)
 
 
 def _included(cell: CodeCell, chapter: BookChapter) -> list[str]:

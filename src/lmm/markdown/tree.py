@@ -360,7 +360,6 @@ def blocks_to_tree(blocks: Sequence[Block], *, title: str = "") -> HeaderNode | 
 
     `title` names a document that has neither a header with a title nor a heading (say, its file's name).
 
-    >>> from lmm.markdown.parse_markdown import misread
     >>> from lmm.markdown.parse_markdown import parse_markdown_text
     >>> root = blocks_to_tree(parse_markdown_text("# A\\n\\none\\n\\n## B\\n\\ntwo\\n"))
     >>> root.title, root.headings[0].headings[0].heading_path
