@@ -7,12 +7,12 @@ leaves the old file or the new one.
 from __future__ import annotations
 
 import contextlib
-import hashlib
 import os
 import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
+from lmm.disk.digest import digest
 from lmm.disk.folder import Folder, check_named
 from lmm.errors import DocumentBusy, FileReadError, FileWriteError
 
@@ -156,7 +156,7 @@ def document_lock(path: Path, *, on_wait: Callable[[], None] = lambda: None, tim
     from filelock import FileLock, Timeout
 
     folder = state_folder() / "locks"
-    name = hashlib.sha256(os.fsencode(real(path))).hexdigest()[:32]
+    name = digest(str(real(path)), length=32)
     lock = FileLock(folder / f"{name}.lock", thread_local=False)
     try:
         folder.mkdir(parents=True, exist_ok=True)

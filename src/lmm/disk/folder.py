@@ -18,7 +18,6 @@ What the user typed is the user's word, and goes through `check_named` only.
 from __future__ import annotations
 
 import contextlib
-import hashlib
 import os
 import re
 import secrets as random
@@ -28,6 +27,7 @@ from dataclasses import dataclass
 from pathlib import Path, PurePath
 from typing import BinaryIO, Literal
 
+from lmm.disk.digest import digest
 from lmm.disk.ignore import Glob, IgnoreRule, is_ignored, parse_ignore
 from lmm.disk.opened import (
     Mode,
@@ -315,7 +315,7 @@ class Folder:
             if not is_document(inside):
                 continue
             written = self._exported_below(inside.parent, exported).get(inside)
-            if written is None or written != hash_of(self.read(inside)):
+            if written is None or written != digest(self.read(inside), length=16):
                 yield path
 
     def _exported_below(self, folder: PurePath, known: dict[PurePath, dict[PurePath, str]]) -> dict[PurePath, str]:
@@ -327,7 +327,7 @@ class Folder:
         return known[folder]
 
     def exported(self, relative: str | PurePath = "") -> dict[str, str]:
-        """The files that exports wrote into a folder, by their paths in it, with the `hash_of` what was written.
+        """The files that exports wrote into a folder, by their paths in it, with the `digest` of what was written.
 
         One that lies beside its source has ./ before its path.
         """
@@ -577,11 +577,6 @@ def is_document(path: PurePath) -> bool:
     name = path.name.lower()
     hidden = any(part.startswith(".") for part in path.parts)
     return name.endswith(SUFFIXES) and not name.endswith(_MADE_BY_KNITR) and not hidden and not is_secret_file(path)
-
-
-def hash_of(data: bytes) -> str:
-    """A short hash, by which a change is noticed."""
-    return hashlib.sha256(data).hexdigest()[:16]
 
 
 def documents_below(*paths: Path, on_skip: Skip = lambda error: None) -> Iterator[Path]:

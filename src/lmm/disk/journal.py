@@ -7,12 +7,12 @@ else happens with the reply. The journal lives in the user's state folder, reada
 from __future__ import annotations
 
 import contextlib
-import hashlib
 import json
 import time
 from pathlib import Path
 from typing import Any
 
+from lmm.disk.digest import digest
 from lmm.disk.files import read_document, replace, state_folder
 from lmm.errors import LmmError
 
@@ -21,7 +21,7 @@ KEEP_DAYS = 90
 
 def key_of(*parts: Any) -> str:
     """A digest of what was asked: prompt, text, earlier exchanges, system message, model."""
-    return hashlib.sha256(json.dumps(parts, ensure_ascii=False).encode("utf-8", "surrogatepass")).hexdigest()
+    return digest(json.dumps(parts, ensure_ascii=False))
 
 
 def put(key: str, reply: dict[str, Any]) -> None:

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import contextlib
 import errno
-import hashlib
 import os
 import re
 import signal
@@ -18,6 +17,7 @@ import sys
 import time
 from pathlib import Path
 
+from lmm.disk.digest import digest
 from lmm.errors import Changed
 
 _WAIT = 2.0  # seconds for a program that has the old file open to write it
@@ -203,7 +203,7 @@ def remove_leftovers(folder: Path) -> list[Path]:
             # What was exchanged has the time of its author's last save: only the other time tells of the exchange.
             if time.time() - max(status.st_mtime, status.st_ctime) <= LEFT_AFTER or not stat.S_ISREG(status.st_mode):
                 continue
-            if exchanged and _digest_of(path) not in exchanged.group(2, 3):
+            if exchanged and digest(path.read_bytes(), length=16) not in exchanged.group(2, 3):
                 kept.append(_recovered(path, exchanged[1]))
             elif exchanged or path.suffix == TEMPORARY[1]:  # other .old ones are those of a patch, which mends itself
                 path.unlink()
@@ -212,15 +212,10 @@ def remove_leftovers(folder: Path) -> list[Path]:
 
 def _named_for_exchange(temporary: Path, content: bytes, expected: bytes) -> Path:
     """Give a file that is whole a name that says what it may hold when its process was killed."""
-    digests = "-".join(hashlib.sha256(data).hexdigest()[:16] for data in (content, expected))
+    digests = "-".join(digest(data, length=16) for data in (content, expected))
     named = temporary.with_name(f"{temporary.stem}-{digests}{TEMPORARY[1]}")
     temporary.rename(named)
     return named
-
-
-def _digest_of(path: Path) -> str:
-    with path.open("rb") as file:
-        return hashlib.file_digest(file, "sha256").hexdigest()[:16]
 
 
 def _recovered(path: Path, token: str) -> Path:

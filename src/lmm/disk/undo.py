@@ -6,7 +6,6 @@ They lie in the user's state folder, readable by the user only: the newest of ea
 from __future__ import annotations
 
 import contextlib
-import hashlib
 import json
 import time
 import zlib
@@ -16,6 +15,7 @@ from datetime import datetime
 from pathlib import Path
 
 from lmm.disk.diff import Conflict, hunks, three_way
+from lmm.disk.digest import digest
 from lmm.disk.files import check_writable, document_lock, read_settled, real, replace, state_folder
 from lmm.disk.folder import check_named
 from lmm.errors import Changed, LmmError
@@ -114,7 +114,7 @@ def _root() -> Path:
 
 
 def _folder(path: Path) -> Path:
-    return _root() / hashlib.sha256(str(real(path)).encode("utf-8", "surrogateescape")).hexdigest()[:32]
+    return _root() / digest(str(real(path)), length=32)
 
 
 def _tidy() -> None:

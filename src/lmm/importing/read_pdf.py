@@ -5,7 +5,6 @@ Formulas come as their characters, and drawings are left out: a PDF does not say
 
 from __future__ import annotations
 
-import hashlib
 import re
 import struct
 import zlib
@@ -13,6 +12,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from typing import Any
 
+from lmm.disk.digest import digest
 from lmm.errors import FileReadError
 from lmm.importing.elements import HEADINGS, MarkupElement, Node, text_of, to_html, words_of
 from lmm.importing.imported import Context, Imported, ImportedImage
@@ -194,7 +194,7 @@ class _Images:
 
     def __init__(self) -> None:
         self.kept: list[ImportedImage] = []
-        self._known: dict[bytes, int] = {}
+        self._known: dict[str, int] = {}
         self._bytes = self._too_large = 0
 
     def notes(self) -> list[str]:
@@ -212,12 +212,12 @@ class _Images:
         image = _image(item)
         if image is None:
             return None
-        digest = hashlib.sha256(image.data).digest()
-        if digest not in self._known:
-            self._known[digest] = len(self.kept)
+        known = digest(image.data)
+        if known not in self._known:
+            self._known[known] = len(self.kept)
             self._bytes += len(image.data)
             self.kept.append(image)
-        return self._known[digest]
+        return self._known[known]
 
 
 def _image(item: Any) -> ImportedImage | None:

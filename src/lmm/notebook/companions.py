@@ -8,7 +8,6 @@ them; what it reads never leaves the folder, the public web, or the course.
 from __future__ import annotations
 
 import asyncio
-import hashlib
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -16,6 +15,7 @@ from importlib import import_module
 from pathlib import Path, PurePosixPath
 
 from lmm.config import Settings
+from lmm.disk.digest import digest
 from lmm.disk.folder import Folder
 from lmm.disk.secrets import is_secret_file
 from lmm.errors import DocumentError, LmmError
@@ -57,7 +57,7 @@ class Companions:
     @property
     def key(self) -> tuple[object, ...]:
         """What tells these from others, for the journal."""
-        seen = (hashlib.sha256(picture.data).hexdigest() for picture in self.pictures)
+        seen = (digest(picture.data) for picture in self.pictures)
         return (*(text.text for text in self.texts), *seen)
 
 

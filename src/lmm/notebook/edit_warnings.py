@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import hashlib
 import re
 from collections import Counter
 from collections.abc import Iterable, Iterator
 
 from lmm.disk.diff import hunks
+from lmm.disk.digest import digest
 from lmm.markdown.blocks import HeadingBlock
 from lmm.markdown.spans import replace_spans, spans
 
@@ -260,4 +260,4 @@ def unseen_since(marks: str, texts: list[str]) -> list[int]:
 
 def _hash(text: str) -> str:
     lines = (line.rstrip() for line in text.splitlines())
-    return hashlib.sha256("\n".join(filter(None, lines)).encode("utf-8", "surrogatepass")).hexdigest()
+    return digest("\n".join(filter(None, lines)))

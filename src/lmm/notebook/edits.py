@@ -30,7 +30,6 @@ something to tell when the edit arrived, ``~~warning``.
 
 from __future__ import annotations
 
-import hashlib
 import re
 from bisect import bisect_left
 from collections import Counter
@@ -40,6 +39,7 @@ from difflib import SequenceMatcher
 from itertools import pairwise
 from typing import Any, Literal
 
+from lmm.disk.digest import digest
 from lmm.errors import EditError, LmmError
 from lmm.markdown import metadata
 from lmm.markdown.blocks import (
@@ -292,8 +292,8 @@ def ids_for(document: str) -> Callable[..., str]:
     given: set[str] = set()
 
     def new_id(*parts: str) -> str:
-        digest = hashlib.sha256("\0".join(parts).encode("utf-8", "surrogatepass")).hexdigest()
-        pieces = (digest[i : i + 6] for i in range(len(digest) - 6))
+        digits = digest(*parts)
+        pieces = (digits[i : i + 6] for i in range(len(digits) - 6))
         found = next(piece for piece in pieces if piece not in given and piece not in document)
         given.add(found)
         return found

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import contextlib
-import hashlib
 import re
 import unicodedata
 from collections.abc import Sequence
 
+from lmm.disk.digest import digest
 from lmm.errors import LmmError, MetadataError
 from lmm.markdown.blocks import Block, ErrorBlock, HeaderBlock, HeadingBlock, serialize
 from lmm.markdown.tree import blocks_to_tree, tree_to_blocks
@@ -75,4 +75,4 @@ def make_docid(name: str, text: str) -> str:
     """A readable id that two different documents are unlikely to share, even under one file name."""
     plain = unicodedata.normalize("NFKD", name).encode("ascii", "ignore").decode().lower()
     slug = re.sub(r"[^a-z0-9]+", "-", plain).strip("-")[:40] or "document"
-    return f"{slug}-{hashlib.sha256(text.encode('utf-8', 'surrogatepass')).hexdigest()[:6]}"
+    return f"{slug}-{digest(text, length=6)}"

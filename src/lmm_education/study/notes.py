@@ -18,7 +18,8 @@ from urllib.parse import unquote
 
 from lmm.config_tables import Config
 from lmm.disk import files
-from lmm.disk.folder import EXPORTED, SUFFIXES, Folder, check_named, hash_of
+from lmm.disk.digest import digest
+from lmm.disk.folder import EXPORTED, SUFFIXES, Folder, check_named
 from lmm.errors import ConfigError, FileReadError, FileWriteError, LmmError
 from lmm.markdown import Span, spans, yaml_core
 from lmm.markdown.blocks import HeaderBlock, TextBlock
@@ -329,9 +330,7 @@ def _export_folder(folder: Path, output: Path, options: ExportOptions) -> Export
 def _note_exports(output: Folder, report: ExportReport) -> None:
     """Say in the output folder what was written, so that no command takes it for a document of the course."""
     known = output.exported()
-    written = {
-        _name_of(each, output): hash_of(each.notes.text.encode("utf-8", "surrogatepass")) for each in report.documents
-    }
+    written = {_name_of(each, output): digest(each.notes.text, length=16) for each in report.documents}
     if written.items() - known.items():
         lines = (f"{hash}  {name}\n" for name, hash in sorted({**known, **written}.items()))
         output.write(EXPORTED, "".join(lines).encode("utf-8", "surrogateescape"))  # names may be any bytes

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 import importlib.util
 import json
 import os
@@ -13,6 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from lmm.config import ModelSettings
+from lmm.disk.digest import digest
 from lmm.disk.files import cache_folder
 from lmm.errors import ModelError, ModelNotFound, ModelNotInstalled
 from lmm.models.embedders.prefixes import Prefixes
@@ -129,7 +129,7 @@ def state_of(folder: Path | None) -> str:
         return ""
     files = sorted(path for path in folder.rglob("*") if path.is_file())
     found = [(str(path.relative_to(folder)), path.stat().st_size, path.stat().st_mtime_ns) for path in files]
-    return hashlib.sha256(repr(found).encode()).hexdigest()[:16]
+    return digest(repr(found), length=16)
 
 
 # -- Model2Vec --------------------------------------------------------------------------------------

