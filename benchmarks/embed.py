@@ -15,18 +15,18 @@ from pathlib import Path
 from benchmarks.documents import large_document, real_files
 from benchmarks.measure import Row, best, median, seconds, show
 from lmm.config import ModelSettings
-from lmm.models.embed import CachedEncoder, TextEmbedder, open_embedder
-from lmm.models.embedders.local import open_sentence_transformers
-from lmm.models.embedders.prefixes import Prefixes
-from lmm.models.embedders.text_encoder import TextEncoder
-from lmm.models.embedders.wordllama import open_wordllama
-from lmm.models.vector_cache import VectorCache
 from lmm.providers import parse_name
+from lmm_education.encode.embed import CachedEncoder, TextEmbedder, open_embedder
+from lmm_education.encode.embedders.local import open_sentence_transformers
+from lmm_education.encode.embedders.prefixes import Prefixes
+from lmm_education.encode.embedders.text_encoder import TextEncoder
+from lmm_education.encode.embedders.wordllama import open_wordllama
+from lmm_education.encode.vector_cache import VectorCache
 
 PARAGRAPHS_A_SECOND = 2_000
 COLD = 0.6  # of the second that a search may take
 _ONE_QUESTION = (
-    "from lmm.config import load_settings; from lmm.models.embed import open_embedder;"
+    "from lmm.config import load_settings; from lmm_education.encode.embed import open_embedder;"
     "open_embedder(load_settings(env={}).embedding).embed(['What is mitosis?'], kind='query')"
 )
 

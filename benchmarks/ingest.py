@@ -28,10 +28,10 @@ from pathlib import Path
 from benchmarks.documents import large_document, real_files
 from benchmarks.measure import Row, median, seconds, show
 from lmm.config import ModelSettings
-from lmm.models.embed import open_embedder
 from lmm.models.port import Embedder
 from lmm.providers import parse_name
 from lmm_education import IngestReport, ingest
+from lmm_education.encode.embed import open_embedder
 
 BUILTIN = "Builtin/wordllama"
 REINGEST, EMBEDDED = 0.5, 2

@@ -21,9 +21,9 @@ from typing import Any, NamedTuple
 from benchmarks.documents import SHARED
 from benchmarks.measure import Row, show
 from lmm.config import ModelSettings
-from lmm.models.embed import open_embedder
 from lmm.providers import minilm_weights, parse_name
 from lmm_education.course import open_course
+from lmm_education.encode.embed import open_embedder
 from lmm_education.evaluation.experiments import read_texts, scratch_courses
 from lmm_education.evaluation.judge import Evidence, Expected, find_ranks, find_targets
 from lmm_education.evaluation.measures import DEPTH, measure_ranks

@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Any, Self
 
 from lmm import config_files
-from lmm.books.project import book_of
+from lmm.book_project import book_of
 from lmm.config import ANNOTATIONS, Settings
 from lmm.config_tables import Config
 from lmm.disk import files, journal, undo

@@ -25,6 +25,7 @@ import httpcore2
 import httpx2
 
 from lmm.errors import FetchFailed
+from lmm.hosts import certificates
 
 # -- Which addresses of the network are everybody's, and which are somebody's own: loopback, private, link-local, …
 #
@@ -381,8 +382,8 @@ async def fetch(url: str, rules: FetchRules, *, resolve: Resolve = resolve_host)
 async def _following(url: str, rules: FetchRules, resolve: Resolve) -> Fetched:
     """The document at the end of redirects, each of which is checked like the first address."""
     secure = url.lower().startswith("https:")
-    certificates = await asyncio.to_thread(_certificates) if secure else None
-    async with CheckedTransport(rules, certificates, resolve=resolve) as transport:
+    tls = await asyncio.to_thread(certificates) if secure else None
+    async with CheckedTransport(rules, tls, resolve=resolve) as transport:
         for _ in range(MOST_REDIRECTS + 1):
             try:
                 answer = await _one(url, rules, transport)
@@ -598,9 +599,3 @@ def _content_type(value: str) -> tuple[str, str]:
 @functools.cache
 def _user_agent() -> str:
     return f"lmmarkdown/{version('lmmarkdown')}"
-
-
-@functools.cache
-def _certificates() -> ssl.SSLContext:
-    """The machine's certificates, read once: that takes 0.2 s."""
-    return httpx2.create_ssl_context()

@@ -1,9 +1,11 @@
-"""Which hosts are this machine, and which addresses of servers are taken."""
+"""Which hosts are this machine, which addresses of servers are taken, and the certificates they are known by."""
 
 from __future__ import annotations
 
+import functools
 import ipaddress
 import re
+import ssl
 from urllib.parse import urlsplit
 
 from lmm.errors import ConfigError
@@ -60,3 +62,16 @@ def check_server(url: str, name: str, where: str = "") -> None:
         raise ConfigError(
             f"{name} holds a backslash, a blank or a control character", where=where, hint="write https://HOST/PATH"
         )
+
+
+@functools.cache
+def certificates() -> ssl.SSLContext:
+    """The machine's certificates, read once: that takes 0.2 s."""
+    import httpx2
+
+    return httpx2.create_ssl_context()
+
+
+def tls_for(url: str) -> ssl.SSLContext:
+    """What a server's certificate is verified with; without https there is nothing to verify."""
+    return certificates() if url.lower().startswith("https") else ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)

@@ -17,7 +17,7 @@ class Provider:
     `keys` are the environment variables that may hold its API key, the first one found counts;
     `base_url` is where its server is expected if nothing says otherwise; `major`, `minor` and
     `embedding` are the models taken when only the provider is named. `chats` says whether it has chat
-    models; `embedder` which row of `lmm.models.embed.ADAPTERS` speaks to its embedding models, if it has any.
+    models; `embedder` which row of `lmm_education.encode.embed.ADAPTERS` speaks to its embedding models, if it has any.
     """
 
     name: str
@@ -33,8 +33,8 @@ class Provider:
     embedder: str = ""
 
 
-# The one table of providers. A provider that speaks Chat Completions needs a row here and no code; the others have
-# a row of `OPENERS` in `lmm.models.pydantic_ai_adapter`, and of `ADAPTERS` in `lmm.models.embed` if they embed.
+# The one table of providers. A provider that speaks Chat Completions needs a row here and no code; the others have a
+# row of `OPENERS` in `lmm.models.pydantic_ai_adapter`, and of `ADAPTERS` in `lmm_education.encode.embed` if they embed.
 PROVIDERS: dict[str, Provider] = {
     p.name.lower(): p
     for p in (

@@ -16,13 +16,13 @@ from lmm import config_files
 from lmm.config import MINILM, ModelSettings, Settings, embedding_line, is_chosen
 from lmm.config_tables import Config
 from lmm.errors import FileReadError
-from lmm.models.embedders.text_encoder import options_of
 from lmm.models.port import ChatModel, Embedder
 from lmm.powers import KINDS
 from lmm.providers import is_static
 from lmm_education.catalogue import Catalogue, Catalogues
 from lmm_education.config import CourseSettings, StorageSettings, course_settings
 from lmm_education.encode.bm25 import language_code
+from lmm_education.encode.embedders.text_encoder import options_of
 from lmm_education.encode.encoder import NONE_IN_STORE, Encoder, open_encoder
 from lmm_education.encodings import ENCODINGS
 from lmm_education.errors import StoreError

@@ -14,8 +14,8 @@ from fakes.openai_server import Action, Recorded, ScriptedServer
 
 import lmm_education
 from lmm import providers
-from lmm.models import embed
 from lmm.providers import parse_name
+from lmm_education.encode import embed
 
 LEAVES = (
     "# Leaves\n\nA leaf is green because chlorophyll absorbs red and blue light.\n\n# Roots\n\nRoots take up water.\n"
@@ -134,7 +134,7 @@ def test_the_extra_chooses_for_new_courses_only(
     assert "0.0 MB to embed with Builtin/minilm, which reads every sentence; in seconds, but finding less" in made.err
     monkeypatch.setattr("lmm.config.default_embedding", lambda: parse_name("Builtin/wordllama"))
     assert "leaves.md" in run_here(capsys, "search", "Which colour has foliage?").out
-    monkeypatch.setattr("lmm.models.embedders.minilm.minilm_weights", lambda: None)
+    monkeypatch.setattr("lmm_education.encode.embedders.minilm.minilm_weights", lambda: None)
     embed._shared.cache_clear()
     gone = run_here(capsys, "search", "Which colour has foliage?")
     assert gone.code == 1

@@ -15,7 +15,7 @@ from edge.support import run_here
 from fakes import web_server
 from fakes.web_server import WebServer, page, redirect
 
-from lmm.books.project import book_of
+from lmm.book_project import book_of
 from lmm.errors import FetchFailed, FileReadError, FileWriteError, LmmError
 from lmm.importing import import_file, web as importing
 from lmm.importing.web import WEB, Robots, import_site, import_url

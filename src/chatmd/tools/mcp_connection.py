@@ -31,6 +31,7 @@ from chatmd.language.agent import Tool
 from chatmd.tools.command import SHORTEST_SECRET, check_variables, environment_for
 from lmm.disk.secrets import is_secret_variable
 from lmm.fetch import CheckedTransport, is_this_machine, same_host
+from lmm.hosts import certificates
 from lmm.messages import Attachment, Image, Message, ToolOutput, render
 
 if TYPE_CHECKING:
@@ -356,15 +357,15 @@ async def connection(
     token = (
         {"Authorization": f"Bearer {credentials.secret}"} if credentials.secret and not credentials.client_id else {}
     )
-    encrypted = address.is_encrypted or bool(credentials.client_id)  # reading certificates takes 0.2 s
-    certificates = await asyncio.to_thread(httpx2.create_ssl_context) if encrypted else None
+    encrypted = address.is_encrypted or bool(credentials.client_id)
+    tls = await asyncio.to_thread(certificates) if encrypted else None
     async with (
         httpx2.AsyncClient(
             headers=token,
             auth=_oauth(address, credentials) if credentials.client_id else None,
             timeout=httpx2.Timeout(timeout, read=_LONGEST_SILENCE),
             event_hooks={"response": [refusal.note]},
-            transport=CheckedTransport(rules.fetching, certificates, loopback=address.is_loopback),
+            transport=CheckedTransport(rules.fetching, tls, loopback=address.is_loopback),
         ) as client,
         streamable_http_client(address.url, http_client=client) as streams,
     ):

@@ -15,8 +15,8 @@ from typing import Any
 
 from lmm.config import ModelSettings
 from lmm.errors import TooLong
+from lmm.hosts import tls_for
 from lmm.loop import background
-from lmm.models.embedders.remote import tls_for
 
 DEFAULT = 100_000
 """Tokens, where nothing is known."""

@@ -18,10 +18,10 @@ from typing import Any, Protocol
 from lmm.config import ModelSettings
 from lmm.disk.files import cache_folder
 from lmm.errors import ConfigError, ModelNotFound, ModelNotInstalled
-from lmm.models.embed import shared_embedder
 from lmm.models.port import Embedder, Progress
 from lmm_education.config import CourseSettings
 from lmm_education.encode.bm25 import BUILTIN, WITH_GRAMS, Bm25Encoder, language_code, sparse_vector
+from lmm_education.encode.embed import shared_embedder
 from lmm_education.encodings import (
     DENSE,
     MULTI,

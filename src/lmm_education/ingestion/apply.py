@@ -15,7 +15,6 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path, PurePath, PurePosixPath
 from typing import TypeVar
 
-from lmm.books.chapters import Books
 from lmm.disk.folder import Folder
 from lmm.document import Document
 from lmm.errors import LmmError, ModelError, ModelRejected
@@ -24,6 +23,7 @@ from lmm.markdown.parse_markdown import iter_blocks
 from lmm.messages import Waiting
 from lmm.models.tokens import count_tokens
 from lmm.notebook.fingerprints import STALE
+from lmm_education.books.chapters import Books
 from lmm_education.encode.bm25 import is_stemmed, language_code
 from lmm_education.encode.encoder import ENGLISH_ONLY, MULTILINGUAL, Vectors
 from lmm_education.encodings import ENCODINGS, SPARSE

@@ -20,12 +20,12 @@ from pathlib import Path
 import msgspec
 
 from lmm import loop
-from lmm.books.chapters import Books
 from lmm.disk.folder import SUFFIXES, check_named
 from lmm.disk.watching import Signature, WatchedPaths, changes, signature
 from lmm.document import Document
 from lmm.errors import LmmError
 from lmm.messages import Waiting
+from lmm_education.books.chapters import Books
 from lmm_education.errors import IngestError, StoreDamaged, StoreMissing, StoreOutdated
 from lmm_education.ingestion import report as happened
 from lmm_education.ingestion.apply import (

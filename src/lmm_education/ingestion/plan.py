@@ -14,12 +14,12 @@ from dataclasses import dataclass, field
 from pathlib import Path, PurePosixPath
 from typing import Any, NamedTuple
 
-from lmm.books.as_read import as_read
-from lmm.books.chapters import BookChapter, Books
 from lmm.disk import files
 from lmm.errors import LmmError
 from lmm.markdown.blocks import ErrorBlock, HeaderBlock
 from lmm.markdown.parse_markdown import iter_blocks
+from lmm_education.books.as_read import as_read
+from lmm_education.books.chapters import BookChapter, Books
 from lmm_education.errors import IngestError
 from lmm_education.ingestion.prepared import is_own_output, read_mark
 from lmm_education.ingestion.report import OUR_OWN

@@ -9,11 +9,11 @@ from itertools import groupby
 from pathlib import PurePosixPath
 from typing import Any, TypeVar
 
-from lmm.books.as_read import as_read
-from lmm.books.chapters import NO_BOOK, BookChapter
-from lmm.books.code_cells import code_apart
 from lmm.errors import ConfigError
 from lmm_education.audience import DEFAULT, EVERYONE, TEACHER, Withholding
+from lmm_education.books.as_read import as_read
+from lmm_education.books.chapters import NO_BOOK, BookChapter
+from lmm_education.books.code_cells import code_apart
 from lmm_education.config import AnnotationModel, Preparation, for_document
 from lmm_education.ingestion.chunks import Passage, passages_of
 from lmm_education.ingestion.documents import Part, divide

@@ -10,7 +10,7 @@ from collections.abc import Collection, Iterable, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path, PurePath
 
-from lmm.books.project import Book, book_of
+from lmm.book_project import Book, book_of
 from lmm.disk.folder import SUFFIXES, Folder, check_named, is_document
 from lmm.errors import DocumentError, FileReadError, LinkOutside, LmmError
 from lmm_education.errors import IngestError
@@ -127,7 +127,7 @@ def _follow_books(sources: SourceFiles) -> None:
 def sort_key(file: str, book: Book | None, position: int | None) -> str:
     """What a chapter is sorted by among the documents of the course; nothing for what is no chapter of a book.
 
-    >>> from lmm.books.project import BookFile
+    >>> from lmm.book_project import BookFile
     >>> sort_key("notes/b/two.md", Book(Path("/c/notes"), "SUMMARY.md", (BookFile("b/two.md"),)), 0)
     'notes/\\t000000'
     """

@@ -12,12 +12,12 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path, PurePosixPath
 from typing import Any
 
-from lmm.books.as_read import as_read
-from lmm.books.chapters import NO_BOOK, BookChapter, Books
 from lmm.config_files import CONFIG, find_config
 from lmm.config_tables import Config
 from lmm.disk import files
 from lmm.errors import LmmError
+from lmm_education.books.as_read import as_read
+from lmm_education.books.chapters import NO_BOOK, BookChapter, Books
 from lmm_education.catalogue import Catalogue
 from lmm_education.config import CourseSettings, course_settings
 from lmm_education.errors import StoreMissing

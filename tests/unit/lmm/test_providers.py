@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 
 from lmm.errors import ConfigError
-from lmm.models.embed import ADAPTERS
 from lmm.providers import ALIASES, PROVIDERS, ModelName, Provider, find_provider, parse_name
+from lmm_education.encode.embed import ADAPTERS
 
 
 @pytest.mark.parametrize(

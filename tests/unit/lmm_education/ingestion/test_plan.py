@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from lmm.books.chapters import Books
+from lmm_education.books.chapters import Books
 from lmm_education.errors import IngestError
 from lmm_education.ingestion.plan import DocumentFile, Read, docid_of, is_chatmd, plan_ingest, read_file
 from lmm_education.ingestion.source_files import SourceFile

@@ -8,10 +8,10 @@ from pathlib import Path
 import pytest
 from hypothesis import given, strategies as st
 
-from lmm.books.as_read import as_read
-from lmm.books.bibliography import read_bibliography
-from lmm.books.chapters import BookChapter, Books
-from lmm.books.executed import values_in
+from lmm_education.books.as_read import as_read
+from lmm_education.books.bibliography import read_bibliography
+from lmm_education.books.chapters import BookChapter, Books
+from lmm_education.books.executed import values_in
 
 BIB = """@string{x = "y"}
 @article{darwin, author = "Darwin, Charles", date = {1859-11-24}, title={On the {Origin}}}

@@ -15,10 +15,10 @@ from lmm.config import ModelSettings
 from lmm.disk.digest import digest
 from lmm.disk.files import cache_folder
 from lmm.errors import ModelError, ModelNotFound, ModelNotInstalled
-from lmm.models.embedders.prefixes import Prefixes
-from lmm.models.embedders.text_encoder import Took, Vector, batches, identity_of, shortened
 from lmm.models.port import Side
 from lmm.providers import PROVIDERS
+from lmm_education.encode.embedders.prefixes import Prefixes
+from lmm_education.encode.embedders.text_encoder import Took, Vector, batches, identity_of, shortened
 
 # Texts of one side, without their prefix, to vectors.
 Encode = Callable[[list[str], Side], Iterable[Vector]]

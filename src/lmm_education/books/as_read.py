@@ -12,9 +12,9 @@ import re
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import replace
 
-from lmm.books.chapters import NO_BOOK, BookChapter
-from lmm.books.code_cells import CodeCell, code_apart, read_cell
 from lmm.markdown import Attributes, Span, read_attributes, spans
+from lmm_education.books.chapters import NO_BOOK, BookChapter
+from lmm_education.books.code_cells import CodeCell, code_apart, read_cell
 
 # Without any of these, a text is read as it is written; code in a sentence needs no look.
 _SPECIAL = re.compile(r"[@<{\\]|`r[ ]|-->|!\[|:::|```|~~~|^!!!|^\?\?\?|^\(ref:|\)=[ \t]*$|\[\]\(", re.MULTILINE)

@@ -8,9 +8,9 @@ from pathlib import Path
 import pytest
 
 from lmm import Document
-from lmm.books.chapters import Books
-from lmm.books.project import book_of, read_book
+from lmm.book_project import book_of, read_book
 from lmm.testing import ScriptedModel
+from lmm_education.books.chapters import Books
 from lmm_education.ingestion.source_files import find_sources
 
 KINDS = {

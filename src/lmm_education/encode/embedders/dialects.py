@@ -16,8 +16,8 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from lmm.models.embedders.text_encoder import Vector, to_vector
 from lmm.models.port import Side
+from lmm_education.encode.embedders.text_encoder import Vector, to_vector
 
 
 @dataclass(frozen=True, slots=True)

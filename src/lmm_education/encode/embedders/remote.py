@@ -3,20 +3,19 @@
 from __future__ import annotations
 
 import asyncio
-import functools
 import json
 import random
-import ssl
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from lmm import errors, loop
 from lmm.config import ModelSettings
-from lmm.models.embedders.dialects import Dialect, EmbeddingRequest
-from lmm.models.embedders.prefixes import Prefixes
-from lmm.models.embedders.text_encoder import Took, Vector, batches, identity_of
+from lmm.hosts import tls_for
 from lmm.models.port import Side
 from lmm.models.resilience import backoff
+from lmm_education.encode.embedders.dialects import Dialect, EmbeddingRequest
+from lmm_education.encode.embedders.prefixes import Prefixes
+from lmm_education.encode.embedders.text_encoder import Took, Vector, batches, identity_of
 
 if TYPE_CHECKING:
     import httpx2
@@ -186,15 +185,3 @@ def _retry_after(headers: Mapping[str, str]) -> float | None:
         except (KeyError, ValueError):
             continue
     return None
-
-
-def tls_for(url: str) -> ssl.SSLContext:
-    """Reading the machine's certificates takes 0.2 s; without https there is nothing to verify."""
-    return _certificates() if url.lower().startswith("https") else ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
-
-
-@functools.cache
-def _certificates() -> ssl.SSLContext:
-    import httpx2
-
-    return httpx2.create_ssl_context()

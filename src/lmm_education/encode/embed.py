@@ -12,17 +12,17 @@ from collections.abc import Callable, Sequence
 from lmm.config import ModelSettings
 from lmm.errors import ModelKeyMissing, ModelNotFound, ModelRejected
 from lmm.messages import encodable
-from lmm.models.embedders.dialects import DIALECTS
-from lmm.models.embedders.local import open_fastembed, open_model2vec, open_sentence_transformers
-from lmm.models.embedders.minilm import NAME as MINILM, open_minilm
-from lmm.models.embedders.prefixes import Prefixes, prefixes_of
-from lmm.models.embedders.remote import RemoteEncoder
-from lmm.models.embedders.text_encoder import TextEncoder, Took, Vector, identity_of, is_usable
-from lmm.models.embedders.wordllama import open_wordllama
 from lmm.models.port import Embedder, Progress, Side
-from lmm.models.vector_cache import VectorCache, key_of
 from lmm.powers import require
 from lmm.providers import PROVIDERS, is_static
+from lmm_education.encode.embedders.dialects import DIALECTS
+from lmm_education.encode.embedders.local import open_fastembed, open_model2vec, open_sentence_transformers
+from lmm_education.encode.embedders.minilm import NAME as MINILM, open_minilm
+from lmm_education.encode.embedders.prefixes import Prefixes, prefixes_of
+from lmm_education.encode.embedders.remote import RemoteEncoder
+from lmm_education.encode.embedders.text_encoder import TextEncoder, Took, Vector, identity_of, is_usable
+from lmm_education.encode.embedders.wordllama import open_wordllama
+from lmm_education.encode.vector_cache import VectorCache, key_of
 
 # How to speak to a provider's embedding models, by `Provider.embedder`.
 ADAPTERS: dict[str, Callable[[ModelSettings, Prefixes], TextEncoder]] = {

@@ -9,8 +9,8 @@ from array import array
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Any, Protocol, TypeAlias
 
-from lmm.models.embedders.prefixes import Prefixes
 from lmm.models.port import Side
+from lmm_education.encode.embedders.prefixes import Prefixes
 
 # Of typecode 'f': four bytes per number, in memory, in the cache and, where a server can, on the wire.
 Vector: TypeAlias = "array[float]"

@@ -18,11 +18,11 @@ from typing import Any
 from lmm.config import ModelSettings
 from lmm.disk.digest import digest
 from lmm.errors import ModelNotFound, ModelNotInstalled
-from lmm.models.embedders.local import Encode, LocalEncoder, rows
-from lmm.models.embedders.prefixes import Prefixes
-from lmm.models.embedders.text_encoder import Vector
 from lmm.models.port import Side
 from lmm.providers import minilm_weights
+from lmm_education.encode.embedders.local import Encode, LocalEncoder, rows
+from lmm_education.encode.embedders.prefixes import Prefixes
+from lmm_education.encode.embedders.text_encoder import Vector
 
 NAME = "minilm"
 MOST_TOKENS = 256

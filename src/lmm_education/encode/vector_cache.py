@@ -21,7 +21,7 @@ from pathlib import Path
 from typing import TypeVar
 
 from lmm.disk.files import cache_folder
-from lmm.models.embedders.text_encoder import Vector
+from lmm_education.encode.embedders.text_encoder import Vector
 
 LIMIT = 1 << 30  # bytes: 160,000 vectors of 1,536 numbers
 _FILE = "vectors-1.sqlite3"  # another layout gets another number

@@ -11,11 +11,11 @@ from collections import Counter
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 
-from lmm.books.code_cells import code_apart, read_cell
-from lmm.books.project import BookFile
+from lmm.book_project import BookFile
 from lmm.markdown import Span, read_attributes, without
 from lmm.markdown.blocks import Block, HeaderBlock, HeadingBlock, TextBlock
 from lmm.markdown.units import is_opening
+from lmm_education.books.code_cells import code_apart, read_cell
 
 WORDS = {
     "en": {

@@ -15,11 +15,11 @@ from itertools import accumulate
 from pathlib import Path, PurePosixPath
 from typing import Any
 
-from lmm.books.code_cells import CodeCell, code_apart, read_cell
-from lmm.books.project import text_in
+from lmm.book_project import text_in
 from lmm.disk.folder import Folder
 from lmm.errors import LmmError
 from lmm.markdown.blocks import fenced
+from lmm_education.books.code_cells import CodeCell, code_apart, read_cell
 
 _MOST = 20_000_000  # bytes of what a document showed
 _PICTURE = re.compile(r"(.+?)-\d+\.(?:png|svg|jpe?g|gif|webp)\Z", re.IGNORECASE)

@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from lmm.books.as_read import as_read
-from lmm.books.chapters import Books
+from lmm_education.books.as_read import as_read
+from lmm_education.books.chapters import Books
 
 CHAPTER = """# Colour
 

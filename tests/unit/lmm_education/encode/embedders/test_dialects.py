@@ -6,9 +6,9 @@ import pytest
 from fakes import embeddings_protocol
 from hypothesis import given, strategies as st
 
-from lmm.models.embedders.dialects import DIALECTS, EmbeddingRequest
-from lmm.models.embedders.text_encoder import to_vector
 from lmm.models.port import Side
+from lmm_education.encode.embedders.dialects import DIALECTS, EmbeddingRequest
+from lmm_education.encode.embedders.text_encoder import to_vector
 
 
 @given(

@@ -12,11 +12,11 @@ from pathlib import Path
 
 from lmm.config import ModelSettings
 from lmm.errors import ConfigError, ModelNotFound, ModelNotInstalled
-from lmm.models.embedders.local import Encode, LocalEncoder, rows
-from lmm.models.embedders.prefixes import Prefixes
-from lmm.models.embedders.text_encoder import Vector
 from lmm.models.port import Side
 from lmm.models.tokens import tokenizer_in, wordllama_folder
+from lmm_education.encode.embedders.local import Encode, LocalEncoder, rows
+from lmm_education.encode.embedders.prefixes import Prefixes
+from lmm_education.encode.embedders.text_encoder import Vector
 
 NAME = "wordllama"
 DIMENSIONS = (256, 128, 64)

@@ -11,13 +11,13 @@ from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
-from lmm.books.bibliography import Citations, csl, read_bibliography
-from lmm.books.environments import environments
-from lmm.books.executed import executed
-from lmm.books.numbers import WORDS, FileNumbers, Numbering
-from lmm.books.project import Book, BookFile, book_of, text_in
+from lmm.book_project import Book, BookFile, book_of, text_in
 from lmm.markdown.blocks import HeaderBlock, HeadingBlock, TextBlock, serialize
 from lmm.markdown.parse_markdown import iter_blocks, parse_markdown_text
+from lmm_education.books.bibliography import Citations, csl, read_bibliography
+from lmm_education.books.environments import environments
+from lmm_education.books.executed import executed
+from lmm_education.books.numbers import WORDS, FileNumbers, Numbering
 
 _State = tuple[int, int]
 

@@ -1,1 +1,0 @@
-"""What turns texts into vectors: one file per kind of adapter; `lmm.models.embed` opens them."""

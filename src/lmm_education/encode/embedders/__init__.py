@@ -1,0 +1,1 @@
+"""What turns texts into vectors: one file per kind of adapter; `lmm_education.encode.embed` opens them."""
