@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import importlib.util
-import io
 import json
 import re
 from collections.abc import Callable, Iterable, Sequence
@@ -234,7 +232,7 @@ async def read_records(jobs: Sequence[Job], schema: Schema) -> Report[Record[Any
     )
 
 
-# -- records as rows: JSON lines, CSV or Parquet ---------------------------------------------------
+# -- records as rows: JSON lines or CSV ----------------------------------------------------
 
 
 PLACE = ("file", "line", "headings")
@@ -245,14 +243,11 @@ def check_output(path: Path) -> None:
     """Fail before a model is paid if records cannot be written there.
 
     Raises:
-        ConfigError: the kind of file is not known, its folder is missing, or the package for it is.
+        ConfigError: the kind of file is not known, or its folder is missing.
         FileWriteError: it may not be written.
     """
     if path.suffix not in WRITERS:
         raise ConfigError(f"no kind of table is called '{path.suffix}'", where=str(path), hint=f"use {_KINDS}")
-    if path.suffix == ".parquet" and importlib.util.find_spec("pyarrow") is None:
-        hint = "pip install 'lmmarkdown[parquet]', or write .csv or .jsonl"
-        raise ConfigError("Parquet files need a package that is not installed", where=str(path), hint=hint)
     if not path.resolve().parent.is_dir():
         raise ConfigError("there is no such folder", where=str(path), hint=f"mkdir -p {path.parent}")
     check_writable(path)
@@ -306,30 +301,5 @@ def _csv(columns: Sequence[str], rows: Sequence[Row]) -> bytes:
     return csv_text(columns, [[row.get(name) for name in columns] for row in cells]).encode()
 
 
-def _parquet(columns: Sequence[str], rows: Sequence[Row]) -> bytes:
-    import pyarrow
-    from pyarrow import parquet
-
-    def write(table: Any) -> bytes:
-        out = io.BytesIO()
-        parquet.write_table(table, out)
-        return out.getvalue()
-
-    def array(name: str) -> Any:
-        values = [row.get(name) for row in rows]
-        try:
-            found = pyarrow.array(values)
-            write(pyarrow.table({name: found}))
-        except (pyarrow.ArrowException, OverflowError):  # of several kinds, or empty objects: as JSON text
-            return pyarrow.array([None if v is None else json.dumps(v, ensure_ascii=False) for v in values])
-        return found
-
-    return write(pyarrow.table({name: array(name) for name in columns}))
-
-
-WRITERS: dict[str, Callable[[Sequence[str], Sequence[Row]], bytes]] = {
-    ".csv": _csv,
-    ".jsonl": _jsonl,
-    ".parquet": _parquet,
-}
+WRITERS: dict[str, Callable[[Sequence[str], Sequence[Row]], bytes]] = {".csv": _csv, ".jsonl": _jsonl}
 _KINDS = ", ".join(WRITERS)

@@ -182,11 +182,9 @@ def test_a_document_without_text(garden: ScriptedServer, folder: Path, capsys: p
     assert run_here(capsys, "extract", "plant.json", "empty.md") == Ran(0, "", "no section has text\n")
 
 
-@pytest.mark.parametrize("name", ["out.csv", "out.jsonl", "out.parquet"])
+@pytest.mark.parametrize("name", ["out.csv", "out.jsonl"])
 def test_tables(garden: ScriptedServer, folder: Path, capsys: pytest.CaptureFixture[str], name: str) -> None:
     """Each kind holds the same rows; nothing else is left in the folder."""
-    if name == "out.parquet":
-        parquet = pytest.importorskip("pyarrow.parquet")
     before = files_in(folder)
     ran = run_here(capsys, "extract", "plant.json", "garden.md", "-o", name)
     assert ran == Ran(0, f"{name}: 2 records from 2 sections, 22 tokens in, 14 out\n", "")
@@ -195,19 +193,8 @@ def test_tables(garden: ScriptedServer, folder: Path, capsys: pytest.CaptureFixt
         assert (folder / name).read_text() == (
             "file,line,headings,name,height\ngarden.md,3,Trees > Oak,Oak,30.0\ngarden.md,10,Trees > Box,Box,5.0\n"
         )
-    elif name == "out.jsonl":
-        assert [json.loads(line) for line in (folder / name).read_text().splitlines()] == [OAK_ROW, BOX_ROW]
     else:
-        assert parquet.read_table(folder / name).to_pylist() == [OAK_ROW, BOX_ROW]
-
-
-def test_parquet_without_its_package(garden: ScriptedServer, folder: Path) -> None:
-    """The command that installs it is named before anything is asked."""
-    (folder / "sitecustomize.py").write_text("import sys\nsys.modules['pyarrow'] = None\n")
-    ran = lmm("extract", "plant.json", "garden.md", "-o", "out.parquet", env={"PYTHONPATH": str(folder)})
-    assert ran.code == 2
-    assert "pip install 'lmmarkdown[parquet]'" in ran.err
-    assert garden.requests == []
+        assert [json.loads(line) for line in (folder / name).read_text().splitlines()] == [OAK_ROW, BOX_ROW]
 
 
 @pytest.mark.parametrize(

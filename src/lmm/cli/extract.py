@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     "--output",
     metavar="FILE",
     type=options.PATH,
-    help="Write a .csv, .jsonl or .parquet file, not JSON lines.",
+    help="Write a .csv or .jsonl file, not JSON lines.",
 )
 @options.model
 @options.config

@@ -63,23 +63,9 @@ def test_csv(tmp_path: Path) -> None:
     assert (second["headings"], second["colour"], second["veins"], second["more"]) == ("", "red", "", "1")
 
 
-def test_parquet(tmp_path: Path) -> None:
-    """Lists and objects keep their types; a column of several kinds is JSON text."""
-    parquet = pytest.importorskip("pyarrow.parquet")
-    path = tmp_path / "out.parquet"
-    mixed: list[Record[Any]] = [Record("c.md", 2, ("C",), {"more": "x", "empty": {}})]
-    save_records(path, [*RECORDS, *mixed], FIELDS)
-    first, second, third = parquet.read_table(path).to_pylist()
-    assert (first["headings"], first["veins"], first["size"]) == (["A", "B"], [1, 2], {"length": 1.5})
-    assert (first["more"], second["more"], third["more"]) == (None, "1", '"x"')
-    assert (third["empty"], third["alive"]) == ("{}", None)
-
-
-@pytest.mark.parametrize("suffix", [".csv", ".jsonl", ".parquet"])
+@pytest.mark.parametrize("suffix", [".csv", ".jsonl"])
 def test_a_table_without_records_has_its_columns(tmp_path: Path, suffix: str) -> None:
     """So that the next program finds them."""
-    if suffix == ".parquet":
-        pytest.importorskip("pyarrow")
     path = tmp_path / f"out{suffix}"
     save_records(path, [], ("a",))
     if suffix == ".csv":
