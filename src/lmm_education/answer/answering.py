@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import dataclasses
 import re
-from collections.abc import AsyncGenerator, Callable, Collection, Iterator, Sequence
+from collections.abc import AsyncGenerator, Collection, Iterator, Sequence
 from contextlib import aclosing
 from dataclasses import dataclass, field
 from functools import partial
@@ -71,18 +71,18 @@ class Answering:
         """
         asked, usage = await self._understand(question, history)
         asked = with_last(asked, history)
-        result = await self.searching.asearch(asked.search, self._search_options())
+        result, sources = await self._look_up(asked.search)
         if not self.options.agent and not self._is_relevant(result):
             yield dataclasses.replace(self._nothing(result), question=question, usage=result.usage + usage)
             return
         asked = dataclasses.replace(asked, question=result.text) if asked.question == asked.search else asked
 
         if self.options.agent:
-            events = self._agent(asked, result)
+            events = self._agent(asked, result, sources)
         elif self.can_write:
-            events = self._once(result, lambda sources: answer_request(asked, sources, result.types, self._system))
+            events = self._once(result, sources, answer_request(asked, sources, result.types, self._system))
         else:
-            events = self._quoted(result)
+            events = self._quoted(result, sources)
         async with aclosing(events):
             async for event in events:
                 if isinstance(event, Answer):
@@ -97,13 +97,13 @@ class Answering:
             LmmError: the store cannot be searched, or the model does not answer.
         """
         wanted = _MARKS.sub(" ", attempted.exercise)
-        result = await self.searching.asearch(wanted, self._search_options())
+        result, sources = await self._look_up(wanted)
         if not self.can_write:
-            sources = tuple(await self._chosen(result))
-            yield Answer(wanted, attempted.solution, result.text, sources, model=EXTRACTIVE, notices=(NOT_JUDGED,))
+            offered = tuple(sources)
+            yield Answer(wanted, attempted.solution, result.text, offered, model=EXTRACTIVE, notices=(NOT_JUDGED,))
             return
         system = system_text(self.course.settings.answer.system, self._prompts, "feedback")
-        async with aclosing(self._once(result, lambda sources: feedback_request(attempted, sources, system))) as events:
+        async with aclosing(self._once(result, sources, feedback_request(attempted, sources, system))) as events:
             async for event in events:
                 yield event
 
@@ -144,21 +144,17 @@ class Answering:
             return False
         return threshold is None or result.relevance is None or result.relevance >= threshold
 
-    async def _once(
-        self, result: SearchResult, request: Callable[[Sources], ChatRequest]
-    ) -> AsyncGenerator[AnswerEvent]:
+    async def _once(self, result: SearchResult, sources: Sources, request: ChatRequest) -> AsyncGenerator[AnswerEvent]:
         """Sources first, then one call of the model."""
-        sources = await self._chosen(result)
         yield Found(result.text, tuple(sources))
-        turn = _Turn(self._model, request(sources), sources.numbers)
+        turn = _Turn(self._model, request, sources.numbers)
         async with aclosing(turn.events()) as events:
             async for event in events:
                 yield event
         yield _answer(turn, sources, result)
 
-    async def _quoted(self, result: SearchResult) -> AsyncGenerator[AnswerEvent]:
+    async def _quoted(self, result: SearchResult, sources: Sources) -> AsyncGenerator[AnswerEvent]:
         """What was found, quoted, where no language model is configured."""
-        sources = await self._chosen(result)
         yield Found(result.text, tuple(sources))
         text = await asyncio.to_thread(self._quotation, result, sources)
         if not text:
@@ -187,9 +183,8 @@ class Answering:
         notices = tuple(notice for notice in result.notices if notice != NO_WORD)  # it tells of passages that are shown
         return Answer(result.question, text, result.text, types=result.types, found=False, notices=notices)
 
-    async def _agent(self, asked: Understood, result: SearchResult) -> AsyncGenerator[AnswerEvent]:
+    async def _agent(self, asked: Understood, result: SearchResult, chosen: Sources) -> AsyncGenerator[AnswerEvent]:
         """The model gets what was found at first, and tools to look further, until it answers or has had its turns."""
-        chosen = await self._chosen(result)
         tools = CourseTools(self.course.view, self._search_again, chosen)
         yield Found(result.text, tuple(tools.sources))
         request = answer_request(asked, tools.sources, result.types, self._system)
@@ -212,10 +207,11 @@ class Answering:
             said = (turn.done.as_message(), Message("tool", "", results=tuple(results)))
             request = dataclasses.replace(request, messages=(*request.messages, *said))
 
-    async def _chosen(self, result: SearchResult) -> Sources:
+    async def _look_up(self, wanted: str) -> tuple[SearchResult, Sources]:
+        """What is found, and what of it the model is shown."""
         tokens = self.options.context_tokens or min(self.course.settings.answer.context_tokens, await self._room())
-        # Counting tokens lets other threads work.
-        return await asyncio.to_thread(choose_sources, result.sections, tokens, count_tokens)
+        choose = partial(choose_sources, budget=tokens, count=count_tokens)
+        return await self.searching.asearch_with(wanted, self._search_options(), lambda result: choose(result.sections))
 
     async def _room(self) -> int:
         """The tokens of its window that the model may read of the material."""

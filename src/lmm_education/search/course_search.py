@@ -5,8 +5,9 @@ from __future__ import annotations
 import asyncio
 import dataclasses
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from typing import TypeVar
 
 from lmm import loop
 from lmm.errors import Interrupted, LmmError, ModelError
@@ -21,6 +22,7 @@ from lmm_education.search.query import SearchOptions
 from lmm_education.search.rerank import Tools, open_reranker, rerank
 from lmm_education.search.searcher import LookedUp, Plan, Searcher, SearchView
 
+T = TypeVar("T")
 COVERED = 0.7
 """A question of which the course's words cover less is asked again in the course's words, where an answer is wanted."""
 PATIENCE, REST, KEPT = 6.0, 60.0, 2_000
@@ -50,29 +52,51 @@ class CourseSearch:
             StoreError: the store cannot be read, or was made with other settings.
             ModelError: a model is needed and does not answer.
         """
-        if not self._asks_a_model(options):
-            return await asyncio.to_thread(self.searcher.search, question, options)
+        result, _ = await self.asearch_with(question, options, lambda result: None)
+        return result
+
+    async def asearch_with(
+        self, question: str, options: SearchOptions, use: Callable[[SearchResult], T]
+    ) -> tuple[SearchResult, T]:
+        """The same, and what `use` makes of it; all of that in one go to another thread, where no model is asked."""
+
         name, notices = self._reranker(options), list[str]()
         client = Client(self.course.models, tier="aux", model=self.chat, journal=False)
         score = open_reranker(name, self._tools(client)) if name != "none" else None
         with self.searcher.view() as view:
-            plan = await asyncio.to_thread(view.plan, question, options)
-            if score is not None and plan.text:
+
+            def without_a_model() -> tuple[Plan, bool, tuple[SearchResult, T] | None]:
+                plan = view.plan(question, options)
+                covered = not plan.text or self._is_covered(view, plan, client)
+                if not covered or (plan.text and score):
+                    return plan, covered, None
+                result = view.result(view.look_up(plan), reranker=name)
+                return plan, covered, (result, use(result))
+
+            plan, covered, found_at_once = await asyncio.to_thread(without_a_model)
+            if found_at_once:
+                return found_at_once
+            if score is not None:
                 plan = dataclasses.replace(plan, reranked=self.course.settings.search.rerank_limit)
             try:
-                questions = await self._sub_questions(view, plan, client, notices)
+                questions = () if covered else await self._sub_questions(view, plan, client, notices)
             except ModelError as error:
                 questions = ()
                 notices.append(_without("further searches", error, options))
             found = await asyncio.to_thread(view.look_up, plan, questions)
-            if score is not None and plan.text:
+            if score is not None:
                 try:
                     found = LookedUp(found.plan, await rerank(found.hits, plan.text, score))
                 except ModelError as error:
                     notices.append(_without(f"the reranker {name}", error, options))
                     name = "none"
-            result = await asyncio.to_thread(lambda: view.result(found, questions=questions, reranker=name))
-            return dataclasses.replace(result, notices=(*result.notices, *notices), usage=client.usage)
+
+            def told() -> tuple[SearchResult, T]:
+                result = view.result(found, questions=questions, reranker=name)
+                result = dataclasses.replace(result, notices=(*result.notices, *notices), usage=client.usage)
+                return result, use(result)
+
+            return await asyncio.to_thread(told)
 
     def _asks_a_model(self, options: SearchOptions) -> bool:
         return bool(self._expand(options)) or options.reworded or self._reranker(options) != "none"
@@ -83,18 +107,19 @@ class CourseSearch:
     def _reranker(self, options: SearchOptions) -> str:
         return (self.course.settings.search.reranker if options.reranker is None else options.reranker) or "none"
 
+    def _is_covered(self, view: SearchView, plan: Plan, client: Client) -> bool:
+        """Whether a question is looked up as it is: no further ones are asked for, nor would they help."""
+        if (count := self._expand(plan.options)) is not None:
+            return not count
+        return not plan.options.reworded or not can_write(client) or view.coverage(plan) >= COVERED
+
     async def _sub_questions(self, view: SearchView, plan: Plan, client: Client, notices: list[str]) -> Sequence[str]:
         """What the aux model has looked up as well: as often as was said, else once where it may help.
 
         That it could not where nobody asked for it is among the notices of one search, not of all that follow.
         """
-        count = self._expand(plan.options)
-        if plan.text and count:
+        if count := self._expand(plan.options):
             return await self._written(view, plan, client, count)
-        if not plan.text or count is not None or not plan.options.reworded or not can_write(client):
-            return ()
-        if await asyncio.to_thread(view.coverage, plan) >= COVERED:
-            return ()
         known: dict[tuple[str, str], Sequence[str]] = view.catalogue.once("reworded", dict)
         resting: dict[str, float] = view.catalogue.once("not reworded", dict)
         key = client.name, plan.text
