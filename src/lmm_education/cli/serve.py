@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import gc
 import importlib.util
 import io
 import multiprocessing
@@ -293,6 +294,7 @@ def _run(app: Any, listener: socket.socket) -> None:
         signal.signal(number, server.handle_exit)
     if parent := multiprocessing.parent_process():
         threading.Thread(target=_end_with, args=(parent, server), daemon=True).start()
+    gc.freeze()  # what is loaded stays: looking through it again and again takes a seventh of an answer's time
     loop.run(_serving(server, listener))  # where models are at home: nothing is handed from loop to loop
 
 
