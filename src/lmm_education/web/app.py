@@ -25,13 +25,14 @@ from lmm_education.parts import CourseParts
 from lmm_education.web import api, openai_api, page, teacher, teacher_course, teacher_documents
 from lmm_education.web.guard import CONSENT_HEADER
 from lmm_education.web.http import SecurityHeaders, ToldFailure, failure_of, read_json, static, template
-from lmm_education.web.identity import Identify
-from lmm_education.web.metrics import CountRequests
+from lmm_education.web.middleware import CourseMiddleware
 from lmm_education.web.service import Service, open_service, service_of
 from lmm_education.web.words import texts_of, words_in
 
 LOOPBACK = ("127.0.0.1", "localhost", "::1", "[::1]")
-ROUTES = (
+ROUTES = (  # they are tried in this order
+    ("POST", "/chat", page.chat),
+    ("POST", "/v1/chat/completions", openai_api.completions),
     ("GET", "/", page.index),
     ("GET", "/static/{name}", static),
     ("GET", "/contents", page.contents),
@@ -48,7 +49,6 @@ ROUTES = (
     ("GET", "/consent", page.consent_text),
     ("POST", "/consent", page.agree),
     ("GET", "/pictures/{address}", page.picture),
-    ("POST", "/chat", page.chat),
     ("POST", "/feedback", page.feedback),
     ("POST", "/reactions", page.react),
     ("GET", "/teacher", teacher.show),
@@ -65,7 +65,6 @@ ROUTES = (
     ("POST", "/teacher/logout", teacher.log_out),
     ("GET", "/metrics", teacher.metrics),
     ("POST", "/search", api.search),
-    ("POST", "/v1/chat/completions", openai_api.completions),
     ("POST", "/v1/responses", openai_api.responses),
     ("POST", "/v1/embeddings", openai_api.embeddings),
     ("GET", "/v1/models", openai_api.models),
@@ -92,11 +91,9 @@ def create_app(
     app = Starlette(
         routes=[Route(path, endpoint, methods=[method]) for method, path, endpoint in ROUTES],
         middleware=[
-            Middleware(CountRequests, service.metrics),
-            Middleware(SecurityHeaders, service.settings.frame_ancestors),
-            Middleware(CORSMiddleware, **_scripts([service])),
+            *_scripts([service]),
             Middleware(TrustedHostMiddleware, hosts, www_redirect=False),
-            Middleware(Identify, service.identity, service.guard.enter, _failed),
+            Middleware(CourseMiddleware, service, _failed),
         ],
         exception_handlers={HTTPException: _refused, LmmError: _failed, Exception: _failed},
     )
@@ -104,11 +101,16 @@ def create_app(
     return app
 
 
-def _scripts(services: Iterable[Service]) -> dict[str, Any]:
-    """Which sites' scripts may read what: they bring keys, but no cookies."""
+def _scripts(services: Iterable[Service]) -> list[Middleware]:
+    """What lets the scripts of some sites read, if any may: they bring keys, but no cookies."""
     origins = {origin for service in services for origin in service.settings.allowed_origins}
     headers = ["Authorization", "Content-Type", CONSENT_HEADER]
-    return {"allow_origins": sorted(origins), "allow_methods": ["GET", "POST"], "allow_headers": headers}
+    allowed: dict[str, Any] = {
+        "allow_origins": sorted(origins),
+        "allow_methods": ["GET", "POST"],
+        "allow_headers": headers,
+    }
+    return [Middleware(CORSMiddleware, **allowed)] if origins else []
 
 
 async def _failed(request: Request, error: Exception) -> Response:
@@ -161,7 +163,7 @@ def create_site(apps: Mapping[str, Starlette]) -> Starlette:
         *(Route(f"/{name}", _to_the_course(name)) for name in apps),
         *(Mount(f"/{name}", app) for name, app in apps.items()),
     ]
-    middleware = [Middleware(SecurityHeaders), Middleware(CORSMiddleware, **_scripts(services.values()))]
+    middleware = [Middleware(SecurityHeaders), *_scripts(services.values())]
     return Starlette(routes=routes, middleware=middleware)
 
 

@@ -11,7 +11,7 @@ from collections.abc import Mapping
 
 from limits import RateLimitItemPerSecond
 from limits.errors import StorageError
-from limits.storage import Storage
+from limits.storage import MemoryStorage, Storage
 from limits.strategies import MovingWindowRateLimiter
 from starlette.requests import HTTPConnection, Request
 
@@ -85,13 +85,19 @@ class Guard:
             )
         own = caller.key.questions_per_minute if caller.key else None
         limit = self.settings.questions_per_minute if own is None else own
-        if limit and (wait := await asyncio.to_thread(self._wait, caller.student, limit)):
+        if limit and (wait := await self._wait(caller.student, limit)):
             raise too_soon(self._text(request, "too_often"), wait, code="rate_limit_exceeded")
 
     def _text(self, connection: HTTPConnection, name: str) -> str:
         return texts_of(connection, self.settings)[name]
 
-    def _wait(self, student: str, limit: int) -> float:
+    async def _wait(self, student: str, limit: int) -> float:
+        """Count a question; where not in memory, in a thread."""
+        if isinstance(self._asked.storage, MemoryStorage):
+            return self._counted(student, limit)
+        return await asyncio.to_thread(self._counted, student, limit)
+
+    def _counted(self, student: str, limit: int) -> float:
         """Count a question, of which half of a minute's may be asked at once; else the seconds until it may be."""
         burst = max(_LEAST, limit // 2)
         item = RateLimitItemPerSecond(burst, math.ceil(60 * burst / limit))

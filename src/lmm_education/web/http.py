@@ -6,21 +6,24 @@ about their own request only; what is wrong with models, keys and stores is for 
 
 from __future__ import annotations
 
+import asyncio
+import contextlib
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import AsyncGenerator, Coroutine, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import date
 from functools import cache
 from importlib import resources
-from typing import Any
+from typing import Any, TypeVar
 from urllib.parse import urlencode
 
 from jinja2 import Environment, FunctionLoader, StrictUndefined
 from starlette.datastructures import MutableHeaders
 from starlette.requests import ClientDisconnect, HTTPConnection, Request
-from starlette.responses import HTMLResponse, Response
+from starlette.responses import HTMLResponse, Response, StreamingResponse
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
+from lmm import loop
 from lmm.errors import ModelBusy, ModelTimeout
 from lmm_education.answer.sources import Source
 from lmm_education.errors import Denied, RequestError, SearchError
@@ -28,6 +31,7 @@ from lmm_education.exchange_log.exchanges import LoggedSource
 from lmm_education.exchange_log.figures import CourseSection, day_of
 from lmm_education.web.words import Wording
 
+T = TypeVar("T")
 LARGEST = 512 * 1024  # bytes of a request: a long conversation
 _LONGEST_NAME = 1000  # characters of a name or a password
 POLICY = (
@@ -43,22 +47,32 @@ HEADERS = {
     "Cross-Origin-Resource-Policy": "same-origin",
     "Permissions-Policy": "camera=(), microphone=(), geolocation=()",
 }
+NO_STORE = {"Cache-Control": "no-store", "X-Accel-Buffering": "no"}
+"""Headers of a page or a stream that no proxy keeps, or holds back."""
+
+
+def headers_for(ancestors: Sequence[str]) -> Mapping[str, str]:
+    """`HEADERS` of a page that these sites may frame."""
+    return HEADERS | ({"Content-Security-Policy": POLICY + " ".join(["'self'", *ancestors])} if ancestors else {})
+
+
+def add_headers(message: Message, headers: Mapping[str, str]) -> None:
+    """Add headers to the start of a response, where it has no own: a picture has a stricter policy."""
+    of_message = MutableHeaders(scope=message)
+    for name, value in headers.items():
+        of_message.setdefault(name, value)
 
 
 class SecurityHeaders:
-    """Middleware that adds `HEADERS` to every response, where it has no own. The sites in `ancestors` may frame it."""
+    """Middleware that adds `HEADERS` to every response, where it has no own."""
 
-    def __init__(self, app: ASGIApp, ancestors: Sequence[str] = ()) -> None:
+    def __init__(self, app: ASGIApp) -> None:
         self.app = app
-        framed = {"Content-Security-Policy": POLICY + " ".join(["'self'", *ancestors])}
-        self.headers = HEADERS | framed if ancestors else HEADERS
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         async def send_with_headers(message: Message) -> None:
             if message["type"] == "http.response.start":
-                headers = MutableHeaders(scope=message)
-                for name, value in self.headers.items():
-                    headers.setdefault(name, value)  # a picture has a stricter policy
+                add_headers(message, HEADERS)
             await send(message)
 
         await self.app(scope, receive, send_with_headers if scope["type"] == "http" else send)
@@ -141,6 +155,44 @@ def server_sent(values: Mapping[str, Any] | str, event: str = "") -> str:
     return f"event: {event}\ndata: {data}\n\n" if event else f"data: {data}\n\n"
 
 
+class CallerLeft(Exception):
+    """Nobody is there any more to whom an answer could be given."""
+
+
+async def unless_caller_leaves(request: Request, work: Coroutine[Any, Any, T]) -> T:
+    """What some work comes to, unless the caller goes away before: then it is stopped. The request's body was read.
+
+    Raises:
+        CallerLeft: the caller went away.
+    """
+    working, leaving = asyncio.ensure_future(work), asyncio.ensure_future(_left(request))
+    try:
+        await asyncio.wait((working, leaving), return_when=asyncio.FIRST_COMPLETED)
+        if not working.done():
+            raise CallerLeft
+        return working.result()
+    finally:
+        for task in (working, leaving):
+            task.cancel()
+        await loop.ended(working)
+
+
+async def _left(request: Request) -> None:
+    while (await request.receive())["type"] != "http.disconnect":
+        pass
+
+
+class EventsResponse(StreamingResponse):
+    """Server-sent events, until there are no more or the caller goes away: starlette's own costs a group of tasks."""
+
+    def __init__(self, events: AsyncGenerator[str]) -> None:
+        super().__init__(events, media_type="text/event-stream", headers=NO_STORE)
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        with contextlib.suppress(CallerLeft):
+            await unless_caller_leaves(Request(scope, receive), self.stream_response(send))
+
+
 # -- addresses -------------------------------------------------------------------------------------
 
 
@@ -220,8 +272,6 @@ def failure_of(error: BaseException, texts: Mapping[str, str]) -> ToldFailure:
 # -- files ----------------------------------------------------------------------------------------
 
 
-NO_STORE = {"Cache-Control": "no-store", "X-Accel-Buffering": "no"}
-"""Headers of a page or a stream that no proxy keeps, or holds back."""
 _EMBEDDED = "embed.js"  # the one file that other sites' pages load
 _FONT = "font/woff2"
 _KINDS = {"css": "text/css", "js": "text/javascript", "svg": "image/svg+xml", "woff2": _FONT}

@@ -6,18 +6,15 @@ cookie, or where there is none of these, of the address. A log with it tells nob
 
 from __future__ import annotations
 
-import asyncio
 import ipaddress
-import secrets
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from starlette.datastructures import MutableHeaders
-from starlette.requests import HTTPConnection, Request
-from starlette.responses import Response
-from starlette.types import ASGIApp, Message, Receive, Scope, Send
+from starlette.requests import HTTPConnection
+from starlette.types import Scope
 
-from lmm.errors import ConfigError, LmmError
+from lmm.errors import ConfigError
 from lmm_education.config import ServeSettings
 from lmm_education.web.accounts import KEY_MARK, Accounts, ApiKey, Keeper, Logins, Session, Sessions, Signer
 from lmm_education.web.http import is_encrypted
@@ -96,7 +93,6 @@ def _parsed(address: str) -> ipaddress.IPv4Address | ipaddress.IPv6Address | Non
 # -- callers -----------------------------------------------------------------------------------------
 
 
-_AGE = 180 * 24 * 3600  # seconds that a browser is remembered
 _LONGEST_NAME = 200  # characters that a proxy may call somebody
 
 
@@ -179,49 +175,6 @@ class Identity:
         return Caller(student, True, stranger.address, stranger.browser, session)
 
 
-class Identify:
-    """Middleware that sets ``request.state.student``, ``request.state.caller``, and the cookie of a new browser.
-
-    `enter` raises an error for who may not go on; `failed` makes a response of an error.
-    """
-
-    def __init__(
-        self,
-        app: ASGIApp,
-        identity: Identity,
-        enter: Callable[[HTTPConnection, Caller], None],
-        failed: Callable[[Request, Exception], Awaitable[Response]],
-    ) -> None:
-        self.app, self.identity, self.enter, self.failed = app, identity, enter, failed
-
-    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        if scope["type"] != "http":
-            await self.app(scope, receive, send)
-            return
-        request, identity = Request(scope), self.identity
-        fresh = secrets.token_urlsafe(16) if _opens_a_page(scope) else ""
-        request.state.framed = identity.framed
-        try:
-            # In a thread where it is looked up who has logged in: a database may be slow.
-            asks = identity.login in ("password", "users")
-            caller = (
-                await asyncio.to_thread(identity.caller, request, fresh) if asks else identity.caller(request, fresh)
-            )
-            scope.setdefault("state", {}).update(caller=caller, student=caller.student)
-            self.enter(request, caller)
-        except LmmError as error:
-            await (await self.failed(request, error))(scope, receive, send)
-            return
-
-        async def send_with_cookie(message: Message) -> None:
-            if message["type"] == "http.response.start":
-                signed = identity.signer.sign("student", fresh)
-                set_cookie(MutableHeaders(scope=message), request, identity.student_cookie, signed, _AGE)
-            await send(message)
-
-        await self.app(scope, receive, send_with_cookie if fresh and caller.browser == fresh else send)
-
-
 def caller_of(connection: HTTPConnection) -> Caller:
     """Who sent a request, as the middleware found."""
     caller = connection.state.caller
@@ -248,7 +201,3 @@ def set_cookie(headers: MutableHeaders, connection: HTTPConnection, name: str, v
 def route_of(scope: Scope) -> str:
     """The path of a request within the course, without what the course is mounted under."""
     return str(scope["path"]).removeprefix(scope.get("root_path", "")) or "/"
-
-
-def _opens_a_page(scope: Scope) -> bool:
-    return scope["method"] == "GET" and route_of(scope) in ("/", "/login")

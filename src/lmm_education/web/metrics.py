@@ -10,7 +10,6 @@ from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, Metri
 from prometheus_client.multiprocess import MultiProcessCollector
 from prometheus_client.registry import Collector
 from starlette.routing import Route
-from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from lmm_education.errors import StoreError
 from lmm_education.exchange_log.exchanges import LoggedExchange
@@ -22,7 +21,8 @@ SHARED = "PROMETHEUS_MULTIPROC_DIR"
 MEDIA_TYPE = "text/plain; version=0.0.4; charset=utf-8"
 _FIRST_WORD = (0.1, 0.25, 0.5, 1.0, 2.0, 3.0, 5.0, 8.0, 13.0, 20.0, 30.0, 60.0)
 _TOTAL = (0.5, 1.0, 2.0, 5.0, 10.0, 20.0, 30.0, 60.0, 120.0, 300.0)
-_LEFT = "499"  # nobody was there to get an answer
+LEFT = "499"
+"""The status where nobody was there to get an answer."""
 _ELSEWHERE = "(none)"
 disable_created_metrics()  # type: ignore[no-untyped-call]  # when each was first counted is of no use, and doubles the page
 
@@ -54,6 +54,10 @@ class Metrics:
         started = Gauge("lmm_start_time_seconds", told, registry=all_, multiprocess_mode="min")
         started.set_to_current_time()
         self._looked = _Looked(store, log)
+
+    def note_request(self, route: object, status: str) -> None:
+        """Count a request by its route, never by its path: paths may have ids."""
+        self.requests.labels(route.path if isinstance(route, Route) else _ELSEWHERE, status).inc()
 
     def note(self, exchange: LoggedExchange) -> None:
         """Count a question and what came of it."""
@@ -118,28 +122,3 @@ def _store_metrics(store: Store) -> Iterable[Metric]:
     generation = str(status.details.get("generation", "")).partition("-")[0]
     if generation.isdigit():
         yield GaugeMetricFamily("lmm_store_generation", "How often the store was written.", int(generation))
-
-
-class CountRequests:
-    """Middleware that counts every request by its route, never by its path: paths may have ids."""
-
-    def __init__(self, app: ASGIApp, metrics: Metrics) -> None:
-        self.app, self.metrics = app, metrics
-
-    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        if scope["type"] != "http":
-            await self.app(scope, receive, send)
-            return
-        status = _LEFT
-
-        async def send_and_see(message: Message) -> None:
-            nonlocal status
-            if message["type"] == "http.response.start":
-                status = str(message["status"])
-            await send(message)
-
-        try:
-            await self.app(scope, receive, send_and_see)
-        finally:
-            route = scope.get("route")
-            self.metrics.requests.labels(route.path if isinstance(route, Route) else _ELSEWHERE, status).inc()

@@ -18,7 +18,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from starlette.requests import Request
-from starlette.responses import JSONResponse, Response, StreamingResponse
+from starlette.responses import JSONResponse, Response
 
 from lmm.messages import Retrying, TextDelta, Usage
 from lmm.notebook.annotations import CHARACTERS_PER_TOKEN
@@ -29,8 +29,16 @@ from lmm_education.answer.sources import Source
 from lmm_education.errors import RequestError
 from lmm_education.search.searcher import Searcher
 from lmm_education.web.api import check_number, checked_length, checked_question
-from lmm_education.web.http import NO_STORE, address_of, read_json, server_sent, source_address
-from lmm_education.web.service import CallerLeft, Service, WaitingAnswer, service_of, unless_caller_leaves
+from lmm_education.web.http import (
+    CallerLeft,
+    EventsResponse,
+    address_of,
+    read_json,
+    server_sent,
+    source_address,
+    unless_caller_leaves,
+)
+from lmm_education.web.service import Service, WaitingAnswer, service_of
 
 WITHOUT_EFFECT = frozenset(
     (
@@ -461,7 +469,7 @@ async def _answered(request: Request, protocol: type[ClientAnswer], messages: st
             return Response(status_code=_LEFT)
         return JSONResponse(reply.whole(answer))
     first = await _first(events)  # until there is a piece of text, an error can still be told as a status
-    return StreamingResponse(_streamed(service, reply, first, events), media_type="text/event-stream", headers=NO_STORE)
+    return EventsResponse(_streamed(service, reply, first, events))
 
 
 async def _answer(events: AsyncGenerator[AnswerEvent | WaitingAnswer]) -> Answer:

@@ -15,7 +15,7 @@ from typing import Any
 
 from markupsafe import Markup
 from starlette.requests import Request
-from starlette.responses import JSONResponse, PlainTextResponse, RedirectResponse, Response, StreamingResponse
+from starlette.responses import JSONResponse, PlainTextResponse, RedirectResponse, Response
 
 from lmm.markdown import prose_of
 from lmm.messages import Retrying, TextDelta
@@ -28,7 +28,7 @@ from lmm_education.errors import LogError, RequestError, StoreError
 from lmm_education.exchange_log.exchanges import LONGEST_COMMENT
 from lmm_education.web.api import check_number, checked_length, checked_question
 from lmm_education.web.contents import Chapter, follow_ups, source_title, starters
-from lmm_education.web.http import NO_STORE, ToldFailure, read_json, server_sent, short_text, template
+from lmm_education.web.http import NO_STORE, EventsResponse, ToldFailure, read_json, server_sent, short_text, template
 from lmm_education.web.identity import caller_of, set_cookie
 from lmm_education.web.openid import LoginProvider
 from lmm_education.web.panels import Hidden, section_values
@@ -251,7 +251,7 @@ async def chat(request: Request) -> Response:
         known=len(service.answering.known(history)) if service.answering.can_write else None,
     )
     stream = _stream(service, asked, history, page)
-    return StreamingResponse(stream, media_type="text/event-stream", headers=NO_STORE)
+    return EventsResponse(stream)
 
 
 async def feedback(request: Request) -> Response:
@@ -265,7 +265,7 @@ async def feedback(request: Request) -> Response:
     asked.attempted = Attempted(exercise["question"], answer, exercise["solution"])
     chapters = await asyncio.to_thread(service.contents.chapters)
     page = PageAnswer(texts_of(request, service.settings), pictures=service.pictures.of_sources, chapters=chapters)
-    return StreamingResponse(_stream(service, asked, [], page), media_type="text/event-stream", headers=NO_STORE)
+    return EventsResponse(_stream(service, asked, [], page))
 
 
 def _history(pairs: object) -> list[Exchange]:

@@ -9,10 +9,10 @@ import functools
 import logging
 import secrets
 import time
-from collections.abc import AsyncGenerator, Collection, Coroutine, Mapping, Sequence
+from collections.abc import AsyncGenerator, Collection, Mapping, Sequence
 from contextlib import AsyncExitStack, aclosing
 from dataclasses import dataclass, field
-from typing import Any, TypeVar
+from typing import TypeVar
 
 from limits.storage import MemoryStorage, Storage
 from markupsafe import Markup
@@ -440,33 +440,6 @@ def logged_source(source: Source, cited: bool) -> LoggedSource:
         title=source.title,
         cited=cited,
     )
-
-
-class CallerLeft(Exception):
-    """Nobody is there any more to whom an answer could be given."""
-
-
-async def unless_caller_leaves(request: Request, work: Coroutine[Any, Any, T]) -> T:
-    """What some work comes to, unless the caller goes away before: then it is stopped. The request's body was read.
-
-    Raises:
-        CallerLeft: the caller went away.
-    """
-    working, leaving = asyncio.ensure_future(work), asyncio.ensure_future(_left(request))
-    try:
-        await asyncio.wait((working, leaving), return_when=asyncio.FIRST_COMPLETED)
-        if not working.done():
-            raise CallerLeft
-        return working.result()
-    finally:
-        for task in (working, leaving):
-            task.cancel()
-        await loop.ended(working)
-
-
-async def _left(request: Request) -> None:
-    while (await request.receive())["type"] != "http.disconnect":
-        pass
 
 
 # -- opening ---------------------------------------------------------------------------------------
