@@ -9,7 +9,7 @@ import asyncio
 import json
 import os
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -76,13 +76,13 @@ def made(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.fixture
-def course(folder: Path, server: ScriptedServer, made: Path) -> Iterator[ScriptedServer]:
+def course(folder: Path, server: ScriptedServer, made: Path) -> ScriptedServer:
     """A copy of it in the current folder; the scripted server is the model."""
     copy_course(made, folder)
     (folder / "questions.jsonl").write_text(QUESTIONS)
     with (folder / "config.toml").open("a") as file:
         file.write('[serve]\nlog = "log.sqlite"\ncached_answers = 0\n')
-    yield server
+    return server
 
 
 def test_the_command_line(course: ScriptedServer, folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
