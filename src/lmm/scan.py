@@ -5,11 +5,12 @@ Each function opens an `lmm.Document`, calls one verb, and saves.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any, TypedDict, TypeVar, Unpack
 
 from lmm.document import BatchFailed, Document
+from lmm.loop import Stopped
 from lmm.messages import Listener, ignore
 from lmm.models.port import ChatModel
 from lmm.notebook.answers import Answered
@@ -46,61 +47,64 @@ def scan(path: str | Path, *, check: bool = False) -> tuple[Problem, ...]:
     return document.problems(gaps=check)
 
 
-def scan_messages(
-    path: str | Path,
-    *,
-    at: int | None = None,
-    model: str | ChatModel | None = None,
-    again: bool = False,
-    config: str | Path | None = None,
-    listener: Listener = ignore,
-) -> Report[Answered]:
+class Options(TypedDict, total=False):
+    """What each of these takes: `model` and `again` as `lmm.Document.answer`, the others as `lmm.Document.open`."""
+
+    model: str | ChatModel | None
+    again: bool
+    config: str | Path | None
+    listener: Listener
+
+
+class FieldOptions(Options, total=False):
+    """What `lmm.Document.annotate` and `batch` take besides."""
+
+    refresh: bool
+    estimate: bool
+
+
+def scan_messages(path: str | Path, *, at: int | None = None, **options: Unpack[Options]) -> Report[Answered]:
     """Answer the pending prompts of a file and save it; nothing else in it changes (see `lmm.Document.answer`).
 
     A failed call leaves its prompt in place and is in the report. The author may
     save it meanwhile.
     """
-    return _saved(path, config, listener, lambda document: document.answer(at=at, model=model, again=again))
+    document, how = _opened(path, options)
+    return saved(document, lambda it: it.answer(at=at, **how))
 
 
-def scan_rag(
-    path: str | Path,
-    *fields: str,
-    model: str | ChatModel | None = None,
-    refresh: bool = False,
-    again: bool = False,
-    estimate: bool = False,
-    config: str | Path | None = None,
-    listener: Listener = ignore,
-) -> Report[Visited]:
+def scan_rag(path: str | Path, *fields: str, **options: Unpack[FieldOptions]) -> Report[Visited]:
     """Add annotations to a file: those named, or as configured (see `lmm.Document.annotate`)."""
-    options: dict[str, Any] = {"model": model, "refresh": refresh, "again": again, "estimate": estimate}
-    return _saved(path, config, listener, lambda document: document.annotate(*fields, **options))
+    document, how = _opened(path, options)
+    return saved(document, lambda it: it.annotate(*fields, **how))
 
 
-def scan_batch(
-    name: str | BatchFunction,
-    path: str | Path,
-    *,
-    model: str | ChatModel | None = None,
-    refresh: bool = False,
-    again: bool = False,
-    estimate: bool = False,
-    config: str | Path | None = None,
-    listener: Listener = ignore,
-) -> Report[Visited]:
+def scan_batch(name: str | BatchFunction, path: str | Path, **options: Unpack[FieldOptions]) -> Report[Visited]:
     """Run a registered batch model (or a function) on a file (see `lmm.Document.batch`)."""
-    options: dict[str, Any] = {"model": model, "refresh": refresh, "again": again, "estimate": estimate}
-    return _saved(path, config, listener, lambda document: document.batch(name, **options))
+    document, how = _opened(path, options)
+    return saved(document, lambda it: it.batch(name, **how))
 
 
-def _saved(
-    path: str | Path, config: str | Path | None, listener: Listener, verb: Callable[[Document], Report[T]]
-) -> Report[T]:
-    """What a verb did to a document, which is locked, and saved however the work on it ends."""
-    with Document.open(path, config=config, listener=listener) as document:
+def _opened(path: str | Path, options: Mapping[str, Any]) -> tuple[Document, dict[str, Any]]:
+    """The document, and the options that are its verbs'."""
+    how = dict(options)
+    return Document.open(path, config=how.pop("config", None), listener=how.pop("listener", ignore)), how
+
+
+def saved(document: Document, verb: Callable[[Document], Report[T]]) -> Report[T]:
+    """What a verb did to a document, which is locked, and saved if it is in a file.
+
+    Raises:
+        Stopped, BatchFailed: the verb was ended early; what it had made is saved, and in the report that they carry.
+    """
+    with document:
         try:
-            report = verb(document)
-        finally:
-            saved = document.save()
-        return report + Report(failures=saved.failures)
+            report, ended = verb(document), None
+        except (Stopped, BatchFailed) as error:
+            report, ended = error.report, error
+        if document.path is not None:
+            report += Report(failures=document.save().failures)
+        if ended is not None:
+            ended.report = report
+            raise ended
+        return report

@@ -511,25 +511,6 @@ def test_a_file_that_does_not_load(
     assert told in ran.err
 
 
-def test_a_model_of_an_installed_package(document: Path, folder: Path) -> None:
-    """Its entry point is found by name, and loaded when it is used."""
-    site = folder / "site"
-    (site / "shouting-1.0.dist-info").mkdir(parents=True)
-    (site / "shouting-1.0.dist-info" / "METADATA").write_text("Metadata-Version: 2.1\nName: shouting\nVersion: 1.0\n")
-    (site / "shouting-1.0.dist-info" / "entry_points.txt").write_text(
-        "[lmm.batch_models]\nshout = shouting:shout\ngone = not_there:at_all\n"
-    )
-    (site / "shouting.py").write_text(
-        "async def shout(batch):\n    await batch.annotate('shout', lambda section, text: section.title.upper())\n"
-    )
-    env = {"PYTHONPATH": str(site)}
-    assert lmm("batch", "shout", "d.md", env=env) == Ran(0, "d.md: made shout 3\n", "")
-    gone = lmm("batch", "gone", "d.md", env=env)
-    assert (gone.code, gone.err.startswith("lmm: entry point not_there:at_all: ")) == (2, True)
-    unknown = lmm("batch", "other", "d.md", env=env)
-    assert unknown.err == ("lmm: there is no batch model 'other' (known: gone, shout; --from FILE.py loads yours)\n")
-
-
 def test_clear_takes_away_what_was_generated_and_nothing_else(server: ScriptedServer, document: Path) -> None:
     """Annotated and cleared, the document is as before; what somebody edited stays, and so does another's field."""
     server.answer = named

@@ -228,7 +228,7 @@ def test_the_built_in_model_refuses(garden: ScriptedServer, capsys: pytest.Captu
     """Named or not, it cannot extract."""
     ran = run_here(capsys, "extract", "plant.json", "garden.md", "--model", "Builtin/extractive")
     assert ran.code == 1
-    assert ran.err.startswith("lmm: Builtin/extractive cannot extract data (name a language model")
+    assert ran.err.startswith("garden.md:3: Builtin/extractive cannot extract data (name a language model")
 
 
 def test_dry_run(garden: ScriptedServer, capsys: pytest.CaptureFixture[str]) -> None:

@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-import contextlib
-import importlib.util
-import sys
 from collections import Counter
 from collections.abc import Callable, Sequence
 from pathlib import Path
@@ -15,12 +12,12 @@ import click
 from lmm import terminal
 from lmm.cli import options
 from lmm.cli.main import each
-from lmm.errors import ConfigError, Place
-from lmm.messages import Event, Notice, Progress, Usage, Waiting, ignore
-from lmm.terminal import DONE, FAILED, INTERRUPTED
+from lmm.cli.work import cost_text, exit_code, show_progress, tell_failures, work
+from lmm.messages import ignore
+from lmm.terminal import DONE
 
 if TYPE_CHECKING:
-    from lmm.document import BatchFailed, Document
+    from lmm.document import Document
     from lmm.notebook.fields import Visited
     from lmm.pipeline import Report
 
@@ -124,9 +121,10 @@ def batch(
     """Run a batch model: a Python function registered with @lmm.batch_model("NAME")."""
     from lmm.models.budget import SharedBudget
     from lmm.notebook.batch import find_batch_model
+    from lmm.user_code import load_python
 
     if source is not None:
-        _load(source)
+        load_python(source)
     function = find_batch_model(name)
     estimate, spent = dry_run or changed, SharedBudget.of(budget)
 
@@ -134,25 +132,6 @@ def batch(
         return document.batch(function, model=model, refresh=refresh, again=again, budget=spent, estimate=estimate)
 
     return _run(files, verb, config=config, estimate=estimate, changed=changed, as_json=as_json)
-
-
-def _load(source: Path) -> None:
-    """Run a Python file, which may import what lies beside it."""
-    from lmm.notebook.fields import user_error
-
-    name = f"lmm_batch_{source.stem}"
-    spec = importlib.util.spec_from_file_location(name, source)
-    if spec is None or spec.loader is None or not source.is_file():
-        raise ConfigError("this is not a Python file", where=str(source), hint="name the file that registers the model")
-    sys.path.append(str(source.resolve().parent))
-    sys.modules[name] = module = importlib.util.module_from_spec(spec)
-    try:
-        spec.loader.exec_module(module)
-    except SyntaxError as error:
-        raise ConfigError(f"SyntaxError: {error.msg}", where=f"{error.filename}:{error.lineno}") from error
-    except Exception as error:
-        told = user_error(error)
-        raise ConfigError(told.message, where=told.where, hint="the file that --from names must load") from error
 
 
 def _run(
@@ -164,57 +143,28 @@ def _run(
     hints: dict[str, None] = {}
 
     def act(path: Path) -> int:
-        document = Document.open(path, config=config, listener=ignore if as_json else _show)
-        report, failed = _worked(document, verb, estimate)
+        document = Document.open(path, config=config, listener=ignore if as_json else show_progress)
+        report = work(document, verb, save=not estimate)
         for hint in report.hints:
             if hint not in hints:
                 terminal.say(hint, err=True)
         hints.update(dict.fromkeys(report.hints))
-        if failed is not None:
-            terminal.tell_error(failed)
+        if report.error is not None:
+            terminal.tell_error(report.error)
         if as_json:
             terminal.say_json({"path": str(path), **report.as_json()})
         else:
             _summary(path, report, estimate=estimate, changed=changed)
-        return INTERRUPTED if report.interrupted else FAILED if failed or report.failures else DONE
+        return exit_code(report)
 
     return each(files, act)
-
-
-def _worked(document: Document, verb: Verb, estimate: bool) -> tuple[Report[Visited], BatchFailed | None]:
-    """What became of the document, which is saved; the batch model's own error."""
-    from lmm.document import BatchFailed
-    from lmm.loop import Stopped
-    from lmm.pipeline import Report
-
-    failed = None
-    with contextlib.nullcontext() if estimate else document:
-        try:
-            report = verb(document)
-        except Stopped as stopped:
-            report = stopped.report
-        except BatchFailed as error:
-            report, failed = error.report, error
-        finally:
-            terminal.erase_bar()
-        if not estimate:
-            report += Report(failures=document.save().failures)
-    return report, failed
-
-
-def _show(event: Event, place: Place) -> None:
-    match event:
-        case Waiting(reason) | Notice(reason):
-            terminal.say(f"{place}: {reason}", err=True)
-        case Progress(done=done, total=total) if total:
-            terminal.show_bar(done, total, before=f"{place} ")
 
 
 def _summary(path: Path, report: Report[Visited], *, estimate: bool, changed: bool) -> None:
     from lmm.document import STALE
     from lmm.notebook.fingerprints import State
 
-    _tell_failures(path, report)
+    tell_failures(report)
     if changed:
         stale = [visited for visited in report.results if visited.state in STALE]
         for visited in sorted(stale, key=lambda visited: visited.place.line):
@@ -227,19 +177,6 @@ def _summary(path: Path, report: Report[Visited], *, estimate: bool, changed: bo
                 kept = f"{visited.field} of '{visited.title}': edited by hand; kept"
                 terminal.say(f"{visited.place}: {kept}", err=True)
         terminal.say(f"{path}: {'; '.join(_parts(report, estimate=estimate))}")
-
-
-def _tell_failures(path: Path, report: Report[Visited]) -> None:
-    """Each failure once: a server that is down says the same of every section."""
-    errors = Counter(str(failure.error) for failure in report.failures)
-    told = set[str]()
-    for failure in report.failures:
-        if str(failure.error) not in told:
-            terminal.say(str(failure), err=True)
-            told.add(str(failure.error))
-    for error, times in errors.items():
-        if times > 1:
-            terminal.say(f"{path}: {times - 1} more: {error}", err=True)
 
 
 def _parts(report: Report[Visited], *, estimate: bool) -> list[str]:
@@ -267,14 +204,3 @@ def _parts(report: Report[Visited], *, estimate: bool) -> list[str]:
     if report.interrupted:
         parts.append("interrupted; what was made is saved")
     return parts
-
-
-def cost_text(usage: Usage, model: str) -> str:
-    """What calls to a model would come to, in words; the price where it is known."""
-    from lmm.models.tokens import price
-
-    if not usage.requests:
-        return "no calls"
-    dollars = price(model, usage)
-    known = ", price unknown" if dollars is None else f", about ${dollars:.4f}" if dollars else ""
-    return f"{terminal.count(usage.requests, 'call')} to {model}, about {terminal.usage_text(usage)}{known}"

@@ -9,9 +9,10 @@ import click
 
 from lmm import terminal
 from lmm.cli import options
-from lmm.errors import LmmError, Place
-from lmm.messages import Event, Progress, Usage, render
-from lmm.terminal import DONE, FAILED, INTERRUPTED
+from lmm.cli.work import exit_code, show_progress, tell_failures
+from lmm.errors import LmmError
+from lmm.messages import Usage, render
+from lmm.terminal import DONE, INTERRUPTED
 
 if TYPE_CHECKING:
     from lmm.extraction import Job, Record
@@ -64,7 +65,7 @@ def extract(
     compiled, spent = load_schema(schema), SharedBudget.of(budget)
     if output is not None:
         check_output(output)
-    documents = [Document.open(path, config=config, listener=_bar) for path in files]
+    documents = [Document.open(path, config=config, listener=show_progress) for path in files]
     jobs = plan_records(
         [document.source(model=model, again=again, budget=spent) for document in documents], compiled, select
     )
@@ -73,6 +74,7 @@ def extract(
     if dry_run:
         return _show(jobs, again)
     report = run(read_records(jobs, compiled))
+    terminal.erase_bar()
     if report.interrupted:
         terminal.say("\nlmm: interrupted; run it again: what had arrived is remembered", err=True)
         return INTERRUPTED
@@ -106,17 +108,10 @@ def _show(jobs: list[Job], again: bool) -> int:
     return DONE
 
 
-def _bar(event: Event, place: Place) -> None:
-    if isinstance(event, Progress):
-        terminal.show_bar(event.done, event.total)
-        if event.done == event.total:
-            terminal.erase_bar()
-
-
 def _summary(report: Report[Record[Any]], sections: int, output: Path | None) -> int:
     for hint in report.hints:
         terminal.say(hint, err=True)
-    _tell(report, sections)
+    tell_failures(report)
     parts = [
         f"{terminal.count(len(report.results), 'record')} from {terminal.count(sections, 'section')}",
         *([f"{len(report.failures)} failed"] if report.failures else []),
@@ -124,14 +119,4 @@ def _summary(report: Report[Record[Any]], sections: int, output: Path | None) ->
     ]
     # Standard output is for rows.
     terminal.say(f"{f'{output}: ' if output else ''}{', '.join(parts)}", err=output is None)
-    return FAILED if report.failures else DONE
-
-
-def _tell(report: Report[Record[Any]], sections: int) -> None:
-    """Each failure with its place; one that all sections share, once."""
-    errors = {str(failure.error) for failure in report.failures}
-    if len(errors) == 1 < len(report.failures) == sections:
-        terminal.tell_error(report.failures[0].error)
-        return
-    for failure in report.failures:
-        terminal.say(str(failure), err=True)
+    return exit_code(report)

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import sys
 import textwrap
-from collections.abc import Callable
-from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -14,9 +12,10 @@ import click
 from lmm import terminal
 from lmm.cli import options
 from lmm.cli.main import each
+from lmm.cli.work import exit_code, work
 from lmm.errors import ConfigError, LmmError
 from lmm.messages import Image, Usage, render
-from lmm.terminal import DONE, FAILED, INTERRUPTED
+from lmm.terminal import DONE, FAILED
 
 if TYPE_CHECKING:
     from lmm.document import Document
@@ -65,9 +64,9 @@ def messages(
         document = _open(path, config, quiet=as_json)
         if dry_run:
             return _show_requests(document, path, at=at, model=model, again=again)
-        with document:
-            verb = partial(document.answer, at=at, model=model, again=again, budget=spent)
-            report = _answer(document, path, verb)
+        report = work(document, lambda it: it.answer(at=at, model=model, again=again, budget=spent))
+        if path == STDIN:
+            terminal.say_document(document.text)
         return _told(document, path, report, diff=diff, as_json=as_json)
 
     return each(files, act)
@@ -85,21 +84,6 @@ def _open(path: Path, config: Path | None, *, quiet: bool) -> Document:
     return Document.open(path, config=config, listener=listener)
 
 
-def _answer(document: Document, path: Path, verb: Callable[[], Report[Answered]]) -> Report[Answered]:
-    """What became of the document, which is saved."""
-    from lmm.loop import Stopped
-    from lmm.pipeline import Report
-
-    try:
-        report = verb()
-    except Stopped as stopped:
-        report = stopped.report
-    if path == STDIN:
-        terminal.say_document(document.text)
-        return report
-    return report + Report(failures=document.save().failures)
-
-
 def _told(document: Document, path: Path, report: Report[Answered], *, diff: bool, as_json: bool) -> int:
     """Tell what became of it; the exit code."""
     err = path == STDIN
@@ -111,9 +95,7 @@ def _told(document: Document, path: Path, report: Report[Answered], *, diff: boo
         terminal.say_json({"path": str(path), **report.as_json(), "edits": waiting})
     else:
         _summary(str(path), report, err=err)
-    if report.interrupted:
-        return INTERRUPTED
-    return FAILED if report.failures else code
+    return exit_code(report) or code
 
 
 def _tell_unreadable(name: str, document: Document) -> int:

@@ -8,11 +8,9 @@ from __future__ import annotations
 
 import functools
 import importlib
-import importlib.util
 import inspect
 import json
 import re
-import sys
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -24,6 +22,7 @@ from lmm.errors import ConfigError, NoValidReply, nearest
 from lmm.markdown.spans import spans
 from lmm.messages import ChatRequest, Message, object_schema
 from lmm.models.port import Ask, Flow
+from lmm.user_code import importable_from, load_python
 
 RECORDS = "records"  # the key of an object around data that is no object: servers only take schemas of objects
 _AT_THE_TOP = ("$schema", "$defs", "definitions")
@@ -118,28 +117,8 @@ def load_schema(name: str) -> Schema:
     return make_schema(found, where=name)
 
 
-def load_python(file: Path) -> ModuleType:
-    """The module that a Python file is; files beside it can be imported by it, as by a script.
-
-    Raises:
-        ConfigError: there is no such file, or it does not run.
-    """
-    spec = importlib.util.spec_from_file_location(file.stem, file)
-    if spec is None or spec.loader is None or not file.is_file():
-        raise ConfigError("there is no such Python file", where=str(file), hint="check the path")
-    module = importlib.util.module_from_spec(spec)
-    _importable_from(file.resolve().parent)
-    sys.modules[spec.name] = module  # where annotations are looked up
-    try:
-        spec.loader.exec_module(module)
-    except Exception as error:
-        del sys.modules[spec.name]
-        raise ConfigError(f"this file does not run: {type(error).__name__}: {error}", where=str(file)) from error
-    return module
-
-
 def _import(module: str, where: str) -> ModuleType:
-    _importable_from(Path.cwd())
+    importable_from(Path.cwd())
     try:
         return importlib.import_module(module)
     except ModuleNotFoundError as error:
@@ -147,11 +126,6 @@ def _import(module: str, where: str) -> ModuleType:
         raise ConfigError(f"there is no module '{error.name}'", where=where, hint=hint) from error
     except Exception as error:
         raise ConfigError(f"this module does not run: {type(error).__name__}: {error}", where=where) from error
-
-
-def _importable_from(folder: Path) -> None:
-    if str(folder) not in sys.path:
-        sys.path.insert(0, str(folder))
 
 
 def _did_you_mean(name: str, module: ModuleType) -> str:

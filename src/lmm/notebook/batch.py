@@ -8,17 +8,15 @@ annotations are such a model (`lmm.notebook.annotations`). `FieldPlanner` brings
 >>> @batch_model("shout")
 ... def shout(batch: Batch) -> None:
 ...     batch.run(batch.annotate("shout", lambda section, text: section.title.upper()))
->>> "shout" in registered()
+>>> find_batch_model("shout") is shout
 True
 """
 
 from __future__ import annotations
 
 import asyncio
-import inspect
 from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass, field
-from importlib.metadata import EntryPoint, entry_points
 from typing import Any
 
 from lmm.config import Settings
@@ -39,15 +37,14 @@ from lmm.notebook.fields import (
     MakeSource,
     Making,
     Visited,
-    call,
     found_again,
     found_in,
     own_material,
-    user_error,
     with_changes,
 )
 from lmm.notebook.header import check_header
 from lmm.pipeline import Applied, Parsed
+from lmm.user_code import call, user_error
 
 BatchFunction = Callable[["Batch"], Awaitable[None] | None]
 
@@ -70,36 +67,16 @@ def batch_model(name: str) -> Callable[[BatchFunction], BatchFunction]:
     return register
 
 
-def registered() -> list[str]:
-    """The names of all batch models: those registered in this process, and those of entry points."""
-    return sorted({*_entry_points(), *_REGISTRY})
-
-
 def find_batch_model(name: str) -> BatchFunction:
-    """The batch model of that name; one registered in this process comes before an entry point.
+    """The batch model of that name.
 
     Raises:
-        ConfigError: there is none (the error names those that exist), or its entry point cannot be loaded.
+        ConfigError: there is none; the error names those that exist.
     """
-    if name in _REGISTRY:
-        return _REGISTRY[name]
-    point = _entry_points().get(name)
-    if point is None:
-        known = ", ".join(registered()) or "none is registered"
+    if name not in _REGISTRY:
+        known = ", ".join(sorted(_REGISTRY)) or "none is registered"
         raise ConfigError(f"there is no batch model '{name}'", hint=f"known: {known}; --from FILE.py loads yours")
-    try:
-        function: BatchFunction = point.load()
-    except Exception as error:
-        raise ConfigError(
-            f"the batch model '{name}' cannot be loaded: {type(error).__name__}: {error}",
-            where=f"entry point {point.value}",
-            hint="install or mend the package that it comes from",
-        ) from error
-    return function
-
-
-def _entry_points() -> dict[str, EntryPoint]:
-    return {point.name: point for point in entry_points(group="lmm.batch_models")}
+    return _REGISTRY[name]
 
 
 # -- the batch -------------------------------------------------------------------------------------
@@ -144,15 +121,7 @@ class Batch(FieldWork):
         """Await something from a sync function."""
         if self._loop is None or self._running_loop() is self._loop:
             raise RuntimeError("Batch.run is for sync functions; in an async one, await")
-        if self._closed:
-            raise KeyboardInterrupt
-        future = asyncio.run_coroutine_threadsafe(self._tracked(awaitable), self._loop)
-        try:
-            return future.result()
-        except BaseException:
-            if self._closed:  # cancelled: let the function end
-                raise KeyboardInterrupt from None
-            raise
+        return asyncio.run_coroutine_threadsafe(self._tracked(awaitable), self._loop).result()
 
     @staticmethod
     def _running_loop() -> asyncio.AbstractEventLoop | None:
@@ -164,6 +133,8 @@ class Batch(FieldWork):
     async def _tracked(self, awaitable: Awaitable[Any]) -> Any:
         task = asyncio.current_task()
         assert task is not None
+        if self._closed:
+            task.cancel()
         self._calls.add(task)
         try:
             return await awaitable
@@ -184,9 +155,6 @@ class Batch(FieldWork):
         await Making(self, fields).run()
 
 
-GRACE = 2.0  # seconds that an interrupted sync function has to end
-
-
 async def run_batch(function: BatchFunction, batch: Batch) -> None:
     """Run a batch model, sync or async, on the loop of the caller; cancelling ends what it waits for.
 
@@ -194,18 +162,13 @@ async def run_batch(function: BatchFunction, batch: Batch) -> None:
         LmmError: the function failed; the error names its file and line.
     """
     batch._loop = asyncio.get_running_loop()
-    work = asyncio.ensure_future(call(function, batch))
     try:
-        await asyncio.shield(work)
+        await call(function, batch)
     except asyncio.CancelledError:
         batch._closed = True
-        if inspect.iscoroutinefunction(function):
-            work.cancel()
-        for task in list(batch._calls):
+        for task in batch._calls:
             task.cancel()
-        await asyncio.wait([work, *batch._calls], timeout=GRACE)
-        work.cancel()
-        await asyncio.gather(work, return_exceptions=True)
+        await asyncio.gather(*batch._calls, return_exceptions=True)
         raise
     except LmmError:
         raise

@@ -9,14 +9,9 @@ edit that waits, see `lmm.notebook.edits.old_view`): what it does not show stays
 from __future__ import annotations
 
 import asyncio
-import inspect
-import threading
-import traceback
 from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
-from concurrent.futures import Future
 from dataclasses import dataclass, field
 from functools import partial
-from pathlib import Path
 from typing import Any, TypeVar
 
 from lmm.disk.diff import counterparts
@@ -41,6 +36,7 @@ from lmm.messages import Failed, Progress
 from lmm.models.client import Client
 from lmm.notebook import fingerprints
 from lmm.notebook.fingerprints import Generated, State
+from lmm.user_code import call, user_error
 
 # -- what fields are made from ---------------------------------------------------------------------
 
@@ -159,9 +155,6 @@ class Visited:
 
 # Errors that every other call would meet too.
 _HOPELESS = (ConfigError, LimitReached, ModelKeyMissing, ModelNotFound, ModelNotInstalled)
-_OURS = str(Path(__file__).parent.parent)
-# Folders of the standard library through which an exception comes from a task or a thread.
-_WAITING = {"asyncio", "concurrent"}
 _PROBE = Generated("x", "", "")
 
 
@@ -379,61 +372,6 @@ def _remove(node: HeadingNode, name: str) -> None:
     block = fingerprints.without_field(node.metadata_block, name)
     empty = not block.body.strip() and not isinstance(node, HeaderNode)
     node.metadata_block = None if empty else block
-
-
-# -- functions of users ----------------------------------------------------------------------------
-
-
-async def call(function: Callable[..., Any], *arguments: Any) -> Any:
-    """What a function returns: an async one is awaited, a sync one runs in a thread, so that it may wait."""
-    try:
-        if inspect.iscoroutinefunction(function):
-            return await function(*arguments)
-        result = await asyncio.wrap_future(_in_thread(function, arguments))
-        return await result if inspect.isawaitable(result) else result
-    except (KeyboardInterrupt, SystemExit) as error:  # would end our loop
-        raise _not_an_exception(error) from error
-
-
-def _in_thread(function: Callable[..., Any], arguments: Sequence[Any]) -> Future[Any]:
-    """A thread that does not keep the process from ending, unlike an executor's."""
-    future: Future[Any] = Future()
-
-    def work() -> None:
-        try:
-            result = function(*arguments)
-        except Exception as error:
-            told = _not_an_exception(error) if isinstance(error, StopIteration) else error
-            _settle(future, lambda: future.set_exception(told))
-        except BaseException as error:
-            told = _not_an_exception(error)
-            _settle(future, lambda: future.set_exception(told))
-        else:
-            _settle(future, lambda: future.set_result(result))
-
-    threading.Thread(target=work, name="lmm-batch", daemon=True).start()
-    return future
-
-
-def _not_an_exception(error: BaseException) -> Exception:
-    """What no future can hold, and no loop survives, as an exception raised at the same place."""
-    return RuntimeError(f"{type(error).__name__} {error}".strip()).with_traceback(error.__traceback__)
-
-
-def _settle(future: Future[Any], how: Callable[[], None]) -> None:
-    if future.set_running_or_notify_cancel():
-        how()
-
-
-def user_error(error: BaseException) -> LmmError:
-    """An exception of somebody's batch model as an error of ours that names the file and line of their code."""
-    frames = [f for f in traceback.extract_tb(error.__traceback__) if not f.filename.startswith((_OURS, "<frozen"))]
-    if not frames and error.__cause__ is not None:  # a StopIteration that left a coroutine
-        return user_error(error.__cause__)
-    theirs = next((f.filename for f in frames if not _WAITING.intersection(Path(f.filename).parts)), "")
-    line = next((f.lineno for f in reversed(frames) if f.filename == theirs), 0)
-    text = f"{type(error).__name__}: {error}" if str(error) else type(error).__name__
-    return LmmError(text, where=f"{theirs}:{line}" if theirs else "", hint="mend the batch model, then run again")
 
 
 # -- into the document's blocks --------------------------------------------------------------------

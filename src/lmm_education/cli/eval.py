@@ -197,7 +197,7 @@ def _say_evaluation(found: Evaluation, level: Level | None, *, failures: bool, a
 
 
 def _say_rewording(found: Rewording, files: Sequence[Path], file: Path, *, estimate: bool, as_json: bool) -> int:
-    from lmm.cli.batch import cost_text
+    from lmm.cli.work import cost_text
 
     for error, times in Counter(error.message for error in found.failures).items():
         terminal.tell_error(next(each for each in found.failures if each.message == error))

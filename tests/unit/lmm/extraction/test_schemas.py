@@ -200,7 +200,7 @@ def test_schemas_are_found_by_name(models: Path, name: str, many: bool) -> None:
         ("some_models.py:", "names no schema"),
         ("none.py:Outer", "none.py: there is no such Python file"),
         ("no_such_models:Outer", "there is no module 'no_such_models'"),
-        ("broken_models.py:A", "broken_models.py: this file does not run: ModuleNotFoundError"),
+        ("broken_models.py:A", "broken_models.py:1: ModuleNotFoundError"),
         ("broken_models:A", "there is no module 'no_such_module_at_all'"),
         ("broken.json", "broken.json:2:10: this is not JSON"),
         ("word.json", "word.json: this is not a type of data"),

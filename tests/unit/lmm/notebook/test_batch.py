@@ -15,7 +15,7 @@ from lmm.errors import ConfigError, ModelKeyMissing, ModelRejected, ModelUnavail
 from lmm.markdown.tree import HeadingNode
 from lmm.messages import Attachment, Event, Progress
 from lmm.notebook import batch as batches
-from lmm.notebook.batch import Batch, find_batch_model, registered
+from lmm.notebook.batch import Batch, find_batch_model
 from lmm.notebook.fields import Field, FieldMaterial, is_on
 from lmm.notebook.fingerprints import State
 from lmm.scan import BatchFailed
@@ -51,7 +51,6 @@ def test_a_registered_function_is_found_and_stays_a_function() -> None:
 
     assert first is not second
     assert find_batch_model("mine") is second
-    assert "mine" in registered()
 
 
 def test_an_unknown_name_tells_what_there_is() -> None:
