@@ -28,10 +28,10 @@ from lmm import loop
 from lmm.messages import ChatEvent, ChatRequest, Reply, Usage, render
 from lmm.providers import is_static
 from lmm.testing import ScriptedModel
+from lmm_education import Course
 from lmm_education.answer.answer import Answer
 from lmm_education.answer.answering import Answering, open_answering
 from lmm_education.answer.quoting import NOTICE
-from lmm_education.course import open_course
 from lmm_education.evaluation.experiments import evaluate, read_texts, scratch_courses
 from lmm_education.evaluation.judge import Evidence, Level, contains, find_ranks, find_targets, words
 from lmm_education.evaluation.measures import DEPTH, measure_ranks
@@ -187,7 +187,7 @@ def stored(model: str) -> Iterator[dict[Path, CourseParts]]:
     """A course of each of the documents, with our defaults and this model, in temporary stores."""
     with ExitStack() as closing:
         closing.enter_context(elsewhere())
-        course = closing.enter_context(open_course(env={}))
+        course = closing.enter_context(Course.open(env={}))
         folders = dict.fromkeys(asking.documents for asking in SETS)
         makers = {folder: closing.enter_context(scratch_courses(course, [folder])) for folder in folders}
         yield {folder: make(Variant("", course.settings, model)) for folder, make in makers.items()}

@@ -18,11 +18,11 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import Any, NamedTuple
 
+import lmm_education
 from benchmarks.documents import SHARED
 from benchmarks.measure import Row, show
 from lmm.config import ModelSettings
 from lmm.providers import minilm_weights, parse_name
-from lmm_education.course import open_course
 from lmm_education.encode.embed import open_embedder
 from lmm_education.evaluation.experiments import read_texts, scratch_courses
 from lmm_education.evaluation.judge import Evidence, Expected, find_ranks, find_targets
@@ -119,7 +119,7 @@ def within(found: Iterable[Evidence], room: int) -> list[Evidence]:
 
 def hybrid(course: Course, questions: Sequence[Question], model: str) -> list[Asked]:
     """Our defaults, in a temporary store."""
-    with elsewhere(), open_course(env={}) as opened, scratch_courses(opened, [course.documents]) as make:
+    with elsewhere(), lmm_education.Course.open(env={}) as opened, scratch_courses(opened, [course.documents]) as make:
         made = make(Variant("", opened.settings, model))
         targets, _ = find_targets(questions, read_texts(made))
         search = open_search(made).search

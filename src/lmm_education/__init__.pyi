@@ -3,14 +3,9 @@
 from .answer.answer import Answer as Answer
 from .course import (
     Course as Course,
-    aingest as aingest,
-    aquery as aquery,
-    aquerydb as aquerydb,
     ingest as ingest,
-    prepare as prepare,
     query as query,
     querydb as querydb,
-    to_points as to_points,
 )
 from .exports import to_langchain_documents as to_langchain_documents, to_llama_index_nodes as to_llama_index_nodes
 from .ingestion.report import IngestReport as IngestReport

@@ -8,15 +8,12 @@ from __future__ import annotations
 import asyncio
 import dataclasses
 import threading
-import warnings
 from collections.abc import AsyncGenerator, Callable, Collection, Iterable, Iterator, Mapping, Sequence
-from contextlib import ExitStack
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypedDict, Unpack
 
 from lmm import loop
 from lmm.config import is_chosen
-from lmm.config_tables import Config
 from lmm.errors import LmmError, check_keywords
 from lmm.models.port import ChatModel, Embedder, RunnableTool
 from lmm_education.answer.answer import Answer, AnswerEvent, AnswerListener, AskOptions, History
@@ -669,100 +666,29 @@ def _questions(given: Questions) -> list[Question]:
     return asked or read_usable(Path(each) for each in several if not isinstance(each, Question))
 
 
-# -- the names that were there before --------------------------------------------------------------
-
-
-def _opened(course: str | Course | None, config: str | Path | Config | None, closing: ExitStack) -> Course:
-    if isinstance(course, Course):
-        return course
-    return closing.enter_context(Course.open(course=course, config=config))
-
-
-class _IngestArguments(TypedDict, total=False):
-    save_files: bool
-    output: str | Path | None
-    ingest: bool
-    prune: bool
-    annotate: bool
-    again: bool
-    dry_run: bool
-    listener: Listener
+# -- for the course that one stands in -------------------------------------------------------------
 
 
 def ingest(
     paths: str | Path | Iterable[str | Path],
     *,
     config: str | Path | None = None,
-    course: str | None = None,
     embedder: Embedder | None = None,
-    **options: Unpack[_IngestArguments],
+    **options: Any,
 ) -> IngestReport:
     """`Course.ingest` for the course that one stands in, or of the configuration beside the first path."""
     named = [paths] if isinstance(paths, str | Path) else list(paths)
-    with Course.open(config=config_for(named, config), course=course, embedder=embedder) as opened:
-        return opened.ingest(*named, **options)
+    with Course.open(config=config_for(named, config), embedder=embedder) as course:
+        return course.ingest(*named, **options)
 
 
-def prepare(
-    paths: str | Path | Iterable[str | Path], *, config: str | Path | None = None, course: str | None = None
-) -> list[PreparedDocument]:
-    """`Course.prepare` for the course that one stands in, or of the configuration beside the first path."""
-    named = [paths] if isinstance(paths, str | Path) else list(paths)
-    with Course.open(config=config_for(named, config), course=course) as opened:
-        return opened.prepare(*named)
+def querydb(question: str, *, config: str | Path | None = None, **options: Any) -> SearchResult:
+    """`Course.search` in the course that one stands in."""
+    with Course.open(config=config) as course:
+        return course.search(question, **options)
 
 
-def to_points(
-    documents: Iterable[PreparedDocument],
-    *,
-    config: str | Path | None = None,
-    course: str | None = None,
-    embedder: Embedder | None = None,
-) -> Iterator[dict[str, Any]]:
-    """`Course.points` of the course that one stands in."""
-    with Course.open(config=config, course=course, embedder=embedder) as opened:
-        yield from opened.points(documents)
-
-
-class _SearchArguments(TypedDict, total=False):
-    types: Sequence[str]
-    documents: Sequence[str]
-    where: Where | None
-    fields: Fields
-    limit: int | None
-    companion: bool | None
-    sections: bool
-    expand: int | None
-    reranker: str | None
-
-
-def querydb(
-    question: str,
-    *,
-    config: str | Path | None = None,
-    course: str | Course | None = None,
-    **options: Unpack[_SearchArguments],
-) -> SearchResult:
-    """`Course.search` in the course that one stands in; `course` is its name, or a course that is open."""
-    with ExitStack() as closing:
-        return _opened(course, config, closing).search(question, **options)
-
-
-def query(
-    question: str,
-    *,
-    config: str | Path | None = None,
-    course: str | Course | None = None,
-    listener: AnswerListener = lambda event: None,
-    **options: Unpack[_AskArguments],
-) -> Answer:
-    """`Course.ask` in the course that one stands in; `course` is its name, or a course that is open."""
-    if isinstance(budget := options.get("budget"), int):
-        warnings.warn("the size of the context is context_tokens=, budget= what may be used", stacklevel=2)
-        options |= {"context_tokens": budget, "budget": None}
-    with ExitStack() as closing:
-        return _opened(course, config, closing).ask(question, listener=listener, **options)
-
-
-aingest, aquerydb, aquery = loop.threaded(ingest), loop.threaded(querydb), loop.threaded(query)
-open_course = Course.open
+def query(question: str, *, config: str | Path | None = None, **options: Any) -> Answer:
+    """`Course.ask` in the course that one stands in."""
+    with Course.open(config=config) as course:
+        return course.ask(question, **options)

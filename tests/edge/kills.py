@@ -20,7 +20,7 @@ from fakes.courses import contents_of
 from fakes.openai_server import Action, Recorded, ScriptedServer
 
 from lmm.disk import swap
-from lmm_education.course import open_course
+from lmm_education import Course
 
 _FILLER = "A paragraph of some length, that stands between the questions. " * 20
 ASKING = "---\ntitle: T\n---\n\n" + "".join(
@@ -110,7 +110,7 @@ def _killed(process: subprocess.Popen[bytes], seconds: float) -> Ran:
 
 def contents(folder: Path) -> dict[str, Any]:
     """What is in the store."""
-    with open_course(folder=folder) as opened:
+    with Course.open(folder=folder) as opened:
         return contents_of(opened.store)
 
 

@@ -9,9 +9,9 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Literal
 
+import lmm_education
 from lmm.models.port import Progress
 from lmm.testing import HashEmbedder
-from lmm_education.course import open_course
 from lmm_education.ingestion.apply import IngestOptions
 from lmm_education.ingestion.ingest import ingest_into
 from lmm_education.ingestion.report import IngestReport, Listener, ignore
@@ -60,9 +60,15 @@ class Course:
     def ingest(self, *paths: str, listener: Listener = ignore, **options: Any) -> IngestReport:
         """Ingest paths of the course, by default all of it; counting begins anew."""
         self.embedder.seen.clear()
-        with open_course(config=self.config, course=self.name, embedder=self.embedder, store=self.store) as opened:
+        with lmm_education.Course.open(
+            config=self.config, course=self.name, embedder=self.embedder, store=self.store
+        ) as opened:
             named = [self.folder / path for path in paths or (".",)]
             return ingest_into(opened, named, IngestOptions(**options), listener=listener)
+
+    def open(self) -> lmm_education.Course:
+        """The course itself."""
+        return lmm_education.Course.open(config=self.config, course=self.name, embedder=self.embedder, store=self.store)
 
     @property
     def config(self) -> Path:
@@ -74,7 +80,9 @@ class Course:
 
     def contents(self) -> dict[str, dict[str, Any]]:
         """All points of the store: payloads and vectors by collection and id."""
-        with open_course(config=self.config, course=self.name, embedder=self.embedder, store=self.store) as opened:
+        with lmm_education.Course.open(
+            config=self.config, course=self.name, embedder=self.embedder, store=self.store
+        ) as opened:
             return contents_of(opened.store)
 
     def files(self) -> list[str]:

@@ -267,18 +267,11 @@ def test_before_anything_is_stored(folder: Path) -> None:
                 verb()
 
 
-def test_names_that_were_there_before(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Each does what its verb does."""
+def test_the_verbs_of_the_course_that_one_stands_in(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Each does what the course's verb does."""
     monkeypatch.chdir(folder)
-    embedder = HashEmbedder(16)
-    assert lmm_education.ingest(".", embedder=embedder).count("new") == 2
-    assert lmm_education.prepare("leaves.md")[0].title == "Leaves"
-    points = list(lmm_education.to_points(lmm_education.prepare("leaves.md"), embedder=embedder))
-    assert len(points) == 2
-    from lmm_education.course import open_course
-
-    with open_course(embedder=embedder) as course:
-        found = lmm_education.querydb("green leaves", limit=1, course=course)
-        assert found == course.search("green leaves", limit=1)
-        answer = lmm_education.query("Why green?", context_tokens=100, course=course, model=ScriptedModel(["So [1]."]))
-        assert answer.text == "So [1]."
+    assert lmm_education.ingest(".").count("new") == 2
+    with Course.open() as course:
+        assert lmm_education.querydb("green leaves", limit=1) == course.search("green leaves", limit=1)
+    answer = lmm_education.query("Why green?", context_tokens=100, model=ScriptedModel(["So [1]."]))
+    assert answer.text == "So [1]."

@@ -5,12 +5,14 @@ from __future__ import annotations
 import json
 import sys
 from collections.abc import Callable, Iterator
+from pathlib import Path
 
 import pytest
 from fakes.courses import Course, folder_in_memory
 
+import lmm_education
 from lmm.errors import ConfigError, FileReadError
-from lmm_education import prepare, to_langchain_documents, to_llama_index_nodes, to_points
+from lmm_education import to_langchain_documents, to_llama_index_nodes
 from lmm_education.material import PreparedDocument
 
 TEXT = (
@@ -28,11 +30,17 @@ def course() -> Iterator[Course]:
         yield course
 
 
+def prepared(course: Course, *paths: Path) -> list[PreparedDocument]:
+    """What `Course.prepare` makes of the course's folder, or of some paths."""
+    with lmm_education.Course.open(config=course.config) as opened:
+        return opened.prepare(*paths)
+
+
 def test_points_are_what_ingest_stores(course: Course) -> None:
     """The same ids, payloads and, but for rounding, vectors; and JSON can hold them."""
     course.ingest()
-    documents = prepare(course.folder, config=course.config)
-    points = list(to_points(documents, config=course.config, embedder=course.embedder))
+    with lmm_education.Course.open(config=course.config, embedder=course.embedder) as opened:
+        points = list(opened.points(opened.prepare()))
     assert json.loads(json.dumps(points)) == points
     stored = course.contents()["chunks"]
     assert {point["id"]: point["payload"] for point in points} == {id: payload for id, (payload, _) in stored.items()}
@@ -45,7 +53,9 @@ def test_points_are_what_ingest_stores(course: Course) -> None:
 def test_points_fit_qdrants_client(course: Course) -> None:
     """Its own type takes them."""
     models = pytest.importorskip("qdrant_client.models")
-    for point in to_points(prepare(course.folder, config=course.config), embedder=course.embedder):
+    with lmm_education.Course.open(config=course.config, embedder=course.embedder) as opened:
+        points = list(opened.points(opened.prepare()))
+    for point in points:
         assert models.PointStruct(**point).id == point["id"]
 
 
@@ -53,22 +63,22 @@ def test_a_document_that_cannot_be_read_is_an_error(course: Course) -> None:
     """Nothing is left out in silence."""
     (course.folder / "bad.md").write_bytes(b"\xff")
     with pytest.raises(FileReadError, match=r"bad\.md"):
-        prepare(course.folder, config=course.config)
+        prepared(course)
     with pytest.raises(FileReadError, match="no such file"):
-        prepare(course.folder / "missing.md", config=course.config)
+        prepared(course, course.folder / "missing.md")
 
 
 def test_prepared_files_and_agents_are_passed_over(course: Course) -> None:
     """As by ingest."""
     course.ingest(save_files=True, ingest=False)
     course.write("agent.md", "<user>Hello</user>\n")
-    assert [document.id for document in prepare(course.folder, config=course.config)] == ["leaves"]
+    assert [document.id for document in prepared(course)] == ["leaves"]
 
 
 def test_langchain_documents(course: Course) -> None:
     """Text, id, and where it comes from; the author's own properties beside."""
     pytest.importorskip("langchain_core", reason="the extra langchain is not installed")
-    documents = prepare(course.folder, config=course.config)
+    documents = prepared(course)
     chunks = to_langchain_documents(documents)
     assert [document.page_content for document in chunks] == ["Leaves are green.", "Chlorophyll is."]
     assert chunks[1].metadata["headings"] == ["Colour", "Why"]
@@ -81,7 +91,7 @@ def test_langchain_documents(course: Course) -> None:
 def test_llama_index_nodes(course: Course) -> None:
     """They know their neighbours, their section and their document."""
     schema = pytest.importorskip("llama_index.core.schema", reason="the extra llama-index is not installed")
-    documents = prepare(course.folder, config=course.config)
+    documents = prepared(course)
     first, second = to_llama_index_nodes(documents)
     assert (first.text, first.next_node.node_id) == ("Leaves are green.", second.node_id)
     assert (second.prev_node.node_id, second.source_node.node_id) == (first.node_id, "leaves")

@@ -11,8 +11,8 @@ from typing import Any
 import pytest
 from fakes.courses import Course, folder_in_memory
 
+import lmm_education
 from lmm_education.agent_tools.tools import NOTHING, Lookup
-from lmm_education.course import open_course
 from lmm_education.errors import SearchError
 from lmm_education.search.course_search import open_search
 
@@ -45,7 +45,7 @@ def lookup(config: str = "") -> Iterator[Lookup]:
         course.write("leaves.md", LEAVES.format(long="Water. " * 2500))
         course.write("stems.md", STEMS)
         course.ingest()
-        with open_course(config=course.config, embedder=course.embedder) as opened:
+        with lmm_education.Course.open(config=course.config, embedder=course.embedder) as opened:
             yield Lookup(open_search(opened))
 
 

@@ -11,8 +11,8 @@ from dataclasses import replace
 import pytest
 from fakes.courses import Course, folder_in_memory
 
+import lmm_education
 from lmm.errors import ModelRejected, ModelUnavailable
-from lmm_education.course import open_course
 from lmm_education.errors import IngestError, StoreMismatch, StoreOutdated
 from lmm_education.ingestion import apply
 from lmm_education.ingestion.report import Ended, IngestReport
@@ -476,7 +476,9 @@ def chapter(number: int) -> str:
 
 def lists_of(course: Course) -> list[list[tuple[str, float]]]:
     """What is found for each pair of words, with its score."""
-    with open_course(config=course.config, course=course.name, embedder=course.embedder, store=course.store) as opened:
+    with lmm_education.Course.open(
+        config=course.config, course=course.name, embedder=course.embedder, store=course.store
+    ) as opened:
         questions = [f"{one} {other}" for one in WORDS for other in WORDS]
         return [[(hit.id, hit.score) for hit in opened.search(question, limit=30).hits] for question in questions]
 

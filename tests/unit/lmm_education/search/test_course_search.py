@@ -16,7 +16,7 @@ from unit.lmm_education.search.conftest import EMBEDDER, course, encoder_for, fi
 from lmm.errors import ModelUnavailable
 from lmm.messages import ChatEvent, ChatRequest, TextDelta
 from lmm.testing import ScriptedModel
-from lmm_education import Course, aquerydb, querydb
+from lmm_education import Course, querydb
 from lmm_education.errors import SearchError, StoreMissing
 from lmm_education.search.course_search import open_search
 from lmm_education.search.query import SearchOptions
@@ -200,28 +200,27 @@ def test_all_ways_to_ask_find_the_same(botany: Course) -> None:
     """Sync and async, in scripts and on a loop of one's own."""
     question, options = "What makes leaves green?", SearchOptions(limit=3)
     expected = open_search(botany).search(question, options)
-    assert querydb(question, limit=3, course=botany) == expected
-    assert asyncio.run(botany.asearch(question, limit=3)) == expected
+    assert botany.search(question, limit=3) == expected
 
     async def several() -> list[object]:
-        return list(await asyncio.gather(*(aquerydb(question, limit=3, course=botany) for _ in range(5))))
+        return list(await asyncio.gather(*(botany.asearch(question, limit=3) for _ in range(5))))
 
     assert asyncio.run(several()) == [expected] * 5
 
 
-def test_options_of_querydb(botany: Course) -> None:
+def test_options_of_a_search(botany: Course) -> None:
     """Single values need no list."""
-    result = querydb("leaves", where={"topic": "colour", "week": [3, 4]}, fields=["topic"], course=botany)
+    result = botany.search("leaves", where={"topic": "colour", "week": [3, 4]}, fields=["topic"])
     assert [hit.payload for hit in result.hits] == [{"topic": "colour"}]
-    assert querydb("count hairs", types=["exercise"], documents=["botany"], course=botany).hits[0].id == id_of("dig")
-    assert querydb("water", companion=True, limit=1, course=botany).hits[0].what == "section"
+    assert botany.search("count hairs", types=["exercise"], documents=["botany"]).hits[0].id == id_of("dig")
+    assert botany.search("water", companion=True, limit=1).hits[0].what == "section"
 
 
 def test_results_are_json(botany: Course) -> None:
     """What programs read; nothing but plain values."""
     import json
 
-    found = querydb("What makes leaves green? *exercise*", fields=["topic"], course=botany).as_json()
+    found = botany.search("What makes leaves green? *exercise*", fields=["topic"]).as_json()
     assert json.loads(json.dumps(found)) == found
     assert found["types"] == ["exercise"]
     assert set(found["hits"][0]) >= {"id", "score", "file", "lines", "headings", "text", "fields", "type"}

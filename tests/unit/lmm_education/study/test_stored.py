@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 from fakes.courses import Course, folder_in_memory
 
-from lmm_education.course import open_course
+import lmm_education
 from lmm_education.study.cards import study_cards
 from lmm_education.study.exercises import exercises_as_markdown, find_exercises
 from lmm_education.study.plans import StudyPlan, study_plan
@@ -120,7 +120,7 @@ def ingested(folder: Path, which: str) -> Course:
 
 def both(course: Course) -> tuple[list[StudyDocument], list[StudyDocument]]:
     """From the store, and from the files."""
-    with open_course(config=course.config, embedder=course.embedder) as opened:
+    with lmm_education.Course.open(config=course.config, embedder=course.embedder) as opened:
         stored = stored_documents(opened)
     files = [course.folder / document.file for document in stored]
     read = [study_document(file.read_text(encoding="utf-8"), file=file.name, id=file.name) for file in files]
@@ -179,7 +179,7 @@ def test_however_it_was_cut(tmp_path: Path, settings: str) -> None:
 
 def test_no_store(tmp_path: Path) -> None:
     """There is nothing yet."""
-    with open_course(config=Course(tmp_path).config) as opened:
+    with lmm_education.Course.open(config=Course(tmp_path).config) as opened:
         assert stored_documents(opened) == []
 
 
@@ -204,7 +204,7 @@ def test_a_book_is_a_book_in_the_store_too(kind: str) -> None:
         made.write("README.md", "# Not in it\n\nNo chapter.\n")
         made.write(kind, BOOKS[kind])
         made.ingest()
-        with open_course(config=made.config, embedder=made.embedder) as opened:
+        with lmm_education.Course.open(config=made.config, embedder=made.embedder) as opened:
             assert _titles(opened.toc()) == _titles(opened.toc(folder)) == CONTENTS[kind]
             one, *_ = opened.search("What is in a").sections
             quarto = kind == "_quarto.yml"
@@ -219,7 +219,7 @@ def test_a_book_is_a_book_in_the_store_too(kind: str) -> None:
         made.write(kind, BOOKS[kind].replace(*first).replace(*last).replace("%", last[0]))
         report = made.ingest()
         assert sum(document.embedded for document in report.documents) == 0
-        with open_course(config=made.config, embedder=made.embedder) as opened:
+        with lmm_education.Course.open(config=made.config, embedder=made.embedder) as opened:
             assert [document.file for document in opened.documents()] == ["c.md", "b.md", "a.md", "z.md"]
 
 
