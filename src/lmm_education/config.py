@@ -219,14 +219,18 @@ class ServeSettings(Table, frozen=True):
     database: Annotated[
         str,
         Key(
-            "for logins, budget and limits; unset: a file in the state folder",
+            "for logins and budget; unset: a file in the state folder",
             "postgresql+psycopg://lmm@db.example.org/botany",
             power="database",
         ),
     ] = ""
     limits: Annotated[
         str,
-        Key("where questions are counted, if not there", "redis://127.0.0.1:6379", power="database"),
+        Key(
+            "where processes count together; unset: each alone",
+            "redis://127.0.0.1:6379",
+            power="database",
+        ),
     ] = ""
     log: Annotated[
         str, Key("where questions and answers are kept; unset: nowhere", "course-log.sqlite", power="path")

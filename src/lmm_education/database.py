@@ -1,6 +1,6 @@
 """The database of what a course's server keeps: a SQLite file, or PostgreSQL where several machines serve the course.
 
-Modules above declare their tables in `TABLES`; a column that comes later has a default there. Transactions are short,
+Modules above declare their tables in `TABLES`. Transactions are short,
 and any thread and any process may have one; a process that is killed leaves nothing half done. One database is for one
 course.
 """
@@ -16,10 +16,9 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from sqlalchemy import Connection, MetaData, NullPool, create_engine, event, inspect, text
+from sqlalchemy import Connection, MetaData, NullPool, create_engine, event, text
 from sqlalchemy.engine import make_url
 from sqlalchemy.exc import ArgumentError, DBAPIError, NoSuchModuleError, TimeoutError
-from sqlalchemy.schema import CreateColumn
 
 from lmm.errors import ConfigError, FileReadError
 
@@ -35,14 +34,8 @@ _HINTS = {
 
 
 def make_tables(connection: Connection, tables: MetaData = TABLES) -> None:
-    """Make the tables that are not there, and in those of an earlier version the columns that it had not."""
+    """Make the tables that are not there."""
     tables.create_all(connection)
-    for table in tables.sorted_tables:
-        known = {column["name"] for column in inspect(connection).get_columns(table.name)}
-        for column in table.c:
-            if column.name not in known:
-                made = CreateColumn(column).compile(dialect=connection.dialect)
-                connection.exec_driver_sql(f"ALTER TABLE {table.name} ADD COLUMN {made}")
 
 
 class Database:

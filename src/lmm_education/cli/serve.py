@@ -107,7 +107,7 @@ def run(
         _check_logins(opened.values(), host, public)
         app = _application(opened, work)
         for one in opened.values():
-            _check_course(one)
+            _check_course(one, workers)
         with listen(host, port) as listener:
             names = list(opened) if len(opened) > 1 else [one.settings.storage.course for one in opened.values()]
             others = [_started(work, listener) for _ in range(workers - 1)]
@@ -244,12 +244,14 @@ def _show_address(address: str, listener: socket.socket) -> None:
     terminal.say(f"\n{address or url_of(listener)}\n\n{code.getvalue()}")
 
 
-def _check_course(course: Course) -> None:
+def _check_course(course: Course, workers: int) -> None:
     """Open the models now: what is missing is told here, and no student waits for it."""
     from lmm.models.chat import shared_chat
     from lmm.models.tokens import price
 
-    models, history = course.models, course.settings.answer.history
+    models, history, served = course.models, course.settings.answer.history, course.settings.serve
+    if (workers > 1 or served.database) and not served.limits:
+        terminal.note("each process counts questions and wrong passwords for itself: see limits in docs/serve.md")
     for settings in (models.major, *([models.aux] if history != "none" else [])):
         shared_chat(settings)
         name = str(settings.model)

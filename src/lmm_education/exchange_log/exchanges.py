@@ -154,8 +154,7 @@ EXCHANGES = Table(
     *(Column(name, BigInteger, nullable=False) for name in ("input_tokens", "output_tokens")),
     Column("cost", Double),
     *(Column(name, kind, nullable=False) for name, kind in (("reaction", Integer), ("comment", Text), ("error", Text))),
-    Column("cached", Integer, nullable=False, server_default="0"),
-    Column("removed", Text, nullable=False, server_default=""),
+    *(Column(name, kind, nullable=False) for name, kind in (("cached", Integer), ("removed", Text))),
     sqlite_with_rowid=False,
 )
 """`cited` is how many sources the answer cites, `cached` 1 if it was given before."""
@@ -168,10 +167,8 @@ DAYS = Table(
     sqlite_with_rowid=False,
 )
 """The keys of the last two days, of which the names of sessions are made."""
-VERSION = 3
+VERSION = 1
 """Of the columns, as `log_file` writes it into a file."""
-LATER = {2: ("cached", 0), 3: ("removed", "")}
-"""The column that came with a version, and its value in the rows before."""
 COLUMNS = tuple(name for name, _ in EXCHANGES.c.items() if name != "cited")
 
 

@@ -25,7 +25,7 @@ from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from sqlalchemy import ColumnElement, Connection, delete, insert, literal, select, update
+from sqlalchemy import Connection, delete, insert, literal, select, update
 from sqlalchemy.exc import DBAPIError
 
 from lmm.disk.folder import configured
@@ -39,7 +39,6 @@ from lmm_education.exchange_log.exchanges import (
     COLUMNS,
     DAYS,
     EXCHANGES,
-    LATER,
     LOG_TABLES,
     LONGEST_COMMENT,
     VERSION,
@@ -107,18 +106,6 @@ class LogFile:
                 keys[day] = keys.get(day) or _key(connection, day)
                 rows[exchange.id] = row_of(exchange) | {"session": session_name(keys[day], student)}
             self._insert(connection, rows)
-
-    def take(self, file: Path) -> None:
-        """Take over what is in a log that was kept in a file before; the file is then called ``*.moved``.
-
-        Raises:
-            LogError: it cannot be read, or written here.
-        """
-        rows = {exchange.id: row_of(exchange) for exchange in read_log(file)}
-        with self._writing() as connection:
-            self._insert(connection, rows)
-        file.rename(file.with_name(f"{file.name}.moved"))
-        logger.warning("the log in %s is in the database now; %s.moved can be removed", file, file.name)
 
     def _insert(self, connection: Connection, rows: Mapping[str, dict[str, Any]]) -> None:
         if not isinstance(self.file, Path):  # PostgreSQL's texts have no NUL
@@ -202,12 +189,9 @@ def read_log(file: Path | str, chosen: LogFilter = LogFilter(), *, answers: bool
     if isinstance(file, Path) and not file.is_file():
         raise LogMissing("there is no log yet", where=str(file))
     with _reading(file, "read") as connection:
-        version = _version(connection) if isinstance(file, Path) else VERSION
-        if version == 0:  # another process is making it
+        if isinstance(file, Path) and not _version(connection):  # another process is making it
             return []
-        left_out: dict[str, ColumnElement[Any]] = {} if answers else {"answer": literal("").label("answer")}
-        left_out |= {name: literal(value).label(name) for since, (name, value) in LATER.items() if since > version}
-        columns = [left_out.get(name, EXCHANGES.c[name]) for name in COLUMNS]
+        columns = [EXCHANGES.c[name] if answers or name != "answer" else literal("").label(name) for name in COLUMNS]
         return chosen.has_text(exchange_of(row._asdict()) for row in connection.execute(chosen.query(columns)))
 
 

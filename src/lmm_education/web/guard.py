@@ -11,11 +11,10 @@ from collections.abc import Mapping
 
 from limits import RateLimitItemPerSecond
 from limits.errors import StorageError
-from limits.storage import MemoryStorage, Storage
+from limits.storage import MemoryStorage
 from limits.strategies import MovingWindowRateLimiter
 from starlette.requests import HTTPConnection, Request
 
-from lmm.errors import LmmError
 from lmm_education.config import ServeSettings
 from lmm_education.errors import Denied
 from lmm_education.web.accounts import Signer
@@ -37,9 +36,8 @@ logger = logging.getLogger("lmm.serve")
 class Guard:
     """The rules of one course."""
 
-    def __init__(self, settings: ServeSettings, signer: Signer, storage: Storage) -> None:
-        self.settings, self._signer = settings, signer
-        self._asked = MovingWindowRateLimiter(storage)
+    def __init__(self, settings: ServeSettings, signer: Signer, limiter: MovingWindowRateLimiter) -> None:
+        self.settings, self._signer, self._limiter = settings, signer, limiter
         self.consent = hashlib.sha256(settings.consent.encode()).hexdigest()[:16] if settings.consent else ""
         self.consent_cookie = cookie_name("consent", signer)
 
@@ -93,7 +91,7 @@ class Guard:
 
     async def _wait(self, student: str, limit: int) -> float:
         """Count a question; where not in memory, in a thread."""
-        if isinstance(self._asked.storage, MemoryStorage):
+        if isinstance(self._limiter.storage, MemoryStorage):
             return self._counted(student, limit)
         return await asyncio.to_thread(self._counted, student, limit)
 
@@ -102,13 +100,10 @@ class Guard:
         burst = max(_LEAST, limit // 2)
         item = RateLimitItemPerSecond(burst, math.ceil(60 * burst / limit))
         try:
-            if self._asked.hit(item, "asked", student):
+            if self._limiter.hit(item, "asked", student):
                 return 0
-            return seconds_until(self._asked.get_window_stats(item, "asked", student).reset_time)
-        except (
-            LmmError,
-            StorageError,
-        ) as error:  # that it cannot be counted is the teacher's concern, not the student's
+            return seconds_until(self._limiter.get_window_stats(item, "asked", student).reset_time)
+        except StorageError as error:  # that it cannot be counted is the teacher's concern, not the student's
             logger.error("%s: %s", type(error).__name__, error)
             return 0
 

@@ -8,7 +8,6 @@ from concurrent.futures import ThreadPoolExecutor
 from functools import cache
 
 from limits import RateLimitItem, parse
-from limits.storage import Storage
 from limits.strategies import MovingWindowRateLimiter
 from starlette.requests import HTTPConnection, Request
 from starlette.responses import JSONResponse, RedirectResponse, Response
@@ -33,9 +32,11 @@ class Attempts:
     name from elsewhere does not keep him out.
     """
 
-    def __init__(self, signer: Signer, storage: Storage, of_an_address: RateLimitItem = OF_A_CLASS) -> None:
-        self._signer, self._wrong, self._of_an_address = signer, MovingWindowRateLimiter(storage), of_an_address
-        self._owner = signer.pseudonym("attempts", "")  # students and teacher may share the storage
+    def __init__(
+        self, signer: Signer, limiter: MovingWindowRateLimiter, of_an_address: RateLimitItem = OF_A_CLASS
+    ) -> None:
+        self._signer, self._wrong, self._of_an_address = signer, limiter, of_an_address
+        self._owner = signer.pseudonym("attempts", "")  # students and teacher share the limiter
 
     def wait(self, name: str, address: str, known: str = "") -> float:
         """Seconds until another attempt may be made; 0 if it may be now.

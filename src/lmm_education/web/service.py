@@ -14,12 +14,11 @@ from contextlib import AsyncExitStack, aclosing
 from dataclasses import dataclass, field
 from typing import TypeVar
 
-from limits.storage import MemoryStorage, Storage
+from limits.strategies import MovingWindowRateLimiter
 from markupsafe import Markup
 from starlette.requests import Request
 
 from lmm import loop
-from lmm.disk.folder import configured
 from lmm.errors import ConfigError, LmmError
 from lmm.hosts import is_loopback
 from lmm.messages import Retrying, TextDelta, Usage
@@ -33,7 +32,7 @@ from lmm_education.config import ServeSettings
 from lmm_education.database import Database
 from lmm_education.errors import Denied, StoreError
 from lmm_education.exchange_log.exchanges import LoggedExchange, LoggedSource, Outcome
-from lmm_education.exchange_log.log_file import LogFile, LogWriter, log_place
+from lmm_education.exchange_log.log_file import LogWriter, log_place
 from lmm_education.parts import CourseParts
 from lmm_education.prompts.templates import course_prompts
 from lmm_education.search.course_search import CourseSearch
@@ -51,7 +50,7 @@ from lmm_education.web.panels import Contents, Material
 from lmm_education.web.pictures import Pictures
 from lmm_education.web.rendering import to_html
 from lmm_education.web.settings_file import LIVE, SettingsFile
-from lmm_education.web.state import Budget, Reservation, Spent, open_counts, open_state, secret_key
+from lmm_education.web.state import Budget, Reservation, Spent, open_limiter, open_state, secret_key
 from lmm_education.web.topic import TopicCheck
 from lmm_education.web.words import texts_for
 
@@ -459,12 +458,10 @@ def open_service(
     author, course = course, course.for_students()
     answering, settings = open_answering(course, options, major=_major(course, workers)), course.settings.serve
     texts, database, log = texts_for(settings), state_of(course), _open_log(course)
-    storage = open_counts(database, settings)
-    alone = workers == 1 and not (settings.database or settings.limits)  # counting in SQLite takes 0.7 ms a question
-    key, accounts = secret_key(database), Accounts(database)
+    limiter, key, accounts = open_limiter(settings), secret_key(database), Accounts(database)
     signer = Signer(key)
     sessions = Sessions(signer, database, settings.session_hours)
-    students = Login("session", signer, accounts, sessions, Attempts(signer, storage))
+    students = Login("session", signer, accounts, sessions, Attempts(signer, limiter))
     _check_accounts(settings, accounts)
     provider = open_provider(settings, signer)
     searcher, study = answering.searching.searcher, course.settings.study
@@ -478,9 +475,9 @@ def open_service(
         texts=texts,
         identity=Identity(settings, signer, accounts, sessions, provider),
         provider=provider,
-        guard=Guard(settings, signer, MemoryStorage() if alone else storage),
+        guard=Guard(settings, signer, limiter),
         students=students,
-        teacher=_teacher(key, database, storage),
+        teacher=_teacher(key, database, limiter),
         pictures=pictures,
         material=Material(contents, study, pictures.of_document),
         metrics=Metrics(course.store, log),
@@ -520,19 +517,15 @@ def _open_log(course: CourseParts) -> LogWriter | None:
     settings = course.settings.serve
     if not settings.log:
         return None
-    place = log_place(settings, course.root)
-    if place == settings.database and (before := configured(course.root, settings.log)).is_file():
-        with LogFile(place) as opened:
-            opened.take(before)
-    log = LogWriter(place, days=settings.log_days)
+    log = LogWriter(log_place(settings, course.root), days=settings.log_days)
     course.closing.callback(log.close)
     return log
 
 
-def _teacher(key: bytes, database: Database, storage: Storage) -> Login:
+def _teacher(key: bytes, database: Database, limiter: MovingWindowRateLimiter) -> Login:
     signer = Signer(key + b" teacher")
     sessions = Sessions(signer, database, _TEACHER_HOURS)
-    return Login("teacher", signer, Accounts(database, "teacher"), sessions, Attempts(signer, storage, OF_ONE))
+    return Login("teacher", signer, Accounts(database, "teacher"), sessions, Attempts(signer, limiter, OF_ONE))
 
 
 def _check_accounts(settings: ServeSettings, accounts: Accounts) -> None:

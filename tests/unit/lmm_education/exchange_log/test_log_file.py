@@ -7,7 +7,6 @@ import sqlite3
 import stat
 import time
 from collections.abc import Callable, Iterator
-from contextlib import closing
 from pathlib import Path
 
 import pytest
@@ -16,7 +15,7 @@ from hypothesis import given
 from unit.lmm_education.exchange_log.logs import logs
 
 from lmm_education.errors import LogError, LogMissing
-from lmm_education.exchange_log.exchanges import LATER, VERSION, LogFilter, LoggedExchange
+from lmm_education.exchange_log.exchanges import VERSION, LogFilter, LoggedExchange
 from lmm_education.exchange_log.log_file import LogFile, read_log
 
 DAY = 24 * 3600.0
@@ -183,20 +182,6 @@ def test_a_later_version_is_refused(log: LogFile, file: Path) -> None:
     for use in (LogFile, read_log):
         with pytest.raises(LogError, match="later version"):
             use(file)
-
-
-def test_a_log_of_the_first_version(log: LogFile, file: Path) -> None:
-    """It is read as it is, and written on."""
-    log.add([(asked("1"), "ada")])
-    log.close()
-    with closing(sqlite3.connect(file)) as first:
-        for name, _ in LATER.values():
-            first.execute(f"ALTER TABLE exchanges DROP COLUMN {name}")
-        first.execute("PRAGMA user_version = 1")
-    assert [exchange.id for exchange in read_log(file)] == ["1"]
-    with LogFile(file) as now:
-        now.add([(dataclasses.replace(asked("2"), cached=True), "ada")])
-    assert [(exchange.id, exchange.cached) for exchange in read_log(file)] == [("1", False), ("2", True)]
 
 
 @given(logs())

@@ -5,10 +5,11 @@ from __future__ import annotations
 import time
 
 import pytest
-from limits.storage import MemoryStorage
 
+from lmm_education.config import ServeSettings
 from lmm_education.web.accounts import Signer
 from lmm_education.web.login import Attempts
+from lmm_education.web.state import open_limiter
 
 NOW = 1_795_000_000.0
 
@@ -23,7 +24,7 @@ def clock(monkeypatch: pytest.MonkeyPatch) -> list[float]:
 
 def attempts() -> Attempts:
     """Nobody has tried anything yet."""
-    return Attempts(Signer(b"k" * 32), MemoryStorage())
+    return Attempts(Signer(b"k" * 32), open_limiter(ServeSettings()))
 
 
 def wrong(tried: Attempts, name: str, address: str, known: str = "") -> bool:

@@ -3,16 +3,12 @@
 from __future__ import annotations
 
 import datetime as dt
-import time
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
-from limits import parse
-from limits.strategies import MovingWindowRateLimiter
-
 from lmm.messages import Usage
 from lmm_education.database import Database
-from lmm_education.web.state import Budget, Spent, Windows
+from lmm_education.web.state import Budget, Spent
 
 NOON = dt.datetime(2026, 11, 21, 12)
 
@@ -53,23 +49,3 @@ def test_money(tmp_path: Path) -> None:
     assert shared.reserve() is None
     assert shared.expected.cost > 0.01
     assert shared.until_tomorrow() == 12 * 3600
-
-
-def test_processes_count_together(tmp_path: Path) -> None:
-    """What one counted, another knows; what is over counts no more, and what is refused is not counted."""
-    one, other = (Windows(Database(tmp_path / "spent.sqlite")) for _ in range(2))
-    item = parse("3/minute")
-    first, second = MovingWindowRateLimiter(one), MovingWindowRateLimiter(other)
-    assert [first.hit(item, "ada"), second.hit(item, "ada"), first.hit(item, "ada")] == [True] * 3
-    assert [second.hit(item, "ada"), first.test(item, "ada"), second.hit(item, "bob")] == [False, False, True]
-    assert 0 < second.get_window_stats(item, "ada").reset_time - time.time() <= 60
-    assert other.get(item.key_for("ada")) == 3
-    other.clear(item.key_for("ada"))
-    assert first.hit(item, "ada")
-
-
-def test_many_threads_get_no_more_than_there_is(tmp_path: Path) -> None:
-    """Each looks and counts in one transaction."""
-    counted, item = MovingWindowRateLimiter(Windows(Database(tmp_path / "spent.sqlite"))), parse("10/minute")
-    with ThreadPoolExecutor(8) as pool:
-        assert sum(pool.map(lambda _: counted.hit(item, "ada"), range(30))) == 10
