@@ -8,6 +8,7 @@ import logging
 import math
 import time
 from collections.abc import Mapping
+from functools import partial
 
 from limits import RateLimitItemPerSecond
 from limits.errors import StorageError
@@ -83,19 +84,16 @@ class Guard:
             )
         own = caller.key.questions_per_minute if caller.key else None
         limit = self.settings.questions_per_minute if own is None else own
-        if limit and (wait := await self._wait(caller.student, limit)):
+        # Only what counts elsewhere takes time for which a thread is worth it.
+        here = isinstance(self._limiter.storage, MemoryStorage)
+        count = partial(self._wait, caller.student, limit)
+        if limit and (wait := count() if here else await asyncio.to_thread(count)):
             raise too_soon(self._text(request, "too_often"), wait, code="rate_limit_exceeded")
 
     def _text(self, connection: HTTPConnection, name: str) -> str:
         return texts_of(connection, self.settings)[name]
 
-    async def _wait(self, student: str, limit: int) -> float:
-        """Count a question; where not in memory, in a thread."""
-        if isinstance(self._limiter.storage, MemoryStorage):
-            return self._counted(student, limit)
-        return await asyncio.to_thread(self._counted, student, limit)
-
-    def _counted(self, student: str, limit: int) -> float:
+    def _wait(self, student: str, limit: int) -> float:
         """Count a question, of which half of a minute's may be asked at once; else the seconds until it may be."""
         burst = max(_LEAST, limit // 2)
         item = RateLimitItemPerSecond(burst, math.ceil(60 * burst / limit))
