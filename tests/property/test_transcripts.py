@@ -22,7 +22,7 @@ from chatmd.language.transcript import (
     storable,
     user_text,
 )
-from chatmd.runtime.transcript_file import followed, placed
+from chatmd.runtime.transcript_file import placed
 from lmm.messages import ChatEvent, Message, Reasoning, Reply, TextDelta, ToolCall, ToolResult
 
 WORDS = [
@@ -196,42 +196,35 @@ LINES = st.lists(
     st.sampled_from(["<user>Why?</user>\n", "<system>x</system>\n", "\n", "é\n", "<user>\n\n</user>\n"]), max_size=5
 )
 BASES = LINES.map("".join)
+PIECES = st.lists(TEXTS.map("<assistant>{}</assistant>\n".format), min_size=1, max_size=3)
 
 
-@given(BASES, TEXTS, BASES)
-def test_all_of_ours_is_in_a_changed_file(base: str, ours: str, theirs: str) -> None:
-    """Whatever the file has become."""
-    head, tail = placed(base, ours, theirs)
-    assert head.endswith(ours)
-    assert tail == "" or theirs.endswith(tail)
+@given(BASES, st.lists(TEXTS, max_size=3), BASES | TEXTS, st.booleans())
+def test_nothing_of_theirs_is_lost(base: str, pieces: list[str], theirs: str, same: bool) -> None:
+    """Whatever the file has become: what is not theirs is what we wrote, or blank; else nothing is certain."""
+    theirs = base + theirs if same else theirs
+    if (found := placed(base, pieces, theirs)) is None:
+        return
+    head, tail = found
+    assert theirs.startswith(head)
+    assert theirs.endswith(tail)
+    between = theirs[len(head) : len(theirs) - len(tail)]
+    assert "".join(pieces).startswith(between.rstrip()) or between.strip() == ""
 
 
-@given(BASES, TEXTS, TEXTS.filter(str.strip), st.data())
-def test_an_old_version_with_something_added(base: str, ours: str, added: str, data: st.DataObject) -> None:
-    """Somebody saved what was there at some time, and more behind it: theirs comes after ours, nothing twice."""
-    shared = data.draw(st.integers(0, len(ours)))
-    theirs = base + ours[:shared] + "!" + added
-    head, tail = placed(base, ours, theirs)
-    assert head == base + ours
-    assert tail.lstrip("\n").endswith(("!" + added).lstrip("\n")) or ours[shared:].startswith("!")
+@given(BASES, PIECES, BASES.filter(str.strip), st.data())
+def test_what_is_written_behind_any_piece_comes_after_all_of_them(
+    base: str, pieces: list[str], added: str, data: st.DataObject
+) -> None:
+    """Somebody saved what was there at some time, and more behind it: nothing twice."""
+    shared = data.draw(st.integers(0, len(pieces)))
+    added = f"<user>And?</user>\n{added}"
+    assert placed(base, pieces, base + "".join(pieces[:shared]) + added) == (base, added)
 
 
-@given(BASES, TEXTS, st.sampled_from(["<user>Why?</user>\n", "\n\n"]))
-def test_a_change_above_leaves_ours_at_the_end(base: str, ours: str, last: str) -> None:
-    """Somebody changed an earlier message, and saved a version without anything of ours."""
-    base = f"<system>old</system>\n{base}<user>the last question</user>{last}"
-    theirs = base.replace("old", "new")
-    assert placed(base, ours, theirs) == (base.replace("old", "new")[: len(base)] + ours, "")
-
-
-@given(BASES, st.lists(BASES, min_size=1, max_size=3), BASES, st.data())
-def test_somebody_adds_a_word(base: str, pieces: list[str], tail: str, data: st.DataObject) -> None:
-    """Anywhere in the file as it is: each piece is what it was, but for the word."""
-    ends = [base, *("".join((base, *pieces[: n + 1])) for n in range(len(pieces)))]
-    before = ends[-1] + tail
-    at = data.draw(st.integers(0, len(before)))
-    theirs = f"{before[:at]}§§{before[at:]}"
-    now = followed(before, theirs, [len(end) for end in ends])
-    inside_a_tag = before.rfind("<", 0, at) > before.rfind(">", 0, at)
-    assert (now is not None) or inside_a_tag
-    assert now is None or [theirs[:end].replace("§§", "") for end in now] == ends
+@given(BASES, PIECES, st.booleans())
+def test_a_change_long_before_leaves_ours_at_the_end(base: str, pieces: list[str], has_ours: bool) -> None:
+    """Somebody changed an earlier message, and saved a version with or without what we wrote."""
+    base = f"<system>old</system>\n{base}<user>{'the last question ' * 10}</user>\n"
+    changed = base.replace("old", "new")
+    assert placed(base, pieces, changed + "".join(pieces) * has_ours) == (changed, "")

@@ -2,7 +2,8 @@
 
 It is appended to, one write a piece, and held by a lock. Before each write we look whether the file is as we left it.
 If it is not, what we write is kept back until the file is still - a program that is in the middle of writing it would
-lose the rest - and then put into what it has become (`placed`), in one step.
+lose the rest - and then put where it was to stand (`placed`), in one step. If that place was changed, the file is left
+to whoever did so, and what we have steps aside into a second file, which the error names.
 """
 
 from __future__ import annotations
@@ -14,8 +15,6 @@ import re
 import tempfile
 import time
 from collections.abc import Iterator, Sequence
-from difflib import SequenceMatcher
-from itertools import accumulate, pairwise
 from pathlib import Path
 from typing import NamedTuple
 
@@ -36,8 +35,8 @@ _LONGEST_TURN = 1000
 class Transcript:
     """A text that is appended to, in memory, where nobody else writes; see `TranscriptFile`.
 
-    `folder` is where its payloads go; None keeps them in the text. `path` is the file, if there is one. A *mark* is a
-    place that one can go back to: how many pieces were appended before it.
+    `folder` is where its payloads go; None keeps them in the text. `path` is the file, if there is one. The *mark* is
+    the place that one can go back to, and pieces are what was appended behind it.
     """
 
     path: Path | None = None
@@ -46,6 +45,7 @@ class Transcript:
     def __init__(self, text: str = "") -> None:
         self._begin, self._tail = text, ""
         self._pieces: list[str] = []
+        self._mark = 0
 
     @property
     def text(self) -> str:
@@ -83,21 +83,22 @@ class Transcript:
             FileWriteError: the disk is full.
         """
 
-    def since(self, mark: int) -> str:
-        """What was appended since."""
-        return "".join(self._pieces[mark:])
+    @property
+    def since_mark(self) -> str:
+        """What was appended behind the mark."""
+        return "".join(self._pieces[self._mark :])
 
     def drop_blank_turn(self) -> None:
         """Remove a ``<user>`` without content from the end, if there is one, and what follows it."""
-        self._begin, self._pieces = without_blank_turn(self.text), []
+        self._begin, self._pieces, self._mark = without_blank_turn(self.text), [], 0
 
-    def mark(self) -> int:
-        """The present end of what we wrote."""
-        return len(self._pieces)
+    def mark(self) -> None:
+        """Put the mark at the present end of what we wrote."""
+        self._mark = len(self._pieces)
 
-    def take_back(self, mark: int) -> None:
-        """Remove what was appended since."""
-        del self._pieces[mark:]
+    def take_back(self) -> None:
+        """Remove what was appended behind the mark."""
+        del self._pieces[self._mark :]
 
     def is_still(self) -> bool:
         """Whether nobody else is in the middle of writing."""
@@ -119,11 +120,11 @@ class Transcript:
         return False
 
     def hand_over(self) -> None:
-        """It is others' turn to write: what they do to what we wrote is meant, and marks are void."""
+        """It is others' turn to write: what they do to what we wrote is meant."""
 
     def restart(self, was: str, text: str) -> bool:
-        """Put `text` in the place of all there is, and make marks void; False if it is not `was` any more."""
-        self._begin, self._pieces = text, []
+        """Put `text` in the place of all there is, and the mark behind it; False if it is not `was` any more."""
+        self._begin, self._pieces, self._mark = text, [], 0
         return True
 
 
@@ -147,127 +148,36 @@ def without_blank_turn(text: str) -> str:
 
 
 # -- A transcript that somebody else changed while we wrote: where what we wrote belongs in it ----------------
-#
-# What we write is one text that grows after the place where the run began. An editor that had the file as it is has
-# changed what it meant to change (`followed`). One that had an older version, without what we wrote since, must not
-# undo that: it is put after what it followed, and what was written behind it stays behind it (`placed`).
+
+_END = 100  # characters before ours that tell that the file still ends as it did
 
 
-_ANCHORS = (400, 160, 60, 24)  # characters before ours that tell the place, the most certain first
-_CERTAIN = 60  # characters of ours that cannot stand in a text by chance
-_TAG = re.compile(r"</?[a-z_]+")
-_MOST_COMPARED = 1_000_000  # pairs of lines
+def placed(before: str, pieces: Sequence[str], theirs: str) -> tuple[str, str] | None:
+    """What stands before `pieces` and behind them in `theirs`, a changed version of both or of the first ones.
 
+    None if they have no certain place there: something else was changed than what stands long before, or behind.
 
-class PlacedText(NamedTuple):
-    """`head` ends with what we wrote, and grows; `tail` is what others wrote behind it."""
-
-    head: str
-    tail: str
-
-
-def placed(base: str, ours: str, theirs: str) -> PlacedText:
-    """`theirs`, a changed version of `base` + `ours` or of a part of it; the head ends with `ours`.
-
-    >>> placed("<user>Why?</user>", "<assistant>Because", "<user>Why?</user>")
-    PlacedText(head='<user>Why?</user><assistant>Because', tail='')
-    >>> placed("A. ", "we wrote this", "A. we wrote this, and they that")
-    PlacedText(head='A. we wrote this', tail=', and they that')
-    """
-    added = ours.lstrip("\n")
-    begin = len(base) if theirs.startswith(base) else _after_anchor(base, theirs)
-    if begin < 0 and len(added) >= _CERTAIN:
-        begin = theirs.rfind(added[:_CERTAIN])
-    if begin < 0:
-        return PlacedText(theirs.rstrip("\n") + (_blank_at_end(base) or "\n" * theirs.endswith("\n")) + ours, "")
-    behind = theirs[begin:]
-    blank = len(behind) - len(behind.lstrip("\n"))
-    behind = behind[blank + _shared(added, behind[blank:]) :]
-    head = base if theirs.startswith(base) else theirs[:begin].rstrip("\n") + _blank_at_end(base)
-    return PlacedText(head + ours, behind if behind.strip() else "")
-
-
-def followed(before: str, theirs: str, places: Sequence[int]) -> tuple[int, ...] | None:
-    """Where `places` of `before`, in ascending order, are in `theirs`; None if it may come from an older version.
-
-    What comes from `before` itself still has all its tags, and more than nothing where the last place was.
-
-    >>> followed("<a>one</a><b>two</b>", "<a>one, or so</a><b>two</b>", [10, 20])
-    (17, 27)
-    >>> followed("<a>one</a><b>two</b>", "<a>one</a>", [10, 20]) is None
+    >>> placed("<user>Why?</user>", ["<assistant>Because"], "<user>Why?</user><user>And?</user>")
+    ('<user>Why?</user>', '<user>And?</user>')
+    >>> placed("<user>Why?</user>", ["<assistant>Because"], "<user>But why?</user>") is None
     True
     """
-    start = _before_tag(before, _common(before, theirs))
-    same = _common(before[::-1], theirs[::-1], min(len(before), len(theirs)) - start)
-    end = len(before) - same
-    gone, new = before[start:end], theirs[start : len(theirs) - same]
-    tags = iter(_TAG.findall(new))
-    if not all(tag in tags for tag in _TAG.findall(gone)) or start < places[-1] <= end:
-        return None
-    hunks = list(_hunks(gone, new))
-
-    def now(place: int) -> int:
-        shift = 0
-        for first, last, _, stop in hunks:
-            if place <= start + first:
-                break
-            if place < start + last:
-                return start + stop
-            shift = stop - last
-        return place + shift
-
-    return tuple(map(now, places))
-
-
-def _hunks(gone: str, new: str) -> Iterator[tuple[int, int, int, int]]:
-    """The parts that differ, by lines: from and to in `gone`, from and to in `new`."""
-    lines, others = gone.splitlines(keepends=True), new.splitlines(keepends=True)
-    if len(lines) * len(others) > _MOST_COMPARED:
-        yield 0, len(gone), 0, len(new)
-        return
-    at, there = (list(accumulate(map(len, some), initial=0)) for some in (lines, others))
-    for what, first, last, begin, stop in SequenceMatcher(None, lines, others, autojunk=False).get_opcodes():
-        if what != "equal":
-            yield at[first], at[last], there[begin], there[stop]
-
-
-def _before_tag(text: str, at: int) -> int:
-    """`at`, or where the tag begins that it is in."""
-    opening = text.rfind("<", 0, at)
-    return opening if opening > text.rfind(">", 0, at) else at
-
-
-def _after_anchor(base: str, theirs: str) -> int:
-    """Where in `theirs` the end of `base` stands, -1 if it cannot be found."""
-    for length in _ANCHORS:
-        anchor = base[-length:].strip()
-        at = theirs.rfind(anchor) if anchor else -1
-        if at >= 0:
-            return at + len(anchor)
-    return -1
-
-
-def _shared(ours: str, behind: str) -> int:
-    """How much of `ours` stands in `behind` already; no half of a tag, with which another of theirs may begin."""
-    length = _common(ours, behind)
-    return length if length == len(behind) else _before_tag(ours, length)
-
-
-def _common(first: str, second: str, most: int | None = None) -> int:
-    """How many characters two texts begin with together, at most `most`.
-
-    >>> _common("abcd", "abxd"), _common("ab", "abc")
-    (2, 2)
-    """
-    low, high = 0, min(len(first), len(second)) if most is None else most
-    while low < high:  # comparing slices is done in C: the length is found by halving
-        middle = (low + high + 1) // 2
-        low, high = (middle, high) if first[low:middle] == second[low:middle] else (low, middle - 1)
-    return low
-
-
-def _blank_at_end(text: str) -> str:
-    return text[len(text.rstrip("\n")) :]
+    if not theirs.startswith(before):
+        end = before[-_END:]
+        endings = ("".join(pieces), "") if len(end) == _END else ()
+        ours = next((ours for ours in endings if theirs.endswith(end + ours)), None)
+        return None if ours is None else (theirs.removesuffix(ours), "")
+    behind, left = theirs[len(before) :], "".join(pieces)
+    for piece in pieces:
+        if not behind.startswith(piece):
+            break
+        behind, left = behind[len(piece) :], left[len(piece) :]
+    if left.startswith(behind) or not behind.strip():
+        return before, ""
+    left, begins = left.lstrip(), behind.lstrip()
+    # What begins with our tag, or goes on in the middle of our text, is not theirs but ours, and changed.
+    is_ours = begins.startswith(left.partition(">")[0]) if left.startswith("<") else not begins.startswith("<")
+    return None if left and is_ours else (before, behind)
 
 
 _ROOM = 1_000_000  # bytes: the longest reply of most models
@@ -334,25 +244,25 @@ class TranscriptFile(Transcript):
         if kept != text:
             os.ftruncate(self._file, self._seen.size - len(text[len(kept) :].encode("utf-8")))
             self._seen = self._signature()
-            self._begin, self._pieces, self._written = kept, [], 0
+            self._begin, self._pieces, self._written, self._mark = kept, [], 0, 0
 
-    def mark(self) -> int:
+    def mark(self) -> None:
         self._look()
         self._theirs = False
-        return len(self._pieces)
+        super().mark()
 
-    def take_back(self, mark: int) -> None:
-        if len(self._pieces) == mark:
+    def take_back(self) -> None:
+        if not self.since_mark:
             return
         self._look()
-        size = len("".join(self._pieces[mark:]).encode("utf-8"))
-        del self._pieces[mark:]
-        if self._tail or self._behind or self._written < mark:
-            self._elsewhere = self._elsewhere or self._written > mark
-            self._written = min(self._written, mark)
+        size = len(self.since_mark.encode("utf-8"))
+        super().take_back()
+        written, self._written = self._written, min(self._written, self._mark)
+        if self._tail or self._elsewhere or written < self._mark:
+            self._elsewhere = self._elsewhere or written > self._mark
             return
         os.ftruncate(self._file, self._seen.size - size)
-        self._seen, self._written = self._signature(), mark
+        self._seen = self._signature()
 
     def is_still(self) -> bool:
         self._look()
@@ -385,13 +295,13 @@ class TranscriptFile(Transcript):
 
     def hand_over(self) -> None:
         self._changed = self.settle()
-        self._begin, self._pieces, self._written, self._theirs = self.text, [], 0, True
+        self._begin, self._pieces, self._written, self._mark, self._theirs = self.text, [], 0, 0, True
 
     def restart(self, was: str, text: str) -> bool:
         self._look()
         if self.text != was:
             return False
-        self._begin, self._pieces, self._tail = text, [], ""
+        self._begin, self._pieces, self._tail, self._mark = text, [], "", 0
         self._replace()
         return True
 
@@ -440,8 +350,8 @@ class TranscriptFile(Transcript):
         """See whether the file is as we left it; if not, put what we wrote into what it is now."""
         try:
             stat = self.path.stat()
-            found = _Signature(stat.st_ino, stat.st_size, stat.st_mtime_ns)
-            if found == self._seen:
+            found_now = _Signature(stat.st_ino, stat.st_size, stat.st_mtime_ns)
+            if found_now == self._seen:
                 return
             theirs = decode_document(_whole_characters(read_bytes(self.path)), str(self.path))
         except (FileNotFoundError, FileReadError) as error:
@@ -453,36 +363,32 @@ class TranscriptFile(Transcript):
             return
         self._trouble = ""
         self._open()
-        self._seen = found  # not as it is now: it may have changed since
+        self._seen = found_now  # not as it is now: it may have changed since
         if theirs == self.text:
             self._written, self._elsewhere = len(self._pieces), False
             return
         self._changed, self._moved = True, time.monotonic()
         if self._theirs:
             self._begin, self._pieces, self._tail, self._written, self._elsewhere = theirs, [], "", 0, False
-        elif not self._follow(theirs):
-            head, self._tail = placed(self._begin, ours := "".join(self._pieces), theirs)
-            self._begin = head.removesuffix(ours)
-            self._written = len(self._pieces)
-            self._elsewhere = self.text != theirs
+            self._mark = 0
+        elif not any(self._place(theirs, first) for first in (0, self._mark)):
+            self._wait_for_better("the file was changed where the run was writing")
+
+    def _place(self, theirs: str, first: int) -> bool:
+        """Put the pieces from the `first` on where they belong in the file as it is now; whether that is certain."""
+        found = placed(self._begin + "".join(self._pieces[:first]), self._pieces[first:], theirs)
+        if found is None:
+            return False
+        self._begin, self._tail = found
+        del self._pieces[:first]
+        self._mark -= first
+        self._written, self._elsewhere = len(self._pieces), self.text != theirs
+        return True
 
     def _wait_for_better(self, trouble: str) -> None:
         if self._trouble != trouble or not self._elsewhere:
             self._moved = time.monotonic()
         self._seen, self._elsewhere, self._trouble = _Signature(0, 0, 0), True, trouble
-
-    def _follow(self, theirs: str) -> bool:
-        """Take over what somebody changed who had the file as it is; False if it was not so."""
-        if self._elsewhere:
-            return False
-        on_disk = self._pieces[: self._written]
-        places = tuple(accumulate(map(len, on_disk), initial=len(self._begin)))
-        now = followed(self._begin + "".join(on_disk) + self._tail, theirs, places)
-        if now is None:
-            return False
-        self._begin, self._tail = theirs[: now[0]], theirs[now[-1] :]
-        self._pieces[: self._written] = [theirs[start:end] for start, end in pairwise(now)]
-        return True
 
     @property
     def _behind(self) -> bool:

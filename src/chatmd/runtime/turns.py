@@ -286,20 +286,21 @@ class Conversation:
         while not self.waits_for_user:
             if self._compactor is not None and await self._compactor.is_due(self.transcript.text):
                 await self._make_room(self._compactor)
-            mark = await self._refresh()  # what others write from now on comes after the reply
+            await self._refresh()  # what others write from now on comes after the reply
             if self.waits_for_user:
                 return
             try:
-                calls = await self._ask(mark)
+                calls = await self._ask()
             except TooLong as refusal:
-                calls = await self._ask(await self._after(refusal))
+                await self._after(refusal)
+                calls = await self._ask()
             if calls and not await self._carry_out(calls):
                 return
             if once:
                 return
 
-    async def _after(self, refusal: TooLong) -> int:
-        """Make room after a request was too long; the place where the reply comes.
+    async def _after(self, refusal: TooLong) -> None:
+        """Make room after a request was too long.
 
         Raises:
             TooLong: there is no room to be made.
@@ -312,7 +313,7 @@ class Conversation:
         await self._make_room(compactor)
         if self.transcript.text == before:
             raise refusal
-        return await self._refresh()
+        await self._refresh()
 
     async def _make_room(self, compactor: Compactor) -> None:
         """Put a summary in the place of the older part, because the conversation outgrows its model."""
@@ -336,8 +337,8 @@ class Conversation:
         where = f"; the original: {done.original}" if done.original else ""
         self.run.tell(Notice(f"compacted by {made.model}: {made.before:,} tokens became {made.after:,}{where}"))
 
-    async def _ask(self, mark: int) -> tuple[ToolCall, ...]:
-        """One request, and its reply in the transcript at `mark`; the calls that the model asks for."""
+    async def _ask(self) -> tuple[ToolCall, ...]:
+        """One request, and its reply in the transcript at the mark; the calls that the model asks for."""
         await self._connect()
         assert self._model is not None
         messages = await self._messages()
@@ -351,19 +352,19 @@ class Conversation:
             async with aclosing(self._model.stream(request)) as stream:
                 async for event in stream:
                     if isinstance(event, Retrying):
-                        self.transcript.take_back(mark)
+                        self.transcript.take_back()
                         writer = ReplyWriter(before, newline)
                         self.run.tell(event)
                     elif isinstance(event, Reply):
                         reply = event  # paid: from here, it stays
-                        await self._finish(event, writer, mark)
+                        await self._finish(event, writer)
                         break
                     else:
                         self.transcript.append(writer.feed(event))
                         self._tell_piece(event)
         except asyncio.CancelledError:
             if reply is None:
-                self._cut(writer, mark)
+                self._cut(writer)
             else:
                 self._write_results(reply.calls, {})
                 with contextlib.suppress(LmmError):
@@ -371,7 +372,7 @@ class Conversation:
             raise
         except BaseException as error:
             if reply is None:
-                self.transcript.take_back(mark)
+                self.transcript.take_back()
             if isinstance(error, LmmError):
                 error.message = self._caller.scrub(error.message)
             raise
@@ -379,7 +380,7 @@ class Conversation:
             raise RuntimeError(f"{self._model.name} ended its stream without a reply")
         return reply.calls
 
-    async def _finish(self, reply: Reply, writer: ReplyWriter, mark: int) -> None:
+    async def _finish(self, reply: Reply, writer: ReplyWriter) -> None:
         """The end of a reply: the calls, or whose turn it is, in one piece with the closing tag."""
         usage = self.run.tally.add(reply.model, reply.usage)
         calls = [self._payloads.call(call) for call in reply.calls]
@@ -387,11 +388,11 @@ class Conversation:
         then = "" if reply.calls else self._after_reply(notes)
         rest = writer.end(reply, calls)
         if rest is None:  # the pieces were not the reply
-            self.transcript.take_back(mark)
+            self.transcript.take_back()
             rest = ReplyWriter(writer.before, writer.newline).whole(reply, calls)
         self.transcript.append(rest + then)
         await self._calm()
-        self._reread(mark)
+        self._reread()
         self.run.tell(replace(reply, usage=usage))
         if self._compactor is not None:
             self._compactor.note(reply.usage)
@@ -402,12 +403,12 @@ class Conversation:
         if reply.cut:
             self.run.tell(Notice("the reply was cut off at the model's output limit (allow more: max_tokens)"))
 
-    def _cut(self, writer: ReplyWriter, mark: int) -> None:
+    def _cut(self, writer: ReplyWriter) -> None:
         """A reply that was cancelled: what it said stays, and says that it is not all."""
-        self.transcript.take_back(mark)
+        self.transcript.take_back()
         if writer.text.strip():
             self.transcript.append(writer.cut() + self._after_reply(()))
-        self._reread(mark)
+        self._reread()
 
     async def _carry_out(self, calls: Sequence[ToolCall]) -> bool:
         """Carry out calls, and write their results; False if the user stopped the run meanwhile."""
@@ -459,18 +460,17 @@ class Conversation:
 
     def _add(self, text: str) -> None:
         """Append what is complete."""
-        mark = self.transcript.mark()
+        self.transcript.mark()
         self.transcript.append(gap(self.transcript.end, self.transcript.newline) + text)
-        self._reread(mark)
+        self._reread()
 
-    async def _refresh(self) -> int:
-        """Read what others have made of the text; the place where the next piece comes."""
-        mark = self.transcript.mark()
+    async def _refresh(self) -> None:
+        """Read what others have made of the text, and mark where the next piece comes."""
+        self.transcript.mark()
         while self.transcript.changed:
             await self._calm()
-            self._reread(mark)
-            mark = self.transcript.mark()
-        return mark
+            self._reread()
+            self.transcript.mark()
 
     async def _calm(self) -> None:
         """Wait until nobody else is in the middle of writing, as one who leaves half a tag is; not for ever."""
@@ -484,13 +484,13 @@ class Conversation:
         document = parse(self.transcript.text)
         return any(problem.severity == "error" for problem in (*document.problems, *interpret(document)[1]))
 
-    def _reread(self, mark: int) -> None:
-        """The items of what was appended since `mark`; of all, if others changed the text."""
+    def _reread(self) -> None:
+        """The items of what was appended behind the mark; of all, if others changed the text."""
         if self.transcript.settle():
             self.run.tell(Notice("the file was changed meanwhile, and is read again"))
             self._read()
         else:
-            self.items += items_of(self.transcript.since(mark))
+            self.items += items_of(self.transcript.since_mark)
 
     def _read(self) -> SyntaxTree:
         """Agent and items of the whole text, which is returned with its imports in place."""

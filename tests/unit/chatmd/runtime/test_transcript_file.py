@@ -29,12 +29,12 @@ def test_it_grows_and_can_be_taken_back(tmp_path: Path) -> None:
     with open_transcript(path) as transcript:
         for one in (transcript, memory):
             one.append("a\r\n")
-            mark = one.mark()
+            one.mark()
             one.append("é|")
             one.append("\U0001f600")
-            assert one.since(mark) == "é|\U0001f600"
+            assert one.since_mark == "é|\U0001f600"
             assert one.end.endswith("|\U0001f600")
-            one.take_back(mark)
+            one.take_back()
             one.append("b")
             assert one.text == f"{BEGIN}a\r\nb"
         assert path.read_bytes() == f"{BEGIN}a\r\nb".encode()
@@ -96,17 +96,32 @@ def save_by_replacing(path: Path, text: str) -> None:
 @pytest.mark.parametrize("save", [save_in_place, save_by_replacing])
 def test_an_old_version_is_saved(tmp_path: Path, save: object) -> None:
     """An editor that had opened the file before the run: what we wrote is put behind what it had."""
-    path = make(tmp_path)
+    begin = "<user>How?</user>\n" + "<assistant>So.</assistant>\n" * 5 + BEGIN
+    path = make(tmp_path, begin)
     with open_transcript(path) as transcript:
         transcript.mark()
         transcript.append("\n<x>one</x>\n")
         assert callable(save)
-        save(path, BEGIN.replace("Why", "But why"))
+        save(path, begin.replace("How", "But how"))
         transcript.append("two\n")
         assert transcript.settle()
         transcript.append("three\n")
         assert not transcript.settle()
-    assert path.read_bytes() == b"<user>But why?</user>\n\n<x>one</x>\ntwo\nthree\n"
+    assert path.read_text() == begin.replace("How", "But how") + "\n<x>one</x>\ntwo\nthree\n"
+
+
+def test_an_editor_has_none_of_several_pieces(tmp_path: Path) -> None:
+    """It had opened the file before a long turn; what it adds comes behind all of them."""
+    path = make(tmp_path)
+    with open_transcript(path) as transcript:
+        for piece in ("\n<x>one</x>\n", "<x>two</x>\n"):
+            transcript.mark()
+            transcript.append(piece)
+            transcript.settle()
+        transcript.mark()
+        save_in_place(path, f"{BEGIN}\n<user>And?</user>\n")
+        transcript.append("<x>three</x>\n")
+    assert path.read_text() == f"{BEGIN}\n<x>one</x>\n<x>two</x>\n<x>three</x>\n\n<user>And?</user>\n"
 
 
 def test_something_is_written_behind_us(tmp_path: Path) -> None:
@@ -118,9 +133,9 @@ def test_something_is_written_behind_us(tmp_path: Path) -> None:
             file.write("<user>And?</user>\n")
         assert transcript.tail == "<user>And?</user>\n"
         transcript.append("\none\n")
-        mark = transcript.mark()
+        transcript.mark()
         transcript.append("two\n")
-        transcript.take_back(mark)
+        transcript.take_back()
         assert transcript.settle()
         assert path.read_bytes() == f"{BEGIN}\none\n\n<user>And?</user>\n".encode()
         transcript.append("three\n")
@@ -129,16 +144,21 @@ def test_something_is_written_behind_us(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("word", ["one", "Why"])
-def test_an_editor_changes_what_is_there(tmp_path: Path, word: str) -> None:
-    """What stood there or was written by us, and is on disk as the editor had it: nothing comes twice."""
+def test_an_editor_changes_the_place_of_what_is_written(tmp_path: Path, word: str) -> None:
+    """The file is the editor's, and what we have steps aside: nothing is merged, and nothing comes twice."""
     path = make(tmp_path)
-    with open_transcript(path) as transcript:
-        mark = transcript.mark()
-        transcript.append("\n<x>one</x>\n")
-        save_in_place(path, path.read_text().replace(word, "changed"))
-        transcript.append("<x>two</x>\n")
-        assert transcript.since(mark).endswith("</x>\n<x>two</x>\n")
-    assert path.read_text() == f"{BEGIN}\n<x>one</x>\n<x>two</x>\n".replace(word, "changed")
+
+    def write() -> None:
+        with open_transcript(path) as transcript:
+            transcript.mark()
+            transcript.append("\n<x>one</x>\n")
+            save_in_place(path, path.read_text().replace(word, "changed"))
+            transcript.append("<x>two</x>\n")
+
+    with pytest.raises(FileReadError, match=r"changed where the run was writing.*a\.aside\.chatmd"):
+        write()
+    assert path.read_text() == f"{BEGIN}\n<x>one</x>\n".replace(word, "changed")
+    assert (tmp_path / ".chatmd" / "a.aside.chatmd").read_text() == f"{BEGIN}\n<x>one</x>\n<x>two</x>\n"
 
 
 def test_nothing_is_written_into_a_file_that_somebody_writes(tmp_path: Path) -> None:
@@ -209,10 +229,10 @@ def test_a_link_is_followed(tmp_path: Path) -> None:
     with open_transcript(link) as transcript:
         transcript.mark()
         transcript.append("one")
-        path.write_text("<user>Other</user>\n")
+        path.write_text(f"{BEGIN}<user>Other</user>\n")
         transcript.append("two")
     assert link.is_symlink()
-    assert path.read_text() == "<user>Other</user>\nonetwo"
+    assert path.read_text() == f"{BEGIN}onetwo\n\n<user>Other</user>\n"
 
 
 # -- what goes wrong -------------------------------------------------------------------------------
@@ -228,13 +248,13 @@ path = Path(sys.argv[1])
 with open_transcript(path) as transcript:
     transcript.append("fits\\n")
     resource.setrlimit(resource.RLIMIT_FSIZE, (100, 100))
-    mark = transcript.mark()
+    transcript.mark()
     transcript.append("fits too\\n")
     try:
         transcript.append("x" * 200)
     except FileWriteError as error:
         print(error)
-    transcript.take_back(mark)
+    transcript.take_back()
     transcript.append("end\\n")
 """
 
