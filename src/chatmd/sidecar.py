@@ -10,7 +10,7 @@ import re
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import asdict, dataclass, replace
-from pathlib import Path
+from pathlib import Path, PurePath
 from typing import Any
 
 from chatmd.errors import ChatmdError
@@ -181,7 +181,7 @@ class Recorded:
         entry = _Entry(self._name, key, kind, part.src, hashlib.sha256(data).hexdigest(), media_type, inputs)
         if entry in self._entries and self._latest(key) == entry:
             return
-        self._store(entry, data)
+        _store(self._below, data, SUFFIXES.get(media_type, ".txt"))
         _append(self._below, json.dumps(asdict(entry), ensure_ascii=True))
         self._entries.append(entry)
 
@@ -206,26 +206,10 @@ class Recorded:
             (entry for entry in reversed(self._entries) if (entry.transcript, entry.key) == (self._name, key)), None
         )
 
-    def _store(self, entry: _Entry, data: bytes) -> None:
-        name = _name(entry)
-        if self._below.stat(name) is None:
-            self._below.write(name, data, private=True)
-
     def _load(self, entry: _Entry) -> str | Image:
-        name = _name(entry)
-        path = self._below.root / name
+        name = f"{FOLDER}/{entry.sha256[:32]}{SUFFIXES.get(entry.media_type, '.txt')}"
         hint = "bring it back, or delete its line in expansions.jsonl to have it read anew"
-        try:
-            data = self._below.read(name)
-        except FileReadError as error:
-            raise ChatmdError(f"what {entry.src} held is not there any more", where=str(path), hint=hint) from error
-        if hashlib.sha256(data).hexdigest() != entry.sha256:
-            raise ChatmdError(f"this is not what {entry.src} held: the file was changed", where=str(path), hint=hint)
-        return Image(data, media_type=entry.media_type) if entry.media_type else decode_document(data, str(path))
-
-
-def _name(entry: _Entry) -> str:
-    return f"{FOLDER}/{entry.sha256[:32]}{SUFFIXES.get(entry.media_type, '.txt')}"
+        return _load(self._below, name, f"what {entry.src} held", str(self._below.root / name), hint)
 
 
 def _read_index(below: Folder) -> list[_Entry]:
@@ -273,15 +257,32 @@ def keep_record(folder: Path, name: str, text: str) -> str:
     stem = _UNFIT.sub("_", name.partition(".")[0])[:40]
     data = text.encode("utf-8")
     kept = f"{FOLDER}/agents/{stem}-{hashlib.sha256(data).hexdigest()[:16]}.chatmd"
-    _write(folder, kept, data)
-    return kept
+    return _store(Folder(folder), data, "", kept)
 
 
-def _write(folder: Path, name: str, data: bytes) -> None:
-    """Write a file below ``.chatmd``, unless it is there."""
-    below = Folder(folder)
+def _store(below: Folder, data: bytes, suffix: str, name: str = "") -> str:
+    """Keep a content under its hash, or another `name` with one in it, unless it is there; the name."""
+    name = name or f"{FOLDER}/{hashlib.sha256(data).hexdigest()[:32]}{suffix}"
     if below.stat(name) is None:
         below.write(name, data, private=True)
+    return name
+
+
+def _load(below: Folder, name: str, what: str, where: str, hint: str) -> str | Image:
+    """What is kept under a hash.
+
+    Raises:
+        ChatmdError: the file is not there any more, or holds something else: a link could lead anywhere.
+    """
+    try:
+        data = below.read(name)
+    except FileReadError as error:
+        raise ChatmdError(f"{what} cannot be read: {error.message}", where=where, hint=hint) from error
+    file = PurePath(name)
+    if hashlib.sha256(data).hexdigest()[:32] != file.stem:
+        raise ChatmdError(f"this is not {what}: the file was changed", where=where, hint=hint)
+    media_type = _MEDIA_TYPES.get(file.suffix)
+    return Image(data, media_type=media_type) if media_type else decode_document(data, str(below.root / name))
 
 
 @dataclass(frozen=True, slots=True)
@@ -319,33 +320,16 @@ class Payloads:
         """What those of `parts` stand for that are payloads.
 
         Raises:
-            ChatmdError: a file is not there any more, or holds something else: a link could lead anywhere.
+            ChatmdError: a file is not there any more, or holds something else.
         """
         if self.folder is None:
             return {}
+        below, hint = Folder(self.folder), "move it with this file, or write what it should hold into the transcript"
         return {
-            part: self._load(part)
+            part: _load(below, part.src, f"what was kept in {part.src}", part.span.where, hint)
             for part in parts
             if isinstance(part, Doc | Img) and part.local and _NAME.fullmatch(part.src)
         }
-
-    def _load(self, part: Doc | Img) -> str | Image:
-        assert self.folder is not None
-        path = self.folder / part.src
-        try:
-            data = Folder(self.folder).read(part.src)
-        except FileReadError as error:
-            raise ChatmdError(
-                f"{part.src}: {error.message}", where=part.span.where, hint="move it with this file"
-            ) from error
-        if not path.name.startswith(hashlib.sha256(data).hexdigest()[:32]):
-            raise ChatmdError(
-                f"{part.src}: this is not what was kept: the file was changed", where=part.span.where,
-                hint="bring it back, or write what it should hold into the transcript",
-            )  # fmt: skip
-        if isinstance(part, Doc):
-            return decode_document(data, str(path))
-        return Image(data, media_type=_MEDIA_TYPES.get(path.suffix, "image/png"))
 
     def _image(self, image: Image) -> Element:
         if image.url or image.media_type not in SUFFIXES:
@@ -354,8 +338,6 @@ class Payloads:
         return Element("img", (Attribute("src", stored), Attribute("local")))
 
     def _store(self, data: bytes, suffix: str) -> str:
-        """Write a file, unless it is there; its path as it stands in the transcript."""
+        """Keep a content; its path as it stands in the transcript."""
         assert self.folder is not None
-        name = f"{FOLDER}/{hashlib.sha256(data).hexdigest()[:32]}{suffix}"
-        _write(self.folder, name, data)
-        return name
+        return _store(Folder(self.folder), data, suffix)

@@ -93,7 +93,7 @@ def test_damage_is_told(tmp_path: Path) -> None:
     with pytest.raises(ChatmdError, match=r"this is not what https://e\.org/a\?b held"):
         Recorded(tmp_path / "a").find("k")
     file.unlink()
-    with pytest.raises(ChatmdError, match="is not there any more"):
+    with pytest.raises(ChatmdError, match="there is no such file"):
         Recorded(tmp_path / "a").find("k")
 
 
