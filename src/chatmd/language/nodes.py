@@ -9,7 +9,7 @@ from __future__ import annotations
 import re
 from bisect import bisect_right
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from typing import Literal, NamedTuple
 
 BLANK = " \t\r\n"  # what the language takes for white space
@@ -146,16 +146,6 @@ class Element:
     def get(self, name: str) -> str | None:
         """The value of an attribute, the last one if it stands there twice; None if it has none."""
         return next((a.value for a in reversed(self.attributes) if a.name == name), None)
-
-    def with_children(self, children: Iterable[Node]) -> Element:
-        """The same element with other content; its own tags stay as they are written, if it has both."""
-        kept = self.closing is not None
-        return replace(
-            self,
-            children=tuple(children),
-            opening=self.opening if kept else None,
-            closing=self.closing if kept else None,
-        )
 
 
 Node = Text | Comment | Element

@@ -5,7 +5,7 @@ from __future__ import annotations
 import difflib
 import json
 import re
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Any
 
@@ -254,16 +254,12 @@ Row = tuple[int, Any]
 
 @dataclass(frozen=True, slots=True)
 class Case:
-    """`held_out` says whether proposals may be made from this case; None leaves that to chance.
-
-    `row` is the case as it was read, for the record.
-    """
+    """`held_out` says whether proposals may be made from this case; None leaves that to chance."""
 
     name: str
     input: str
     checks: tuple[Check, ...]
     held_out: bool | None = None
-    row: Mapping[str, Any] | None = None
 
     @property
     def is_judged(self) -> bool:
@@ -293,7 +289,7 @@ def parse_cases(text: str, kind: str, *, name: str, load: LoadSchema = _no_file)
     """
     cases: list[Case] = []
     for line, row in READERS[kind](text.removeprefix("\ufeff"), name):
-        case = read_case(row, f"case {len(cases) + 1}", f"{name}:{line}", load)
+        case = _read_case(row, f"case {len(cases) + 1}", f"{name}:{line}", load)
         if any(other.name == case.name for other in cases):
             raise InvalidCases(f"there are two cases named '{case.name}'", where=f"{name}:{line}", hint="rename one")
         cases.append(case)
@@ -302,7 +298,7 @@ def parse_cases(text: str, kind: str, *, name: str, load: LoadSchema = _no_file)
     return tuple(cases)
 
 
-def read_case(row: Any, default: str, where: str, load: LoadSchema = _no_file) -> Case:
+def _read_case(row: Any, default: str, where: str, load: LoadSchema = _no_file) -> Case:
     """A case out of its row.
 
     Raises:
@@ -325,7 +321,7 @@ def read_case(row: Any, default: str, where: str, load: LoadSchema = _no_file) -
     checks = tuple(check for kind, value in row.items() if kind in CHECKS for check in _checks(kind, value, where))
     if not checks:
         raise InvalidCases("this case checks nothing", where=where, hint=f"add one of {', '.join(CHECKS)}")
-    return Case(" ".join(str(name).split()) or default, str(given), checks, held_out, row)
+    return Case(" ".join(str(name).split()) or default, str(given), checks, held_out)
 
 
 def _checks(kind: str, value: Any, where: str) -> list[Check]:

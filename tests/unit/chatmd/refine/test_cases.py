@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from chatmd.errors import InvalidCases
-from chatmd.refine.cases import parse_cases, read_case
+from chatmd.refine.cases import parse_cases
 
 YAML = """
 - name: france
@@ -34,12 +34,6 @@ def test_the_forms_agree() -> None:
     assert parse_cases("\ufeff" + "\n".join(rows), ".jsonl", name="c.jsonl") == cases
     assert parse_cases(f'{{"cases": [{",".join(rows)}]}}', ".json", name="c.json") == cases
     assert parse_cases(f"cases:\n{YAML}", ".yml", name="c.yml") == cases
-
-
-def test_a_case_is_read_again_from_its_row() -> None:
-    """As a record does it."""
-    for case in parse_cases(YAML, ".yaml", name="c.yaml"):
-        assert read_case({**(case.row or {}), "name": case.name}, "", "r.jsonl").checks == case.checks
 
 
 @pytest.mark.parametrize(
