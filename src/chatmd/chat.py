@@ -28,8 +28,8 @@ from chatmd.language.transcript import answer_of
 from chatmd.refine.api import Refinement, read_cases, refine
 from chatmd.refine.search import Progress
 from chatmd.rendering import Rendered, render_text
-from chatmd.runtime.agents import AskUser, Hooks, RunOptions, prepared
 from chatmd.runtime.events import RunResult
+from chatmd.runtime.prepare import AskUser, RunOptions, prepare
 from chatmd.runtime.rewind import Draft, rewind_file, rewound
 from chatmd.runtime.runner import Runner, open_run, open_text, replied, write_copy
 from chatmd.runtime.transcript_file import Transcript, open_transcript
@@ -223,7 +223,7 @@ class Chat:
             ConfigError: the configuration asks for something unknown.
         """
         self.reload()
-        options = self._options({})[0]
+        options = self._options({})
         if self.path is not None:  # as it is on disk: what will be mended is a warning
             return tuple(check_file(self.path, options, strict=strict))
         return tuple(check_text(self.text, self._place, options, strict=strict))
@@ -240,8 +240,7 @@ class Chat:
             ConsentNeeded: agents or servers should be asked, and nobody agreed to what tools can do.
         """
         self.reload()
-        options, hooks = self._options(how)
-        return await render_text(self.text, self._place, options, hooks, run_agents=run_agents, servers=servers)
+        return await render_text(self.text, self._place, self._options(how), run_agents=run_agents, servers=servers)
 
     render = blocking(arender)
 
@@ -254,11 +253,11 @@ class Chat:
             ConsentNeeded: servers should be asked, and nobody agreed to that.
         """
         self.reload()
-        options, hooks = self._options(how)
-        run = prepared(self.path, self.folder.resolve(), options, hooks)
+        options = self._options(how)
+        run = prepare(self.path, self.folder.resolve(), options)
         run = replace(run, settings=settings_of(self.agent.config, run.configuration), ask=ask_nobody)
         if servers and any(tool.kind == "mcp" for tool in self.agent.tools):
-            await asyncio.to_thread(consent, self.agent, run, yes=options.yes, confirm=hooks.confirm)
+            await asyncio.to_thread(consent, self.agent, run, yes=options.yes, confirm=options.confirm)
         return await offered_by(self.agent, run, servers=servers)
 
     offers = blocking(aoffers)
@@ -362,7 +361,7 @@ class Chat:
         """
         self.reload()
         folder = self.folder.resolve()
-        answer, text = await replied(self.text, input, *self._options(how), folder=folder, file=self.path)
+        answer, text = await replied(self.text, input, self._options(how), folder=folder, file=self.path)
         heard = Chat.from_text(text, folder=folder, config=self._config, roots=self._roots, listener=self.listener)
         return answer, heard
 
@@ -447,7 +446,7 @@ class Chat:
             raise ChatmdError("only a chat in a file can be refined", hint='copy("….chatmd") writes one')
         found = await asyncio.to_thread(read_cases, Path(cases))
         text = await asyncio.to_thread(read_document, self.path)  # as it is on disk: there the winner goes
-        return await refine(text, self.path, found, *self._options(how), rounds=rounds, again=again, progress=progress)
+        return await refine(text, self.path, found, self._options(how), rounds=rounds, again=again, progress=progress)
 
     refine = blocking(arefine)
 
@@ -468,37 +467,18 @@ class Chat:
             self.__dict__.pop(name, None)
 
     def _prepared(self) -> Run:
-        return prepared(self.path, self.folder.resolve(), *self._options({}))
+        return prepare(self.path, self.folder.resolve(), self._options({}))
 
-    def _options(self, how: How) -> tuple[RunOptions, Hooks]:
+    def _options(self, how: How) -> RunOptions:
         check_keywords("Chat.run", how, How)
-        model = how.get("model", "")
-        options = RunOptions(
-            model=model if isinstance(model, str) else "",
-            config=self._config,
-            once=how.get("once", False),
-            max_turns=how.get("max_turns"),
-            budget=how.get("budget", ""),
-            timeout=how.get("timeout"),
-            yes=how.get("yes", False),
-            replay=how.get("replay", False),
-            roots=self._roots,
-        )
-        hooks = Hooks(
-            model=None if isinstance(model, str) else model,
-            confirm=how.get("confirm"),
-            approve=how.get("approve"),
-            ask_user=how.get("ask_user"),
-            listener=self.listener,
-        )
-        return options, hooks
+        return RunOptions(config=self._config, roots=self._roots, listener=self.listener, **how)
 
     def _open_run(self, how: How) -> Runner:
         self.reload()
-        options, hooks = self._options(how)
+        options = self._options(how)
         if self.path is None:
-            return open_text(self.text, self.folder, options, hooks)
-        runner = open_run(self.path, options, hooks)
+            return open_text(self.text, self.folder, options)
+        runner = open_run(self.path, options)
         runner.locked = self._locked
         return runner
 

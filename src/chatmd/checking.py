@@ -18,7 +18,8 @@ from chatmd.language.nodes import Problem, SourceRange, SyntaxTree
 from chatmd.language.repair import repair
 from chatmd.language.syntax import errors_of, parse
 from chatmd.language.transcript import image_of
-from chatmd.runtime.agents import RunOptions, check_depth, prepared
+from chatmd.runtime.agents import check_depth
+from chatmd.runtime.prepare import RunOptions, prepare
 from chatmd.sidecar import Expandable, Occurrence, Payloads, Recorded, occurrences
 from chatmd.tools.calling import agent_in
 from chatmd.tools.command import check_variables, command_folder, find_program, minimal_environment, split_command
@@ -276,7 +277,7 @@ def check_text(
     text: str, path: Path, options: RunOptions = RunOptions(), *, name: str = "", strict: bool = False
 ) -> list[Problem]:
     """`check_file` for a text that stands, or could stand, in `path`; `name` is what problems call it."""
-    run = prepared(path, path.resolve().parent, options)
+    run = prepare(path, path.resolve().parent, options)
     document, torn = _mended(text, name)
     found = [*torn, *letter(document)] if strict else torn
     document = run.rules.imported(document)

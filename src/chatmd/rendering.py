@@ -18,7 +18,7 @@ from chatmd.language.lint import unseen, unseen_note
 from chatmd.language.repair import repair
 from chatmd.language.syntax import parse
 from chatmd.language.transcript import messages_of
-from chatmd.runtime.agents import Hooks, RunOptions, agreed, prepared
+from chatmd.runtime.prepare import RunOptions, agree, prepare
 from chatmd.sidecar import Payloads, Recorded, occurrences
 from chatmd.tools.calling import offered_by
 from lmm.messages import Image, Message, ToolDefinition, ToolResult, message_parts, message_texts
@@ -183,12 +183,12 @@ def _tool(tool: RenderedTool) -> dict[str, Any]:
 
 
 async def render_text(
-    text: str, path: Path, options: RunOptions, hooks: Hooks, *, run_agents: bool = False, servers: bool = False
+    text: str, path: Path, options: RunOptions, *, run_agents: bool = False, servers: bool = False
 ) -> Rendered:
     """What a model would get next for a text that stands, or could stand, in `path`; see `chatmd.Chat.render`."""
-    run = await asyncio.to_thread(prepared, path, path.resolve().parent, options, hooks)
+    run = await asyncio.to_thread(prepare, path, path.resolve().parent, options)
     if run_agents or servers:
-        run = await asyncio.to_thread(agreed, run, text, options, hooks)
+        run = await asyncio.to_thread(agree, run, text, options)
     whole, notes = repair(text)
     document = run.rules.imported(parse(whole, file=str(path)))
     spec = read_agent(document)

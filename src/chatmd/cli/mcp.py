@@ -23,7 +23,7 @@ from lmm.terminal import DONE
 
 if TYPE_CHECKING:
     from chatmd.mcp_server.library import PublishedCourse
-    from chatmd.runtime.agents import RunOptions
+    from chatmd.runtime.prepare import RunOptions
 
 _COURSE = "lmm_education.agent_tools.published:open_published_course"
 _SHORTEST_TOKEN = 16
@@ -70,7 +70,7 @@ def mcp(
 
     Such a program starts this command itself: see docs/mcp.md. Needs the extra `mcp`.
     """
-    from chatmd.runtime.agents import RunOptions
+    from chatmd.runtime.prepare import RunOptions
     from lmm import loop
 
     if importlib.util.find_spec("mcp") is None:

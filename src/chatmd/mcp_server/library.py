@@ -17,7 +17,7 @@ from chatmd.language.nodes import BLANK, Comment, Element, SyntaxTree, Text
 from chatmd.language.syntax import parse
 from chatmd.language.transcript import gap, user_text
 from chatmd.rendering import render_text
-from chatmd.runtime.agents import Hooks, RunOptions
+from chatmd.runtime.prepare import RunOptions
 from chatmd.runtime.runner import replied
 from chatmd.tools.mcp import model_names
 from lmm.disk.files import read_document
@@ -219,7 +219,6 @@ class PromptRunner:
     what they do: without ``options.yes``, what their user agreed to before counts, whichever way they are called."""
 
     options: RunOptions = field(default_factory=RunOptions)
-    hooks: Hooks = field(default_factory=Hooks)
 
     async def run(self, path: Path, input: str) -> str:
         """The answer to `input`.
@@ -228,7 +227,7 @@ class PromptRunner:
             LmmError: it cannot be read or run, nobody agreed to what it does, or its model does not answer.
         """
         text = await asyncio.to_thread(_read, path, input)
-        return (await replied(text, input, self.options, self.hooks, folder=path.parent, file=path))[0]
+        return (await replied(text, input, self.options, folder=path.parent, file=path))[0]
 
     async def messages(self, path: Path, input: str) -> Sequence[Message]:
         """What its model would get, documents and images in place.
@@ -239,7 +238,7 @@ class PromptRunner:
         text = await asyncio.to_thread(_read, path, input)
         text += gap(text) + user_text(input) if input.strip() else ""
         async with asyncio.timeout(self.options.timeout):
-            rendered = await render_text(text, path, self.options, self.hooks, run_agents=True)
+            rendered = await render_text(text, path, self.options, run_agents=True)
         return [one.message for one in rendered.messages]
 
 

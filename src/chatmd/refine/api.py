@@ -8,7 +8,6 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from chatmd.context import configuration_for, settings_for_text
 from chatmd.errors import InvalidCases, RefineError
 from chatmd.language.syntax import errors_of, parse
 from chatmd.prompts.templates import chatmd_prompts
@@ -16,7 +15,7 @@ from chatmd.refine.cases import READERS, Case, parse_cases
 from chatmd.refine.measure import Evaluator, open_runs, tool_lines
 from chatmd.refine.search import Progress, Refined, Task, refined
 from chatmd.refine.versions import Version, find_instructions
-from chatmd.runtime.agents import Hooks, RunOptions
+from chatmd.runtime.prepare import RunOptions
 from lmm.config import ModelSettings
 from lmm.disk import files
 from lmm.disk.files import check_writable, document_lock, read_document
@@ -68,7 +67,6 @@ async def refine(
     path: Path,
     cases: tuple[Case, ...],
     how: RunOptions = RunOptions(),
-    hooks: Hooks = Hooks(),
     *,
     rounds: int = 2,
     again: bool = False,
@@ -85,7 +83,7 @@ async def refine(
         ConfigError, ModelError: the models that are needed cannot be asked at all.
     """
     budget = SharedBudget(parse_budget(how.budget) if how.budget else UsageLimits())
-    task, evaluator = await asyncio.to_thread(_prepared, text, path, cases, how, hooks, budget, rounds > 0, again)
+    task, evaluator = await asyncio.to_thread(_prepared, text, path, cases, how, budget, rounds > 0, again)
     done = await refined(task, cases, rounds, evaluator, progress)
     return Refinement(done, task, path, budget.usage)
 
@@ -115,7 +113,6 @@ def _prepared(
     path: Path,
     cases: tuple[Case, ...],
     how: RunOptions,
-    hooks: Hooks,
     budget: SharedBudget,
     proposes: bool,
     again: bool,
@@ -125,12 +122,11 @@ def _prepared(
     if problems := errors_of(document.problems):
         raise RefineError(problems[0].message, where=problems[0].span.where, hint=problems[0].hint)
     task = Task(text, find_instructions(document), tool_lines(text, path, how.roots))
-    configuration = configuration_for(path, how.config, model=how.model)
-    settings = settings_for_text(text, path, configuration, roots=how.roots)
+    runs = open_runs(path, text, how, budget, again=again)
+    settings = runs.run.settings
     judges = any(case.is_judged for case in cases)
     judge = _model(settings.minor, "judge", budget.limits) if judges else None
     proposer = _model(settings.major, "write prompts", budget.limits) if proposes else None
-    runs = open_runs(path, text, how, hooks, budget, again=again)
     prompts = chatmd_prompts(settings.prompts_folder)
     return task, Evaluator(runs.ask, judge, proposer, prompts, budget=budget, again=again)
 

@@ -21,7 +21,7 @@ from chatmd.language.syntax import parse
 from chatmd.language.transcript import gap, user_text
 from chatmd.refine.cases import Case, Check, CheckResult, RunOutcome, judged, verdict
 from chatmd.refine.versions import CaseResult, Version, read_versions
-from chatmd.runtime.agents import Hooks, RunOptions, agreed, prepared
+from chatmd.runtime.prepare import RunOptions, agree, prepare
 from chatmd.runtime.transcript_file import Transcript
 from chatmd.runtime.turns import Conversation
 from chatmd.tools.consent import declared_by
@@ -291,14 +291,13 @@ class Runs:
                 await asyncio.to_thread(shutil.copytree, folder, copy, symlinks=True)
                 file = copy / self.path.name
                 run = replace(run, folder=copy, chain=(str(file),), protected=(*run.protected, file))
-                yield agreed(run, agent, replace(self.options, yes=True), Hooks())  # as for the original
+                yield agree(run, agent, replace(self.options, yes=True))  # as for the original
 
 
 def open_runs(
     path: Path,
     text: str,
     options: RunOptions,
-    hooks: Hooks,
     budget: SharedBudget,
     *,
     again: bool = False,
@@ -311,7 +310,7 @@ def open_runs(
         RefineError: its tools change things, and a copy of its folder would not be what they work in.
     """
     folder = path.resolve().parent
-    run = agreed(prepared(path, folder, options, hooks), text, options, hooks)
+    run = agree(prepare(path, folder, options), text, options)
     spec = read_agent(run.rules.imported(parse(text, file=str(path))))
     copies = any(file.asking for file in declared_by(spec, run))
     if copies:

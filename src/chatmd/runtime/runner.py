@@ -13,8 +13,8 @@ from chatmd.context import Run
 from chatmd.errors import ChatmdError, LimitReached
 from chatmd.language.transcript import gap, user_text
 from chatmd.runtime import events
-from chatmd.runtime.agents import Hooks, RunOptions, agreed, prepared
 from chatmd.runtime.events import RunResult
+from chatmd.runtime.prepare import RunOptions, agree, prepare
 from chatmd.runtime.transcript_file import Transcript, open_transcript, without_blank_turn
 from chatmd.runtime.turns import Conversation
 from chatmd.sidecar import Recorded
@@ -32,10 +32,8 @@ class Runner:
     With `memory`, that is run instead, as if it stood beside `path`. `locked` says that the caller has the file's lock.
     """
 
-    def __init__(
-        self, path: Path, context: Run, options: RunOptions, hooks: Hooks, memory: Transcript | None = None
-    ) -> None:
-        self.path, self.context, self.options, self.hooks, self.memory = path, context, options, hooks, memory
+    def __init__(self, path: Path, context: Run, options: RunOptions, memory: Transcript | None = None) -> None:
+        self.path, self.context, self.options, self.memory = path, context, options, memory
         self.locked = False
         self._notes: deque[str] = deque()
         self._turn: asyncio.Task[None] | None = None
@@ -96,7 +94,7 @@ class Runner:
         async with AsyncExitStack() as stack:
             conversation = self._conversation(stack)
             stack.callback(self._say_notes, conversation)  # whatever ends the run
-            ready = await conversation.open(stack, though_waiting=self.hooks.ask_user is not None)
+            ready = await conversation.open(stack, though_waiting=self.options.ask_user is not None)
             if ready:
                 self._tell(events.Ready(conversation.model, conversation.tools))
             while ready:
@@ -134,7 +132,7 @@ class Runner:
         try:
             await self._one_turn(conversation)
         except LmmError as error:
-            if not self.hooks.goes_on:
+            if not self.options.goes_on:
                 raise
             self._tell(Failed(error))
             return False
@@ -173,7 +171,7 @@ class Runner:
 
     async def _user_says(self, conversation: Conversation) -> bool:
         """Whether the user says something, so that another turn begins."""
-        ask = self.hooks.ask_user
+        ask = self.options.ask_user
         if ask is None:
             return False
         conversation.transcript.hand_over()
@@ -186,8 +184,8 @@ class Runner:
         return True
 
 
-def open_run(path: str | Path, options: RunOptions = RunOptions(), hooks: Hooks = Hooks()) -> Runner:
-    """What runs a ChatMD file, to steer or cancel it; `hooks.confirm` is asked here.
+def open_run(path: str | Path, options: RunOptions = RunOptions()) -> Runner:
+    """What runs a ChatMD file, to steer or cancel it; `options.confirm` is asked here.
 
     With ``options.output``, the copy is made here.
 
@@ -195,17 +193,17 @@ def open_run(path: str | Path, options: RunOptions = RunOptions(), hooks: Hooks 
     """
     path = Path(path)
     text = read_document(path)
-    run = agreed(prepared(path, path.resolve().parent, options, hooks), text, options, hooks)
+    run = agree(prepare(path, path.resolve().parent, options), text, options)
     if options.output is None:
-        return Runner(path, run, options, hooks)
-    return Runner(options.output, _copied(path, text, run, options), options, hooks)
+        return Runner(path, run, options)
+    return Runner(options.output, _copied(path, text, run, options), options)
 
 
-def open_text(text: str, folder: Path, options: RunOptions = RunOptions(), hooks: Hooks = Hooks()) -> Runner:
+def open_text(text: str, folder: Path, options: RunOptions = RunOptions()) -> Runner:
     """`open_run` for a text that is in no file; what it names is relative to `folder`, and nothing is written."""
     folder = folder.resolve()
-    run = agreed(prepared(None, folder, options, hooks), text, options, hooks)
-    return Runner(folder / "text", run, options, hooks, Transcript(text))
+    run = agree(prepare(None, folder, options), text, options)
+    return Runner(folder / "text", run, options, Transcript(text))
 
 
 def _copied(path: Path, text: str, run: Run, options: RunOptions) -> Run:
@@ -215,7 +213,7 @@ def _copied(path: Path, text: str, run: Run, options: RunOptions) -> Run:
     write_copy(path, text, output)
     run = replace(run, protected=(*run.protected, output.resolve()), chain=(str(output),))
     # Its tools are those that were agreed to a moment ago, under another name.
-    return agreed(run, text, replace(options, yes=True), Hooks())
+    return agree(run, text, replace(options, yes=True))
 
 
 def write_copy(path: Path, text: str, output: Path) -> None:
@@ -241,7 +239,7 @@ def write_copy(path: Path, text: str, output: Path) -> None:
 
 
 async def replied(
-    text: str, input: str, options: RunOptions, hooks: Hooks, *, folder: Path, file: Path | None = None
+    text: str, input: str, options: RunOptions, *, folder: Path, file: Path | None = None
 ) -> tuple[str, str]:
     """What the agent in a text answers to an input, and the text that holds all that was said and done.
 
@@ -250,8 +248,7 @@ async def replied(
     """
     text = without_blank_turn(text)
     text += gap(text) + user_text(input) if input.strip() else ""
-    run = await asyncio.to_thread(prepared, file, folder, options, hooks)
-    run = await asyncio.to_thread(agreed, run, text, options, hooks)
+    run = await asyncio.to_thread(lambda: agree(prepare(file, folder, options), text, options))
     transcript = Transcript(text)
     conversation = Conversation(run, transcript, user_turn="")
     try:

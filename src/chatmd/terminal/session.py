@@ -25,7 +25,6 @@ from chatmd.chat import Chat
 from chatmd.errors import ChatmdError
 from chatmd.language.nodes import Element
 from chatmd.runtime import events
-from chatmd.runtime.agents import Hooks, RunOptions
 from chatmd.runtime.rewind import Draft, mentions, message_element, rewind_file
 from chatmd.runtime.runner import Runner, open_run
 from chatmd.sidecar import FOLDER
@@ -169,7 +168,7 @@ Act = Callable[[], Coroutine[None, None, None]]
 class TerminalSession:
     """One conversation; `start` is the run that it begins with, opened before there is a screen."""
 
-    def __init__(self, start: Runner, options: RunOptions, hooks: Hooks, *, ask: bool) -> None:
+    def __init__(self, start: Runner, *, ask: bool) -> None:
         self.path, self.tally = start.path, start.context.tally
         self.turns_allowed = self.tally.limits.turns
         self.runner: Runner | None = start
@@ -179,8 +178,10 @@ class TerminalSession:
         self.view.size = self.screen.size
         self.questions = Questions(self.screen, self.view)
         approve = self.questions.approve if ask else None
-        self.hooks = replace(hooks, approve=approve, ask_user=self._ask_user, listener=self._listen, goes_on=True)
-        self.options = replace(options, output=None)  # of a copy, they are runs of the copy
+        self.options = replace(
+            start.options, output=None,  # of a copy, they are runs of the copy
+            approve=approve, ask_user=self._ask_user, listener=self._listen, goes_on=True,
+        )  # fmt: skip
         self._adopt(start)
         self.tools: tuple[ToolDefinition, ...] = ()
         self.model = ""
@@ -267,9 +268,9 @@ class TerminalSession:
 
     async def _reopened(self) -> Runner:
         while True:
-            hooks = replace(self.hooks, confirm=self.questions.confirm)
+            options = replace(self.options, confirm=self.questions.confirm)
             try:
-                runner = await asyncio.to_thread(open_run, self.path, self.options, hooks)
+                runner = await asyncio.to_thread(open_run, self.path, options)
             except LmmError as error:
                 self._tell(error)
                 await self._trouble()
@@ -279,8 +280,8 @@ class TerminalSession:
 
     def _adopt(self, runner: Runner) -> None:
         """What was used so far counts, and what is told comes here."""
-        runner.hooks = self.hooks
-        approve, listener = self.hooks.approve, self.hooks.listener
+        runner.options = self.options
+        approve, listener = self.options.approve, self.options.listener
         runner.context = self.context = replace(runner.context, tally=self.tally, approve=approve, listener=listener)
 
     def end_run(self, then: Act) -> bool:
@@ -569,7 +570,7 @@ class TerminalSession:
         )
 
 
-def converse(start: Runner, options: RunOptions, hooks: Hooks, *, ask: bool = False) -> int:
+def converse(start: Runner, *, ask: bool = False) -> int:
     """Converse in the terminal until the user leaves, and return 0; with `ask`, about each call.
 
     Raises:
@@ -578,7 +579,7 @@ def converse(start: Runner, options: RunOptions, hooks: Hooks, *, ask: bool = Fa
     """
 
     async def main() -> None:
-        await TerminalSession(start, options, hooks, ask=ask).run()
+        await TerminalSession(start, ask=ask).run()
 
     asyncio.run(main())
     return 0
