@@ -108,6 +108,7 @@ FOLDER = ".chatmd"
 """The folder beside a transcript with all that belongs to it: contents, records, originals."""
 SUFFIXES = {"image/png": ".png", "image/jpeg": ".jpg", "image/gif": ".gif", "image/webp": ".webp"}
 """The kinds of images that models see, and how files of them end."""
+PICTURES = (*SUFFIXES.values(), ".jpeg")
 
 # -- What documents and agents of a conversation stood for when a model saw them, kept beside the transcript
 #

@@ -22,7 +22,7 @@ from chatmd.errors import ChatmdError
 from chatmd.language.agent import Content, Doc, Img, Item, Part, SubAgent, interpret
 from chatmd.language.syntax import parse
 from chatmd.language.transcript import image_of
-from chatmd.sidecar import SUFFIXES, Expandable, Occurrence, Recorded, described, digest, occurrences
+from chatmd.sidecar import PICTURES, Expandable, Occurrence, Recorded, described, digest, occurrences
 from lmm.config import Settings
 from lmm.disk.files import decode_document, read_document
 from lmm.disk.opened import open_folder
@@ -370,9 +370,6 @@ async def read_img(img: Img, run: Run) -> Image:
     return image_from(data, limit=limit)
 
 
-_PICTURES = (*SUFFIXES.values(), ".jpeg")
-
-
 async def read_mentioned(src: str, folder: Path, settings: Settings) -> str | Image:
     """What ``@src`` means in a document of `folder`: an image, or a file below it or a web page as text.
 
@@ -380,7 +377,7 @@ async def read_mentioned(src: str, folder: Path, settings: Settings) -> str | Im
         ChatmdError: it cannot be had.
     """
     run = Run(folder.resolve(), settings)
-    if suffix_of(src) in _PICTURES and "://" not in src:
+    if suffix_of(src) in PICTURES and "://" not in src:
         return await read_img(Img(src, local=True), run)
     remote = "://" in src
     converted = remote or suffix_of(src) in CONVERTED

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from chatmd.errors import ChatmdError
+from chatmd.sidecar import SUFFIXES
 from lmm.fetch import megabytes
 from lmm.messages import Image
 from lmm.pictures import picture_type
 
-_SEEN = frozenset({"image/png", "image/jpeg", "image/gif", "image/webp"})
 # What people try all the same, by what their files begin with.
 _OTHERS = {b"%PDF-": "a PDF file", b"\0\0\x01\0": "an icon", b"<?xml": "XML"}
 
@@ -33,7 +33,7 @@ def image_from(data: bytes, *, limit: int) -> Image:
 def media_type_of(data: bytes) -> str:
     """The media type of an image, or the empty string if it is none that models see."""
     kind = picture_type(data)
-    return kind.media_type if kind and kind.media_type in _SEEN else ""
+    return kind.media_type if kind and kind.media_type in SUFFIXES else ""
 
 
 def _what(data: bytes) -> str:

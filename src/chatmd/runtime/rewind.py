@@ -17,11 +17,10 @@ from chatmd.language.agent import interpret
 from chatmd.language.nodes import Attribute, Element, Node, Text
 from chatmd.language.syntax import errors_of, parse, parse_body, serialize
 from chatmd.language.transcript import USER_TURN, gap, storable
-from chatmd.sidecar import FOLDER
+from chatmd.sidecar import FOLDER, PICTURES
 from lmm.disk.files import check_writable, document_lock, read_document, replace
 from lmm.errors import Changed, DocumentBusy
 
-IMAGES = (".png", ".jpg", ".jpeg", ".gif", ".webp")
 _MENTION = re.compile(r'(?<!\S)@(?:"([^"\n]+)"|([^\s"]\S*))')
 _KEPT = ("config", "tool", "import")  # what a file declares stays, wherever it stands
 
@@ -60,7 +59,7 @@ def message_element(draft: Draft, files: Sequence[str] = ()) -> Element:
     if not draft.markup:
         text, nodes = storable(draft.text), list[Node]()
         for name in files:
-            tag = "img" if name.lower().endswith(IMAGES) else "doc"
+            tag = "img" if name.lower().endswith(PICTURES) else "doc"
             nodes += [Text(text + _label(name)), Element(tag, (Attribute("src", name), Attribute("local")))]
             text = ""
         return Element("user", (), tuple(nodes) or (Text(text),))

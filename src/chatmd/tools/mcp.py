@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import hashlib
 import re
 from collections import Counter
 from collections.abc import AsyncGenerator, Iterator, Mapping, Sequence
@@ -17,6 +16,7 @@ from chatmd.errors import ChatmdError
 from chatmd.language.agent import Tool
 from chatmd.language.transcript import storable
 from chatmd.tools.mcp_connection import Connection, ServerTool, check_installed, read_address
+from lmm.disk.digest import digest
 from lmm.errors import LmmError
 from lmm.messages import ToolDefinition, ToolOutput
 from lmm.models.port import RunnableTool
@@ -30,18 +30,17 @@ _SHOWN = 12  # names that an error lists
 
 @dataclass(frozen=True, slots=True)
 class OfferedTool:
-    """A tool as the model sees it. The server knows it as `name`; `schema` is that of the arguments it gets."""
+    """A tool as the model sees it. The server knows it as `name`."""
 
     name: str
     definition: ToolDefinition
-    schema: Mapping[str, Any]
 
 
 def offered_tools(tools: Sequence[ServerTool], declared: Tool) -> tuple[OfferedTool, ...]:
     """What a declaration offers of a server's catalogue.
 
     Raises:
-        ChatmdError: it names a tool that the server does not have, or one that cannot be strict.
+        ChatmdError: it names a tool that the server does not have.
     """
     chosen = _chosen(tools, declared.include)
     names = model_names([tool.name for tool in chosen], declared.prefix)
@@ -64,14 +63,10 @@ def _listed(names: Sequence[str]) -> str:
 
 
 def _offered(tool: ServerTool, name: str, declared: Tool) -> OfferedTool:
-    schema = accepted(tool.schema)
-    try:
-        shown = strict(schema) if declared.strict else schema
-    except ChatmdError as error:
-        raise ChatmdError(f"'{tool.name}' cannot be strict: {error.message}", hint=error.hint) from None
     # An author who takes one tool may know better than the server what it is for.
     described = declared.description if declared.description and len(declared.include) == 1 else tool.description
-    return OfferedTool(tool.name, ToolDefinition(name, storable(described), shown, declared.strict), schema)
+    definition = ToolDefinition(name, storable(described), accepted(tool.schema), declared.strict)
+    return OfferedTool(tool.name, definition)
 
 
 def model_names(names: Sequence[str], prefix: str = "") -> dict[str, str]:
@@ -93,8 +88,7 @@ def model_names(names: Sequence[str], prefix: str = "") -> dict[str, str]:
 
 
 def _told_apart(name: str, plain: str) -> str:
-    mark = hashlib.sha256(name.encode("utf-8", "replace")).hexdigest()[:4]
-    return f"{plain[: _LONGEST - 5]}_{mark}"
+    return f"{plain[: _LONGEST - 5]}_{digest(name, length=4)}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -110,8 +104,7 @@ class McpTool:
         return self.offered.definition
 
     async def call(self, arguments: Mapping[str, Any]) -> ToolOutput:
-        given = without_nulls(arguments, self.offered.schema) if self.definition.strict else arguments
-        return await self.connection.call(self.offered.name, given)
+        return await self.connection.call(self.offered.name, arguments)
 
 
 @asynccontextmanager
@@ -175,28 +168,6 @@ def accepted(schema: Schema) -> dict[str, Any]:
     return top | {"type": "object", "properties": properties | (top.get("properties") or {})}
 
 
-def strict(schema: Schema) -> dict[str, Any]:
-    """An `accepted` schema as strict modes want it: all properties required, no others; optional ones may be null.
-
-    Raises:
-        ChatmdError: there are objects in it whose properties are not listed.
-
-    >>> strict({"type": "object", "properties": {"a": {"type": "string"}}})["properties"]["a"]
-    {'anyOf': [{'type': 'string'}, {'type': 'null'}]}
-    """
-    made: dict[str, Any] = _strict(schema, schema, "")
-    return made
-
-
-def without_nulls(value: Any, schema: Schema) -> Any:
-    """Arguments that fit `strict` of a schema, as they fit the schema: nulls that stand for nothing are left out.
-
-    >>> without_nulls({"a": None, "b": 1}, {"properties": {"a": {"type": "string"}, "b": {}}})
-    {'b': 1}
-    """
-    return _without_nulls(value, [schema], schema)
-
-
 # -- the parts ------------------------------------------------------------------------------------
 
 
@@ -243,61 +214,3 @@ def _referred(reference: str, root: Schema) -> Any:
     for part in reference.removeprefix("#").split("/")[1:]:
         found = found.get(part.replace("~1", "/").replace("~0", "~")) if isinstance(found, Mapping) else None
     return found
-
-
-def _strict(schema: Any, root: Schema, at: str) -> Any:
-    if not isinstance(schema, Mapping):
-        return schema
-    made = {key: value for key, value in schema.items() if key not in ("default", "$schema")}
-    for key in _LIST:
-        if isinstance(schema.get(key), list):
-            made[key] = [_strict(each, root, at) for each in schema[key]]
-    for key in ("$defs", "definitions"):
-        if isinstance(schema.get(key), Mapping):
-            made[key] = {name: _strict(each, root, f"{at}/{name}") for name, each in schema[key].items()}
-    if "items" in schema:
-        made["items"] = _strict(schema["items"], root, f"{at}/items")
-    if schema.get("type") == "object" or "properties" in schema:
-        made |= _strict_object(schema, root, at)
-    return made
-
-
-def _strict_object(schema: Schema, root: Schema, at: str) -> dict[str, Any]:
-    properties = schema.get("properties") or {}
-    if schema.get("additionalProperties") or (at and not properties):
-        raise ChatmdError(f"the object at '{at or '/'}' may have any properties, which strict modes do not allow",
-                          hint="leave out 'strict', or this tool by includes")  # fmt: skip
-    required = schema.get("required") or ()
-    made = {}
-    for name, each in properties.items():
-        inner = _strict(each, root, f"{at}/{name}")
-        made[name] = inner if name in required or _may_be_null(each, root) else {"anyOf": [inner, {"type": "null"}]}
-    return {"type": "object", "properties": made, "required": list(made), "additionalProperties": False}
-
-
-def _may_be_null(schema: Any, root: Schema) -> bool:
-    for branch in _branches(schema, root):
-        kinds = branch.get("type")
-        if kinds == "null" or (isinstance(kinds, list) and "null" in kinds):
-            return True
-        if None in (branch.get("enum") or ()) or ("const" in branch and branch["const"] is None):
-            return True
-    return False
-
-
-def _without_nulls(value: Any, schemas: Sequence[Any], root: Schema) -> Any:
-    found = [branch for schema in schemas for branch in _branches(schema, root)]
-    if isinstance(value, list):
-        items = [branch["items"] for branch in found if "items" in branch]
-        return [_without_nulls(each, items, root) for each in value]
-    if not isinstance(value, Mapping):
-        return value
-    kept = {}
-    for name, each in value.items():
-        having = [branch for branch in found if name in (branch.get("properties") or {})]
-        inner = [branch["properties"][name] for branch in having]
-        optional = having and not any(name in (branch.get("required") or ()) for branch in having)
-        if each is None and optional and not any(_may_be_null(schema, root) for schema in inner):
-            continue
-        kept[name] = _without_nulls(each, inner, root)
-    return kept

@@ -16,7 +16,7 @@ import shlex
 import threading
 from collections.abc import AsyncGenerator, Coroutine, Iterator, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager, asynccontextmanager, contextmanager
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from importlib.metadata import version
 from importlib.util import find_spec
 from pathlib import Path
@@ -27,10 +27,10 @@ import httpx2
 
 from chatmd.context import Rules, Run
 from chatmd.errors import ChatmdError
-from chatmd.language.agent import Tool
-from chatmd.tools.command import SHORTEST_SECRET, check_variables, environment_for
-from lmm.disk.secrets import is_secret_variable
-from lmm.fetch import CheckedTransport, is_this_machine, same_host
+from chatmd.language.agent import AgentSpec, Tool
+from chatmd.sidecar import SUFFIXES
+from chatmd.tools.command import check_variables, environment_for, scrubber
+from lmm.fetch import CheckedTransport, is_this_machine, megabytes, same_host
 from lmm.hosts import certificates
 from lmm.messages import Attachment, Image, Message, ToolOutput, render
 
@@ -151,7 +151,6 @@ def _shown(written: str) -> str:
 # -- Results of MCP tools as text and images for a model. The SDK's values are read by their attributes only
 
 
-_IMAGES = ("image/png", "image/jpeg", "image/gif", "image/webp")  # what every provider with eyes takes
 _LARGEST = 5_000_000  # bytes of an image
 
 
@@ -188,17 +187,17 @@ def _image_from(data: str, media_type: str, what: str) -> Image | str:
     decoded = _decoded(data)
     if decoded is None:
         return f"[{what} ({media_type}) that cannot be decoded]"
-    if media_type not in _IMAGES or len(decoded) > _LARGEST:
-        return f"[{what} that is not shown: {media_type}, {_size(len(decoded))}]"
+    if media_type not in SUFFIXES or len(decoded) > _LARGEST:
+        return f"[{what} that is not shown: {media_type}, {megabytes(len(decoded))}]"
     return Image(decoded, media_type=media_type)
 
 
 def _audio(block: Any) -> str:
-    return f"[a sound that is not played: {block.mime_type}, {_size(len(_decoded(block.data) or b''))}]"
+    return f"[a sound that is not played: {block.mime_type}, {megabytes(len(_decoded(block.data) or b''))}]"
 
 
 def _link(block: Any) -> str:
-    parts = [block.uri, block.mime_type or "", _size(block.size) if block.size is not None else ""]
+    parts = [block.uri, block.mime_type or "", megabytes(block.size) if block.size is not None else ""]
     told = f": {block.description}" if block.description else ""
     return f"[{block.title or block.name}: {', '.join(part for part in parts if part)}]{told}"
 
@@ -208,9 +207,9 @@ def _resource(block: Any) -> Image | str:
     media_type = resource.mime_type or ""
     if (text := getattr(resource, "text", None)) is not None:
         return render(Message("tool", "", (Attachment(str(text), "resource", str(resource.uri)),))).rstrip("\n")
-    if media_type in _IMAGES:
+    if media_type in SUFFIXES:
         return _image_from(resource.blob, media_type, f"an image, {resource.uri},")
-    size = _size(len(_decoded(resource.blob) or b""))
+    size = megabytes(len(_decoded(resource.blob) or b""))
     return f"[{resource.uri}: data that is not shown: {', '.join(p for p in (media_type, size) if p)}]"
 
 
@@ -226,17 +225,6 @@ def _decoded(data: str) -> bytes | None:
         return base64.b64decode(data, validate=True)
     except ValueError:
         return None
-
-
-def _size(count: int) -> str:
-    """A number of bytes for people.
-
-    >>> _size(12), _size(2_500_000)
-    ('12 bytes', '2.5 MB')
-    """
-    if count < 1000:
-        return f"{count} bytes"
-    return f"{count / 1000:.3g} kB" if count < 1_000_000 else f"{count / 1_000_000:.3g} MB"
 
 
 # -- MCP servers that are programs: how they run, and what they write to their standard error -----------------
@@ -461,8 +449,7 @@ class Connection:
         client = await self._connected()
         limit = self.patience
         result = await self._asked(client.call_tool(name, dict(arguments), read_timeout_seconds=limit), f"'{name}'")
-        output = output_of(result)
-        return replace(output, text=self._without_secrets(output.text))
+        return output_of(result)
 
     async def aclose(self) -> None:
         """Take leave of the server; a program is stopped."""
@@ -591,20 +578,9 @@ class Connection:
             return f"{words} (if that is who issued the secret, say so: issuer=…)"
         return f"{words} ({declared.client_secret_env} may be wrong)"
 
-    def _without_secrets(self, text: str) -> str:
-        """A result without the secrets that the server was given: what it returns goes to the model and into files."""
-        names = [name for name in self.declared.env if is_secret_variable(name)]
-        for name in (*names, self.declared.client_secret_env):
-            value = self.run.environment.get(name, "")
-            text = text.replace(value, "…") if len(value) >= SHORTEST_SECRET else text
-        return text
-
     def _scrubbed(self, text: str) -> str:
-        """`text` without the values that were handed to the server, and without the address's query."""
-        declared, environment = self.declared, self.run.environment
-        names = (*declared.env, declared.client_secret_env, declared.client_id_env)
-        for value in sorted((environment.get(name, "") for name in names if name), key=len, reverse=True):
-            text = text.replace(value, "…") if len(value) > 3 else text
+        """`text` without the secrets that were handed to the server, and without the address's query."""
+        text = scrubber(AgentSpec(tools=(self.declared,)), self.run)(text)
         return text.replace(self.address.url, self.address.label) if isinstance(self.address, HttpAddress) else text
 
 

@@ -21,6 +21,7 @@ from lmm.disk.ignore import Glob
 from lmm.disk.opened import open_folder, read_errors
 from lmm.disk.secrets import is_secret_file
 from lmm.errors import LmmError
+from lmm.fetch import megabytes
 from lmm.messages import ToolDefinition, object_schema
 from lmm.terminal import count, visible
 
@@ -92,7 +93,7 @@ def _listed(entry: FolderEntry, roots: ToolRoots, target: RootedPath) -> str:
     if entry.kind == "other":
         return f"{name} (no ordinary file)"
     secret = "; keys or passwords, cannot be read" if is_secret_file(PurePath(*target.inside, *entry.parts)) else ""
-    return f"{name} ({size_in_words(entry.size)}{secret})"
+    return f"{name} ({megabytes(entry.size)}{secret})"
 
 
 def _end_of_link(entry: FolderEntry, roots: ToolRoots, target: RootedPath) -> str:
@@ -100,17 +101,6 @@ def _end_of_link(entry: FolderEntry, roots: ToolRoots, target: RootedPath) -> st
         return roots.locate(str(target.real.joinpath(*entry.parts))).name
     except LmmError:
         return "outside of what the tool may use"
-
-
-def size_in_words(size: int) -> str:
-    """A number of bytes as people read it.
-
-    >>> size_in_words(999), size_in_words(12_345), size_in_words(1_234_567)
-    ('999 B', '12.3 kB', '1.2 MB')
-    """
-    if size < 1000:
-        return f"{size} B"
-    return f"{size / 1000:.1f} kB" if size < 1_000_000 else f"{size / 1_000_000:.1f} MB"
 
 
 def open_search_files(declared: Tool, run: Run) -> OpenTools:

@@ -50,22 +50,22 @@ def test_one_folder(course: Path) -> None:
     """All that is in it, in order, whatever case; what is special is said."""
     assert call("read_directory", course).splitlines() == [
         "./:",
-        ".env (7 B; keys or passwords, cannot be read)",
+        ".env (7 bytes; keys or passwords, cannot be read)",
         ".git/",
         ".github/",
-        ".gitignore (23 B)",
-        "A.md (29 B)",
-        "b.md (18 B)",
+        ".gitignore (23 bytes)",
+        "A.md (29 bytes)",
+        "b.md (18 bytes)",
         "big.bin (1.2 MB)",
-        "image.png (8 B)",
+        "image.png (8 bytes)",
         "inside.md -> notes/cells.md",
-        "line\\x0abreak (0 B)",
+        "line\\x0abreak (0 bytes)",
         "node_modules/",
         "notes/",
-        "old.txt (12 B)",
+        "old.txt (12 bytes)",
         "outside -> outside of what the tool may use",
         "pipe (no ordinary file)",
-        "x.log (7 B)",
+        "x.log (7 bytes)",
     ]
 
 
@@ -79,17 +79,17 @@ def test_several_folders_deep(course: Path) -> None:
         "node_modules/ (not looked into)",
         "notes/",
         "notes/built/ (not looked into)",
-        "notes/cells.md (1.0 kB)",
+        "notes/cells.md (1 kB)",
         "notes/deep/",
         "notes/deep/er/",
-        "notes/keep.log (7 B)",
+        "notes/keep.log (7 bytes)",
     ]
 
 
 def test_what_is_named_is_listed(course: Path) -> None:
     """A hidden or ignored folder opens to who names it; the rules of folders above hold."""
-    assert call("read_directory", course, path=".github") == ".github/:\nw.yml (7 B)"
-    assert call("read_directory", course, path="notes/built") == "notes/built/:\nout.md (7 B)"
+    assert call("read_directory", course, path=".github") == ".github/:\nw.yml (7 bytes)"
+    assert call("read_directory", course, path="notes/built") == "notes/built/:\nout.md (7 bytes)"
     assert "x.log" in call("read_directory", course, path="notes")
 
 

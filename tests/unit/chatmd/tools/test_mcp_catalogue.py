@@ -59,14 +59,6 @@ def test_a_tool_that_the_server_has_not_is_an_error() -> None:
         offered(include=("qqq",))
 
 
-def test_strict_is_refused_where_it_cannot_be() -> None:
-    """The author learns which tool it is; those that can be strict are not loosened for its sake."""
-    with pytest.raises(ChatmdError, match="'free' cannot be strict"):
-        offered(strict=True)
-    (tool,) = offered_tools(TOOLS, Tool("mcp", "", include=("search",), strict=True))
-    assert tool.definition.strict
-
-
 def test_an_author_may_describe_the_one_tool_that_is_taken() -> None:
     """What the server says of it is used otherwise, without what no file can hold."""
     (tool,) = offered_tools(TOOLS, Tool("mcp", "", description="Read a page.", include=("docs.read",)))
