@@ -94,7 +94,7 @@ def run(
 
         return converse(runner, ask=ask)
     printer = RunPrinter()
-    ask_user = _Lines() if interactive else None
+    ask_user = _typed if interactive else None
     runner = open_run(file, replace(how, approve=approve, ask_user=ask_user, listener=printer))
     try:
         with _CancelsTurn(runner) if interactive else contextlib.nullcontext():
@@ -142,41 +142,29 @@ class _CancelsTurn:
         self.runner.cancel()
 
 
-class _Lines:
-    """Lines that the user types, one a message. They are read in a thread that keeps nobody from ending."""
+async def _typed() -> str | None:
+    """The next line of standard input that is not empty; None at the end.
 
-    def __init__(self) -> None:
-        self.rest = b""
-
-    async def __call__(self) -> str | None:
-        """The next line that is not empty; None at the end."""
-        if sys.stdin.isatty():
-            terminal.say("> ", err=True, end="")
-        while b"\n" not in self.rest:
-            data = await _typed()
-            if not data:
-                line, self.rest = self.rest, b""
-                return line.decode(errors="replace").strip() or None
-            self.rest += data
-        line, _, self.rest = self.rest.partition(b"\n")
-        return line.decode(errors="replace").strip() or await self()
-
-
-async def _typed() -> bytes:
-    """What the user types next; nothing at the end."""
+    It is read in a thread that keeps nobody from ending, and no further than its end: the next one is for the next.
+    """
+    if sys.stdin.isatty():
+        terminal.say("> ", err=True, end="")
     running = asyncio.get_running_loop()
     done: asyncio.Future[bytes] = running.create_future()
 
-    def arrived(data: bytes) -> None:
+    def arrived(line: bytes) -> None:
         if not done.done():
-            done.set_result(data)
+            done.set_result(line)
 
-    def work() -> None:
-        data = os.read(sys.stdin.fileno(), 65536)
-        running.call_soon_threadsafe(arrived, data)
+    def read() -> None:
+        line = b""
+        while not line.endswith(b"\n") and (more := os.read(sys.stdin.fileno(), 1)):
+            line += more
+        running.call_soon_threadsafe(arrived, line)
 
-    threading.Thread(target=work, daemon=True).start()
-    return await done
+    threading.Thread(target=read, daemon=True).start()
+    line = await done
+    return line.decode(errors="replace").strip() or (await _typed() if line else None)
 
 
 # -- what is printed --------------------------------------------------------------------------------------------

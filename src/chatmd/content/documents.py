@@ -7,10 +7,8 @@ import codecs
 import html
 import re
 import tempfile
-from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
-from typing import NamedTuple
 
 from chatmd.errors import ChatmdError
 from lmm.disk.files import decode_document
@@ -69,16 +67,22 @@ _MATH = tags(
     "mstyle mpadded mphantom menclose semantics annotation annotation-xml"
 )
 _NAMES = _BLOCKS | _INLINE | _SILENT | _MATH | tags("script style")
-_OPENING = re.compile(r"<(?:(!--)|([!?])|(/?)([A-Za-z][A-Za-z0-9-]*)(?=[\s/>]))")
-_IN_TAG = re.compile(r"[<>]|=\s*([\"'])")
+_REST = r"""(?=[\s/>])(?:[^<>=]++|=\s*+(?:"[^"]*+"|'[^']*+'|(?!["'])))*+"""  # of a tag, behind its name
 _BLANKS = re.compile(r"[ \t\r\n\f]+")
 
 
-class _Piece(NamedTuple):
-    """Text up to a tag, and the tag's name in lower case: with a slash if it closes, empty at the end."""
+def _tags(names: frozenset[str]) -> re.Pattern[str]:
+    """Comments, declarations, and the tags of these names; with what is between those that hold no text."""
+    silent, others = "|".join(_SILENT & names), "|".join(names)
+    return re.compile(
+        rf"<!--.*?(?:-->|\Z)|<[!?][^>]*+(?:>|\Z)"
+        rf"|<({silent}){_REST}(?:(?<=/)>|>.*?(?:</\1(?=[\s/>])[^>]*+(?:>|\Z)|\Z))"
+        rf"|<(?P<tag>/?(?:{others})){_REST}>",
+        re.IGNORECASE | re.DOTALL,
+    )
 
-    text: str
-    tag: str
+
+_IN_PAGES, _IN_TEXTS = _tags(_NAMES), _tags(_NAMES - _MATH)
 
 
 def strip_page(page: str) -> str:
@@ -98,13 +102,16 @@ def strip_page(page: str) -> str:
             lines.append(html.unescape(text))
         line.clear()
 
-    for text, tag in _pieces(page, _NAMES):
-        line.append(text)
-        name = tag.removeprefix("/")
-        if not name or name in _BLOCKS:
+    at = 0
+    for found in _IN_PAGES.finditer(page):
+        line.append(page[at : found.start()])
+        at, tag = found.end(), (found["tag"] or "").lower()
+        if tag.removeprefix("/") in _BLOCKS:
             end_line()
-        if name == "pre":
-            literal = max(0, literal + (-1 if tag.startswith("/") else 1))
+        if tag in ("pre", "/pre"):
+            literal = max(0, literal + (1 if tag == "pre" else -1))
+    line.append(page[at:])
+    end_line()
     return "".join(f"{text}\n" for text in lines)
 
 
@@ -116,53 +123,7 @@ def strip_tags(text: str) -> str:
     >>> strip_tags("if a <b then <i>c</i>")
     'if a <b then c'
     """
-    return "".join(piece.text for piece in _pieces(text, _NAMES - _MATH))
-
-
-def _pieces(text: str, names: frozenset[str]) -> Iterator[_Piece]:
-    """The text between tags. What opens like a tag and does not end is text up to where that shows: time is linear."""
-    at = start = 0
-    while (match := _OPENING.search(text, at)) is not None:
-        name = (match[4] or "").lower()
-        if not match[1] and not match[2] and name not in names:
-            at = match.end()
-            continue
-        end, is_tag = _end(text, match)
-        if is_tag:
-            yield _Piece(text[start : match.start()], f"{match[3] or ''}{name}")
-            if name in _SILENT and not match[3] and text[end - 2 : end] != "/>":
-                end = _closing(text, name, end)
-            start = end
-        at = end
-    yield _Piece(text[start:], "")
-
-
-def _end(text: str, opening: re.Match[str]) -> tuple[int, bool]:
-    """Behind the comment, declaration or tag that is opened, and whether it is one."""
-    if opening[1]:
-        return _behind(text, "-->", opening.start() + 2), True
-    if opening[2]:
-        return _behind(text, ">", opening.end()), True
-    at = opening.end()
-    while (found := _IN_TAG.search(text, at)) is not None:
-        if found[0] == ">":
-            return found.end(), True
-        if found[0] == "<":
-            return found.start(), False
-        at = text.find(found[1], found.end()) + 1
-        if at == 0:
-            break
-    return len(text), False
-
-
-def _closing(text: str, name: str, at: int) -> int:
-    closing = re.compile(rf"</{name}(?=[\s/>])", re.IGNORECASE).search(text, at)
-    return _behind(text, ">", closing.end()) if closing else len(text)
-
-
-def _behind(text: str, mark: str, at: int) -> int:
-    found = text.find(mark, at)
-    return len(text) if found < 0 else found + len(mark)
+    return _IN_TEXTS.sub("", text)
 
 
 _BOMS = {codecs.BOM_UTF8: "utf-8", codecs.BOM_UTF16_LE: "utf-16", codecs.BOM_UTF16_BE: "utf-16"}

@@ -9,21 +9,20 @@ from __future__ import annotations
 import asyncio
 import base64
 import errno
-import hashlib
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Any
 
 from chatmd.content.documents import Raw, as_markdown, plain_text, stripped
 from chatmd.content.images import image_from
 from chatmd.context import AgentRequest, Run
 from chatmd.errors import ChatmdError
-from chatmd.language.agent import Content, Doc, Img, Item, Part, SubAgent, interpret
+from chatmd.language.agent import Content, Doc, Img, Item, SubAgent, interpret
 from chatmd.language.syntax import parse
 from chatmd.language.transcript import image_of
-from chatmd.sidecar import PICTURES, Expandable, Occurrence, Recorded, described, digest, occurrences
+from chatmd.sidecar import PICTURES, Expandable, Occurrence, Recorded, occurrences
 from lmm.config import Settings
+from lmm.disk.digest import digest
 from lmm.disk.files import decode_document, read_document
 from lmm.disk.opened import open_folder
 from lmm.errors import DocumentError, FetchFailed, LmmError
@@ -96,62 +95,29 @@ def _unreadable(path: Path, error: OSError) -> ChatmdError:
 # -- All that the answer of an agent depends on, as a hash: if it is the same again, the agent need not be asked again
 
 
-class _Unknowable(Exception):
-    """The answer depends on something that can change unseen: tools, the network."""
-
-
 def inputs_of(request: AgentRequest, run: Run) -> str:
-    """A hash of the agent's file, all that it imports and refers to, its input, and the model that it asks.
+    """A hash of the agent's file with its imports and the files that it refers to, its input, and the models.
 
-    Empty, if tools or the network have a part in the answer, or something cannot be read.
+    Empty, if tools, other agents or the network have a part in the answer, or something cannot be read.
     """
     if not request.local:
         return ""
     try:
         path = locate(request.src, run)
-        values = list(_of_agent(path, run, depth=0))
-        asked = list(_of_content(request.input, run, depth=0))
-    except (_Unknowable, LmmError):
+        document = run.rules.imported(parse(read_document(path), file=str(path)))
+        spec = interpret(document)[0]
+        parts = [found.part for found in occurrences(spec.items)]
+        if spec.tools or any(isinstance(part, SubAgent) or not part.local for part in parts):
+            return ""
+        inside = replace(run, folder=path.parent)
+        files = [digest(read_local(locate(part.src, inside), limit=MOST_CONVERTED)) for part in parts]
+    except LmmError:
         return ""
-    return digest(values, asked, _of_models(run))
-
-
-def _of_models(run: Run) -> list[Any]:
     tiers = (run.settings.major, run.settings.minor, run.settings.aux)
-    return [
-        [str(t.model), t.base_url, t.temperature, t.max_tokens, t.reasoning_effort, t.api, *t.parameters.items()]
-        for t in tiers
+    models = [
+        (t.model, t.base_url, t.temperature, t.max_tokens, t.reasoning_effort, t.api, t.parameters) for t in tiers
     ]
-
-
-def _of_agent(path: Path, run: Run, depth: int) -> Iterator[Any]:
-    if depth > run.rules.max_depth:
-        raise _Unknowable
-    document = run.rules.imported(parse(read_document(path), file=str(path)))
-    spec = interpret(document)[0]
-    if spec.tools:
-        raise _Unknowable
-    yield repr(document.children)  # which leaves out where things stand
-    inside = replace(run, folder=path.parent)
-    yield from _of_content((found.part for found in occurrences(spec.items)), inside, depth)
-
-
-def _of_content(content: Iterable[Part] | Content, run: Run, depth: int) -> Iterator[Any]:
-    for part in content:
-        yield described(part)
-        if isinstance(part, str):
-            continue
-        if isinstance(part, SubAgent):
-            yield from _of_content(part.content, run, depth)
-        if not part.local:
-            if isinstance(part, Doc | SubAgent):
-                raise _Unknowable
-            continue  # an image that the provider fetches
-        path = locate(part.src, run)
-        if isinstance(part, SubAgent):
-            yield list(_of_agent(path, run, depth + 1))
-        else:
-            yield hashlib.sha256(read_local(path, limit=MOST_CONVERTED)).hexdigest()
+    return digest(repr((document.children, request.input, models, files)), length=32)
 
 
 Value = str | Image
