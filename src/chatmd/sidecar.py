@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import hashlib
 import json
 import os
 import re
@@ -17,6 +16,7 @@ from chatmd.errors import ChatmdError
 from chatmd.language.agent import CallItem, Content, Doc, Img, Item, MessageItem, OutputItem, Part, SubAgent
 from chatmd.language.nodes import Attribute, Element
 from chatmd.language.transcript import call_element, image_element, image_of, result_element, storable
+from lmm.disk.digest import digest
 from lmm.disk.files import decode_document
 from lmm.disk.folder import Folder
 from lmm.disk.opened import write_errors
@@ -70,11 +70,11 @@ def _in_items(items: tuple[Item, ...], last_said: int) -> Iterator[Occurrence]:
             continue
         message = ""
         if isinstance(item, MessageItem) and _is_input(item):
-            message = digest(item.role, [described(part) for part in content])
+            message = _key(item.role, [described(part) for part in content])
             seen[message] += 1
         for index, part in enumerate(content):
             if not isinstance(part, str) and not (isinstance(part, Img) and _is_inline(part)):
-                key = digest(message, seen[message], index) if message else ""
+                key = _key(message, seen[message], index) if message else ""
                 yield Occurrence(part, key, number < last_said)
 
 
@@ -99,9 +99,8 @@ def described(part: Part) -> Any:
     return ["agent", part.src, part.local, [described(child) for child in part.content]]
 
 
-def digest(*values: Any) -> str:
-    """A hash of values that JSON can hold."""
-    return hashlib.sha256(json.dumps(values, ensure_ascii=True).encode("ascii")).hexdigest()[:32]
+def _key(*values: Any) -> str:
+    return digest(json.dumps(values), length=32)
 
 
 FOLDER = ".chatmd"
@@ -179,7 +178,7 @@ class Recorded:
         data = value.data if isinstance(value, Image) else value.encode("utf-8")
         media_type = value.media_type if isinstance(value, Image) else ""
         kind = _KINDS.get(type(part), "agent")
-        entry = _Entry(self._name, key, kind, part.src, hashlib.sha256(data).hexdigest(), media_type, inputs)
+        entry = _Entry(self._name, key, kind, part.src, digest(data), media_type, inputs)
         if entry in self._entries and self._latest(key) == entry:
             return
         _store(self._below, data, SUFFIXES.get(media_type, ".txt"))
@@ -257,13 +256,13 @@ def keep_record(folder: Path, name: str, text: str) -> str:
     """Keep what an agent of that name said and did, for a transcript in `folder`; its path from there."""
     stem = _UNFIT.sub("_", name.partition(".")[0])[:40]
     data = text.encode("utf-8")
-    kept = f"{FOLDER}/agents/{stem}-{hashlib.sha256(data).hexdigest()[:16]}.chatmd"
+    kept = f"{FOLDER}/agents/{stem}-{digest(data, length=16)}.chatmd"
     return _store(Folder(folder), data, "", kept)
 
 
 def _store(below: Folder, data: bytes, suffix: str, name: str = "") -> str:
     """Keep a content under its hash, or another `name` with one in it, unless it is there; the name."""
-    name = name or f"{FOLDER}/{hashlib.sha256(data).hexdigest()[:32]}{suffix}"
+    name = name or f"{FOLDER}/{digest(data, length=32)}{suffix}"
     if below.stat(name) is None:
         below.write(name, data, private=True)
     return name
@@ -280,7 +279,7 @@ def _load(below: Folder, name: str, what: str, where: str, hint: str) -> str | I
     except FileReadError as error:
         raise ChatmdError(f"{what} cannot be read: {error.message}", where=where, hint=hint) from error
     file = PurePath(name)
-    if hashlib.sha256(data).hexdigest()[:32] != file.stem:
+    if digest(data, length=32) != file.stem:
         raise ChatmdError(f"this is not {what}: the file was changed", where=where, hint=hint)
     media_type = _MEDIA_TYPES.get(file.suffix)
     return Image(data, media_type=media_type) if media_type else decode_document(data, str(below.root / name))

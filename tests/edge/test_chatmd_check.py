@@ -111,7 +111,7 @@ AROUND = {
     '<tool name="h" agent="around.chatmd" local/>': "warning: 'around.chatmd': agents ask each other in a circle: ",
     '<tool name="i" agent="../x.chatmd" local/>': "warning: '../x.chatmd' lies outside of {folder} (",
     '<tool mcp_server="stdio:no-such-program x" include="y"/>': "warning: there is no program 'no-such-program'",
-    '<user><doc src="none.md" local/></user>': "'none.md': there is no such file (it would be {folder}/none.md)",
+    '<user><doc src="none.md" local/></user>': "'none.md': there is no such file (it is looked for at {folder}/",
     '<user><doc src="../x.md" local/></user>': "'../x.md' lies outside of {folder} (allow its folder: --root ",
     '<user><doc src="a.zip" local/></user>': "'a.zip': this is a ZIP archive",
     '<user><doc src="none.pdf" local markdown/></user>': "'none.pdf': there is no such file",

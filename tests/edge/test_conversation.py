@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import os
 import signal
 import stat
@@ -84,8 +83,8 @@ def test_ask_and_leave(terminal: Terminal, server: ScriptedServer, chat: Path, s
     assert "1 request, 1,200 tokens in" in terminal.text
     assert chatmd.read_agent(chatmd.parse(chat.read_text())).waits_for_user
     assert "<user>What colour?</user>" in chat.read_text()
-    history = state_folder / "conversations.jsonl"
-    assert json.loads(history.read_text()) == "What colour?"
+    history = state_folder / "conversations.txt"
+    assert history.read_text().endswith("\n+What colour?\n")
     assert stat.S_IMODE(history.stat().st_mode) == 0o600
 
 

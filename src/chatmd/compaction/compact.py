@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import functools
-import os
 import re
 from collections.abc import Awaitable, Callable, Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass
@@ -37,7 +36,6 @@ from lmm.config import ModelSettings, Settings, is_chosen
 from lmm.disk.files import check_writable, document_lock, read_document, replace
 from lmm.disk.folder import Folder
 from lmm.disk.journal import key_of
-from lmm.disk.opened import write_errors
 from lmm.disk.secrets import is_secret_file
 from lmm.errors import Changed, DocumentBusy, LmmError, TooLong
 from lmm.messages import Attachment, ChatRequest, Image, Message, Reply, Usage, render
@@ -398,17 +396,8 @@ def _replace(path: Path, old: str, done: Compacted) -> None:
 
 
 def keep(text: str, path: Path) -> None:
-    """Write a file that must not be there yet."""
-    below = Folder(path.parent)
-    below.make(private=True)
-    with below.open(path.name, "xb", private=True) as file, write_errors(str(path)):
-        try:
-            file.write(text.encode())
-            file.flush()
-            os.fsync(file.fileno())
-        except OSError:
-            below.remove(path.name)
-            raise
+    """Write a file that only its owner may read, in one step."""
+    Folder(path.parent).write(path.name, text, private=True)
 
 
 # -- Automatic compaction: before a conversation outgrows its model, its older part becomes a summary

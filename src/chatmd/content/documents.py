@@ -9,11 +9,12 @@ import re
 import tempfile
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Self
 
 from chatmd.errors import ChatmdError
 from lmm.disk.files import decode_document
 from lmm.errors import FileReadError, LmmError
-from lmm.fetch import FetchRules
+from lmm.fetch import Fetched, FetchRules, name_of
 from lmm.importing.elements import tags
 from lmm.importing.formats import FORMATS, FileKind, file_kind, suffix_of
 from lmm.importing.html_page import decode_html
@@ -139,6 +140,11 @@ class Raw:
     media_type: str = ""
     charset: str = ""
     url: str = ""
+
+    @classmethod
+    def of(cls, came: Fetched, name: str = "") -> Self:
+        """What was fetched, under another `name` than its address has."""
+        return cls(came.data, name or name_of(came.url), came.media_type, came.charset, came.url)
 
     @property
     def kind(self) -> FileKind:

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import asyncio
 import base64
-import errno
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -24,9 +23,9 @@ from chatmd.sidecar import PICTURES, Expandable, Occurrence, Recorded, occurrenc
 from lmm.config import Settings
 from lmm.disk.digest import digest
 from lmm.disk.files import decode_document, read_document
-from lmm.disk.opened import open_folder
+from lmm.disk.opened import open_folder, read_errors
 from lmm.errors import DocumentError, FetchFailed, LmmError
-from lmm.fetch import Resolve, fetch, github_file, megabytes, name_of, resolve_host, shown
+from lmm.fetch import fetch, github_file, megabytes, shown
 from lmm.importing.formats import CONVERTED, suffix_of
 from lmm.messages import Image
 
@@ -65,31 +64,16 @@ def read_local(path: Path, *, limit: int) -> bytes:
     """The bytes of an ordinary file at a real path.
 
     Raises:
-        ChatmdError: it is missing, something else than a file, not readable, or has more than `limit` bytes.
+        FileReadError: it is missing, something else than a file, or not readable.
+        ChatmdError: it has more than `limit` bytes.
     """
-    try:
-        with open_folder(path.parent) as folder, folder.open(path.name) as file:
-            data = file.read(limit + 1)
-    except FileNotFoundError as error:
-        raise ChatmdError("there is no such file", hint=f"it would be {path}") from error
-    except IsADirectoryError as error:
-        raise ChatmdError("this is a folder, not a file") from error
-    except PermissionError as error:
-        raise _unreadable(path, error) from error
-    except OSError as error:
-        if error.errno == errno.EINVAL:  # no ordinary file
-            raise ChatmdError(error.strerror or str(error)) from error
-        raise ChatmdError(f"cannot be read: {error.strerror or error}") from error
+    where = f"it is looked for at {path}"
+    with read_errors(str(path), look=where), open_folder(path.parent) as folder, folder.open(path.name) as file:
+        data = file.read(limit + 1)
     if len(data) > limit:
         hint = "fetch_limit under [chatmd] in config.toml allows more"
         raise ChatmdError(f"this file has more than {megabytes(limit)}", hint=hint)
     return data
-
-
-def _unreadable(path: Path, error: OSError) -> ChatmdError:
-    if path.is_dir():  # Windows
-        return ChatmdError("this is a folder, not a file")
-    return ChatmdError("you may not read this file", hint=f"chmod u+r {path}")
 
 
 # -- All that the answer of an agent depends on, as a hash: if it is the same again, the agent need not be asked again
@@ -144,7 +128,6 @@ async def expansions(
     run: Run,
     recorded: Recorded | None = None,
     *known: Mapping[Expandable, Value],
-    resolve: Resolve = resolve_host,
 ) -> Expansions:
     """What all parts of `items` stand for that `messages_of` asks for: ``expand=result.__getitem__``.
 
@@ -165,7 +148,7 @@ async def expansions(
             open_.append(one)
         else:
             found[id(one.part)] = (one.part, value)
-    work = _Work(run, recorded, resolve)
+    work = _Work(run, recorded)
     for wave in ([one for one in open_ if not _is_agent(one)], [one for one in open_ if _is_agent(one)]):
         for one, value in zip(wave, await work.values(wave), strict=True):
             found[id(one.part)] = (one.part, value)
@@ -206,7 +189,6 @@ class _Work:
 
     run: Run
     recorded: Recorded | None
-    resolve: Resolve
     _limit: asyncio.Semaphore = field(init=False)
 
     def __post_init__(self) -> None:
@@ -240,7 +222,7 @@ class _Work:
         if isinstance(part, Doc) and exactly and part.local:
             return await asyncio.to_thread(read_stored, part, self.run), ""
         if isinstance(part, Doc):
-            return await read_doc(part, self.run, resolve=self.resolve), ""
+            return await read_doc(part, self.run), ""
         if isinstance(part, Img):
             return await read_img(part, self.run), ""
         return await self._ask(part)
@@ -285,13 +267,13 @@ def read_stored(doc: Doc, run: Run) -> str:
     return decode_document(read_local(path, limit=MOST_CONVERTED), str(path))
 
 
-async def read_doc(doc: Doc, run: Run, *, resolve: Resolve = resolve_host) -> str:
+async def read_doc(doc: Doc, run: Run) -> str:
     """The text that a `<doc>` stands for.
 
     Raises:
         ChatmdError: it cannot be had.
     """
-    raw = await asyncio.to_thread(read_raw, doc, run) if doc.local else await _remote(doc, run, resolve)
+    raw = await asyncio.to_thread(read_raw, doc, run) if doc.local else await _remote(doc, run)
     if doc.strip:
         return await asyncio.to_thread(stripped, raw)
     if doc.markdown:
@@ -317,12 +299,11 @@ def read_raw(doc: Doc, run: Run) -> Raw:
     return Raw(read_local(path, limit=limit), path.name)
 
 
-async def _remote(doc: Doc, run: Run, resolve: Resolve) -> Raw:
+async def _remote(doc: Doc, run: Run) -> Raw:
     if "://" not in doc.src:
         raise ChatmdError("this is no URL", hint="write 'local' for a file on disk")
     file = github_file(doc.src) if doc.markdown else None
-    came = await fetch(file.url if file else doc.src, run.rules.fetching, resolve=resolve)
-    return Raw(came.data, file.name if file else name_of(came.url), came.media_type, came.charset, came.url)
+    return Raw.of(await fetch(file.url if file else doc.src, run.rules.fetching), file.name if file else "")
 
 
 async def read_img(img: Img, run: Run) -> Image:

@@ -7,7 +7,6 @@ folder of the first one and to further `roots`.
 
 from __future__ import annotations
 
-import stat
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path, PurePath
@@ -130,7 +129,7 @@ class _Resolver:
         """The file as a tree; its problems are told once."""
         if (known := self.read.get((real, in_body))) is not None:
             return known
-        _check_ordinary(real)
+        _check_size(real)
         text = read_document(real).removeprefix("\ufeff")
         document = (parse_body if in_body else parse)(text, file=str(path))
         self.problems += document.problems
@@ -138,15 +137,10 @@ class _Resolver:
         return document
 
 
-def _check_ordinary(path: Path) -> None:
-    """Refuse what must not be opened: a pipe would wait for ever. Reading tells of a file that is missing."""
+def _check_size(path: Path) -> None:
     try:
         found = path.stat()
-    except FileNotFoundError:
+    except OSError:  # reading tells
         return
-    except OSError as error:
-        raise _Refused(f"cannot be imported: {error.strerror}", "check the path") from error
-    if not stat.S_ISREG(found.st_mode) and not stat.S_ISDIR(found.st_mode):
-        raise _Refused("this is no ordinary file", "import a text file")
     if found.st_size > MAX_SIZE:
         raise _Refused(f"this file has more than {MAX_SIZE // 1_000_000} MB", "import a smaller one")

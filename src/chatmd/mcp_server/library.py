@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import os
 import re
 from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -31,7 +30,6 @@ from lmm.models.port import RunnableTool
 SUFFIXES = (".chatmd", ".md")
 _LONGEST = 500  # characters of a description
 _MOST = 500  # files
-Stamp = tuple[tuple[str, int, int, int], ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,15 +44,6 @@ class PromptFile:
     description: str
     needs_input: bool
     problem: str = ""
-
-
-def stamp_of(folder: Path) -> Stamp:
-    """What tells whether a folder's prompt files may have changed: names, times, sizes, inodes."""
-    return tuple(
-        (path.name, status.st_mtime_ns, status.st_size, status.st_ino)
-        for path in _paths(folder)
-        if (status := _status(path)) is not None
-    )
 
 
 def read_prompts(folder: Path, *, taken: Iterable[str] = ()) -> tuple[list[PromptFile], list[str]]:
@@ -90,13 +79,6 @@ def _paths(folder: Path) -> Sequence[Path]:
     except OSError:
         return []
     return [path for path in names if path.is_file()][:_MOST]
-
-
-def _status(path: Path) -> os.stat_result | None:
-    try:
-        return path.stat()
-    except OSError:
-        return None
 
 
 def _begins_as_a_prompt(document: SyntaxTree) -> bool:
@@ -175,7 +157,6 @@ class Library:
     runner: PromptRunner | None = None
     note: Callable[[str], None] = lambda text: None
     prompts: Sequence[PromptFile] = ()
-    _stamp: Stamp | None = None
     _notes: frozenset[str] = field(default_factory=frozenset)
 
     @property
@@ -198,16 +179,15 @@ class Library:
         raise ChatmdError(f"there is no prompt '{name}'")
 
     def refresh(self) -> None:
-        """Read the folder again if it has changed."""
-        stamp = stamp_of(self.folder) if self.folder is not None else None
-        if self.folder is None or stamp == self._stamp:
+        """Read the folder again."""
+        if self.folder is None:
             return
         taken = [tool.definition.name for tool in self.course.tools] if self.course else []
         prompts, notes = read_prompts(self.folder, taken=taken)
         for text in notes:
             if text not in self._notes:
                 self.note(text)
-        self.prompts, self._stamp, self._notes = prompts, stamp, frozenset(notes)
+        self.prompts, self._notes = prompts, frozenset(notes)
 
 
 # -- Run the prompt files that a server publishes; they stay as they are --------------------------------------

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -12,6 +11,7 @@ from chatmd.language.nodes import BLANK, Comment, Element, Node, SyntaxTree, Tex
 from chatmd.language.syntax import errors_of, parse_body, write
 from chatmd.language.transcript import storable
 from chatmd.refine.cases import Case, CheckResult, RunOutcome
+from lmm.disk.digest import digest
 from lmm.messages import Usage
 
 ROLES = ("system", "developer")
@@ -211,7 +211,7 @@ def split(cases: Sequence[Case]) -> tuple[tuple[str, ...], tuple[str, ...]]:
             tuple(case.name for case in cases if case.held_out),
         )
     names = [case.name for case in cases]
-    drawn = sorted(names, key=lambda name: hashlib.sha256(name.encode()).digest())
+    drawn = sorted(names, key=lambda name: digest(name))
     held = set(drawn[: len(names) // 3 if len(names) >= FEWEST_TO_SPLIT else 0])
     return tuple(n for n in names if n not in held), tuple(n for n in names if n in held)
 

@@ -61,8 +61,7 @@ async def _find(run: Run, request: AgentRequest) -> _Found:
         path = locate(request.src, replace(run, folder=request.folder))
         return _Found(await asyncio.to_thread(read_document, path), str(path), path.parent, remote=False)
     came = await fetch(request.src, run.rules.fetching)
-    text = plain_text(Raw(came.data, name_of(came.url), came.media_type, came.charset, came.url))
-    return _Found(text, request.src, request.folder, remote=True)
+    return _Found(plain_text(Raw.of(came)), request.src, request.folder, remote=True)
 
 
 def check_depth(chain: tuple[str, ...], most: int) -> None:

@@ -23,6 +23,7 @@ from chatmd.language.transcript import gap
 from chatmd.sidecar import FOLDER
 from lmm.disk.files import check_writable, decode_document, document_lock, read_bytes, replace
 from lmm.disk.folder import Folder
+from lmm.disk.opened import write_errors
 from lmm.errors import FileReadError, FileWriteError
 
 # -- A transcript that grows in memory -----------------------------------------------------------------------
@@ -323,10 +324,8 @@ class TranscriptFile(Transcript):
     def _open(self) -> None:
         if self._file >= 0:
             os.close(self._file)
-        try:
+        with write_errors(str(self.path)):
             self._file = os.open(self.path, os.O_RDWR | os.O_APPEND | getattr(os, "O_BINARY", 0))
-        except OSError as error:
-            raise _unwritable(self.path, error) from error
         self._seen = self._signature()
 
     def _signature(self) -> _Signature:
@@ -334,15 +333,16 @@ class TranscriptFile(Transcript):
         return _Signature(found.st_ino, found.st_size, found.st_mtime_ns)
 
     def _write(self, data: bytes) -> None:
-        try:
-            written = os.write(self._file, data)
-            while written < len(data):
-                written += os.write(self._file, data[written:])
-        except OSError as error:
-            with contextlib.suppress(OSError):
-                os.ftruncate(self._file, self._seen.size)
-                self._seen = self._signature()
-            raise _unwritable(self.path, error) from error
+        with write_errors(str(self.path)):
+            try:
+                written = os.write(self._file, data)
+                while written < len(data):
+                    written += os.write(self._file, data[written:])
+            except OSError:
+                with contextlib.suppress(OSError):
+                    os.ftruncate(self._file, self._seen.size)
+                    self._seen = self._signature()
+                raise
         now = self._signature()
         self._seen = now if now.size == self._seen.size + len(data) else _Signature(0, 0, 0)
 
@@ -412,14 +412,6 @@ class TranscriptFile(Transcript):
 def aside_of(path: Path) -> Path:
     """Where a transcript is kept that cannot be written to its own file."""
     return path.resolve().parent / FOLDER / f"{path.stem}.aside{path.suffix}"
-
-
-def _unwritable(path: Path, error: OSError) -> FileWriteError:
-    return FileWriteError(
-        f"cannot be written: {error.strerror or error}",
-        where=str(path),
-        hint="what was there is still there; free some space or check permissions, then run again",
-    )
 
 
 def _whole_characters(data: bytes) -> bytes:

@@ -7,7 +7,6 @@ search work. What changes is part of the prompt, which prompt_toolkit draws.
 from __future__ import annotations
 
 import contextlib
-import json
 import os
 import re
 import sys
@@ -23,7 +22,7 @@ from prompt_toolkit.document import Document
 from prompt_toolkit.enums import DEFAULT_BUFFER
 from prompt_toolkit.filters import Condition, has_focus, is_searching
 from prompt_toolkit.formatted_text import ANSI, StyleAndTextTuples, to_formatted_text
-from prompt_toolkit.history import History
+from prompt_toolkit.history import FileHistory
 from prompt_toolkit.key_binding import KeyBindings, KeyPressEvent
 from prompt_toolkit.keys import Keys
 from prompt_toolkit.output.vt100 import Vt100_Output
@@ -31,8 +30,8 @@ from prompt_toolkit.patch_stdout import patch_stdout
 from prompt_toolkit.shortcuts import PromptSession
 
 from chatmd.terminal.view import PROMPT
-from lmm.disk.files import replace, state_folder
-from lmm.errors import ConfigError, LmmError
+from lmm.disk.files import state_folder
+from lmm.errors import ConfigError
 
 # -- What can be done at the prompt besides speaking: one row of a table each ---------------------------------
 
@@ -185,57 +184,33 @@ def key_bindings(screen: Screen) -> KeyBindings:
     return keys
 
 
-_MOST_KEPT = 2000  # messages
 _LONGEST = 20_000  # characters: what is longer was pasted
 
 
-def history_path() -> Path:
-    """Where it is kept."""
-    return state_folder() / "conversations.jsonl"
-
-
-class TypedHistory(History):
-    """One JSON string a line, oldest first; only its owner may read it. What begins with a space is not kept.
+class TypedHistory(FileHistory):
+    """Messages in a file that only its owner may read. What begins with a space is not kept.
 
     A history that cannot be read or written is none: the conversation goes on.
     """
 
     def __init__(self, path: Path) -> None:
-        super().__init__()
+        super().__init__(path)
         self.path = path
 
     def load_history_strings(self) -> Iterable[str]:
         """Newest first, each once."""
-        try:
-            lines = self.path.read_text(encoding="utf-8", errors="replace").splitlines()
-        except OSError:
-            return []
-        if len(lines) > 2 * _MOST_KEPT:
-            lines = lines[-_MOST_KEPT:]
-            with contextlib.suppress(LmmError):
-                replace(self.path, "".join(f"{line}\n" for line in lines))
-        texts = [text for line in reversed(lines) if (text := _read(line))]
-        return list(dict.fromkeys(texts))
+        with contextlib.suppress(OSError):
+            return list(dict.fromkeys(super().load_history_strings()))
+        return []
 
     def store_string(self, string: str) -> None:
-        """Keep a message; several conversations may do so at once."""
+        """Keep a message."""
         if string.startswith(" ") or len(string) > _LONGEST:
             return
-        with contextlib.suppress(OSError):
+        with contextlib.suppress(OSError, ValueError):
             self.path.parent.mkdir(parents=True, exist_ok=True)
-            file = os.open(self.path, os.O_WRONLY | os.O_APPEND | os.O_CREAT, 0o600)
-            try:
-                os.write(file, f"{json.dumps(string, ensure_ascii=False)}\n".encode())
-            finally:
-                os.close(file)
-
-
-def _read(line: str) -> str:
-    try:
-        text = json.loads(line)
-    except ValueError:
-        return ""
-    return text if isinstance(text, str) else ""
+            self.path.touch(0o600)
+            super().store_string(string)
 
 
 _MENU_ROWS = 6
@@ -277,7 +252,8 @@ class Screen:
         self.prompt = PromptSession[str | None](
             self._message, multiline=True, prompt_continuation="  ", placeholder=self._hint, completer=completer,
             complete_while_typing=Condition(lambda: completer.fits(self.buffer.document)),
-            reserve_space_for_menu=_MENU_ROWS, history=TypedHistory(history_path()), search_ignore_case=True,
+            reserve_space_for_menu=_MENU_ROWS, history=TypedHistory(state_folder() / "conversations.txt"),
+            search_ignore_case=True,
             key_bindings=key_bindings(self), enable_suspend=True, tempfile_suffix=".md", erase_when_done=True,
             output=self.output,
         )  # fmt: skip

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import contextlib
 import functools
-import hashlib
 import json
 import operator
 import os
@@ -38,6 +37,7 @@ from chatmd.language.syntax import parse
 from chatmd.tools.command import variables_of
 from chatmd.tools.registry import Power, kind_of
 from lmm.disk import trust
+from lmm.disk.digest import digest
 from lmm.disk.files import read_document
 from lmm.disk.secrets import is_secret_file, is_secret_variable
 from lmm.errors import LmmError
@@ -257,8 +257,8 @@ def sent_files(spec: AgentSpec, run: Run) -> dict[Path, Doc | Img]:
 
 def _sending(real: Path, part: Doc | Img) -> Declaration:
     words = f"sends the file {part.src}, which may hold keys, to the model"
-    digest = hashlib.sha256(json.dumps(["sent", str(real)]).encode()).hexdigest()
-    return Declaration("<doc>" if isinstance(part, Doc) else "<img>", words, True, digest, is_tool=False)
+    known_by = digest(json.dumps(["sent", str(real)]))
+    return Declaration("<doc>" if isinstance(part, Doc) else "<img>", words, True, known_by, is_tool=False)
 
 
 def _real_path(src: str, run: Run) -> Path | None:
@@ -310,8 +310,8 @@ _LEAVES = ": what is read here could leave that way"
 def _inline(agent: SubAgent, together: Traffic) -> Declaration:
     """An agent from a URL in a message."""
     asks = is_asked(frozenset[Power](("network",)), together)
-    digest = hashlib.sha256(json.dumps(["agent", agent.src]).encode()).hexdigest()
-    return Declaration("<agent>", f"asks the agent {agent.src}{_LEAVES * asks}", asks, digest, is_tool=False)
+    known_by = digest(json.dumps(["agent", agent.src]))
+    return Declaration("<agent>", f"asks the agent {agent.src}{_LEAVES * asks}", asks, known_by, is_tool=False)
 
 
 def _command(tool: Tool) -> str:
@@ -369,7 +369,7 @@ def _digest(tool: Tool, powers: Iterable[Power], run: Run) -> str:
         *(sorted(tool.include), tool.client_id_env, tool.client_secret_env, tool.issuer, sorted(powers)),
         [str(folder) for folder in _folders(tool, run)],
     ]
-    return hashlib.sha256(json.dumps(decides).encode()).hexdigest()
+    return digest(json.dumps(decides))
 
 
 def in_prose(words: Iterable[str]) -> str:

@@ -13,7 +13,7 @@ from chatmd.errors import ChatmdError
 from chatmd.language.agent import Tool
 from chatmd.tools.registry import FunctionTool, OpenTools
 from lmm.errors import LmmError
-from lmm.fetch import GitHubFile, Resolve, fetch, github_file, name_of, resolve_host, shown
+from lmm.fetch import GitHubFile, Resolve, fetch, github_file, resolve_host, shown
 from lmm.importing.formats import MARKDOWN, suffix_of
 from lmm.markdown.blocks import fenced
 from lmm.messages import ToolDefinition, object_schema
@@ -74,8 +74,7 @@ class _Reader:
     async def _fetch(self, url: str) -> _Page:
         file = github_file(url)
         came = await fetch(file.url if file else url, self.rules.fetching, resolve=self.resolve)
-        name = file.name if file else name_of(came.url)
-        raw = Raw(came.data, name, came.media_type, came.charset, came.url)
+        raw = Raw.of(came, file.name if file else "")
         source = url.strip() if file or came.url.partition("#")[0] == url.partition("#")[0].strip() else shown(came.url)
         try:
             document = await self._converted(raw, file)

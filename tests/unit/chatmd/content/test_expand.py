@@ -79,7 +79,7 @@ def test_everything_is_read_once_and_side_by_side(tmp_path: Path, web: WebServer
 @pytest.mark.parametrize(
     ("text", "message"),
     [
-        (user("b.md"), "a.chatmd:1:7: 'b.md': there is no such file (it would be "),
+        (user("b.md"), "a.chatmd:1:7: 'b.md': there is no such file (it is looked for at "),
         (user("../b.md"), "a.chatmd:1:7: '../b.md' lies outside of "),
         (user("/etc/passwd"), "a.chatmd:1:7: '/etc/passwd' lies outside of "),
         (user("link.md"), "a.chatmd:1:7: 'link.md' lies outside of "),

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from chatmd.mcp_server.library import Library, read_prompts, stamp_of
+from chatmd.mcp_server.library import Library, read_prompts
 
 ASKED, WAITING = "<user>Why?</user>\n", "<user>\n</user>\n"
 
@@ -86,5 +86,4 @@ def test_a_library_sees_what_changed(tmp_path: Path) -> None:
 
 def test_a_folder_that_is_gone_holds_nothing(tmp_path: Path) -> None:
     """Until it is back."""
-    assert stamp_of(tmp_path / "gone") == ()
     assert read_prompts(tmp_path / "gone") == ([], [])

@@ -10,23 +10,13 @@ from chatmd.terminal.screen import TypedHistory
 
 def test_several_conversations(tmp_path: Path) -> None:
     """They write one file; newest first, each once; what is torn or too long is left out."""
-    path = tmp_path / "state" / "conversations.jsonl"
+    path = tmp_path / "state" / "conversations.txt"
     one, two = TypedHistory(path), TypedHistory(path)
     for history, text in ((one, "a"), (two, "b\nc"), (one, "a"), (two, " secret"), (two, "x" * 100_000)):
         history.append_string(text)
     with path.open("a") as file:
-        file.write('"torn\n')
+        file.write("torn\n")
     assert list(TypedHistory(path).load_history_strings()) == ["a", "b\nc"]
-    assert stat.S_IMODE(path.stat().st_mode) == 0o600
-
-
-def test_it_does_not_grow_for_ever(tmp_path: Path) -> None:
-    """The oldest half goes when it is twice as long as it may be."""
-    path = tmp_path / "conversations.jsonl"
-    path.write_text("".join(f'"{n}"\n' for n in range(4001)))
-    path.chmod(0o600)
-    assert next(iter(TypedHistory(path).load_history_strings())) == "4000"
-    assert len(path.read_text().splitlines()) == 2000
     assert stat.S_IMODE(path.stat().st_mode) == 0o600
 
 
