@@ -356,7 +356,7 @@ def test_a_budget_in_money_wants_a_price(
     with (folder / "config.toml").open("a") as config:
         config.write("[serve]\ndaily_cost = 1.0\n")
     with Course.open() as course:
-        _check_course(course)
+        _check_course(course, 1)
     assert "the price of OpenAICompatible/test is not known: daily_cost does not count it" in capsys.readouterr().err
 
 
