@@ -1,7 +1,7 @@
 # `make check` is exactly what CI runs; the others are parts of it.
 PYTHON ?= .venv/bin/python
 
-.PHONY: check test lint format bench
+.PHONY: check test lint format bench reference site
 
 check:
 	bash .ci/run
@@ -20,3 +20,9 @@ format:
 
 bench:
 	$(PYTHON) -m benchmarks.run
+
+reference:  # docs/commands.md, from the commands themselves
+	PYTHONPATH=src:tests $(PYTHON) tests/docs/commands_page.py
+
+site:  # the documentation as a site, in build/site; needs the extra docs
+	$(PYTHON) -m zensical build --clean --strict -f mkdocs.yml

@@ -1,6 +1,6 @@
 """Every fenced example in README.md and docs/ is executed.
 
-- ```` ```markdown file=notes.md ```` (any language) writes a file;
+- ```` ```markdown title="notes.md" ```` (any language) writes a file; the site shows its name;
 - ```` ```console ```` runs each `$ command` and compares what it prints; a line or part that is `…` matches
   anything;
 - ```` ```python ```` runs as a doctest if it has prompts, else as a script.
@@ -65,8 +65,8 @@ def test_examples_do_what_the_page_says(page: Path, tmp_path: Path, monkeypatch:
     namespace: dict[str, object] = {"__name__": "__main__"}
     for example in examples(page):
         where = f"{page.name}:{example.line}"
-        if "file" in example.options:
-            target = tmp_path / example.options["file"]
+        if "title" in example.options:
+            target = tmp_path / example.options["title"]
             target.parent.mkdir(parents=True, exist_ok=True)
             target.write_text(example.code, encoding="utf-8")
         elif example.language == "console":
