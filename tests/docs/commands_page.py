@@ -16,8 +16,8 @@ PAGE = Path(__file__).parent.parent.parent / "docs" / "commands.md"
 _HEAD = """\
 # Commands
 
-Made from the commands by `make reference`; `lmm COMMAND --help` shows the same. Exit codes: 0 done, 1 something failed or
-was found, 2 wrong usage or missing agreement, 130 interrupted.
+Made from the commands by `make reference`; `lmm COMMAND --help` shows the same. Exit codes: 0 done, 1 something failed
+or was found, 2 wrong usage or missing agreement, 130 interrupted.
 
 """
 _TITLES = {"lmm": "Documents", "lmm_education": "Courses", "chatmd": "Agents"}

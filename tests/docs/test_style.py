@@ -37,9 +37,9 @@ _PHRASE = re.compile(rf"\b(?:{'|'.join(_PHRASES)})", re.IGNORECASE)
 
 
 _PENDING = {  # to be rewritten
-    *("architecture", "ask", "chunks", "agents", "annotate", "ask-from-python", "edit", "embeddings", "export"),
-    *("extract", "import", "study", "watch", "formats", "ingest", "mcp", "models", "python", "refine", "scale"),
-    *("search", "terminal", "tutorial", "README"),
+    *("architecture", "chunks", "agents", "annotate", "ask-from-python", "edit", "embeddings", "export"),
+    *("extract", "import", "study", "watch", "formats", "ingest", "mcp", "models", "refine", "scale"),
+    *("terminal", "tutorial", "README"),
 }
 
 
