@@ -37,8 +37,8 @@ _PHRASE = re.compile(rf"\b(?:{'|'.join(_PHRASES)})", re.IGNORECASE)
 
 
 _PENDING = {  # to be rewritten
-    *("architecture", "chunks", "agents", "annotate", "ask-from-python", "edit", "embeddings", "export"),
-    *("extract", "import", "study", "watch", "formats", "ingest", "mcp", "models", "refine", "scale"),
+    *("architecture", "agents", "annotate", "ask-from-python", "edit", "embeddings", "export"),
+    *("extract", "import", "study", "watch", "formats", "mcp", "models", "refine", "scale"),
     *("terminal", "tutorial", "README"),
 }
 
