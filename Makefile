@@ -1,7 +1,7 @@
 # `make check` is exactly what CI runs; the others are parts of it.
 PYTHON ?= .venv/bin/python
 
-.PHONY: check test lint format bench reference site
+.PHONY: check test lint format bench reference site pictures
 
 check:
 	bash .ci/run
@@ -26,3 +26,6 @@ reference:  # docs/commands.md, from the commands themselves
 
 site:  # the documentation as a site, in build/site; needs the extra docs
 	$(PYTHON) -m zensical build --clean --strict -f mkdocs.yml
+
+pictures:  # docs/pictures/*.svg in the README, from real runs
+	$(PYTHON) docs/site/pictures.py

@@ -39,7 +39,7 @@ _PHRASE = re.compile(rf"\b(?:{'|'.join(_PHRASES)})", re.IGNORECASE)
 _PENDING = {  # to be rewritten
     *("architecture", "agents", "annotate", "ask-from-python", "edit", "embeddings", "export"),
     *("extract", "import", "study", "watch", "formats", "mcp", "models", "refine", "scale"),
-    *("terminal", "tutorial", "README"),
+    *("terminal", "tutorial"),
 }
 
 
