@@ -37,9 +37,15 @@ _PHRASE = re.compile(rf"\b(?:{'|'.join(_PHRASES)})", re.IGNORECASE)
 
 
 _PENDING = {  # to be rewritten
-    *("architecture", "agents", "annotate", "ask-from-python", "edit", "embeddings", "export"),
-    *("extract", "import", "study", "watch", "formats", "mcp", "models", "refine", "scale"),
-    *("terminal", "tutorial"),
+    *(
+        "architecture",
+        "agents",
+        "annotate",
+        "ask-from-python",
+        "embeddings",
+    ),
+    *("extract", "import", "study", "watch", "mcp", "models", "refine", "scale"),
+    *("terminal",),
 }
 
 
