@@ -11,18 +11,13 @@ import asyncio
 import contextlib
 import os
 import stat
-import threading
 import time
 from collections.abc import AsyncGenerator, Callable, Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from lmm.disk.folder import Folder, check_named, is_document
 from lmm.errors import FileReadError, LinkOutside
-
-if TYPE_CHECKING:
-    from watchfiles._rust_notify import RustNotify
 
 _OFTEN, _SELDOM = 0.4, 5.0  # seconds between looks, without and with notifications
 _SHARE = 20  # looking takes at most one part in so many of a processor
@@ -113,15 +108,12 @@ async def changes(
     With `poll`, or where the system gives no notifications (`on_poll` is told why), only by looking.
     """
     told: asyncio.Queue[set[Path] | Exception] = asyncio.Queue()
-    stop, pace = threading.Event(), _OFTEN
-    if not poll:
-        try:
-            await _listen(roots, stop, told)
-            pace = _SELDOM
-        except (OSError, RuntimeError, ImportError) as error:
-            on_poll(str(error))
+    wanted = ((set(roots.folders), True), ({path.parent for path in roots.files}, False))
+    listening = [asyncio.create_task(_listen(at, deep, told)) for at, deep in wanted if at and not poll]
+    pace = _SELDOM if listening else _OFTEN
     before: dict[Path, Signature] | None = None
     try:
+        await asyncio.sleep(0)  # first they listen, so that nothing is missed between a look and a notification
         while True:
             now, cost = await asyncio.to_thread(_timed_look, roots)
             changed = _differences(before or {}, now)
@@ -136,7 +128,9 @@ async def changes(
                     break
                 yield item
     finally:
-        stop.set()
+        for task in listening:
+            task.cancel()
+        await asyncio.gather(*listening, return_exceptions=True)
 
 
 def _timed_look(roots: WatchedPaths) -> tuple[dict[Path, Signature], float]:
@@ -157,47 +151,14 @@ async def _next(told: asyncio.Queue[set[Path] | Exception], end: float) -> set[P
     return None
 
 
-async def _listen(roots: WatchedPaths, stop: threading.Event, told: asyncio.Queue[set[Path] | Exception]) -> None:
-    """Put notifications into a queue until `stop`; on return, none will be missed.
-
-    Raises:
-        OSError, RuntimeError, ImportError: the system gives none.
-    """
-    loop = asyncio.get_running_loop()
-
-    def put(item: set[Path] | Exception) -> None:
-        with contextlib.suppress(RuntimeError):  # the loop was closed meanwhile
-            loop.call_soon_threadsafe(told.put_nowait, item)
-
-    for folders, deep in ((set(roots.folders), True), ({path.parent for path in roots.files}, False)):
-        if folders:
-            notify = await asyncio.to_thread(_open, folders, deep)
-            threading.Thread(target=_forward, args=(notify, stop, put), name="lmm-watch", daemon=True).start()
-
-
-def _open(folders: set[Path], deep: bool) -> RustNotify:
-    from watchfiles._rust_notify import RustNotify
-
-    notify = RustNotify(
-        watch_paths=[str(path) for path in folders],
-        debug=False,
-        force_polling=False,
-        poll_delay_ms=300,
-        recursive=deep,
-        ignore_permission_denied=True,
-    )
-    if "PollWatcher" in repr(notify):  # what it falls back to misses saves within one second
-        raise OSError("the system has no file notifications")
-    return notify
-
-
-def _forward(notify: RustNotify, stop: threading.Event, put: Callable[[set[Path] | Exception], None]) -> None:
-    """Hand on what a notifier says, until `stop`."""
+async def _listen(folders: Collection[Path], deep: bool, told: asyncio.Queue[set[Path] | Exception]) -> None:
+    """Put notifications of folders into a queue; at the end, why there are no more."""
     try:
-        with notify:
-            while not stop.is_set():
-                found = notify.watch(200, 50, 0, stop)
-                if isinstance(found, set):
-                    put({Path(name) for _, name in found})
-    except Exception as error:
-        put(error)
+        from watchfiles import awatch
+
+        # Its own polling misses saves within one second of each other.
+        options = {"force_polling": False, "ignore_permission_denied": True}
+        async for found in awatch(*folders, watch_filter=None, debounce=200, recursive=deep, **options):
+            told.put_nowait({Path(name) for _, name in found})
+    except (OSError, RuntimeError, ImportError) as error:
+        told.put_nowait(error)

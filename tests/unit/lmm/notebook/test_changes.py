@@ -133,7 +133,7 @@ def test_where_there_are_no_notifications(tmp_path: Path, monkeypatch: pytest.Mo
     roots = WatchedPaths.at([folder])
     file = folder.resolve() / "a.md"
     reasons = list[str]()
-    monkeypatch.setitem(sys.modules, "watchfiles._rust_notify", None)
+    monkeypatch.setitem(sys.modules, "watchfiles", None)
 
     async def watch() -> Collection[Path]:
         source = changes(roots, on_poll=reasons.append)
