@@ -579,7 +579,7 @@ def test_the_patterns_are_knitrs_own() -> None:
     assert found == [CHUNK_SOURCE, INLINE_SOURCE]
 
 
-@pytest.mark.parametrize("body", ["", "type: x\n", "{type: x}\n", "~chat_:\n- query: a\n  ~reply: b\n", "  type: x\n"])
+@pytest.mark.parametrize("body", ["", "type: x\n", "~chat_:\n- query: a\n  ~reply: b\n", "  type: x\n"])
 @given(prompt=_code_like(), reply=_code_like(), newline=st.sampled_from(["\n", "\r\n"]))
 def test_no_line_of_a_log_is_code_to_knitr(body: str, prompt: str, reply: str, newline: str) -> None:
     """For any prompt and reply, in every form of block, nothing in it matches knitr's patterns or Quarto's."""
@@ -594,9 +594,8 @@ def test_no_line_of_a_log_is_code_to_knitr(body: str, prompt: str, reply: str, n
 
 @given(_code_like(), _code_like())
 def test_no_line_of_an_entry_is_code_to_knitr(prompt: str, reply: str) -> None:
-    """The same for prompts that cannot be spelt as pending ones, in block and in flow style."""
+    """The same for prompts that cannot be spelt as pending ones."""
     assert_no_code(f"---\n{_log(prompt, reply)}---\n")
-    assert_no_code(f"---\n{{a: {yaml_core.flow([prompt, {reply: reply}])}}}\n---\n")
 
 
 def _asks_once(block: MetadataBlock) -> bool:

@@ -296,6 +296,16 @@ def locked_keys(name: str) -> tuple[str, ...]:
 # -- editing -------------------------------------------------------------------------------------
 
 
+IN_BRACES = "keys in { } cannot be edited, and none can be added"
+NO_BRACES = "write 'key: value' lines, without the braces"
+
+
+def is_in_braces(body: str) -> bool:
+    """Whether all keys of a body stand in ``{ }``, which can be read but not edited."""
+    node = yaml_core.compose(as_yaml(body)) if "{" in body else None
+    return isinstance(node, yaml.MappingNode) and bool(node.flow_style)
+
+
 @dataclass(frozen=True, slots=True)
 class _Entry:
     """Where one top-level entry stands: `start` is its key, `end` the end of its last line."""
@@ -322,16 +332,11 @@ def set_key(body: str, key: str, value: Any, *, newline: str = "\n", before: int
     masked = as_yaml(body)
     node = yaml_core.compose(masked)
     expected = _normalise(node)
-    if isinstance(node, yaml.MappingNode) and node.flow_style:
-        changed = _set_in_flow(masked, body, node, key, value)
+    old = next((e for e in reversed(_entries(masked, node)) if e.key == key), None)
+    if old is not None:
+        changed = body[: old.start] + yaml_core.entry(key, value, indent=old.column, newline=newline) + body[old.end :]
     else:
-        old = next((e for e in reversed(_entries(masked, node)) if e.key == key), None)
-        if old is not None:
-            changed = (
-                body[: old.start] + yaml_core.entry(key, value, indent=old.column, newline=newline) + body[old.end :]
-            )
-        else:
-            changed = _insert(body, masked, node, key, value, newline, before)
+        changed = _insert(body, masked, node, key, value, newline, before)
     return _checked(body, changed, expected | {key: value}, key)
 
 
@@ -343,8 +348,6 @@ def remove_key(body: str, key: str) -> str:
     if key not in expected:
         return body
     del expected[key]
-    if isinstance(node, yaml.MappingNode) and node.flow_style:
-        return _checked(body, _remove_from_flow(body, node, key), expected, key)
     changed = body
     for old in reversed([e for e in _entries(masked, node) if e.key == key]):
         changed = changed[: body.rfind("\n", 0, old.start) + 1] + changed[old.end :]
@@ -392,6 +395,8 @@ def _as_list(value: Any) -> list[Any]:
 
 def _entries(masked: str, node: yaml.Node | None) -> list[_Entry]:
     """Top-level entries in order. An entry ends where only blank lines and comments at its margin follow."""
+    if isinstance(node, yaml.MappingNode) and node.flow_style:
+        raise MetadataError(IN_BRACES, line=node.start_mark.line + 1, hint=NO_BRACES)
     pairs = _pairs(node)
     starts = [key.start_mark.index for key, _ in pairs]
     if starts != sorted(starts):
@@ -438,28 +443,6 @@ def _insert(
     if head and not head.endswith("\n"):
         head += newline
     return head + text + body[at:]
-
-
-def _set_in_flow(masked: str, body: str, node: yaml.MappingNode, key: str, value: Any) -> str:
-    for name, old in reversed(node.value):
-        if name.value == key:
-            return body[: old.start_mark.index] + yaml_core.flow(value) + body[old.end_mark.index :]
-    close = node.end_mark.index - 1
-    head = body[:close].rstrip()
-    comma = "" if head.endswith(("{", ",")) else ","
-    return f"{head}{comma} {yaml_core.quoted(key)}: {yaml_core.flow(value)}{body[close:]}"
-
-
-def _remove_from_flow(body: str, node: yaml.MappingNode, key: str) -> str:
-    """`body` without an entry of its ``{a: 1, b: 2}``, and without the comma that set it apart."""
-    pairs = node.value
-    at = max(i for i, (name, _) in enumerate(pairs) if name.value == key)
-    if at + 1 < len(pairs):
-        start, end = pairs[at][0].start_mark.index, pairs[at + 1][0].start_mark.index
-    else:
-        start = pairs[at - 1][1].end_mark.index if at else pairs[at][0].start_mark.index
-        end = pairs[at][1].end_mark.index
-    return body[:start] + body[end:]
 
 
 def _checked(body: str, changed: str, expected: dict[str, Any], key: str) -> str:

@@ -340,12 +340,3 @@ def _reads_back(source: str, text: str) -> bool:
         return bool(to_value(compose(source)) == {"k": text})
     except MetadataError:
         return False
-
-
-def flow(value: Any) -> str:
-    """A value on one line in flow style, for keys that live in ``{a: 1}``."""
-    if isinstance(value, Mapping):
-        return "{" + ", ".join(f"{quoted(str(k))}: {flow(v)}" for k, v in value.items()) + "}"
-    if isinstance(value, (list, tuple)):
-        return "[" + ", ".join(map(flow, value)) + "]"
-    return quoted(value) if isinstance(value, str) else scalar(value)

@@ -118,6 +118,8 @@ def _metadata_problems(block: MetadataBlock, before: Block | None) -> Iterator[P
     for name, line in metadata.boolean_assignments(body):
         message = f"'{name} = …' is read, but not by other programs"
         yield _warning(first + line - 1, message, f"write '{name}: true'")
+    if metadata.is_in_braces(body):
+        yield _warning(first, metadata.IN_BRACES, metadata.NO_BRACES)
     shown = _shown_by_pandoc(block, before)
     if shown is not None:
         yield shown

@@ -99,19 +99,14 @@ def test_keys_named_like_prompts_are_quoted(word: str) -> None:
     assert metadata.set_key(changed, word, "y") == f'a: 1\n"{word}": "y"\n'
 
 
-def test_set_key_in_flow_style() -> None:
-    """A block written as {…} takes a new value in place, and a new key before the brace."""
-    assert metadata.set_key("{a: 1, b: [x]}\n", "a", ["y"]) == '{a: ["y"], b: [x]}\n'
-    assert metadata.set_key("{a: 1}\n", "b", "x") == '{a: 1, "b": "x"}\n'
-
-
-def test_remove_key_in_flow_style() -> None:
-    """A key leaves a block written as {…} with the comma that set it apart."""
-    body = '{a: 1, "~chat_": [x], c: {d: 1}}\n'
-    assert metadata.remove_key(body, "a") == '{"~chat_": [x], c: {d: 1}}\n'
-    assert metadata.remove_key(body, "~chat_") == "{a: 1, c: {d: 1}}\n"
-    assert metadata.remove_key(body, "c") == '{a: 1, "~chat_": [x]}\n'
-    assert metadata.remove_key("{a: 1}\n", "a") == "{}\n"
+@pytest.mark.parametrize("body", ["{a: 1, b: [x]}\n", "{}\n", "{a: 1,\n b: 2}  # two\n"])
+def test_keys_in_braces_are_read_and_not_edited(body: str) -> None:
+    """Who writes them is told what to write; braces inside a value are no matter."""
+    for edit in (lambda: metadata.set_key(body, "c", 1), lambda: metadata.append_item(body, "c", 1)):
+        with pytest.raises(MetadataError, match="write 'key: value' lines, without the braces"):
+            edit()
+    assert metadata.is_in_braces(body)
+    assert metadata.set_key("a: {b: 1}\n", "c", "x") == "a: {b: 1}\nc: x\n"
 
 
 def test_append_item_keeps_items() -> None:
