@@ -2,9 +2,8 @@
 
 Next to the fields that a model wrote, a block keeps ``~txthash_``, a mapping from each field to three short
 hashes: of the text it was made from, of the value as generated (white space counts in neither), and of how
-it was made (prompt, model, headings). A scalar there, as another program writes it, is read as the text's
-hash for all fields, and the bare ``titles``, ``questions`` and ``summary`` beside it as generated. Keys without the
-underscore, as we wrote them once, are read, and get it when a field of their block is written.
+it was made (prompt, model, headings). A scalar ``~txthash``, as another program writes it, is read as the text's
+hash for all fields, and the bare ``titles``, ``questions`` and ``summary`` beside it as generated.
 """
 
 from __future__ import annotations
@@ -22,8 +21,8 @@ from lmm.markdown import metadata
 from lmm.markdown.blocks import MetadataBlock
 
 KEY = metadata.generated_key("txthash")
-_OLD_KEY = "~txthash"
-# What another program writes without "~", beside a scalar hash.
+# What another program writes: a scalar hash, and beside it these without "~".
+_OTHER_KEY = "~txthash"
 BARE = ("titles", "questions", "summary")
 _UNKNOWN = "-"
 _OTHER_LENGTH = 22
@@ -123,15 +122,11 @@ def recorded(values: Mapping[str, Any], field: str) -> Fingerprint | None:
     """
     if (scalar := _scalar(values)) is not None:
         return Fingerprint(scalar)
-    kept = _kept(values)
+    kept = values.get(KEY)
     parts = str(kept.get(field, "")).split() if isinstance(kept, Mapping) else []
     if len(parts) != 3:
         return None
     return Fingerprint(*("" if part == _UNKNOWN else part for part in parts))
-
-
-def _kept(values: Mapping[str, Any]) -> Any:
-    return values.get(KEY, values.get(_OLD_KEY))
 
 
 def _key_in(values: Mapping[str, Any], field: str) -> str:
@@ -141,8 +136,9 @@ def _key_in(values: Mapping[str, Any], field: str) -> str:
 
 
 def _scalar(values: Mapping[str, Any]) -> str | None:
-    kept = _kept(values)
-    return None if kept is None or isinstance(kept, Mapping | list) else str(kept)
+    """Another program's hash; ours, once there are some, count."""
+    other = None if KEY in values else values.get(_OTHER_KEY)
+    return None if other is None or isinstance(other, Mapping | list) else str(other)
 
 
 def state_of(
@@ -224,34 +220,19 @@ def without_generated(block: MetadataBlock, names: Collection[str]) -> MetadataB
 
 
 def _prints(block: MetadataBlock) -> dict[str, Any]:
-    kept = _kept(block.values())
+    kept = block.values().get(KEY)
     return dict(kept) if isinstance(kept, Mapping) else {}
 
 
 def _with_marked_fields(block: MetadataBlock) -> MetadataBlock:
-    """`block` with a mapping in place of a scalar hash, and all that was generated in it under our keys."""
+    """`block` with a mapping in place of another program's hash, and what that program made in it under our keys."""
     values = block.values()
-    scalar, prints = _scalar(values), _prints(block)
-    if _OLD_KEY in values:
-        block = _renamed(block, _OLD_KEY, KEY)
-    for name in BARE if scalar is not None else prints:
-        old, new = _key_in(values, name), metadata.generated_key(name)
-        if old == name and scalar is not None and old in values:
-            block = _with_field(block.without_key(name), new, values[name])
-        elif old in values and old != name:
-            block = _renamed(block, old, new)
-        if old in values and scalar is not None:
-            prints[name] = str(Fingerprint(scalar, value_hash(values[old])))
-    return block if scalar is None else block.with_key(KEY, prints)
-
-
-def _renamed(block: MetadataBlock, old: str, new: str) -> MetadataBlock:
-    """`block` with another key for a value that stays as it is written, where the key is written plainly."""
-    if old == new:
+    if (scalar := _scalar(values)) is None:
         return block
-    line, lines = metadata.key_line(block.body, old), block.body.split("\n")
-    if line is not None and lines[line - 1].startswith(f"{old}:") and new not in block.values():
-        lines[line - 1] = new + lines[line - 1].removeprefix(old)
-        return block.with_body("\n".join(lines))
-    value = block.values()[old]
-    return _with_field(block.without_key(old), new, value)
+    prints = {}
+    block = block.without_key(_OTHER_KEY)
+    for name in BARE:
+        if name in values:
+            block = _with_field(block.without_key(name), metadata.generated_key(name), values[name])
+            prints[name] = str(Fingerprint(scalar, value_hash(values[name])))
+    return block.with_key(KEY, prints)

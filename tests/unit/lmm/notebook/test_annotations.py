@@ -218,8 +218,7 @@ def test_a_failure_below_an_authors_own_summary_stops_there() -> None:
 
 def test_a_block_that_cannot_be_added_to_costs_nothing() -> None:
     """It fails before the model is asked."""
-    text = f"---\ntitle: T\n---\n---\n~summary_: &x [1]\n~txthash_: {{}}\nb: *x\n---\n# A\n\n{WORDS}\n"
-    text = text.replace("~txthash_: {}", "~txthash_: x")
+    text = f"---\ntitle: T\n---\n---\n~summary_: &x [1]\n~txthash: x\nb: *x\n---\n# A\n\n{WORDS}\n"
     model = SectionModel()
     report = annotate(text, model, "summary")
     assert (model.asked, len(report.failures), report.text) == ([], 1, text)

@@ -19,7 +19,6 @@ from lmm.notebook.fingerprints import (
     value_hash,
     with_fields,
     without_field,
-    without_generated,
 )
 
 TEXT, HOW = "The text.", "how"
@@ -98,7 +97,7 @@ def test_the_life_of_a_field() -> None:
         ({"summary": "mine", "~summary_": "theirs"}, State.OWN),
         ({"summary=": "mine"}, State.LOCKED),
         ({"~summary=": "theirs"}, State.LOCKED),
-        ({"summary=": "mine", KEY: "scalar"}, State.LOCKED),
+        ({"summary=": "mine", "~txthash": "scalar"}, State.LOCKED),
         ({"~summary_": "of an unknown program"}, State.EDITED),
         ({"~summary_": "x", KEY: {"summary": "damaged"}}, State.EDITED),
         ({"~summary_": "x", KEY: {"questions": "a b c"}}, State.EDITED),
@@ -115,13 +114,13 @@ def test_what_people_wrote_is_never_made_anew(values: dict[str, Any], state: Sta
 @pytest.mark.parametrize("scalar", ["S/ec1NIX0xV3NhFFuHY6bQ", 12345, True])
 def test_a_scalar_hash_is_that_of_the_text_for_all_fields(scalar: object) -> None:
     """As in seed 004: the bare fields beside it were generated; a bare field of another name is the author's."""
-    values = {KEY: scalar, "titles": "T", "questions": "Q", "summary": "S", "keywords": "K", "~made": "M"}
+    values = {"~txthash": scalar, "titles": "T", "questions": "Q", "summary": "S", "keywords": "K", "~made": "M"}
     for name in ("titles", "questions", "summary", "made"):
         assert recorded(values, name) == Fingerprint(str(scalar))
         assert state_of(values, name, TEXT, HOW) is State.CHANGED
         assert state_of(values, name, None, HOW) is State.NOTHING
     assert state_of(values, "keywords", TEXT, HOW) is State.OWN
-    assert state_of(values | {KEY: text_hash(TEXT)}, "titles", TEXT, HOW) is State.FRESH
+    assert state_of(values | {"~txthash": text_hash(TEXT)}, "titles", TEXT, HOW) is State.FRESH
 
 
 def test_no_text_and_no_field() -> None:
@@ -179,15 +178,3 @@ def test_a_block_that_cannot_be_added_to() -> None:
     """An error of ours, and nothing half written."""
     with pytest.raises(MetadataError):
         with_fields(block("~summary_: &x [1]\nb: *x\n"), {"summary": Generated("S.", TEXT, HOW)})
-
-
-def test_keys_without_an_underscore_are_read_and_get_it_when_one_is_written() -> None:
-    """As we wrote them before Pandoc was found to read them; how a value is written stays."""
-    values = made("S.")
-    old = block(f"# mine\n~summary: >-\n  S.\n~keywords: [k]\n~txthash:\n  summary: {values[KEY]['summary']}\n")
-    assert state_of(old.values(), "summary", TEXT, HOW) is State.FRESH
-    assert state_of(old.values(), "keywords", TEXT, HOW) is State.EDITED
-    new = with_fields(old, {"titles": Generated("T", TEXT, HOW)})
-    assert new.body.startswith("# mine\n~summary_: >-\n  S.\n~keywords: [k]\n~titles_: T\n~txthash_:\n  summary: ")
-    assert state_of(new.values(), "summary", TEXT, HOW) is State.FRESH
-    assert without_generated(new, ["summary", "titles"]).body == "# mine\n~keywords: [k]\n"
