@@ -551,7 +551,7 @@ class Course(CourseParts):
 
     def tools(self) -> list[RunnableTool]:
         """What agents can look up: tools that search, list mentions, open a section, and show the contents."""
-        from lmm_education.agent_tools.tools import Lookup, course_tools
+        from lmm_education.answer.lookup import Lookup, course_tools
 
         return course_tools(Lookup(self._search), among_others=False)
 

@@ -219,11 +219,11 @@ def agent(request: Recorded) -> Action:
     """A model that looks for what it needs: each reply depends on what the last tool returned."""
     results = [m["content"] for m in request.body["messages"] if m["role"] == "tool"]
     if not results:
-        return Action(calls=(("c1", "mentions", '{"term": "XYLEM"}'), ("c2", "table_of_contents", "{}")))
+        return Action(calls=(("c1", "mentions", '{"term": "XYLEM"}'), ("c2", "contents", "{}")))
     if len(results) == 2:
-        number = re.search(r'number="(\d+)"', results[0])
-        assert number, results[0]
-        return Action(calls=(("c3", "previous_section", json.dumps({"number": int(number[1])})),))
+        place = re.search(r'number="\d+" from="([^",]*)', results[0])
+        assert place, results[0]
+        return Action(calls=(("c3", "open_section", json.dumps({"place": place[1], "offset": -1})),))
     found = re.search(r'number="(\d+)" from="[^"]*">\n(Roots take up[^\n]*)', results[2])
     assert found, results[2]
     return Action(f"{found[2]} [{found[1]}] [42]")
@@ -239,7 +239,7 @@ def test_agent_mode(course: Path, server: ScriptedServer) -> None:
     assert answer.usage.requests == 4  # for the course's words, and three turns
     assert "Roots take up" in answer.cited[0].text
     assert [event.call.name for event in events if isinstance(event, Called)] == [
-        "mentions", "table_of_contents", "previous_section",
+        "mentions", "contents", "open_section",
     ]  # fmt: skip
     assert any(isinstance(event, Found) for event in events)
 
@@ -257,13 +257,15 @@ def test_agent_mode_ends(course: Path, server: ScriptedServer) -> None:
 @pytest.mark.parametrize(
     ("name", "arguments", "says"),
     [
-        ("open_section", '{"number": 99}', "no source 99"),
-        ("search", "{", "not JSON"),
-        ("search", "{}", "needed"),
+        ("open_section", '{"place": "elsewhere.md"}', "no section at 'elsewhere.md'"),
+        ("open_section", '{"place": "botany", "offset": 9}', "no section after"),
+        ("search", "{", "do not fit"),
+        ("search", "{}", "'query' is a required property"),
+        ("search", '{"query": "???"}', "nothing to look up"),
         ("rm", "{}", "there is no tool rm"),
         ("mentions", '{"term": " "}', "name a term"),
-        ("table_of_contents", '{"document": "nowhere"}', "no such document"),
-        ("next_section", '{"number": true}', "whole number"),
+        ("contents", '{"document": "nowhere"}', "no such document"),
+        ("mentions", '{"term": "water", "limit": true}', "limit"),
     ],
 )
 def test_a_wrong_call_is_told_to_the_model(

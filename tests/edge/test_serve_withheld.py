@@ -283,10 +283,10 @@ def prompts(server: ScriptedServer) -> str:
 CALLS = (
     ("search", '{"query": "umbellule", "limit": 20}'),
     ("mentions", '{"term": "umbellule"}'),
-    ("open_section", '{"number": 1}'),
-    ("next_section", '{"number": 1}'),
-    ("previous_section", '{"number": 2}'),
-    ("table_of_contents", "{}"),
+    ("open_section", '{"place": "leaves"}'),
+    ("open_section", '{"place": "leaves", "offset": 1}'),
+    ("open_section", '{"place": "notes/stretches.qmd"}'),
+    ("contents", "{}"),
 )
 
 

@@ -20,7 +20,8 @@ from lmm.disk.folder import Folder
 from lmm.errors import LmmError
 from lmm.messages import Attachment, Message, ToolDefinition, object_schema, render
 from lmm.models.port import RunnableTool
-from lmm_education.agent_tools.tools import NOTHING, CourseTool, DeclaredTool, PromptPlace
+from lmm_education.agent_tools.tools import DeclaredTool, PromptPlace
+from lmm_education.answer.lookup import NOTHING, CourseTool
 from lmm_education.answer.sources import LABEL
 from lmm_education.config import CourseSettings, StorageSettings
 from lmm_education.errors import SearchError

@@ -13,9 +13,9 @@ from pathlib import Path
 from lmm.errors import LmmError
 from lmm.messages import ToolDefinition, object_schema
 from lmm.models.port import RunnableTool
-from lmm_education.agent_tools.tools import CourseTool, Lookup, course_tools
 from lmm_education.answer.answer import Answer
 from lmm_education.answer.answering import Answering, open_answering
+from lmm_education.answer.lookup import CourseTool, Lookup, course_tools
 from lmm_education.errors import StoreMissing
 from lmm_education.material import Section
 from lmm_education.parts import CourseParts

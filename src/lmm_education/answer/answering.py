@@ -32,10 +32,9 @@ from lmm_education.answer.answer import (
 )
 from lmm_education.answer.citations import CitationStream, Cleaned, clean
 from lmm_education.answer.history import Exchange, Understood, latest, understanding, with_last
+from lmm_education.answer.lookup import Lookup, course_tools
 from lmm_education.answer.quoting import FAMILIAR, FOUND, LEAST, NOTICE, QuotedPassage, quote
 from lmm_education.answer.sources import Sources, choose_sources
-from lmm_education.answer.tools import TOOLS, CourseTools
-from lmm_education.material import Hit
 from lmm_education.parts import CourseParts
 from lmm_education.prompts.templates import course_prompts
 from lmm_education.search.course_search import CourseSearch, open_search
@@ -185,25 +184,27 @@ class Answering:
 
     async def _agent(self, asked: Understood, result: SearchResult, chosen: Sources) -> AsyncGenerator[AnswerEvent]:
         """The model gets what was found at first, and tools to look further, until it answers or has had its turns."""
-        tools = CourseTools(self.course.view, self._search_again, chosen)
-        yield Found(result.text, tuple(tools.sources))
-        request = answer_request(asked, tools.sources, result.types, self._system)
-        request = dataclasses.replace(request, tools=TOOLS)
+        only = dataclasses.replace(self.options.search, companion=False, sections=False)
+        lookup = Lookup(self.searching, chosen, only)
+        yield Found(result.text, tuple(chosen))
+        request = answer_request(asked, chosen, result.types, self._system)
+        tools = tuple(tool.definition for tool in course_tools(lookup, among_others=False))
+        request = dataclasses.replace(request, tools=tools)
         usage, turns = result.usage, self.course.settings.answer.turns
         for number in range(1, turns + 1):
-            turn = _Turn(self._model, _hurried(request) if number == turns else request, tools.sources.numbers)
+            turn = _Turn(self._model, _hurried(request) if number == turns else request, chosen.numbers)
             async with aclosing(turn.events()) as events:
                 async for event in events:
                     yield event
             usage += turn.done.usage
             if not turn.done.calls or number == turns:
-                answer = _answer(turn, tools.sources, result)
+                answer = _answer(turn, chosen, result)
                 yield dataclasses.replace(answer, usage=usage, stopped=bool(turn.done.calls))
                 return
             results = []
             for call in turn.done.calls:
                 yield Called(call)
-                results.append(await tools.run(call))
+                results.append(await lookup.run(call))
             said = (turn.done.as_message(), Message("tool", "", results=tuple(results)))
             request = dataclasses.replace(request, messages=(*request.messages, *said))
 
@@ -219,10 +220,6 @@ class Answering:
         if self._model.name != str(model.model):  # one that a program gave
             return self.course.settings.answer.context_tokens
         return int((await window_of(model)).tokens * _SHARE)
-
-    async def _search_again(self, query: str, limit: int) -> Sequence[Hit]:
-        options = dataclasses.replace(self.options.search, limit=limit, companion=False, sections=False)
-        return (await self.searching.asearch(query, options)).hits
 
     @property
     def _aux(self) -> ChatModel:

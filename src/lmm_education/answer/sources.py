@@ -95,6 +95,12 @@ class Sources:
         """The numbers that may be cited."""
         return {source.number for source in self}
 
+    def offer(self, source: Source) -> Source:
+        """Offer a source with a number: its own if it was offered before, else the next; as it is shown now."""
+        shown = replace(source, number=self.number_of(source.id) or self.next_number)
+        self.add(shown)
+        return shown
+
     @property
     def next_number(self) -> int:
         """The number of the source that is added next."""

@@ -14,7 +14,8 @@ from fakes.courses import folder_in_memory
 from lmm.config import load_settings
 from lmm.errors import LmmError
 from lmm_education import ingest
-from lmm_education.agent_tools.tools import ROWS, course_folder, open_course_search
+from lmm_education.agent_tools.tools import course_folder, open_course_search
+from lmm_education.answer.lookup import ROWS
 
 
 @dataclass(frozen=True)

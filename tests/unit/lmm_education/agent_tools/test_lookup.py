@@ -12,7 +12,7 @@ import pytest
 from fakes.courses import Course, folder_in_memory
 
 import lmm_education
-from lmm_education.agent_tools.tools import NOTHING, Lookup
+from lmm_education.answer.lookup import NOTHING, Lookup
 from lmm_education.errors import SearchError
 from lmm_education.search.course_search import open_search
 
@@ -130,7 +130,7 @@ def test_contents_are_headings_with_places() -> None:
 
 def test_the_contents_of_a_large_course_are_its_documents(monkeypatch: pytest.MonkeyPatch) -> None:
     """Thousands of headings are of use to nobody; those of one document can be asked for."""
-    monkeypatch.setattr("lmm_education.agent_tools.tools._MOST_HEADINGS", 4)
+    monkeypatch.setattr("lmm_education.answer.lookup._MOST_HEADINGS", 4)
     with lookup() as course:
         assert run(course.contents()).splitlines() == [
             "Botany (leaves.md): 4 sections",

@@ -1,0 +1,295 @@
+"""What models can look up in a course: agents, clients of MCP, and the model that answers in agent mode. One row of
+`ROWS` is one tool.
+
+Nothing but the numbers of sources is remembered from one call to the next. A section is named by its place
+(``cells.md:12-40``), as everything that is returned tells it. So a place from an earlier conversation, or from another
+client of the same server, still means something.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import re
+from collections import Counter
+from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+from lmm.messages import Message, ToolCall, ToolDefinition, ToolOutput, ToolResult, object_schema, render
+from lmm.models.port import RunnableTool
+from lmm.models.structured import make_schema
+from lmm_education.answer.sources import Source, Sources
+from lmm_education.errors import SearchError
+from lmm_education.material import Hit, Section, is_called
+from lmm_education.search.course_search import CourseSearch
+from lmm_education.search.query import SearchOptions
+
+_AROUND = 160  # characters on each side of a mention
+_PAGE = 12_000  # characters of a section at once
+_PLACE = re.compile(r"(?P<file>[^#]*?)(?::(?P<line>\d+)(?:-\d+)?)?(?:#(?P<heading>.*))?", re.DOTALL)
+_MOST_HEADINGS = 400  # that are listed at once
+NOTHING = "Nothing was found."
+
+
+@dataclass(frozen=True, slots=True)
+class Lookup:
+    """What models can look up in one course that is open. Every method returns text for a model.
+
+    Where there are `sources`, what is shown gets numbers, by which it can be cited, and is among them from then on;
+    `options` hold for every search.
+    """
+
+    searching: CourseSearch
+    sources: Sources | None = None
+    options: SearchOptions = field(default_factory=SearchOptions)
+
+    async def run(self, call: ToolCall) -> ToolResult:
+        """What a call of one of `ROWS` comes to; a wrong one comes to a sentence that says what is wrong."""
+        rows = {row.name: row for row in ROWS}
+        try:
+            if call.name not in rows:
+                raise SearchError(f"there is no tool {call.name}; there are {', '.join(rows)}")
+            arguments = make_schema(rows[call.name].parameters).validate(json.loads(call.arguments))
+            return ToolResult(call.id, call.name, await getattr(self, call.name)(**arguments))
+        except SearchError as error:
+            return ToolResult(call.id, call.name, str(error), failed=True)
+        except ValueError as error:
+            return ToolResult(call.id, call.name, f"the arguments do not fit: {error}", failed=True)
+
+    async def search(self, query: str, limit: int = 5, types: Sequence[str] = (), documents: Sequence[str] = ()) -> str:
+        """The passages that fit best.
+
+        Raises:
+            SearchError: the question cannot be asked.
+            StoreError: the store cannot be read.
+        """
+        own = self.options
+        only = {"types": own.types or tuple(types), "documents": own.documents or tuple(documents)}
+        options = replace(own, limit=limit, **only)
+        result = await self.searching.asearch(query, options)
+        notices = [f"Note: {notice}" for notice in result.notices]
+        return "\n\n".join([self._shown(map(Source.of, result.hits)), *notices])
+
+    async def mentions(self, term: str, limit: int = 20) -> str:
+        """Every passage with a term in it, in the order of the course.
+
+        Raises:
+            SearchError: there is no term.
+        """
+        if not term.strip():
+            raise SearchError("name a term")
+        found = await asyncio.to_thread(self._mentioning, term)
+        rest = f"\n\n{len(found) - limit} more passages contain it." if len(found) > limit else ""
+        return self._shown(Source.of(hit, text=excerpt(hit.text, term)) for hit in found[:limit]) + rest
+
+    async def open_section(self, place: str, offset: int = 0, page: int = 1) -> str:
+        """The section at a place, or so many sections after or before it; a long one page by page.
+
+        Raises:
+            SearchError: there is no such section.
+        """
+        sections = await asyncio.to_thread(self.sections)
+        at = _section_at(sections, place) + offset
+        file = sections[at - offset][0].place.file
+        if not 0 <= at < len(sections) or sections[at][0].place.file != file:
+            raise SearchError(f"there is no section {'after' if offset > 0 else 'before'} this one in {file}")
+        section, title = sections[at]
+        whole = await asyncio.to_thread(self._text, section.id)
+        pages = max(1, -(-len(whole) // _PAGE))
+        if page > pages:
+            raise SearchError(f"the section has {pages} page{'s' if pages > 1 else ''}")
+        text = whole[(page - 1) * _PAGE : page * _PAGE]
+        more = f"\n\nThis is page {page} of {pages}." if pages > 1 else ""
+        before, after = (_heading(sections, at + by, file) for by in (-1, 1))
+        return self._shown([replace(Source.of_section(section, title, text), before=before, after=after)]) + more
+
+    async def contents(self, document: str = "") -> str:
+        """The headings of the course, or of one document of it, each with its place; of a large course its documents.
+
+        Raises:
+            SearchError: there is no such document.
+        """
+        sections = await asyncio.to_thread(self.sections)
+        wanted = document.strip().casefold()
+        chosen = [(s, title) for s, title in sections if not wanted or _is_in(s, title, wanted)]
+        if not chosen:
+            raise SearchError("there is no such document" if wanted else "the course has no sections")
+        if not wanted and len(chosen) > _MOST_HEADINGS:
+            return _documents(chosen)
+        lines, last = [], ""
+        for section, title in chosen:
+            if section.place.file != last:
+                last = section.place.file
+                lines.append(f"{title or last} ({last})")
+            if section.place.headings:
+                depth = len(section.place.headings)
+                lines.append(f"{'  ' * depth}- {section.place.headings[-1]} ({section.place})")
+        return "\n".join(lines)
+
+    def sections(self) -> Sequence[tuple[Section, str]]:
+        """The sections that are stored, in order, each with its document's title; without their texts.
+
+        Raises:
+            SearchError: none are stored.
+        """
+        with self.searching.course.view() as catalogue:
+            if not catalogue.sections:
+                raise SearchError("the sections of this course are not stored", hint="search instead")
+            return catalogue.sections
+
+    def document(self, file: str) -> list[Section]:
+        """The sections of one document, in order, with their texts."""
+        with self.searching.course.view() as catalogue:
+            return catalogue.sections_of(file)
+
+    def _text(self, id: str) -> str:
+        with self.searching.course.view() as catalogue:
+            section = catalogue.section(id)
+        return section.text if section else ""
+
+    def _shown(self, found: Iterable[Source]) -> str:
+        """Sources between tags, so that nothing in them passes for an instruction."""
+        shown = found if self.sources is None else map(self.sources.offer, found)
+        return render(Message("tool", "", tuple(source.as_document() for source in shown))).rstrip() or NOTHING
+
+    def _mentioning(self, term: str) -> list[Hit]:
+        with self.searching.course.view() as catalogue:
+            return catalogue.mentions(term)
+
+
+def _documents(sections: Sequence[tuple[Section, str]]) -> str:
+    """The documents of these sections, with how many there are of each."""
+    counted = Counter((title, section.place.file) for section, title in sections)
+    lines = [
+        f"{title or file} ({file}): {number} section{'s' if number > 1 else ''}"
+        for (title, file), number in counted.items()
+    ]
+    more = [f"… and {len(lines) - _MOST_HEADINGS} more documents"] if len(lines) > _MOST_HEADINGS else []
+    return "\n".join([*lines[:_MOST_HEADINGS], *more, "Name a document to see its headings."])
+
+
+def _section_at(sections: Sequence[tuple[Section, str]], place: str) -> int:
+    """The index of the section that a place means: a file, a line in it or a heading."""
+    match = _PLACE.fullmatch(place.strip())
+    assert match is not None  # it takes any text
+    file, line, heading = match["file"].strip().casefold(), int(match["line"] or 0), match["heading"]
+    inside = [i for i, (section, title) in enumerate(sections) if not file or _is_in(section, title, file)]
+    if heading is not None:
+        named = heading.strip().casefold()
+        inside = [i for i in inside if named in map(str.casefold, sections[i][0].place.headings[-1:])]
+    if not inside:
+        raise SearchError(f"there is no section at '{place}'", hint="give a place as it is shown, as in notes.md:12-40")
+    return max((i for i in inside if sections[i][0].place.lines.first <= line), default=inside[0])
+
+
+def _is_in(section: Section, title: str, document: str) -> bool:
+    return is_called(document, section.place.document, section.place.file, title)
+
+
+def _heading(sections: Sequence[tuple[Section, str]], at: int, file: str) -> str:
+    if not 0 <= at < len(sections) or sections[at][0].place.file != file:
+        return ""
+    place = sections[at][0].place
+    return place.headings[-1] if place.headings else str(place)
+
+
+def excerpt(text: str, term: str) -> str:
+    """The part of a text around the first mention of a term, cut at words.
+
+    >>> excerpt("one two three four", "three")
+    'one two three four'
+    """
+    at = text.casefold().find(term.casefold())
+    start, end = max(at - _AROUND, 0), at + len(term) + _AROUND
+    if start:
+        start = text.find(" ", start) + 1 or start
+    cut = text[start:end] if end >= len(text) else text[start : text.rfind(" ", start, end)]
+    return ("… " if start else "") + cut + (" …" if end < len(text) else "")
+
+
+# -- the tools -------------------------------------------------------------------------------------
+
+
+_TEXT, _COUNT = {"type": "string"}, {"type": "integer", "minimum": 1}
+_NAMES = {"type": "array", "items": _TEXT}
+
+
+@dataclass(frozen=True, slots=True)
+class Row:
+    """A tool: the name it has on a server of its own, as `Lookup` has it, and its name among an agent's other tools."""
+
+    name: str
+    among_others: str
+    description: str
+    parameters: Mapping[str, Any]
+
+
+ROWS = (
+    Row(
+        "search",
+        "course_search",
+        "Find the passages of the course that fit a question or some key words best. Each comes with its place, as in "
+        "cells.md:12-40, by which it can be cited and its section opened.",
+        object_schema(
+            ["query"],
+            query=_TEXT | {"description": "a question, or key words"},
+            limit=_COUNT | {"maximum": 20, "default": 5},
+            types=_NAMES | {"description": "only these types of material, as exercise or definition"},
+            documents=_NAMES | {"description": "only these documents: file or title"},
+        ),
+    ),
+    Row(
+        "mentions",
+        "course_mentions",
+        "Find every passage of the course that contains a term, letter for letter (case does not matter).",
+        object_schema(["term"], term=_TEXT, limit=_COUNT | {"maximum": 50, "default": 20}),
+    ),
+    Row(
+        "open_section",
+        "course_section",
+        "Read a whole section of the course.",
+        object_schema(
+            ["place"],
+            place=_TEXT | {"description": "where it is, as places are shown: cells.md:12-40; or cells.md#Mitosis"},
+            offset={"type": "integer", "minimum": -50, "maximum": 50, "default": 0,
+                    "description": "1 reads the section after it, -1 the one before it"},
+            page=_COUNT | {"default": 1, "description": "of a long section"},
+        ),
+    ),
+    Row(
+        "contents",
+        "course_contents",
+        "List the headings of the course, or of one document of it, with their places.",
+        object_schema([], document=_TEXT | {"description": "the document's title or file; leave it out for all"}),
+    ),
+)  # fmt: skip
+
+
+@dataclass(frozen=True, slots=True)
+class CourseTool:
+    """One tool over a course that is open."""
+
+    definition: ToolDefinition
+    function: Callable[..., Awaitable[str]]
+
+    async def call(self, arguments: Mapping[str, Any]) -> ToolOutput:
+        """What the course has.
+
+        Raises:
+            SearchError: the question makes no sense here.
+            StoreError: the store cannot be read.
+            ModelError: a model is needed and does not answer.
+        """
+        return ToolOutput(await self.function(**arguments))
+
+
+def course_tools(lookup: Lookup, *, among_others: bool) -> list[RunnableTool]:
+    """The tools of `ROWS`; `among_others` gives names that tell them from tools that are not the course's."""
+    return [
+        CourseTool(
+            ToolDefinition(row.among_others if among_others else row.name, row.description, row.parameters),
+            getattr(lookup, row.name),
+        )
+        for row in ROWS
+    ]
