@@ -30,7 +30,7 @@ from lmm.providers import is_static
 from lmm.testing import ScriptedModel
 from lmm_education import Course
 from lmm_education.answer.answer import Answer
-from lmm_education.answer.answering import Answering, open_answering
+from lmm_education.answer.answering import Answering
 from lmm_education.answer.quoting import NOTICE
 from lmm_education.evaluation.experiments import evaluate, read_texts, scratch_courses
 from lmm_education.evaluation.judge import Evidence, Level, contains, find_ranks, find_targets, words
@@ -40,9 +40,9 @@ from lmm_education.evaluation.tuning import cross_validate
 from lmm_education.evaluation.variants import Variant
 from lmm_education.parts import CourseParts
 from lmm_education.search import ranking
-from lmm_education.search.course_search import open_search
 from lmm_education.search.query import SearchOptions
 from lmm_education.search.ranking import Shares
+from lmm_education.search.search import CourseSearch
 
 MODELS = ("Builtin/wordllama", "Builtin/minilm")
 EVAL = SHARED / "eval"
@@ -112,7 +112,7 @@ def rows_of(model: str, courses: Mapping[Path, CourseParts]) -> list[Row]:
 def quoted_row(model: str, asking: Asking, course: CourseParts) -> Row:
     """The share of built-in answers that quote the section that answers the question."""
     targets, _ = find_targets(questions_of(asking), read_texts(course))
-    answering = open_answering(course)
+    answering = Answering(CourseSearch(course))
     right = 0
     for target in targets:
         answer = loop.run(answered(answering, target.question.text))
@@ -124,7 +124,7 @@ def quoted_row(model: str, asking: Asking, course: CourseParts) -> Row:
 
 def held_row(model: str, asking: Asking, course: CourseParts) -> Row:
     """The share of built-in answers in which an accepted answer stands word for word; how long they are."""
-    answering, right, characters = open_answering(course), 0, 0
+    answering, right, characters = Answering(CourseSearch(course)), 0, 0
     asked = [question for question in questions_of(asking) if question.answers]
     for question in asked:
         text = loop.run(answered(answering, question.text)).text.removesuffix(NOTICE).strip()
@@ -167,7 +167,7 @@ def recorded(courses: Mapping[Path, CourseParts], *, named: bool) -> Values:
         mine = {int(line["row"]): line["words"] for line in lines if line["set"] == asking.questions.stem}
         words = {every[i].text: text if named else without_names(text) for i, text in mine.items()}
         targets, _ = find_targets([every[i] for i in mine], read_texts(courses[asking.documents]))
-        search = open_search(courses[asking.documents], chat=RecordedWords(words)).search
+        search = CourseSearch(courses[asking.documents], chat=RecordedWords(words)).search
         ranks = []
         for target in targets:
             hits = search(target.question.text, SearchOptions(limit=DEPTH, sections=False, reworded=True)).hits

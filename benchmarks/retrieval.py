@@ -30,8 +30,8 @@ from lmm_education.evaluation.measures import DEPTH, measure_ranks
 from lmm_education.evaluation.questions import Question, read_questions
 from lmm_education.evaluation.variants import Variant
 from lmm_education.material import Lines, Place
-from lmm_education.search.course_search import open_search
 from lmm_education.search.query import SearchOptions
+from lmm_education.search.search import CourseSearch
 
 QUESTIONS = Path(__file__).parent / "questions"
 SIZES, OVERLAP = (1000, 2000), 200
@@ -122,7 +122,7 @@ def hybrid(course: Course, questions: Sequence[Question], model: str) -> list[As
     with elsewhere(), lmm_education.Course.open(env={}) as opened, scratch_courses(opened, [course.documents]) as make:
         made = make(Variant("", opened.settings, model))
         targets, _ = find_targets(questions, read_texts(made))
-        search = open_search(made).search
+        search = CourseSearch(made).search
         hits = [search(target.question.text, SearchOptions(limit=DEPTH)).hits for target in targets]
     return [
         Asked(target, [Evidence(hit.place, hit.title, hit.text) for hit in found])

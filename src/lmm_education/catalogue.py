@@ -55,10 +55,10 @@ class Catalogue:
     manifest: Manifest
     _kept_at: Callable[[str], dict[str, Any]] = field(repr=False)
 
-    def once(self, name: str, read: Callable[[], T], *, before_asking: bool = False) -> T:
-        """What `read` gave when it was first called for this name in this state of the store; if need be, as far as it
-        is known `before_asking` (`StoreView.known_stamp`). Two threads that come at once may both read."""
-        kept = self._kept_at(self.reader.known_stamp if before_asking else self.reader.stamp)
+    def once(self, name: str, read: Callable[[], T]) -> T:
+        """What `read` gave when it was first called for this name in this state of the store. Two threads that come at
+        once may both read."""
+        kept = self._kept_at(self.reader.stamp)
         if name not in kept:
             kept[name] = read()
         found: T = kept[name]
@@ -67,12 +67,12 @@ class Catalogue:
     @property
     def types(self) -> tuple[str, ...]:
         """The types of passages that there are, most frequent first."""
-        return self.once("types", lambda: tuple(self.reader.facet("kind", limit=_ALL)), before_asking=True)
+        return self.once("types", lambda: tuple(self.reader.facet("kind", limit=_ALL)))
 
     @property
     def languages(self) -> tuple[str, ...]:
         """The languages of the passages, most frequent first; of an empty course, the configured one."""
-        return self.once("languages", self._languages, before_asking=True)
+        return self.once("languages", self._languages)
 
     def _languages(self) -> tuple[str, ...]:
         return tuple(self.reader.facet("language", limit=_ALL)) or (self.manifest.language,)
@@ -95,16 +95,12 @@ class Catalogue:
     @property
     def names(self) -> tuple[StoredName, ...]:
         """The documents, as they can be named in a question."""
-        return self.once("names", self._names, before_asking=True)
-
-    def _names(self) -> tuple[StoredName, ...]:
-        documents = self.once("documents", self._documents, before_asking=True)
-        return tuple(StoredName(each.id, each.file) for each in documents)
+        return self.once("names", lambda: tuple(StoredName(each.id, each.file) for each in self.documents))
 
     @property
     def frequencies(self) -> Frequencies:
         """In how many chunks each word stands: what the words of a question weigh (`Frequencies.weigh`, `.share`)."""
-        return self.once("frequencies", self.reader.frequencies, before_asking=True)
+        return self.once("frequencies", self.reader.frequencies)
 
     @property
     def sections(self) -> tuple[tuple[Section, str], ...]:

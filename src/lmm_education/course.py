@@ -38,7 +38,7 @@ if TYPE_CHECKING:
     from lmm_education.evaluation.reword import Rewording
     from lmm_education.evaluation.tuning import Calibration, Tuning
     from lmm_education.ingestion.apply import IngestOptions
-    from lmm_education.search.course_search import CourseSearch
+    from lmm_education.search.search import CourseSearch
     from lmm_education.store.transfer import Transfer
     from lmm_education.study.cards import CardReport
     from lmm_education.study.clean import Edits, Notes
@@ -165,9 +165,9 @@ class Course(CourseParts):
 
     @property
     def _search(self) -> CourseSearch:
-        from lmm_education.search.course_search import open_search
+        from lmm_education.search.search import CourseSearch
 
-        return self.once("search", lambda: open_search(self))
+        return self.once("search", lambda: CourseSearch(self))
 
     def search(
         self,
@@ -226,7 +226,7 @@ class Course(CourseParts):
             SearchError: there is none with an id.
             StoreError: there is no store.
         """
-        return self._search.searcher.fetch(ids, fields=fields)
+        return self._search.fetch(ids, fields=fields)
 
     afetch = loop.threaded(fetch)
 
@@ -254,7 +254,7 @@ class Course(CourseParts):
         if budget := options.get("budget"):
             tally = UsageTally(parse_budget(budget))
             major, aux = Budgeted(major, tally), Budgeted(aux, tally)
-        return Answering(self, dataclasses.replace(self._search, chat=aux), asked, major, aux)
+        return Answering(dataclasses.replace(self._search, chat=aux), asked, major, aux)
 
     async def _events(self, question: str, options: _AskArguments) -> AsyncGenerator[AnswerEvent]:
         check_keywords("ask", options, _AskArguments)

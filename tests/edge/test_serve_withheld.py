@@ -18,7 +18,8 @@ import lmm_education
 from lmm_education import Course
 from lmm_education.agent_tools.published import open_published_course
 from lmm_education.answer.answer import AskOptions
-from lmm_education.answer.answering import open_answering
+from lmm_education.answer.answering import Answering
+from lmm_education.search.search import CourseSearch
 from lmm_education.store.manifest import FORMAT
 from lmm_education.web.app import ROUTES
 
@@ -297,7 +298,7 @@ def test_no_tool_of_the_model_gives_it_away(course: Path, server: ScriptedServer
 
     async def answered() -> list[str]:
         with Course.open(config=course) as opened:
-            answering = open_answering(opened.for_students(), AskOptions(agent=True))
+            answering = Answering(CourseSearch(opened.for_students()), AskOptions(agent=True))
             return [repr(event) async for event in answering.stream("Where is the umbellule?")]
 
     told = "".join(asyncio.run(answered()))

@@ -20,7 +20,7 @@ from lmm_education.config import StorageSettings
 from lmm_education.errors import StoreDamaged, StoreError, StoreMismatch, StoreUnavailable
 from lmm_education.material import SparseVector
 from lmm_education.search.query import SearchOptions
-from lmm_education.search.searcher import Searcher
+from lmm_education.search.search import CourseSearch
 from lmm_education.store import server_requests
 from lmm_education.store.manifest import FORMAT, Manifest
 from lmm_education.store.open import open_store
@@ -368,7 +368,7 @@ def test_a_question_goes_there_and_back_twice(server: QdrantServer, tmp_path: Pa
         course.ingest()
         for for_students in (False, True):
             parts = course.for_students() if for_students else course
-            searcher = Searcher(parts.catalogues, parts.encoder)
+            searcher = CourseSearch(parts)
             searcher.search("How many phases?", options)
             server.seen.clear()
             server.hold(2, 2)
@@ -382,7 +382,7 @@ def test_a_question_goes_there_and_back_twice(server: QdrantServer, tmp_path: Pa
             now = searcher.search("What phases has mitosis 2?", options)
             with Course.open(tmp_path) as fresh:
                 opened = fresh.for_students() if for_students else fresh
-                wanted = Searcher(opened.catalogues, opened.encoder).search("What phases has mitosis 2?", options)
+                wanted = CourseSearch(opened).search("What phases has mitosis 2?", options)
             assert [(hit.id, hit.score) for hit in now.hits] == [(hit.id, hit.score) for hit in wanted.hits]
             assert now.relevance != found.relevance
             assert now.sections == wanted.sections
@@ -400,7 +400,7 @@ def test_a_marked_question_too_and_one_whose_legs_find_different_passages(shards
         (tmp_path / "config.toml").write_text(f'[storage]\nurl = "{server.url}"\n[search]\nprefetch = 4\nlimit = 3\n')
         with Course.open(tmp_path, embedder=embedder) as course, Course.open(tmp_path, embedder=embedder) as another:
             course.ingest()
-            searcher = Searcher(course.catalogues, course.encoder, course.settings.search)
+            searcher = CourseSearch(course)
             assert searcher.search("the *exercise* in @note2").hits
             for question, first in (("mitosis of the spindle", 2), ("an *exercise* on mitosis in @note3", 3)):
                 searcher.search(question, options)

@@ -30,8 +30,8 @@ from lmm_education.ingestion.ingest import ingest_into
 from lmm_education.ingestion.report import IngestReport
 from lmm_education.material import Hit
 from lmm_education.parts import CourseParts
-from lmm_education.search.course_search import open_search
 from lmm_education.search.query import SearchOptions
+from lmm_education.search.search import CourseSearch
 
 ABOUT = "index.json"
 FOLDER = ".md_index"
@@ -136,7 +136,7 @@ class Indexes:
 
     async def _hits(self, index: FolderIndex, query: str, k: int) -> Sequence[Hit]:
         with self._open(index) as course:
-            return (await open_search(course).asearch(query, SearchOptions(limit=k, sections=False))).hits
+            return (await CourseSearch(course).asearch(query, SearchOptions(limit=k, sections=False))).hits
 
     @contextmanager
     def _open(self, index: FolderIndex) -> Iterator[CourseParts]:

@@ -14,12 +14,13 @@ from lmm.errors import LmmError
 from lmm.messages import ToolDefinition, object_schema
 from lmm.models.port import RunnableTool
 from lmm_education.answer.answer import Answer
-from lmm_education.answer.answering import Answering, open_answering
+from lmm_education.answer.answering import Answering
 from lmm_education.answer.lookup import CourseTool, Lookup, course_tools
 from lmm_education.errors import StoreMissing
 from lmm_education.material import Section
 from lmm_education.parts import CourseParts
 from lmm_education.payloads import StoredDocument
+from lmm_education.search.search import CourseSearch
 
 ASK = object_schema(["question"], question={"type": "string"})
 
@@ -84,7 +85,7 @@ async def open_published_course(
     """
     with CourseParts.open(config=config, course=course, model=model) as opened:
         served = opened.for_students()
-        answering = open_answering(served)
+        answering = Answering(CourseSearch(served))
         lookup = Lookup(answering.searching)
         tools = (_ask_tool(answering), *course_tools(lookup, among_others=False))
         yield PublishedCourse(served, lookup, tools)

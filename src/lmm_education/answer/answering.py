@@ -37,10 +37,9 @@ from lmm_education.answer.quoting import FAMILIAR, FOUND, LEAST, NOTICE, QuotedP
 from lmm_education.answer.sources import Sources, choose_sources
 from lmm_education.parts import CourseParts
 from lmm_education.prompts.templates import course_prompts
-from lmm_education.search.course_search import CourseSearch, open_search
 from lmm_education.search.found import SearchResult
 from lmm_education.search.query import SearchOptions
-from lmm_education.search.searcher import NO_WORD
+from lmm_education.search.search import NO_WORD, CourseSearch
 
 NOTHING_FOUND = "Nothing in the course answers this."
 NOT_JUDGED = "no language model is set, which could judge this; compare it with what the course says"
@@ -51,16 +50,20 @@ _CANDIDATES = 20  # passages that are looked at for the context, at least
 
 @dataclass(frozen=True, slots=True)
 class Answering:
-    """Answers questions about one course; made by `open_answering`. Threads and tasks may share it.
+    """Answers questions about the course of a search. Threads and tasks may share it.
 
     `major` answers; `aux` reads the question in its conversation; by default they are the course's.
     """
 
-    course: CourseParts
     searching: CourseSearch
     options: AskOptions = field(default_factory=AskOptions)
     major: ChatModel | None = None
     aux: ChatModel | None = None
+
+    @property
+    def course(self) -> CourseParts:
+        """What is asked about."""
+        return self.searching.course
 
     async def stream(self, question: str, history: Sequence[Exchange] = ()) -> AsyncGenerator[AnswerEvent]:
         """What happens until the answer is there; the last event is the `Answer`.
@@ -168,7 +171,7 @@ class Answering:
     def _quotation(self, result: SearchResult, sources: Sources) -> str:
         """What is quoted; empty where no passage comes near the question."""
         passages = list(_passages(result, sources))
-        with self.searching.searcher.view() as view:
+        with self.searching.view() as view:
             fits = partial(view.fits, result.text, languages=result.languages)
             near = max(fits([passage.text for passage in passages[:FOUND]]), default=0.0)
             if near < LEAST:
@@ -237,13 +240,6 @@ class Answering:
     def _system(self) -> str:
         prompt = "answer_agent" if self.options.agent else "answer"
         return system_text(self.course.settings.answer.system, self._prompts, prompt)
-
-
-def open_answering(
-    course: CourseParts, options: AskOptions | None = None, *, major: ChatModel | None = None
-) -> Answering:
-    """What answers questions about a course that stays open; to be kept for as long as it does."""
-    return Answering(course, open_search(course), options or AskOptions(), major)
 
 
 @dataclass(slots=True)

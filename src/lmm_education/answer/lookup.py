@@ -22,8 +22,8 @@ from lmm.models.structured import make_schema
 from lmm_education.answer.sources import Source, Sources
 from lmm_education.errors import SearchError
 from lmm_education.material import Hit, Section, is_called
-from lmm_education.search.course_search import CourseSearch
 from lmm_education.search.query import SearchOptions
+from lmm_education.search.search import CourseSearch
 
 _AROUND = 160  # characters on each side of a mention
 _PAGE = 12_000  # characters of a section at once
@@ -65,8 +65,8 @@ class Lookup:
             StoreError: the store cannot be read.
         """
         own = self.options
-        only = {"types": own.types or tuple(types), "documents": own.documents or tuple(documents)}
-        options = replace(own, limit=limit, **only)
+        types, documents = own.types or tuple(types), own.documents or tuple(documents)
+        options = replace(own, limit=limit, types=types, documents=documents)
         result = await self.searching.asearch(query, options)
         notices = [f"Note: {notice}" for notice in result.notices]
         return "\n\n".join([self._shown(map(Source.of, result.hits)), *notices])

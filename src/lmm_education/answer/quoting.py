@@ -25,12 +25,12 @@ from lmm_education.search.definitions import Term, term_of
 PASSAGES = (1.0, 0.85, 0.7, 0.55, *(0.5,) * 8)
 """How much the sentences of the first, second, … passage count; from the fifth on, definitions only."""
 FAMILIAR, IN_OTHER_WORDS = 0.5, (1.0, 1.0, 0.85, 0.7, *(0.5,) * 8)
-"""The same where no passage fits so well (`Searcher.fits`): a learner's words are not the book's then, and the first
+"""The same where no passage fits so well (`SearchView.fits`): a learner's words are not the book's then, and the first
 two are about equally often right. Half of SQuAD's questions as asked fit better than 0.71, in other words than 0.31."""
 FOUND, SECTIONS = 4, 3
 LEAST = 0.16
-"""How well the best of the first `FOUND` passages has to fit (`Searcher.fits`). Of questions that a course answers, one
-to three in a hundred fit less; of those about something else (SQuAD's asked of the Rust book, pizza), 71 to 87."""
+"""How well the best of the first `FOUND` passages has to fit (`SearchView.fits`). Of questions that a course answers, 1
+to 3 in a hundred fit less; of those about something else (SQuAD's asked of the Rust book, pizza), 71 to 87."""
 SENTENCES, CHARACTERS = 5, 900
 """The most that is quoted; what a sentence points to comes on top."""
 LONGEST = 1_500

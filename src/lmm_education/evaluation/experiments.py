@@ -28,8 +28,8 @@ from lmm_education.ingestion.ingest import ingest_into
 from lmm_education.material import is_called
 from lmm_education.parts import CourseParts
 from lmm_education.payloads import place_of
-from lmm_education.search.course_search import open_search
 from lmm_education.search.query import SearchOptions
+from lmm_education.search.search import CourseSearch
 
 Progress = Callable[[str, int, int], None]
 """What is being done, how much of it is done, and of how much."""
@@ -145,10 +145,11 @@ def evaluate(
     targets, missing = find_targets(questions, texts)
     if not targets:
         raise LmmError("none of these questions has an answer", hint="give the document, section or passage of some")
-    searcher = open_search(course)
+    searcher = CourseSearch(course)
     options = SearchOptions(limit=DEPTH)
     # Opens the store and loads the embedding model, which is no part of asking; asks no language model.
-    searcher.searcher.search(targets[0].question.text, options)
+    with searcher.view() as view:
+        view.search(targets[0].question.text, options)
     outcomes: list[QuestionOutcome] = []
     for number, target in enumerate(targets):
         progress(label or "asking", number, len(targets))
@@ -202,7 +203,7 @@ def calibrate_threshold(
     targets, _ = find_targets(questions, texts)
     without = [question.text for question in questions if question.unanswerable]
     held_out = len(without) < LEAST
-    searcher = open_search(course)
+    searcher = CourseSearch(course)
     total = len(targets) * (2 if held_out else 1) + (0 if held_out else len(without))
     good: list[float] = []
     bad: list[float] = []

@@ -69,7 +69,7 @@ _SOLUTIONS = ("1", "true", "yes")
 async def health(request: Request) -> Response:
     """``GET /healthz``: whether there is a store that can be read. The model is not asked."""
     service = service_of(request)
-    store = service.searching.searcher.store
+    store = service.searching.course.store
     if await asyncio.to_thread(store.manifest) is None:
         raise StoreMissing("there is nothing to search yet", hint="lmm ingest PATH")
     return JSONResponse({"status": "ok", "course": service.name})

@@ -205,6 +205,6 @@ def _to_the_course(name: str) -> Any:
 
 def _is_readable(service: Service) -> bool:
     try:
-        return service.searching.searcher.store.manifest() is not None
+        return service.searching.course.store.manifest() is not None
     except StoreError:
         return False

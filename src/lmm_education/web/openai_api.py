@@ -27,7 +27,7 @@ from lmm_education.answer.citations import citations
 from lmm_education.answer.history import Exchange
 from lmm_education.answer.sources import Source
 from lmm_education.errors import RequestError
-from lmm_education.search.searcher import Searcher
+from lmm_education.search.search import CourseSearch
 from lmm_education.web.api import check_number, checked_length, checked_question
 from lmm_education.web.http import (
     CallerLeft,
@@ -506,7 +506,7 @@ async def embeddings(request: Request) -> Response:
     check_model(body, service.name)
     texts, as_base64 = _texts(body, service.settings.longest_question), _is_base64(body)
     await service.admit(request)
-    vectors = await asyncio.to_thread(_vectors, service.searching.searcher, texts, body.get("dimensions"))
+    vectors = await asyncio.to_thread(_vectors, service.searching, texts, body.get("dimensions"))
     data = [
         {"object": "embedding", "index": number, "embedding": _base64(vector) if as_base64 else list(vector)}
         for number, vector in enumerate(vectors)
@@ -516,7 +516,7 @@ async def embeddings(request: Request) -> Response:
     return JSONResponse({"object": "list", "data": data, "model": service.name, "usage": usage})
 
 
-def _vectors(searcher: Searcher, texts: Sequence[str], dimensions: object) -> list[list[float]]:
+def _vectors(searcher: CourseSearch, texts: Sequence[str], dimensions: object) -> list[list[float]]:
     with searcher.view() as view:
         if view.embedder is None:
             raise RequestError("this course has no embedding model: it compares words", param="model")

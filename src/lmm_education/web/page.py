@@ -218,7 +218,7 @@ async def section_of(request: Request) -> dict[str, Any]:
     searched = wanted["searched"][: service.settings.longest_question]
     texts = texts_of(request, service.settings)
     return await asyncio.to_thread(
-        section_values, service.searching.searcher, request.path_params["id"], passage=wanted["passage"],
+        section_values, service.searching, request.path_params["id"], passage=wanted["passage"],
         searched=searched, hidden=Hidden(service.answering.course.settings.study.solutions, texts["solution"]),
         pictures=service.pictures.of_document, chapters=service.contents.chapters(),
     )  # fmt: skip

@@ -12,7 +12,7 @@ from lmm_education.errors import RequestError, SearchError, StoreMissing
 from lmm_education.material import Hit, Lines, Section
 from lmm_education.payloads import StoredDocument, hit_of, is_one_of, section_of
 from lmm_education.search.query import SearchOptions
-from lmm_education.search.searcher import Searcher, SearchView
+from lmm_education.search.search import CourseSearch, SearchView
 from lmm_education.store.port import Match
 from lmm_education.study.cards import card_as_values, card_id, study_cards
 from lmm_education.study.exercises import exercises_as_values, find_exercises
@@ -31,7 +31,7 @@ class Contents:
     Threads may share it.
     """
 
-    searcher: Searcher
+    searcher: CourseSearch
     language: str = "en"
     hidden: tuple[str, ...] = ()
     _of: object = None
@@ -70,7 +70,7 @@ class Contents:
     def _read(self) -> bool:
         """Read what is not known yet; whether there is a store."""
         try:
-            with self.searcher.catalogues.view() as catalogue:
+            with self.searcher.course.view() as catalogue:
                 if self._of is not catalogue.sections:
                     records = {document.id: document for document in catalogue.documents}
                     found = tuple(
@@ -124,7 +124,7 @@ class Hidden:
 
 
 def section_values(
-    searcher: Searcher,
+    searcher: CourseSearch,
     id: str,
     *,
     passage: str = "",
@@ -248,7 +248,7 @@ class Material:
     def _made(self, sections: Sequence[SectionTitles]) -> dict[str, Any]:
         documents = list[StudyDocument]()
         if sections:
-            with self.contents.searcher.catalogues.view() as catalogue:
+            with self.contents.searcher.course.view() as catalogue:
                 documents = documents_in(catalogue)
         study = self.settings
         plan = study_plan(documents, words_per_minute=study.words_per_minute, keep=study.keep)

@@ -25,7 +25,7 @@ from lmm.messages import Retrying, TextDelta, Usage
 from lmm.models.chat import shared_chat
 from lmm.models.port import ChatModel, connected
 from lmm_education.answer.answer import Answer, AnswerEvent, AskOptions, Attempted, Called, Found
-from lmm_education.answer.answering import Answering, open_answering
+from lmm_education.answer.answering import Answering
 from lmm_education.answer.history import Exchange
 from lmm_education.answer.sources import Source
 from lmm_education.config import ServeSettings
@@ -35,8 +35,8 @@ from lmm_education.exchange_log.exchanges import LoggedExchange, LoggedSource, O
 from lmm_education.exchange_log.log_file import LogWriter, log_place
 from lmm_education.parts import CourseParts
 from lmm_education.prompts.templates import course_prompts
-from lmm_education.search.course_search import CourseSearch
 from lmm_education.search.expand import can_write
+from lmm_education.search.search import CourseSearch
 from lmm_education.web.accounts import Accounts, Sessions, Signer
 from lmm_education.web.answer_cache import CACHED, AnswerCache
 from lmm_education.web.contents import course_title
@@ -202,7 +202,7 @@ class Service:
 
     def _stamp(self) -> str:
         """The state of the texts."""
-        with self.searching.searcher.catalogues.view() as catalogue:
+        with self.searching.course.view() as catalogue:
             return catalogue.reader.stamp
 
     async def _answer(self, asked: ServedQuestion, history: Sequence[Exchange]) -> AsyncGenerator[AnswerEvent]:
@@ -456,7 +456,8 @@ def open_service(
         FileReadError: the server's own database cannot be used.
     """
     author, course = course, course.for_students()
-    answering, settings = open_answering(course, options, major=_major(course, workers)), course.settings.serve
+    settings = course.settings.serve
+    answering = Answering(CourseSearch(course), options or AskOptions(), major=_major(course, workers))
     texts, database, log = texts_for(settings), state_of(course), _open_log(course)
     limiter, key, accounts = open_limiter(settings), secret_key(database), Accounts(database)
     signer = Signer(key)
@@ -464,7 +465,7 @@ def open_service(
     students = Login("session", signer, accounts, sessions, Attempts(signer, limiter))
     _check_accounts(settings, accounts)
     provider = open_provider(settings, signer)
-    searcher, study = answering.searching.searcher, course.settings.study
+    searcher, study = answering.searching, course.settings.study
     contents = Contents(searcher, course.settings.preparation.language, study.solutions)
     pictures = Pictures(course.root, signer, inside=bool(course.settings.storage.addresses))
     return Service(

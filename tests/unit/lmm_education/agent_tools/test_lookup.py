@@ -14,7 +14,7 @@ from fakes.courses import Course, folder_in_memory
 import lmm_education
 from lmm_education.answer.lookup import NOTHING, Lookup
 from lmm_education.errors import SearchError
-from lmm_education.search.course_search import open_search
+from lmm_education.search.search import CourseSearch
 
 LEAVES = """---
 title: Botany
@@ -46,7 +46,7 @@ def lookup(config: str = "") -> Iterator[Lookup]:
         course.write("stems.md", STEMS)
         course.ingest()
         with lmm_education.Course.open(config=course.config, embedder=course.embedder) as opened:
-            yield Lookup(open_search(opened))
+            yield Lookup(CourseSearch(opened))
 
 
 def run(call: Coroutine[Any, Any, str]) -> str:

@@ -4,26 +4,28 @@ from __future__ import annotations
 
 import uuid
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from pathlib import Path
 
 import pytest
 
 from lmm.config import load_settings
 from lmm.config_tables import Config
 from lmm.testing import HashEmbedder
-from lmm_education.config import SearchSettings, StorageSettings, course_settings
+from lmm_education.config import CourseSettings, SearchSettings, StorageSettings, course_settings
 from lmm_education.encode.encoder import Encoder, open_encoder
 from lmm_education.frequencies import Frequencies
 from lmm_education.ingestion.ids import document_point_id
 from lmm_education.material import Chunk, Lines, Place, PreparedDocument, Section, SparseVector
+from lmm_education.parts import CourseParts
 from lmm_education.payloads import chunk_payload, document_payload, section_payload
-from lmm_education.search.searcher import Searcher
+from lmm_education.search.search import CourseSearch
 from lmm_education.store.edge import EdgeStore
 from lmm_education.store.manifest import Manifest
 from lmm_education.store.port import Point, Store
 from lmm_education.store.server import store_on
 
 EMBEDDER = HashEmbedder(256)
-Open = Callable[..., Searcher]
+Open = Callable[..., CourseSearch]
 
 
 def id_of(name: str) -> str:
@@ -116,6 +118,13 @@ def encoder_for(encoding: str, language: str = "en", embedder: HashEmbedder | No
     return open_encoder(settings, load_settings(env={}).embedding, embedder=embedder)
 
 
+def search_of(store: Store, encoder: Encoder, settings: SearchSettings = SearchSettings()) -> CourseSearch:
+    """A search in a store, with an encoder."""
+    parts = CourseParts(CourseSettings(search=settings), load_settings(env={}), Path(), given_store=store)
+    parts.once("encoder", lambda: encoder)
+    return CourseSearch(parts)
+
+
 @pytest.fixture(scope="session")
 def course_stores() -> Iterator[dict[object, Store]]:
     """Stores of the course that tests have made, to be read only."""
@@ -145,12 +154,12 @@ def open_search(
         language: str = "en",
         embedder: HashEmbedder | None = EMBEDDER,
         **settings: object,
-    ) -> Searcher:
+    ) -> CourseSearch:
         encoder = encoder_for(encoding, language, embedder)
         key: object = (request.param, encoding, language) if documents is None else object()
         if key not in course_stores:
             course_stores[key] = new_store()
             fill(course_stores[key], encoder, course() if documents is None else documents)
-        return Searcher(course_stores[key], encoder, SearchSettings(**settings))  # type: ignore[arg-type]
+        return search_of(course_stores[key], encoder, SearchSettings(**settings))  # type: ignore[arg-type]
 
     return opening

@@ -18,8 +18,8 @@ from lmm.messages import ChatEvent, ChatRequest, TextDelta
 from lmm.testing import ScriptedModel
 from lmm_education import Course, querydb
 from lmm_education.errors import SearchError, StoreMissing
-from lmm_education.search.course_search import open_search
 from lmm_education.search.query import SearchOptions
+from lmm_education.search.search import CourseSearch
 from lmm_education.store.edge import EdgeStore
 
 
@@ -38,8 +38,8 @@ def test_sub_questions_find_what_the_question_does_not_say(botany: Course) -> No
     """They are looked up beside it, and told."""
     question = "What makes leaves green?"
     model = ScriptedModel(['{"questions": ["How are couples taxed?", "Where does water rise?"]}'])
-    plain = [hit.id for hit in open_search(botany).search(question).hits]
-    result = open_search(botany, chat=model).search(question, SearchOptions(expand=2))
+    plain = [hit.id for hit in CourseSearch(botany).search(question).hits]
+    result = CourseSearch(botany, chat=model).search(question, SearchOptions(expand=2))
     assert result.questions == ("How are couples taxed?", "Where does water rise?")
     found = [hit.id for hit in result.hits]
     assert found[0] == id_of("green")
@@ -50,7 +50,7 @@ def test_sub_questions_find_what_the_question_does_not_say(botany: Course) -> No
 def test_sub_questions_keep_types_and_documents(botany: Course) -> None:
     """What the question's marks ask for holds for all of them."""
     model = ScriptedModel(['{"questions": ["How are couples taxed?"]}'])
-    result = open_search(botany, chat=model).search("chlorophyll @botany *exercise*", SearchOptions(expand=1))
+    result = CourseSearch(botany, chat=model).search("chlorophyll @botany *exercise*", SearchOptions(expand=1))
     assert {hit.place.document for hit in result.hits} == {"botany"}
     assert result.hits[0].kind == "exercise"
     assert "exercise" not in model.seen[0].messages[0].text
@@ -59,9 +59,9 @@ def test_sub_questions_keep_types_and_documents(botany: Course) -> None:
 def test_the_reranker_has_the_last_word(botany: Course) -> None:
     """On passages, and on the sections that they vote for."""
     options = SearchOptions(reranker="model", limit=2)
-    before = [hit.id for hit in open_search(botany).search("water", replace(options, reranker="none", limit=8)).hits]
+    before = [hit.id for hit in CourseSearch(botany).search("water", replace(options, reranker="none", limit=8)).hits]
     worst = before.index(id_of("joint")) + 1
-    result = open_search(botany, chat=ScriptedModel([json.dumps({"best_first": [worst]})])).search("water", options)
+    result = CourseSearch(botany, chat=ScriptedModel([json.dumps({"best_first": [worst]})])).search("water", options)
     assert [hit.id for hit in result.hits] == [id_of("joint"), before[0]]
     assert result.sections[0].place.headings == ("Tax",)
     assert result.reranker == "model"
@@ -71,9 +71,9 @@ def test_the_configured_reranker_is_used(botany: Course) -> None:
     """And left out for one question."""
     botany.settings = botany.settings.replace(search={"reranker": "model", "rerank_limit": 3})
     model = ScriptedModel(['{"best_first": [2]}'])
-    open_search(botany, chat=model).search("water")
+    CourseSearch(botany, chat=model).search("water")
     assert len(model.seen[0].messages[0].attachments) >= 3
-    open_search(botany, chat=model).search("water", SearchOptions(reranker="none"))
+    CourseSearch(botany, chat=model).search("water", SearchOptions(reranker="none"))
     assert len(model.seen) == 1
 
 
@@ -82,9 +82,9 @@ def test_a_model_that_does_not_answer_is_told(botany: Course) -> None:
     model = ScriptedModel([ModelUnavailable("no"), ModelUnavailable("no")])
     for options in (SearchOptions(expand=2), SearchOptions(reranker="model")):
         with pytest.raises(ModelUnavailable):
-            open_search(botany, chat=model).search("water", options)
+            CourseSearch(botany, chat=model).search("water", options)
     with pytest.raises(SearchError, match=r"\[aux\]"):
-        open_search(botany).search("water", SearchOptions(expand=2))
+        CourseSearch(botany).search("water", SearchOptions(expand=2))
 
 
 ANSWER = SearchOptions(reworded=True)
@@ -94,8 +94,8 @@ ANSWER = SearchOptions(reworded=True)
 def test_an_answer_goes_on_without_what_fails(botany: Course, helper: dict[str, Any]) -> None:
     """It says so, and nothing is lost of what the question itself finds."""
     model = ScriptedModel([ModelUnavailable("the server is down")] * 2)
-    found = open_search(botany, chat=model).search("water", replace(ANSWER, **{"expand": 0} | helper))
-    assert found.hits[:3] == open_search(botany).search("water").hits[:3]
+    found = CourseSearch(botany, chat=model).search("water", replace(ANSWER, **{"expand": 0} | helper))
+    assert found.hits[:3] == CourseSearch(botany).search("water").hits[:3]
     assert [notice.partition(": ")[2] for notice in found.notices] == ["the server is down"]
     assert found.reranker == "none"
 
@@ -103,7 +103,7 @@ def test_an_answer_goes_on_without_what_fails(botany: Course, helper: dict[str, 
 def test_what_helps_to_find_is_counted(botany: Course) -> None:
     """As usage of the search, once."""
     model = ScriptedModel(['{"questions": ["tax of a couple"]}'])
-    searching = open_search(botany, chat=model)
+    searching = CourseSearch(botany, chat=model)
     used = [searching.search("What do spouses owe the state?", ANSWER).usage.requests for _ in range(2)]
     assert used == [1, 0]
 
@@ -121,7 +121,7 @@ class Silent(ScriptedModel):
 def test_a_question_in_other_words_is_asked_again_in_those_of_the_course(botany: Course) -> None:
     """For an answer, once for each question; the model sees the headings."""
     model = ScriptedModel(['{"questions": ["tax of a couple computed jointly"]}'])
-    searching, question = open_search(botany, chat=model), "What do spouses owe the state?"
+    searching, question = CourseSearch(botany, chat=model), "What do spouses owe the state?"
     found = [searching.search(question, ANSWER) for _ in range(2)]
     assert found[0].hits[0].id == id_of("joint")
     assert found[0] == found[1]
@@ -144,15 +144,15 @@ def test_without_other_words_the_question_is_looked_up(
     botany: Course, model: ScriptedModel, why: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """A model that fails or is slow makes no answer fail; the first one says why, and the next does not wait for it."""
-    monkeypatch.setattr("lmm_education.search.course_search.PATIENCE", 0.3)
-    monkeypatch.setattr("lmm_education.search.course_search.REST", 2.0)
+    monkeypatch.setattr("lmm_education.search.search.PATIENCE", 0.3)
+    monkeypatch.setattr("lmm_education.search.search.REST", 2.0)
     question = "What do spouses owe the state?"
-    first, second = (open_search(botany, chat=model).search(question, ANSWER) for _ in range(2))
-    assert second == open_search(botany).search(question) == replace(first, notices=first.notices[:-1])
+    first, second = (CourseSearch(botany, chat=model).search(question, ANSWER) for _ in range(2))
+    assert second == CourseSearch(botany).search(question) == replace(first, notices=first.notices[:-1])
     assert first.notices[-1] == f"searched without the course's words for the question: {why}"
     assert len(model.seen) == 1
     time.sleep(2.0)
-    assert open_search(botany, chat=model).search(question, ANSWER) == second
+    assert CourseSearch(botany, chat=model).search(question, ANSWER) == second
     assert len(model.seen) == 2
 
 
@@ -161,7 +161,7 @@ def test_who_interrupts_while_other_words_are_written_gets_no_answer(botany: Cou
 
     async def interrupted() -> None:
         model = Silent([])
-        task = asyncio.create_task(open_search(botany, chat=model).asearch("What do spouses owe the state?", ANSWER))
+        task = asyncio.create_task(CourseSearch(botany, chat=model).asearch("What do spouses owe the state?", ANSWER))
         while not model.seen:
             await asyncio.sleep(0.01)
         task.cancel()
@@ -175,7 +175,7 @@ def test_a_reranker_is_asked_although_other_words_came_too_late(
     botany: Course, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """They are asked of one client."""
-    monkeypatch.setattr("lmm_education.search.course_search.PATIENCE", 0.3)
+    monkeypatch.setattr("lmm_education.search.search.PATIENCE", 0.3)
 
     class LateThenRanks(ScriptedModel):
         async def stream(self, request: ChatRequest) -> AsyncGenerator[ChatEvent]:
@@ -186,20 +186,22 @@ def test_a_reranker_is_asked_although_other_words_came_too_late(
                 yield event
 
     model = LateThenRanks(['{"best_first": [2, 1]}'])
-    found = open_search(botany, chat=model).search("What do spouses owe the state?", replace(ANSWER, reranker="model"))
+    found = CourseSearch(botany, chat=model).search("What do spouses owe the state?", replace(ANSWER, reranker="model"))
     assert found.reranker == "model"
 
 
 def test_nothing_is_asked_about_a_list(botany: Course) -> None:
     """Marks alone are no question."""
-    result = open_search(botany, chat=ScriptedModel([])).search("*exercise*", SearchOptions(expand=2, reranker="model"))
+    result = CourseSearch(botany, chat=ScriptedModel([])).search(
+        "*exercise*", SearchOptions(expand=2, reranker="model")
+    )
     assert [hit.id for hit in result.hits] == [id_of("alcohol"), id_of("dig")]
 
 
 def test_all_ways_to_ask_find_the_same(botany: Course) -> None:
     """Sync and async, in scripts and on a loop of one's own."""
     question, options = "What makes leaves green?", SearchOptions(limit=3)
-    expected = open_search(botany).search(question, options)
+    expected = CourseSearch(botany).search(question, options)
     assert botany.search(question, limit=3) == expected
 
     async def several() -> list[object]:

@@ -7,7 +7,7 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
-from unit.lmm_education.search.conftest import Open, Writing, course, encoder_for, fill, id_of
+from unit.lmm_education.search.conftest import Open, Writing, course, encoder_for, fill, id_of, search_of
 
 from lmm.models.port import Progress, Side
 from lmm.testing import HashEmbedder
@@ -16,7 +16,6 @@ from lmm_education.encodings import ENCODINGS
 from lmm_education.errors import SearchError, StoreMismatch, StoreMissing
 from lmm_education.material import Lines, Place
 from lmm_education.search.query import SearchOptions
-from lmm_education.search.searcher import Searcher
 from lmm_education.store.edge import EdgeStore
 
 pytestmark = pytest.mark.filterwarnings("ignore:Payload indexes have no effect")  # of qdrant-client's memory mode
@@ -88,7 +87,9 @@ def test_german_words_are_stemmed_and_stop_words_do_not_count(open_search: Open)
     searcher = open_search("hybrid", [german, *course()])
     assert set(searcher.search("rot").languages) == {"de", "en"}
     assert searcher.search("Haus mit Dach").hits[0].id == id_of("dach")
-    words_only = Searcher(searcher.store, replace(encoder_for("hybrid")), searcher.settings.replace(dense_weight=0.0))
+    words_only = search_of(
+        searcher.course.store, replace(encoder_for("hybrid")), searcher.course.settings.search.replace(dense_weight=0.0)
+    )
     assert [hit.id for hit in words_only.search("Haus").hits] == [id_of("dach")]
     assert not words_only.search("weder noch aber").hits
 
@@ -121,7 +122,9 @@ def test_a_question_in_other_words_is_found_by_its_meaning(open_search: Open) ->
     """A single word of it, in the wrong passage, does not decide; unless the weights are set."""
     aside = Writing("aside").section("Notes", note="Do give, and give again.").made()
     searcher = open_search("hybrid", [*course(), aside], embedder=Thesaurus(256))
-    fixed = Searcher(searcher.store, encoder_for("hybrid", embedder=Thesaurus(256)), SearchSettings(sparse_weight=0.75))
+    fixed = search_of(
+        searcher.course.store, encoder_for("hybrid", embedder=Thesaurus(256)), SearchSettings(sparse_weight=0.75)
+    )
     question = "Which dyes give foliage its hue?"
     assert searcher.search(question).hits[0].id == id_of("green")
     assert fixed.search(question).hits[0].id == id_of("note")
@@ -337,31 +340,31 @@ def test_relevance_tells_a_fit_from_a_miss(open_search: Open) -> None:
 def test_a_store_made_with_another_model_is_refused(open_search: Open) -> None:
     """The manifest decides; the message says what to do."""
     searcher = open_search()
-    other = Searcher(searcher.store, encoder_for("hybrid", embedder=HashEmbedder(32)))
+    other = search_of(searcher.course.store, encoder_for("hybrid", embedder=HashEmbedder(32)))
     with pytest.raises(StoreMismatch, match="--again"):
         other.search(GREEN)
     with pytest.raises(StoreMismatch, match="encoding_model"):
-        Searcher(searcher.store, encoder_for("content")).search(GREEN)
+        search_of(searcher.course.store, encoder_for("content")).search(GREEN)
 
 
 def test_a_store_without_dense_vectors_is_asked_in_words(open_search: Open) -> None:
     """Made where the built-in model would not do, asked where it would."""
     searcher = open_search(language="de", embedder=None)
-    hits = Searcher(searcher.store, encoder_for("hybrid")).search("leaves green").hits
+    hits = search_of(searcher.course.store, encoder_for("hybrid")).search("leaves green").hits
     assert {name for hit in hits for name in hit.legs} == {"sparse"}
 
 
 def test_without_a_store_it_is_said_how_to_make_one(tmp_path: Path) -> None:
     """Rather than found nothing."""
     with pytest.raises(StoreMissing, match="lmm ingest"):
-        Searcher(EdgeStore(tmp_path / "store"), encoder_for("hybrid")).search(GREEN)
+        search_of(EdgeStore(tmp_path / "store"), encoder_for("hybrid")).search(GREEN)
 
 
 def test_what_is_ingested_meanwhile_is_noticed(tmp_path: Path) -> None:
     """New types and documents can be named at once."""
     store, encoder = EdgeStore(tmp_path / "store"), encoder_for("hybrid")
     fill(store, encoder, course())
-    searcher = Searcher(store, encoder)
+    searcher = search_of(store, encoder)
     assert searcher.search("leaves *riddle* @trees").types == ()
     riddle = {"text": "What has leaves and no branches?", "kind": "riddle"}
     fill(store, encoder, [Writing("trees").section("Play", book=riddle).made()])

@@ -9,12 +9,12 @@ import pytest
 from lmm.errors import ConfigError
 from lmm_education.catalogue import StoredName
 from lmm_education.config import ServeSettings
-from lmm_education.search import searcher
+from lmm_education.search import search
 from lmm_education.search.query import read_question
 from lmm_education.web.words import LANGUAGES, notice_for, texts_for, words_in
 
 NOTICES = (
-    searcher.NO_WORD,
+    search.NO_WORD,
     *read_question("an *exercize* of @week-4 and @zebra", ["exercise"], [StoredName("w3", "week-3.md")]).notices,
 )
 

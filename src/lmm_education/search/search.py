@@ -1,22 +1,28 @@
-"""Ask a store: read the question, encode it, query every leg at once, fuse, vote, fetch what is shown.
+"""Search a course: read the question, encode it, query every leg at once, fuse, rank, vote, fetch what is shown.
 
-Everything that needs no language model is here; `lmm_education.search.course_search` adds sub-questions and reranking.
+Where a model is to help, it writes sub-questions, and ranks what was found.
 """
 
 from __future__ import annotations
 
+import asyncio
 import math
+import time
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from functools import partial
 from operator import mul
 from types import MappingProxyType
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeVar
 
-from lmm.models.port import Embedder
+from lmm import loop
+from lmm.errors import Interrupted, LmmError, ModelError
+from lmm.models.client import Client
+from lmm.models.port import ChatModel, Embedder
+from lmm.prompts.templates import Prompts
 from lmm.providers import is_static
-from lmm_education.catalogue import Catalogue, Catalogues
+from lmm_education.catalogue import Catalogue
 from lmm_education.config import SearchSettings
 from lmm_education.encode.bm25 import LEAST_GRAMS, WITH_GRAMS, word_ids, words_of
 from lmm_education.encode.encoder import Encoder
@@ -24,8 +30,11 @@ from lmm_education.encodings import DENSE, MULTI, SPARSE
 from lmm_education.errors import SearchError
 from lmm_education.frequencies import share_of
 from lmm_education.material import Hit, SparseVector
+from lmm_education.parts import CourseParts
 from lmm_education.payloads import hit_of
+from lmm_education.prompts.templates import course_prompts
 from lmm_education.search.definitions import term_of
+from lmm_education.search.expand import can_write, contents_of, sub_questions
 from lmm_education.search.found import FoundSection, SearchResult
 from lmm_education.search.query import (
     ReadQuestion,
@@ -50,10 +59,11 @@ from lmm_education.search.ranking import (
     vote,
     weights,
 )
+from lmm_education.search.rerank import Tools, open_reranker, rerank
 from lmm_education.store.layout import values_at
-from lmm_education.store.manifest import Manifest
-from lmm_education.store.port import Among, Fields, Leg, Match, Scored, Store, Vector, Where
+from lmm_education.store.port import Among, Fields, Leg, Match, Scored, Vector, Where
 
+T = TypeVar("T")
 NO_WORD = "no passage has a word of the question; these are only the nearest in meaning"
 VOTERS = 20
 """How many passages are read, and vote for sections, if not more are returned."""
@@ -61,8 +71,12 @@ MEANING = 0.4
 """What meaning weighs beside words where a text is compared with a question (SQuAD's answers, see docs/ask.md)."""
 COVERING = 3
 """How many passages that have most of a question's words may cover it."""
+COVERED = 0.7
+"""A question of which the course's words cover less is asked again in the course's words, where an answer is wanted."""
+PATIENCE, REST, KEPT = 6.0, 60.0, 2_000
+"""Seconds that writing them may take; seconds for which a model that failed is not asked for them again; questions for
+which they are kept until the store changes."""
 _APART = 1.2  # what a word weighs that no text holds; one that all hold weighs 0.2 and so can still break a tie
-_AMONG = 1000  # candidates at most that a store says of how near they are
 _TIES = 16  # more are asked for than wanted: of what scores the same, stores would take one or the other
 
 
@@ -91,30 +105,21 @@ class Plan:
 
 
 class LookedUp(NamedTuple):
-    """Passages, best first, and what each leg weighed for the question; with the plan as it was carried out."""
+    """Passages, best first, and what each leg weighed for the question."""
 
-    plan: Plan
     hits: Sequence[Hit]
     weights: Mapping[str, float] = MappingProxyType({})
 
 
-class Searcher:
-    """A store that can be asked in words. Threads may share it; it notices what is ingested meanwhile."""
+@dataclass(frozen=True, slots=True)
+class CourseSearch:
+    """Searches one course. `chat` writes sub-questions and ranks passages; by default the course's aux model.
 
-    def __init__(
-        self,
-        store: Store | Catalogues,
-        encoder: Encoder,
-        settings: SearchSettings = SearchSettings(),
-    ) -> None:
-        self.catalogues = store if isinstance(store, Catalogues) else Catalogues(store)
-        self.settings, self._encoder = settings, encoder
-        self._fitted: tuple[Manifest | None, Encoder] = None, encoder
+    Threads may share it; it notices what is ingested meanwhile.
+    """
 
-    @property
-    def store(self) -> Store:
-        """What is asked."""
-        return self.catalogues.store
+    course: CourseParts
+    chat: ChatModel | None = None
 
     @contextmanager
     def view(self) -> Iterator[SearchView]:
@@ -125,19 +130,15 @@ class Searcher:
             StoreMismatch: the store was made with other settings.
             StoreError: it cannot be read.
         """
-        with self.catalogues.view() as catalogue:
-            yield SearchView(catalogue, self._fitting, self.settings)
-
-    def _fitting(self, manifest: Manifest) -> Encoder:
-        """The encoder for questions to a store that was made in this way."""
-        fitted_to, encoder = self._fitted
-        if fitted_to != manifest:
-            encoder = self._encoder.fit(manifest, location=self.store.location)
-            self._fitted = manifest, encoder
-        return encoder
+        course = self.course
+        with course.view() as catalogue:
+            fit = partial(course.encoder.fit, catalogue.manifest, location=course.store.location)
+            yield SearchView(catalogue, catalogue.once("encoder", fit), course.settings.search)
 
     def search(self, question: str, options: SearchOptions = SearchOptions()) -> SearchResult:
-        """See `SearchView.search`."""
+        """`asearch` for callers without an event loop; where no model is asked, no loop is needed."""
+        if self._asks_a_model(options):
+            return loop.run(self.asearch(question, options))
         with self.view() as view:
             return view.search(question, options)
 
@@ -146,15 +147,135 @@ class Searcher:
         with self.view() as view:
             return view.fetch(ids, fields=fields)
 
+    async def asearch(self, question: str, options: SearchOptions = SearchOptions()) -> SearchResult:
+        """What is found for a question.
+
+        Raises:
+            SearchError: the question cannot be asked of this store, or names what is not in it.
+            StoreError: the store cannot be read, or was made with other settings.
+            ModelError: a model is needed and does not answer.
+        """
+        result, _ = await self.asearch_with(question, options, lambda result: None)
+        return result
+
+    async def asearch_with(
+        self, question: str, options: SearchOptions, use: Callable[[SearchResult], T]
+    ) -> tuple[SearchResult, T]:
+        """The same, and what `use` makes of it; all of that in one go to another thread, where no model is asked."""
+
+        name, notices = self._reranker(options), list[str]()
+        client = Client(self.course.models, tier="aux", model=self.chat, journal=False)
+        score = open_reranker(name, self._tools(client)) if name != "none" else None
+        with self.view() as view:
+
+            def without_a_model() -> tuple[Plan, bool, tuple[SearchResult, T] | None]:
+                plan = view.plan(question, options)
+                covered = not plan.text or self._is_covered(view, plan, client)
+                if not covered or (plan.text and score):
+                    return plan, covered, None
+                result = view.result(plan, view.look_up(plan), reranker=name)
+                return plan, covered, (result, use(result))
+
+            plan, covered, found_at_once = await asyncio.to_thread(without_a_model)
+            if found_at_once:
+                return found_at_once
+            if score is not None:
+                plan = replace(plan, reranked=self.course.settings.search.rerank_limit)
+            try:
+                questions = () if covered else await self._sub_questions(view, plan, client, notices)
+            except ModelError as error:
+                questions = ()
+                notices.append(_without("further searches", error, options))
+            found = await asyncio.to_thread(view.look_up, plan, questions)
+            if score is not None:
+                try:
+                    found = LookedUp(await rerank(found.hits, plan.text, score))
+                except ModelError as error:
+                    notices.append(_without(f"the reranker {name}", error, options))
+                    name = "none"
+
+            def told() -> tuple[SearchResult, T]:
+                result = view.result(plan, found, questions=questions, reranker=name)
+                result = replace(result, notices=(*result.notices, *notices), usage=client.usage)
+                return result, use(result)
+
+            return await asyncio.to_thread(told)
+
+    def _asks_a_model(self, options: SearchOptions) -> bool:
+        return bool(self._expand(options)) or options.reworded or self._reranker(options) != "none"
+
+    def _expand(self, options: SearchOptions) -> int | None:
+        return self.course.settings.search.expand if options.expand is None else options.expand
+
+    def _reranker(self, options: SearchOptions) -> str:
+        return (self.course.settings.search.reranker if options.reranker is None else options.reranker) or "none"
+
+    def _is_covered(self, view: SearchView, plan: Plan, client: Client) -> bool:
+        """Whether a question is looked up as it is: no further ones are asked for, nor would they help."""
+        if (count := self._expand(plan.options)) is not None:
+            return not count
+        return not plan.options.reworded or not can_write(client) or view.coverage(plan) >= COVERED
+
+    async def _sub_questions(self, view: SearchView, plan: Plan, client: Client, notices: list[str]) -> Sequence[str]:
+        """What the aux model has looked up as well: as often as was said, else once where it may help.
+
+        That it could not where nobody asked for it is among the notices of one search, not of all that follow.
+        """
+        if count := self._expand(plan.options):
+            return await self._written(view, plan, client, count)
+        known: dict[tuple[str, str], Sequence[str]] = view.catalogue.once("reworded", dict)
+        resting: dict[str, float] = view.catalogue.once("not reworded", dict)
+        key = client.name, plan.text
+        if key not in known:
+            if time.monotonic() < resting.get(client.name, 0.0):
+                return ()
+            limit = asyncio.timeout(PATIENCE)
+            try:
+                async with limit:
+                    written = await self._written(view, plan, client, 1, retries=0)
+            except (LmmError, TimeoutError) as error:  # what the question itself finds will do
+                if isinstance(error, Interrupted) and not limit.expired():
+                    raise asyncio.CancelledError from error
+                client.interrupted = False  # a reranker may be asked all the same
+                if client.name not in resting:
+                    late = f"{client.name} took more than {PATIENCE:g} s"
+                    why = late if limit.expired() or not isinstance(error, LmmError) else error.message
+                    notices.append(f"searched without the course's words for the question: {why}")
+                resting[client.name] = time.monotonic() + REST
+                return ()
+            if len(known) >= KEPT:
+                known.clear()
+            known[key] = written
+        return known[key]
+
+    async def _written(
+        self, view: SearchView, plan: Plan, client: Client, count: int, *, retries: int = 1
+    ) -> list[str]:
+        contents = await asyncio.to_thread(
+            view.catalogue.once, "contents", lambda: contents_of(view.catalogue.sections)
+        )
+        return await sub_questions(plan.text, count, client, self._prompts(), contents=contents, retries=retries)
+
+    def _prompts(self) -> Prompts:
+        return course_prompts(self.course.models.prompts_folder)
+
+    def _tools(self, client: Client) -> Tools:
+        return Tools(self.course.settings.search, client, self._prompts, self.course.env)
+
+
+def _without(what: str, error: ModelError, options: SearchOptions) -> str:
+    """What is told where an answer goes on without what helps to find; who only searches gets the error."""
+    if not options.reworded:
+        raise error
+    return f"searched without {what}: {error.message}"
+
 
 class SearchView:
-    """One state of a store that can be asked in words. `fitting` gives the encoder for a store that was made so."""
+    """One state of a store that can be asked in words."""
 
-    def __init__(self, catalogue: Catalogue, fitting: Callable[[Manifest], Encoder], settings: SearchSettings) -> None:
+    def __init__(self, catalogue: Catalogue, encoder: Encoder, settings: SearchSettings) -> None:
         self.catalogue, self.settings = catalogue, settings
-        self._store, self._fitting, self._encoder = catalogue.reader, fitting, fitting(catalogue.manifest)
-        self._places: dict[str, Mapping[str, Any]] = {}  # section and document of passages that legs found
-        self._read: dict[str, Mapping[str, Any]] = {}  # payloads of sections that will be asked for
+        self._store, self._encoder = catalogue.reader, encoder
 
     @property
     def embedder(self) -> Embedder | None:
@@ -170,26 +291,16 @@ class SearchView:
             ModelError: the question cannot be embedded.
         """
         plan = self.plan(question, options)
-        return self.result(self.look_up(plan))
+        return self.result(plan, self.look_up(plan))
 
     # -- the steps ---------------------------------------------------------------------------------
 
     def plan(self, question: str, options: SearchOptions) -> Plan:
-        """Read the question and the options against what the store holds, as far as that is known without asking.
+        """Read the question and the options against what the store holds.
 
         Raises:
             SearchError: they name what is not in it.
         """
-        known = self._store.known_stamp
-        try:
-            return self._planned(question, options)
-        except SearchError:
-            if self._store.stamp == known:
-                raise
-            return self._planned(question, options)
-
-    def _planned(self, question: str, options: SearchOptions) -> Plan:
-        self._read_names(question, options)
         names, settings = self.catalogue, self.settings
         marked = has_marks(question)
         asked = read_question(question, names.types if marked else (), names.names if marked else ())
@@ -226,15 +337,18 @@ class SearchView:
             SearchError: there is neither a letter nor a digit in the question.
         """
         if not plan.text:
-            return LookedUp(plan, self._listed(plan))
+            return LookedUp(self._listed(plan))
         if not any(map(str.isalnum, plan.text)):
             raise SearchError(f"there is nothing to look up in '{plan.text}'", hint="ask in words")
         self._check_can_be_asked()
         while True:
-            found, more = self._found(plan, [plan.text, *questions])
-            plan = found.plan
-            if not plan.companion or not more or len({hit.section for hit in found.hits}) >= plan.limit:
-                return found
+            fused, leg_weights = self._fused(plan, [plan.text, *questions])
+            hits = self._fetched(fused if plan.companion else fused[: plan.pool], plan.options.fields)
+            if self._weighs_by_question:
+                hits = [*self._ranked_by_text(plan.text, hits[:VOTERS], leg_weights), *hits[VOTERS:]]
+            sections = {hit.section for hit in hits}
+            if not plan.companion or len(fused) < plan.depth or len(sections) >= plan.limit:
+                return LookedUp(hits, leg_weights)
             plan = replace(plan, depth=plan.depth * 4)  # too many passages of too few sections
 
     def coverage(self, plan: Plan) -> float:
@@ -247,9 +361,11 @@ class SearchView:
         (best,) = self._store.search([Leg(SPARSE, weighed, COVERING, held=COVERING)], where=plan.where, fields=False)
         return self._coverage(plan, plan.text, [found.vector for found in best if found.vector is not None])
 
-    def result(self, found: LookedUp, *, questions: Sequence[str] = (), reranker: str = "none") -> SearchResult:
+    def result(
+        self, plan: Plan, found: LookedUp, *, questions: Sequence[str] = (), reranker: str = "none"
+    ) -> SearchResult:
         """The result from passages in their final order, and what else was asked to find them."""
-        plan, hits = found.plan, found.hits
+        hits = found.hits
         words = len(self._words(plan.text, plan.languages))
         fixed = self._fixed_weights(self._encoder.vectors)
         in_order = plan.text and not (plan.boosted or questions or reranker != "none")
@@ -324,34 +440,6 @@ class SearchView:
                 hint="fetch passages by --id, or list them with --type, --doc, --where and no question",
             )
 
-    def _found(self, plan: Plan, texts: Sequence[str]) -> tuple[LookedUp, bool]:
-        """The passages to go on with, and whether there may be more candidates."""
-        plan, fused, leg_weights = self._fused(plan, texts)
-        chosen = fused if plan.companion else fused[: plan.pool]
-        hits = list[Hit]()
-        self._store.together(
-            lambda: hits.extend(self._fetched(chosen, plan.options.fields)), *self._reads_of_sections(plan, chosen)
-        )
-        if self._weighs_by_question:
-            hits = [*self._ranked_by_text(texts[0], hits[:VOTERS], leg_weights), *hits[VOTERS:]]
-        return LookedUp(plan, hits, leg_weights), len(fused) >= plan.depth
-
-    def _reads_of_sections(self, plan: Plan, found: Sequence[Fused]) -> list[Callable[[], object]]:
-        """What reads the sections that passages vote for, and the headings around them, where the store is far."""
-        if not (self._store.far and (plan.companion or plan.options.sections)):
-            return []
-        places = [self._places[each.id] for each in found if each.id in self._places]
-        sections = list(dict.fromkeys(place["section"] for place in places if "section" in place))[:VOTERS]
-        documents = {place["document"] for place in places if place.get("section") in sections}
-        return [lambda: self._sections_of(sections), lambda: self.catalogue.outlines(documents)]
-
-    def _sections_of(self, ids: Collection[str]) -> dict[str, Mapping[str, Any]]:
-        """The payloads of those of these sections that are stored."""
-        if missing := [id for id in ids if id not in self._read]:
-            self._read |= {id: {} for id in missing}
-            self._read |= {point.id: point.payload for point in self._store.get("documents", missing)}
-        return {id: self._read[id] for id in ids if self._read[id]}
-
     def _ranked_by_text(self, question: str, hits: Sequence[Hit], leg_weights: Mapping[str, float]) -> list[Hit]:
         """Hits in the order that their texts give them, where the legs leave it open."""
         idf, codes = self.catalogue.frequencies.idf, {hit.language for hit in hits}
@@ -364,43 +452,19 @@ class SearchView:
         found = [replace(hit, score=hit.score + more) for hit, more in zip(hits, gained, strict=True)]
         return sorted(found, key=lambda hit: -hit.score)
 
-    def _fused(self, plan: Plan, texts: Sequence[str]) -> tuple[Plan, list[Fused], Mapping[str, float]]:
-        """The candidates of all questions, and what the legs weighed for the first; by the plan, which is another where
-        the store has changed since it was made."""
-        while True:
-            known = self._store.known_stamp
-            asked = [partial(self._fused_now, plan, text, known) for text in texts]
-            (first, leg_weights), *more = self._store.together(*asked)
-            if self._store.stamp == known:
-                break
-            plan = self._planned_again(plan)
+    def _fused(self, plan: Plan, texts: Sequence[str]) -> tuple[list[Fused], Mapping[str, float]]:
+        """The candidates of all questions, and what the legs weighed for the first."""
+        (first, leg_weights), *more = (self._fused_for(plan, text) for text in texts)
         if not more:
-            return plan, first, leg_weights
+            return first, leg_weights
         each = [first, *(fused for fused, _ in more)]
         rankings: dict[str, Ranking] = {str(i): [(f.id, f.score) for f in fused] for i, fused in enumerate(each)}
         halves = {name: 1.0 if name == "0" else 1.0 / len(more) for name in rankings}
         legs = {f.id: f.legs for fused in reversed(each) for f in fused}
-        return plan, [f._replace(legs=legs[f.id]) for f in fuse(rankings, halves)], leg_weights
+        return [f._replace(legs=legs[f.id]) for f in fuse(rankings, halves)], leg_weights
 
-    def _planned_again(self, plan: Plan) -> Plan:
-        """The plan for the store as it is now; what it needs to know is asked for side by side."""
-        self._encoder = self._fitting(self._store.manifest() or self.catalogue.manifest)
-        now = self._planned(plan.question, plan.options)
-        return replace(now, depth=plan.depth, reranked=plan.reranked)
-
-    def _read_names(self, question: str, options: SearchOptions) -> None:
-        """Ask side by side for what will be needed and is not known yet, where the store is far."""
-        names, reads = self.catalogue, list[Callable[[], object]]()
-        if self._store.far:
-            reads += [lambda: names.languages]
-            reads += [lambda: names.frequencies] if self._encoder.weighs_words else []
-            reads += [lambda: names.names] if options.sections or options.documents or has_marks(question) else []
-            reads += [lambda: names.types] if options.types or has_marks(question) else []
-        self._store.together(*reads)
-
-    def _fused_now(self, plan: Plan, text: str, known: str) -> tuple[list[Fused], Mapping[str, float]]:
-        """The candidates of one question, out of all legs, and what each leg weighed; nothing where the store turns out
-        to be another than was `known`."""
+    def _fused_for(self, plan: Plan, text: str) -> tuple[list[Fused], Mapping[str, float]]:
+        """The candidates of one question, out of all legs, and what each leg weighed."""
         vectors = self._encoder.encode_query(text, languages=plan.languages)
         words = vectors.get(SPARSE)
         if isinstance(words, SparseVector) and self._encoder.weighs_words:
@@ -413,8 +477,6 @@ class SearchView:
             if fixed[name] > 0
         ]
         rankings, boosted, held = self._candidates(plan, legs)
-        if self._store.known_stamp != known:
-            return [], {}
         leg_weights = self._weights(plan, text, rankings, held) if by_question else fixed
         fused = fuse(rankings, leg_weights, method=settings.fusion, boost=settings.boost, boosted=boosted)
         return fused, leg_weights
@@ -433,35 +495,23 @@ class SearchView:
                 scores[leg.vector] |= {s.id: s.score for s in each if s.score >= least}
             return frozenset(s.id for each in lists for s in each if s.score >= least)
 
+        def find(where: Where) -> list[list[Scored]]:
+            more = [replace(leg, limit=leg.limit + _TIES) for leg in finding]
+            return [_as_good(each, plan.depth) for each in self._store.search(more, where=where, fields=False)]
+
         # Sentences are compared for the candidates only.
         finding = [leg for leg in legs if not (leg.vector == MULTI and DENSE in scores)]
         if not finding:
             return {}, frozenset(), ()
+        found, boosted = find(plan.where), frozenset[str]()
+        if plan.boosted:  # instead of a very long list of candidates, in which they may still be missing
+            boosted = take(finding, find([*plan.where, Match("kind", plan.boosted)]))
+        ids = take(finding, found) | boosted
         # What BM25 did not find has hardly a word of the question: 0 will do, and asking costs as much as finding.
         near = [leg for leg in legs if leg.vector != SPARSE]
-        scoring = [self._among(leg, [each for each in finding if each.vector != leg.vector]) for leg in near]
-        scoring = [leg for leg in scoring if leg.among and self._store.far]
-        fields = ("section", "document") if self._store.far else False
-        # Of a type that is asked for: instead of a very long list of candidates, in which it may still be missing.
-        boost = [[*plan.where, Match("kind", plan.boosted)]] if plan.boosted else []
-        found, *typed = self._store.together(
-            *(
-                partial(self._store.search, [*map(_with_ties, finding), *scoring], where=where, fields=fields)
-                for where in (plan.where, *boost)
-            )
-        )
-        scored = [(leg, lists.pop()) for lists in (found, *typed) for leg in reversed(scoring)]
-        found, *typed = ([_as_good(each, plan.depth) for each in lists] for lists in (found, *typed))
-        self._places |= {s.id: s.payload for each in (found, *typed) for leg in each for s in leg}
-        boosted = frozenset[str]().union(*(take(finding, lists) for lists in typed))
-        ids = take(finding, found) | boosted
-        for leg, points in scored:
-            scores[leg.vector] |= {s.id: s.score for s in points if s.id in ids}
-        # Passages of which nothing was said then have no sentences of their own.
-        left = [leg for leg in near if not (scoring and leg.vector == MULTI)]
-        if missing := frozenset(id for leg in left for id in ids - scores[leg.vector].keys()):
-            every = [replace(leg, limit=len(missing)) for leg in left]
-            take(left, self._store.search(every, where=[Among(missing)], fields=False))
+        if missing := frozenset(id for leg in near for id in ids - scores[leg.vector].keys()):
+            every = [replace(leg, limit=len(missing)) for leg in near]
+            take(near, self._store.search(every, where=[Among(missing)], fields=False))
         if MULTI in scores and DENSE in scores:  # a passage that has no sentences of its own is one itself
             scores[MULTI] = scores[DENSE] | scores[MULTI]
         rankings: dict[str, Ranking] = {
@@ -469,12 +519,6 @@ class SearchView:
             for name, said in scores.items()
         }
         return rankings, boosted, [s.vector for each in found for s in each if s.vector is not None]
-
-    @staticmethod
-    def _among(leg: Leg, others: Sequence[Leg]) -> Leg:
-        """A leg that says of what others find how near it is."""
-        among = tuple(replace(_with_ties(each), held=0) for each in others)
-        return replace(leg, limit=_AMONG, among=among)
 
     @property
     def _weighs_by_question(self) -> bool:
@@ -538,7 +582,7 @@ class SearchView:
 
     def _sections(self, plan: Plan, hits: Sequence[Hit], votes: Sequence[float]) -> tuple[FoundSection, ...]:
         voted = vote([hit.section for hit in hits], votes)[: plan.limit]
-        stored = self._sections_of([v.section for v in voted])
+        stored = {point.id: point.payload for point in self._store.get("documents", [v.section for v in voted])}
         self.catalogue.outlines({payload["document"] for payload in stored.values()})  # all at once
         found = []
         for section, score, ranks in voted:
@@ -608,10 +652,6 @@ def _value(payload: Mapping[str, Any], path: str) -> Any:
         if isinstance(parent, Mapping) and last in parent:
             return parent[last]
     return None
-
-
-def _with_ties(leg: Leg) -> Leg:
-    return replace(leg, limit=leg.limit + _TIES)
 
 
 def _as_good(found: Sequence[Scored], limit: int) -> list[Scored]:
