@@ -33,7 +33,7 @@ from lmm_education.answer.answer import Answer
 from lmm_education.answer.answering import Answering
 from lmm_education.answer.quoting import NOTICE
 from lmm_education.evaluation.experiments import evaluate, read_texts, scratch_courses
-from lmm_education.evaluation.judge import Evidence, Level, contains, find_ranks, find_targets, words
+from lmm_education.evaluation.judge import Level, contains, find_ranks, find_targets, words
 from lmm_education.evaluation.measures import DEPTH, measure_ranks
 from lmm_education.evaluation.questions import Question, read_questions
 from lmm_education.evaluation.tuning import cross_validate
@@ -116,7 +116,7 @@ def quoted_row(model: str, asking: Asking, course: CourseParts) -> Row:
     right = 0
     for target in targets:
         answer = loop.run(answered(answering, target.question.text))
-        cited = [Evidence(source.place, source.title, source.text) for source in answer.cited]
+        cited = answer.cited
         right += find_ranks(target, cited)["section"] is not None
     share = right / len(targets)
     return Row(f"gold section quoted, {asking.name}, {model}", "", f"{100 * share:.1f} %", "", "≥ 50 %", share >= 0.5)
@@ -171,7 +171,7 @@ def recorded(courses: Mapping[Path, CourseParts], *, named: bool) -> Values:
         ranks = []
         for target in targets:
             hits = search(target.question.text, SearchOptions(limit=DEPTH, sections=False, reworded=True)).hits
-            ranks.append(find_ranks(target, [Evidence(hit.place, hit.title, hit.text) for hit in hits])["passage"])
+            ranks.append(find_ranks(target, hits)["passage"])
         if ranks:
             found[asking.name] = measure_ranks(ranks, "ndcg@10")
     return found

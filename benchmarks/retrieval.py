@@ -10,6 +10,7 @@ pip install langchain-text-splitters rank_bm25 txtai, in an environment of its o
 
 from __future__ import annotations
 
+import dataclasses
 import os
 import tempfile
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -25,11 +26,11 @@ from lmm.config import ModelSettings
 from lmm.providers import minilm_weights, parse_name
 from lmm_education.encode.embed import open_embedder
 from lmm_education.evaluation.experiments import read_texts, scratch_courses
-from lmm_education.evaluation.judge import Evidence, Expected, find_ranks, find_targets
+from lmm_education.evaluation.judge import Expected, find_ranks, find_targets
 from lmm_education.evaluation.measures import DEPTH, measure_ranks
 from lmm_education.evaluation.questions import Question, read_questions
 from lmm_education.evaluation.variants import Variant
-from lmm_education.material import Lines, Place
+from lmm_education.material import Lines, Passage, Place
 from lmm_education.search.query import SearchOptions
 from lmm_education.search.search import CourseSearch
 
@@ -47,7 +48,7 @@ class Asked(NamedTuple):
     """A question, and what was found for it, best first."""
 
     target: Expected
-    found: Sequence[Evidence]
+    found: Sequence[Passage]
 
 
 class Course(NamedTuple):
@@ -106,13 +107,13 @@ def mean_ndcg(asked: Iterable[Asked], room: int) -> float:
     return sum(values) / len(values)
 
 
-def within(found: Iterable[Evidence], room: int) -> list[Evidence]:
+def within(found: Iterable[Passage], room: int) -> list[Passage]:
     """The first results that fit, the last of them cut."""
     shown = []
     for text in found:
         if room <= 0:
             break
-        shown.append(text._replace(text=text.text[:room]))
+        shown.append(dataclasses.replace(text, text=text.text[:room]))
         room -= len(text.text)
     return shown
 
@@ -124,10 +125,7 @@ def hybrid(course: Course, questions: Sequence[Question], model: str) -> list[As
         targets, _ = find_targets(questions, read_texts(made))
         search = CourseSearch(made).search
         hits = [search(target.question.text, SearchOptions(limit=DEPTH)).hits for target in targets]
-    return [
-        Asked(target, [Evidence(hit.place, hit.title, hit.text) for hit in found])
-        for target, found in zip(targets, hits, strict=True)
-    ]
+    return [Asked(target, found) for target, found in zip(targets, hits, strict=True)]
 
 
 # -- peers -------------------------------------------------------------------------------------------------
@@ -156,15 +154,15 @@ def peers(course: Course, questions: Sequence[Question], model: str) -> dict[str
     return found
 
 
-def asked_of(targets: Sequence[Expected], texts: Sequence[Evidence], rankings: Sequence[Sequence[int]]) -> list[Asked]:
+def asked_of(targets: Sequence[Expected], texts: Sequence[Passage], rankings: Sequence[Sequence[int]]) -> list[Asked]:
     """The texts that were found, by their numbers."""
     return [Asked(target, [texts[i] for i in found[:DEPTH]]) for target, found in zip(targets, rankings, strict=True)]
 
 
-def pieces(course: Course, split: Callable[[str], Iterable[str]]) -> list[Evidence]:
+def pieces(course: Course, split: Callable[[str], Iterable[str]]) -> list[Passage]:
     """What a peer cuts the documents into."""
     return [
-        Evidence(Place(file.name, file.name, Lines(1, 1)), "", chunk)
+        Passage("", Place(file.name, file.name, Lines(1, 1)), chunk)
         for file in sorted(course.documents.glob("*.md"))
         for chunk in split(file.read_text(encoding="utf-8"))
     ]

@@ -14,7 +14,7 @@ from typing import Any, Literal, TypeVar
 
 from lmm_education.errors import StoreMissing
 from lmm_education.frequencies import Frequencies
-from lmm_education.material import Hit, Section, is_called, names_of, reading_order
+from lmm_education.material import Passage, Section, is_called, names_of, reading_order
 from lmm_education.payloads import RECORD, StoredDocument, document_of, hit_of, place_of, section_of
 from lmm_education.store.manifest import Manifest
 from lmm_education.store.port import HasWords, Match, Store, StoreView
@@ -124,7 +124,7 @@ class Catalogue:
         stored = self.reader.get("documents", [id])
         return section_of(id, stored[0].payload) if stored else None
 
-    def mentions(self, term: str) -> list[Hit]:
+    def mentions(self, term: str) -> list[Passage]:
         """The passages that contain a term, its words side by side, in the order of the course."""
         points, wanted = self.reader.scroll("chunks", where=[HasWords("text", term)]), _spaced(term)
         found = (hit_of(point.id, point.payload) for point in points if wanted in _spaced(point.payload["text"]))

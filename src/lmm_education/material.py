@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import KW_ONLY, dataclass, field
 from itertools import zip_longest
 from pathlib import PurePosixPath
 from typing import Any, Literal, NamedTuple
@@ -185,22 +185,72 @@ class SparseVector:
 
 
 @dataclass(frozen=True, slots=True)
-class Hit:
-    """Something found. `id` is a point's; `score` is comparable within one result only, higher is better.
+class Passage:
+    """A text of the course that was found, or that the model was shown: a chunk, or a whole section, as `what` says.
 
-    `what` tells chunks from sections; `kind` is as in `Chunk`. `legs` has the score of each leg of a hybrid
-    query that found it, by the vector's name, as the engine gave it. `payload` has the fields asked for.
-    `language` is that in which its words are compared, empty where it is not known.
+    `id` is a point's, `section` that of the section it belongs to, `title` the document's; `kind` is as in `Chunk`,
+    `level` the heading's of its section, `before` and `after` are the headings of the neighbouring sections.
+
+    Of what was found, `score` is comparable within one result only, higher is better; `legs` has the score of each leg
+    of a hybrid query that found it, by the vector's name, as the engine gave it; `payload` has the fields asked for;
+    `hits` are the passages that voted for a section, best first, those beyond the result's limit without text.
+    `language` is that in which its words are compared, empty where it is not known. Of what the model was shown,
+    `number` is what an answer cites it by.
     """
 
     id: str
-    score: float
-    what: Literal["chunk", "section"]
     place: Place
-    text: str
+    text: str = ""
+    _: KW_ONLY
+    what: Literal["chunk", "section"] = "chunk"
     section: str = ""
     kind: str = "text"
     title: str = ""
+    level: int = 0
+    before: str = ""
+    after: str = ""
+    score: float = 0.0
     legs: Mapping[str, float] = field(default_factory=dict)
     payload: Mapping[str, Any] = field(default_factory=dict)
     language: str = ""
+    hits: Sequence[Passage] = ()
+    number: int = 0
+
+    @property
+    def path(self) -> str:
+        """The document's title and the headings above the text.
+
+        >>> Passage("x", Place("d", "a.md", Lines(3, 4), ("Leaves", "Colour")), title="Botany").path
+        'Botany > Leaves > Colour'
+        """
+        return " > ".join(self.place.path(self.title))
+
+    @property
+    def reference(self) -> str:
+        """Number, place and path, as they stand below an answer."""
+        return f"[{self.number}] {self.place}  {self.path}"
+
+
+FOUND = ("id", "what", "score", "legs", "document", "file", "lines", "headings", "title", "section", "type", "text",
+         "fields")  # fmt: skip
+FOUND_SECTION = ("section", "score", "document", "file", "lines", "headings", "title", "level", "before", "after",
+                 "passages")  # fmt: skip
+SOURCE = ("number", "id", "what", "type", "document", "file", "lines", "title", "headings")
+"""What programs are told of a passage that was found, of a section, and of a source of an answer."""
+
+
+def as_json(passage: Passage, names: Sequence[str]) -> dict[str, Any]:
+    """Some values of a passage for programs; `fields` are the payload fields that were asked for."""
+    place = passage.place
+    values = {name: getattr(passage, name) for name in Passage.__slots__} | {
+        "document": place.document,
+        "file": place.file,
+        "lines": list(place.lines),
+        "headings": list(place.headings),
+        "score": round(passage.score, 6),
+        "legs": {name: round(score, 6) for name, score in passage.legs.items()},
+        "type": passage.kind,
+        "fields": dict(passage.payload),
+        "passages": [hit.id for hit in passage.hits],
+    }
+    return {name: values[name] for name in names}

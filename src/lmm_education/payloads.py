@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from typing import Any, Literal
 
 from lmm_education.frequencies import Frequencies
-from lmm_education.material import Chunk, Hit, Lines, Place, PreparedDocument, Section
+from lmm_education.material import Chunk, Lines, Passage, Place, PreparedDocument, Section
 
 Payload = Mapping[str, Any]
 _LARGEST = 2**63
@@ -206,7 +206,7 @@ def hit_of(
     score: float = 0.0,
     legs: Mapping[str, float] | None = None,
     fields: Mapping[str, Any] | None = None,
-) -> Hit:
+) -> Passage:
     """A hit from a point's payload; a payload with ``what: section`` is a section's.
 
     >>> chunk = Chunk("1", Place("d", "a.md", Lines(3, 4)), "s", 0, "Green.")
@@ -215,18 +215,19 @@ def hit_of(
     ('chunk', 'Green.', 'a.md:3-4', 's')
     """
     what: Literal["chunk", "section"] = "section" if payload.get("what") == "section" else "chunk"
-    return Hit(
-        id=id,
+    return Passage(
+        id,
+        place_of(payload),
+        payload.get("text", ""),
         score=score,
         what=what,
-        place=place_of(payload),
-        text=payload.get("text", ""),
         section=id if what == "section" else payload.get("section", ""),
         kind=_kind(payload),
         title=payload.get("title", ""),
         legs=dict(legs or {}),
         payload=dict(fields or {}),
         language=payload.get("language", ""),
+        level=payload.get("level", 0),
     )
 
 

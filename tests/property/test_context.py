@@ -6,31 +6,34 @@ from hypothesis import given, strategies as st
 
 from lmm.messages import Message, render
 from lmm.models.tokens import count_tokens
-from lmm_education.answer.sources import choose_sources, shown
-from lmm_education.material import Hit, Lines, Place
-from lmm_education.search.found import FoundSection
+from lmm_education.answer.sources import as_document, choose_sources, shown
+from lmm_education.material import Lines, Passage, Place
 
 TEXTS = st.text(alphabet="ab é漢<>`#$\n.[1]", min_size=1, max_size=300)
 
 
+KINDS = st.sampled_from(["text", "exercise"])
+
+
 @st.composite
-def sections(draw: st.DrawFn) -> list[FoundSection]:
+def sections(draw: st.DrawFn) -> list[Passage]:
     """Sections with passages, some without a text of their own, in the order of relevance."""
     found = []
     for number in range(draw(st.integers(1, 5))):
         place = Place("d", "a.md", Lines(1, 9), tuple(draw(st.lists(st.text(max_size=12), max_size=3))))
         hits = [
-            Hit(f"{number}-{i}", 1.0, "chunk", place, text, f"s{number}", draw(st.sampled_from(["text", "exercise"])))
+            Passage(f"{number}-{i}", place, text, section=f"s{number}", kind=draw(KINDS))
             for i, text in enumerate(draw(st.lists(TEXTS | st.just(""), min_size=1, max_size=3)))
         ]
         text = draw(TEXTS | st.just("") | TEXTS.map(lambda t: t * 9))
         found.append(
-            FoundSection(
+            Passage(
                 f"s{number}",
-                1.0,
-                place=place,
+                place,
+                text,
+                what="section",
+                section=f"s{number}",
                 title="Title",
-                text=text,
                 level=2,
                 before="Before",
                 after="After",
@@ -41,15 +44,15 @@ def sections(draw: st.DrawFn) -> list[FoundSection]:
 
 
 @given(sections(), st.integers(1, 1500))
-def test_the_budget_is_never_exceeded(found: list[FoundSection], budget: int) -> None:
+def test_the_budget_is_never_exceeded(found: list[Passage], budget: int) -> None:
     """Counted as it is sent: all sources in one message, tags included, by a real tokenizer."""
     sources = list(choose_sources(found, budget, count_tokens))
-    sent = render(Message("user", "", tuple(source.as_document() for source in sources))).rstrip()
+    sent = render(Message("user", "", tuple(as_document(source) for source in sources))).rstrip()
     assert not sources or count_tokens(sent) <= budget
 
 
 @given(sections(), st.integers(1, 1500))
-def test_sources_are_numbered_and_come_from_what_was_found(found: list[FoundSection], budget: int) -> None:
+def test_sources_are_numbered_and_come_from_what_was_found(found: list[Passage], budget: int) -> None:
     """From 1 without a gap, none twice, whole sections or passages of them; a larger budget never shows nothing."""
     sources = list(choose_sources(found, budget, count_tokens))
     assert [source.number for source in sources] == list(range(1, len(sources) + 1))

@@ -28,7 +28,7 @@ from lmm_education.errors import SearchError
 from lmm_education.ingestion.apply import IngestOptions, is_made_otherwise
 from lmm_education.ingestion.ingest import ingest_into
 from lmm_education.ingestion.report import IngestReport
-from lmm_education.material import Hit
+from lmm_education.material import Passage
 from lmm_education.parts import CourseParts
 from lmm_education.search.query import SearchOptions
 from lmm_education.search.search import CourseSearch
@@ -134,7 +134,7 @@ class Indexes:
         Folder(index.folder).write(ABOUT, json.dumps(about, ensure_ascii=False, indent=2) + "\n")
         return report
 
-    async def _hits(self, index: FolderIndex, query: str, k: int) -> Sequence[Hit]:
+    async def _hits(self, index: FolderIndex, query: str, k: int) -> Sequence[Passage]:
         with self._open(index) as course:
             return (await CourseSearch(course).asearch(query, SearchOptions(limit=k, sections=False))).hits
 
@@ -193,17 +193,16 @@ def read_indexes(folder: Path) -> list[FolderIndex]:
     return [index for each in inside if (index := read_index(each)) is not None]
 
 
-def _in_turn(found: Sequence[Sequence[tuple[FolderIndex, Hit]]], most: int) -> list[tuple[FolderIndex, Hit]]:
+def _in_turn(found: Sequence[Sequence[tuple[FolderIndex, Passage]]], most: int) -> list[tuple[FolderIndex, Passage]]:
     """The best of each, then the second of each: scores of different stores do not compare."""
     depth = max(map(len, found), default=0)
     return [hits[rank] for rank in range(depth) for hits in found if rank < len(hits)][:most]
 
 
-def _passage(index: FolderIndex, hit: Hit, number: int, folder: Path) -> Attachment:
+def _passage(index: FolderIndex, hit: Passage, number: int, folder: Path) -> Attachment:
     """A passage as the model sees it; its file is named as other tools would have to name it."""
     file = Path(os.path.relpath(index.root / hit.place.file, folder.resolve())).as_posix()
-    path = " > ".join(dict.fromkeys(filter(None, (hit.title, *hit.place.headings))))
-    parts = [f"{file}:{hit.place.lines}", path, f"index: {index.name}"]
+    parts = [f"{file}:{hit.place.lines}", hit.path, f"index: {index.name}"]
     cut = " …" if len(hit.text) > _LONGEST else ""
     return Attachment(hit.text[:_LONGEST] + cut, LABEL, ", ".join(filter(None, parts)), number)
 

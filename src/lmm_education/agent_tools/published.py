@@ -118,6 +118,6 @@ def _ask_tool(answering: Answering) -> RunnableTool:
 
 def answer_text(answer: Answer) -> str:
     """An answer and where it comes from, as text."""
-    cited = [f"[{source.number}] {source.place}  {source.path}" for source in answer.cited]
+    cited = [source.reference for source in answer.cited]
     notices = [f"Note: {notice}" for notice in answer.notices]
     return "\n\n".join(part for part in (answer.text.strip(), "\n".join(cited), "\n".join(notices)) if part)

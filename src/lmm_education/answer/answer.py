@@ -9,7 +9,8 @@ from typing import Any, Literal
 from lmm.messages import Attachment, ChatRequest, Message, Retrying, TextDelta, ToolCall, Usage
 from lmm.prompts.templates import Prompts
 from lmm_education.answer.history import LABEL as CONVERSATION, Understood
-from lmm_education.answer.sources import Source, Sources
+from lmm_education.answer.sources import Sources, as_document
+from lmm_education.material import SOURCE, Passage, as_json
 from lmm_education.search.query import SearchOptions
 
 History = Literal["none", "summary", "extraction", "rewrite"]
@@ -51,8 +52,8 @@ class Answer:
     question: str
     text: str
     searched: str = ""
-    offered: tuple[Source, ...] = ()
-    cited: tuple[Source, ...] = ()
+    offered: tuple[Passage, ...] = ()
+    cited: tuple[Passage, ...] = ()
     removed: tuple[int, ...] = ()
     types: tuple[str, ...] = ()
     model: str = ""
@@ -70,8 +71,8 @@ class Answer:
             "searched": self.searched,
             "answer": self.text,
             "found": self.found,
-            "sources": [source_as_json(source) for source in self.cited],
-            "offered": [source_as_json(source) for source in self.offered],
+            "sources": [as_json(source, SOURCE) for source in self.cited],
+            "offered": [as_json(source, SOURCE) for source in self.offered],
             "removed": list(self.removed),
             "types": list(self.types),
             "model": self.model,
@@ -83,21 +84,6 @@ class Answer:
         }
 
 
-def source_as_json(source: Source) -> dict[str, Any]:
-    """A source for programs, without its text."""
-    return {
-        "number": source.number,
-        "id": source.id,
-        "what": source.what,
-        "type": source.kind,
-        "document": source.place.document,
-        "file": source.place.file,
-        "lines": list(source.place.lines),
-        "title": source.title,
-        "headings": list(source.place.headings),
-    }
-
-
 # -- what happens, for whoever shows it ------------------------------------------------------------
 
 
@@ -106,7 +92,7 @@ class Found:
     """These sources are shown to the model, for this question."""
 
     searched: str
-    sources: tuple[Source, ...]
+    sources: tuple[Passage, ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -126,14 +112,14 @@ AnswerListener = Callable[[AnswerEvent], None]
 
 def answer_request(asked: Understood, sources: Sources, types: Sequence[str], system: str) -> ChatRequest:
     """The question with its sources, and with what was said before as far as it matters."""
-    documents = (*_background(asked), *(source.as_document() for source in sources))
+    documents = (*_background(asked), *(as_document(source) for source in sources))
     return ChatRequest((Message("system", system), Message("user", _prompt(asked, types), documents)))
 
 
 def feedback_request(attempted: Attempted, sources: Sources, system: str) -> ChatRequest:
     """The exercise, what the student answered, and what it is judged by."""
     texts = (("exercise", attempted.exercise), ("solution", attempted.solution), ("answer", attempted.answer))
-    documents = [source.as_document() for source in sources]
+    documents = [as_document(source) for source in sources]
     documents += [Attachment(text, label) for label, text in texts if text]
     said = Message("user", "What is good in my answer, and what is missing or wrong?", tuple(documents))
     return ChatRequest((Message("system", system), said))

@@ -8,8 +8,9 @@ from pathlib import Path
 from lmm.disk.files import document_lock
 from lmm.disk.folder import check_named
 from lmm.errors import FileReadError, FileWriteError
-from lmm_education.answer.answer import Answer, source_as_json
+from lmm_education.answer.answer import Answer
 from lmm_education.answer.history import Exchange
+from lmm_education.material import SOURCE, as_json
 
 
 def read_history(path: Path) -> list[Exchange]:
@@ -52,7 +53,7 @@ def append_history(path: Path, answer: Answer) -> None:
     record = {
         "question": answer.question,
         "answer": answer.text,
-        "sources": [source_as_json(source) for source in answer.cited],
+        "sources": [as_json(source, SOURCE) for source in answer.cited],
     }
     try:
         with document_lock(path):

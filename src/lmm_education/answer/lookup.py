@@ -19,9 +19,9 @@ from typing import Any
 from lmm.messages import Message, ToolCall, ToolDefinition, ToolOutput, ToolResult, object_schema, render
 from lmm.models.port import RunnableTool
 from lmm.models.structured import make_schema
-from lmm_education.answer.sources import Source, Sources
+from lmm_education.answer.sources import Sources, as_document
 from lmm_education.errors import SearchError
-from lmm_education.material import Hit, Section, is_called
+from lmm_education.material import Passage, Section, is_called
 from lmm_education.search.query import SearchOptions
 from lmm_education.search.search import CourseSearch
 
@@ -69,7 +69,7 @@ class Lookup:
         options = replace(own, limit=limit, types=types, documents=documents)
         result = await self.searching.asearch(query, options)
         notices = [f"Note: {notice}" for notice in result.notices]
-        return "\n\n".join([self._shown(map(Source.of, result.hits)), *notices])
+        return "\n\n".join([self._shown(result.hits), *notices])
 
     async def mentions(self, term: str, limit: int = 20) -> str:
         """Every passage with a term in it, in the order of the course.
@@ -81,7 +81,7 @@ class Lookup:
             raise SearchError("name a term")
         found = await asyncio.to_thread(self._mentioning, term)
         rest = f"\n\n{len(found) - limit} more passages contain it." if len(found) > limit else ""
-        return self._shown(Source.of(hit, text=excerpt(hit.text, term)) for hit in found[:limit]) + rest
+        return self._shown(replace(hit, text=excerpt(hit.text, term)) for hit in found[:limit]) + rest
 
     async def open_section(self, place: str, offset: int = 0, page: int = 1) -> str:
         """The section at a place, or so many sections after or before it; a long one page by page.
@@ -102,7 +102,11 @@ class Lookup:
         text = whole[(page - 1) * _PAGE : page * _PAGE]
         more = f"\n\nThis is page {page} of {pages}." if pages > 1 else ""
         before, after = (_heading(sections, at + by, file) for by in (-1, 1))
-        return self._shown([replace(Source.of_section(section, title, text), before=before, after=after)]) + more
+        shown = Passage(
+            section.id, section.place, text, what="section", section=section.id, title=title, level=section.level,
+            before=before, after=after,
+        )  # fmt: skip
+        return self._shown([shown]) + more
 
     async def contents(self, document: str = "") -> str:
         """The headings of the course, or of one document of it, each with its place; of a large course its documents.
@@ -148,12 +152,12 @@ class Lookup:
             section = catalogue.section(id)
         return section.text if section else ""
 
-    def _shown(self, found: Iterable[Source]) -> str:
+    def _shown(self, found: Iterable[Passage]) -> str:
         """Sources between tags, so that nothing in them passes for an instruction."""
         shown = found if self.sources is None else map(self.sources.offer, found)
-        return render(Message("tool", "", tuple(source.as_document() for source in shown))).rstrip() or NOTHING
+        return render(Message("tool", "", tuple(as_document(source) for source in shown))).rstrip() or NOTHING
 
-    def _mentioning(self, term: str) -> list[Hit]:
+    def _mentioning(self, term: str) -> list[Passage]:
         with self.searching.course.view() as catalogue:
             return catalogue.mentions(term)
 

@@ -8,83 +8,32 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Literal
 
 from lmm.messages import Attachment, Message, render
-from lmm_education.material import Hit, Place, Section
-from lmm_education.search.found import FoundSection
+from lmm_education.material import Passage
 
 LABEL = "source"
 _JOIN = 4  # tokens that joining texts, tags and sources may add
 _WHOLE = 0.6  # the largest share of the budget that one section may take while others wait
 
 
-@dataclass(frozen=True, slots=True)
-class Source:
-    """What the model was shown under a number. `id` is a chunk's or a section's, as `what` says.
-
-    `section` is the id of the section it belongs to; `level` is its heading's; `before` and `after` are the
-    titles of the neighbouring sections.
-    """
-
-    number: int
-    id: str
-    what: Literal["chunk", "section"]
-    place: Place
-    text: str
-    section: str = ""
-    title: str = ""
-    kind: str = "text"
-    level: int = 0
-    before: str = ""
-    after: str = ""
-
-    @classmethod
-    def of(cls, hit: Hit, number: int = 0, text: str | None = None) -> Source:
-        """A passage that was found; `text` is the part of it that is shown."""
-        return cls(
-            number=number,
-            id=hit.id,
-            what=hit.what,
-            place=hit.place,
-            text=hit.text if text is None else text,
-            section=hit.section,
-            title=hit.title,
-            kind=hit.kind,
-        )
-
-    @classmethod
-    def of_section(cls, section: Section, title: str, text: str) -> Source:
-        """A section of the document with this title; `text` is the part of it that is shown."""
-        return cls(0, section.id, "section", section.place, text, section.id, title, level=section.level)
-
-    @property
-    def path(self) -> str:
-        """The document's title and the headings above the passage.
-
-        >>> from lmm_education.material import Lines
-        >>> Source(1, "x", "chunk", Place("d", "a.md", Lines(3, 4), ("Leaves", "Colour")), "", title="Botany").path
-        'Botany > Leaves > Colour'
-        """
-        return " > ".join(self.place.path(self.title))
-
-    def as_document(self) -> Attachment:
-        """The source as the model sees it: its text between tags that say where it stands."""
-        parts = [str(self.place), self.path, f"level {self.level}" if self.level else ""]
-        if self.kind != "text":
-            parts.append(f"type: {self.kind}")
-        neighbours = (("section before", self.before), ("section after", self.after))
-        parts.append("; ".join(f"{name}: {title}" for name, title in neighbours if title))
-        return Attachment(self.text, LABEL, ", ".join(part for part in parts if part), self.number)
+def as_document(source: Passage) -> Attachment:
+    """A source as the model sees it: its text between tags that say where it stands."""
+    parts = [str(source.place), source.path, f"level {source.level}" if source.level else ""]
+    if source.kind != "text":
+        parts.append(f"type: {source.kind}")
+    neighbours = (("section before", source.before), ("section after", source.after))
+    parts.append("; ".join(f"{name}: {title}" for name, title in neighbours if title))
+    return Attachment(source.text, LABEL, ", ".join(part for part in parts if part), source.number)
 
 
 @dataclass(slots=True)
 class Sources:
     """The sources offered so far; what is offered twice keeps its number."""
 
-    _by_id: dict[str, Source] = field(default_factory=dict)
+    _by_id: dict[str, Passage] = field(default_factory=dict)
 
-    def __iter__(self) -> Iterator[Source]:
+    def __iter__(self) -> Iterator[Passage]:
         return iter(self._by_id.values())
 
     def __len__(self) -> int:
@@ -95,7 +44,7 @@ class Sources:
         """The numbers that may be cited."""
         return {source.number for source in self}
 
-    def offer(self, source: Source) -> Source:
+    def offer(self, source: Passage) -> Passage:
         """Offer a source with a number: its own if it was offered before, else the next; as it is shown now."""
         shown = replace(source, number=self.number_of(source.id) or self.next_number)
         self.add(shown)
@@ -110,11 +59,11 @@ class Sources:
         """The number under which this chunk or section was offered; None if it was not."""
         return self._by_id[id].number if id in self._by_id else None
 
-    def add(self, source: Source) -> Source:
+    def add(self, source: Passage) -> Passage:
         """Offer a source, under its number if it was offered before."""
         return self._by_id.setdefault(source.id, source)
 
-    def cited(self, numbers: tuple[int, ...]) -> tuple[Source, ...]:
+    def cited(self, numbers: tuple[int, ...]) -> tuple[Passage, ...]:
         """The sources with these numbers, in that order."""
         by_number = {source.number: source for source in self}
         return tuple(by_number[number] for number in numbers if number in by_number)
@@ -123,13 +72,13 @@ class Sources:
 # -- what is shown ---------------------------------------------------------------------------------
 
 
-def choose_sources(sections: Sequence[FoundSection], budget: int, count: Callable[[str], int]) -> Sources:
+def choose_sources(sections: Sequence[Passage], budget: int, count: Callable[[str], int]) -> Sources:
     """The sources to show, numbered from 1 in the order of relevance; `count` gives the tokens of a text.
 
     >>> from lmm_education.material import Lines, Place
     >>> place = Place("d", "a.md", Lines(1, 9), ("Leaves",))
-    >>> hit = Hit("c", 1.0, "chunk", place, "Leaves are green.", section="s")
-    >>> section = FoundSection("s", 1.0, place, text="Leaves are green. They fall.", hits=[hit])
+    >>> hit = Passage("c", place, "Leaves are green.", section="s")
+    >>> section = Passage("s", place, "Leaves are green. They fall.", what="section", section="s", hits=[hit])
     >>> [s.what for s in choose_sources([section], 100, lambda text: len(text.split()))]
     ['section']
     >>> [s.what for s in choose_sources([section], 13, lambda text: len(text.split()))]
@@ -154,7 +103,7 @@ def choose_sources(sections: Sequence[FoundSection], budget: int, count: Callabl
     return sources
 
 
-def _shortened(source: Source, budget: int, count: Callable[[str], int]) -> Source | None:
+def _shortened(source: Passage, budget: int, count: Callable[[str], int]) -> Passage | None:
     """The beginning of a source that alone is more than the budget; None if not even that fits."""
     words = source.text.split(" ")
     while words:
@@ -165,39 +114,29 @@ def _shortened(source: Source, budget: int, count: Callable[[str], int]) -> Sour
     return None
 
 
-def cost_of(source: Source, count: Callable[[str], int]) -> int:
+def cost_of(source: Passage, count: Callable[[str], int]) -> int:
     """What showing a source takes of the budget: its text and its tags, counted apart, since texts come again."""
     return count(source.text) + count(shown(replace(source, text=""))) + _JOIN
 
 
-def shown(source: Source) -> str:
+def shown(source: Passage) -> str:
     """The text that the model sees of a source, tags included."""
-    return render(Message("tool", "", (source.as_document(),))).rstrip()
+    return render(Message("tool", "", (as_document(source),))).rstrip()
 
 
-def _whole(found: FoundSection, number: int) -> Source | None:
+def _whole(found: Passage, number: int) -> Passage | None:
     if not found.text:
         return None
     special = {hit.kind for hit in found.hits if hit.kind not in ("text", "summary")}
     if special:  # what was asked for by its type is shown as such, not inside a section
         return None
-    return Source(
-        number=number,
-        id=found.id,
-        what="section",
-        place=found.place,
-        text=found.text,
-        section=found.id,
-        title=found.title,
-        level=found.level,
-        before=found.before,
-        after=found.after,
-    )
+    return replace(found, number=number, hits=())
 
 
-def _passage(found: FoundSection, hit: Hit, number: int) -> Source:
+def _passage(found: Passage, hit: Passage, number: int) -> Passage:
     return replace(
-        Source.of(hit, number),
+        hit,
+        number=number,
         section=found.id,
         title=hit.title or found.title,
         level=found.level,

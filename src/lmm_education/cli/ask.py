@@ -15,7 +15,7 @@ from lmm_education.cli import course_options
 
 if TYPE_CHECKING:
     from lmm_education.answer.answer import Answer, AnswerEvent, History
-    from lmm_education.answer.sources import Source
+    from lmm_education.material import Passage
 
 
 @options.command()
@@ -140,7 +140,7 @@ class AnswerPrinter:
         terminal.say(text, err=True, end="")
 
 
-def _line(source: Source) -> str:
+def _line(source: Passage) -> str:
     place = terminal.styled(str(source.place), "cyan")
     return f"{terminal.styled(f'[{source.number}]', 'bold')} {place}  {source.path}"
 

@@ -16,8 +16,8 @@ from lmm.terminal import DONE, FAILED
 from lmm_education.cli import course_options
 
 if TYPE_CHECKING:
-    from lmm_education.material import Hit, Place
-    from lmm_education.search.found import FoundSection, SearchResult
+    from lmm_education.material import Passage, Place
+    from lmm_education.search.found import SearchResult
 
 WIDTH = 400
 """How much of a passage is shown, in characters."""
@@ -117,7 +117,7 @@ def _shown(result: SearchResult, *, sections: bool, full: bool) -> Iterator[str]
         yield from (_section(rank, section) for rank, section in enumerate(result.sections, 1))
 
 
-def _hit(rank: int, hit: Hit, result: SearchResult, *, full: bool) -> str:
+def _hit(rank: int, hit: Passage, result: SearchResult, *, full: bool) -> str:
     from lmm_education.search.highlight import excerpt, marked, matching_words
 
     score = f"  {hit.score:.3f}" if result.text else ""
@@ -131,7 +131,7 @@ def _hit(rank: int, hit: Hit, result: SearchResult, *, full: bool) -> str:
     return f"{head}{_indented(text)}{fields}\n"
 
 
-def _section(rank: int, section: FoundSection) -> str:
+def _section(rank: int, section: Passage) -> str:
     passages = terminal.count(len(section.hits), "passage")
     beside = [f"{word} “{title}”" for word, title in (("after", section.before), ("before", section.after)) if title]
     more = f"; {', '.join(beside)}" if beside else ""

@@ -16,7 +16,7 @@ from lmm.errors import LinkOutside, LmmError
 from lmm_education.config import CourseSettings, StorageSettings
 from lmm_education.encodings import find_encoding
 from lmm_education.errors import StoreMissing
-from lmm_education.evaluation.judge import Evidence, Expected, find_ranks, find_targets
+from lmm_education.evaluation.judge import Expected, find_ranks, find_targets
 from lmm_education.evaluation.measures import DEPTH
 from lmm_education.evaluation.questions import Question
 from lmm_education.evaluation.report_text import Mean
@@ -25,9 +25,9 @@ from lmm_education.evaluation.tuning import LEAST, Calibration, Tuning, calibrat
 from lmm_education.evaluation.variants import Variant, make_variants
 from lmm_education.ingestion.apply import IngestOptions, stored_documents
 from lmm_education.ingestion.ingest import ingest_into
-from lmm_education.material import is_called
+from lmm_education.material import Passage, is_called
 from lmm_education.parts import CourseParts
-from lmm_education.payloads import place_of
+from lmm_education.payloads import hit_of
 from lmm_education.search.query import SearchOptions
 from lmm_education.search.search import CourseSearch
 
@@ -156,9 +156,8 @@ def evaluate(
         start = time.perf_counter()
         result = searcher.search(target.question.text, options)
         seconds = time.perf_counter() - start
-        found = tuple(Evidence(hit.place, hit.title, hit.text) for hit in result.hits)
-        sections = [Evidence(section.place, section.title, section.text) for section in result.sections]
-        outcomes.append(QuestionOutcome(target.question, find_ranks(target, found, sections), found, seconds))
+        ranks = find_ranks(target, result.hits, result.sections)
+        outcomes.append(QuestionOutcome(target.question, ranks, result.hits, seconds))
     progress(label or "asking", len(targets), len(targets))
     return Evaluation(
         label=label,
@@ -171,16 +170,13 @@ def evaluate(
     )
 
 
-def read_texts(course: CourseParts) -> list[Evidence]:
+def read_texts(course: CourseParts) -> list[Passage]:
     """All chunks of the store.
 
     Raises:
         StoreMissing: nothing was ingested.
     """
-    texts = [
-        Evidence(place_of(stored.payload), stored.payload.get("title", ""), stored.payload.get("text", ""))
-        for stored in course.store.scroll("chunks", fields=_FIELDS)
-    ]
+    texts = [hit_of(stored.id, stored.payload) for stored in course.store.scroll("chunks", fields=_FIELDS)]
     if not texts:
         hint = "ingest documents first, or name some with --documents"
         raise StoreMissing("there is nothing to find yet", where=course.store.location, hint=hint)
@@ -217,7 +213,7 @@ def calibrate_threshold(
     return calibrate(good, bad, held_out=held_out)
 
 
-def _other_documents(target: Expected, texts: Sequence[Evidence]) -> tuple[str, ...]:
+def _other_documents(target: Expected, texts: Sequence[Passage]) -> tuple[str, ...]:
     """The ids of all documents but the right ones."""
     question = target.question
     right = {document for document, _ in target.sections}

@@ -25,10 +25,10 @@ import unicodedata
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
-from typing import Literal, NamedTuple
+from typing import Literal
 
 from lmm_education.evaluation.questions import Question
-from lmm_education.material import Place, is_called
+from lmm_education.material import Passage, Place, is_called
 
 Level = Literal["passage", "section", "document"]
 LEVELS: tuple[Level, ...] = ("passage", "section", "document")
@@ -44,14 +44,6 @@ SectionKey = tuple[str, tuple[str, ...]]
 """A document's id, and the headings of a section in it."""
 _WORD = re.compile(r"[^\W_]+")
 _MARKUP = re.compile(r"\]\([^()\n]*\)|\]\[[^\[\]\n]*\]|</?[A-Za-z][^<>\n]{0,200}>")
-
-
-class Evidence(NamedTuple):
-    """A text that was found, or that is in the store: where it stands, its document's title, and what it says."""
-
-    place: Place
-    title: str
-    text: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -202,7 +194,7 @@ def is_section(path: Sequence[str], place: Place, title: str) -> bool:
 
 
 def find_targets(
-    questions: Iterable[Question], texts: Sequence[Evidence]
+    questions: Iterable[Question], texts: Sequence[Passage]
 ) -> tuple[list[Expected], list[tuple[Question, str]]]:
     """What has to be found for each question that has an answer, and what the store has no trace of.
 
@@ -211,7 +203,7 @@ def find_targets(
     """
     asked = [question for question in questions if not question.unanswerable]
     holders = _holders({words(passage) for question in asked for passage in question.passages}, texts)
-    by_document: dict[str, list[Evidence]] = {}
+    by_document: dict[str, list[Passage]] = {}
     for text in texts:
         by_document.setdefault(text.place.document, []).append(text)
     targets: list[Expected] = []
@@ -225,7 +217,7 @@ def find_targets(
     return targets, missing
 
 
-def _named(question: Question, text: Evidence) -> bool:
+def _named(question: Question, text: Passage) -> bool:
     return not question.document or is_called(question.document, text.place.document, text.place.file, text.title)
 
 
@@ -236,7 +228,7 @@ def _target(question: Question, documents: Collection[str], holders: Mapping[Wor
     return Expected(question, passages, answers, frozenset(there))
 
 
-def _missing(target: Expected, texts: Sequence[Evidence]) -> str:
+def _missing(target: Expected, texts: Sequence[Passage]) -> str:
     """What of the target is not in the store; `texts` are those of the documents it names."""
     question = target.question
     inside = [t for t in texts if not question.section or is_section(question.section, t.place, t.title)]
@@ -251,7 +243,7 @@ def _missing(target: Expected, texts: Sequence[Evidence]) -> str:
     return ""
 
 
-def _holders(passages: Collection[Words], texts: Sequence[Evidence]) -> dict[Words, list[SectionKey]]:
+def _holders(passages: Collection[Words], texts: Sequence[Passage]) -> dict[Words, list[SectionKey]]:
     """The sections that hold each passage: those with most of it, where a document has enough of it."""
     starts: dict[Words, list[tuple[Words, int]]] = {}
     for passage in passages:
@@ -281,9 +273,7 @@ def _most(passage: Words, parts: Mapping[SectionKey, set[int]]) -> list[SectionK
 # -- at which rank it was found --------------------------------------------------------------------
 
 
-def find_ranks(
-    target: Expected, found: Sequence[Evidence], sections: Sequence[Evidence] = ()
-) -> dict[Level, int | None]:
+def find_ranks(target: Expected, found: Sequence[Passage], sections: Sequence[Passage] = ()) -> dict[Level, int | None]:
     """The rank, from 1, at which the right passage, section and document were found; None if they were not.
 
     `found` are passages, best first; `sections` is the ranking of sections where there is one of its own, else
@@ -297,7 +287,7 @@ def find_ranks(
     return {level: ranks[level] for level in target.levels}
 
 
-def _passage_rank(target: Expected, found: Sequence[Evidence]) -> int | None:
+def _passage_rank(target: Expected, found: Sequence[Passage]) -> int | None:
     question = target.question
     parts: list[set[int]] = [set() for _ in target.passages]
     rank = 0
@@ -318,7 +308,7 @@ def _passage_rank(target: Expected, found: Sequence[Evidence]) -> int | None:
     return None
 
 
-def _section_rank(target: Expected, found: Sequence[Evidence]) -> int | None:
+def _section_rank(target: Expected, found: Sequence[Passage]) -> int | None:
     seen: set[SectionKey] = set()
     for text in found:
         seen.add((text.place.document, text.place.headings))
@@ -327,7 +317,7 @@ def _section_rank(target: Expected, found: Sequence[Evidence]) -> int | None:
     return None
 
 
-def _in_right_section(target: Expected, text: Evidence) -> bool:
+def _in_right_section(target: Expected, text: Passage) -> bool:
     if target.question.section:
         return _named(target.question, text) and is_section(target.question.section, text.place, text.title)
     if (text.place.document, text.place.headings) in target.sections:
@@ -336,7 +326,7 @@ def _in_right_section(target: Expected, text: Evidence) -> bool:
     return _named(target.question, text) and any(len(shown(one, read)) >= enough(one) for one in target.passages)
 
 
-def _document_rank(target: Expected, found: Sequence[Evidence]) -> int | None:
+def _document_rank(target: Expected, found: Sequence[Passage]) -> int | None:
     right = {document for document, _ in target.sections}
     seen: set[str] = set()
     for text in found:

@@ -8,11 +8,12 @@ from typing import NamedTuple
 
 from lmm.disk.folder import check_named
 from lmm.errors import ConfigError, FileWriteError, LmmError
-from lmm_education.evaluation.judge import LEVELS, Evidence, Level, levels_of
+from lmm_education.evaluation.judge import LEVELS, Level, levels_of
 from lmm_education.evaluation.measures import MEASURES, Difference, MeanEstimate
 from lmm_education.evaluation.questions import Question
 from lmm_education.evaluation.results import Evaluation, QuestionOutcome, difference
 from lmm_education.evaluation.tuning import Calibration, Tuning
+from lmm_education.material import Passage
 
 Cells = tuple[str, ...]
 _SHOWN = 160
@@ -173,7 +174,7 @@ def failure_text(outcome: QuestionOutcome, level: Level) -> str:
     return "\n".join(lines) + "\n"
 
 
-def _place(text: Evidence) -> str:
+def _place(text: Passage) -> str:
     return " > ".join((str(text.place), *text.place.headings))
 
 

@@ -6,7 +6,7 @@ from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from lmm_education.evaluation.judge import LEVELS, Evidence, Level
+from lmm_education.evaluation.judge import LEVELS, Level
 from lmm_education.evaluation.measures import (
     DEPTH,
     MEASURES,
@@ -18,6 +18,7 @@ from lmm_education.evaluation.measures import (
     measure_ranks,
 )
 from lmm_education.evaluation.questions import Question
+from lmm_education.material import Passage
 
 
 @dataclass(frozen=True, slots=True)
@@ -26,7 +27,7 @@ class QuestionOutcome:
 
     question: Question
     ranks: Mapping[Level, int | None]
-    found: tuple[Evidence, ...] = ()
+    found: tuple[Passage, ...] = ()
     seconds: float = 0.0
 
     @property

@@ -2,45 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
 from lmm.messages import Usage
-from lmm_education.material import Hit, Place
-
-
-@dataclass(frozen=True, slots=True)
-class FoundSection:
-    """A section in which something was found. `score` is its votes', comparable within one result only.
-
-    `hits` are the passages that voted for it, best first; those beyond the result's limit have no text.
-    `text`, `level`, and `before` and `after`, the headings of its neighbours, are empty where sections are
-    not stored.
-    """
-
-    id: str
-    score: float
-    place: Place
-    title: str = ""
-    text: str = ""
-    level: int = 0
-    before: str = ""
-    after: str = ""
-    hits: Sequence[Hit] = ()
-
-    def as_json(self) -> dict[str, Any]:
-        """For programs."""
-        return {
-            "section": self.id,
-            "score": round(self.score, 6),
-            **_place(self.place),
-            "title": self.title,
-            "level": self.level,
-            "before": self.before,
-            "after": self.after,
-            "passages": [hit.id for hit in self.hits],
-        }
+from lmm_education.material import FOUND, FOUND_SECTION, Passage, as_json
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,8 +23,8 @@ class SearchResult:
 
     question: str
     text: str
-    hits: tuple[Hit, ...] = ()
-    sections: tuple[FoundSection, ...] = ()
+    hits: tuple[Passage, ...] = ()
+    sections: tuple[Passage, ...] = ()
     types: tuple[str, ...] = ()
     documents: tuple[str, ...] = ()
     questions: tuple[str, ...] = ()
@@ -80,32 +46,7 @@ class SearchResult:
             "companion": self.companion,
             "reranker": self.reranker,
             "relevance": self.relevance,
-            "hits": [hit_as_json(hit) for hit in self.hits],
-            "sections": [section.as_json() for section in self.sections],
+            "hits": [as_json(hit, FOUND) for hit in self.hits],
+            "sections": [as_json(section, FOUND_SECTION) for section in self.sections],
             "notices": list(self.notices),
         }
-
-
-def hit_as_json(hit: Hit) -> dict[str, Any]:
-    """A hit for programs; ``fields`` has the payload fields that were asked for."""
-    return {
-        "id": hit.id,
-        "what": hit.what,
-        "score": round(hit.score, 6),
-        "legs": {name: round(score, 6) for name, score in hit.legs.items()},
-        **_place(hit.place),
-        "title": hit.title,
-        "section": hit.section,
-        "type": hit.kind,
-        "text": hit.text,
-        "fields": dict(hit.payload),
-    }
-
-
-def _place(place: Place) -> dict[str, Any]:
-    return {
-        "document": place.document,
-        "file": place.file,
-        "lines": list(place.lines),
-        "headings": list(place.headings),
-    }

@@ -35,7 +35,7 @@ from collections.abc import Callable, Collection, Mapping, Sequence
 from typing import Literal, NamedTuple
 
 from lmm import markdown
-from lmm_education.material import KEPT_PASSAGES, Hit
+from lmm_education.material import KEPT_PASSAGES, Passage
 from lmm_education.search.definitions import Term
 
 Fusion = Literal["dbsf", "rrf"]
@@ -260,14 +260,14 @@ def _sentences(prose: str) -> frozenset[str]:
 # -- relevance -------------------------------------------------------------------------------------
 
 
-def relevance(hit: Hit, words: int, weights: Mapping[str, float]) -> float:
+def relevance(hit: Passage, words: int, weights: Mapping[str, float]) -> float:
     """The weighted mean of what the legs say: BM25 for each word of the question, and the cosine.
 
     `words` is how many different words of the question count (the length of its sparse vector), `weights` are
     those of all legs that were asked; a leg that did not find the passage says 0.
 
     >>> from lmm_education.material import Lines, Place
-    >>> hit = Hit("1", 1.0, "chunk", Place("d", "d.md", Lines(1, 1)), "", legs={"sparse": 24.0, "dense": 0.6})
+    >>> hit = Passage("1", Place("d", "d.md", Lines(1, 1)), legs={"sparse": 24.0, "dense": 0.6})
     >>> relevance(hit, 4, {"sparse": 0.75, "dense": 0.25})
     0.7125
     """
@@ -278,7 +278,7 @@ def relevance(hit: Hit, words: int, weights: Mapping[str, float]) -> float:
     return round(sum(weight * said.get(name, 0.0) for name, weight in weights.items()) / total, 6)
 
 
-def introduced(term: Term | None, hit: Hit) -> float:
+def introduced(term: Term | None, hit: Passage) -> float:
     """What it adds to the relevance of a passage how it introduces the term that is asked for, if one is."""
     return term.introduced(prose_of(hit.text), hit.place.headings) if term else 0.0
 

@@ -26,7 +26,7 @@ from lmm.powers import require
 from lmm.prompts.templates import Prompts
 from lmm_education.config import SearchSettings
 from lmm_education.errors import SearchError
-from lmm_education.material import Hit
+from lmm_education.material import Passage
 from lmm_education.search.expand import can_write
 
 Score = Callable[[str, Sequence[str]], Awaitable[list[float]]]
@@ -62,7 +62,7 @@ def open_reranker(name: str, tools: Tools) -> Score:
     return RERANKERS[kind.lower()](model, tools)
 
 
-async def rerank(hits: Sequence[Hit], question: str, score: Score) -> list[Hit]:
+async def rerank(hits: Sequence[Passage], question: str, score: Score) -> list[Passage]:
     """The hits in the order of a reranker's scores, which they get; equal ones stay as they were."""
     if not hits:
         return []
@@ -71,7 +71,7 @@ async def rerank(hits: Sequence[Hit], question: str, score: Score) -> list[Hit]:
     return [dataclasses.replace(hits[i], score=scores[i]) for i in order]
 
 
-def passage_text(hit: Hit) -> str:
+def passage_text(hit: Passage) -> str:
     """A passage with its document's title and its headings, as it was embedded."""
     head = "\n".join(dict.fromkeys(part for part in (hit.title, *hit.place.headings) if part))
     return f"{head}\n\n{hit.text}" if head else hit.text

@@ -29,13 +29,13 @@ from lmm_education.encode.encoder import Encoder
 from lmm_education.encodings import DENSE, MULTI, SPARSE
 from lmm_education.errors import SearchError
 from lmm_education.frequencies import share_of
-from lmm_education.material import Hit, SparseVector
+from lmm_education.material import Passage, SparseVector
 from lmm_education.parts import CourseParts
 from lmm_education.payloads import hit_of
 from lmm_education.prompts.templates import course_prompts
 from lmm_education.search.definitions import term_of
 from lmm_education.search.expand import can_write, contents_of, sub_questions
-from lmm_education.search.found import FoundSection, SearchResult
+from lmm_education.search.found import SearchResult
 from lmm_education.search.query import (
     ReadQuestion,
     SearchOptions,
@@ -107,7 +107,7 @@ class Plan:
 class LookedUp(NamedTuple):
     """Passages, best first, and what each leg weighed for the question."""
 
-    hits: Sequence[Hit]
+    hits: Sequence[Passage]
     weights: Mapping[str, float] = MappingProxyType({})
 
 
@@ -440,7 +440,9 @@ class SearchView:
                 hint="fetch passages by --id, or list them with --type, --doc, --where and no question",
             )
 
-    def _ranked_by_text(self, question: str, hits: Sequence[Hit], leg_weights: Mapping[str, float]) -> list[Hit]:
+    def _ranked_by_text(
+        self, question: str, hits: Sequence[Passage], leg_weights: Mapping[str, float]
+    ) -> list[Passage]:
         """Hits in the order that their texts give them, where the legs leave it open."""
         idf, codes = self.catalogue.frequencies.idf, {hit.language for hit in hits}
         asked = {code: {word: idf(word) for word in self._words(question, [code])} for code in codes}
@@ -558,12 +560,12 @@ class SearchView:
             found[name] = weight / 2 if both and name != SPARSE else weight
         return found
 
-    def _has_no_word(self, plan: Plan, hits: Sequence[Hit]) -> bool:
+    def _has_no_word(self, plan: Plan, hits: Sequence[Passage]) -> bool:
         """Whether passages were found, but none by a word: the nearest in meaning of what has nothing to do with it."""
         asked = plan.text and self._fixed_weights(self._encoder.vectors).get(SPARSE, 0) > 0
         return bool(asked and hits) and not any("sparse" in hit.legs for hit in hits)
 
-    def _listed(self, plan: Plan) -> list[Hit]:
+    def _listed(self, plan: Plan) -> list[Passage]:
         """Passages in the order of their documents, where there is nothing to look up."""
         where = [*plan.where, *conditions(plan.boosted, (), {})]
         if not where:
@@ -572,7 +574,7 @@ class SearchView:
         points.sort(key=lambda point: (point.payload.get("file", ""), point.payload.get("order", 0)))
         return self._fetched([Fused(point.id, 0.0, {}) for point in points[: plan.limit]], plan.options.fields)
 
-    def _fetched(self, fused: Sequence[Fused], fields: Fields) -> list[Hit]:
+    def _fetched(self, fused: Sequence[Fused], fields: Fields) -> list[Passage]:
         payloads = {point.id: point.payload for point in self._store.get("chunks", [f.id for f in fused])}
         return [
             hit_of(f.id, payload, score=f.score, legs=f.legs, fields=_chosen(payload, fields))
@@ -580,55 +582,32 @@ class SearchView:
             if (payload := payloads.get(f.id)) is not None
         ]
 
-    def _sections(self, plan: Plan, hits: Sequence[Hit], votes: Sequence[float]) -> tuple[FoundSection, ...]:
+    def _sections(self, plan: Plan, hits: Sequence[Passage], votes: Sequence[float]) -> tuple[Passage, ...]:
         voted = vote([hit.section for hit in hits], votes)[: plan.limit]
         stored = {point.id: point.payload for point in self._store.get("documents", [v.section for v in voted])}
         self.catalogue.outlines({payload["document"] for payload in stored.values()})  # all at once
         found = []
         for section, score, ranks in voted:
-            of_section = tuple(hits[rank - 1] for rank in ranks)
+            hits_in = tuple(hits[rank - 1] for rank in ranks)
             payload = stored.get(section)
             if payload is None:  # [RAG] documents = "none"
-                found.append(FoundSection(section, score, of_section[0].place, of_section[0].title, hits=of_section))
-                continue
-            whole, order = hit_of(section, payload), payload.get("order", 0)
-            document = whole.place.document
-            before, after = self.catalogue.beside(document, order, -1), self.catalogue.beside(document, order, 1)
-            found.append(
-                FoundSection(
-                    section,
-                    score,
-                    place=whole.place,
-                    title=whole.title,
-                    text=whole.text,
-                    level=payload.get("level", 0),
-                    before=before,
-                    after=after,
-                    hits=of_section,
-                )
-            )
+                whole = Passage(section, hits_in[0].place, title=hits_in[0].title, what="section", section=section)
+            else:
+                whole = hit_of(section, payload, fields=_chosen(payload, plan.options.fields))
+                document, order = whole.place.document, payload.get("order", 0)
+                before, after = (self.catalogue.beside(document, order, step) for step in (-1, 1))
+                whole = replace(whole, before=before, after=after)
+            found.append(replace(whole, score=score, hits=hits_in, language=hits_in[0].language))
         return tuple(found)
 
-    def _companions(self, plan: Plan, sections: Sequence[FoundSection]) -> list[Hit]:
-        """Sections as hits, with the fields asked for of their own."""
+    def _companions(self, plan: Plan, sections: Sequence[Passage]) -> list[Passage]:
+        """Sections as hits."""
         if sections and not any(section.text for section in sections):
             raise SearchError(
                 "the store holds no sections to return whole",
                 hint='ingest with [RAG] documents = "heading", or search with --chunks',
             )
-        if not plan.options.fields:
-            payloads: dict[str, Mapping[str, Any]] = {}
-        else:
-            payloads = {p.id: p.payload for p in self._store.get("documents", [section.id for section in sections])}
-        return [
-            Hit(
-                section.id, section.score, "section", section.place, section.text,
-                section=section.id, title=section.title,
-                payload=_chosen(payloads.get(section.id, {}), plan.options.fields),
-                language=section.hits[0].language if section.hits else "",
-            )
-            for section in sections[: plan.limit]
-        ]  # fmt: skip
+        return list(sections[: plan.limit])
 
 
 def _question_in(asked: ReadQuestion) -> str:

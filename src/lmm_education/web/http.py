@@ -25,10 +25,10 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from lmm import loop
 from lmm.errors import ModelBusy, ModelTimeout
-from lmm_education.answer.sources import Source
 from lmm_education.errors import Denied, RequestError, SearchError
 from lmm_education.exchange_log.exchanges import LoggedSource
 from lmm_education.exchange_log.figures import CourseSection, day_of
+from lmm_education.material import Passage
 from lmm_education.web.words import Wording
 
 T = TypeVar("T")
@@ -208,12 +208,12 @@ def address_of(connection: HTTPConnection) -> str:
     return str(connection.base_url.replace(scheme="https") if is_encrypted(connection) else connection.base_url)
 
 
-def source_address(page: str, source: Source) -> str:
+def source_address(page: str, source: Passage) -> str:
     """What opens a source on the page of its course.
 
     >>> from lmm_education.material import Lines, Place
     >>> place = Place("d", "a.md", Lines(3, 4), ("Leaves",))
-    >>> source_address("http://127.0.0.1:8000/", Source(1, "c7", "chunk", place, "", section="s2"))
+    >>> source_address("http://127.0.0.1:8000/", Passage("c7", place, section="s2"))
     'http://127.0.0.1:8000/#section=s2&passage=c7'
     """
     passage = {"passage": source.id} if source.what == "chunk" else {}

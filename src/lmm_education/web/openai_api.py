@@ -22,11 +22,11 @@ from starlette.responses import JSONResponse, Response
 
 from lmm.messages import Retrying, TextDelta, Usage
 from lmm.notebook.annotations import CHARACTERS_PER_TOKEN
-from lmm_education.answer.answer import Answer, AnswerEvent, Called, source_as_json
+from lmm_education.answer.answer import Answer, AnswerEvent, Called
 from lmm_education.answer.citations import citations
 from lmm_education.answer.history import Exchange
-from lmm_education.answer.sources import Source
 from lmm_education.errors import RequestError
+from lmm_education.material import SOURCE, Passage, as_json
 from lmm_education.search.search import CourseSearch
 from lmm_education.web.api import check_number, checked_length, checked_question
 from lmm_education.web.http import (
@@ -170,7 +170,7 @@ def _text(content: object, param: str) -> str:
 # -- what is sent back -----------------------------------------------------------------------------
 
 
-def sources_text(sources: Sequence[Source], heading: str) -> str:
+def sources_text(sources: Sequence[Passage], heading: str) -> str:
     """The list of sources that follows an answer; nothing if there are none."""
     lines = [f"- [{source.number}] {source.path} ({source.place})" for source in sources]
     return _above_sources(heading) + "\n".join(lines) if lines else ""
@@ -313,9 +313,9 @@ class CompletionAnswer(ClientAnswer):
         return {"id": f"chatcmpl-{self.id}", "object": kind, "created": self.created, "model": self.model}
 
 
-def _for_clients(source: Source) -> dict[str, Any]:
+def _for_clients(source: Passage) -> dict[str, Any]:
     """A source without `document`: the page of Open WebUI takes `sources` for its own, where that is a list."""
-    shown = source_as_json(source)
+    shown = as_json(source, SOURCE)
     return {"docid": shown.pop("document"), **shown}
 
 

@@ -23,9 +23,9 @@ from lmm_education.answer.answer import Answer, AnswerEvent, Attempted, Called, 
 from lmm_education.answer.answering import NOTHING_FOUND
 from lmm_education.answer.history import Exchange
 from lmm_education.answer.quoting import NOTICE
-from lmm_education.answer.sources import Source
 from lmm_education.errors import LogError, RequestError, StoreError
 from lmm_education.exchange_log.exchanges import LONGEST_COMMENT
+from lmm_education.material import Passage
 from lmm_education.web.api import check_number, checked_length, checked_question
 from lmm_education.web.contents import Chapter, follow_ups, source_title, starters
 from lmm_education.web.http import NO_STORE, EventsResponse, ToldFailure, read_json, server_sent, short_text, template
@@ -53,7 +53,7 @@ class PageAnswer:
 
     texts: Mapping[str, str]
     exchange: str = ""
-    pictures: Callable[[Sequence[Source]], Picture] | None = None
+    pictures: Callable[[Sequence[Passage]], Picture] | None = None
     picture: Picture | None = None
     numbers: tuple[int, ...] = ()
     chapters: Mapping[str, Chapter] = field(default_factory=dict)
@@ -115,7 +115,7 @@ class PageAnswer:
         ours = {NOTHING_FOUND: self.texts["nothing_found"], NOTICE: self.texts["quoted"]}
         return reduce(lambda text, ours: text.replace(*ours), ours.items(), answer.text)
 
-    def _sources(self, sources: Sequence[Source], searched: str) -> list[dict[str, Any]]:
+    def _sources(self, sources: Sequence[Passage], searched: str) -> list[dict[str, Any]]:
         """They are told of twice: when they were found, and with the answer."""
         for source in sources:
             if source.id not in self.shown:
@@ -123,7 +123,7 @@ class PageAnswer:
         return [self.shown[source.id] for source in sources]
 
 
-def source_values(source: Source, searched: str, chapters: Mapping[str, Chapter]) -> dict[str, Any]:
+def source_values(source: Passage, searched: str, chapters: Mapping[str, Chapter]) -> dict[str, Any]:
     """A source for the page: what it shows of it, and by what the section and the passage are found again. Where it
     stands among the files is the author's concern."""
     name = source_title(source.place, source.title, chapters)

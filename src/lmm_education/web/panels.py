@@ -9,7 +9,7 @@ from typing import Any
 
 from lmm_education.config import StudySettings
 from lmm_education.errors import RequestError, SearchError, StoreMissing
-from lmm_education.material import Hit, Lines, Section
+from lmm_education.material import Lines, Passage, Section
 from lmm_education.payloads import StoredDocument, hit_of, is_one_of, section_of
 from lmm_education.search.query import SearchOptions
 from lmm_education.search.search import CourseSearch, SearchView
@@ -163,7 +163,7 @@ def _lines_of_all(passages: Sequence[str], text: str) -> list[Lines]:
     return sorted(set(found))
 
 
-def _passage(view: SearchView, section: str, passage: str, searched: str) -> Hit | None:
+def _passage(view: SearchView, section: str, passage: str, searched: str) -> Passage | None:
     if passage:
         found = view.catalogue.reader.get("chunks", [passage])
         return hit_of(passage, found[0].payload) if found else None
@@ -178,7 +178,7 @@ def _passage(view: SearchView, section: str, passage: str, searched: str) -> Hit
 
 def _shown(
     section: Section | None,
-    hit: Hit | None,
+    hit: Passage | None,
     title: str,
     secret: Sequence[str],
     label: str,

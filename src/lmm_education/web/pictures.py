@@ -14,8 +14,8 @@ from pathlib import Path
 from urllib.parse import unquote, urlsplit
 
 from lmm.pictures import BEGINNING, picture_type
-from lmm_education.answer.sources import Source
 from lmm_education.errors import RequestError
+from lmm_education.material import Passage
 from lmm_education.web.accounts import Signer
 from lmm_education.web.rendering import Picture
 
@@ -77,7 +77,7 @@ class Pictures:
         """The pictures that the document `file` (relative to the course's folder) refers to."""
         return lambda address: self._address(file, file_of(address))
 
-    def of_sources(self, sources: Iterable[Source]) -> Picture:
+    def of_sources(self, sources: Iterable[Passage]) -> Picture:
         """The pictures that these sources refer to: a model may name those in its answer, and no other."""
         named = [(source.place.file, references(source.text)) for source in sources if "![" in source.text]
 

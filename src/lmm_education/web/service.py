@@ -27,12 +27,12 @@ from lmm.models.port import ChatModel, connected
 from lmm_education.answer.answer import Answer, AnswerEvent, AskOptions, Attempted, Called, Found
 from lmm_education.answer.answering import Answering
 from lmm_education.answer.history import Exchange
-from lmm_education.answer.sources import Source
 from lmm_education.config import ServeSettings
 from lmm_education.database import Database
 from lmm_education.errors import Denied, StoreError
 from lmm_education.exchange_log.exchanges import LoggedExchange, LoggedSource, Outcome
 from lmm_education.exchange_log.log_file import LogWriter, log_place
+from lmm_education.material import Passage
 from lmm_education.parts import CourseParts
 from lmm_education.prompts.templates import course_prompts
 from lmm_education.search.expand import can_write
@@ -428,7 +428,7 @@ class ServedQuestion:
         )  # fmt: skip
 
 
-def logged_source(source: Source, cited: bool) -> LoggedSource:
+def logged_source(source: Passage, cited: bool) -> LoggedSource:
     """What the log keeps of a source."""
     place = source.place
     return LoggedSource(

@@ -7,7 +7,6 @@ from hypothesis import given, strategies as st
 from lmm_education.evaluation.judge import (
     ENOUGH,
     PAGE,
-    Evidence,
     Expected,
     Level,
     contains,
@@ -18,24 +17,24 @@ from lmm_education.evaluation.judge import (
     words,
 )
 from lmm_education.evaluation.questions import Question
-from lmm_education.material import Lines, Place
+from lmm_education.material import Lines, Passage, Place
 
 # Distinct words, so that no run of words of one text occurs in another.
 VOCABULARY = tuple(f"w{a}{b}{c}" for a in "abcdefghij" for b in "klmnopqrst" for c in "uvwxyz")
 
 
-def text(content: str, *, document: str = "d", headings: tuple[str, ...] = ("H",), title: str = "T") -> Evidence:
+def text(content: str, *, document: str = "d", headings: tuple[str, ...] = ("H",), title: str = "T") -> Passage:
     """A text of a store."""
-    return Evidence(Place(document, f"{document}.md", Lines(1, 1), headings), title, content)
+    return Passage("", Place(document, f"{document}.md", Lines(1, 1), headings), content, title=title)
 
 
-def ranks(question: Question, store: list[Evidence], found: list[Evidence]) -> dict[Level, int | None]:
+def ranks(question: Question, store: list[Passage], found: list[Passage]) -> dict[Level, int | None]:
     """Where the answer was found."""
     (target,), _ = find_targets([question], store)
     return find_ranks(target, found)
 
 
-def cut(content: tuple[str, ...], size: int) -> list[Evidence]:
+def cut(content: tuple[str, ...], size: int) -> list[Passage]:
     """Words as chunks of `size` words."""
     return [text(" ".join(content[i : i + size])) for i in range(0, len(content), size)]
 

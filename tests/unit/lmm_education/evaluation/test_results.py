@@ -4,10 +4,9 @@ from __future__ import annotations
 
 import json
 
-from lmm_education.evaluation.judge import Evidence
 from lmm_education.evaluation.questions import Question
 from lmm_education.evaluation.results import Evaluation, QuestionOutcome, as_json, comparison_json, failures_json
-from lmm_education.material import Lines, Place
+from lmm_education.material import Lines, Passage, Place
 
 PLACE = Place("d", "d.md", Lines(3, 4), ("H",))
 
@@ -48,7 +47,7 @@ def test_a_comparison_tells_how_each_differs_from_the_first() -> None:
 
 def test_failures_show_what_was_found_instead() -> None:
     question = Question("Why?", "q.csv:2", "d", ("H",), ("Because.",))
-    outcome = QuestionOutcome(question, {"passage": 12, "section": 1}, (Evidence(PLACE, "T", "Something else."),))
+    outcome = QuestionOutcome(question, {"passage": 12, "section": 1}, (Passage("", PLACE, "Something else."),))
     found = Evaluation("a", (outcome,))
     (failure,) = failures_json(found, "passage")
     assert (failure["rank"], failure["found"][0]["place"], failure["expected"]["passage"]) == (

@@ -16,18 +16,17 @@ from lmm.prompts.templates import load_prompts
 from lmm.testing import ScriptedModel
 from lmm_education.config import SearchSettings
 from lmm_education.errors import SearchError
-from lmm_education.material import Hit, Lines, Place
+from lmm_education.material import Lines, Passage, Place
 from lmm_education.prompts.templates import SLOTS
 from lmm_education.search.rerank import Tools, open_reranker, passage_text, ranked_scores, read_scores, rerank
 
 PROMPTS = load_prompts(package="lmm_education.prompts", slots=SLOTS)
 
 
-def hit(name: str, text: str = "", score: float = 0.5) -> Hit:
+def hit(name: str, text: str = "", score: float = 0.5) -> Passage:
     """A passage."""
-    return Hit(
-        name, score, "chunk", Place("d", "d.md", Lines(1, 2), ("Leaves",)), text or f"text {name}", title="Botany"
-    )
+    place = Place("d", "d.md", Lines(1, 2), ("Leaves",))
+    return Passage(name, place, text or f"text {name}", score=score, title="Botany")
 
 
 def tools(chat: ChatModel | None = None, *, key: str = "", **settings: str) -> Tools:

@@ -9,12 +9,11 @@ import pytest
 from lmm.messages import Retrying, TextDelta
 from lmm_education.answer.answer import Answer
 from lmm_education.answer.history import Exchange
-from lmm_education.answer.sources import Source
 from lmm_education.errors import RequestError
-from lmm_education.material import Lines, Place
+from lmm_education.material import Lines, Passage, Place
 from lmm_education.web.openai_api import Call, CompletionAnswer, read_call, sources_text
 
-SOURCE = Source(2, "x", "chunk", Place("d", "a.md", Lines(3, 4), ("Leaves",)), "…", title="Botany")
+SOURCE = Passage("x", Place("d", "a.md", Lines(3, 4), ("Leaves",)), "…", number=2, title="Botany")
 
 
 def read(*messages: Any, **more: Any) -> Call:
