@@ -171,9 +171,14 @@ class PreparedDocument:
     for_students: Metadata = field(default_factory=dict)
 
 
-def reading_order(sort_key: str, file: str) -> list[str]:
-    """What documents are sorted by: the key that their book gives them, else their file."""
-    return (sort_key or file).split("/")
+def reading_order(sort_key: str, file: str) -> list[list[str | int]]:
+    """What documents are sorted by: the key that their book gives them, else their file, in which 10 comes after 9.
+
+    >>> sorted(["week-10.md", "week-9.md", "a/b.md"], key=lambda file: reading_order("", file))
+    ['a/b.md', 'week-9.md', 'week-10.md']
+    """
+    pieces = (re.split(r"(\d+)", part) for part in (sort_key or file).split("/"))
+    return [[int(piece) if i % 2 else piece for i, piece in enumerate(each)] for each in pieces]
 
 
 @dataclass(frozen=True, slots=True)

@@ -186,7 +186,7 @@ def test_copies_are_text(page: Browser, model: ScriptedServer) -> None:
     page.wait_for("window.copied.length > 20")
     copied = page.run("copied")
     assert copied.startswith(CODE.strip() + "\n&lt;img src=x")
-    assert copied.endswith("**Sources**\n\n- [1] 1 Botany › Leaves")
+    assert copied.endswith("**Sources**\n\n- [1] Botany › Leaves")
     page.run(
         "navigator.clipboard.writeText = () => { throw Error('no'); };"
         "document.oncopy = () => { old = getSelection() + ''; }; 0"

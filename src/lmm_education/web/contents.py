@@ -1,27 +1,18 @@
-"""The chapters of a course: in the order of reading, numbered, each title once; and questions worth asking about them.
-
-Order and numbers are the book's where there is one. Else numbers are those in files' names (``ch04-03-slices.md`` is
-4.3), or the order counts; what comes before the first chapter, appendices and titles that bring a number get none.
-"""
+"""The chapters of a course, in the order of reading and with the numbers of their book; questions worth asking."""
 
 from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from pathlib import PurePosixPath
+from types import MappingProxyType
 from typing import Any
 
-from lmm_education.material import Place, named
+from lmm_education.material import Section, named
+from lmm_education.payloads import StoredDocument
 
-_NUMBER = re.compile(
-    r"(?:ch|chap|chapter|kap|kapitel|lec|lecture|vl|vorlesung|week|woche|unit|part|teil|session)?[-_. ]?"
-    r"(\d{1,3})(?!\d)(?:[-_.](\d{1,3})(?!\d))?",
-    re.IGNORECASE,
-)
-_BACK = re.compile(r"appendi|anhang|glossar|bibliogra|literatur|references", re.IGNORECASE)
-_FRONT = re.compile(r"summary|index|title-?page|readme|foreword|preface|vorwort|introduction|einleitung", re.IGNORECASE)
 _BOOK = re.compile(r"summary|index|_index|title-?page|readme", re.IGNORECASE)
-_NUMBERED = re.compile(r"(?:\d|[A-Z]\.|Appendix|Anhang|Chapter \d|Kapitel \d)")
 _GENERIC = re.compile(
     r"summary|zusammenfassung|introduction|einleitung|exercises?|übung(?:en)?|solutions?|lösung(?:en)?|references|"
     r"literatur\w*|contents|inhalt|overview|überblick|foreword|preface|vorwort|conclusions?|notes?|examples?|beispiele?",
@@ -30,23 +21,6 @@ _GENERIC = re.compile(
 _ASKS = re.compile(r"[^.!?]{8,80}\?")
 _SHORTEST, _LONGEST = 4, 60  # characters of a title that a question is made of
 STARTERS, FOLLOW_UPS = 4, 3
-
-
-@dataclass(frozen=True, slots=True)
-class SectionTitles:
-    """A section, without its text, as the table of contents needs it; `numbers` as in `Place`. `part` begins with its
-    document, `book` is its book's title, and `in_book` tells that sections come in the order of a book."""
-
-    id: str
-    document: str
-    file: str
-    title: str
-    order: int
-    headings: tuple[str, ...]
-    numbers: tuple[str, ...] = ()
-    part: str = ""
-    book: str = ""
-    in_book: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,54 +61,35 @@ class Chapter:
         return f"{self.number} {self.title}".strip()
 
 
-def chapters_of(sections: Iterable[SectionTitles]) -> tuple[Chapter, ...]:
-    """The documents of a course with their headings, in the order of reading.
+def chapters_of(
+    sections: Iterable[tuple[Section, str]], records: Mapping[str, StoredDocument] = MappingProxyType({})
+) -> tuple[Chapter, ...]:
+    """The documents of a course with their headings, each title once, in the order of the sections, which come with
+    their documents' titles; `records` are those of the documents.
 
-    >>> def titles(file, *headings): return SectionTitles(headings[-1], file, file, headings[0], 0, headings)
-    >>> files = [titles("appendix.md", "Keywords"), titles("ch10-01.md", "Traits"), titles("ch4-03.md", "Slices")]
-    >>> [chapter.name for chapter in chapters_of(files)]
-    ['4.3 Slices', '10.1 Traits', 'Keywords']
+    >>> from lmm_education.material import Lines, Place
+    >>> section = Section("1", Place("d", "a.md", Lines(1, 2), ("Slices",), ("4", "4.1")), 1, 0, "")
+    >>> [chapter.name for chapter in chapters_of([(section, "Types")])]
+    ['4 Types']
     """
-    held: dict[str, list[SectionTitles]] = {}
-    for section in sections:
-        held.setdefault(section.document, []).append(section)
-    documents = [sorted(each, key=lambda section: section.order) for each in held.values()]
-    if any(each[0].in_book for each in documents):
-        return _once(_in_book(each) for each in documents)
-    documents.sort(key=lambda each: _place(each[0].file))
-    by_name = any(_in_name(each[0].file) for each in documents)
-    counted, chapters = 0, []
-    for each in documents:
-        number = _in_name(each[0].file)
-        if not by_name and len(documents) > 1 and _place(each[0].file)[0] == 1:
-            counted += 1
-            number = (counted, 0)
-        chapters.append(_chapter(number, each))
-    return _once(chapters)
+    documents: dict[str, list[Section]] = {}
+    titles: dict[str, str] = {}
+    for section, title in sections:
+        documents.setdefault(section.place.document, []).append(section)
+        titles[section.place.document] = title or section.place.file
+    chapters = [_chapter(titles[id], held, records.get(id)) for id, held in documents.items()]
+    return tuple({chapter.name: chapter for chapter in reversed(chapters)}.values())[::-1]
 
 
-def _once(chapters: Iterable[Chapter]) -> tuple[Chapter, ...]:
-    """The chapters, each title once."""
-    return tuple({chapter.name: chapter for chapter in reversed(list(chapters))}.values())[::-1]
+def _chapter(title: str, sections: Sequence[Section], record: StoredDocument | None) -> Chapter:
+    first, entries = sections[0].place, outline(title, sections)
+    number = first.numbers[0] if first.numbers and named(first.numbers[0], title) != title else ""
+    alone = bool(record and record.sort_key and entries) and not any(entry.depth == 0 for entry in entries[1:])
+    section, entries = _without_title(title, entries, alone=alone)
+    return Chapter(number, title, first.document, section, tuple(entries), record.part if record else "")
 
 
-def _in_book(sections: Sequence[SectionTitles]) -> Chapter:
-    first, entries = sections[0], outline(sections)
-    number = first.numbers[0] if first.numbers and named(first.numbers[0], first.title) != first.title else ""
-    alone = bool(entries) and not any(entry.depth == 0 for entry in entries[1:])
-    section, entries = _without_title(first.title, entries, alone=alone and first.in_book)
-    return Chapter(number, first.title, first.document, section, entries=tuple(entries), part=first.part)
-
-
-def _chapter(number: tuple[int, int] | None, sections: Sequence[SectionTitles]) -> Chapter:
-    first = sections[0]
-    section, entries = _without_title(first.title, outline(sections))
-    shown = "" if number is None or not number[0] or _NUMBERED.match(first.title) else f"{number[0]}"
-    shown += f".{number[1]}" if shown and number and number[1] else ""
-    return Chapter(shown, first.title, first.document, section, tuple(entries))
-
-
-def _without_title(title: str, entries: list[ContentsLine], *, alone: bool = False) -> tuple[str, list[ContentsLine]]:
+def _without_title(title: str, entries: list[ContentsLine], *, alone: bool) -> tuple[str, list[ContentsLine]]:
     """The section of the heading that is the title again, and the entries without it. A heading that stands `alone`
     above all others is the title whatever it says."""
     if not entries or (entries[0].title != title and not alone):
@@ -143,38 +98,21 @@ def _without_title(title: str, entries: list[ContentsLine], *, alone: bool = Fal
     return entries[0].section, [replace(entry, depth=entry.depth - less) for entry in entries[1:]]
 
 
-def _stem(file: str) -> str:
-    return file.rpartition("/")[2].rpartition(".")[0]
+def outline(title: str, sections: Sequence[Section]) -> list[ContentsLine]:
+    """The headings of a document with this title in order, with the section under each; one that has no text of its
+    own has none.
 
-
-def _in_name(file: str) -> tuple[int, int] | None:
-    """The numbers of chapter and part in a file's name."""
-    found = _NUMBER.match(_stem(file))
-    return (int(found[1]), int(found[2] or 0)) if found and not _BACK.match(_stem(file)) else None
-
-
-def _place(file: str) -> tuple[int, tuple[int, int], list[tuple[int, str]]]:
-    """What chapters are sorted by: front, body or back; numbers; names, in which 10 comes after 9."""
-    stem = _stem(file)
-    number = _in_name(file)
-    part = 2 if _BACK.match(stem) else 0 if number is None and _FRONT.match(stem) else 1
-    pieces = [(int(piece), "") if piece.isdigit() else (0, piece) for piece in re.split(r"(\d+)", file)]
-    return part, number or (0, 0), pieces
-
-
-def outline(sections: Sequence[SectionTitles]) -> list[ContentsLine]:
-    """The headings of a document in order, with the section under each; one that has no text of its own has none.
-
-    >>> def titles(id, order, *headings): return SectionTitles(id, "d", "a.md", "A", order, headings)
-    >>> entries = outline([titles("1", 0, "Leaves", "Colour"), titles("2", 1, "Roots")])
+    >>> from lmm_education.material import Lines, Place
+    >>> def section(id, *headings): return Section(id, Place("d", "a.md", Lines(1, 2), headings), 1, 0, "")
+    >>> entries = outline("A", [section("1", "Leaves", "Colour"), section("2", "Roots")])
     >>> [(entry.title, entry.depth, entry.section) for entry in entries]
     [('Leaves', 0, ''), ('Colour', 1, '1'), ('Roots', 0, '2')]
     """
     entries: list[ContentsLine] = []
     above: tuple[str, ...] = ()
     for section in sections:
-        path = section.headings or (section.title,)
-        numbers = section.numbers[1:] if section.headings else ()
+        path = section.place.headings or (title,)
+        numbers = section.place.numbers[1:] if section.place.headings else ()
         differ = (i for i, (one, other) in enumerate(zip(above, path, strict=False)) if one != other)
         shared = next(differ, min(len(above), len(path)))
         for depth in range(shared, len(path)):
@@ -184,26 +122,15 @@ def outline(sections: Sequence[SectionTitles]) -> list[ContentsLine]:
     return entries
 
 
-def course_title(sections: Iterable[SectionTitles]) -> str:
+def course_title(documents: Sequence[StoredDocument]) -> str:
     """What the course calls itself: the title of its book, of its only document, or of the page before all others; else
     nothing."""
-    titles = {section.document: section for section in sections}
-    if called := {section.book for section in titles.values() if section.book}:
+    if called := {document.book for document in documents if document.book}:
         return called.pop() if len(called) == 1 else ""
-    if len(titles) == 1:
-        return next(iter(titles.values())).title
-    book = [section for section in titles.values() if _BOOK.fullmatch(_stem(section.file))]
-    return min(book, key=lambda section: (section.file.count("/"), section.file)).title if book else ""
-
-
-def source_title(place: Place, title: str, chapters: Mapping[str, Chapter]) -> str:
-    """What a source is called: ``4.3 The Slice Type › String Slices``."""
-    if place.numbers:
-        return " › ".join(place.path(title))
-    chapter = chapters.get(place.document)
-    name = chapter.name if chapter else title
-    below = [heading for heading in place.headings if heading != title]
-    return " › ".join([name, *below] if name else below)
+    if len(documents) == 1:
+        return documents[0].title
+    first = [document for document in documents if _BOOK.fullmatch(PurePosixPath(document.file).stem)]
+    return min(first, key=lambda document: (document.file.count("/"), document.file)).title if first else ""
 
 
 # -- questions -------------------------------------------------------------------------------------

@@ -27,7 +27,7 @@ from lmm_education.errors import LogError, RequestError, StoreError
 from lmm_education.exchange_log.exchanges import LONGEST_COMMENT
 from lmm_education.material import Passage
 from lmm_education.web.api import check_number, checked_length, checked_question
-from lmm_education.web.contents import Chapter, follow_ups, source_title, starters
+from lmm_education.web.contents import Chapter, follow_ups, starters
 from lmm_education.web.http import NO_STORE, EventsResponse, ToldFailure, read_json, server_sent, short_text, template
 from lmm_education.web.identity import caller_of, set_cookie
 from lmm_education.web.openid import LoginProvider
@@ -56,7 +56,7 @@ class PageAnswer:
     pictures: Callable[[Sequence[Passage]], Picture] | None = None
     picture: Picture | None = None
     numbers: tuple[int, ...] = ()
-    chapters: Mapping[str, Chapter] = field(default_factory=dict)
+    chapters: Sequence[Chapter] = ()
     cards: Sequence[Mapping[str, Any]] = ()
     known: int | None = None
     found: Found | None = None
@@ -93,7 +93,6 @@ class PageAnswer:
         text = self._in_words(answer)
         read = [source for source in answer.offered if source.number not in numbers]
         used = [source.section or source.id for source in answer.cited or answer.offered]
-        chapters, about = list(self.chapters.values()), self.texts["ask_about"]
         return {
             "html": to_html(text, numbers=numbers, picture=self.picture),
             "text": text,
@@ -101,7 +100,7 @@ class PageAnswer:
             "known": self.known,
             "sources": self._sources(answer.cited, answer.searched),
             "read": self._sources(read, answer.searched),
-            "next": follow_ups(answer.question, used, self.cards, chapters, about),
+            "next": follow_ups(answer.question, used, self.cards, self.chapters, self.texts["ask_about"]),
             "notices": [
                 *(notice_for(notice, self.texts) for notice in answer.notices),
                 *([self.texts["cut"]] if answer.cut else []),
@@ -119,14 +118,14 @@ class PageAnswer:
         """They are told of twice: when they were found, and with the answer."""
         for source in sources:
             if source.id not in self.shown:
-                self.shown[source.id] = source_values(source, searched, self.chapters)
+                self.shown[source.id] = source_values(source, searched)
         return [self.shown[source.id] for source in sources]
 
 
-def source_values(source: Passage, searched: str, chapters: Mapping[str, Chapter]) -> dict[str, Any]:
+def source_values(source: Passage, searched: str) -> dict[str, Any]:
     """A source for the page: what it shows of it, and by what the section and the passage are found again. Where it
     stands among the files is the author's concern."""
-    name = source_title(source.place, source.title, chapters)
+    name = " › ".join(source.place.path(source.title))
     return {
         "number": source.number,
         "name": name,
@@ -178,11 +177,10 @@ async def index(request: Request) -> Response:
 def _glance(service: Service, texts: Mapping[str, str]) -> dict[str, Any]:
     """What a student sees first: title, a line about the course, questions worth asking, chapters."""
     try:
-        known, cards = _own(service)
+        chapters, cards = _own(service)
     except StoreError as error:
         service.failed(error)
-        known, cards = {}, []
-    chapters = list(known.values())
+        chapters, cards = (), []
     numbered = any(chapter.number for chapter in chapters)
     whole = [each for each in chapters if not each.depth and (each.number or not numbered)]
     about = texts["about"].replace("{n}", str(sum(1 + len(chapter.entries) for chapter in chapters)))
@@ -194,7 +192,7 @@ def _glance(service: Service, texts: Mapping[str, str]) -> dict[str, Any]:
     }
 
 
-def _own(service: Service) -> tuple[Mapping[str, Chapter], list[dict[str, Any]]]:
+def _own(service: Service) -> tuple[tuple[Chapter, ...], list[dict[str, Any]]]:
     """The course's chapters and the questions that it asks itself."""
     chapters = service.contents.chapters()
     return chapters, service.material.as_json()["cards"] if chapters else []
@@ -220,7 +218,7 @@ async def section_of(request: Request) -> dict[str, Any]:
     return await asyncio.to_thread(
         section_values, service.searching, request.path_params["id"], passage=wanted["passage"],
         searched=searched, hidden=Hidden(service.answering.course.settings.study.solutions, texts["solution"]),
-        pictures=service.pictures.of_document, chapters=service.contents.chapters(),
+        pictures=service.pictures.of_document,
     )  # fmt: skip
 
 
@@ -263,8 +261,7 @@ async def feedback(request: Request) -> Response:
     await service.admit(request)
     asked = service.asked(f"{exercise['question']}\n\n{answer}", request, "page")
     asked.attempted = Attempted(exercise["question"], answer, exercise["solution"])
-    chapters = await asyncio.to_thread(service.contents.chapters)
-    page = PageAnswer(texts_of(request, service.settings), pictures=service.pictures.of_sources, chapters=chapters)
+    page = PageAnswer(texts_of(request, service.settings), pictures=service.pictures.of_sources)
     return EventsResponse(_stream(service, asked, [], page))
 
 

@@ -5,103 +5,66 @@ from __future__ import annotations
 import threading
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, TypeVar
 
+from lmm_education.catalogue import Catalogue
 from lmm_education.config import StudySettings
 from lmm_education.errors import RequestError, SearchError, StoreMissing
 from lmm_education.material import Lines, Passage, Section
-from lmm_education.payloads import StoredDocument, hit_of, is_one_of, section_of
+from lmm_education.payloads import hit_of, is_one_of, section_of
 from lmm_education.search.query import SearchOptions
 from lmm_education.search.search import CourseSearch, SearchView
 from lmm_education.store.port import Match
 from lmm_education.study.cards import card_as_values, card_id, study_cards
 from lmm_education.study.exercises import exercises_as_values, find_exercises
 from lmm_education.study.plans import plan_as_values, study_plan, time_text
-from lmm_education.study.study_documents import StudyDocument, documents_in
-from lmm_education.web.contents import Chapter, SectionTitles, chapters_of, source_title
+from lmm_education.study.study_documents import documents_in
+from lmm_education.web.contents import Chapter, chapters_of, course_title
 from lmm_education.web.rendering import Picture, lines_of, marked_html, title_html, to_html
 
+T = TypeVar("T")
 _ORDINARY = ("text", "summary")  # what there is without anybody having marked it
 
 
-@dataclass(slots=True)
+@dataclass(frozen=True, slots=True)
 class Contents:
-    """The table of contents and the types of material but `hidden` ones, read again when the store has changed.
-
-    Threads may share it.
-    """
+    """The table of contents and the types of material but `hidden` ones. Threads may share it."""
 
     searcher: CourseSearch
-    language: str = "en"
     hidden: tuple[str, ...] = ()
-    _of: object = None
-    _sections: tuple[SectionTitles, ...] = ()
-    _values: dict[str, Any] = field(default_factory=dict)
-    _chapters: Mapping[str, Chapter] = field(default_factory=dict)
     _lock: threading.Lock = field(default_factory=threading.Lock)
 
-    def chapters(self) -> Mapping[str, Chapter]:
-        """The documents in the order of reading, by their ids.
+    def once(self, name: str, make: Callable[[Catalogue], T]) -> T | None:
+        """What is made of the course once for each state of its store; nothing where there is no store yet.
 
         Raises:
             StoreError: the store cannot be read.
         """
-        with self._lock:
-            return self._chapters if self._read() else {}
+        try:
+            with self._lock, self.searcher.course.view() as catalogue:
+                return catalogue.once(name, lambda: make(catalogue))
+        except StoreMissing:
+            return None
+
+    def chapters(self) -> tuple[Chapter, ...]:
+        """The documents in the order of reading."""
+        return self.once("chapters", _chapters) or ()
+
+    def title(self) -> str:
+        """What the course calls itself."""
+        return self.once("course title", lambda catalogue: course_title(catalogue.documents)) or ""
 
     def as_json(self) -> dict[str, Any]:
-        """For the page: titles are HTML.
+        """For the page: titles are HTML."""
+        return self.once("contents for the page", self._values) or {"types": [], "documents": []}
 
-        Raises:
-            StoreError: the store cannot be read.
-        """
-        with self._lock:
-            return self._values if self._read() else {"types": [], "documents": []}
-
-    def sections(self) -> tuple[SectionTitles, ...]:
-        """All sections, in the order of the files.
-
-        Raises:
-            StoreError: the store cannot be read.
-        """
-        with self._lock:
-            return self._sections if self._read() else ()
-
-    def _read(self) -> bool:
-        """Read what is not known yet; whether there is a store."""
-        try:
-            with self.searcher.course.view() as catalogue:
-                if self._of is not catalogue.sections:
-                    records = {document.id: document for document in catalogue.documents}
-                    found = tuple(
-                        section_titles(section, title, records.get(section.place.document))
-                        for section, title in catalogue.sections
-                    )
-                    types = sorted(name for name in catalogue.types if not is_one_of(name, (*_ORDINARY, *self.hidden)))
-                    self._chapters = {chapter.document: chapter for chapter in chapters_of(found)}
-                    shown = [_values(chapter) for chapter in self._chapters.values()]
-                    self._values = {"types": types, "documents": shown}
-                    self._of, self._sections = catalogue.sections, found
-        except StoreMissing:
-            return False
-        return True
+    def _values(self, catalogue: Catalogue) -> dict[str, Any]:
+        types = sorted(name for name in catalogue.types if not is_one_of(name, (*_ORDINARY, *self.hidden)))
+        return {"types": types, "documents": [_values(chapter) for chapter in _chapters(catalogue)]}
 
 
-def section_titles(section: Section, title: str, record: StoredDocument | None = None) -> SectionTitles:
-    """The same from the catalogue; `title` is the document's, and `record` its record."""
-    place = section.place
-    return SectionTitles(
-        id=section.id,
-        document=place.document,
-        file=place.file,
-        title=title or place.file,
-        order=section.order,
-        headings=place.headings,
-        numbers=place.numbers,
-        part=record.part if record else "",
-        book=record.book if record else "",
-        in_book=bool(record and record.sort_key),
-    )
+def _chapters(catalogue: Catalogue) -> tuple[Chapter, ...]:
+    return chapters_of(catalogue.sections, {document.id: document for document in catalogue.documents})
 
 
 def _values(chapter: Chapter) -> dict[str, Any]:
@@ -131,7 +94,6 @@ def section_values(
     searched: str = "",
     hidden: Hidden = Hidden(),
     pictures: Callable[[str], Picture] | None = None,
-    chapters: Mapping[str, Chapter] | None = None,
 ) -> dict[str, Any]:
     """A section as HTML. The passage with that id is marked, else the one in it that fits what was searched best.
 
@@ -150,7 +112,7 @@ def section_values(
         chunks = reader.scroll("chunks", where=[Match("section", (id,))], fields=("kind", "text"))
         secret = [hit_of(chunk.id, chunk.payload) for chunk in chunks] + ([hit] if hit else [])
     texts = [each.text for each in secret if is_one_of(each.kind, hidden.types)]
-    return _shown(section, hit, title, texts, hidden.label, pictures, chapters or {})
+    return _shown(section, hit, title, texts, hidden.label, pictures)
 
 
 def _lines_of_all(passages: Sequence[str], text: str) -> list[Lines]:
@@ -183,7 +145,6 @@ def _shown(
     secret: Sequence[str],
     label: str,
     pictures: Callable[[str], Picture] | None,
-    chapters: Mapping[str, Chapter],
 ) -> dict[str, Any]:
     """The section, or where sections are not stored, the passage alone."""
     text = section.text if section else hit.text if hit else ""
@@ -191,7 +152,7 @@ def _shown(
     assert place is not None
     title = title or (hit.title if hit else "")
     return {
-        "title": title_html(source_title(place, title, chapters)),
+        "title": title_html(" › ".join(place.path(title))),
         "place": str(place),
         "html": marked_html(
             text,
@@ -206,17 +167,13 @@ def _shown(
 # -- study material ----------------------------------------------------------------------------------
 
 
-@dataclass(slots=True)
+@dataclass(frozen=True, slots=True)
 class Material:
-    """Made when first asked for, and again when the store has changed. Threads may share it. `pictures` gives those of
-    a file."""
+    """Made when first asked for, and again when the store has changed. `pictures` gives those of a file."""
 
     contents: Contents
     settings: StudySettings
     pictures: Callable[[str], Picture] | None = None
-    _of: Sequence[SectionTitles] | None = None
-    _values: dict[str, Any] = field(default_factory=dict)
-    _lock: threading.Lock = field(default_factory=threading.Lock)
 
     def as_json(self) -> dict[str, Any]:
         """``plan``, ``cards`` and ``exercises``, each as its command prints it, with texts as HTML besides.
@@ -224,11 +181,7 @@ class Material:
         Raises:
             StoreError: the store cannot be read.
         """
-        with self._lock:
-            sections = self.contents.sections()
-            if self._of is not sections:
-                self._values, self._of = self._made(sections), sections
-            return self._values
+        return self.contents.once("study material", self._made) or self._made()
 
     def exercise(self, id: str) -> Mapping[str, Any]:
         """What is asked, as ``question``, and ``solution``, if there is one: an exercise, or a card with its answer.
@@ -245,16 +198,14 @@ class Material:
             raise RequestError("there is no such exercise", status=404, param="exercise")
         return found
 
-    def _made(self, sections: Sequence[SectionTitles]) -> dict[str, Any]:
-        documents = list[StudyDocument]()
-        if sections:
-            with self.contents.searcher.course.view() as catalogue:
-                documents = documents_in(catalogue)
+    def _made(self, catalogue: Catalogue | None = None) -> dict[str, Any]:
+        sections = catalogue.sections if catalogue else ()
+        documents = documents_in(catalogue) if catalogue and sections else []
         study = self.settings
         plan = study_plan(documents, words_per_minute=study.words_per_minute, keep=study.keep)
         cards = study_cards(documents, without=(*study.exercises, *study.solutions, "topic"))
         exercises = find_exercises(documents, kinds=study.exercises, solutions=study.solutions)
-        ids = {(section.file, section.headings): section.id for section in sections}
+        ids = {(section.place.file, section.place.headings): section.id for section, _ in sections}
         values = plan_as_values(plan) | {"time": time_text(plan.minutes)}
         return {
             "plan": values | {"steps": [with_html(step, ids, self.pictures) for step in values["steps"]]},

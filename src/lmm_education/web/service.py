@@ -39,7 +39,6 @@ from lmm_education.search.expand import can_write
 from lmm_education.search.search import CourseSearch
 from lmm_education.web.accounts import Accounts, Sessions, Signer
 from lmm_education.web.answer_cache import CACHED, AnswerCache
-from lmm_education.web.contents import course_title
 from lmm_education.web.guard import Guard, too_soon
 from lmm_education.web.http import ToldFailure, failure_of
 from lmm_education.web.identity import Identity
@@ -99,7 +98,7 @@ class Service:
     def title(self) -> str:
         """What students call the course: as configured, else as it calls itself; its name where that is not known."""
         with contextlib.suppress(StoreError):
-            return self.settings.title or course_title(self.contents.sections()) or self.name
+            return self.settings.title or self.contents.title() or self.name
         return self.name
 
     @property
@@ -466,7 +465,7 @@ def open_service(
     _check_accounts(settings, accounts)
     provider = open_provider(settings, signer)
     searcher, study = answering.searching, course.settings.study
-    contents = Contents(searcher, course.settings.preparation.language, study.solutions)
+    contents = Contents(searcher, study.solutions)
     pictures = Pictures(course.root, signer, inside=bool(course.settings.storage.addresses))
     return Service(
         name=course.settings.storage.course,

@@ -19,6 +19,7 @@ from starlette.responses import JSONResponse, Response
 from lmm.disk import files
 from lmm.disk.folder import check_named
 from lmm.hosts import is_loopback
+from lmm_education.catalogue import Catalogue
 from lmm_education.encode.bm25 import bm25
 from lmm_education.errors import Denied, LogError, LogMissing, RequestError
 from lmm_education.exchange_log.exchanges import WRITERS, LogFilter, LoggedExchange, as_questions
@@ -266,9 +267,13 @@ def _report(service: Service, log: LogWriter, range: Range) -> TeacherReport:
         down = read_log(log.file, dataclasses.replace(chosen, reaction=-1))
     except LogMissing:  # nothing could be written yet
         pass
-    sections = [CourseSection(s.id, s.file, s.headings, s.title) for s in service.contents.sections()]
-    stems = bm25(service.contents.language)
+    sections = service.contents.once("sections of the report", _sections) or []
+    stems = bm25(service.author.settings.preparation.language)
     return make_report(exchanges, down, sections, range, lambda text: stems.embed_document(text).indices)
+
+
+def _sections(catalogue: Catalogue) -> list[CourseSection]:
+    return [CourseSection(s.id, s.place.file, s.place.headings, title) for s, title in catalogue.sections]
 
 
 def _page(service: Service, say: Wording, status: int = 200, **told: Any) -> Response:
