@@ -244,7 +244,7 @@ def _show_address(address: str, listener: socket.socket) -> None:
     terminal.say(f"\n{address or url_of(listener)}\n\n{code.getvalue()}")
 
 
-def _check_course(course: Course, workers: int) -> None:
+def _check_course(course: Course, workers: int = 1) -> None:
     """Open the models now: what is missing is told here, and no student waits for it."""
     from lmm.models.chat import shared_chat
     from lmm.models.tokens import price
