@@ -200,10 +200,11 @@ def test_cards_by_keyboard(page: Browser) -> None:
 
 
 def test_solutions_when_one_asks(page: Browser) -> None:
-    """They are not even in the page before; asked for in words."""
-    page.click("#question")
-    page.type("Exercises")
-    page.press("Enter", 13)
+    """They are not even in the page before."""
+    page.wait_for("!document.querySelector('#open-study').hidden")
+    page.click("#open-study")
+    page.wait_for("document.querySelector('#study[open] nav [data-kind=exercises]')")
+    page.click("#study nav [data-kind=exercises]")
     page.wait_for("document.querySelectorAll('.exercise').length === 3")
     assert "whole surface" not in page.run("document.body.textContent")
     page.click(".exercise summary")

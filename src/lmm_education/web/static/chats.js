@@ -18,10 +18,9 @@ function fillIn() {
 
 function line(each) {
   const when = new Date(each.at).toLocaleString(document.documentElement.lang, { dateStyle: "medium", timeStyle: "short" });
-  const open = make("button", { type: "button", class: "title" }, shownOf(each.exchanges[0]).asked,
-    make("span", { class: "place" }, `${when} · ${fill(texts.questions_in, { n: each.exchanges.length })}`));
+  const open = button(shownOf(each.exchanges[0]).asked, () => show(storage.chat(each.id) ?? undefined), { class: "title" });
+  open.append(make("span", { class: "place" }, `${when} · ${fill(texts.questions_in, { n: each.exchanges.length })}`));
   if (each.id === chat.id) open.setAttribute("aria-current", "true");
-  open.addEventListener("click", () => { show(storage.chat(each.id) ?? undefined); });
   return make("li", {}, open, twice(texts.delete, () => { forget(each); fillIn(); $("button", dialog).focus(); }));
 }
 

@@ -1,5 +1,5 @@
 // The table of contents, and the types of material that one can ask for.
-import { $, fetchJson, make, texts } from "./dom.js";
+import { $, button, fetchJson, make, texts } from "./dom.js";
 import { openSection } from "./sources.js";
 
 const question = $("#question");
@@ -7,13 +7,8 @@ const question = $("#question");
 async function readContents() {
   const { types = [], documents = [], message } = await fetchJson("contents");
   $("#contents nav").replaceChildren(message || make("ul", {}, ...documents.flatMap(withPart)));
-  const chips = types.map((type) => {
-    const chip = make("button", { type: "button", class: "chip", "aria-pressed": "false" }, type);
-    chip.addEventListener("click", () => toggle(type));
-    return chip;
-  });
-  $("#chips").replaceChildren(...chips);
-  $("#chips").hidden = !chips.length;
+  $("#chips").replaceChildren(...types.map((type) => button(type, () => toggle(type), { class: "chip", "aria-pressed": "false" })));
+  $("#chips").hidden = !types.length;
   markChips();
 }
 
@@ -34,11 +29,8 @@ function chapterLine({ number, title, depth, section, sections }, _, { length })
 }
 
 function contentsLine({ number = "", title, depth, section }) {
-  const line = make(section ? "button" : "span", {}, make("span", { class: "number" }, number), make("span", { html: title }));
-  if (section) {
-    line.type = "button";
-    line.addEventListener("click", () => openSection(section));
-  }
+  const line = section ? button("", () => openSection(section)) : make("span");
+  line.append(make("span", { class: "number" }, number), make("span", { html: title }));
   return make("li", { class: `depth-${Math.min(depth, 5)}` }, line);
 }
 
@@ -64,7 +56,7 @@ question.addEventListener("input", markChips);
 const openContents = () => { readContents(); $("#contents").showModal(); };
 $("#open-contents").addEventListener("click", openContents);
 $("#all-contents")?.addEventListener("click", openContents);
-for (const button of document.querySelectorAll(".chapters [data-section]")) {
-  button.addEventListener("click", () => openSection(button.dataset.section));
+for (const opener of document.querySelectorAll(".chapters [data-section]")) {
+  opener.addEventListener("click", () => openSection(opener.dataset.section));
 }
 readContents();

@@ -34,6 +34,32 @@ export async function fetchJson(address) {
   }
 }
 
+// What went wrong with what was sent, in words; nothing if nothing did.
+export async function refusal(address, values) {
+  try {
+    const response = await post(address, values);
+    return response.ok ? "" : (await response.json()).error.message;
+  } catch {
+    return texts.offline;
+  }
+}
+
+for (const each of document.querySelectorAll("dialog")) {
+  $(".close", each)?.addEventListener("click", () => each.close());
+  each.addEventListener("click", (event) => { if (event.target === each) each.close(); });
+}
+
+// A section, or why there is none, in its dialog.
+export function showSection({ title, place = "", html, message }) {
+  const dialog = $("#section");
+  $("#section-title").innerHTML = title;
+  $(".place", dialog).textContent = place;
+  $(".text", dialog).innerHTML = html ?? "";
+  if (!html) $(".text", dialog).textContent = message;
+  if (!dialog.open) dialog.showModal();
+  return dialog;
+}
+
 // Enter sends a form, Shift and Enter begin a line.
 export const sendsOnEnter = (field, may = () => true) => field.addEventListener("keydown", (event) => {
   if (event.key !== "Enter" || event.shiftKey || event.isComposing) return;

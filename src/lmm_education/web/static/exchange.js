@@ -8,15 +8,29 @@ import { reader } from "./speech.js";
 const conversation = $("#conversation");
 const tell = (name, detail) => conversation.dispatchEvent(new CustomEvent(name, { detail }));
 
-export function newView(asked) {
+// Where an answer arrives.
+export function answerView() {
   const done = make("div", { class: "done" }), tail = make("div", { class: "tail" });
-  const body = make("div", { class: "answer waiting", "aria-live": "polite" }, done, tail);
-  const aside = make("aside", { "aria-label": texts.sources, hidden: "" });
-  const note = make("p", { class: "note" }), tools = make("div", { class: "tools" }), more = make("div");
+  return { done, tail, body: make("div", { class: "answer", "aria-live": "polite" }, done, tail),
+    note: make("p", { class: "note" }), aside: make("aside", { "aria-label": texts.sources, hidden: "" }) };
+}
+
+// An answer's text, with its sources and notices.
+export function fillIn(view, values) {
+  view.done.innerHTML = values.html;
+  view.tail.textContent = "";
+  withCopiers(view.done);
+  view.note.textContent = values.notices.join(" ");
+  showSources(view, values);
+}
+
+export function newView(asked) {
+  const answer = answerView(), { body, aside, note } = answer;
+  const tools = make("div", { class: "tools" }), more = make("div");
   const question = make("h2"), window = make("p", { class: "window" });
   const article = make("article", {}, window, make("div", { class: "asked" }, question),
     make("div", { class: "both" }, body, aside), note, tools, more);
-  const view = { article, question, window, body, done, tail, aside, note, tools, more, asked };
+  const view = { ...answer, article, question, window, tools, more, asked };
   $(".asked", article).append(button(texts.edit, () => edit(view), { class: "quiet edit", "aria-label": texts.edit_question }));
   ask(view, asked);
   conversation.append(article);
@@ -45,13 +59,10 @@ export function wait(view, waits) {
 export function showAnswer(view, { versions, shown }) {
   const { asked, values } = versions[shown];
   ask(view, asked);
-  view.done.innerHTML = values.html;
-  withCopiers(view.done);
-  view.note.textContent = values.notices.join(" ");
+  fillIn(view, values);
   if (values.known != null && values.known < values.before) {
     view.window.textContent = fill(texts.window, { n: values.known, all: values.before });
   }
-  showSources(view, values);
   const again = button(texts.again_button, () => tell("ask", { view, text: asked }), { class: "quiet" });
   if (values.broken) view.done.append(make("p", { class: "failure" }, values.broken, " ", again));
   view.tools.append(

@@ -1,6 +1,6 @@
 // The web chat: a question, and its answer as it arrives. Modules beside this one hear of every answer that is shown by
 // the event "shown" of the conversation.
-import { $, make, post, say, sendsOnEnter, texts } from "./dom.js";
+import { $, button, make, post, say, sendsOnEnter, texts } from "./dom.js";
 import { add, branch, chat, conversation, history, place, record, show, withdraw } from "./conversation.js";
 import { ask, wait } from "./exchange.js";
 import { mayAsk, wayIn } from "./guard.js";
@@ -129,14 +129,9 @@ function giveBack({ view }, message, more = "") {
 
 conversation.addEventListener("shown", ({ detail: { view, values } }) => {
   if (!values.next?.length) return;
-  view.more.append(make("ul", { class: "next", "aria-label": texts.next_questions }, ...values.next.map(suggestion)));
+  view.more.append(make("ul", { class: "next", "aria-label": texts.next_questions }, ...values.next.map((text) => make("li", {},
+    button(text, () => conversation.dispatchEvent(new CustomEvent("ask", { detail: { text } })), { class: "starter" })))));
 });
-
-function suggestion(text) {
-  const made = make("button", { type: "button", class: "starter" }, text);
-  made.addEventListener("click", () => conversation.dispatchEvent(new CustomEvent("ask", { detail: { text } })));
-  return make("li", {}, made);
-}
 
 for (const starter of document.querySelectorAll(".starter")) {
   starter.addEventListener("click", () => { put(starter.textContent); form.requestSubmit(); });

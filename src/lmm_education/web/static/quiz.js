@@ -1,13 +1,13 @@
 // Exercises and cards one after the other: one writes an answer, and reads what is right in it and what is missing.
 import { $, button, fetchJson, fill, make, post, say, texts } from "./dom.js";
 import { withCopiers } from "./copy.js";
+import { answerView, fillIn } from "./exchange.js";
 import { mayAsk } from "./guard.js";
-import { showSources } from "./sources.js";
 import { ARRIVING, serverSent } from "./stream.js";
 
 let stopping = new AbortController();  // the feedback that is on its way
 
-const pathOf = (first, headings) => [first, ...headings].filter((part, i, all) => part !== all[i - 1]).join(" › ");
+export const pathOf = (first, headings) => [first, ...headings].filter((part, i, all) => part !== all[i - 1]).join(" › ");
 
 async function readItems() {
   const [exercises, cards] = await Promise.all([fetchJson("material/exercises"), fetchJson("material/cards")]);
@@ -40,11 +40,8 @@ function showItem(item, items, at) {
   const field = make("textarea", { id: "quiz-answer", rows: "4", maxlength: $("#question").maxLength });
   const check = make("button", { type: "submit", class: "main" }, texts.check);
   const next = button(texts.next_question, () => { showItem(item, items, (at + 1) % items.length); $("#quiz-answer").focus(); });
-  const view = {
-    article: make("article"), done: make("div", { class: "done" }), tail: make("div", { class: "tail" }),
-    note: make("p", { class: "note" }), aside: make("aside", { "aria-label": texts.sources, hidden: "" }),
-  };
-  view.article.append(view.note, make("div", { class: "answer", "aria-live": "polite" }, view.done, view.tail), view.aside);
+  const view = answerView();
+  view.article = make("article", {}, view.note, view.body, view.aside);
   const form = make("form", { class: "quiz-answer" }, make("label", { for: "quiz-answer" }, texts.your_answer), field,
     make("p", { class: "choices" }, check, ...(items.length > 1 ? [next] : [])));
   form.addEventListener("submit", async (event) => {
@@ -73,7 +70,7 @@ async function judge(view, values) {
     for await (const [name, told] of serverSent(response.body, view)) {
       ARRIVING[name]?.(view, told);
       if (name === "failure") fail(view, told.message);
-      if (name === "answer") show(view, told);
+      if (name === "answer") { fillIn(view, told); say(texts.ready); }
     }
   } catch ({ name }) {
     if (name !== "AbortError") fail(view, texts.offline);
@@ -88,13 +85,4 @@ function tell(view, message) {
 function fail(view, message) {
   view.note.classList.add("failure");
   tell(view, message);
-}
-
-function show(view, values) {
-  view.done.innerHTML = values.html;
-  view.tail.textContent = "";
-  withCopiers(view.done);
-  showSources(view, values);
-  view.note.textContent = values.notices.join(" ");
-  say(texts.ready);
 }

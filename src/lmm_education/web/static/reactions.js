@@ -1,5 +1,5 @@
 // Thumbs and a comment for every answer that is in the log; both can be changed.
-import { $, make, post, say, sendsOnEnter, texts } from "./dom.js";
+import { $, make, refusal, say, sendsOnEnter, texts } from "./dom.js";
 
 const conversation = $("#conversation");
 const LONGEST = 2000;
@@ -24,7 +24,7 @@ function reactions(values) {
     comment.value = values.comment ?? "";
   };
   const set = async (reaction, text) => {
-    const failure = await refusal({ exchange: values.exchange, reaction, comment: text });
+    const failure = await refusal("reactions", { exchange: values.exchange, reaction, comment: text });
     if (!failure) Object.assign(values, { reaction, comment: text });
     told.textContent = failure || (reaction === "none" ? texts.withdrawn : texts.thanks);
     told.classList.toggle("failure", Boolean(failure));
@@ -39,14 +39,4 @@ function reactions(values) {
   sendsOnEnter(comment);
   show();
   return make("div", { class: "reaction", role: "group", "aria-label": texts.react }, ...thumbs, told, form);
-}
-
-// What went wrong, in words for the student; nothing if nothing did.
-async function refusal(body) {
-  try {
-    const response = await post("reactions", body);
-    return response.ok ? "" : (await response.json()).error.message;
-  } catch {
-    return texts.offline;
-  }
 }

@@ -1,8 +1,8 @@
 // The passages of an answer: beside it, as a preview, and opened in their section.
-import { $, fetchJson, make, texts } from "./dom.js";
+import { $, button, fetchJson, make, showSection, texts } from "./dom.js";
 import { withCopiers } from "./copy.js";
 
-const dialog = $("#section"), preview = $("#preview"), conversation = $("#conversation");
+const preview = $("#preview"), conversation = $("#conversation");
 const offered = new WeakMap();  // to the model: the sources of an article
 
 // -- beside the answer -------------------------------------------------------------------------
@@ -24,9 +24,9 @@ export function showSources({ article, aside }, { sources, read, html }) {
 const listOf = (sources) => make("ol", {}, ...sources.map((source) => {
   const title = make("span", { class: "title", html: source.title });
   const where = make("span", { class: "place" }, (source.type ? `${source.type} · ` : "") + (source.words ?? ""));
-  const open = make("button", { type: "button", "data-number": source.number },
-    make("span", { class: "number" }, source.number), title, where);
-  open.addEventListener("click", () => openSection(source.section, source));
+  const open = button(make("span", { class: "number" }, source.number), () => openSection(source.section, source),
+    { "data-number": source.number });
+  open.append(title, where);
   return make("li", {}, open);
 }));
 
@@ -48,24 +48,15 @@ const sectionAt = (id, values) => fetchJson(`sections/${encodeURIComponent(id)}?
 export async function openSection(id, { passage = "", searched = "" } = {}) {
   hide();
   const found = await sectionAt(id, { passage, searched });
-  $("#section-title").innerHTML = found.title ?? texts.sources;
-  $(".place", dialog).textContent = found.place ?? "";
-  $(".text", dialog).innerHTML = found.html ?? "";
-  if (!found.html) $(".text", dialog).textContent = found.message;
+  const dialog = showSection({ title: texts.sources, ...found });
   withCopiers(dialog);
   for (const marked of dialog.querySelectorAll(".passage")) {
     marked.setAttribute("role", "region");
     marked.setAttribute("aria-label", texts.passage);
   }
-  if (!dialog.open) dialog.showModal();
   dialog.style.scrollPaddingTop = `${$(".bar", dialog).offsetHeight + 8}px`;  // it covers what is scrolled below it
   const marked = $(".passage", dialog);
   (marked?.closest("details:not([open])") ?? marked)?.scrollIntoView({ block: "start" });
-}
-
-for (const each of document.querySelectorAll("dialog")) {
-  $(".close", each)?.addEventListener("click", () => each.close());
-  each.addEventListener("click", (event) => { if (event.target === each) each.close(); });
 }
 
 // -- the preview -------------------------------------------------------------------------------

@@ -1,6 +1,6 @@
 // Study material in panels: plan, cards, exercises. Solutions are fetched when one asks for them.
 import { $, button, fetchJson, fill, make, say, texts } from "./dom.js";
-import { showQuiz } from "./quiz.js";
+import { pathOf, showQuiz } from "./quiz.js";
 import { openSection } from "./sources.js";
 
 const dialog = $("#study"), panel = $("#study .text"), tabs = $("#study nav"), starters = $("#starters");
@@ -24,11 +24,7 @@ export async function openStudy(kind) {
   dialog.scrollTop = 0;
 }
 
-const starter = (kind, attributes) => {
-  const button = make("button", { type: "button", "data-kind": kind, ...attributes }, texts[kind]);
-  button.addEventListener("click", () => openStudy(kind));
-  return button;
-};
+const starter = (kind, attributes) => button(texts[kind], () => openStudy(kind), { "data-kind": kind, ...attributes });
 
 async function readKinds() {
   const counts = await fetchJson("material");
@@ -45,23 +41,7 @@ $("#open-study").addEventListener("click", async () => {
   if (kinds.length) openStudy(kinds[0]);
 });
 
-// Asked for in words: a question that is nothing but the name of a panel opens it.
-$("#form").addEventListener("submit", (event) => {
-  const words = $("#question").value.trim().replace(/[.!?]+$/, "").toLowerCase();
-  const kind = Object.keys(KINDS).find((each) => texts[each].toLowerCase() === words);
-  if (!kind || !tabs.querySelector(`[data-kind="${kind}"]`)) return;
-  event.preventDefault();
-  event.stopImmediatePropagation();
-  $("#question").value = "";
-  openStudy(kind);
-}, { capture: true });
-
-function opener(section, label) {
-  const button = make("button", { type: "button", class: "link" });
-  button.innerHTML = label;
-  button.addEventListener("click", () => openSection(section));
-  return button;
-}
+const opener = (section, html) => button("", () => openSection(section), { class: "link", html });
 
 const titled = (values) => values.html.title ?? "";
 const heading = (values, title) => values.section ? opener(values.section, title) : make("span", { html: title });
@@ -131,7 +111,7 @@ function showExercises(exercises) {
   let solved = null;  // all solutions, fetched once
   let above = "";
   exercises.forEach((exercise, i) => {
-    const path = [exercise.document, ...exercise.headings].filter((part, j, all) => part !== all[j - 1]).join(" › ");
+    const path = pathOf(exercise.document, exercise.headings);
     if (path !== above) panel.append(make("h3", {}, path));
     above = path;
     const title = `${exercise.number}${exercise.title ? " " : ""}`;

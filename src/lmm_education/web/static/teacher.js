@@ -1,7 +1,5 @@
 // The teacher's page: the choice of days, sections in a dialog, the way out.
-const $ = (selector, inside = document) => inside.querySelector(selector);
-const texts = JSON.parse(document.body.dataset.texts);
-const dialog = $("#section");
+import { $, make, post, showSection, texts } from "./dom.js";
 
 $("#range")?.addEventListener("submit", (event) => {
   event.preventDefault();
@@ -10,32 +8,19 @@ $("#range")?.addEventListener("submit", (event) => {
 
 document.addEventListener("click", async ({ target }) => {
   const { section, exchange, wrong } = target.closest("[data-section], [data-exchange], [data-wrong]")?.dataset ?? {};
-  if (wrong) return markWrong(wrong, target.nextElementSibling);
+  if (wrong) return change("wrong", { exchange: wrong }, target.nextElementSibling);
   if (!section && !exchange) return;
   const address = section ? `sections/${encodeURIComponent(section)}` : `exchanges/${encodeURIComponent(exchange)}`;
   const response = await fetch(`teacher/${address}`);
   const found = response.ok ? await response.json() : {};
-  if (section) $("#section-title").innerHTML = found.title ?? texts.section;
-  else $("#section-title").textContent = found.title ?? texts.question; // a student wrote it
-  $(".place", dialog).textContent = found.place ?? "";
-  $(".text", dialog).innerHTML = found.html ?? "";
-  if (!found.html) $(".text", dialog).textContent = texts.gone;
-  if (!dialog.open) dialog.showModal();
+  showSection({ message: texts.gone, ...found, title: (section && found.title) ?? texts.section });
+  if (exchange) $("#section-title").textContent = found.title ?? texts.question; // a student wrote it: no HTML
 });
-
-async function markWrong(exchange, told) {
-  const headers = { "Content-Type": "application/json" };
-  const response = await fetch("teacher/wrong", { method: "POST", headers, body: JSON.stringify({ exchange }) });
-  const said = await response.json();
-  told.textContent = said.told ?? said.error?.message ?? "";
-}
 
 // What the teacher changes: the server says what became of it, and how the list is then.
 async function change(address, values, status) {
-  const headers = { "Content-Type": "application/json" };
   try {
-    const response = await fetch(`teacher/${address}`, { method: "POST", headers, body: JSON.stringify(values) });
-    const said = await response.json();
+    const said = await (await post(`teacher/${address}`, values)).json();
     status.textContent = said.told ?? said.error?.message ?? "";
     return said;
   } catch {
@@ -49,11 +34,7 @@ for (const part of document.querySelectorAll("[data-logins]")) {
   const send = async (address, values) => {
     const said = await change(address, values, status);
     if (said.html) $(".held", part).innerHTML = said.html;
-    if (said.secret) {
-      const secret = document.createElement("code");
-      secret.textContent = said.secret;
-      status.append(" ", secret);
-    }
+    if (said.secret) status.append(" ", make("code", {}, said.secret));
     field.focus();
     return said;
   };
@@ -109,10 +90,7 @@ if (documents) {
   });
 }
 
-$(".close", dialog).addEventListener("click", () => dialog.close());
-dialog.addEventListener("click", (event) => { if (event.target === dialog) dialog.close(); });
-
 $("#log-out").addEventListener("click", async () => {
-  await fetch("teacher/logout", { method: "POST", headers: { "Content-Type": "application/json" }, body: "{}" });
+  await post("teacher/logout", {});
   location.reload();
 });
