@@ -189,7 +189,7 @@ def _model(value: Any, folder: Path, table: Mapping[str, Any]) -> str:
     provider = ALIASES.get(provider.lower(), provider.lower())
     if provider == "recorded":
         return _outside(Path(name), folder)
-    if provider not in ("fastembed", "sentencetransformers", "model2vec"):
+    if provider not in ("sentencetransformers", "model2vec"):
         return ""
     try:
         is_folder = name.startswith((".", "/", "~")) or Path(name).is_absolute() or Path(name).is_dir()

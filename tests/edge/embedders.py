@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import importlib.util
-import json
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -85,33 +84,6 @@ def model2vec_folder(folder: Path) -> Path:
     return folder / "static"
 
 
-def onnx_folder(folder: Path) -> Path:
-    """A transformer of no layers, as ONNX: it looks up a vector for each token."""
-    needs("fastembed", "pip install 'lmmarkdown[fastembed]'")
-    needs("onnx", "pip install onnx")
-    import onnx
-    from onnx import TensorProto, helper, numpy_helper
-
-    inputs = [
-        helper.make_tensor_value_info(n, TensorProto.INT64, ["batch", "n"]) for n in ("input_ids", "attention_mask")
-    ]
-    output = helper.make_tensor_value_info("last_hidden_state", TensorProto.FLOAT, ["batch", "n", 16])
-    node = helper.make_node("Gather", ["vectors", "input_ids"], ["last_hidden_state"], axis=0)
-    graph = helper.make_graph(
-        [node], "lookup", inputs, [output], [numpy_helper.from_array(made_up_vectors(), "vectors")]
-    )
-    model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)], ir_version=8)
-    target = folder / "lookup"
-    target.mkdir()
-    onnx.save(model, str(target / "model.onnx"))
-    word_level_tokenizer(WORDS).save(str(target / "tokenizer.json"))
-    special = {"pad_token": "[PAD]", "unk_token": "[UNK]"}
-    (target / "config.json").write_text(json.dumps({"hidden_size": 16, "pad_token_id": 1}))
-    (target / "tokenizer_config.json").write_text(json.dumps({"model_max_length": 128, **special}))
-    (target / "special_tokens_map.json").write_text(json.dumps(special))
-    return target
-
-
 def minilm_folder(folder: Path) -> Path:
     """The weights of all-MiniLM-L6-v2, from a package that carries them."""
     needs("sentence_transformers", MINILM)
@@ -123,6 +95,5 @@ def minilm_folder(folder: Path) -> Path:
 
 LOCAL: dict[str, Callable[[Path], Path]] = {
     "Model2Vec": model2vec_folder,
-    "FastEmbed": onnx_folder,
     "SentenceTransformers": minilm_folder,
 }

@@ -214,7 +214,7 @@ def test_a_missing_library(monkeypatch: pytest.MonkeyPatch, name: str, module: s
 @pytest.mark.parametrize("provider", LOCAL)
 def test_a_folder_that_is_not_there_or_holds_no_model(provider: str, tmp_path: Path) -> None:
     """Said at once, or when the model is first needed; never tried as a name of the hub."""
-    needs({"Model2Vec": "model2vec", "FastEmbed": "fastembed"}.get(provider, "sentence_transformers"), "an extra")
+    needs("model2vec" if provider == "Model2Vec" else "sentence_transformers", "an extra")
     with pytest.raises(ModelNotFound, match="no such folder"):
         open_embedder(local(f"{provider}/./missing"))
     with pytest.raises(ModelNotFound):
@@ -243,7 +243,7 @@ def test_weights_that_cannot_be_had(name: str, monkeypatch: pytest.MonkeyPatch) 
     )
     found = subprocess.run([sys.executable, "-c", script, name], capture_output=True, check=True, text=True).stdout
     assert "nobody/nothing" in found
-    assert "folder" in found
+    assert "folder" in found or "it has:" in found
 
 
 def test_other_weights_are_not_opened(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

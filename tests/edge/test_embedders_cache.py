@@ -7,7 +7,7 @@ import sys
 from pathlib import Path
 
 import pytest
-from edge.embedders import TEXTS, local, onnx_folder, remote
+from edge.embedders import TEXTS, local, model2vec_folder, remote
 from fakes.embeddings_protocol import DIMENSIONS, vector_of
 from fakes.openai_server import Action, Recorded, ScriptedServer, fail
 
@@ -76,8 +76,8 @@ def test_what_is_no_vector_is_not_remembered(server: ScriptedServer) -> None:
 
 def test_a_cached_text_needs_no_model(tmp_path: Path) -> None:
     """Weights are not loaded, the library not even imported, where every text is known."""
-    folder = onnx_folder(tmp_path)
-    settings = local(f"FastEmbed/{folder}")
+    folder = model2vec_folder(tmp_path)
+    settings = local(f"Model2Vec/{folder}")
     expected = open_embedder(settings).embed(TEXTS, kind="document")
     script = (
         "import sys\n"
@@ -85,7 +85,7 @@ def test_a_cached_text_needs_no_model(tmp_path: Path) -> None:
         "from lmm_education.encode.embed import open_embedder\n"
         "from lmm.providers import parse_name\n"
         f"e = open_embedder(ModelSettings(parse_name({str(settings.model)!r})))\n"
-        f"print(e.embed({TEXTS!r}, kind='document'), 'fastembed' in sys.modules)\n"
+        f"print(e.embed({TEXTS!r}, kind='document'), 'model2vec' in sys.modules)\n"
     )
     found = subprocess.run([sys.executable, "-c", script], capture_output=True, check=True, text=True).stdout
     assert found == f"{expected} False\n"
@@ -93,11 +93,11 @@ def test_a_cached_text_needs_no_model(tmp_path: Path) -> None:
 
 def test_other_weights_in_a_folder_are_another_model(tmp_path: Path) -> None:
     """The cache does not mix them up, nor does the store."""
-    folder = onnx_folder(tmp_path)
-    before = open_embedder(local(f"FastEmbed/{folder}"))
+    folder = model2vec_folder(tmp_path)
+    before = open_embedder(local(f"Model2Vec/{folder}"))
     before.embed(TEXTS, kind="document")
-    (folder / "model.onnx").touch()
-    assert open_embedder(local(f"FastEmbed/{folder}")).space != before.space
+    (folder / "model.safetensors").touch()
+    assert open_embedder(local(f"Model2Vec/{folder}")).space != before.space
 
 
 def test_the_builtin_model_is_not_cached() -> None:

@@ -329,7 +329,7 @@ def test_every_power_has_its_row() -> None:
 def impatient(monkeypatch: pytest.MonkeyPatch) -> None:
     """Whom nobody answers is asked again at once."""
     monkeypatch.setattr("lmm_education.store.server_requests.pause", lambda seconds: None)
-    for module in ("lmm_education.search.rerank", "lmm.models.resilience"):
+    for module in ("lmm_education.encode.server", "lmm.models.resilience"):
         monkeypatch.setattr(f"{module}.backoff", lambda *_: 0.0)
 
 

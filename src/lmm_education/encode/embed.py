@@ -10,6 +10,7 @@ import functools
 from collections.abc import Callable, Sequence
 
 from lmm.config import ModelSettings
+from lmm.disk.digest import digest
 from lmm.errors import ModelKeyMissing, ModelNotFound, ModelRejected
 from lmm.messages import encodable
 from lmm.models.port import Embedder, Progress, Side
@@ -22,7 +23,7 @@ from lmm_education.encode.embedders.prefixes import Prefixes, prefixes_of
 from lmm_education.encode.embedders.remote import RemoteEncoder
 from lmm_education.encode.embedders.text_encoder import TextEncoder, Took, Vector, identity_of, is_usable
 from lmm_education.encode.embedders.wordllama import open_wordllama
-from lmm_education.encode.vector_cache import VectorCache, key_of
+from lmm_education.encode.vector_cache import VectorCache
 
 # How to speak to a provider's embedding models, by `Provider.embedder`.
 ADAPTERS: dict[str, Callable[[ModelSettings, Prefixes], TextEncoder]] = {
@@ -178,7 +179,7 @@ class CachedEncoder:
     def encode(self, texts: Sequence[str], kind: Side, took: Took) -> None:
         """Embed what is not known."""
         prefix = self.prefixes.of(kind)
-        keys = [key_of(self.identity, self.server, kind, prefix, text) for text in texts]
+        keys = [digest(self.identity, self.server, kind, prefix, text, length=40) for text in texts]
         known = self._cache.get(keys)
         if known:
             places = [i for i, key in enumerate(keys) if key in known]

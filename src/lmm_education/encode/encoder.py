@@ -6,22 +6,19 @@ A question must be encoded as the chunks were: `Encoder.manifest_parts` goes int
 
 from __future__ import annotations
 
-import functools
 import hashlib
 import json
-import os
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass, replace
-from importlib.util import find_spec
 from typing import Any, Protocol
 
 from lmm.config import ModelSettings
-from lmm.disk.files import cache_folder
-from lmm.errors import ConfigError, ModelNotFound, ModelNotInstalled
+from lmm.errors import ConfigError, ModelNotInstalled
 from lmm.models.port import Embedder, Progress
 from lmm_education.config import CourseSettings
 from lmm_education.encode.bm25 import BUILTIN, WITH_GRAMS, Bm25Encoder, language_code, sparse_vector
 from lmm_education.encode.embed import shared_embedder
+from lmm_education.encode.fastembed import check_installed, load_fastembed
 from lmm_education.encodings import (
     DENSE,
     MULTI,
@@ -40,6 +37,8 @@ from lmm_education.store.port import Vector
 
 # -- sparse ----------------------------------------------------------------------------------------
 # ``Builtin/bm25``, and through FastEmbed learned ones (SPLADE, miniCOIL), mostly English.
+
+_WHERE = "[RAG] sparse_model"
 
 
 class SparseEncoder(Protocol):
@@ -73,7 +72,7 @@ def open_sparse(name: str) -> SparseEncoder:
         return LearnedEncoder(model)
     raise ConfigError(
         f"unknown sparse model '{name}'",
-        where="[RAG] sparse_model",
+        where=_WHERE,
         hint=f"use {BUILTIN}, or FastEmbed/ and a sparse model, such as FastEmbed/prithivida/Splade_PP_en_v1",
     )
 
@@ -82,46 +81,19 @@ class LearnedEncoder:
     """``FastEmbed/…``; loaded, and downloaded if need be, when first used."""
 
     def __init__(self, model: str) -> None:
-        if find_spec("fastembed") is None:
-            raise ModelNotInstalled(
-                f"FastEmbed/{model} needs the package fastembed",
-                where="[RAG] sparse_model",
-                hint="pip install 'lmmarkdown[fastembed]'",
-            )
+        check_installed(model, _WHERE)
         self.name = f"FastEmbed/{model}"
         self._model = model
 
     def documents(self, texts: Sequence[str], languages: Sequence[str]) -> list[SparseVector]:
         """What the model makes of texts; it decides itself which languages it knows."""
-        return [sparse_vector(v.indices, v.values) for v in _load_fastembed(self._model).passage_embed(list(texts))]
+        model = load_fastembed("sparse model", self._model, _WHERE)
+        return [sparse_vector(v.indices, v.values) for v in model.passage_embed(list(texts))]
 
     def query(self, text: str, languages: Collection[str]) -> SparseVector:
         """What the model makes of a question."""
-        vector = next(iter(_load_fastembed(self._model).query_embed(text)))
+        vector = next(iter(load_fastembed("sparse model", self._model, _WHERE).query_embed(text)))
         return sparse_vector(vector.indices, vector.values)
-
-
-@functools.lru_cache(maxsize=4)
-def _load_fastembed(model: str) -> Any:
-    from fastembed import SparseTextEmbedding
-
-    known = {str(row["model"]).lower(): str(row["model"]) for row in SparseTextEmbedding.list_supported_models()}
-    if model.lower() not in known:
-        raise ModelNotFound(
-            f"FastEmbed has no sparse model '{model}'",
-            where="[RAG] sparse_model",
-            hint="it has: " + ", ".join(known.values()),
-        )
-    # FastEmbed's own default is the folder for temporary files.
-    weights = os.environ.get("FASTEMBED_CACHE_PATH") or str(cache_folder() / "fastembed")
-    try:
-        return SparseTextEmbedding(known[model.lower()], cache_dir=weights)
-    except (OSError, ValueError, RuntimeError) as error:
-        raise ModelNotFound(
-            f"FastEmbed/{model} cannot be loaded: {error}",
-            where="[RAG] sparse_model",
-            hint="its weights are downloaded on first use; check the connection",
-        ) from error
 
 
 # -- both kinds ------------------------------------------------------------------------------------

@@ -8,30 +8,27 @@ from __future__ import annotations
 import asyncio
 import dataclasses
 import functools
-import os
-import random
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass
-from importlib.util import find_spec
 from typing import Any
 
 from lmm import errors
-from lmm.disk.files import cache_folder
 from lmm.messages import Attachment, ChatRequest, Message
 from lmm.models.client import Client
 from lmm.models.port import Ask
-from lmm.models.resilience import backoff
 from lmm.models.structured import Schema, object_of
 from lmm.powers import require
 from lmm.prompts.templates import Prompts
 from lmm_education.config import SearchSettings
+from lmm_education.encode.fastembed import check_installed, load_fastembed
+from lmm_education.encode.server import ModelServer
 from lmm_education.errors import SearchError
 from lmm_education.material import Passage
 from lmm_education.search.expand import can_write
 
 Score = Callable[[str, Sequence[str]], Awaitable[list[float]]]
 """How well each passage fits a question: a score per passage, higher is better."""
-_RETRIES = 3
+_WHERE = "[search] reranker"
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,7 +52,7 @@ def open_reranker(name: str, tools: Tools) -> Score:
     if kind.lower() not in RERANKERS:
         raise errors.ConfigError(
             f"unknown reranker '{name}'",
-            where="[search] reranker",
+            where=_WHERE,
             hint="use none, model, http, or FastEmbed/ and a cross-encoder, such as "
             "FastEmbed/Xenova/ms-marco-MiniLM-L-6-v2",
         )
@@ -81,40 +78,13 @@ def passage_text(hit: Passage) -> str:
 
 
 def _open_fastembed(model: str, tools: Tools) -> Score:
-    if find_spec("fastembed") is None:
-        raise errors.ModelNotInstalled(
-            f"FastEmbed/{model} needs the package fastembed",
-            where="[search] reranker",
-            hint="pip install 'lmmarkdown[fastembed]'",
-        )
+    check_installed(model, _WHERE)
 
     async def score(question: str, passages: Sequence[str]) -> list[float]:
-        encoder = await asyncio.to_thread(_load_fastembed, model)
+        encoder = await asyncio.to_thread(load_fastembed, "cross-encoder", model, _WHERE)
         return await asyncio.to_thread(lambda: [float(s) for s in encoder.rerank(question, list(passages))])
 
     return score
-
-
-@functools.lru_cache(maxsize=2)
-def _load_fastembed(model: str) -> Any:
-    from fastembed.rerank.cross_encoder import TextCrossEncoder
-
-    known = {str(row["model"]).lower(): str(row["model"]) for row in TextCrossEncoder.list_supported_models()}
-    if model.lower() not in known:
-        raise errors.ModelNotFound(
-            f"FastEmbed has no cross-encoder '{model}'",
-            where="[search] reranker",
-            hint="it has: " + ", ".join(known.values()),
-        )
-    weights = os.environ.get("FASTEMBED_CACHE_PATH") or str(cache_folder() / "fastembed")
-    try:
-        return TextCrossEncoder(known[model.lower()], cache_dir=weights)
-    except (OSError, ValueError, RuntimeError) as error:
-        raise errors.ModelNotFound(
-            f"FastEmbed/{model} cannot be loaded: {error}",
-            where="[search] reranker",
-            hint="its weights are downloaded on first use; check the connection",
-        ) from error
 
 
 # -- the language model ----------------------------------------------------------------------------
@@ -171,77 +141,43 @@ def _open_http(model: str, tools: Tools) -> Score:
         raise errors.ModelKeyMissing(
             "the reranker needs an API key", where="[search]", hint=f"export {settings.reranker_key_env}=…"
         )
-    return functools.partial(_ask_server, settings.reranker_url, model or settings.reranker_model, key)
+    server = ModelServer(
+        f"the reranker at {settings.reranker_url}",
+        settings.reranker_url,
+        "[search]",
+        key,
+        {"Authorization": f"Bearer {key}"} if key else {},
+        hints=_HINTS,
+    )
+    name = model or settings.reranker_model
+
+    async def score(question: str, passages: Sequence[str]) -> list[float]:
+        """Jina's and Cohere's protocol, which vLLM, llama.cpp, Infinity and Voyage speak as well."""
+        body = {"query": question, "documents": list(passages)} | ({"model": name} if name else {})
+        async with server.client() as client:
+            return await server.ask(client, body, lambda reply: read_scores(reply, len(passages)), "scores")
+
+    return score
 
 
-async def _ask_server(url: str, model: str, key: str, question: str, passages: Sequence[str]) -> list[float]:
-    """Jina's and Cohere's protocol, which vLLM, llama.cpp, Infinity and Voyage speak as well."""
-    body = {"query": question, "documents": list(passages)} | ({"model": model} if model else {})
-    attempt = 0
-    while True:
-        attempt += 1
-        try:
-            return read_scores(await _post(url, key, body), len(passages), url)
-        except errors.ModelError as error:
-            if not error.retryable or attempt > _RETRIES:
-                raise
-            await asyncio.sleep(backoff(attempt, error.retry_after, random.random()))
-
-
-async def _post(url: str, key: str, body: Mapping[str, Any]) -> Any:
-    import httpx2
-
-    headers = {"Authorization": f"Bearer {key}"} if key else {}
-    try:
-        async with httpx2.AsyncClient(timeout=60, headers=headers) as client:
-            response = await client.post(url, json=body)
-    except httpx2.TimeoutException as error:
-        raise errors.ModelTimeout(f"the reranker at {url} sent nothing for 60 s", hint="try again") from error
-    except (httpx2.TransportError, httpx2.InvalidURL) as error:
-        raise errors.ModelUnavailable(f"the reranker at {url}: {error}", hint="is the server running?") from error
-    status = response.status_code
-    if status != 200:
-        kind, hint = _STATUS.get(
-            status, (errors.ModelUnavailable if status >= 500 else errors.ModelRejected, "try again")
-        )
-        said = " ".join(response.text.split())[:200]
-        said = said.replace(key, "…") if key else said
-        wait = response.headers.get("retry-after", "")
-        raise kind(
-            f"the reranker at {url}: HTTP {status}: {said}",
-            hint=hint,
-            retry_after=float(wait) if wait.replace(".", "", 1).isdigit() else None,
-        )
-    try:
-        return response.json()
-    except ValueError:
-        return None
-
-
-_STATUS: Mapping[int, tuple[type[errors.ModelError], str]] = {
-    401: (errors.ModelKeyMissing, "check the key in the variable that reranker_key_env names"),
-    403: (errors.ModelKeyMissing, "check the key in the variable that reranker_key_env names"),
-    404: (errors.ModelNotFound, "check reranker_url and reranker_model under [search]"),
-    429: (errors.ModelBusy, "try again later"),
+_HINTS = {
+    200: "does the server speak the protocol of Jina or Cohere?",
+    **dict.fromkeys((401, 403), "check the key in the variable that reranker_key_env names"),
+    404: "check reranker_url and reranker_model under [search]",
 }
 
 
-def read_scores(reply: Any, count: int, url: str = "the server") -> list[float]:
+def read_scores(reply: Any, count: int) -> list[float]:
     """A score per passage; passages that the server left out come last.
 
     Raises:
-        ModelRejected: the reply holds no scores.
+        LookupError, TypeError, ValueError, AttributeError: the reply holds no scores.
 
     >>> read_scores({"results": [{"index": 1, "relevance_score": 0.9}, {"index": 0, "relevance_score": 0.2}]}, 2)
     [0.2, 0.9]
     """
-    try:
-        rows = reply if isinstance(reply, list) else reply["results"] if "results" in reply else reply["data"]
-        found = {int(row["index"]): float(row.get("relevance_score", row.get("score"))) for row in rows}
-    except (TypeError, KeyError, ValueError, AttributeError) as error:
-        raise errors.ModelRejected(
-            f"the reranker at {url} sent no scores", hint="does it speak the protocol of Jina or Cohere?"
-        ) from error
+    rows = reply if isinstance(reply, list) else reply["results"] if "results" in reply else reply["data"]
+    found = {int(row["index"]): float(row.get("relevance_score", row.get("score"))) for row in rows}
     lowest = min(found.values(), default=0.0)
     return [found.get(i, lowest - 1.0) for i in range(count)]
 

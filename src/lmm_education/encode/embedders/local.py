@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import importlib.util
-import json
-import os
 import threading
 from array import array
 from collections.abc import Callable, Iterable, Sequence
@@ -13,12 +11,12 @@ from typing import Any
 
 from lmm.config import ModelSettings
 from lmm.disk.digest import digest
-from lmm.disk.files import cache_folder
 from lmm.errors import ModelError, ModelNotFound, ModelNotInstalled
 from lmm.models.port import Side
 from lmm.providers import PROVIDERS
 from lmm_education.encode.embedders.prefixes import Prefixes
 from lmm_education.encode.embedders.text_encoder import Took, Vector, batches, identity_of, shortened
+from lmm_education.encode.fastembed import load_fastembed
 
 # Texts of one side, without their prefix, to vectors.
 Encode = Callable[[list[str], Side], Iterable[Vector]]
@@ -201,27 +199,21 @@ def open_sentence_transformers(settings: ModelSettings, prefixes: Prefixes) -> L
 
 
 # -- FastEmbed --------------------------------------------------------------------------------------
-# ``FastEmbed/…``: ONNX models without PyTorch; of FastEmbed's list, or any in a folder. FastEmbed knows which of its
-# models want a prefix and adds none, so ours are added here; one of its models tells questions from documents inside,
-# so both of its functions are used.
-
-_ONNX_FILES = ("model.onnx", "onnx/model.onnx", "model_optimized.onnx", "onnx/model_quantized.onnx")
+# ``FastEmbed/…``: ONNX models of its list, without PyTorch. It knows which of them want a prefix and adds none, so ours
+# are added here; one of its models tells questions from documents inside, so both of its functions are used.
 
 
 def open_fastembed(settings: ModelSettings, prefixes: Prefixes) -> LocalEncoder:
-    """A model of FastEmbed.
+    """A model of FastEmbed's list.
 
     Raises:
         ModelNotInstalled: the extra is not installed.
-        ModelNotFound: the folder named does not exist or holds no ONNX model; from `encode`, the model
-            cannot be loaded.
+        ModelNotFound: from `encode`, there is no such model, or it cannot be loaded.
     """
     require("fastembed", settings)
-    folder = folder_of(settings)
-    model_file = _onnx_file(folder, settings) if folder else ""
 
     def load() -> Encode:
-        model = _in_folder(folder, model_file) if folder else _of_the_list(settings)
+        model = load_fastembed("embedding model", settings.model.model, settings.origin)
 
         def encode(texts: list[str], kind: Side) -> list[Vector]:
             prefixed = [prefixes.of(kind) + text for text in texts]
@@ -230,56 +222,4 @@ def open_fastembed(settings: ModelSettings, prefixes: Prefixes) -> LocalEncoder:
 
         return encode
 
-    return LocalEncoder(settings, prefixes, load, batch_size=64, weights=state_of(folder))
-
-
-def _of_the_list(settings: ModelSettings) -> Any:
-    from fastembed import TextEmbedding
-
-    name = settings.model.model
-    if name.lower() not in {str(known["model"]).lower() for known in TextEmbedding.list_supported_models()}:
-        raise ModelNotFound(
-            f"FastEmbed does not know the model '{name}'",
-            where=settings.origin,
-            hint="name one of its list, a folder with an ONNX model, or take SentenceTransformers/…",
-        )
-    # Its own default is the folder for temporary files: downloaded again after every restart.
-    weights = os.environ.get("FASTEMBED_CACHE_PATH") or str(cache_folder() / "fastembed")
-    return TextEmbedding(name, cache_dir=weights)
-
-
-def _onnx_file(folder: Path, settings: ModelSettings) -> str:
-    found = next((file for file in _ONNX_FILES if (folder / file).is_file()), None)
-    if found is None:
-        raise ModelNotFound(
-            f"{settings.model}: the folder holds no ONNX model",
-            where=settings.origin,
-            hint=f"one of {', '.join(_ONNX_FILES)} is looked for",
-        )
-    return found
-
-
-def _in_folder(folder: Path, model_file: str) -> Any:
-    """A model that FastEmbed does not list: how it pools is in the files of a sentence transformer, else the mean."""
-    from fastembed import TextEmbedding
-    from fastembed.common.model_description import ModelSource, PoolingType
-
-    name = str(folder)
-    if name.lower() not in {str(known["model"]).lower() for known in TextEmbedding.list_supported_models()}:
-        pooling = _json(folder / "1_Pooling" / "config.json")
-        modules = _json(folder / "modules.json")
-        kind = PoolingType.CLS if pooling.get("pooling_mode_cls_token") else PoolingType.MEAN
-        kind = PoolingType.LAST_TOKEN if pooling.get("pooling_mode_lasttoken") else kind
-        TextEmbedding.add_custom_model(
-            model=name,
-            pooling=kind,
-            normalization=not modules or any("Normalize" in str(module.get("type")) for module in modules),
-            sources=ModelSource(hf=name),
-            dim=int(_json(folder / "config.json")["hidden_size"]),
-            model_file=model_file,
-        )
-    return TextEmbedding(name, specific_model_path=name)
-
-
-def _json(file: Path) -> Any:
-    return json.loads(file.read_text(encoding="utf-8")) if file.is_file() else {}
+    return LocalEncoder(settings, prefixes, load, batch_size=64)

@@ -1,0 +1,56 @@
+"""FastEmbed: ONNX models of its list without PyTorch; downloaded when they are first used."""
+
+from __future__ import annotations
+
+import functools
+import importlib
+import os
+from importlib.util import find_spec
+from typing import Any
+
+from lmm.disk.files import cache_folder
+from lmm.errors import ModelNotFound, ModelNotInstalled
+
+_CLASSES = {
+    "embedding model": ("fastembed", "TextEmbedding"),
+    "sparse model": ("fastembed", "SparseTextEmbedding"),
+    "cross-encoder": ("fastembed.rerank.cross_encoder", "TextCrossEncoder"),
+}
+
+
+def check_installed(model: str, where: str) -> None:
+    """Fail early where the library is missing.
+
+    Raises:
+        ModelNotInstalled: it is, which the model named at `where` needs.
+    """
+    if find_spec("fastembed") is None:
+        raise ModelNotInstalled(
+            f"FastEmbed/{model} needs the package fastembed", where=where, hint="pip install 'lmmarkdown[fastembed]'"
+        )
+
+
+@functools.lru_cache(maxsize=8)
+def load_fastembed(kind: str, model: str, where: str) -> Any:
+    """A model of a kind in `_CLASSES`, as FastEmbed has it.
+
+    Raises:
+        ModelNotFound: it is not in FastEmbed's list, or cannot be loaded.
+    """
+    module, name = _CLASSES[kind]
+    library = getattr(importlib.import_module(module), name)
+    known = {str(row["model"]).lower(): str(row["model"]) for row in library.list_supported_models()}
+    if model.lower() not in known:
+        raise ModelNotFound(
+            f"FastEmbed has no {kind} '{model}'", where=where, hint="it has: " + ", ".join(known.values())
+        )
+    # Its own default is the folder for temporary files: downloaded again after every restart.
+    weights = os.environ.get("FASTEMBED_CACHE_PATH") or str(cache_folder() / "fastembed")
+    try:
+        return library(known[model.lower()], cache_dir=weights)
+    except (OSError, ValueError, RuntimeError) as error:
+        raise ModelNotFound(
+            f"FastEmbed/{model} cannot be loaded: {error}",
+            where=where,
+            hint="its weights are downloaded on first use; check the connection",
+        ) from error
