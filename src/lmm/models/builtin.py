@@ -26,6 +26,7 @@ from typing import Any
 from lmm.disk.files import read_document
 from lmm.errors import ModelNotFound, ModelRejected
 from lmm.markdown.blocks import HeadingBlock
+from lmm.markdown.sentences import CLOSERS, sentences_of
 from lmm.markdown.spans import replace_spans
 from lmm.messages import Attachment, ChatEvent, ChatRequest, Message, Reply, TextDelta, ToolCall, Usage, render
 
@@ -203,15 +204,6 @@ wird zu zum zur
 """
 _STOP = frozenset(_STOP_WORDS.split())
 _WORD = re.compile(r"[^\W_]+(?:[-'][^\W_]+)*")
-_CLOSERS = "*_)\"'”"  # marks that belong to the sentence they follow
-_SENTENCE_END = re.compile(rf"(?<=[.!?])(?P<closers>[{_CLOSERS}]*)\s+(?=[*_(\"'“$\[]*[A-ZÀ-Þ0-9$\\])")
-# Ends with a full stop and goes on: abbreviations, initials of a name or a country.
-_GOES_ON = re.compile(
-    r"(?:\b(?:e\.g|i\.e|cf|vs?|Figs?|Eq|Tab|Sec|ch|pp?|vol|ca|approx|M(?:rs?|s)|Dr|Prof|St|Jr|Sr|Gen|Col|Lt|Rev|Hon"
-    r"|z\.B|d\.h|vgl|bzw|Abb|Nr)|\b(?:[A-ZÀ-Þ][\w’'-]+ |(?:[A-Z]\. ?)+)[A-ZÀ-Þ])\.\Z"
-)
-_LONGEST_NAME = 40
-_ITEM_MARK = re.compile(r"(?:[-*+]|\d+[.)])\s+")
 _MATH_OR_CODE = re.compile(r"\$[^$\n]+\$|`[^`\n]+`")
 _NO_PROSE = {"code_block": "\n", "comment": ""}
 _PIECE = re.compile(
@@ -250,7 +242,7 @@ def split_sentences(markdown: str) -> list[Sentence]:
     found: list[Sentence] = []
     for heading, paragraph in _paragraphs(markdown.replace("\r\n", "\n")):
         if paragraph.startswith("$$"):
-            if found and found[-1].heading == heading and found[-1].text.rstrip(_CLOSERS)[-1:] not in tuple(".!?"):
+            if found and found[-1].heading == heading and found[-1].text.rstrip(CLOSERS)[-1:] not in tuple(".!?"):
                 found[-1] = replace(found[-1], equation=paragraph)
             continue
         for text in sentences_of(paragraph):
@@ -258,25 +250,6 @@ def split_sentences(markdown: str) -> list[Sentence]:
             if stems:
                 found.append(Sentence(text, heading, stems))
     return found
-
-
-def sentences_of(paragraph: str) -> Iterator[str]:
-    """The sentences of a paragraph or list item, on one line each.
-
-    >>> list(sentences_of("- Leaves (e.g. Those of oaks)\\n  are green. They fall."))
-    ['Leaves (e.g. Those of oaks) are green.', 'They fall.']
-    >>> list(sentences_of("In Brown v. Board, 347 U.S. 483, Mr. Earl B. Warren wrote it. It has vitamin C."))
-    ['In Brown v. Board, 347 U.S. 483, Mr. Earl B. Warren wrote it.', 'It has vitamin C.']
-    """
-    text = " ".join(paragraph.split())
-    mark = _ITEM_MARK.match(text)
-    start = mark.end() if mark else 0
-    for end in _SENTENCE_END.finditer(text, start):
-        if _GOES_ON.search(text, max(start, end.start() - _LONGEST_NAME), end.start()):
-            continue
-        yield text[start : end.end("closers")]
-        start = end.end()
-    yield text[start:]
 
 
 def _paragraphs(markdown: str) -> Iterator[tuple[str, str]]:

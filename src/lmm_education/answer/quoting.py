@@ -16,9 +16,10 @@ import re
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 
-from lmm.markdown import prose_of, spans
+from lmm.markdown import prose_of, spans, without
 from lmm.markdown.blocks import fenced
-from lmm.models.builtin import sentences_of
+from lmm.markdown.inline import unquoted
+from lmm.markdown.sentences import CLOSERS, sentences_of
 from lmm_education.ingestion.kinds import ITEM, is_comment, kind_of
 from lmm_education.search.definitions import Term, term_of
 
@@ -66,9 +67,7 @@ _ASIDE = re.compile(
 _NO_PROSE = re.compile(r"\s*(?:\[[^\]\n]+\]:|!\[|#{1,6}[ \t]|:::)")
 _BLANK_LINES = re.compile(r"\n(?:[ \t]*\n)+")
 _ITEM = re.compile(rf"^(?= {{0,3}}{ITEM})", re.MULTILINE)
-_QUOTE = re.compile(r"^ {0,3}> ?", re.MULTILINE)
 _NESTED = re.compile(rf"\n(?=[ \t]+{ITEM})")
-_INCLUDED = re.compile(r"\s*(?:\{\{[^\n]*\}\}\s*)*\Z")  # of an mdBook, or nothing
 
 
 @dataclass(frozen=True, slots=True)
@@ -216,7 +215,7 @@ def _linked(sentences: list[_Sentence], found: Sequence[_Sentence]) -> list[_Sen
 
 def _items(passage: int, block: int, text: str, last: Sequence[_Sentence]) -> list[_Sentence]:
     """The items of a list, which belongs to the sentence that leads to it."""
-    lead = last[-1] if last and last[-1].text.rstrip("*_)\"'”").endswith(":") else None
+    lead = last[-1] if last and last[-1].text.rstrip(CLOSERS).endswith(":") else None
     items = [_item(item) for item in _ITEM.split(text) if item.strip()]
     if lead is not None and len(text) <= LONGEST // 2:
         lead.shown = "\n".join(items)
@@ -255,7 +254,7 @@ def _unquoted(blocks: Iterator[str]) -> Iterator[str]:
     """Blocks, those of a quotation like any other."""
     for block in blocks:
         if kind_of(block) == "quote":
-            yield from _unquoted(_blocks(_QUOTE.sub("", block)))
+            yield from _unquoted(_blocks(unquoted(f"\n{block}")[1:]))
         else:
             yield block
 
@@ -280,7 +279,7 @@ def _code_alone(block: str) -> str:
     code = next(iter(spans(block)), None)
     if code is None or code.kind != "code_block" or not code.attributes:
         return block
-    return "" if _INCLUDED.match(code.text) else fenced(code.text, code.language)
+    return fenced(code.text, code.language) if without(code.text, "shortcode").strip() else ""
 
 
 # -- showing ---------------------------------------------------------------------------------------

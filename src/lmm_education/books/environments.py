@@ -2,16 +2,11 @@
 
 from __future__ import annotations
 
-import re
-
+from lmm.markdown import Attributes, read_attributes, spans
 from lmm.markdown.units import is_opening
 
 # By which labels Quarto knows them, and bookdown's chunks by their names.
 _BY_LABEL = {"exr": "exercise", "sol": "solution"}
-_ATTRIBUTE = re.compile(
-    r"""(?<![^\s{])(?:\.(?P<class>[^\s{}.#="']+)|#(?P<kind>exr|sol)-|(?P<bare>[^\W\d][\w-]*)(?=[\s:]|\Z))"""
-)
-_CHUNK = re.compile(r"\s*?[ \t]{0,3}(?:`{3,}|~{3,})[ \t]*\{(exercise|solution)(?=[\s,}])")
 
 
 def environments(text: str) -> tuple[str, ...]:
@@ -20,9 +15,14 @@ def environments(text: str) -> tuple[str, ...]:
     >>> environments("::: {#exr-leaf .big}"), environments("::: solution"), environments("```{exercise}\\nWhy?\\n```")
     (('exercise', 'big'), ('solution',), ('exercise',))
     """
-    if chunk := _CHUNK.match(text):
-        return (chunk[1],)
-    if ":::" not in text[:40] or not is_opening(text):
+    bare = text.lstrip()
+    if not bare.startswith(("`", "~")) and not is_opening(text):
         return ()
-    found = _ATTRIBUTE.finditer(re.sub(r""""[^"]*"|'[^']*'""", "''", text))
-    return tuple(each["class"] or each["bare"] or _BY_LABEL[each["kind"]] for each in found)
+    opened = next(iter(spans(bare)), None)
+    if opened is None or opened.start:
+        return ()
+    if opened.runs:
+        return (opened.language,) if opened.language in _BY_LABEL.values() else ()
+    group = read_attributes(opened.attributes) or Attributes(classes=(opened.attributes,))
+    kind = _BY_LABEL.get(group.id.partition("-")[0])
+    return ((kind,) if kind else ()) + group.classes if opened.kind == "div" else ()

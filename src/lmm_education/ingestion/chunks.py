@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from itertools import groupby, takewhile
 from typing import Any
 
+from lmm.markdown.sentences import sentence_ends
 from lmm_education.ingestion.documents import Part, pieces_of
 from lmm_education.ingestion.outline import Heading, Item, Text
 from lmm_education.ingestion.packing import Limits, cut
@@ -21,7 +22,6 @@ from lmm_education.material import Lines
 from lmm_education.payloads import types_in
 
 SUMMARY = "summary"
-_SENTENCE_START = re.compile(r"(?<=[.!?。！？])\s+(?=\S)|\n{2,}")
 _WORD_START = re.compile(r"\s+(?=\S)")
 
 
@@ -154,8 +154,11 @@ def _tail(text: str, size: int, limits: Limits) -> str:
     'Roots are brown. Stems vary.'
     """
     near = max(0, len(text) - size - 1) if limits.measure is len else 0
-    for starts in (_SENTENCE_START, _WORD_START):
-        tails = [text[match.end() :] for match in starts.finditer(text, near)]
+    for starts in (
+        [begin for _, begin in sentence_ends(text, near)],
+        [match.end() for match in _WORD_START.finditer(text, near)],
+    ):
+        tails = [text[start:] for start in starts]
         fitting = list(takewhile(lambda tail: limits.measure(tail) <= size, reversed([text, *tails])))
         if fitting:
             return fitting[-1]

@@ -11,6 +11,7 @@ from dataclasses import dataclass, replace
 
 from semantic_text_splitter import TextSplitter
 
+from lmm.markdown.sentences import sentence_ends
 from lmm_education.config import DocumentSplit, Preparation
 from lmm_education.ingestion.kinds import ITEM, Kind, kind_of
 from lmm_education.ingestion.outline import Heading, Item, Outline, Text
@@ -154,18 +155,8 @@ _DIVIDE: dict[DocumentSplit, _Divide] = {
 
 _LINE = re.compile(r"[^\n]*(?:\n+|\Z)")
 _ITEM_START = re.compile(rf"(?<=\n) {{0,1}}(?={ITEM})")
-_CLOSERS = r"[*_)\"'”’»\]]*"
-_ABBREVIATED = (
-    *("e.g", "i.e", "cf", "vs", "etc", "Fig", "Figs", "Eq", "Tab", "Sec", "Dr", "Mr", "Mrs", "Ms", "Prof", "No"),
-    *("z.B", "d.h", "u.a", "vgl", "bzw", "ca", "Nr", "Abb"),
-)
-_NOT_ABBREVIATED = "".join(rf"(?<!\b{re.escape(word)}\.)" for word in _ABBREVIATED)
-_SENTENCE_END = re.compile(rf"(?<=[.!?…]){_NOT_ABBREVIATED}{_CLOSERS}\s+(?:>[ \t]*)*(?=\S)(?![a-z])|(?<=[。！？])")
-_SPACE = re.compile(r"\s+")
 # The splitter's time grows faster than the text (an image in base64 is one word of a megabyte).
 _WINDOW = 20
-_TABLE_HEAD = re.compile(r"[^\n]*\n[^\n]*(?=\n)")
-_FENCE = re.compile(r"(?P<head>[^\n]*)\n.*\n(?P<foot>[^\n]*)\Z", re.DOTALL)
 
 
 @dataclass(frozen=True, slots=True)
@@ -208,12 +199,13 @@ def split(text: str, limits: Limits) -> list[Slice]:
 def _frame(kind: Kind, text: str) -> tuple[str, str]:
     """What stands at the start and the end of each part."""
     if kind == "table":
-        head = _TABLE_HEAD.match(text)
-        return (head[0], "") if head else ("", "")
+        *head, _ = text.split("\n", 2)
+        return "\n".join(head) if len(head) == 2 else "", ""
     if kind == "equation" and text.startswith("$$"):
         return "$$", text[text.rindex("$$") :]
-    fence = _FENCE.match(text) if kind == "code" and text.lstrip().startswith(("`", "~")) else None
-    return (fence["head"], fence["foot"]) if fence else ("", "")
+    if kind == "code" and text.lstrip().startswith(("`", "~")):
+        return text.partition("\n")[0], text.rpartition("\n")[2]
+    return "", ""
 
 
 def _framed(text: str, parts: Sequence[tuple[int, int]], head: str, foot: str) -> list[Slice]:
@@ -271,8 +263,9 @@ def _window_end(text: str, start: int, size: int) -> int:
     end = start + size
     if end >= len(text):
         return len(text)
-    spaces = [match.end() for match in _SPACE.finditer(text, start, end)]
-    return spaces[-1] if spaces else end
+    last = text[start:end].split()[-1:]
+    cut = end - len(last[0]) if last and text.endswith(last[0], start, end) else end
+    return cut if cut > start else end
 
 
 def _between(text: str, places: Iterator[int]) -> Ranges:
@@ -294,7 +287,7 @@ def _items(text: str) -> Ranges:
 
 
 def _sentences(text: str) -> Ranges:
-    return _between(text, (match.end() for match in _SENTENCE_END.finditer(text)))
+    return _between(text, (begin for _, begin in sentence_ends(text)))
 
 
 _FINDERS: dict[Kind, tuple[Finder, ...]] = {
@@ -302,7 +295,7 @@ _FINDERS: dict[Kind, tuple[Finder, ...]] = {
     "equation": (_line_units,),
     "table": (_line_units,),
     "list": (_items, _sentences),
-    "quote": (_sentences,),
+    "quote": (_line_units, _sentences),
     "html": (_line_units, _sentences),
     "prose": (_sentences,),
 }

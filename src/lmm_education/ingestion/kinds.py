@@ -5,24 +5,14 @@ from __future__ import annotations
 import re
 from typing import Literal
 
+from lmm.markdown import Span, spans
+
 Kind = Literal["code", "equation", "table", "list", "quote", "html", "prose"]
 
 ITEM = r"(?:[-*+]|\(?\d{1,9}[.)]|\(?[a-z]\)|#\.)[ \t]+"
-_COMMENT = re.compile(r"\s*<!--(?:(?!-->).)*-->\s*\Z", re.DOTALL)
-_ENVIRONMENT = re.compile(r"\\begin\{(equation|align|gather|multline|eqnarray|math|displaymath)\*?\}")
-_KINDS: tuple[tuple[Kind, re.Pattern[str]], ...] = (
-    ("code", re.compile(r"[ \t]{0,3}(`{3,}+|~{3,}+)[^\n]*+\n(?:.*\n)?[ \t]{0,3}\1[`~]*[ \t]*\Z", re.DOTALL)),
-    ("code", re.compile(r"(?:(?: {4}|\t)[^\n]*(?:\n|\Z))+\Z")),
-    ("equation", re.compile(r"\s*\$\$(?:(?!\$\$).)+\$\$[ \t]*+(?:\{#[^}\n]*\})?[ \t]*+\Z", re.DOTALL)),
-    ("equation", re.compile(r"\s*\\\[(?:(?!\\\]).)+\\\]\s*\Z", re.DOTALL)),
-    (
-        "table",
-        re.compile(r"[^\n]*+\n[ \t]*+\|?[ \t]*+:?-++:?[ \t]*+(?:[|+][ \t]*+:?-++:?[ \t]*+)*+\|?[ \t]*+(?:\n|\Z)"),
-    ),
-    ("list", re.compile(rf" {{0,3}}{ITEM}")),
-    ("quote", re.compile(r" {0,3}>")),
-    ("html", re.compile(r" {0,3}</?[A-Za-z][^<>\n]*>")),
-)
+_ITEM = re.compile(rf" {{0,3}}{ITEM}")
+_RULE = re.compile(r"[ \t]*+\|?[ \t]*+:?-++:?[ \t]*+(?:[|+][ \t]*+:?-++:?[ \t]*+)*+\|?[ \t]*")
+_FORMULAS = ("equation", "align", "gather", "multline", "eqnarray", "math", "displaymath")
 
 
 def kind_of(text: str) -> Kind:
@@ -31,14 +21,39 @@ def kind_of(text: str) -> Kind:
     >>> [kind_of(t) for t in ("```r\\n1\\n```", "$$\\nx\\n$$ {#eq:x}", "|a|b|\\n|-|-|\\n|1|2|", "- a", "A leaf.")]
     ['code', 'equation', 'table', 'list', 'prose']
     """
-    has_columns = "|" in text.partition("\n")[0]
-    if text[:1].isalpha() and text[1:2] != ")" and not has_columns:  # most texts, and no pattern fits them
+    first, _, rest = text.partition("\n")
+    if "|" in first and _RULE.fullmatch(rest.partition("\n")[0]):
+        return "table"
+    if text[:1].isalpha():  # most texts
+        return "list" if _ITEM.match(text) else "prose"
+    found = _from_start(text)
+    is_whole = bool(found) and found[-1].end >= len(text.rstrip())
+    if is_whole and _is_code(found[0]) and _is_code(found[-1]):
+        return "code"
+    if _ITEM.match(text):
+        return "list"
+    if text.lstrip(" ").startswith(">"):
+        return "quote"
+    if not found:
         return "prose"
-    for kind, pattern in _KINDS:
-        if pattern.match(text) is not None and (kind != "table" or has_columns):
-            return kind
-    environment = _ENVIRONMENT.match(text)
-    return "equation" if environment and text.rstrip().endswith("}") else "prose"
+    if found[0].kind == "html":
+        return "html"
+    return "equation" if is_whole and _is_formula(found[0]) else "prose"
+
+
+def _from_start(text: str) -> list[Span]:
+    """The spans of a text that begins with one."""
+    found = spans(text)
+    return found if found and not text[: found[0].start].strip() else []
+
+
+def _is_code(span: Span) -> bool:
+    return span.kind == "code_block" or (span.kind == "raw" and span.target != "tex")
+
+
+def _is_formula(span: Span) -> bool:
+    name = span.text.removeprefix("\\begin{").partition("}")[0].rstrip("*") if span.target == "tex" else ""
+    return span.target == "display" or name in _FORMULAS
 
 
 def is_comment(text: str) -> bool:
@@ -47,4 +62,7 @@ def is_comment(text: str) -> bool:
     >>> is_comment("<!-- later -->"), is_comment("<!-- a --> text")
     (True, False)
     """
-    return text.startswith((" ", "\t", "<!--")) and _COMMENT.match(text) is not None
+    if not text.lstrip().startswith("<!--"):
+        return False
+    found = _from_start(text)
+    return bool(found) and found[0].kind == "comment" and not text[found[0].end :].strip()

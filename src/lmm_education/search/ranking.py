@@ -32,9 +32,11 @@ import functools
 import math
 import re
 from collections.abc import Callable, Collection, Mapping, Sequence
+from itertools import pairwise
 from typing import Literal, NamedTuple
 
 from lmm import markdown
+from lmm.markdown.sentences import sentence_ends
 from lmm_education.material import KEPT_PASSAGES, Passage
 from lmm_education.search.definitions import Term
 
@@ -168,7 +170,6 @@ _BESIDE = re.compile(
     r"|zusammenfassung|übungen|aufgaben|inhalt|weiterführende literatur|literatur)\W*\Z",
     re.IGNORECASE,
 )
-_SENTENCE = re.compile(r"(?<=[.!?…])\s+|\n\s*\n")
 
 
 prose_of = functools.lru_cache(maxsize=KEPT_PASSAGES)(markdown.prose_of)
@@ -254,7 +255,8 @@ def standing(passages: Sequence[ReadPassage], *, words: float, term: Term | None
 
 @functools.lru_cache(maxsize=KEPT_PASSAGES)
 def _sentences(prose: str) -> frozenset[str]:
-    return frozenset(" ".join(each.split()).casefold() for each in _SENTENCE.split(prose)) - {""}
+    starts = [0, *(begin for _, begin in sentence_ends(prose)), len(prose)]
+    return frozenset(" ".join(prose[a:b].split()).casefold() for a, b in pairwise(starts)) - {""}
 
 
 # -- relevance -------------------------------------------------------------------------------------

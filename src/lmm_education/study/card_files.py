@@ -26,6 +26,7 @@ from lmm.csv_table import csv_text
 from lmm.disk import files
 from lmm.disk.folder import Folder
 from lmm.errors import ConfigError, DocumentError
+from lmm.markdown import Span, replace_spans
 from lmm_education.study.cards import COLUMNS, Card, card_as_values, cards_as_markdown
 
 if TYPE_CHECKING:
@@ -209,7 +210,6 @@ _KINDS = ", ".join(WRITERS)
 
 
 _IMAGE = re.compile(r'(<img src=")([^"]+)(")')
-_CHUNK = re.compile(r"^([ \t]*(?:```+|~~~+))[ \t]*\{(\w+)[^}\n]*\}[ \t]*$", re.MULTILINE)
 
 
 def to_html(markdown: str, *, picture: Callable[[str], str] = lambda path: path) -> str:
@@ -218,7 +218,11 @@ def to_html(markdown: str, *, picture: Callable[[str], str] = lambda path: path)
     >>> to_html("The slope $\\\\beta < 1$ is *small*.")
     '<p>The slope \\\\(\\\\beta &lt; 1\\\\) is <em>small</em>.</p>'
     """
-    rendered = str(_parser().render(_CHUNK.sub(r"\1\2", markdown))).strip()
+
+    def without_options(span: Span) -> str | None:
+        return markdown[span.start : span.end].replace(span.attributes, span.language, 1) if span.runs else None
+
+    rendered = str(_parser().render(replace_spans(markdown, without_options))).strip()
     return _IMAGE.sub(lambda match: match[1] + html.escape(picture(html.unescape(match[2]))) + match[3], rendered)
 
 

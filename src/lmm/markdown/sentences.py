@@ -1,0 +1,51 @@
+"""Where sentences end."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+
+CLOSERS = "*_)\"'”’»]"
+"""Marks that belong to the sentence they follow."""
+_END = re.compile(
+    rf"(?<=[.!?…。！？])(?P<closers>[{re.escape(CLOSERS)}]*)(?:\s+(?=[*_(\"'“$\[]*[A-ZÀ-Þ0-9$\\])|(?<=[。！？]))"
+    r"|\n[ \t]*\n\s*"
+)
+# Ends with a full stop and goes on: abbreviations, initials of a name or a country.
+_GOES_ON = re.compile(
+    r"(?:\b(?:e\.g|i\.e|cf|vs?|Figs?|Eq|Tab|Sec|ch|pp?|vol|ca|approx|M(?:rs?|s)|Dr|Prof|St|Jr|Sr|Gen|Col|Lt|Rev|Hon"
+    r"|z\.B|d\.h|u\.a|vgl|bzw|Abb|Nr)|\b(?:[A-ZÀ-Þ][\w’'-]+ |(?:[A-Z]\. ?)+)[A-ZÀ-Þ])\.\Z"
+)
+_LONGEST_NAME = 40
+_ITEM_MARK = re.compile(r"(?:[-*+]|\d+[.)])\s+")
+
+
+def sentence_ends(text: str, start: int = 0) -> Iterator[tuple[int, int]]:
+    """Where each sentence of a text but the last ends, and where the next one begins.
+
+    >>> text = "Leaves (e.g. Those of oaks) fall. *Mr. Earl B. Warren* saw it."
+    >>> [(text[:end], text[begin:]) for end, begin in sentence_ends(text)]
+    [('Leaves (e.g. Those of oaks) fall.', '*Mr. Earl B. Warren* saw it.')]
+    """
+    for match in _END.finditer(text, start):
+        at = match.start()
+        if match["closers"] is None or not _GOES_ON.search(text, max(start, at - _LONGEST_NAME), at):
+            yield at + len(match["closers"] or ""), match.end()
+            start = match.end()
+
+
+def sentences_of(paragraph: str) -> Iterator[str]:
+    """The sentences of a paragraph or list item, on one line each.
+
+    >>> list(sentences_of("- Leaves (e.g. Those of oaks)\\n  are green. They fall."))
+    ['Leaves (e.g. Those of oaks) are green.', 'They fall.']
+    >>> list(sentences_of("In Brown v. Board, 347 U.S. 483, Mr. Earl B. Warren wrote it. It has vitamin C."))
+    ['In Brown v. Board, 347 U.S. 483, Mr. Earl B. Warren wrote it.', 'It has vitamin C.']
+    """
+    text = " ".join(paragraph.split())
+    mark = _ITEM_MARK.match(text)
+    start = mark.end() if mark else 0
+    for end, begin in sentence_ends(text, start):
+        yield text[start:end]
+        start = begin
+    yield text[start:]
