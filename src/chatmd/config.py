@@ -6,14 +6,10 @@ from pathlib import Path
 from typing import Annotated, Any, ClassVar
 
 from lmm.config_tables import Config, Count, Key, Positive, Share, Table, check_tables, keys_of, read_keys
-from lmm.powers import Power, find_powers
 
 
 class ChatmdSettings(Table, frozen=True):
-    """What a run may do, from ``[chatmd]`` and the command line. Times are in seconds, sizes in bytes.
-
-    `withheld` is what a config.toml asks for and nobody approved; the values here are those without it.
-    """
+    """What a run may do, from ``[chatmd]`` and the command line. Times are in seconds, sizes in bytes."""
 
     ABOUT: ClassVar = {"chatmd": "What ChatMD files may do when they are run."}
 
@@ -28,32 +24,25 @@ class ChatmdSettings(Table, frozen=True):
     fetch_timeout: Annotated[Positive, Key("seconds")] = 30.0
     fetch_limit: Annotated[Count, Key("bytes")] = 5_000_000
     private_network: Annotated[
-        bool, Key("whether tools and documents reach this machine and its network", power="network")
+        bool, Key("whether tools and documents reach this machine and its network", asks="always")
     ] = False
     roots: Annotated[
         tuple[Path, ...],
         Key(
             "other folders that imports, documents and agents may come from",
             written=tuple[str, ...],
-            power="roots",
+            asks="always",
         ),
     ] = ()
-    withheld: tuple[Power, ...] = ()
 
 
 def read_chatmd(config: Config) -> dict[str, Any]:
     """What a configuration file says in ``[chatmd]``, by field; folders are relative to the file's.
 
-    Powers of a file that is not the user's own count only if they were approved; the others are ``withheld``.
-
     Raises:
         ConfigError: an unknown key, a value of the wrong kind.
     """
     check_tables(config.toml, ["chatmd"], config.where)
-    keys = keys_of(ChatmdSettings)
-    given = read_keys(keys, config.toml, config.where)
-    withheld = tuple(power for power in find_powers(config, keys) if not power.is_approved)
-    for power in withheld:
-        del given[power.name.partition(".")[2]]
+    given = read_keys(keys_of(ChatmdSettings), config.toml, config.where)
     folder = config.path.parent if config.path else Path()
-    return given | {"roots": tuple(folder / root for root in given.get("roots", ())), "withheld": withheld}
+    return given | {"roots": tuple(folder / root for root in given.get("roots", ()))}

@@ -17,12 +17,11 @@ from chatmd.language.syntax import parse
 from lmm.config import ModelSettings, Settings, is_chosen, load_settings
 from lmm.config_files import find_config
 from lmm.config_tables import Config as ConfigFile
-from lmm.errors import ConfigError, Place
+from lmm.errors import ConfigError, Place, Untrusted
 from lmm.messages import Event, Listener, ToolCall, ignore
 from lmm.models.budget import UsageTally
 from lmm.models.chat import shared_chat
 from lmm.models.port import ChatModel
-from lmm.powers import require
 
 if TYPE_CHECKING:
     from lmm.fetch import FetchRules
@@ -56,27 +55,14 @@ class Rules(ChatmdSettings, frozen=True):
             self.fetch_timeout,
             self.fetch_limit,
             self.private_network,
-            refusing=lambda: self.require("private_network"),
             more_time=f"fetch_timeout {allows}",
             more_bytes=f"fetch_limit {allows}",
             more_private="if it should be fetched all the same: private_network = true under [chatmd] in config.toml",
         )
 
-    def require(self, name: str) -> None:
-        """See to it that nothing of this name (``roots``) is withheld, before it is refused for want of it.
-
-        Raises:
-            Untrusted: it is; the message says how to agree.
-        """
-        require(self.withheld, f"chatmd.{name}")
-
     def imported(self, document: SyntaxTree) -> SyntaxTree:
-        """The document with its imports in place, of the folders that are allowed.
-
-        Raises:
-            Untrusted: one lies elsewhere, and a config.toml that nobody approved names folders.
-        """
-        return resolve_imports(document, roots=self.roots, withheld=self.withheld)
+        """The document with its imports in place, of the folders that are allowed."""
+        return resolve_imports(document, roots=self.roots)
 
 
 @dataclass(frozen=True, slots=True)
@@ -114,13 +100,12 @@ class Configuration:
     def settings(self, named: str = "", overrides: Mapping[str, str] | None = None) -> Settings:
         """The settings that hold; `named` is the model that a conversation's file names, and `overrides` model names by
         tier that the user does."""
-        file, key = self.file, (("", named), *sorted((overrides or {}).items()))
+        key = (("", named), *sorted((overrides or {}).items()))
         if key not in self._known:
             header = {"model": {"major": named}} if named else None
             self._known[key] = load_settings(
-                file.text, self.environment, header, overrides=overrides, config_file=file.path, own=file.own,
-                document=self.document,
-            )  # fmt: skip
+                self.file, self.environment, header, overrides=overrides, document=self.document
+            )
         return self._known[key]
 
 
@@ -203,6 +188,8 @@ def _with_model(config: Config, configuration: Configuration, own: bool) -> tupl
         if by_user:
             return configuration.settings(overrides={"major": full}), "major"
         return configuration.settings(full), "major"
+    except Untrusted:
+        raise
     except ConfigError as error:
         if error.where == "command line" or error.where.startswith("header"):
             where = "--model" if by_user else config.span.where

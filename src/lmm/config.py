@@ -24,7 +24,6 @@ from lmm.config_tables import (
     Positive,
     Table,
     check_tables,
-    keys_in,
     keys_of,
     old_variables,
     read_keys,
@@ -33,7 +32,7 @@ from lmm.config_tables import (
 )
 from lmm.errors import ConfigError, nearest
 from lmm.hosts import check_server, is_loopback_url
-from lmm.powers import Power, find_powers, powers_of_header, require
+from lmm.permissions import require_near
 from lmm.providers import PROVIDERS, ModelName, default_embedding, find_provider, parse_name
 
 TIERS = ("major", "minor", "aux", "embedding")
@@ -73,10 +72,7 @@ _ONLY_EMBEDDING = ("embedding",)
 
 
 class ModelSettings(Table, frozen=True):
-    """One tier: the model and how to call it.
-
-    `powers` have to be agreed to before the model is opened; `origin` says where the model's name came from.
-    """
+    """One tier: the model and how to call it; `origin` says where the model's name came from."""
 
     ABOUT: ClassVar = {
         "major": (
@@ -114,16 +110,15 @@ class ModelSettings(Table, frozen=True):
                 "embedding": "Builtin/wordllama",
             },
             written=str,
-            power="model",
+            asks="model",
             variables=(SOURCE, MODEL),
         ),
     ]
     origin: str = "default"
     base_url: Annotated[
         str,
-        Key("any server that speaks the Chat Completions protocol", "http://127.0.0.1:8080/v1", power="host"),
+        Key("any server that speaks the Chat Completions protocol", "http://127.0.0.1:8080/v1", asks="host"),
     ] = ""
-    powers: tuple[Power, ...] = ()
     api_key: Annotated[
         Secret | None,
         Key(
@@ -131,7 +126,7 @@ class ModelSettings(Table, frozen=True):
             "MY_KEY",
             name="api_key_env",
             written=str,
-            power="variable",
+            asks="always",
         ),
     ] = None
     temperature: Annotated[float | None, Key("unset: the provider's", 0.4)] = None
@@ -208,7 +203,7 @@ class Settings(Table, frozen=True):
     context_limit: Annotated[
         Count, Key("characters of surrounding text sent with a paragraph", tables=("messages",))
     ] = 6000
-    named_prompts: Annotated[
+    prompts_folder: Annotated[
         Path | None,
         Key(
             "your own versions of edit.md, summary.md, questions.md, ...",
@@ -216,42 +211,29 @@ class Settings(Table, frozen=True):
             name="folder",
             tables=("prompts",),
             written=str,
-            power="prompts",
+            asks="always",
         ),
     ] = None
     annotations: Mapping[str, bool] = msgspec.field(default_factory=lambda: msgspec.structs.asdict(Annotations()))
     hints: tuple[str, ...] = ()
     origins: Mapping[str, str] = msgspec.field(default_factory=dict)
-    powers: tuple[Power, ...] = ()
-
-    @property
-    def prompts_folder(self) -> Path | None:
-        """The folder of the project's own prompts, if it has one.
-
-        Raises:
-            Untrusted: a config.toml that nobody approved names it.
-        """
-        require(self.powers, "prompts.folder")
-        return self.named_prompts
 
 
 def load_settings(
-    toml_text: str = "",
+    config: Config | str = "",
     env: Mapping[str, str] | None = None,
     header: Mapping[str, Any] | None = None,
     *,
     overrides: Mapping[str, str] | None = None,
-    config_file: Path | None = None,
-    own: bool = False,
     document: str = "",
 ) -> Settings:
-    """Combine configuration text, environment, a document's header metadata, and command-line choices.
+    """Combine configuration, or its text, environment, a document's header metadata, and command-line choices.
 
-    `overrides` maps tiers to model names, or to other tiers. `config_file` and `document` name the sources in
-    messages; what the file asks for that reaches beyond its folder has to be approved, unless it is the user's `own`.
+    `overrides` maps tiers to model names, or to other tiers. `document` is the path of the one with the header.
 
     Raises:
         ConfigError: unreadable TOML, an unknown table, key, provider, or a value of the wrong kind.
+        Untrusted: the header names a model that is a folder, or a file outside of the document's folder.
 
     >>> settings = load_settings(env={}, header={"model": {"major": "ollama/llama3.2"}}, document="notes.md")
     >>> str(settings.major.model), settings.major.origin
@@ -262,10 +244,10 @@ def load_settings(
     'Ollama/small'
     """
     env = env or {}
-    config = Config(config_file, toml_text, own, old_variables(env))
+    if isinstance(config, str):
+        config = Config(text=config, variables=old_variables(env))
     header_name = f"header of {document}" if document else "header"
     check_tables(config.toml, tables_of("lmm"), config.where)
-    granted = find_powers(config, (key for table in tables_of("lmm") for key in keys_in(table)))
     chosen = header_models(header or {}, where=header_name)
     said = {tier: chosen[tier] for tier in TIERS if isinstance(chosen.get(tier), Mapping)}
     chosen |= {tier: options.get("model", "") for tier, options in said.items()}
@@ -274,15 +256,14 @@ def load_settings(
     picked = _Names(env, config, chosen, named, header_name).resolve()
     tiers: dict[str, ModelSettings] = {}
     for tier in TIERS:
-        settings = _tier(tier, *picked[tier], config, env, granted, tiers.get(_FOLLOWED.get(tier, "")))
+        settings = _tier(tier, *picked[tier], config, env, tiers.get(_FOLLOWED.get(tier, "")))
         if settings.origin == header_name:
-            mine = powers_of_header(settings.model, tier, Path(document or header_name))
-            settings = settings.replace(powers=settings.powers + mine)
+            require_near(settings.model, tier, document or header_name)
         tiers[tier] = _with_header(settings, tier, said.get(tier, {}), header_name)
     tiers |= {tier: tiers[other].replace(origin=f"command line: {other}") for tier, other in same.items()}
     own_keys = read_keys(keys_of(Settings), config.toml, config.where)
-    if "named_prompts" in own_keys:
-        own_keys["named_prompts"] = (config_file.parent if config_file else Path()) / own_keys["named_prompts"]
+    if "prompts_folder" in own_keys:
+        own_keys["prompts_folder"] = (config.path.parent if config.path else Path()) / own_keys["prompts_folder"]
     system = {"system": str(chosen["system"])} if "system" in chosen else {}
     origins = {f"{tier}.model": tiers[tier].origin for tier in TIERS}
     where = config.where("messages", "system") if "system" in own_keys else "default"
@@ -291,7 +272,6 @@ def load_settings(
         annotations=_annotations(config, {"RAG": (header or {}).get("RAG")} | chosen, header_name),
         hints=config.hints,
         origins=origins | {"system": header_name if system else where},
-        powers=granted,
     )
 
 
@@ -387,7 +367,7 @@ def header_models(header: Mapping[str, Any], *, where: str = "header") -> dict[s
 def _header_keys(tier: str) -> tuple[Declared, ...]:
     """What a header may say of a tier: all but where its server is, and which variable holds its key."""
     keys = (key for key in keys_of(ModelSettings) if key.table == tier)
-    return tuple(key for key in keys if key.name == "model" or not key.key.power)
+    return tuple(key for key in keys if key.name == "model" or not key.key.asks)
 
 
 def _with_header(settings: ModelSettings, tier: str, said: Mapping[str, Any], where: str) -> ModelSettings:
@@ -482,7 +462,6 @@ def _tier(
     origin: str,
     config: Config,
     env: Mapping[str, str],
-    granted: tuple[Power, ...],
     follows: ModelSettings | None,
 ) -> ModelSettings:
     """The settings of one tier; where it follows another with the same provider, that one's server counts."""
@@ -496,11 +475,8 @@ def _tier(
     if named.provider != model.provider:
         base_url = variable = parameters = None  # another provider's
     followed = follows if follows is not None and follows.model.provider == model.provider else None
-    used = [f"{tier}.base_url"] * bool(base_url) + [f"{tier}.api_key_env"] + [f"{tier}.model"] * (named == model)
-    powers = [power for power in granted if power.name in used]
     if not base_url and followed is not None:
         base_url = followed.base_url
-        powers += [power for power in followed.powers if power.kind == "host"]
     if not base_url and (base_url := env.get(provider.base_url_variable, "")):
         check_server(base_url, provider.base_url_variable, "environment")
     base_url = base_url or provider.base_url
@@ -514,8 +490,7 @@ def _tier(
     key = next((Secret(env[name], name) for name in variables if env.get(name)), None)
     if key is None and followed is not None:
         key = followed.api_key
-        powers += [power for power in followed.powers if power.kind == "variable"]
-    settings = ModelSettings(model, origin, base_url, tuple(powers), key)
+    settings = ModelSettings(model, origin, base_url, key)
     if origin.startswith("follows") and followed is not None and followed.model == model:
         settings = followed.replace(origin=origin)
     return settings.replace(parameters=Parameters(parameters or settings.parameters), **options)

@@ -15,6 +15,7 @@ from lmm.config_tables import Config, old_variables
 from lmm.disk.files import read_document, real
 from lmm.disk.folder import is_foreign
 from lmm.errors import ConfigError
+from lmm.permissions import require_trust
 
 CONFIG = "config.toml"
 
@@ -23,6 +24,19 @@ def find_config(
     explicit: Path | None = None, document: Path | None = None, env: Mapping[str, str] | None = None
 ) -> Config:
     """The configuration that counts; one without a path if there is none.
+
+    Raises:
+        Untrusted: it asks for what nobody has agreed to.
+        ConfigError: the one named does not exist, the one found belongs to another user.
+        FileReadError: it cannot be read.
+    """
+    return require_trust(locate_config(explicit, document, env))
+
+
+def locate_config(
+    explicit: Path | None = None, document: Path | None = None, env: Mapping[str, str] | None = None
+) -> Config:
+    """The configuration that counts once it may.
 
     In this order: the file named, ``$LMM_CONFIG``, the one in the current folder, in the document's folder, in the
     folder of the script that runs. What is named is the user's own, the others may be a stranger's.
@@ -40,11 +54,22 @@ def find_config(
         return Config(named, read_document(named), True, old_variables(env))
     folders = [Path.cwd(), *([real(document).parent] if document else []), *_script_folder()]
     found = next((folder / CONFIG for folder in folders if (folder / CONFIG).is_file()), None)
-    config = read_config(found) if found else Config()
+    config = load_config(found) if found else Config()
     return replace(config, variables=old_variables(env))
 
 
 def read_config(file: Path) -> Config:
+    """A configuration file that nobody named, if it may count.
+
+    Raises:
+        Untrusted: it asks for what nobody has agreed to.
+        ConfigError: it belongs to another user, or its folder does.
+        FileReadError: it cannot be read.
+    """
+    return require_trust(load_config(file))
+
+
+def load_config(file: Path) -> Config:
     """A configuration file that nobody named: a stranger's, unless it lies in the user's configuration folder.
 
     Raises:
@@ -89,12 +114,4 @@ def settings_for(
     if config is None or (isinstance(config, Config) and config.path is None):
         config = find_config(None, document, env)
     found = config if isinstance(config, Config) else find_config(config, document, env)
-    return load_settings(
-        found.text,
-        env,
-        header,
-        overrides=overrides,
-        config_file=found.path,
-        own=found.own,
-        document=str(document) if document else "",
-    )
+    return load_settings(found, env, header, overrides=overrides, document=str(document) if document else "")

@@ -79,8 +79,8 @@ class Key:
     `about` says what it is for, in the words of the file and the page; `example` is shown where the default says
     nothing, one for each table if it is a mapping of them. It is written as `name` (`also` is read, too) in `tables`;
     unset, as the field is called, in the tables of its class; as a value of the type `written`, where the field holds
-    another. `power` is a row of `lmm.powers.KINDS`: its value may reach beyond the folder of the file. `variables` of
-    the environment say the same, with the table's name in capitals for ``{}``.
+    another. `asks`: when its value needs the user's agreement in a file that may be a stranger's (`lmm.permissions`).
+    `variables` of the environment say the same, with the table's name in capitals for ``{}``.
     """
 
     about: str
@@ -89,7 +89,7 @@ class Key:
     also: str = ""
     tables: tuple[str, ...] = ()
     written: Any = None
-    power: str = ""
+    asks: Literal["", "always", "host", "path", "model"] = ""
     variables: tuple[str, ...] = ()
 
 
@@ -162,7 +162,7 @@ class Declared:
             raise ConfigError(
                 f"'{self.name}' in [{self.table}] must be {in_words(self.type)}, not {value!r}", where=place
             ) from None
-        if self.key.power == "host":
+        if self.key.asks == "host":
             for url in (found,) if isinstance(found, str) else found:
                 check_server(url, f"'{self.name}' in [{self.table}]", place)
         return found
@@ -294,7 +294,7 @@ class Config:
     """One config.toml as it was read; `path` is None where there is none, or where the text came from no file.
 
     What is the user's `own` (named on the command line or by ``$LMM_CONFIG``, or lying in the user's configuration
-    folder) may ask for anything; any other has powers. `variables` are those of the environment in which lm-markdown
+    folder) may ask for anything (`lmm.permissions`). `variables` are those of the environment in which lm-markdown
     or lmm-education would find a table (`old_variables`); the file counts more.
     """
 

@@ -149,7 +149,7 @@ def _row(key: Declared) -> str:
     example = "" if key.key.example is None else f"`{_toml(_shown(key))}`"
     variables = [f"`{variable.format(key.table.upper())}`" for variable in key.key.variables]
     said = [key.key.about, *(["in the environment: " + ", ".join(variables)] if variables else [])]
-    text = "; ".join([*said, *(["[asked about](#what-you-have-to-agree-to)"] if key.key.power else [])])
+    text = "; ".join([*said, *(["[asked about](#what-you-have-to-agree-to)"] if key.key.asks else [])])
     return f"| `{key.name}` | {unset} | {example} | {text} |\n"
 
 

@@ -320,14 +320,13 @@ Resolve = Callable[[str, int], Awaitable[Sequence[str]]]
 class FetchRules:
     """What may be fetched: in `timeout` seconds at most `limit` bytes, also of what is unpacked.
 
-    Addresses that are not public are refused unless `private`; before that, `refusing` may raise another error. The
-    hints say how each of the three is allowed.
+    Addresses that are not public are refused unless `private`. The hints say how each of the
+    three is allowed.
     """
 
     timeout: float = 30.0
     limit: int = 5_000_000
     private: bool = False
-    refusing: Callable[[], object] = object
     more_time: str = ""
     more_bytes: str = ""
     more_private: str = ""
@@ -527,7 +526,6 @@ class _CheckedBackend(httpcore2.AsyncNetworkBackend):
         if self._rules.private or (self._loopback and is_this_machine(host)):
             return found
         for what in filter(None, map(not_public, found)):
-            self._rules.refusing()
             raise FetchFailed(
                 f"'{host[:100]}' is no public address, but {what}",
                 hint=self._rules.more_private,

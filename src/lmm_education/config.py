@@ -20,14 +20,12 @@ from lmm.config_tables import (
     Table,
     Where,
     check_tables,
-    keys_in,
     keys_of,
     read_keys,
     refuse_unknown,
     tables_of,
 )
 from lmm.errors import ConfigError
-from lmm.powers import Power, find_powers
 from lmm_education.audience import Withholding
 from lmm_education.encodings import ENCODINGS, find_encoding
 
@@ -83,18 +81,17 @@ class Preparation(Table, frozen=True):
 class StorageSettings(Table, frozen=True):
     """Where the course is stored: `folder` of the embedded store, or `url` of a Qdrant server, whose key is in the
     environment variable `api_key_env`. Of the way to `folder`, what lies below `root` may be a stranger's: links are
-    refused there. `powers` have to be agreed to before the store is opened."""
+    refused there."""
 
     ABOUT: ClassVar = {"storage": "Where the course is stored: in a folder, or in a Qdrant server or cluster."}
 
-    folder: Annotated[Path, Key("of the embedded store", written=str, power="path")] = Path(".lmm/store")
+    folder: Annotated[Path, Key("of the embedded store", written=str, asks="path")] = Path(".lmm/store")
     root: Path = Path()
     url: Annotated[
         str | Names,
-        Key("of a Qdrant server; of a cluster, a list of its nodes", "https://qdrant.example.org:6333", power="host"),
+        Key("of a Qdrant server; of a cluster, a list of its nodes", "https://qdrant.example.org:6333", asks="host"),
     ] = ""
-    powers: tuple[Power, ...] = ()
-    api_key_env: Annotated[str, Key("the variable that holds the server's key", power="variable")] = "QDRANT_API_KEY"
+    api_key_env: Annotated[str, Key("the variable that holds the server's key", asks="always")] = "QDRANT_API_KEY"
     course: Annotated[str, Key("several courses are several stores")] = "course"
     timeout: Annotated[NotNegative, Key("seconds")] = 30.0
     replication_factor: Annotated[Count | None, Key("of a cluster, when collections are made", 2)] = None
@@ -108,7 +105,7 @@ class StorageSettings(Table, frozen=True):
 
 
 class SearchSettings(Table, frozen=True):
-    """How the store is asked. `powers` have to be agreed to before `reranker_url` is asked."""
+    """How the store is asked."""
 
     ABOUT: ClassVar = {"search": "How the store is asked."}
 
@@ -123,15 +120,14 @@ class SearchSettings(Table, frozen=True):
         Key("further searches that the aux model writes; unset: one for an answer whose question has other words", 0),
     ] = None
     reranker: Annotated[str, Key('"model", "FastEmbed/...", or "http"')] = "none"
-    reranker_url: Annotated[str, Key('for reranker = "http"', "http://127.0.0.1:8080/rerank", power="host")] = ""
+    reranker_url: Annotated[str, Key('for reranker = "http"', "http://127.0.0.1:8080/rerank", asks="host")] = ""
     reranker_model: Annotated[str, Key('for reranker = "http"', "my-reranker")] = ""
-    reranker_key_env: Annotated[str, Key("the variable that holds its key", "MY_KEY", power="variable")] = ""
+    reranker_key_env: Annotated[str, Key("the variable that holds its key", "MY_KEY", asks="always")] = ""
     rerank_limit: Annotated[Count, Key("how many are reranked")] = 30
     threshold: Annotated[
         NotNegative | None, Key("of the score: below it, nothing relevant was found; lmm eval finds it", 0.35)
     ] = None
     companion: Annotated[bool, Key("give the texts to retrieve whole instead of chunks")] = False
-    powers: tuple[Power, ...] = ()
 
 
 class AnswerSettings(Table, frozen=True):
@@ -168,7 +164,7 @@ class ServeSettings(Table, frozen=True):
 
     Texts are markdown, except `title` and those in `texts`. Questions are about `allowed_content`, or are not answered.
     Only peers with addresses in `trusted_proxy` are believed. Texts whose type `withhold` names reach no student: not
-    as sources, not in what the model is asked, not in the API. `powers` have to be agreed to before `log` is opened.
+    as sources, not in what the model is asked, not in the API.
     """
 
     ABOUT: ClassVar = {"serve": "The web chat."}
@@ -200,16 +196,16 @@ class ServeSettings(Table, frozen=True):
     proxy_header: Annotated[str, Key("in which a proxy writes who asks")] = "X-Forwarded-User"
     trusted_proxy: Annotated[Names, Key("addresses and networks of proxies that are believed", ["127.0.0.1"])] = ()
     address: Annotated[str, Key("of the page, for links to it", "https://chat.example.edu/statistics/")] = ""
-    issuer: Annotated[str, Key("who says who somebody is", "https://login.example.edu", power="host")] = ""
+    issuer: Annotated[str, Key("who says who somebody is", "https://login.example.edu", asks="host")] = ""
     client_id: Annotated[str, Key("as which the provider or platform knows us", "course-chat")] = ""
-    client_secret_env: Annotated[
-        str, Key('for "oidc": the variable with the secret', "OIDC_SECRET", power="variable")
-    ] = ""
+    client_secret_env: Annotated[str, Key('for "oidc": the variable with the secret', "OIDC_SECRET", asks="always")] = (
+        ""
+    )
     platform_login: Annotated[
-        str, Key('for "lti": where it is asked', "https://moodle.example.edu/mod/lti/auth.php", power="host")
+        str, Key('for "lti": where it is asked', "https://moodle.example.edu/mod/lti/auth.php", asks="host")
     ] = ""
     platform_keys: Annotated[
-        str, Key('for "lti": its keys', "https://moodle.example.edu/mod/lti/certs.php", power="host")
+        str, Key('for "lti": its keys', "https://moodle.example.edu/mod/lti/certs.php", asks="host")
     ] = ""
     deployments: Annotated[Names, Key('for "lti": those that count; unset: all', ["1"])] = ()
     frame_ancestors: Annotated[
@@ -221,23 +217,18 @@ class ServeSettings(Table, frozen=True):
         Key(
             "for logins and budget; unset: a file in the state folder",
             "postgresql+psycopg://lmm@db.example.org/botany",
-            power="database",
+            asks="always",
         ),
     ] = ""
     limits: Annotated[
         str,
-        Key(
-            "where processes count together; unset: each alone",
-            "redis://127.0.0.1:6379",
-            power="database",
-        ),
+        Key("where processes count together; unset: each alone", "redis://127.0.0.1:6379", asks="always"),
     ] = ""
     log: Annotated[
-        str, Key("where questions and answers are kept; unset: nowhere", "course-log.sqlite", power="path")
+        str, Key("where questions and answers are kept; unset: nowhere", "course-log.sqlite", asks="path")
     ] = ""
     log_days: Annotated[Count, Key("until one is deleted")] = 180
     withhold: Annotated[Names, Key("types of texts that reach no student; after a change: lmm ingest")] = ("solution",)
-    powers: tuple[Power, ...] = ()
 
 
 class CourseSettings(Table, frozen=True):
@@ -267,8 +258,6 @@ class CourseSettings(Table, frozen=True):
 def course_settings(config: Config) -> CourseSettings:
     """The course's settings in what is configured; paths are relative to the configuration file's folder.
 
-    What the file asks for that reaches beyond its folder has to be approved, unless it is the user's `own`.
-
     Raises:
         ConfigError: unreadable TOML, an unknown key, a value of the wrong kind or out of range.
 
@@ -277,16 +266,8 @@ def course_settings(config: Config) -> CourseSettings:
     ('content', 200, '.lmm/store')
     """
     root = config.path.parent if config.path else Path()
-
-    def powers(table: str) -> tuple[Power, ...]:
-        return find_powers(config, keys_in(table))
-
-    defaults = CourseSettings(
-        root=root,
-        storage=StorageSettings(folder=root / StorageSettings().folder, root=root, powers=powers("storage")),
-        search=SearchSettings(powers=powers("search")),
-        serve=ServeSettings(powers=powers("serve")),
-    )
+    storage = StorageSettings(folder=root / StorageSettings().folder, root=root)
+    defaults = CourseSettings(root=root, storage=storage)
     return change_settings(defaults, config.toml, where=config.where)
 
 

@@ -17,7 +17,7 @@ from lmm.config import MINILM, ModelSettings, Settings, embedding_line, is_chose
 from lmm.config_tables import Config
 from lmm.errors import FileReadError
 from lmm.models.port import ChatModel, Embedder
-from lmm.powers import KINDS
+from lmm.permissions import is_local_model
 from lmm.providers import is_static
 from lmm_education.catalogue import Catalogue, Catalogues
 from lmm_education.config import CourseSettings, StorageSettings, course_settings
@@ -176,7 +176,7 @@ class CourseParts:
         if stored and _went_without(stored):  # what was installed since changes no course
             return own.replace(origin=NONE_IN_STORE)
         name, _, rest = stored.embedding.partition(" ") if stored else ("", "", "")
-        if name in ("", str(own.model)) or KINDS["model"](name, self.root, {}):  # a stranger's weights are not loaded
+        if name in ("", str(own.model)) or is_local_model(name, self.root):  # a stranger's weights are not loaded
             return own
         models = config_files.settings_for(config=self.config, overrides={"embedding": name}, env=self.env)
         return models.embedding.replace(origin=FROM_STORE, **options_of(f"{name} {rest}"))

@@ -16,7 +16,7 @@ from edge.embedders import LOCAL, REMOTE, TEXTS, local, minilm_folder, model2vec
 from fakes.openai_server import ScriptedServer
 
 from lmm import loop
-from lmm.config import ModelSettings, load_settings
+from lmm.config import ModelSettings
 from lmm.errors import (
     ConfigError,
     ModelError,
@@ -24,7 +24,6 @@ from lmm.errors import (
     ModelNotFound,
     ModelNotInstalled,
     ModelRejected,
-    Untrusted,
 )
 from lmm.models.chat import open_chat
 from lmm_education.encode.embed import TextEmbedder, aembed, open_embedder, shared_embedder
@@ -269,12 +268,3 @@ def test_what_embeds_only_does_not_chat(name: str) -> None:
     """Asked to answer, it says so, before it asks for a key."""
     with pytest.raises(ModelNotFound, match="it cannot answer"):
         open_chat(local(name))
-
-
-def test_a_strangers_config_gets_no_key(tmp_path: Path) -> None:
-    """A base_url that is not of this machine, from a file that was not approved, is refused."""
-    file = tmp_path / "config.toml"
-    file.write_text('[embedding]\nmodel = "OpenAI/text-embedding-3-small"\nbase_url = "https://example.com/v1"\n')
-    settings = load_settings(file.read_text(), {"OPENAI_API_KEY": "sk-1"}, config_file=file).embedding
-    with pytest.raises(Untrusted):
-        open_embedder(settings)

@@ -4,15 +4,13 @@ from __future__ import annotations
 
 import json
 import os
-import shutil
 import socket
-from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
-from edge.support import copy_course, lmm, run_here
+from edge.support import Ran, lmm, run_here
 from fakes.openai_server import ScriptedServer
 from fakes.web_server import WebServer, page
 
@@ -27,8 +25,9 @@ from lmm.scan import scan_messages
 DOCUMENT = "---\n?: q\n---\nText.\n"
 KEY = "sk-from-the-environment"
 AWAY = "http://elsewhere.invalid/v1"
-STOPPED = "nobody approved that"
-CHANGED = "the file is not what was approved"
+STOPPED = "you have not approved this file"
+BEYOND = "it reaches beyond its folder (servers, keys, files elsewhere, code of models):"
+CHANGED = "this file changed since you approved it"
 
 
 @pytest.fixture(autouse=True)
@@ -100,9 +99,10 @@ def test_a_clone_does_not_allow_itself_the_files_of_the_user(
         (folder / "help.chatmd").write_text(f"<user>{said}</user>")
         ran = run_here(capsys, "run", "help.chatmd")
         assert (ran.code, own_model.requests) == (2, [])
-        assert ran.err.startswith(f"lmm: {file}:2: [chatmd] roots lets prompts read all files below ")
-        assert f"{STOPPED} (to see what it asks for, and agree: lmm trust {folder})" in ran.err
-        assert ran.err.count("\n") == 1
+        assert ran.err == (
+            f"lmm: {file}:2: {STOPPED}, and it sets 'roots' in [chatmd] "
+            f"(to see what it asks for, and agree: lmm trust {folder})\n"
+        )
 
 
 def test_a_clone_does_not_allow_itself_this_machine(
@@ -114,7 +114,7 @@ def test_a_clone_does_not_allow_itself_this_machine(
         (folder / "help.chatmd").write_text(f'<user><doc src="{web.url}/secret"/></user>')
         ran = run_here(capsys, "run", "help.chatmd")
         assert (ran.code, own_model.requests, web.requests) == (2, [], [])
-    assert "[chatmd] private_network lets prompts and tools reach this machine and its network" in ran.err
+    assert f"{STOPPED}, and it sets 'private_network' in [chatmd]" in ran.err
 
 
 @pytest.mark.parametrize(
@@ -133,7 +133,7 @@ def test_a_host_of_a_clone_that_needs_no_key(
     strange(folder, text.replace("{away}", AWAY))
     ran = run_here(capsys, *words)
     assert (ran.code, asked_for) == (2, [])
-    assert f"to {AWAY}, and {STOPPED}" in ran.err
+    assert STOPPED in ran.err
 
 
 @pytest.mark.parametrize(
@@ -165,9 +165,7 @@ def test_a_document_names_no_model_outside_of_its_folder(
         (folder / name).write_text(said)
         ran = run_here(capsys, *words)
         assert (ran.code, (folder / name).read_text()) == (2, said), ran
-        assert (
-            f"{model}, which this document names, uses {outside}/replies.json, which is not below its folder" in ran.err
-        )
+        assert f"{model}, which this document names, is a folder, or a file outside of the document's" in ran.err
         assert "(name it yourself, under [" in ran.err
     assert run_here(capsys, *words, "--model", model).code == 0
 
@@ -221,195 +219,115 @@ def test_another_users_config_does_not_count(
     assert not disk_folder.is_foreign(file)
 
 
-# -- every power, a command that needs it ------------------------------------------------------------------
+# -- every key that asks, and every command ---------------------------------------------------------------
 
 
-@dataclass(frozen=True)
-class Row:
-    """A key, the rest of the configuration, a command that needs it, and what else there has to be."""
-
-    name: str
-    text: str
-    words: tuple[str, ...]
-    files: Mapping[str, str] = field(default_factory=dict)
-    model: bool = True
-    """Whether the user has a model of his own."""
-
-    @property
-    def id(self) -> str:
-        return self.name
-
-
-TEXTS = {"d.md": DOCUMENT, "notes/more.md": "# Leaves\n\n" + "Leaves are green, and they fall in autumn. " * 20 + "\n"}
-OF_TIER = {
-    "major": ("", ("messages", "d.md")),
-    "minor": ("", ("annotate", "--again", "--questions", "notes/more.md")),
-    "aux": ("[search]\nexpand = 1\n", ("search", "chlorophyll")),
-    "embedding": ("", ("ingest", "notes")),
+ASKING = {
+    **{f"{tier}.base_url": f'base_url = "{AWAY}"' for tier in ("major", "minor", "aux", "embedding")},
+    **{
+        f"{tier}.api_key_env": 'api_key_env = "AWS_SECRET_ACCESS_KEY"'
+        for tier in ("major", "minor", "aux", "embedding")
+    },
+    **{f"{tier}.model": 'model = "Recorded/{outside}/replies.json"' for tier in ("major", "minor", "aux")},
+    "embedding.model": 'model = "Model2Vec/./m"',
+    "prompts.folder": 'folder = "texts"',
+    "storage.folder": 'folder = "{outside}/store"',
+    "storage.url": f'url = ["http://127.0.0.1:1", "{AWAY}"]',
+    "storage.api_key_env": 'api_key_env = "AWS_SECRET_ACCESS_KEY"',
+    "search.reranker_url": f'reranker_url = "{AWAY}"',
+    "search.reranker_key_env": 'reranker_key_env = "AWS_SECRET_ACCESS_KEY"',
+    "serve.database": 'database = "postgresql+psycopg://127.0.0.1:9/x"',
+    "serve.limits": 'limits = "redis://127.0.0.1:9"',
+    **{f"serve.{key}": f'{key} = "{AWAY}"' for key in ("issuer", "platform_login", "platform_keys")},
+    "serve.client_secret_env": 'client_secret_env = "AWS_SECRET_ACCESS_KEY"',
+    "serve.log": 'log = "{outside}/log.sqlite"',
+    "chatmd.roots": 'roots = ["{outside}"]',
+    "chatmd.private_network": "private_network = true",
 }
-AWS = '{} = "AWS_SECRET_ACCESS_KEY"\n'
-NEAR = '{} = "http://127.0.0.1:1"\n'
-FOLDER_OF_MODEL = {"m/config.json": "{}"}
-ROWS = [
-    *(
-        Row(f"{tier}.base_url", f'{more}[{tier}]\nmodel = "OpenAI/x"\nmax_retries = 0\nbase_url = "{AWAY}"\n', words)
-        for tier, (more, words) in OF_TIER.items()
-    ),
-    *(
-        Row(
-            f"{tier}.api_key_env",
-            f'{more}[{tier}]\nmodel = "OpenAICompatible/x"\nbase_url = "{{here}}"\n{AWS.format("api_key_env")}',
-            words,
-        )
-        for tier, (more, words) in OF_TIER.items()
-    ),
-    *(
-        Row(f"{tier}.model", f'{more}[{tier}]\nmodel = "Recorded/{{outside}}/replies.json"\n', words)
-        for tier, (more, words) in OF_TIER.items()
-        if tier != "embedding"
-    ),
-    Row("embedding.model", '[embedding]\nmodel = "Model2Vec/./m"\n', ("ingest", "notes"), FOLDER_OF_MODEL),
-    Row(
-        "prompts.folder",
-        '[prompts]\nfolder = "texts"\n',
-        ("messages", "d.md"),
-        {"texts/edit.md": "Change it: {prompt}"},
-    ),
-    Row("storage.folder", '[storage]\nfolder = "{outside}/store"\n', ("ingest", "notes")),
-    Row("storage.url", f'[storage]\nurl = "{AWAY.replace("http", "https")}"\ntimeout = 1\n', ("search", "q")),
-    Row("storage.url", f'[storage]\nurl = ["http://127.0.0.1:1", "{AWAY}"]\ntimeout = 1\n', ("search", "q")),
-    Row(
-        "storage.api_key_env",
-        f'[storage]\nurl = "http://127.0.0.1:1"\n{AWS.format("api_key_env")}timeout = 1\n',
-        ("search", "q"),
-    ),
-    Row("search.reranker_url", f'[search]\nreranker = "http"\nreranker_url = "{AWAY}"\n', ("search", "chlorophyll")),
-    Row(
-        "search.reranker_key_env",
-        f'[search]\nreranker = "http"\nreranker_url = "http://127.0.0.1:1/"\n{AWS.format("reranker_key_env")}',
-        ("search", "chlorophyll"),
-    ),
-    Row("serve.database", '[serve]\ndatabase = "postgresql+psycopg://127.0.0.1:9/x"\n', ("serve", "users", "list")),
-    Row("serve.limits", '[serve]\nlimits = "rediss+x://127.0.0.1:9"\n', ("serve", "--port", "0")),
-    *(
-        Row(f"serve.{key}", f'[serve]\nclient_id = "x"\n{key} = "{value}"\n{rest}', ("serve", "--host", "192.0.2.1"))
-        for key, value, rest in (
-            ("issuer", AWAY, 'login = "oidc"\nclient_secret_env = "UNSET"\n'),
-            ("client_secret_env", "AWS_SECRET_ACCESS_KEY", f'login = "oidc"\n{NEAR.format("issuer")}'),
-            ("platform_login", AWAY, f'login = "lti"\n{NEAR.format("issuer")}{NEAR.format("platform_keys")}'),
-            ("platform_keys", AWAY, f'login = "lti"\n{NEAR.format("issuer")}{NEAR.format("platform_login")}'),
-        )
-    ),
-    Row("serve.log", '[serve]\nlog = "{outside}/log.sqlite"\n', ("log", "show")),
-    Row(
-        "chatmd.roots",
-        '[chatmd]\nroots = ["{outside}"]\n',
-        ("run", "p.chatmd"),
-        {"p.chatmd": '<user><doc src="{outside}/replies.json" local/></user>'},
-    ),
-    Row(
-        "chatmd.private_network",
-        "[chatmd]\nprivate_network = true\n",
-        ("run", "p.chatmd"),
-        {"p.chatmd": '<user><doc src="{web}/page"/></user>'},
-    ),
-]
-WORK = ("prompts.folder", "storage.folder", "chatmd.roots", "chatmd.private_network")
-"""Once they are approved, the command ends well: there is no other host that nobody answers for."""
-PAGES = {"/page": page("a page")}
+"""What each key may say that reaches beyond the folder of its file."""
 
 
-def test_every_power_has_its_row() -> None:
-    """A key that is declared to be a power is tested below."""
+def test_every_key_that_asks_is_tested() -> None:
+    """A key that is declared to need trust has its row."""
     declared = (key for table in TABLES for key in keys_in(table))
-    assert {row.name for row in ROWS} == {f"{key.table}.{key.name}" for key in declared if key.key.power}
+    assert set(ASKING) == {f"{key.table}.{key.name}" for key in declared if key.key.asks}
 
 
-@pytest.fixture
-def impatient(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Whom nobody answers is asked again at once."""
-    monkeypatch.setattr("lmm_education.store.server_requests.pause", lambda seconds: None)
-    for module in ("lmm_education.encode.server", "lmm.models.resilience"):
-        monkeypatch.setattr(f"{module}.backoff", lambda *_: 0.0)
-
-
-@pytest.mark.usefixtures("impatient")
-@pytest.mark.parametrize("row", ROWS, ids=lambda row: row.id)
+@pytest.mark.parametrize("name", ASKING)
 def test_stopped_until_approved_and_again_after_a_change(
-    row: Row, folder: Path, ingested: Path, own_model: ScriptedServer, capsys: pytest.CaptureFixture[str],
-    tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.MonkeyPatch, asked_for: list[str],
+    name: str, folder: Path, own_model: ScriptedServer, capsys: pytest.CaptureFixture[str],
+    tmp_path_factory: pytest.TempPathFactory, asked_for: list[str],
 ) -> None:  # fmt: skip
-    """Nothing is sent, and one line says what, where, and how to agree; then the command goes on."""
+    """One line says what, where, and how to agree; then the file counts, as it is."""
     outside = tmp_path_factory.mktemp("outside")
-    (outside / "replies.json").write_text('[{"prompt": "", "reply": "Recorded."}]')
-    monkeypatch.setenv("AWS_SECRET_ACCESS_KEY", "not-for-them")
-    copy_course(ingested, folder)
-    with WebServer(PAGES) as web:
-        places = {"{here}": own_model.url, "{outside}": outside.as_posix(), "{web}": web.url}
-        file, before = folder / "config.toml", _listing(outside)
-        for why, more in ((STOPPED, ""), (CHANGED, "# changed\n")):
-            for name, text in {**TEXTS, **row.files, "config.toml": row.text + more}.items():
-                (folder / name).parent.mkdir(exist_ok=True)
-                (folder / name).write_text(_filled(text, places))
-            stopped = run_here(capsys, *row.words)
-            assert stopped.code == 2, stopped
-            table, _, key = row.name.partition(".")
-            assert f"lmm: {file}:" in stopped.err
-            assert f"[{table}] {key} " in stopped.err
-            assert f", and {why} (to see what it asks for, and agree: lmm trust {folder})\n" in stopped.err
-            assert (own_model.requests, asked_for, _listing(outside)) == ([], [], before)
-            assert run_here(capsys, "trust", "--yes").code == 0
-            allowed = run_here(capsys, *row.words)
-            assert "lmm trust" not in allowed.err
-            assert allowed.code == 0 or row.name not in WORK, allowed
-            del own_model.requests[:], asked_for[:]
-            shutil.rmtree(outside / "store", ignore_errors=True)
+    (folder / "d.md").write_text("# No question\n")
+    (folder / "m").mkdir()
+    table, _, key = name.partition(".")
+    for why, more in ((STOPPED, ""), (CHANGED, "# changed\n")):
+        file = strange(folder, f"[{table}]\n{ASKING[name]}\n{more}".replace("{outside}", outside.as_posix()))
+        for words in (("messages", "d.md"), ("search", "q")):
+            assert run_here(capsys, *words) == Ran(
+                2, "",
+                f"lmm: {file}:2: {why}, and it sets '{key}' in [{table}] "
+                f"(to see what it asks for, and agree: lmm trust {folder})\n",
+            )  # fmt: skip
+        assert (own_model.requests, asked_for, list(outside.iterdir())) == ([], [], [])
+        assert run_here(capsys, "trust", "--yes").code == 0
+        assert run_here(capsys, "messages", "d.md").code == 0
 
 
-def _filled(text: str, places: Mapping[str, str]) -> str:
-    for name, value in places.items():
-        text = text.replace(name, value)
-    return text
+FILES = {
+    "d.md": DOCUMENT,
+    "notes/a.md": "# A\n\nSome text.\n",
+    "p.chatmd": "<user>Hello</user>",
+    "q.jsonl": '{"question": "What?", "document": "a.md"}\n',
+}
+COMMANDS = [
+    "messages d.md", "annotate --questions notes", "extract schema.json d.md", "ingest notes", "search q", "ask q",
+    "toc d.md", "export d.md --output out", "cards notes", "plan notes", "exercises notes",
+    "eval q.jsonl --documents notes", "serve --port 0", "serve users list", "log show", "store status",
+    "store push --to elsewhere", "run p.chatmd", "check p.chatmd", "tools p.chatmd", "compact p.chatmd", "mcp",
+]  # fmt: skip
 
 
-def _listing(folder: Path) -> list[str]:
-    return sorted(str(path) for path in folder.rglob("*"))
-
-
-@pytest.mark.parametrize(
-    "words",
-    [
-        ("scan", "d.md"),
-        ("status",),
-        ("toc", "d.md"),
-        ("export", "d.md", "--output", "out"),
-        ("ingest", "notes"),
-        ("search", "leaves"),
-        ("store", "status"),
-        ("check", "p.chatmd"),
-        ("tools", "p.chatmd"),
-        ("clear", "d.md"),
-        ("messages", "notes/more.md"),
-    ],
-    ids=lambda words: words[0],
-)
-def test_what_needs_no_power_works(
-    folder: Path, capsys: pytest.CaptureFixture[str], asked_for: list[str], words: tuple[str, ...]
+@pytest.mark.parametrize("words", COMMANDS, ids=lambda words: words.split()[0])
+def test_a_command_for_which_the_file_would_count_stops(
+    folder: Path, own_model: ScriptedServer, capsys: pytest.CaptureFixture[str], asked_for: list[str], words: str
 ) -> None:
-    """A power that a command does not use stops nobody."""
-    for name, text in {**TEXTS, "p.chatmd": "<user>Hello</user>"}.items():
+    """Nothing of it counts: a course is not made in another way than the author of the file wanted."""
+    _files(folder)
+    strange(folder, away())
+    ran = run_here(capsys, *words.split())
+    assert (ran.code != 0, asked_for, own_model.requests) == (True, [], []), ran
+    assert f"{STOPPED}, and it sets 'base_url' in [major]" in ran.err
+
+
+@pytest.mark.parametrize("words", ["scan d.md", "status", "clear d.md", "accept d.md", "undo d.md"])
+def test_what_reads_no_settings_works(folder: Path, capsys: pytest.CaptureFixture[str], words: str) -> None:
+    """Nobody has to agree to what is not used."""
+    _files(folder)
+    strange(folder, away())
+    assert STOPPED not in run_here(capsys, *words.split()).err
+
+
+@pytest.mark.parametrize("words", ["ingest notes", "search q", "toc d.md", "check p.chatmd"])
+def test_what_concerns_the_folder_alone_counts_without_a_question(
+    folder: Path, capsys: pytest.CaptureFixture[str], words: str
+) -> None:
+    """A store below the folder, models by name, a server of this machine."""
+    _files(folder)
+    strange(folder, '[major]\nmodel = "vLLM/x"\nbase_url = "http://127.0.0.1:1/v1"\n[storage]\nfolder = "store"\n'
+                    '[embedding]\nmodel = "Builtin/wordllama"\n[serve]\nlog = "log.sqlite"\n')  # fmt: skip
+    run_here(capsys, "ingest", "notes")
+    assert run_here(capsys, *words.split()).code == 0
+    assert (folder / "store/course").is_dir()
+
+
+def _files(folder: Path) -> None:
+    (folder / "schema.json").write_text('{"type": "object", "properties": {"a": {"type": "string"}}}')
+    for name, text in FILES.items():
         (folder / name).parent.mkdir(exist_ok=True)
         (folder / name).write_text(text)
-    if words[0] in ("search", "store"):
-        assert run_here(capsys, "ingest", "notes").code == 0
-    strange(
-        folder,
-        away(more='[search]\nreranker_url = "https://a.invalid"\n[chatmd]\nroots = ["/"]\nprivate_network = true\n')
-        + '[serve]\nlog = "/elsewhere.sqlite"\n[prompts]\nfolder = "/"\n[embedding]\nmodel = "Builtin/wordllama"\n',
-    )
-    ran = run_here(capsys, *words)
-    assert (ran.code, asked_for) == (0, []), ran
-    assert "lmm trust" not in ran.err
 
 
 # -- lmm trust ---------------------------------------------------------------------------------------------
@@ -418,18 +336,20 @@ def test_what_needs_no_power_works(
 def test_it_lists_what_is_asked_for_and_asks_nobody_without_a_terminal(
     folder: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """Every power in words, with its line; control characters do nothing."""
-    file = strange(folder, away(more='[storage]\nfolder = "../\\u001b[2J\\u202eerots"\n[chatmd]\nroots = ["/a"]\n'))
+    """Every line that needs it, without passwords; control characters do nothing."""
+    more = '[storage]\nfolder = "../\\u001b[2J\\u202eerots"\n[chatmd]\nroots = ["/a"]\n'
+    file = strange(folder, away(more=f'{more}[serve]\ndatabase = "redis://ada:secret@example.org"\n'))
     ran = run_here(capsys, "trust")
     assert ran.code == 1
     assert ran.out.splitlines() == [
-        f"{file.name}: it asks for more than its folder:",
-        f"  line 3: [major] base_url sends texts, and its key if there is one, to {AWAY}",
-        f"  line 6: [storage] folder uses {folder.parent}/\\x1b[2J\\u{{202e}}erots, which is not below its folder",
-        "  line 8: [chatmd] roots lets prompts read all files below /a",
+        f"{file.name}: {BEYOND}",
+        f'  line 3: [major] base_url = "{AWAY}"',
+        '  line 6: [storage] folder = "../\\u001b[2J\\u{202e}erots"',
+        '  line 8: [chatmd] roots = ["/a"]',
+        '  line 10: [serve] database = "redis://ada:…@example.org"',
     ]
     assert ran.err == "nothing was approved; to agree: lmm trust . --yes\n"
-    assert trust.approvals() == {}
+    assert trust.approved_files() == ()
 
 
 @pytest.mark.parametrize(("answer", "code"), [(True, 0), (False, 1)])
@@ -441,7 +361,7 @@ def test_on_a_terminal_it_asks(
     monkeypatch.setattr(terminal, "can_ask", lambda: True)
     monkeypatch.setattr(terminal, "confirm", lambda question: answer)
     assert run_here(capsys, "trust", str(folder)).code == code
-    assert bool(trust.approvals()) == answer
+    assert bool(trust.approved_files()) == answer
     assert run_here(capsys, "trust", "config.toml").code == code
     assert ("approved already" in run_here(capsys, "trust").out) == answer
 
@@ -450,11 +370,10 @@ def test_list_and_revoke(folder: Path, capsys: pytest.CaptureFixture[str]) -> No
     """What was agreed to can be looked at, and taken back."""
     file = strange(folder, away())
     assert run_here(capsys, "trust", "--yes").code == 0
-    line = f"  [major] base_url sends texts, and its key if there is one, to {AWAY}\n"
-    assert run_here(capsys, "trust", "--list").out == f"{file}\n{line}"
+    assert run_here(capsys, "trust", "--list").out == f"{file}\n"
     file.write_text(away(more="# more\n"))
-    assert run_here(capsys, "trust", "--list").out == f"{file} (it changed since)\n{line}"
-    assert "it changed since you approved it, and now asks for" in run_here(capsys, "trust").out
+    assert run_here(capsys, "trust", "--list").out == f"{file} (it changed since)\n"
+    assert "it changed since you approved it, and reaches beyond its folder" in run_here(capsys, "trust").out
     assert run_here(capsys, "trust", "--revoke", str(folder)).out == f"{file}: approved no more\n"
     assert run_here(capsys, "trust", "--revoke").out == "config.toml: was not approved\n"
     assert run_here(capsys, "trust", "--list").out == ""
@@ -472,16 +391,16 @@ def test_nothing_to_approve(folder: Path, capsys: pytest.CaptureFixture[str]) ->
 
 
 def test_status_tells_what_waits(document: Path, folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    """`lmm status` names each power that waits, also for programs, and never a key."""
+    """`lmm status` names each line that waits, also for programs, never a key, and what counts without the file."""
     file = strange(folder, away())
     ran = run_here(capsys, "status")
-    assert f"not approved   line 3: [major] base_url sends texts, and its key if there is one, to {AWAY}\n" in ran.out
+    assert f'not approved   line 3: [major] base_url = "{AWAY}"\n' in ran.out
+    assert "(not in force)\nmajor          OpenAI/gpt-4o-mini" in ran.out
     assert f"lmm trust {folder}\n" in ran.out
     told = json.loads(run_here(capsys, "status", "--json").out)["waiting"]
     assert told == [
         {
-            "kind": "host", "key": "major.base_url", "value": AWAY, "file": str(file), "line": 3,
-            "words": f"sends texts, and its key if there is one, to {AWAY}",
+            "key": "major.base_url", "value": f'"{AWAY}"', "file": str(file), "line": 3,
         }
     ]  # fmt: skip
     assert KEY not in ran.out + ran.err
@@ -491,17 +410,17 @@ def test_status_tells_what_waits(document: Path, folder: Path, capsys: pytest.Ca
     assert "changed since  line 3" in run_here(capsys, "status").out
 
 
-def test_a_link_that_leads_elsewhere_by_now_is_asked_about_again(
+def test_a_link_that_leads_elsewhere_by_now_is_not_followed(
     folder: Path, tmp_path_factory: pytest.TempPathFactory, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """The file is the same, and what it means is not: what was approved is what was shown."""
+    """The file is the same, and what it means is not: below the folder, no link is followed."""
     strange(folder, away(more='[storage]\nfolder = "store"\n'))
     (folder / "notes").mkdir()
     (folder / "notes/a.md").write_text("# A\n\nSome text.\n")
     assert run_here(capsys, "trust", "--yes").code == 0
     (folder / "store").symlink_to(tmp_path_factory.mktemp("home"))
     ran = run_here(capsys, "ingest", "notes")
-    assert (ran.code, "[storage] folder uses" in ran.err) == (2, True)
+    assert (ran.code, "link" in ran.err) == (1, True)
 
 
 @pytest.mark.parametrize("damage", ["", "[]", "{", '{"x": 1}', "null", '{"FILE": "{}"}', '{"FILE": "[1]"}'])
@@ -550,13 +469,13 @@ def test_python_obeys(folder: Path, own_model: ScriptedServer, tmp_path_factory:
     (folder / "notes/a.md").write_text("# A\n\nSome text.\n")
     strange(folder, f'[storage]\nfolder = "{tmp_path_factory.mktemp("x").as_posix()}"\n')
     for call in (lambda: lmm_education.ingest("notes"), lambda: lmm_education.querydb("q")):
-        with pytest.raises(Untrusted, match=r"\[storage\] folder"):
+        with pytest.raises(Untrusted, match=r"'folder' in \[storage\]"):
             call()
-    with pytest.raises(Untrusted, match=r"\[storage\] folder"):
+    with pytest.raises(Untrusted, match=r"'folder' in \[storage\]"):
         lmm_education.query("q")
     strange(folder, '[chatmd]\nroots = ["/"]\n')
     (folder / "p.chatmd").write_text('<user><doc src="/etc/hostname" local/></user>')
-    with pytest.raises(Untrusted, match=r"\[chatmd\] roots"):
+    with pytest.raises(Untrusted, match=r"'roots' in \[chatmd\]"):
         chatmd.Chat.open(folder / "p.chatmd").run()
     assert own_model.requests == []
 
@@ -596,7 +515,6 @@ def test_the_environment_itself_is_trusted(own_model: ScriptedServer, document: 
     assert own_model.requests[0].headers["authorization"] == f"Bearer {KEY}"
 
 
-@pytest.mark.usefixtures("impatient")
 @pytest.mark.parametrize("model", ["OpenAICompatible/x", "vLLM/x", "Ollama/x", "OpenAI/x", "Anthropic/x"])
 def test_a_documents_header_reaches_no_other_host(
     folder: Path, capsys: pytest.CaptureFixture[str], asked_for: list[str], model: str

@@ -66,8 +66,7 @@ def test_status_shows_where_each_is_known_from(
 def test_a_server_that_nobody_approved_is_not_asked(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
     """The clone's config.toml names it; status tells of it, and sends nothing."""
     (folder / "config.toml").write_text('[major]\nmodel = "vLLM/x"\nbase_url = "http://192.0.2.1:9/v1"\n')
-    window = json.loads(run_here(capsys, "status", "--json").out)["tiers"]["major"]["window"]
-    assert window == {"tokens": 100_000, "origin": "default: its server was not asked, since nobody approved it"}
+    assert json.loads(run_here(capsys, "status", "--json").out)["tiers"]["major"]["model"] == "Builtin/extractive"
 
 
 def test_a_window_belongs_to_the_model_beside_which_it_stands() -> None:

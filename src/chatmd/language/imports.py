@@ -16,8 +16,7 @@ from chatmd.language.nodes import Element, Node, Problem, SyntaxTree, walk
 from chatmd.language.syntax import parse, parse_body
 from lmm.disk.files import read_document
 from lmm.disk.secrets import is_secret_file
-from lmm.errors import LmmError, Untrusted
-from lmm.powers import Power, require
+from lmm.errors import LmmError
 
 MAX_IMPORTS = 1000
 """How many imports one document may make, those of imported files included."""
@@ -28,20 +27,17 @@ _Chain = tuple[tuple[Path, Path], ...]
 """The files that import each other, outermost first: each as it was named, and its real path."""
 
 
-def resolve_imports(document: SyntaxTree, *, roots: Sequence[Path] = (), withheld: Sequence[Power] = ()) -> SyntaxTree:
+def resolve_imports(document: SyntaxTree, *, roots: Sequence[Path] = ()) -> SyntaxTree:
     """The document with its imports in place; the spans of nodes from other files say so.
 
     `document.file` is the path that imports are relative to (without one, the current folder). An import that
     fails stays where it is, and is one more of the document's `problems`. Texts from several files stand side
     by side.
-
-    Raises:
-        Untrusted: a file lies outside, and roots are `withheld`: nobody approved the config.toml that names them.
     """
     if not any(imports_in(document.children)):
         return document
     path = Path(document.file or "document")
-    resolver = _Resolver(tuple(folder.resolve() for folder in (path.parent, *roots)), withheld)
+    resolver = _Resolver(tuple(folder.resolve() for folder in (path.parent, *roots)))
     children = resolver.nodes(document.children, ((path, path.resolve()),), document.is_body)
     imported = frozenset(str(real) for real, _ in resolver.read)
     return replace(document, children=children, problems=(*document.problems, *resolver.problems), imported=imported)
@@ -63,8 +59,8 @@ class _Refused(Exception):
 class _Resolver:
     """The imports of one document; each file is read once."""
 
-    def __init__(self, allowed: tuple[Path, ...], withheld: Sequence[Power]) -> None:
-        self.allowed, self.withheld = allowed, withheld
+    def __init__(self, allowed: tuple[Path, ...]) -> None:
+        self.allowed = allowed
         self.problems: list[Problem] = []
         self.read: dict[tuple[Path, bool], SyntaxTree] = {}
         self.count = 0
@@ -88,8 +84,6 @@ class _Resolver:
         try:
             path, real = self._find(element.get("src") or "", chain)
             document = self._document(path, real, in_body)
-        except Untrusted:
-            raise
         except (_Refused, LmmError) as error:
             src, message = element.get("src") or "", str(error)
             if isinstance(error, LmmError):
@@ -114,7 +108,6 @@ class _Resolver:
             raise _Refused(f"cannot be imported: {error}", "check the path") from error
         inside = [real.relative_to(folder).parts for folder in self.allowed if real.is_relative_to(folder)]
         if not inside:
-            require(self.withheld, "chatmd.roots")
             raise _Refused(f"'{src}' lies outside of {self.allowed[0]}", f"allow its folder: --root {path.parent}")
         if is_secret_file(PurePath(*min(inside, key=len))):
             why = f"'{src}': files of this name hold keys or passwords, and what is imported is sent to the model"

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -15,8 +14,9 @@ from lmm.terminal import DONE, FAILED
 
 if TYPE_CHECKING:
     from lmm.config import ModelSettings, Settings
+    from lmm.config_tables import Config
     from lmm.models.windows import ContextWindow
-    from lmm.powers import Power
+    from lmm.permissions import Permission
 
 
 @options.command()
@@ -43,25 +43,26 @@ def init(*, folder: Path) -> int:
 def status(*, file: Path | None, config: Path | None, as_json: bool) -> int:
     """Show the model of each tier, where its name comes from, and whether it could be called."""
     from lmm import config_files, config_text
-    from lmm.config import TIERS
-    from lmm.config_tables import TABLES, check_tables
+    from lmm.config import TIERS, load_settings
+    from lmm.config_tables import TABLES, Config, check_tables
     from lmm.disk import trust as trust_store
     from lmm.disk.files import read_document, state_folder
     from lmm.markdown.blocks import HeaderBlock
     from lmm.markdown.parse_markdown import parse_markdown_text
     from lmm.notebook.header import check_header
-    from lmm.powers import all_powers, how_to_agree
+    from lmm.permissions import how_to_agree, missing_permissions
 
     header = None
     if file is not None:
         blocks = parse_markdown_text(read_document(file))
         check_header(blocks, document=str(file))
         header = blocks[0].values() if blocks and isinstance(blocks[0], HeaderBlock) else None
-    found = config_files.find_config(config, file)
-    settings = config_files.settings_for(file, header, config=found)
+    found = config_files.locate_config(config, file)
     check_tables(found.toml, TABLES, found.where)
-    waiting = [power for power in all_powers(found) if not power.is_approved]
-    written = tuple(config_text.in_force(found))
+    waiting = missing_permissions(found)
+    counting = Config(variables=found.variables) if waiting else found
+    settings = load_settings(counting, os.environ, header, document=str(file or ""))
+    written = tuple(config_text.in_force(counting))
     tiers = {name: _describe(name, getattr(settings, name)) for name in TIERS}
     for name, window in _windows(settings).items():
         tiers[name]["window"] = {"tokens": window.tokens, "origin": window.origin}
@@ -72,13 +73,14 @@ def status(*, file: Path | None, config: Path | None, as_json: bool) -> int:
             "keys": {key: {"value": value, "where": where} for key, value, where in written},
             "system": {"text": settings.system, "origin": settings.origins["system"]},
             "state": str(state_folder()),
-            "waiting": [_as_json(power) for power in waiting],
+            "waiting": [_as_json(found, one) for one in waiting],
         }
         terminal.say_json(about, indent=2)
         return DONE
     for hint in settings.hints:
         terminal.say(hint, err=True)
-    _say_rows("configuration", found.path or "none (lmm init writes one)")
+    state = " (not in force)" if waiting else ""
+    _say_rows("configuration", f"{found.path}{state}" if found.path else "none (lmm init writes one)")
     for name, tier in tiers.items():
         _say_rows(name, *_tier_rows(tier))
     shown = f"{settings.system[:60]}{'…' if len(settings.system) > 60 else ''}"
@@ -88,8 +90,8 @@ def status(*, file: Path | None, config: Path | None, as_json: bool) -> int:
     _say_rows("state", state_folder())
     if waiting:
         assert found.path is not None
-        label = "changed since" if trust_store.approval_of(found.path) else "not approved"
-        _say_rows(label, *map(_with_line, waiting))
+        label = "changed since" if trust_store.digest_for(found.path) else "not approved"
+        _say_rows(label, *waiting)
         _say_rows("", how_to_agree(found.path))
     return DONE
 
@@ -136,11 +138,8 @@ def _describe(name: str, tier: ModelSettings) -> dict[str, Any]:
     return {"model": str(tier.model), "origin": tier.origin, "server": tier.base_url, "key": key, "other": other}
 
 
-def _as_json(power: Power) -> dict[str, Any]:
-    return {
-        "kind": power.kind, "key": power.name, "value": power.value,
-        "file": str(power.file), "line": power.line, "words": power.words,
-    }  # fmt: skip
+def _as_json(config: Config, one: Permission) -> dict[str, Any]:
+    return {"key": f"{one.table}.{one.key}", "value": one.value, "file": config.name, "line": one.line}
 
 
 # -- what a folder asks for --------------------------------------------------------------------------------
@@ -156,8 +155,8 @@ def _as_json(power: Power) -> dict[str, Any]:
 def trust(*, folder: Path, yes: bool, show: bool, revoke: bool) -> int:
     """Show what a config.toml asks for that reaches beyond its folder, and agree to it.
 
-    A config.toml may have come with somebody's repository: other servers, variables that hold keys, files elsewhere
-    and the like count only after you agreed, for the file as it is now. What you name with --config is your own.
+    A config.toml may have come with somebody's repository: one that names other servers, variables that hold keys,
+    files elsewhere and the like counts only after you agreed, as it is now. What you name with --config is your own.
     """
     from lmm import config_files
     from lmm.disk import trust as trust_store
@@ -177,21 +176,21 @@ def trust(*, folder: Path, yes: bool, show: bool, revoke: bool) -> int:
 def _ask_for(file: Path, yes: bool) -> int:
     from lmm import config_files
     from lmm.disk import trust as trust_store
-    from lmm.powers import all_powers, how_to_agree
+    from lmm.permissions import how_to_agree, permissions_of
 
     if not file.is_file():
         raise ConfigError("there is no such file", where=str(file), hint="name a folder with a config.toml")
-    found = replace(config_files.read_config(file), own=False)
-    asked, before = all_powers(found), trust_store.approval_of(file)
+    found = config_files.load_config(file)
+    asked = permissions_of(found)
     if not asked:
         terminal.say(f"{file}: it asks for nothing that would have to be approved")
         return DONE
-    if all(power.is_approved for power in asked):
+    if trust_store.is_approved(file, found.text):
         terminal.say(f"{file}: approved already, as it is now:")
         _say_listed(asked)
         return DONE
-    what = "it changed since you approved it, and now asks for" if before else "it asks for"
-    terminal.say(f"{file}: {what} more than its folder:")
+    before = "it changed since you approved it, and " if trust_store.digest_for(file) else "it "
+    terminal.say(f"{file}: {before}reaches beyond its folder (servers, keys, files elsewhere, code of models):")
     _say_listed(asked)
     if not yes and not terminal.can_ask():
         terminal.say(f"nothing was approved; to agree: {how_to_agree(file)} --yes", err=True)
@@ -199,30 +198,23 @@ def _ask_for(file: Path, yes: bool) -> int:
     if not yes and not terminal.confirm("Agree? It is asked again if the file changes."):
         terminal.say("nothing was approved", err=True)
         return FAILED
-    trust_store.approve(file, trust_store.digest_of(found.text), (power.asks for power in asked))
+    trust_store.approve(file, found.text)
     terminal.say(f"approved {file.resolve()}; a change to it will have to be approved again")
     return DONE
 
 
-def _say_listed(asked: Iterable[Power]) -> None:
-    """Powers as people read them, a line each."""
-    for power in asked:
-        terminal.say(f"  {_with_line(power)}")
-
-
-def _with_line(power: Power) -> str:
-    return f"line {power.line}: {power.asks}" if power.line else power.asks
+def _say_listed(asked: Iterable[Permission]) -> None:
+    terminal.say("".join(f"  {one}\n" for one in asked), end="")
 
 
 def _list_approvals() -> int:
     from lmm.disk import trust as trust_store
     from lmm.disk.files import read_document
 
-    for file, approval in sorted(trust_store.approvals().items()):
+    for file in sorted(trust_store.approved_files()):
         try:
-            state = "" if trust_store.digest_of(read_document(file)) == approval.digest else " (it changed since)"
+            state = "" if trust_store.is_approved(file, read_document(file)) else " (it changed since)"
         except LmmError:
             state = " (it is gone)"
         terminal.say(f"{file}{state}")
-        terminal.say("".join(f"  {line}\n" for line in approval.granted), end="")
     return DONE

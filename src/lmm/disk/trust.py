@@ -1,44 +1,30 @@
 """What the user has agreed to, kept in the state folder.
 
 A ``config.toml`` may have come with somebody's repository. What it asks for that reaches beyond its folder (see
-`lmm.config.Power`) has to be approved: for the text that the file has now, and for each thing that was shown.
+`lmm.permissions`) counts only once the file was approved, for the text that it had then.
 """
 
 from __future__ import annotations
 
 import contextlib
-import hashlib
 import json
-from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass
+from collections.abc import Callable
 from pathlib import Path
 
+from lmm.disk.digest import digest
 from lmm.disk.files import document_lock, read_document, replace, state_folder
 from lmm.errors import FileReadError
 
 _APPROVALS = "trust.json"
 
 
-@dataclass(frozen=True, slots=True)
-class Approval:
-    """What was agreed to for a file: the digest of its text at that time, and what it asked for, in words."""
-
-    digest: str
-    granted: tuple[str, ...] = ()
-
-
-def digest_of(text: str) -> str:
-    """The digest by which the text of a file is known."""
-    return hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest()
-
-
-def approve(file: Path, digest: str, granted: Iterable[str]) -> None:
-    """Remember that the user agreed to what a file with this text asks for, in place of an earlier answer.
+def approve(file: Path, text: str) -> None:
+    """Remember that the user agreed to a file with this text, in place of an earlier answer.
 
     Raises:
         FileWriteError: the state folder cannot be written.
     """
-    remember(_APPROVALS, _subject(file), json.dumps({"digest": digest, "granted": sorted(granted)}, ensure_ascii=False))
+    remember(_APPROVALS, _subject(file), digest(text))
 
 
 def revoke(file: Path) -> bool:
@@ -50,25 +36,19 @@ def revoke(file: Path) -> bool:
     return forget(_APPROVALS, _subject(file))
 
 
-def approval_of(file: Path) -> Approval | None:
-    """What was agreed to for a file, if anything ever was; its text may be another one by now."""
-    return approvals().get(Path(_subject(file)))
+def digest_for(file: Path) -> str:
+    """The digest of the text that was agreed to for a file, if any ever was; it may have another one by now."""
+    return remembered(_APPROVALS).get(_subject(file), "")
 
 
-def is_approved(file: Path, digest: str, wanted: str) -> bool:
-    """Whether the user agreed to this, for the file with this text."""
-    found = approval_of(file)
-    return found is not None and found.digest == digest and wanted in found.granted
+def is_approved(file: Path, text: str) -> bool:
+    """Whether the user agreed to a file with this text."""
+    return digest_for(file) == digest(text)
 
 
-def approvals() -> Mapping[Path, Approval]:
-    """Everything that was agreed to, by file; an entry that is damaged approves nothing."""
-    found = {}
-    for subject, record in remembered(_APPROVALS).items():
-        with contextlib.suppress(ValueError, TypeError, KeyError):
-            values = json.loads(record)
-            found[Path(subject)] = Approval(str(values["digest"]), tuple(str(one) for one in values["granted"]))
-    return found
+def approved_files() -> tuple[Path, ...]:
+    """Every file that was agreed to."""
+    return tuple(map(Path, remembered(_APPROVALS)))
 
 
 def _subject(file: Path) -> str:

@@ -11,7 +11,6 @@ from lmm.errors import ModelKeyMissing, ModelNotFound
 from lmm.models.builtin import ExtractiveModel, RecordedModel
 from lmm.models.port import ChatModel
 from lmm.models.resilience import Resilient
-from lmm.powers import require
 from lmm.providers import PROVIDERS
 
 
@@ -22,7 +21,6 @@ def open_chat(settings: ModelSettings) -> ChatModel:
         ModelKeyMissing: the provider needs a key and there is none.
         ModelNotFound: `Builtin` has no model of that name, or the provider only embeds.
         ModelNotInstalled: the extra for the provider is not installed.
-        Untrusted: a configuration file that nobody approved names the server, the variable of its key, or a path.
     """
     model = _open(settings)
     return Resilient(model, settings.timeout, settings.max_retries, asyncio.Semaphore(settings.concurrency))
@@ -33,7 +31,6 @@ def shared_chat(settings: ModelSettings) -> ChatModel:
 
     Recorded replies are read anew: their file may have changed, and the current folder, too.
     """
-    require(settings.powers)  # an approval may have been taken back
     return open_chat(settings) if settings.model.provider == "Recorded" else _shared(settings)
 
 
@@ -43,7 +40,6 @@ def _shared(settings: ModelSettings) -> ChatModel:
 
 
 def _open(settings: ModelSettings) -> ChatModel:
-    require(settings.powers)
     name = settings.model
     provider = PROVIDERS[name.provider.lower()]
     if provider.name == "Builtin":

@@ -11,7 +11,7 @@ from typing import Literal
 import yaml
 
 from lmm.config import load_settings
-from lmm.errors import ConfigError, MetadataError
+from lmm.errors import ConfigError, MetadataError, Untrusted
 from lmm.markdown import metadata, yaml_core
 from lmm.markdown.blocks import Block, ErrorBlock, HeaderBlock, HeadingBlock, MetadataBlock, TextBlock
 from lmm.markdown.parse_markdown import unclosed_construct
@@ -196,6 +196,8 @@ def _refused_by_pandoc(block: MetadataBlock, body: str, first: int) -> Iterator[
 def _header_problems(block: HeaderBlock, body: str, first: int) -> Iterator[Problem]:
     try:
         load_settings(env={}, header=block.values())
+    except Untrusted:
+        pass  # where the document is decides
     except ConfigError as error:
         yield Problem(first + (metadata.key_line(body, "model") or 1) - 1, 1, error.message, error.hint)
     for key in missing_keys([block]):

@@ -50,19 +50,19 @@ def set_up(config: Path | None) -> int:
         hint = "lmm init writes a config.toml in which every key of [serve] is explained"
         raise ConfigError("it asks questions, and there is no terminal", where="--setup", hint=hint)
     from lmm import config_files, config_text
-    from lmm.disk import files
+    from lmm.disk import files, trust
+    from lmm.permissions import permissions_of
     from lmm_education.config import course_settings
 
     found = config_files.find_config(config)
     file = found.path or Path(config_files.CONFIG)
     found, before = replace(found, path=file), files.read_bytes(file) if file.exists() else None
-    approved = _is_approved(found)
     terminal.say(
         f"An empty line keeps what stands in brackets. Nothing is written before the end, to {file}.\n", err=True
     )
     model, exports = _model(found)
     known = _with(found, model)
-    answers = {**model, "serve": _serve(course_settings(replace(known, own=True)).serve, _price(known))}
+    answers = {**model, "serve": _serve(course_settings(known).serve, _price(known))}
     text = config_text.with_values(found.text, answers, str(file))
     written = [f"  [{table}] {key} = {value}" for table, of in answers.items() for key, value in _shown(of)]
     if text != found.text:
@@ -71,7 +71,8 @@ def set_up(config: Path | None) -> int:
         f"{file} stays as it is" if before is not None else f"{file} is not needed: nothing differs from the defaults"
     )
     terminal.say("\n".join([f"wrote into {file}:", *written] if written else [as_it_is]))
-    _approve(replace(found, text=text), approved)
+    if permissions_of(replace(found, text=text)):  # what was just typed is agreed to
+        trust.approve(file, text)
     return _finish(file, exports)
 
 
@@ -82,7 +83,7 @@ def _shown(values: Mapping[str, Any]) -> list[tuple[str, str]]:
 def _with(found: Config, values: Mapping[str, Values]) -> Config:
     from lmm.config_text import with_values
 
-    return replace(found, text=with_values(found.text, values, found.name), own=True)
+    return replace(found, text=with_values(found.text, values, found.name))
 
 
 # -- the model -----------------------------------------------------------------------------------------
@@ -92,7 +93,7 @@ def _model(found: Config) -> tuple[dict[str, Values], list[str]]:
     """What to write about the model, which answered, and the variables to be exported."""
     from lmm.config_files import settings_for
 
-    settings = settings_for(config=replace(found, own=True)).major
+    settings = settings_for(config=found).major
     default = settings.base_url if settings.base_url and settings.model.provider == "OpenAICompatible" else ""
     while True:
         said = terminal.ask(
@@ -218,26 +219,6 @@ def _number(question: str, default: T, kind: Callable[[str], T]) -> T:
 
 
 # -- afterwards ----------------------------------------------------------------------------------------
-
-
-def _is_approved(found: Config) -> bool:
-    from lmm.powers import all_powers
-
-    return all(power.is_approved for power in all_powers(replace(found, own=False)))
-
-
-def _approve(found: Config, before: bool) -> None:
-    """What was just typed is agreed to, unless something else in the file waits for that."""
-    from lmm.disk import trust
-    from lmm.powers import all_powers, how_to_agree
-
-    asked = all_powers(replace(found, own=False))
-    if found.path is None or not asked:
-        return
-    if not before:
-        terminal.note(f"the file asks for more than its folder; to see it, and agree: {how_to_agree(found.path)}")
-        return
-    trust.approve(found.path, trust.digest_of(found.text), (power.asks for power in asked))
 
 
 def _finish(file: Path, exports: list[str]) -> int:

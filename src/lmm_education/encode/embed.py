@@ -14,7 +14,6 @@ from lmm.disk.digest import digest
 from lmm.errors import ModelKeyMissing, ModelNotFound, ModelRejected
 from lmm.messages import encodable
 from lmm.models.port import Embedder, Progress, Side
-from lmm.powers import require
 from lmm.providers import PROVIDERS, is_static
 from lmm_education.encode.embedders.dialects import DIALECTS
 from lmm_education.encode.embedders.local import open_fastembed, open_model2vec, open_sentence_transformers
@@ -46,14 +45,12 @@ def open_embedder(settings: ModelSettings, *, cache: bool = True) -> TextEmbedde
         ModelNotFound: the provider has no embedding models, or not this one.
         ModelKeyMissing: the provider needs a key and there is none.
         ModelNotInstalled: the extra for the provider is not installed.
-        Untrusted: a configuration file that nobody approved names the server, the variable of its key, or a folder.
 
     >>> from lmm.config import load_settings
     >>> embedder = open_embedder(load_settings(env={}).embedding)
     >>> embedder.name, embedder.dimensions
     ('Builtin/wordllama', 256)
     """
-    require(settings.powers)
     provider = PROVIDERS[settings.model.provider.lower()]
     if not provider.embedder:
         known = ", ".join(p.name for p in PROVIDERS.values() if p.embedder)
@@ -73,7 +70,6 @@ def open_embedder(settings: ModelSettings, *, cache: bool = True) -> TextEmbedde
 
 def shared_embedder(settings: ModelSettings) -> TextEmbedder:
     """`open_embedder`, the same model for equal settings: weights are loaded once, limits hold over all calls."""
-    require(settings.powers)  # an approval may have been taken back
     return _shared(settings)
 
 

@@ -17,7 +17,6 @@ from lmm.messages import Attachment, ChatRequest, Message
 from lmm.models.client import Client
 from lmm.models.port import Ask
 from lmm.models.structured import Schema, object_of
-from lmm.powers import require
 from lmm.prompts.templates import Prompts
 from lmm_education.config import SearchSettings
 from lmm_education.encode.fastembed import check_installed, load_fastembed
@@ -135,7 +134,6 @@ def _open_http(model: str, tools: Tools) -> Score:
             where="[search]",
             hint='such as reranker_url = "https://api.jina.ai/v1/rerank" with reranker_key_env = "JINA_API_KEY"',
         )
-    require(settings.powers, "search.reranker_url", "search.reranker_key_env")
     key = tools.env.get(settings.reranker_key_env, "") if settings.reranker_key_env else ""
     if settings.reranker_key_env and not key:
         raise errors.ModelKeyMissing(

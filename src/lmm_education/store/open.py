@@ -8,7 +8,6 @@ from collections.abc import Mapping
 
 from lmm.errors import ConfigError
 from lmm.hosts import check_server, is_loopback_url
-from lmm.powers import require
 from lmm_education.config import StorageSettings
 from lmm_education.store.edge import EdgeStore
 from lmm_education.store.port import Store
@@ -24,16 +23,13 @@ def open_store(settings: StorageSettings, *, env: Mapping[str, str] | None = Non
 
     Raises:
         ConfigError: the course's name cannot be that of a folder; the key would go unprotected to another machine.
-        Untrusted: a configuration file that nobody approved names server, key or folder.
     """
     if not _COURSE.fullmatch(settings.course):
         raise ConfigError(
             f"'course' under [storage] cannot be {settings.course!r}", hint="letters, digits, '_', '-' and '.' only"
         )
     if not settings.addresses:
-        require(settings.powers, "storage.folder")
         return EdgeStore(settings.folder / settings.course, root=settings.root, timeout=settings.timeout)
-    require(settings.powers, "storage.url", "storage.api_key_env")
     return open_server(settings, _key_for(settings, os.environ if env is None else env))
 
 

@@ -9,7 +9,6 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from lmm.errors import ConfigError
-from lmm.powers import Power
 from lmm_education.config import StorageSettings
 from lmm_education.errors import StoreMissing
 from lmm_education.store.layout import COLLECTIONS
@@ -105,12 +104,7 @@ def transfer(
 def elsewhere(here: StorageSettings, place: str) -> StorageSettings:
     """The same course in another place: typed by the user, so that no file has to be trusted for it."""
     if re.match(r"https?://", place):
-        return here.replace(url=place, powers=_key_of(here))
+        return here.replace(url=place)
     if "://" in place:
         raise ConfigError(f"'{place}' is neither a folder nor an address that begins with https://")
-    return here.replace(url="", folder=Path(place), root=Path(place), powers=())
-
-
-def _key_of(here: StorageSettings) -> tuple[Power, ...]:
-    """The variable of the key is still what the file says."""
-    return tuple(power for power in here.powers if power.kind == "variable")
+    return here.replace(url="", folder=Path(place), root=Path(place))

@@ -13,7 +13,6 @@ from lmm.config_tables import Config
 from lmm.config_text import with_values
 from lmm.disk import files, trust
 from lmm.errors import ConfigError, LmmError
-from lmm.powers import all_powers
 from lmm_education.config import ServeSettings, course_settings
 
 LIVE = ("title", "description", "welcome", "questions_per_minute", "daily_tokens", "daily_cost")
@@ -56,13 +55,13 @@ class SettingsFile:
         if self.path is None or not set(values) <= set(LIVE):
             raise ConfigError("there is no file to write that to", where=self.config.name)
         held = files.read_bytes(self.path)
-        before = replace(self.config, text=_text(held, self.config.name), own=False)
+        before = replace(self.config, text=_text(held, self.config.name))
         after = replace(before, text=with_values(before.text, {"serve": values}, self.config.name))
         settings = _read(after)
-        agreed = all(power.is_approved for power in all_powers(before))
+        agreed = trust.is_approved(self.path, before.text)
         files.replace(self.path, after.text, expected=held)
-        if agreed and (asked := all_powers(after)):
-            trust.approve(self.path, trust.digest_of(after.text), (power.asks for power in asked))
+        if agreed:
+            trust.approve(self.path, after.text)
         return settings
 
     def _stamp(self) -> tuple[int, ...]:

@@ -27,7 +27,6 @@ from sqlalchemy import BigInteger, Column, Connection, Double, Integer, Table, T
 from lmm.disk.files import state_folder
 from lmm.errors import ConfigError
 from lmm.messages import Usage
-from lmm.powers import require
 from lmm_education.config import ServeSettings
 from lmm_education.database import TABLES, Database
 
@@ -62,12 +61,9 @@ def open_state(root: Path, course: str, settings: ServeSettings = ServeSettings(
     """The database of a course's server, with its secret key.
 
     Raises:
-        Untrusted: its address is a stranger's.
         ConfigError: its address is none, or it is another course's.
         FileReadError: it cannot be used.
     """
-    if settings.database:
-        require(settings.powers, "serve.database")
     database = Database(settings.database or state_place(root, course) / "state.sqlite")
     with ExitStack() as failing:
         failing.callback(database.close)
@@ -101,11 +97,8 @@ def open_limiter(settings: ServeSettings) -> MovingWindowRateLimiter:
     """What counts questions and wrong passwords: in this process, unless ``[serve] limits`` says where.
 
     Raises:
-        Untrusted: its address is a stranger's.
         ConfigError: its address is none, or what it needs is not installed.
     """
-    if settings.limits:
-        require(settings.powers, "serve.limits")
     try:
         storage = storage_from_string(settings.limits or "memory://", wrap_exceptions=True)
     except ConfigurationError as error:

@@ -146,13 +146,6 @@ def test_a_variable_that_holds_no_table() -> None:
         assert caught.value.where == place
 
 
-def test_what_the_environment_asks_for_needs_no_approval() -> None:
-    """It is the user's own, whatever file lies in the folder."""
-    variables = old_variables({"LMMEDU_STORAGE": '{"url": "http://192.0.2.1:6333"}'})
-    config = Config(Path("/course/config.toml"), "", own=False, variables=variables)
-    assert course_settings(config).storage.powers == ()
-
-
 # -- keys of a file that is there ------------------------------------------------------------------
 
 

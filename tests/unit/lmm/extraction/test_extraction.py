@@ -101,7 +101,7 @@ def test_the_header_sets_system_message_and_prompts_come_from_the_project(
     Path("own/extract_again.md").write_text("Wrong: {error}")
     model = ScriptedModel(["?", OAK])
     text = "---\nmodel:\n  system: You know plants.\n---\n# Oak\n\nTall.\n"
-    with pytest.raises(Untrusted, match=r"\[prompts\] folder"):
+    with pytest.raises(Untrusted, match=r"'folder' in \[prompts\]"):
         extract(text, Plant, model=model)
     assert main(["trust", "--yes"]) == 0
     extract(text, Plant, model=model)

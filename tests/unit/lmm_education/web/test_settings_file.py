@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -10,7 +9,6 @@ import pytest
 from lmm.config_tables import Config
 from lmm.disk import trust
 from lmm.errors import ConfigError
-from lmm.powers import all_powers
 from lmm_education.web.settings_file import SettingsFile
 from lmm_education.web.teacher_course import checked
 from lmm_education.web.words import Wording
@@ -76,10 +74,9 @@ def test_what_was_agreed_to_stays_so(tmp_path: Path, monkeypatch: pytest.MonkeyP
     path.write_text(text)
     config = Config(path, text, own=False)
     if agreed:
-        trust.approve(path, trust.digest_of(text), [power.asks for power in all_powers(config)])
+        trust.approve(path, text)
     SettingsFile(config).write({"title": "Trees"})
-    (power,) = all_powers(replace(config, text=path.read_text()))
-    assert power.is_approved is agreed
+    assert trust.is_approved(path, path.read_text()) is agreed
 
 
 def test_without_a_file() -> None:

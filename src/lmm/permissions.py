@@ -1,0 +1,139 @@
+"""Permissions: what in a config.toml reaches beyond its folder, such as another host or a path outside.
+
+A config.toml may have come with somebody's repository. One that asks for a permission counts only after ``lmm trust``,
+and only as it was then. Which keys ask, their fields say (`Key.asks`).
+"""
+
+from __future__ import annotations
+
+import json
+import re
+import shlex
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from lmm.config_tables import TABLES, Config, keys_in, line_of
+from lmm.disk import trust
+from lmm.errors import Untrusted
+from lmm.hosts import is_loopback_url
+from lmm.providers import ALIASES, ModelName
+from lmm.terminal import visible
+
+
+@dataclass(frozen=True, slots=True)
+class Permission:
+    """One setting of a file that needs the user's agreement; `line` is 0 where it cannot be told."""
+
+    table: str
+    key: str
+    value: str
+    line: int
+
+    def __str__(self) -> str:
+        line = f"line {self.line}: " if self.line else ""
+        return f"{line}[{self.table}] {self.key} = {self.value}"
+
+
+def permissions_of(config: Config) -> tuple[Permission, ...]:
+    """What a file asks for, in the order of its lines, whoever's it is.
+
+    Raises:
+        ConfigError: it cannot be read, or one of these settings cannot be used.
+    """
+    if config.path is None:
+        return ()
+    found, folder = [], config.path.parent.resolve()
+    for key in (key for table in TABLES for key in keys_in(table) if key.key.asks):
+        written = config.toml.get(key.table)
+        value = written.get(key.name) if isinstance(written, Mapping) else None
+        if value and _REACHES[key.key.asks](key.check(value, config.where), folder):
+            line = line_of(config.text, key.table, key.name)
+            found.append(Permission(key.table, key.name, _shown(value), line))
+    return tuple(sorted(found, key=lambda one: one.line))
+
+
+def missing_permissions(config: Config) -> tuple[Permission, ...]:
+    """What a file asks for and the user has not agreed to; nothing if it is the user's own."""
+    if config.own or config.path is None or trust.is_approved(config.path, config.text):
+        return ()
+    return permissions_of(config)
+
+
+def require_trust(config: Config) -> Config:
+    """The configuration, if it may count.
+
+    Raises:
+        Untrusted: it asks for what nobody has agreed to; the message says where, and how to agree.
+        ConfigError: it cannot be read.
+    """
+    missing = missing_permissions(config)
+    if missing and config.path is not None:
+        first, changed = missing[0], trust.digest_for(config.path)
+        why = "this file changed since you approved it" if changed else "you have not approved this file"
+        raise Untrusted(
+            f"{why}, and it sets '{first.key}' in [{first.table}]",
+            where=config.where(first.table, first.key),
+            hint=f"to see what it asks for, and agree: {how_to_agree(config.path)}",
+        )
+    return config
+
+
+def require_near(model: ModelName, tier: str, document: str) -> None:
+    """See to it that a document does not name a model that its config.toml would need a permission for.
+
+    Raises:
+        Untrusted: it does.
+    """
+    if is_local_model(str(model), Path(document).parent.resolve()):
+        raise Untrusted(
+            f"{model}, which this document names, is a folder, or a file outside of the document's folder",
+            where=document,
+            hint=f"name it yourself, under [{tier}] in config.toml, or with --model",
+        )
+
+
+def how_to_agree(file: Path) -> str:
+    """The command that shows what a file asks for, and asks.
+
+    >>> how_to_agree(Path("/home/ada/my course/config.toml"))
+    "lmm trust '/home/ada/my course'"
+    """
+    return f"lmm trust {shlex.quote(str(file.parent if file.name == 'config.toml' else file))}"
+
+
+def is_local_model(name: str, folder: Path) -> bool:
+    """Whether a model is a folder, which may hold code, or a file outside of `folder`: where its adapter looks for it,
+    from the current folder."""
+    provider, _, path = name.strip().partition("/")
+    provider = ALIASES.get(provider.lower(), provider.lower())
+    if provider == "recorded":
+        return _is_outside(path, Path(), folder)
+    try:
+        is_folder = path.startswith((".", "/", "~")) or Path(path).is_absolute() or Path(path).is_dir()
+    except (OSError, ValueError):
+        is_folder = True
+    return is_folder and provider in ("sentencetransformers", "model2vec")
+
+
+def _is_outside(path: str, base: Path, folder: Path) -> bool:
+    try:
+        return not (base / path).resolve().is_relative_to(folder)
+    except (OSError, RuntimeError, ValueError):  # a loop of links, or no path at all
+        return True
+
+
+_REACHES: Mapping[str, Callable[[Any, Path], bool]] = {
+    "always": lambda value, folder: True,
+    "host": lambda value, folder: not all(map(is_loopback_url, (value,) if isinstance(value, str) else value)),
+    "path": lambda value, folder: _is_outside(value, folder, folder),
+    "model": is_local_model,
+}
+"""Whether the value of a key that asks, in a file in a folder, reaches beyond that folder, by `Key.asks`."""
+
+
+def _shown(value: object) -> str:
+    """A value as it is written, without passwords."""
+    text = json.dumps(value, ensure_ascii=False, default=str)
+    return visible(re.sub(r"(//[^/@:]*):[^@]*@", r"\1:…@", text), line=True)
