@@ -25,7 +25,6 @@ from lmm.config_tables import (
     Table,
     check_tables,
     keys_of,
-    old_variables,
     read_keys,
     refuse_unknown,
     tables_of,
@@ -245,7 +244,7 @@ def load_settings(
     """
     env = env or {}
     if isinstance(config, str):
-        config = Config(text=config, variables=old_variables(env))
+        config = Config(text=config)
     header_name = f"header of {document}" if document else "header"
     check_tables(config.toml, tables_of("lmm"), config.where)
     chosen = header_models(header or {}, where=header_name)

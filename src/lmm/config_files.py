@@ -6,12 +6,11 @@ import os
 import shlex
 import sys
 from collections.abc import Mapping
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 from lmm.config import Settings, load_settings
-from lmm.config_tables import Config, old_variables
+from lmm.config_tables import Config
 from lmm.disk.files import read_document, real
 from lmm.disk.folder import is_foreign
 from lmm.errors import ConfigError
@@ -51,11 +50,10 @@ def locate_config(
         if not named.is_file():
             raise ConfigError("there is no such configuration file", where=str(named), hint="write one with: lmm init")
         named = named.resolve() if named.is_symlink() else named  # what the user names may be a link, anywhere
-        return Config(named, read_document(named), True, old_variables(env))
+        return Config(named, read_document(named))
     folders = [Path.cwd(), *([real(document).parent] if document else []), *_script_folder()]
     found = next((folder / CONFIG for folder in folders if (folder / CONFIG).is_file()), None)
-    config = load_config(found) if found else Config()
-    return replace(config, variables=old_variables(env))
+    return load_config(found) if found else Config()
 
 
 def read_config(file: Path) -> Config:

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import functools
 import importlib
-import json
 import re
 import tomllib
 import types
@@ -47,29 +46,24 @@ TABLES: Mapping[str, tuple[str, ...]] = {
 }
 """Every table of config.toml, with the types that its keys are fields of, in the order in which they are shown."""
 
-OLD: Mapping[str, str] = {
-    "embeddings.dense_model": "embedding.model",
-    "embeddings.sparse_model": "RAG.sparse_model",
-    **{f"{tier}.provider_params": f"{tier}.parameters" for tier in ("major", "minor", "aux")},
-    "RAG.retrieve_companion_docs": "search.companion",
+RENAMED: Mapping[str, str] = {
+    "embeddings.dense_model": "[embedding] model",
+    "embeddings.sparse_model": "[RAG] sparse_model",
+    **{f"{tier}.provider_params": f"[{tier}] parameters" for tier in ("major", "minor", "aux")},
+    "RAG.retrieve_companion_docs": "[search] companion",
     "RAG.max_companion_docs": "",
     "RAG.annotation_model.filters": "",
-    "textSplitter.splitter": "text_splitter.splitter",
+    "textSplitter.splitter": "[text_splitter] splitter",
     "textSplitter.threshold": "",
-    "answer.budget": "answer.context_tokens",
-    "database.collection_name": "storage.course",
+    "answer.budget": "[answer] context_tokens",
+    "storage.port": "[storage] url",
+    "database.collection_name": "[storage] course",
     "database.companion_collection": "",
     "server.mode": "",
     "server.host": "lmm serve --host",
     "server.port": "lmm serve --port",
 }
-"""What lm-markdown and lmm-education call a key, and what it is here: a key, an option of the command line, or empty,
-where nothing is left to say."""
-_OLD_TABLES = {
-    "LMM_": ("major", "minor", "aux", "embeddings"),
-    "LMMEDU_": ("major", "minor", "aux", "embeddings", "storage", "database", "RAG", "textSplitter", "server"),
-}
-"""Their tables, each of which a variable with that name may hold as JSON."""
+"""What lm-markdown and lmm-education call a key, and what it is here; empty where nothing is left to say."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -255,9 +249,19 @@ def refuse_unknown(table: str, written: Any, known: Iterable[Declared], where: W
     names = [name for one in known for name in one.names]
     for key in written if isinstance(written, Mapping) else ():
         if key not in names:
-            raise ConfigError(
-                f"unknown key '{key}' in [{table}]", where=where(table, str(key)), hint=nearest(str(key), names)
-            )
+            hint = _renamed(f"{table}.{key}") or nearest(str(key), names)
+            raise ConfigError(f"unknown key '{key}' in [{table}]", where=where(table, str(key)), hint=hint)
+
+
+def _renamed(name: str) -> str:
+    """What lm-markdown's name of a key, or of a table, is here; nothing if it has none such.
+
+    >>> _renamed("textSplitter")
+    "here 'splitter' is [text_splitter] splitter; 'threshold' is not needed"
+    """
+    told = ((*old.rpartition("."), new or "not needed") for old, new in RENAMED.items())
+    found = [f"'{key}' is {new}" for table, dot, key, new in told if name in (table, f"{table}{dot}{key}")]
+    return f"here {'; '.join(found)}" if found else ""
 
 
 def in_words(kind: Any) -> str:
@@ -294,14 +298,12 @@ class Config:
     """One config.toml as it was read; `path` is None where there is none, or where the text came from no file.
 
     What is the user's `own` (named on the command line or by ``$LMM_CONFIG``, or lying in the user's configuration
-    folder) may ask for anything (`lmm.permissions`). `variables` are those of the environment in which lm-markdown
-    or lmm-education would find a table (`old_variables`); the file counts more.
+    folder) may ask for anything (`lmm.permissions`).
     """
 
     path: Path | None = None
     text: str = ""
     own: bool = True
-    variables: tuple[tuple[str, str], ...] = ()
 
     @property
     def name(self) -> str:
@@ -315,29 +317,15 @@ class Config:
         Raises:
             ConfigError: it is not TOML, or has a table that nobody knows.
         """
-        if not self.variables:
-            return self.written
-        both = {table: values[0] for table, values in _from_variables(self.variables)[0].items()}
-        for table, ours in self.written.items():
-            theirs = both.get(table)
-            both[table] = {**theirs, **ours} if isinstance(theirs, dict) and isinstance(ours, dict) else ours
-        return both
-
-    @property
-    def written(self) -> Mapping[str, Any]:
-        """What stands in the file itself."""
         return _parsed(self.text, self.name)[0]
 
     @property
     def hints(self) -> tuple[str, ...]:
         """What was read in another way than it is written."""
-        return (*_parsed(self.text, self.name)[1], *_from_variables(self.variables)[1])
+        return _parsed(self.text, self.name)[1]
 
     def where(self, table: str, key: str = "") -> str:
         """The place of a key or a table, for messages: the file, and the line if it can be told."""
-        values, variable = _from_variables(self.variables)[0].get(table, ({}, ""))
-        if variable and (not key or key in values) and key not in self.written.get(table, ()):
-            return f"environment {variable}"
         line = line_of(self.text, table, key)
         return f"{self.name}:{line}" if line else self.name
 
@@ -358,91 +346,13 @@ def _parsed(text: str, name: str) -> tuple[Mapping[str, Any], tuple[str, ...]]:
         except tomllib.TOMLDecodeError:
             raise ConfigError(f"this is not TOML: {error}", where=name) from error
         hints = (f"{name}: TOML writes true and false in lower case; True and False are read as such",)
-    if names := _renamed(toml):
-        hints += (f"{name}: read with its older names: {names}",)
     for table, written in toml.items():
         if table not in TABLES:
             where = Config(Path(name), text).where(table)
-            raise ConfigError(f"unknown table [{table}]", where=where, hint=nearest(table, TABLES))
+            raise ConfigError(f"unknown table [{table}]", where=where, hint=_renamed(table) or nearest(table, TABLES))
         if isinstance(written, str) and (key := kinds_of(table)[0].IN_A_LINE):
             toml[table] = {key: written}
     return toml, hints
-
-
-def old_variables(env: Mapping[str, str]) -> tuple[tuple[str, str], ...]:
-    """The variables of the environment from which lm-markdown and lmm-education take tables.
-
-    >>> old_variables({"LMM_MAJOR": '{"model": "OpenAI/gpt-4.1"}', "LMM_MODEL_MINOR": "Ollama/x"})
-    (('LMM_MAJOR', '{"model": "OpenAI/gpt-4.1"}'),)
-    """
-    names = [f"{prefix}{table.upper()}" for prefix, tables in _OLD_TABLES.items() for table in tables]
-    return tuple((name, env[name]) for name in names if env.get(name))
-
-
-@functools.lru_cache(maxsize=16)
-def _from_variables(variables: tuple[tuple[str, str], ...]) -> tuple[dict[str, tuple[Any, str]], tuple[str, ...]]:
-    """Our tables, each with the variable that it came from, and a hint that names what to write instead."""
-    found: dict[str, tuple[Any, str]] = {}
-    told = []
-    for variable, text in variables:
-        old = next(one for tables in _OLD_TABLES.values() for one in tables if variable.endswith(f"_{one.upper()}"))
-        try:
-            toml = {old: json.loads(text)}
-        except ValueError:
-            toml = {old: text}
-        if not isinstance(toml[old], dict) and old != "storage":
-            example = '{"model": "OpenAI/gpt-4.1-mini"}'
-            raise ConfigError(f"this is no table in JSON: {text}", where=variable, hint=f"write it as {example}")
-        names = _renamed(toml)
-        told.append(f"{variable} is now [{next(iter(toml), old)}] in config.toml" + (f" ({names})" if names else ""))
-        found |= {table: (values, variable) for table, values in toml.items() if table not in found}
-    return found, (f"environment: read with its older names: {'; '.join(told)}",) if told else ()
-
-
-def _renamed(toml: dict[str, Any]) -> str:
-    """Put what stands under `OLD` names under ours, which count more if both are there; all of them, in words."""
-    told = _old_storage(toml)
-    for old, new in OLD.items():
-        (*path, key), (now, _, its_key) = old.split("."), new.rpartition(".")
-        written: Any = toml
-        for table in path:
-            written = written.get(table) if isinstance(written, dict) else None
-        if not isinstance(written, dict) or key not in written:
-            continue
-        value = written.pop(key)
-        if now:
-            ours = toml.setdefault(now, {})
-            if isinstance(ours, dict):
-                ours.setdefault(its_key, _sparse_name(value) if its_key == "sparse_model" else value)
-        says = f"is now [{now}] {its_key}" if now else f"is now {new}" if new else "is not needed any more"
-        told.append(f"[{'.'.join(path)}] {key} {says}")
-        if not written and path[0] not in TABLES:
-            del toml[path[0]]
-    return "; ".join(told)
-
-
-def _old_storage(toml: dict[str, Any]) -> list[str]:
-    """Write where lmm-education keeps a course as we do, and tell of it: a folder, memory, or an address and a port."""
-    match toml.get("storage"):
-        case ":memory:":
-            del toml["storage"]
-            return ["storage in memory is now [storage] folder, on the disk"]
-        case str(folder):
-            toml["storage"] = {"folder": folder}
-            return ["storage is now [storage] folder"]
-        case {"url": str(url), "port": int(port), **more}:
-            toml["storage"] = {"url": f"{url.rstrip('/')}:{port}", **more}
-            return ["[storage] port is now part of [storage] url"]
-    return []
-
-
-def _sparse_name(model: Any) -> Any:
-    """A sparse model's name with its provider.
-
-    >>> _sparse_name("Qdrant/bm25"), _sparse_name("prithivida/Splade_PP_en_v1")
-    ('Builtin/bm25', 'FastEmbed/prithivida/Splade_PP_en_v1')
-    """
-    return "Builtin/bm25" if model == "Qdrant/bm25" else f"FastEmbed/{model}"
 
 
 def line_of(text: str, table: str, key: str = "") -> int:

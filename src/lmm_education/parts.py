@@ -258,7 +258,7 @@ def find_course(
     found = config if isinstance(config, Config) else config_files.find_config(config, env=env)
     above = course_above(Path.cwd()) if found.path is None else None
     if above is not None and (above / config_files.CONFIG).is_file():
-        found = replace(config_files.read_config(above / config_files.CONFIG), variables=found.variables)
+        found = config_files.read_config(above / config_files.CONFIG)
     settings = course_settings(found)
     if found.path is None and above is not None:
         settings = _in_folder(settings, above)

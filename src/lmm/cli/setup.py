@@ -60,7 +60,7 @@ def status(*, file: Path | None, config: Path | None, as_json: bool) -> int:
     found = config_files.locate_config(config, file)
     check_tables(found.toml, TABLES, found.where)
     waiting = missing_permissions(found)
-    counting = Config(variables=found.variables) if waiting else found
+    counting = Config() if waiting else found
     settings = load_settings(counting, os.environ, header, document=str(file or ""))
     written = tuple(config_text.in_force(counting))
     tiers = {name: _describe(name, getattr(settings, name)) for name in TIERS}
