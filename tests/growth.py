@@ -23,11 +23,8 @@ from typing import Any, NamedTuple
 
 PACKAGES = ("lmm", "lmm_education", "chatmd")
 EXCEPT = {
-    "lmm.importing": "a redesign under way replaces it",
     "lmm_education.web.accounts": "a hash of a password takes its time on purpose",
     "lmm.config_tables._parsed": "tomllib adds the parts of a dotted key one by one",
-    "lmm.config_text._with_value": "as above",
-    "lmm.config_text._candidates": "whole texts to choose from, of which the first that fits is taken",
 }
 # fmt: off
 _LINES = (

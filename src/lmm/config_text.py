@@ -4,18 +4,15 @@ what of a file is in force, all made from the fields of `lmm.config_tables.TABLE
 
 from __future__ import annotations
 
-import contextlib
 import json
-import re
 import textwrap
-import tomllib
 from collections.abc import Iterator, Mapping
 from pathlib import PurePath
 from typing import Any
 
 import msgspec
 
-from lmm.config_tables import TABLES, Config, Declared, keys_in, keys_of, kinds_of, line_of
+from lmm.config_tables import TABLES, Config, Declared, keys_in, keys_of, kinds_of
 from lmm.errors import ConfigError
 
 _HEAD = """\
@@ -25,7 +22,6 @@ _HEAD = """\
 """
 _HEADINGS = "| key | unset | for example | |\n|---|---|---|---|\n"
 _WIDTH, _COLUMN = 118, 42
-_UNTIL_COMMENT = re.compile(r"""(?:"(?:\\.|[^"\\])*+"|'[^']*+'|[^"'#])*+(?=#)""")
 
 
 def template() -> str:
@@ -57,7 +53,7 @@ def with_values(text: str, tables: Mapping[str, Mapping[str, Any]], name: str = 
     """The configuration with other values of some keys: whatever else stands in it, and comments, stay as they are.
 
     Raises:
-        ConfigError: it is no TOML, or a key is written in a way that cannot be changed here.
+        ConfigError: it is no TOML, or has something else than a table under the name of one.
 
     >>> text = '[serve] # ours\\ntitle = "Old"  # short\\n'
     >>> print(with_values(text, {"serve": {"log": "l", "title": "New"}}), end="")
@@ -65,49 +61,22 @@ def with_values(text: str, tables: Mapping[str, Mapping[str, Any]], name: str = 
     log = "l"
     title = "New"  # short
     """
-    for table, values in tables.items():
-        for key, value in reversed(list(values.items())):  # new ones go below the table's head
-            text = _with_value(text, table, key, value, name)
-    return text
+    import tomlkit  # where a file is changed only: 30 ms
+    from tomlkit.exceptions import TOMLKitError
+    from tomlkit.items import AbstractTable
 
-
-def _with_value(text: str, table: str, key: str, value: Any, name: str) -> str:
-    written, hint = f"{key} = {_toml(value)}", f"write it yourself, under [{table}]: {key} = {_toml(value)}"
     try:
-        before = tomllib.loads(text)
-        wanted = before | {table: {**before.get(table, {}), key: json.loads(json.dumps(value))}}
-    except (TypeError, ValueError) as error:
-        raise ConfigError(f"this cannot be changed here: {error}", where=name, hint=hint) from error
-    for changed in _candidates(text, table, key, written):
-        with contextlib.suppress(tomllib.TOMLDecodeError):
-            if tomllib.loads(changed) == wanted:
-                return changed
-    raise ConfigError("this is written in a way that cannot be changed here", where=name, hint=hint)
-
-
-def _candidates(text: str, table: str, key: str, written: str) -> Iterator[str]:
-    """What the text may become: with the key's lines replaced, below its table's head, or in a table at the end."""
-    lines, at = re.split(r"(?<=\n)", text), line_of(text, table, key)
-    if at:
-        head, (line, end) = lines[: at - 1], re.fullmatch(r"(.*?)(\r?\n|)", lines[at - 1], re.DOTALL).groups()  # type: ignore[union-attr]
-        end = end or "\n"
-        indent = line[: len(line) - len(line.lstrip())]
-        yield "".join((*head, f"{indent}{written}{_comment_of(line)}{end}", *lines[at:]))
-        for last in range(at + 1, len(lines) + 1):  # a value of several lines
-            yield "".join((*head, f"{indent}{written}{end}", *lines[last:]))
-        yield "".join((*head, f"{line}{end}", f"{written}{end}", *lines[at:]))
-    space = "" if not text else "\n" if text.endswith("\n") else "\n\n"
-    yield f"{text}{space}[{table}]\n{written}\n"
-
-
-def _comment_of(line: str) -> str:
-    """What stands behind the value in a line.
-
-    >>> _comment_of('title = "C # and so on"  # short'), _comment_of("title = 1")
-    ('  # short', '')
-    """
-    value = _UNTIL_COMMENT.match(line)
-    return line[len(value[0].rstrip(" \t")) :] if value else ""
+        document = tomlkit.parse(text)
+        for table, values in tables.items():
+            there = document.setdefault(table, {}) if values else {}
+            for key, value in reversed(list(values.items())):
+                if key not in there and isinstance(there, AbstractTable) and there.value.body:
+                    there.value._insert_at(0, key, value)  # at the end it would stand below the next table's comment
+                else:
+                    there[key] = value
+        return document.as_string()
+    except (TOMLKitError, TypeError, ValueError) as error:
+        raise ConfigError(f"this cannot be changed here: {error}", where=name, hint="mend it first") from error
 
 
 def _tables() -> Iterator[tuple[str, str, list[Declared]]]:
