@@ -67,7 +67,7 @@ class Parameters(dict[str, Any]):
 _OURS = frozenset(("model", "messages", "input", "instructions", "system", "stream", "stream_options", "tools"))
 """What every request says by itself."""
 _EFFORT = Literal["none", "minimal", "low", "medium", "high", "xhigh"]
-_ONLY_EMBEDDING = ("embedding",)
+_CHAT, _ONLY_EMBEDDING = ("major", "minor", "aux"), ("embedding",)
 
 
 class ModelSettings(Table, frozen=True):
@@ -81,7 +81,7 @@ class ModelSettings(Table, frozen=True):
             "  Mistral/mistral-medium-latest   Ollama/llama3.2   LMStudio/qwen3   LlamaCpp/gemma\n"
             "  OpenAICompatible/my-model   Builtin/extractive\n"
             "API keys are read from the environment: OPENAI_API_KEY, ANTHROPIC_API_KEY, ...\n"
-            "The other models may have all of these keys, too."
+            "minor and aux may have all of these keys, too; embedding, those of its server."
         ),
         "minor": "Summaries and annotations. Unset: the same provider's small model.",
         "aux": "Classification. Unset: as minor.",
@@ -128,25 +128,32 @@ class ModelSettings(Table, frozen=True):
             asks="always",
         ),
     ] = None
-    temperature: Annotated[float | None, Key("unset: the provider's", 0.4)] = None
-    max_tokens: Annotated[Count | None, Key("of a reply; unset: the provider's", 2048)] = None
+    temperature: Annotated[float | None, Key("unset: the provider's", 0.4, tables=_CHAT)] = None
+    max_tokens: Annotated[Count | None, Key("of a reply; unset: the provider's", 2048, tables=_CHAT)] = None
     timeout: Annotated[Positive, Key("seconds without a sign of the server")] = 120.0
     max_retries: Annotated[CountOrZero, Key("after 429, 5xx, a broken connection, silence")] = 3
     concurrency: Annotated[Count, Key("calls at once")] = 8
     context_window: Annotated[
         Count | None,
-        Key("tokens that it reads at once; unset: as its server tells, else as published, else 100000", 32768),
+        Key(
+            "tokens that it reads at once; unset: as its server tells, else as published, else 100000",
+            32768,
+            tables=_CHAT,
+        ),
     ] = None
-    reasoning_effort: Annotated[str, Key("of models that reason: none to xhigh", "low", written=_EFFORT)] = ""
+    reasoning_effort: Annotated[
+        str, Key("of models that reason: none to xhigh", "low", written=_EFFORT, tables=_CHAT)
+    ] = ""
     api: Annotated[
-        Literal["chat", "responses"], Key('"responses": OpenAI\'s newer protocol, instead of Chat Completions')
+        Literal["chat", "responses"],
+        Key('"responses": OpenAI\'s newer protocol, instead of Chat Completions', tables=_CHAT),
     ] = "chat"
     parameters: Annotated[
         Parameters,
         Key(
             "sent to the provider as they are; also as a table of its own, such as [major.parameters]",
             {"top_p": 0.9, "seed": 1},
-            tables=("major", "minor", "aux"),
+            tables=_CHAT,
             written=dict[str, Any],
         ),
     ] = msgspec.field(default_factory=Parameters)

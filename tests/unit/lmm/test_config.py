@@ -220,6 +220,9 @@ def test_options_of_embedding_models() -> None:
     assert (found.dimensions, found.batch_size, found.query_prefix, found.document_prefix) == (256, 8, "", "d: ")
     unset = load_settings("", {}).embedding
     assert (unset.dimensions, unset.batch_size, unset.query_prefix, unset.document_prefix) == (None, None, None, None)
+    for key in ("temperature", "max_tokens", "context_window", "reasoning_effort", "api", "parameters"):
+        with pytest.raises(ConfigError, match=rf"unknown key '{key}' in \[embedding\]"):
+            load_settings(f"[embedding]\n{key} = 1\n", {})
     with pytest.raises(ConfigError, match=r"unknown key 'dimensions' in \[major\]"):
         load_settings("[major]\ndimensions = 256\n", {})
     with pytest.raises(ConfigError, match=r"'batch_size' in \[embedding\] must be a whole number above 0"):
