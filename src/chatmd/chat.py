@@ -15,7 +15,7 @@ from functools import cached_property
 from pathlib import Path
 from typing import Literal, Self, TypedDict, Unpack
 
-from chatmd.checking import check_file, check_text
+from chatmd.checking import check_text
 from chatmd.compaction.compact import Compacted, compact_file, compact_text, summarising
 from chatmd.compaction.plan import KEEP, CompactOptions
 from chatmd.context import Approve, Confirm, Run, ask_nobody, settings_of
@@ -224,9 +224,10 @@ class Chat:
         """
         self.reload()
         options = self._options({})
+        text, name = self.text, str(self.path or "")
         if self.path is not None:  # as it is on disk: what will be mended is a warning
-            return tuple(check_file(self.path, options, strict=strict))
-        return tuple(check_text(self.text, self._place, options, strict=strict))
+            text = read_document(self.path)
+        return tuple(check_text(text, self._place, options, name=name, strict=strict))
 
     @background
     async def arender(self, *, servers: bool = False, run_agents: bool = False, **how: Unpack[How]) -> Rendered:

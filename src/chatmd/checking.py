@@ -28,7 +28,6 @@ from chatmd.tools.mcp_connection import StdioAddress, read_address
 from chatmd.tools.registry import kind_of
 from chatmd.tools.roots import roots_of
 from lmm import loop
-from lmm.disk.files import read_document
 from lmm.errors import ConfigError, LmmError
 
 # -- What a document refers to and cannot be had: its model, its tools, documents, images, agents -------------
@@ -260,23 +259,17 @@ def _told(problem: Problem, edge: _Edge, certain: bool) -> Problem:
 # -- Everything that is wrong with a file and can be found without asking a model, a server or a program
 
 
-def check_file(path: Path, options: RunOptions = RunOptions(), *, strict: bool = False) -> list[Problem]:
-    """`chatmd.check` for a file, its imports, and what it refers to: files, programs, agents, tools, its model.
-
-    Errors would keep `lmm run` from going on; the rest are warnings. What a run that broke off has left, the next one
-    mends: that is a warning, and the mended text is what is checked.
-
-    Raises:
-        FileReadError: it cannot be read.
-        ConfigError: config.toml asks for something that we do not know.
-    """
-    return check_text(read_document(path), path, options, name=str(path), strict=strict)
-
-
 def check_text(
     text: str, path: Path, options: RunOptions = RunOptions(), *, name: str = "", strict: bool = False
 ) -> list[Problem]:
-    """`check_file` for a text that stands, or could stand, in `path`; `name` is what problems call it."""
+    """`chatmd.check` for a text in `path`, its imports, and what it refers to: files, programs, agents, its model.
+
+    Errors would keep `lmm run` from going on; the rest are warnings. What a run that broke off has left, the next one
+    mends: that is a warning, and the mended text is what is checked. `name` is what problems call the text.
+
+    Raises:
+        ConfigError: config.toml asks for something that we do not know.
+    """
     run = prepare(path, path.resolve().parent, options)
     document, torn = _mended(text, name)
     found = [*torn, *letter(document)] if strict else torn

@@ -223,10 +223,8 @@ Approve = Callable[[ToolCall], Awaitable[bool | str]]
 the model is told. Raises `StoppedByUser` if the user wants the run to end there."""
 
 
-class AskAgent(Protocol):
-    """How a run asks another agent, within the limits that hold for all of them together."""
-
-    def __call__(self, run: Run, request: AgentRequest, /) -> Awaitable[str]: ...
+AskAgent = Callable[["Run", AgentRequest], Awaitable[str]]
+"""How a run asks another agent, within the limits that hold for all of them together."""
 
 
 class Agreement(Protocol):
@@ -267,10 +265,6 @@ class Run:
     ask: AskAgent = ask_nobody
     replay: bool = False
     records: Path | None = None
-
-    async def ask_agent(self, request: AgentRequest) -> str:
-        """Run another file to its end, and return its answer."""
-        return await self.ask(self, request)
 
     def tell(self, event: Event) -> None:
         """Tell the listener what happens here."""

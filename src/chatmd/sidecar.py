@@ -13,7 +13,7 @@ from pathlib import Path, PurePath
 from typing import Any
 
 from chatmd.errors import ChatmdError
-from chatmd.language.agent import CallItem, Content, Doc, Img, Item, MessageItem, OutputItem, Part, SubAgent
+from chatmd.language.agent import Doc, Img, Item, MessageItem, Part, SubAgent, content_of
 from chatmd.language.nodes import Attribute, Element
 from chatmd.language.transcript import call_element, image_element, image_of, result_element, storable
 from lmm.disk.digest import digest
@@ -65,7 +65,7 @@ def _is_input(item: Item) -> bool:
 def _in_items(items: tuple[Item, ...], last_said: int) -> Iterator[Occurrence]:
     seen: Counter[str] = Counter()
     for number, item in enumerate(items):
-        content = _content(item)
+        content = content_of(item)
         if all(isinstance(part, str) for part in content):
             continue
         message = ""
@@ -76,12 +76,6 @@ def _in_items(items: tuple[Item, ...], last_said: int) -> Iterator[Occurrence]:
             if not isinstance(part, str) and not (isinstance(part, Img) and _is_inline(part)):
                 key = _key(message, seen[message], index) if message else ""
                 yield Occurrence(part, key, number < last_said)
-
-
-def _content(item: Item) -> Content:
-    if isinstance(item, MessageItem | OutputItem):
-        return item.content
-    return item.arguments if isinstance(item, CallItem) else ()
 
 
 def _is_inline(img: Img) -> bool:

@@ -7,7 +7,18 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from chatmd.language import notes
-from chatmd.language.agent import CallItem, Doc, Img, Item, MessageItem, OutputItem, Part, ReasoningItem, SubAgent
+from chatmd.language.agent import (
+    CallItem,
+    Doc,
+    Img,
+    Item,
+    MessageItem,
+    OutputItem,
+    Part,
+    ReasoningItem,
+    SubAgent,
+    content_of,
+)
 from lmm.messages import Attachment, Image, Message
 
 LABEL, NOTE, SHOWN = "conversation-summary", notes.TAG, "shown"
@@ -187,9 +198,8 @@ def tokens_of(item: Item, expanded: Expanded, count: Callable[[str], int]) -> in
     """How many tokens an item takes, as far as its contents are known."""
     if isinstance(item, ReasoningItem):
         return sum(map(count, item.summaries))
-    content = item.arguments if isinstance(item, CallItem) else item.content
     total = count(item.name) if isinstance(item, CallItem) else 0
-    for part in content:
+    for part in content_of(item):
         value = part if isinstance(part, str) else expanded.get(part)
         total += count(value) if isinstance(value, str) else IMAGE_TOKENS if isinstance(part, Img) else 0
     return total

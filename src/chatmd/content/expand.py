@@ -234,7 +234,7 @@ class _Work:
         request = AgentRequest(agent.src, agent.local, run.folder, children)
         inputs = await asyncio.to_thread(inputs_of, request, run)
         known = self.recorded.answer(inputs) if self.recorded is not None else None
-        return (await run.ask_agent(request) if known is None else known), inputs
+        return (await run.ask(run, request) if known is None else known), inputs
 
     async def _expanded(self, content: Content) -> Content:
         """What stands inside of an agent as texts and inline images."""

@@ -172,15 +172,27 @@ class ReasoningItem:
 Item = MessageItem | CallItem | OutputItem | ReasoningItem
 
 
+def content_of(item: Item) -> Content:
+    """What an item says: a message, the arguments of a call, a result."""
+    if isinstance(item, CallItem):
+        return item.arguments
+    return item.content if isinstance(item, MessageItem | OutputItem) else ()
+
+
 def references(item: Item) -> Iterator[Doc | Img | SubAgent]:
     """What an item refers to and does not hold itself."""
-    if isinstance(item, CallItem):
-        content = item.arguments
-    else:
-        content = item.content if isinstance(item, MessageItem | OutputItem) else ()
-    for part in content:
+    for part in content_of(item):
         if not isinstance(part, str) and not (isinstance(part, Img) and (not part.local or is_inline(part))):
             yield part
+
+
+def parts_in(content: Content) -> Iterator[Doc | Img | SubAgent]:
+    """All documents, images and agents of a content, those that agents in it get among them."""
+    for part in content:
+        if not isinstance(part, str):
+            yield part
+        if isinstance(part, SubAgent):
+            yield from parts_in(part.content)
 
 
 def is_inline(img: Img) -> bool:

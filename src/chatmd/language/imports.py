@@ -11,6 +11,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path, PurePath
 
+from chatmd.errors import ChatmdError
 from chatmd.language.agent import attribute_span
 from chatmd.language.nodes import Element, Node, Problem, SyntaxTree, walk
 from chatmd.language.syntax import parse, parse_body
@@ -48,14 +49,6 @@ def imports_in(nodes: tuple[Node, ...]) -> Iterator[Element]:
     return (node for node, _ in walk(nodes) if isinstance(node, Element) and node.tag == "import")
 
 
-class _Refused(Exception):
-    """An import cannot be made: why, and what to do."""
-
-    def __init__(self, why: str, hint: str) -> None:
-        super().__init__(why)
-        self.why, self.hint = why, hint
-
-
 class _Resolver:
     """The imports of one document; each file is read once."""
 
@@ -84,9 +77,9 @@ class _Resolver:
         try:
             path, real = self._find(element.get("src") or "", chain)
             document = self._document(path, real, in_body)
-        except (_Refused, LmmError) as error:
-            src, message = element.get("src") or "", str(error)
-            if isinstance(error, LmmError):
+        except LmmError as error:
+            src, message = element.get("src") or "", error.message
+            if error.where:
                 message = f"'{src}' cannot be imported: {error.message}; looked for at {error.where}"
             self.problems.append(Problem(attribute_span(element, "src"), message, error.hint))
             return (element,)
@@ -96,26 +89,30 @@ class _Resolver:
         """The file that `src` names, as named and really."""
         self.count += 1
         if self.count > MAX_IMPORTS:
-            raise _Refused(f"more than {MAX_IMPORTS} imports", "import less")
+            raise ChatmdError(f"more than {MAX_IMPORTS} imports", hint="import less")
         if not src.strip() or "\0" in src:
-            raise _Refused("this import names no file", 'write src="…"')
+            raise ChatmdError("this import names no file", hint='write src="…"')
         if src.lower().startswith(("http://", "https://", "file:")):
-            raise _Refused("only files can be imported, no URL", "save it beside this file")
+            raise ChatmdError("only files can be imported, no URL", hint="save it beside this file")
         path = chain[-1][0].parent / src.strip()
         try:
             real = path.resolve()
         except (OSError, RuntimeError) as error:  # a loop of links, a name that is too long
-            raise _Refused(f"cannot be imported: {error}", "check the path") from error
+            raise ChatmdError(f"cannot be imported: {error}", hint="check the path") from error
         inside = [real.relative_to(folder).parts for folder in self.allowed if real.is_relative_to(folder)]
         if not inside:
-            raise _Refused(f"'{src}' lies outside of {self.allowed[0]}", f"allow its folder: --root {path.parent}")
+            raise ChatmdError(
+                f"'{src}' lies outside of {self.allowed[0]}", hint=f"allow its folder: --root {path.parent}"
+            )
         if is_secret_file(PurePath(*min(inside, key=len))):
             why = f"'{src}': files of this name hold keys or passwords, and what is imported is sent to the model"
-            raise _Refused(why, 'if that is meant: <doc src="…" local/> in a message; lmm run asks before it sends it')
+            raise ChatmdError(
+                why, hint='if that is meant: <doc src="…" local/> in a message; lmm run asks before it sends it'
+            )
         files = [file for _, file in chain]
         if real in files:
             names = [str(name) for name, _ in chain[files.index(real) :]]
-            raise _Refused(f"imports go round: {' → '.join([*names, names[0]])}", "delete one of them")
+            raise ChatmdError(f"imports go round: {' → '.join([*names, names[0]])}", hint="delete one of them")
         return path, real
 
     def _document(self, path: Path, real: Path, in_body: bool) -> SyntaxTree:
@@ -136,4 +133,4 @@ def _check_size(path: Path) -> None:
     except OSError:  # reading tells
         return
     if found.st_size > MAX_SIZE:
-        raise _Refused(f"this file has more than {MAX_SIZE // 1_000_000} MB", "import a smaller one")
+        raise ChatmdError(f"this file has more than {MAX_SIZE // 1_000_000} MB", hint="import a smaller one")

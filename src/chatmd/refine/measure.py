@@ -8,7 +8,7 @@ import functools
 import shutil
 import tempfile
 from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, Mapping, Sequence
-from contextlib import AsyncExitStack, aclosing, asynccontextmanager
+from contextlib import aclosing, asynccontextmanager
 from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import Any
@@ -255,28 +255,23 @@ class Runs:
 
             run = replace(shared, open_model=journaled)
             conversation = Conversation(run, Transcript(text), user_turn="")
-            error = await self._run(conversation, run.tally)
-        answer = conversation.answer if not error else ""
+            answer, error = await self._answer(conversation, run.tally)
         return RunOutcome(answer, _calls(conversation.items), count_tokens(answer), run.tally.usage, error)
 
-    async def _run(self, conversation: Conversation, tally: UsageTally) -> str:
-        """Run to the end; what kept it from getting there, if something of its own did."""
+    async def _answer(self, conversation: Conversation, tally: UsageTally) -> tuple[str, str]:
+        """The answer; else what kept it from coming, if something of its own did."""
         try:
-            async with asyncio.timeout(self.options.timeout), AsyncExitStack() as stack:
-                await conversation.open(stack)
-                if conversation.waits_for_user:
-                    raise RefineError("this agent was asked nothing", where=str(self.path))
-                await conversation.turn()
+            async with asyncio.timeout(self.options.timeout):
+                return await conversation.answered(), ""
         except TimeoutError:
-            return f"it took longer than {self.options.timeout:g} s"
+            return "", f"it took longer than {self.options.timeout:g} s"
         except LimitReached as reached:
             if _is_used_up(tally):
                 self.budget.count("run", tally.usage)
                 raise
-            return reached.message
+            return "", reached.message
         except (EmptyReply, ModelRejected) as error:  # which may be so for this input only
-            return error.message
-        return ""
+            return "", error.message
 
     @asynccontextmanager
     async def _folder(self, agent: str) -> AsyncIterator[Run]:

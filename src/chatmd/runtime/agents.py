@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-from contextlib import AsyncExitStack
 from dataclasses import replace
 from pathlib import Path
 from typing import NamedTuple
@@ -11,7 +10,7 @@ from typing import NamedTuple
 from chatmd.content.documents import Raw, plain_text
 from chatmd.content.expand import locate
 from chatmd.context import AgentRequest, Run
-from chatmd.errors import ChatmdError, LimitReached
+from chatmd.errors import LimitReached
 from chatmd.language.transcript import gap, said
 from chatmd.runtime.transcript_file import Transcript
 from chatmd.runtime.turns import Conversation
@@ -46,14 +45,10 @@ async def ask_agent(run: Run, request: AgentRequest) -> str:
     recorded = Recorded(Path(found.name), only=True) if run.replay and not found.remote else None
     conversation = Conversation(below, transcript, recorded=recorded, remote=found.remote, user_turn="")
     try:
-        async with AsyncExitStack() as stack:
-            if not await conversation.open(stack):
-                raise ChatmdError("this agent was asked nothing", where=found.name, hint="give it an input")
-            await conversation.turn()
+        return await conversation.answered()
     finally:  # also what came before an error
         if run.records is not None and transcript.text != text:
             request.kept(keep_record(run.records, name_of(found.name), transcript.text))
-    return conversation.answer
 
 
 async def _find(run: Run, request: AgentRequest) -> _Found:

@@ -10,7 +10,7 @@ from dataclasses import replace
 from pathlib import Path
 
 from chatmd.context import Run
-from chatmd.errors import ChatmdError, LimitReached
+from chatmd.errors import LimitReached
 from chatmd.language.transcript import gap, user_text
 from chatmd.runtime import events
 from chatmd.runtime.events import RunResult
@@ -252,12 +252,10 @@ async def replied(
     transcript = Transcript(text)
     conversation = Conversation(run, transcript, user_turn="")
     try:
-        async with asyncio.timeout(options.timeout) as limit, AsyncExitStack() as stack:
-            if not await conversation.open(stack):
-                raise ChatmdError("the input is empty", hint="say something")
-            await conversation.turn(once=options.once)
+        async with asyncio.timeout(options.timeout) as limit:
+            answer = await conversation.answered(once=options.once)
     except TimeoutError as error:
         if not limit.expired():
             raise
         raise LimitReached(f"it took longer than {options.timeout:g} s", hint="allow more: timeout") from error
-    return conversation.answer, transcript.text
+    return answer, transcript.text

@@ -20,15 +20,14 @@ from chatmd.context import AgentRequest, AskAgent, Run, model_settings, settings
 from chatmd.errors import ChatmdError, StoppedByUser
 from chatmd.language.agent import (
     AgentSpec,
-    CallItem,
     Doc,
     Img,
     Item,
     MessageItem,
-    OutputItem,
-    Part,
     SubAgent,
+    content_of,
     interpret,
+    parts_in,
     read_agent,
     references,
 )
@@ -87,11 +86,9 @@ def confined(spec: AgentSpec) -> AgentSpec:
     >>> confined(read_agent(parse('<tool name="read_file"/><user>Hi</user>'))).tools
     ()
     """
-    for item in spec.items:
-        if isinstance(item, CallItem):
-            _refuse_local(item.arguments)
-        elif isinstance(item, MessageItem | OutputItem):
-            _refuse_local(item.content)
+    for part in (part for item in spec.items for part in parts_in(content_of(item))):
+        if part.local:
+            raise _refusal(part.src, part.span)
     return replace(spec, tools=())
 
 
@@ -103,14 +100,6 @@ def refuse_imports(document: SyntaxTree) -> None:
     """
     for element in imports_in(document.children):
         raise _refusal(element.get("src") or "", element.span)
-
-
-def _refuse_local(content: tuple[Part, ...]) -> None:
-    for part in content:
-        if isinstance(part, Doc | Img | SubAgent) and part.local:
-            raise _refusal(part.src, part.span)
-        if isinstance(part, SubAgent):
-            _refuse_local(part.content)
 
 
 def _refusal(src: str, span: SourceRange) -> ChatmdError:
@@ -269,6 +258,19 @@ class Conversation:
             text = lines_of([_user_element(said)], self.transcript.newline)
         self.transcript.drop_blank_turn()
         self._add(text)
+
+    async def answered(self, *, once: bool = False) -> str:
+        """What the model says to what the text asks, until it is the user's turn; the tools are closed then.
+
+        Raises:
+            ChatmdError: it asks nothing.
+            LmmError: as `open` and `turn`.
+        """
+        async with AsyncExitStack() as stack:
+            if not await self.open(stack):
+                raise ChatmdError("this agent was asked nothing", where=self.run.chain[-1], hint="give it an input")
+            await self.turn(once=once)
+        return self.answer
 
     # -- turns ---------------------------------------------------------------------------------------
 

@@ -42,7 +42,7 @@ async def open_agent(declared: Tool, run: Run) -> AsyncIterator[Sequence[Runnabl
     """The one tool of ``<tool name="…" agent="…"/>``; its file is read anew at each call."""
 
     async def ask(input: str) -> str:
-        return await run.ask_agent(AgentRequest(declared.agent, declared.local, run.folder, (input,)))
+        return await run.ask(run, AgentRequest(declared.agent, declared.local, run.folder, (input,)))
 
     description = declared.description or f"Ask the agent in {declared.agent}, and get its answer."
     yield [FunctionTool(ToolDefinition(declared.name, description, object_schema(("input",), input=_INPUT)), ask)]

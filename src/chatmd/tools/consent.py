@@ -21,18 +21,7 @@ from typing import NamedTuple
 from chatmd.content.expand import locate
 from chatmd.context import Confirm, Run
 from chatmd.errors import ChatmdError, ConsentNeeded
-from chatmd.language.agent import (
-    AgentSpec,
-    CallItem,
-    Content,
-    Doc,
-    Img,
-    MessageItem,
-    OutputItem,
-    SubAgent,
-    Tool,
-    interpret,
-)
+from chatmd.language.agent import AgentSpec, Doc, Img, SubAgent, Tool, content_of, interpret, parts_in
 from chatmd.language.syntax import parse
 from chatmd.tools.command import variables_of
 from chatmd.tools.registry import Power, kind_of
@@ -204,19 +193,7 @@ def _inline_agents(spec: AgentSpec) -> Iterator[SubAgent]:
 
 def _parts(spec: AgentSpec) -> Iterator[Doc | Img | SubAgent]:
     """Everything that messages, calls and results refer to."""
-    for item in spec.items:
-        if isinstance(item, MessageItem | OutputItem):
-            yield from _in_content(item.content)
-        elif isinstance(item, CallItem):
-            yield from _in_content(item.arguments)
-
-
-def _in_content(content: Content) -> Iterator[Doc | Img | SubAgent]:
-    for part in content:
-        if not isinstance(part, str):
-            yield part
-        if isinstance(part, SubAgent):
-            yield from _in_content(part.content)
+    return (part for item in spec.items for part in parts_in(content_of(item)))
 
 
 def _read(path: Path, run: Run) -> AgentSpec | None:

@@ -14,7 +14,7 @@ import os
 import re
 import shlex
 import threading
-from collections.abc import AsyncGenerator, Coroutine, Iterator, Mapping, Sequence
+from collections.abc import AsyncGenerator, Callable, Coroutine, Iterator, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager, asynccontextmanager, contextmanager
 from dataclasses import dataclass, field
 from importlib.metadata import version
@@ -162,7 +162,8 @@ def output_of(result: Any) -> ToolOutput:
     texts: list[str] = []
     images: list[Image] = []
     for block in result.content:
-        value = _READERS.get(block.type, _unknown)(block)
+        read = _READERS.get(block.type)
+        value = read(block) if read else f"[something of the kind '{block.type}', which is not shown]"
         if isinstance(value, Image):
             images.append(value)
         elif value:
@@ -175,14 +176,6 @@ def output_of(result: Any) -> ToolOutput:
     return ToolOutput(text, tuple(images), failed=bool(result.is_error))
 
 
-def _text(block: Any) -> str:
-    return str(block.text)
-
-
-def _image(block: Any) -> Image | str:
-    return _image_from(block.data, block.mime_type, "an image")
-
-
 def _image_from(data: str, media_type: str, what: str) -> Image | str:
     decoded = _decoded(data)
     if decoded is None:
@@ -190,10 +183,6 @@ def _image_from(data: str, media_type: str, what: str) -> Image | str:
     if media_type not in SUFFIXES or len(decoded) > _LARGEST:
         return f"[{what} that is not shown: {media_type}, {megabytes(len(decoded))}]"
     return Image(decoded, media_type=media_type)
-
-
-def _audio(block: Any) -> str:
-    return f"[a sound that is not played: {block.mime_type}, {megabytes(len(_decoded(block.data) or b''))}]"
 
 
 def _link(block: Any) -> str:
@@ -209,15 +198,21 @@ def _resource(block: Any) -> Image | str:
         return render(Message("tool", "", (Attachment(str(text), "resource", str(resource.uri)),))).rstrip("\n")
     if media_type in SUFFIXES:
         return _image_from(resource.blob, media_type, f"an image, {resource.uri},")
-    size = megabytes(len(_decoded(resource.blob) or b""))
-    return f"[{resource.uri}: data that is not shown: {', '.join(p for p in (media_type, size) if p)}]"
+    shown = ", ".join(filter(None, (media_type, _length(resource.blob))))
+    return f"[{resource.uri}: data that is not shown: {shown}]"
 
 
-def _unknown(block: Any) -> str:
-    return f"[something of the kind '{block.type}', which is not shown]"
+_READERS: dict[str, Callable[[Any], Image | str]] = {
+    "text": lambda block: str(block.text),
+    "image": lambda block: _image_from(block.data, block.mime_type, "an image"),
+    "audio": lambda block: f"[a sound that is not played: {block.mime_type}, {_length(block.data)}]",
+    "resource_link": _link,
+    "resource": _resource,
+}
 
 
-_READERS = {"text": _text, "image": _image, "audio": _audio, "resource_link": _link, "resource": _resource}
+def _length(data: str) -> str:
+    return megabytes(len(_decoded(data) or b""))
 
 
 def _decoded(data: str) -> bytes | None:

@@ -58,6 +58,6 @@ def test_a_function_of_an_event_loop(tmp_path: Path) -> None:
     async def main() -> list[str]:
         return await asyncio.gather(*(chat.aask(input, model=Counts()) for input in INPUTS))
 
-    with pytest.raises(ChatmdError, match="the input is empty"):
+    with pytest.raises(ChatmdError, match="was asked nothing"):
         chat.ask(" ", model=Counts())
     assert len(asyncio.run(main())) == 3
