@@ -256,7 +256,7 @@ def _told(problem: Problem, edge: _Edge, certain: bool) -> Problem:
     return Problem(edge.span, message, problem.hint, severity)
 
 
-# -- Everything that is wrong with a file and can be found without asking a model, a server or a program
+# -- all of it -----------------------------------------------------------------------------------------------
 
 
 def check_text(

@@ -179,7 +179,7 @@ def _tool(tool: RenderedTool) -> dict[str, Any]:
     return {"name": one.name, "tokens": tool.tokens, "description": one.description, "parameters": parameters}
 
 
-# -- What `lmm run` would send for a file, without sending it -------------------------------------------------
+# -- from a text ------------------------------------------------------------------------------------------------
 
 
 async def render_text(

@@ -279,7 +279,7 @@ async def compact_file(
     with contextlib.nullcontext() if locked else document_lock(path, timeout=0):
         check_writable(path)
         text = read_document(path)
-        done = await _compacted(text, settings, options, path, roots, model)
+        done = await compact_text(text, settings, options, model=model, path=path, roots=roots)
         await asyncio.to_thread(_replace, path, text, done)
         return done
 
@@ -300,22 +300,6 @@ async def compact_text(
     With a path, the original is written beside it, and the caller replaces the file, and carries over what documents
     stood for (`chatmd.sidecar.Recorded.carry_over`). Raises what `compact_file` does.
     """
-    done = await _compacted(text, settings, options, path, roots, model, folder)
-    if done.original is not None:
-        await asyncio.to_thread(keep, text, done.original)
-    return done
-
-
-async def _compacted(
-    text: str,
-    settings: Settings,
-    options: CompactOptions,
-    path: Path | None,
-    roots: Sequence[Path],
-    model: ChatModel | None = None,
-    folder: Path | None = None,
-) -> Compacted:
-    """The new text; nothing is written."""
     document, items = _read(text, path, roots)
     original = free_name(path.resolve().parent / FOLDER, path, datetime.now()) if path else None
     compaction = await compacted(
@@ -329,6 +313,8 @@ async def _compacted(
         fixed=foreign_items(document, items),
         source=f"{FOLDER}/{original.name}" if original else "",
     )
+    if original is not None:
+        await asyncio.to_thread(keep, text, original)
     gone = [items[index].span.start for index in compaction.plan.gone]
     return Compacted(rewritten(document, gone, transcript_text([compaction.message])), original, compaction)
 
@@ -376,17 +362,13 @@ def free_name(folder: Path, path: Path, now: datetime) -> Path:
 
 
 def _replace(path: Path, old: str, done: Compacted) -> None:
-    """Keep what the file was, then replace it, unless somebody else has changed it.
-
-    What was appended meanwhile stays at the end.
-    """
+    """Replace the file, unless somebody else has changed it; what was appended meanwhile stays at the end."""
     now = read_document(path)
-    if not now.startswith(old) or done.original is None:
+    if not now.startswith(old):
         raise DocumentBusy(
             "the file was changed while its summary was made; nothing was written", where=str(path),
             hint="run it again: the summary is remembered, as long as what it is made of is the same",
         )  # fmt: skip
-    keep(now, done.original)
     try:
         replace(path, done.text + now[len(old) :], expected=now.encode("utf-8"))
     except Changed:

@@ -128,11 +128,7 @@ def _is_torn_tag(torn: str) -> bool:
     return name[1] in TAGS and torn[name.end() :] in ("/", *BLANK)
 
 
-# -- A transcript that a crash left, made fit to go on from: whole, each call answered, no half reply
-#
-# A reply that was cut off, with nothing said after it, is taken away, and asked for again: `ReplyWriter` sees to it
-# that a part of one cannot be taken for all of it. A call of which nobody knows how it ended gets a response that
-# says so.
+# -- half replies, and calls without a response ------------------------------------------------------------------
 
 
 INTERRUPTED = (

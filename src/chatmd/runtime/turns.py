@@ -109,10 +109,7 @@ def _refusal(src: str, span: SourceRange) -> ChatmdError:
     )  # fmt: skip
 
 
-# -- The loop of model and tools over one transcript ----------------------------------------------------------
-#
-# What the model gets is always read from the transcript's text, never from memory beside it: so a run that goes on
-# later sends the same messages.
+# -- one transcript, turn after turn ----------------------------------------------------------------------------
 
 
 def _user_element(element: Element) -> Element:
