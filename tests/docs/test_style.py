@@ -40,11 +40,9 @@ _PENDING = {  # to be rewritten
     *(
         "architecture",
         "agents",
-        "annotate",
         "ask-from-python",
-        "embeddings",
     ),
-    *("extract", "import", "study", "watch", "mcp", "models", "refine", "scale"),
+    *("extract", "watch", "mcp", "models", "refine", "scale"),
     *("terminal",),
 }
 

@@ -104,7 +104,7 @@ def _follow_books(sources: SourceFiles) -> None:
     """Put chapters into the order of their book, and leave out what lies in a book's folder and is no part of it."""
     books: dict[Path, Book | None] = {}
     looked_through: dict[Book, bool] = {}  # whether to name its files by relative paths
-    places: list[tuple[list[str], SourceFile]] = []
+    places: list[tuple[list[list[str | int]], SourceFile]] = []
     for source in sources.documents:
         path = source.path.absolute()
         if path.parent not in books:
