@@ -269,7 +269,7 @@ def _check_held_back(before: str, after: str, verb: str) -> None:
         path = folder / "d.md"
         path.write_bytes(before.encode())
         document = Document.open(path)
-        document.update(after)
+        document._become(after)
         with contextlib.suppress(DocumentError):
             document.save()
         expect(path.read_bytes() == before.encode(), f"{verb}: held back, and the file is another one")

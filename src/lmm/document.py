@@ -12,7 +12,7 @@ from collections.abc import AsyncGenerator, Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
 from pathlib import Path
-from typing import Any, Self
+from typing import Any, Self, TypeVar
 
 from lmm import config_files
 from lmm.book_project import book_of
@@ -23,9 +23,9 @@ from lmm.disk.shared import Saved, SharedFile
 from lmm.disk.undo import UndoneChange
 from lmm.errors import DocumentError, Failure, FileWriteError, LmmError, Place
 from lmm.extraction import Record, RecordSource, plan_records, read_records
-from lmm.loop import background, blocking, run, run_async
+from lmm.loop import Stopped, background, blocking, run, run_async
 from lmm.markdown.blocks import Block, ErrorBlock, HeaderBlock, MetadataBlock, serialize
-from lmm.markdown.tree import HeaderNode, blocks_to_tree, tree_to_blocks
+from lmm.markdown.tree import HeaderNode, tree_to_blocks
 from lmm.messages import Failed, Listener, Notice, Waiting, ignore
 from lmm.models.budget import SharedBudget
 from lmm.models.client import Client
@@ -34,7 +34,7 @@ from lmm.models.structured import load_schema, make_schema
 from lmm.notebook import edits as waiting
 from lmm.notebook.annotations import rag_annotations
 from lmm.notebook.answers import Answered, AnswerPlanner, PendingPrompt, plan
-from lmm.notebook.batch import BatchFunction, FieldPlanner, batch_function
+from lmm.notebook.batch import BatchFunction, FieldPlanner, batch_function, old_tree
 from lmm.notebook.chat_log import ChatExchange, clear_chats, cleared, read_log
 from lmm.notebook.companions import bring
 from lmm.notebook.edits import is_sound
@@ -45,6 +45,7 @@ from lmm.notebook.problems import Problem, find_problems, header_gaps, without_r
 from lmm.pipeline import Applied, Change, P, Parsed, Planner, R, Report, Rewrite, work
 from lmm.prompts.templates import load_prompts
 
+T = TypeVar("T")
 SETTLE = 0.1  # seconds without a save of somebody else's, before we write
 
 
@@ -102,18 +103,19 @@ class Document:
 
     def __init__(
         self,
-        text: str,
+        version: Parsed,
+        file: SharedFile | None = None,
         *,
         path: Path | None = None,
-        title: str = "",
         config: str | Path | Config | None = None,
         listener: Listener = ignore,
     ) -> None:
+        """Take what `open` and `from_text` have: use these."""
         self.path = path
         self.listener = listener
-        self._file: SharedFile | None = None
+        self._file = file
         self._config = Path(config) if isinstance(config, str) else config
-        self._parsed = Parsed(text, title or (files.title_of(path) if path else ""), str(path or ""))
+        self._parsed = version
         self._tree: HeaderNode | None = None
         self._changes: list[Change] = []  # since the file was read or saved
         self._lost: tuple[Failure, ...] = ()  # of these, what found no place in what its author saved since
@@ -132,16 +134,15 @@ class Document:
         """
         path = Path(path)
         file = SharedFile.open(path)
-        document = cls(file.base, path=path, config=config, listener=listener)
-        document._file = file
-        return document
+        version = Parsed(file.base, files.title_of(path), str(path))
+        return cls(version, file, path=path, config=config, listener=listener)
 
     @classmethod
     def from_text(
         cls, text: str, *, title: str = "", config: str | Path | Config | None = None, listener: Listener = ignore
     ) -> Self:
         """A document that is in no file yet; `title` names it where it has no title of its own."""
-        return cls(text, title=title, config=config, listener=listener)
+        return cls(Parsed(text, title), config=config, listener=listener)
 
     def __repr__(self) -> str:
         return f"Document({str(self.path or self._parsed.name)!r}, {len(self.text):,} characters)"
@@ -166,16 +167,16 @@ class Document:
     @property
     def text(self) -> str:
         """The document as it is now."""
-        return self.parsed.text
+        return self._version.text
 
     @property
     def blocks(self) -> tuple[Block, ...]:
         """Its blocks, in order."""
-        return self.parsed.blocks
+        return self._version.blocks
 
     @property
-    def parsed(self) -> Parsed:
-        """This version of it."""
+    def _version(self) -> Parsed:
+        """This version of it, with what was changed in `tree`."""
         if self._tree is not None:
             text = serialize(tree_to_blocks(self._tree))
             if text != self._parsed.text:
@@ -244,7 +245,7 @@ class Document:
         """
         settings = self._checked("major", model or None)
         planner = self._planner(settings, at, again=again)
-        return tuple(run(planner.requests(planner.plan(self.parsed, settings))))
+        return tuple(run(planner.requests(planner.plan(self._version, settings))))
 
     def stale(self, *fields: str, refresh: bool = False) -> tuple[Visited, ...]:
         """The annotations that are missing, stale, or edited by hand, each with its reason; nothing is asked."""
@@ -393,19 +394,10 @@ class Document:
             ConfigError: the schema or the configuration cannot be read.
         """
         compiled = load_schema(schema) if isinstance(schema, str) else make_schema(schema)
-        source = self.source(model=model, again=again, budget=budget)
+        source = record_source(self, model=model, again=again, budget=budget)
         return await read_records(plan_records([source], compiled, select), compiled)
 
     extract = blocking(aextract)
-
-    def source(
-        self, *, model: str | ChatModel | None = None, again: bool = False, budget: str | SharedBudget = ""
-    ) -> RecordSource:
-        """The document as a source of records; where an edit waits, the old text counts."""
-        client = self._client("minor", model, again=again, budget=budget)
-        name = self._parsed.name
-        tree = blocks_to_tree(waiting.old_view(self.blocks), title=name) or HeaderNode(title=name)
-        return RecordSource(tree, client, load_prompts(client.settings.prompts_folder), self._parsed.file)
 
     def _planner(
         self, settings: Settings, at: int | None, *, again: bool = False, since: str | None = None
@@ -414,7 +406,7 @@ class Document:
         return AnswerPlanner(prompts, at, again=again, since=since, bring=partial(bring, self.path))
 
     async def _work(self, planner: Planner[P, R], client: Client) -> Report[Any]:
-        text, report, change = await work(self.parsed, planner, client)
+        text, report, change = await work(self._version, planner, client)
         if report.changed:
             self._become(text, change)
         if report.usage.requests and not client.estimate:
@@ -441,7 +433,7 @@ class Document:
         return self._settings({tier: model} if isinstance(model, str) else {})
 
     def _settings(self, overrides: Mapping[str, str]) -> Settings:
-        header = self.parsed.header
+        header = self._version.header
         values = header.values() if header is not None else None
         return config_files.settings_for(self.path, values, config=self._config, overrides=overrides)
 
@@ -520,10 +512,6 @@ class Document:
         """
         return self._do(lambda blocks: cleared(blocks, lambda block: without_generated(block, fields or ANNOTATIONS)))
 
-    def update(self, new: str | Sequence[Block]) -> None:
-        """Put another text in the place of this one, such as an editor's buffer."""
-        self._become(new if isinstance(new, str) else serialize(new))
-
     def _do(self, change: Callable[[Sequence[Block]], Sequence[Block]]) -> bool:
         return self._become(serialize(change(self.blocks)), lambda version: Applied(change(version.blocks)))
 
@@ -558,7 +546,7 @@ class Document:
         Raises:
             Changed: its author has changed lines that were rewritten.
         """
-        version, failures = replace(self.parsed, text=theirs), list[Failure]()
+        version, failures = replace(self._version, text=theirs), list[Failure]()
         for change in self._changes:
             applied = change(version)
             version = replace(version, text=serialize(applied.blocks))
@@ -590,7 +578,7 @@ class Document:
 
         Raises:
             FileReadError, FileWriteError: the file is gone, or cannot be written; `to` exists; there is no file.
-            Changed: lines that were rewritten here (in `tree`, by `update`, `accept`, `reject`) were changed there too.
+            Changed: lines that were rewritten here (in `tree`, by `accept`, `reject`) were changed there too.
             DocumentError: with it, something else would be read as what it is not. Nothing is written then.
         """
         if to is not None:
@@ -676,6 +664,34 @@ class Document:
     async def _release(self) -> None:
         if self._held:
             await self._held.pop().aclose()
+
+
+def record_source(
+    document: Document, *, model: str | ChatModel | None = None, again: bool = False, budget: str | SharedBudget = ""
+) -> RecordSource:
+    """A document as a source of records; where an edit waits, the old text counts."""
+    client = document._client("minor", model, again=again, budget=budget)
+    version = document._version
+    return RecordSource(old_tree(version), client, load_prompts(client.settings.prompts_folder), version.file)
+
+
+def saved(document: Document, verb: Callable[[Document], Report[T]]) -> Report[T]:
+    """What a verb did to a document, which is locked, and saved if it is in a file.
+
+    Raises:
+        Stopped, BatchFailed: the verb was ended early; what it had made is saved, and in the report that they carry.
+    """
+    with document:
+        try:
+            report, ended = verb(document), None
+        except (Stopped, BatchFailed) as error:
+            report, ended = error.report, error
+        if document.path is not None:
+            report += Report(failures=document.save().failures)
+        if ended is not None:
+            ended.report = report
+            raise ended
+        return report
 
 
 STALE = (State.MISSING, State.CHANGED, State.EDITED, State.OTHERWISE, State.GONE)

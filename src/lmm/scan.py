@@ -5,12 +5,11 @@ Each function opens an `lmm.Document`, calls one verb, and saves.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from pathlib import Path
-from typing import Any, TypedDict, TypeVar, Unpack
+from typing import Any, TypedDict, Unpack
 
-from lmm.document import BatchFailed, Document
-from lmm.loop import Stopped
+from lmm.document import BatchFailed, Document, saved
 from lmm.messages import Listener, ignore
 from lmm.models.port import ChatModel
 from lmm.notebook.answers import Answered
@@ -19,8 +18,6 @@ from lmm.notebook.fields import Visited
 from lmm.notebook.problems import Problem
 from lmm.pipeline import Report
 from lmm.watcher import watch_documents
-
-T = TypeVar("T")
 
 __all__ = [
     "BatchFailed",
@@ -89,22 +86,3 @@ def _opened(path: str | Path, options: Mapping[str, Any]) -> tuple[Document, dic
     """The document, and the options that are its verbs'."""
     how = dict(options)
     return Document.open(path, config=how.pop("config", None), listener=how.pop("listener", ignore)), how
-
-
-def saved(document: Document, verb: Callable[[Document], Report[T]]) -> Report[T]:
-    """What a verb did to a document, which is locked, and saved if it is in a file.
-
-    Raises:
-        Stopped, BatchFailed: the verb was ended early; what it had made is saved, and in the report that they carry.
-    """
-    with document:
-        try:
-            report, ended = verb(document), None
-        except (Stopped, BatchFailed) as error:
-            report, ended = error.report, error
-        if document.path is not None:
-            report += Report(failures=document.save().failures)
-        if ended is not None:
-            ended.report = report
-            raise ended
-        return report

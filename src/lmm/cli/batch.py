@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, TypeAlias
+from typing import TYPE_CHECKING, Any
 
 import click
 
@@ -17,11 +17,8 @@ from lmm.messages import ignore
 from lmm.terminal import DONE
 
 if TYPE_CHECKING:
-    from lmm.document import Document
     from lmm.notebook.fields import Visited
     from lmm.pipeline import Report
-
-    Verb: TypeAlias = Callable[[Document], Report[Visited]]
 
 _how = options.together(
     options.model,
@@ -55,33 +52,17 @@ def annotate(
     keywords: bool | None,
     summaries: bool | None,
     clear: bool,
-    model: str | None,
-    config: Path | None,
-    dry_run: bool,
-    changed: bool,
-    refresh: bool,
-    again: bool,
-    budget: str,
-    as_json: bool,
+    **how: Any,
 ) -> int:
     """Add annotations to sections where they are missing, or where the text changed.
 
     What you wrote or edited yourself is kept. Which annotations: [RAG] in config.toml, 'model: RAG:' in the
     header, or the options here.
     """
-    from lmm.models.budget import SharedBudget
-
     flags = {"titles": titles, "questions": questions, "keywords": keywords, "summary": summaries}
-    estimate, spent = dry_run or changed, SharedBudget.of(budget)
     if clear:
-        return each(files, lambda path: _clear(path, [name for name, on in flags.items() if on], dry_run))
-
-    def verb(document: Document) -> Report[Visited]:
-        return document.annotate(
-            flags=flags, model=model, refresh=refresh, again=again, budget=spent, estimate=estimate
-        )
-
-    return _run(files, verb, config=config, estimate=estimate, changed=changed, as_json=as_json)
+        return each(files, lambda path: _clear(path, [name for name, on in flags.items() if on], how["dry_run"]))
+    return _run(files, lambda document, **options: document.annotate(flags=flags, **options), **how)
 
 
 def _clear(path: Path, fields: Sequence[str], dry_run: bool) -> int:
@@ -104,47 +85,39 @@ def _clear(path: Path, fields: Sequence[str], dry_run: bool) -> int:
     "--from", "source", metavar="FILE.py", type=options.PATH, help="Load this Python file, which registers it."
 )
 @_how
-def batch(
-    *,
-    name: str,
-    files: tuple[Path, ...],
-    source: Path | None,
-    model: str | None,
-    config: Path | None,
-    dry_run: bool,
-    changed: bool,
-    refresh: bool,
-    again: bool,
-    budget: str,
-    as_json: bool,
-) -> int:
+def batch(*, name: str, files: tuple[Path, ...], source: Path | None, **how: Any) -> int:
     """Run a batch model: a Python function registered with @lmm.batch_model("NAME")."""
-    from lmm.models.budget import SharedBudget
     from lmm.notebook.batch import find_batch_model
     from lmm.user_code import load_python
 
     if source is not None:
         load_python(source)
     function = find_batch_model(name)
-    estimate, spent = dry_run or changed, SharedBudget.of(budget)
-
-    def verb(document: Document) -> Report[Visited]:
-        return document.batch(function, model=model, refresh=refresh, again=again, budget=spent, estimate=estimate)
-
-    return _run(files, verb, config=config, estimate=estimate, changed=changed, as_json=as_json)
+    return _run(files, lambda document, **options: document.batch(function, **options), **how)
 
 
 def _run(
-    files: Sequence[Path], verb: Verb, *, config: Path | None, estimate: bool, changed: bool, as_json: bool
+    files: Sequence[Path],
+    verb: Callable[..., Report[Visited]],
+    *,
+    config: Path | None,
+    dry_run: bool,
+    changed: bool,
+    budget: str,
+    as_json: bool,
+    **options: Any,
 ) -> int:
     """Let a verb work on every file, and tell what became of it; hints that several files share are told once."""
     from lmm import Document
+    from lmm.models.budget import SharedBudget
 
+    estimate = dry_run or changed
+    options |= {"budget": SharedBudget.of(budget), "estimate": estimate}
     hints: dict[str, None] = {}
 
     def act(path: Path) -> int:
         document = Document.open(path, config=config, listener=ignore if as_json else show_progress)
-        report = work(document, verb, save=not estimate)
+        report = work(document, lambda it: verb(it, **options), save=not estimate)
         for hint in report.hints:
             if hint not in hints:
                 terminal.say(hint, err=True)

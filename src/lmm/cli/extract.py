@@ -57,6 +57,7 @@ def extract(
     gives no data is reported as path:line, the others are kept, and the exit code is 1.
     """
     from lmm import Document
+    from lmm.document import record_source
     from lmm.extraction import check_output, json_line, plan_records, read_records, save_records
     from lmm.loop import run
     from lmm.models.budget import SharedBudget
@@ -67,7 +68,7 @@ def extract(
         check_output(output)
     documents = [Document.open(path, config=config, listener=show_progress) for path in files]
     jobs = plan_records(
-        [document.source(model=model, again=again, budget=spent) for document in documents], compiled, select
+        [record_source(document, model=model, again=again, budget=spent) for document in documents], compiled, select
     )
     if not jobs:
         return _nothing(select)

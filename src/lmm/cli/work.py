@@ -19,9 +19,8 @@ T = TypeVar("T")
 
 def work(document: Document, verb: Callable[[Document], Report[T]], *, save: bool = True) -> Report[T]:
     """What a verb did to a document, which is saved; also where Ctrl-C, or the user's own function, ended it."""
-    from lmm.document import BatchFailed
+    from lmm.document import BatchFailed, saved
     from lmm.loop import Stopped
-    from lmm.scan import saved
 
     try:
         return saved(document, verb) if save else verb(document)

@@ -217,7 +217,7 @@ class FieldPlanner:
             LmmError: the header cannot be read and seems to name a model.
         """
         check_header(document.blocks, document=document.file)
-        tree = _tree(document)
+        tree = old_tree(document)
         system = settings.system if settings.origins.get("system") != "default" else ""
         return FieldPlan(document, tree, found_in(tree), self.choose(settings), system)
 
@@ -246,7 +246,7 @@ class FieldPlanner:
         """The document with the metadata that the nodes have got."""
         found, failures = plan.found, list(result.failures)
         if document is not plan.document:
-            found, gone = found_again(plan.found, _tree(document))
+            found, gone = found_again(plan.found, old_tree(document))
             failures = [_unplaced(document, node, _GONE) for node in gone]
         blocks, refused = with_changes(document.blocks, [node for node in found if node.changed])
         hints = tuple(_assignments(document.blocks, document.file or "text"))
@@ -256,7 +256,7 @@ class FieldPlanner:
         return Applied(blocks, result.visited, failures, hints, result.error)
 
 
-def _tree(document: Parsed) -> HeaderNode:
+def old_tree(document: Parsed) -> HeaderNode:
     """A tree in which no edit waits."""
     return blocks_to_tree(old_view(document.blocks), title=document.name) or HeaderNode(title=document.name)
 

@@ -12,7 +12,7 @@ from pydantic import BaseModel
 from talking import PaidScript
 
 from lmm.cli.main import main
-from lmm.document import Document
+from lmm.document import Document, record_source
 from lmm.errors import ConfigError, ModelRejected, ModelUnavailable, PartlyFailed, Place, Untrusted
 from lmm.extraction import Record, plan_records, read_records
 from lmm.loop import run
@@ -224,7 +224,8 @@ def extracted(paths: list[Path], model: ChatModel | None = None, listener: Liste
     """The records of several files, as `lmm extract` reads them."""
     documents = [Document.open(path, listener=listener) for path in paths]
     schema = make_schema(Plant)
-    return run(read_records(plan_records([document.source(model=model) for document in documents], schema), schema))
+    jobs = plan_records([record_source(document, model=model) for document in documents], schema)
+    return run(read_records(jobs, schema))
 
 
 def test_files_are_read_side_by_side_and_reported_in_order(tmp_path: Path) -> None:

@@ -269,7 +269,7 @@ def test_what_would_harm_the_text_is_not_written(path: Path) -> None:
     """The error says so; nothing lies beside the file."""
     path.write_text("---\ntitle: T\n---\n\n# A\n")
     document = Document.open(path)
-    document.update("title: T\n\n# A\n")
+    document._become("title: T\n\n# A\n")
     with pytest.raises(DocumentError, match=r"d\.md: nothing was written: .*lmm scan --check"):
         document.save()
     assert (path.read_text(), list(path.parent.iterdir())) == ("---\ntitle: T\n---\n\n# A\n", [path])
