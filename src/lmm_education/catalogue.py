@@ -192,8 +192,7 @@ class Catalogues:
         with self.store.view() as reader:
             manifest = reader.manifest()
             if manifest is None:
-                where = self.store.location
-                raise StoreMissing("there is nothing to search yet", where=where, hint="lmm ingest PATH")
+                raise StoreMissing(self.store.location)
             yield Catalogue(reader, manifest, self._kept_at)
 
     def _kept_at(self, stamp: str) -> dict[str, Any]:

@@ -18,7 +18,7 @@ from lmm.errors import LmmError, check_keywords
 from lmm.models.port import ChatModel, Embedder, RunnableTool
 from lmm_education.answer.answer import Answer, AnswerEvent, AnswerListener, AskOptions, History
 from lmm_education.answer.history import Exchange
-from lmm_education.errors import StoreMissing
+from lmm_education.errors import StoreError, StoreMissing
 from lmm_education.ingestion.report import IngestReport, Listener, ignore
 from lmm_education.material import PreparedDocument
 from lmm_education.parts import CourseParts, config_for
@@ -570,21 +570,21 @@ class Course(CourseParts):
         """
         checked = self.store.check()
         if not checked:
-            raise self._missing()
+            raise StoreMissing(self.store.location)
         return checked
 
     def repair(self, *paths: str | Path, prune: bool = False, listener: Listener = ignore) -> IngestReport:
         """Make a damaged store anew from its documents, or from those at some paths, without opening it.
 
         Raises:
-            StoreMissing: no paths, and which documents were stored cannot be told.
+            StoreError: no paths, and which documents were stored cannot be told.
         """
         from lmm_education.ingestion.apply import IngestOptions
         from lmm_education.ingestion.ingest import ingest_into
 
         if not paths and not self.store.records():
             hint = "name them: lmm store repair PATH…"
-            raise StoreMissing("which documents were stored cannot be told", where=self.store.location, hint=hint)
+            raise StoreError("which documents were stored cannot be told", where=self.store.location, hint=hint)
         return ingest_into(self, paths, IngestOptions(again=True, repair=True, prune=prune), listener=listener)
 
     def compact(self) -> None:
@@ -594,7 +594,7 @@ class Course(CourseParts):
             StoreMissing: nothing was ingested.
         """
         if self.store.manifest() is None:
-            raise self._missing()
+            raise StoreMissing(self.store.location)
         self.store.compact()
 
     def push(self, to: str | Path, *, on_points: Callable[[int], None] = lambda count: None) -> Transfer:
@@ -625,10 +625,6 @@ class Course(CourseParts):
         from lmm_education.ingestion.apply import remove_documents
 
         return remove_documents(self.store, documents)
-
-    def _missing(self) -> StoreMissing:
-        hint = "make a store with: lmm ingest PATH"
-        return StoreMissing("nothing was ingested yet", where=self.store.location, hint=hint)
 
 
 class _AskArguments(TypedDict, total=False):

@@ -31,6 +31,9 @@ class StoreError(LmmError):
 class StoreMissing(StoreError):
     """There is no store yet: nothing was ingested."""
 
+    def __init__(self, where: str = "") -> None:
+        super().__init__("nothing was ingested yet", where=where, hint="make a store with: lmm ingest PATH")
+
 
 class StoreMismatch(StoreError):
     """The store was made with other settings than those in force."""

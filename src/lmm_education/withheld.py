@@ -10,7 +10,7 @@ import re
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
-from typing import Any, TypeVar
+from typing import TypeVar
 
 from lmm_education.audience import EVERYONE, Withholding
 from lmm_education.errors import StoreMismatch
@@ -41,20 +41,13 @@ class StudentView:
 
     def __init__(self, view: StoreView, withholding: Withholding) -> None:
         self._view, self._withholding = view, withholding
-        self.together: Callable[..., list[Any]] = view.together
         self.manifest: Callable[[], Manifest | None] = view.manifest
         self.frequencies: Callable[[], Frequencies] = view.frequencies  # words weigh the same for everybody
-        self.far = view.far
 
     @property
     def stamp(self) -> str:
         """See `StoreView.stamp`."""
         return self._view.stamp
-
-    @property
-    def known_stamp(self) -> str:
-        """See `StoreView.known_stamp`."""
-        return self._view.known_stamp
 
     def search(self, legs: Sequence[Leg], *, where: Where = (), fields: Fields = True) -> list[list[Scored]]:
         """See `Reader.search`."""
@@ -125,7 +118,7 @@ class StudentStore:
             StoreMismatch: other types were withheld when a document was ingested.
         """
         with self._store.view() as view:
-            if view.known_stamp != self._checked:
+            if view.stamp != self._checked:
                 self._check(view)
             yield StudentView(view, self._withholding)
 
@@ -140,4 +133,4 @@ class StudentStore:
                     where=self.location,
                     hint="lmm ingest all documents (--prune, if files are gone), then start lmm serve again",
                 )
-        self._checked = view.known_stamp
+        self._checked = view.stamp

@@ -273,7 +273,7 @@ def test_a_backup_is_restored(tmp_path: Path, kind: str) -> None:
 def test_what_cannot_be_copied(course: Path, tmp_path: Path) -> None:
     """Nothing, and into a store with other settings."""
     source, empty = EdgeStore(course / ".lmm/store/course"), EdgeStore(tmp_path / "empty")
-    with pytest.raises(StoreMissing, match="nothing to copy"):
+    with pytest.raises(StoreMissing, match="nothing was ingested"):
         copy_store(empty, source)
     with empty.writing(Manifest("content", "test", 2)):
         pass

@@ -140,15 +140,6 @@ def test_legs_are_answered_each_in_its_place(store: Store) -> None:
     assert store.search([Leg("sparse", sparse(), 5)]) == [[]]
 
 
-def test_a_leg_says_how_near_is_what_others_find(store: Store) -> None:
-    """Among what one leg finds, where the conditions hold, another says how near each is."""
-    fill(store, chunk(1, 7), chunk(2, 8, dense=(0, 1, 0)), chunk(3, 7, dense=(1, 1, 0)), chunk(4, 7, document="other"))
-    words = Leg("sparse", sparse(7), 9)
-    (scored,) = store.search([Leg("dense", (0.0, 1.0, 0.0), 9, among=(words,))], where=[Match("document", ("d",))])
-    assert [uuid.UUID(each.id).int for each in scored] == [3, 1]
-    assert [each.score for each in scored] == pytest.approx([0.7071, 0.0], abs=1e-3)
-
-
 def test_words_weigh_what_the_question_says(store: Store) -> None:
     """A store adds up products, no more: how rare a word is, whoever asks knows from the course's frequencies."""
     fill(store, *(chunk(number, 1, 3) for number in range(1, 10)), chunk(10, 2))

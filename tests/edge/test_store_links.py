@@ -8,11 +8,10 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from edge.store_child import CHUNKS, MANIFEST, version_of, write_run
+from edge.store_child import MANIFEST, version_of, write_run
 from edge.support import Ran, run_here
 
 from lmm_education.config import StorageSettings
-from lmm_education.errors import StoreOutdated
 from lmm_education.store.checksums import checksum_of
 from lmm_education.store.edge import EdgeStore
 from lmm_education.store.folders import copy_folder
@@ -144,7 +143,6 @@ def store(folder: Path) -> EdgeStore:
     """A store with the points of run 1."""
     store = EdgeStore(folder)
     write_run(store, 1)
-    store.settled()
     return store
 
 
@@ -184,7 +182,7 @@ def _link(place: Path, old: Path) -> None:
 
 
 def _unmarked_with_more(place: Path, old: Path) -> None:
-    """As versions before left them, but somebody put a file in."""
+    """A generation whose marker is empty."""
     copy_folder(old, place / old.name)
     (place / old.name / "in-use").write_bytes(b"")
     (place / old.name / "notes.md").write_text("mine")
@@ -210,53 +208,20 @@ STRANGE = (
 def test_what_is_not_provably_ours_stays(
     store: EdgeStore, folder: Path, tmp_path: Path, put: Callable[[Path, Path], None]
 ) -> None:
-    """Whatever lies among the generations: it stays byte for byte, and is told of once a run."""
+    """Whatever lies among the generations: it stays byte for byte."""
     first = tmp_path / "first" / current(folder).name
     copy_folder(current(folder), first)
     write_run(store, 2)
-    store.settled()
     put(folder / "generations", first)
     strange = {name: data for name, data in contents(folder / "generations").items()
                if not name.startswith(current(folder).name)}  # fmt: skip
     assert strange
     write_run(store, 3)
-    store.settled()
     left = contents(folder / "generations")
     assert {name: left.get(name) for name in strange} == strange
     assert version_of(store) == 3
-    told = [notice for notice in store.notices if next(iter(strange)).partition("/")[0] in notice]
-    assert len(told) == (0 if put is _file else 1)
     ours = {name.partition("/")[0] for name in left} - {name.partition("/")[0] for name in strange}
     assert ours == {current(folder).name}
-
-
-def test_generations_of_versions_without_a_marker(store: EdgeStore, folder: Path, tmp_path: Path) -> None:
-    """They are removed when the store is made anew: whole ones, half of one, half removed ones, empty ones."""
-    old = current(folder)
-    (old / "in-use").write_bytes(b"")
-    for path in (old / "files.json", old / "documents.json", old / "frequencies.bin", folder / "documents.json"):
-        path.unlink()
-    listed = {str(path.relative_to(old)): path.stat().st_size for path in old.rglob("*.dat")}
-    (old / "sizes.json").write_text(json.dumps(listed))
-    (folder / "current").write_text(json.dumps({"format": 1, "generation": old.name}))
-    place = old.parent
-    copy_folder(old, place / "000001-00000001")
-    (place / "000001-00000001/manifest.json").unlink()
-    (place / "000001-00000001/sizes.json").unlink()
-    copy_folder(old, place / "000001-00000002.gone")
-    (place / "000001-00000002.gone/in-use").unlink()
-    (place / "000001-00000003").mkdir()
-    store.close()
-    again = EdgeStore(folder)
-    with pytest.raises(StoreOutdated):
-        version_of(again)
-    write_run(again, 2, anew=True)
-    again.settled()
-    assert [path.name for path in place.iterdir()] == [current(folder).name]
-    assert again.count("chunks") == CHUNKS
-    assert again.notices == ()
-    assert (current(folder) / "files.json").exists()
-    again.close()
 
 
 def test_a_store_that_names_files_elsewhere_as_its_documents(home: Path, clone: Path, lmm: Callable[..., Ran]) -> None:

@@ -15,6 +15,7 @@ from lmm.disk.folder import configured
 from lmm.errors import LmmError
 from lmm.models.port import RunnableTool
 from lmm_education.answer.lookup import Lookup, course_tools
+from lmm_education.errors import StoreMissing
 from lmm_education.parts import CourseParts, course_above, is_course
 from lmm_education.search.search import CourseSearch
 
@@ -53,7 +54,7 @@ async def open_course_search(declared: DeclaredTool, place: PromptPlace) -> Asyn
     folder = course_folder(declared.course, place.folder)
     with CourseParts.open(folder, env=dict(place.environment) or None) as course:
         if await asyncio.to_thread(course.store.manifest) is None:
-            raise LmmError(f"nothing was ingested into {course.store.location}", hint="lmm ingest PATH, in that folder")
+            raise StoreMissing(course.store.location)
         tools = course_tools(Lookup(CourseSearch(course)), among_others=True)
         yield chosen(tools, declared.include)
 

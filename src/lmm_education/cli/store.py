@@ -17,7 +17,6 @@ if TYPE_CHECKING:
     from lmm_education.store.port import StoreStatus
     from lmm_education.store.transfer import Transfer
 
-_NOTHING = "nothing was ingested yet; make a store with: lmm ingest PATH"
 _which = options.together(course_options.course, options.config)
 
 
@@ -171,9 +170,11 @@ def _as_json(status: StoreStatus, documents: list[tuple[str, str, str]]) -> dict
 
 
 def _as_text(status: StoreStatus, documents: list[tuple[str, str, str]]) -> str:
+    from lmm_education.errors import StoreMissing
+
     rows = [("store", status.location)]
     if status.manifest is None:
-        rows.append(("content", _NOTHING))
+        rows.append(("content", str(StoreMissing())))
     else:
         manifest = status.manifest
         model = f"{manifest.embedding} ({manifest.dimensions} numbers)" if manifest.embedding else ""

@@ -15,7 +15,7 @@ from lmm.disk.folder import Folder, check_named
 from lmm.errors import LinkOutside, LmmError
 from lmm_education.config import CourseSettings, StorageSettings
 from lmm_education.encodings import find_encoding
-from lmm_education.errors import StoreMissing
+from lmm_education.errors import StoreError, StoreMissing
 from lmm_education.evaluation.judge import Expected, find_ranks, find_targets
 from lmm_education.evaluation.measures import DEPTH
 from lmm_education.evaluation.questions import Question
@@ -103,10 +103,11 @@ def _stored_files(course: CourseParts) -> list[Path]:
     except LinkOutside as error:
         raise LinkOutside(error.message, where=error.where, hint="name the documents: --documents PATH") from error
     gone = [file for file in files if not file.is_file()]
-    if not files or gone:
-        what = f"{gone[0]} is gone" if gone else "nothing was ingested yet"
-        hint = "name the documents: --documents PATH"
-        raise StoreMissing(f"no store can be made for comparison: {what}", where=course.store.location, hint=hint)
+    if not files:
+        raise StoreMissing(course.store.location)
+    if gone:
+        what, hint = f"no store can be made for comparison: {gone[0]} is gone", "name the documents: --documents PATH"
+        raise StoreError(what, where=course.store.location, hint=hint)
     return files
 
 
@@ -178,8 +179,7 @@ def read_texts(course: CourseParts) -> list[Passage]:
     """
     texts = [hit_of(stored.id, stored.payload) for stored in course.store.scroll("chunks", fields=_FIELDS)]
     if not texts:
-        hint = "ingest documents first, or name some with --documents"
-        raise StoreMissing("there is nothing to find yet", where=course.store.location, hint=hint)
+        raise StoreMissing(course.store.location)
     return texts
 
 

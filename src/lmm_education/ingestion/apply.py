@@ -141,7 +141,6 @@ def apply(run: IngestRun, plan: IngestPlan) -> None:
     elif plan.changed or pruned:
         _tell_if_slow(run, plan.changed)
         _write(run, plan.changed, pruned)
-        run.report.notices += run.course.store.notices
 
 
 def _leave(run: IngestRun, planned: PlannedDocument) -> None:
@@ -528,8 +527,7 @@ def remove_documents(store: Store, names: Iterable[str]) -> list[StoredDocument]
     """
     manifest = store.manifest()
     if manifest is None:
-        hint = "make a store with: lmm ingest PATH"
-        raise StoreMissing("nothing was ingested yet", where=store.location, hint=hint)
+        raise StoreMissing(store.location)
     known = stored_documents(store)
     chosen = list({each.id: each for name in names for each in find_stored(name, known, store.location)}.values())
     with store.writing(manifest) as writer:

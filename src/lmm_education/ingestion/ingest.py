@@ -63,7 +63,7 @@ def ingest_into(
         StoreError: the store cannot be read or written, or was made with other settings.
         LinkOutside: the folder for the files is a link that leads out of the folder that it lies in.
     """
-    with course.store.telling(lambda sentence: listener(Waiting(sentence))) if options.ingest else nullcontext():
+    with course.store.reporting(lambda sentence: listener(Waiting(sentence))) if options.ingest else nullcontext():
         return _ingest(course, paths, options, listener, only)
 
 

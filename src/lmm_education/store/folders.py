@@ -7,8 +7,9 @@ import errno
 import os
 import shutil
 import stat
-from collections.abc import Collection, Iterator
+from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
 from pathlib import Path
 
 from lmm_education.errors import StoreError
@@ -30,62 +31,18 @@ def is_passing(name: str) -> bool:
     return name.startswith(_PASSING)
 
 
-def copy_folder(source: Path, target: Path, *, shared: Collection[str] = ()) -> None:
+def copy_folder(source: Path, target: Path) -> None:
     """Copy a folder of files, holes as holes. `target` must not exist.
-
-    Files with a name in `shared`, which nobody ever writes into, get a second name instead of a copy.
 
     Raises:
         OSError: a file cannot be read or written, the disk is full.
     """
-    for old, new in _pairs(source, target):
-        if old.name in shared:
-            _link(old, new)
-        else:
-            copy_file(old, new)
-
-
-def stand_in(source: Path, target: Path) -> None:
-    """A folder of links to what is in the segments of a shard: who replaces a file there replaces the link. Where there
-    are no links (Windows, some disks), a copy.
-
-    Raises:
-        OSError: the disk is full, a file cannot be read or written.
-    """
-    try:
-        for segment in (source / "segments").iterdir():
-            into = target / "segments" / segment.name
-            into.mkdir(parents=True)
-            for part in segment.iterdir():
-                (into / part.name).symlink_to(part.absolute())
-        copy_file(source / "edge_config.json", target / "edge_config.json")
-    except OSError as error:
-        if error.errno in (errno.ENOSPC, errno.EDQUOT):
-            raise
-        shutil.rmtree(target, ignore_errors=True)
-        copy_folder(source, target)
-
-
-def link_folder(source: Path, target: Path) -> None:
-    """Give a folder's files a second name each, below `target`; where the disk cannot do that, copy them."""
-    for old, new in _pairs(source, target):
-        _link(old, new)
-
-
-def _pairs(source: Path, target: Path) -> Iterator[tuple[Path, Path]]:
-    """The files below `source`, and where they would be below `target`, whose folders are made."""
     for place, folders, names in os.walk(source):
         folders[:] = [name for name in folders if not is_passing(name)]
         into = target / Path(place).relative_to(source)
         into.mkdir(parents=True)
-        yield from ((Path(place, name), into / name) for name in names)
-
-
-def _link(old: Path, new: Path) -> None:
-    try:
-        new.hardlink_to(old)
-    except OSError:
-        copy_file(old, new)
+        for name in names:
+            copy_file(Path(place, name), into / name)
 
 
 def copy_file(source: Path, target: Path) -> None:
@@ -253,3 +210,25 @@ def disk_full(folder: Path, detail: str = "") -> StoreError:
         where=str(folder),
         hint="free some space, then run again; the store is as it was",
     )
+
+
+def cannot_write(path: Path, error: OSError) -> StoreError:
+    """The error for a folder that may not be written to."""
+    return StoreError(
+        f"cannot be written to: {error.strerror or error}",
+        where=str(path),
+        hint="check the folder's permissions, or name another 'folder' under [storage]",
+    )
+
+
+@contextmanager
+def file_errors(folder: Path) -> Iterator[None]:
+    """Raise failures to write the store's files as errors of ours; what the block's own work raises passes through."""
+    try:
+        yield
+    except OSError as error:
+        if error.errno in (errno.ENOSPC, errno.EDQUOT):
+            raise disk_full(folder) from error
+        if error.filename is not None and Path(os.fsdecode(error.filename)).is_relative_to(folder):
+            raise cannot_write(folder, error) from error
+        raise

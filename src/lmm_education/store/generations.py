@@ -37,15 +37,15 @@ from lmm.errors import FileWriteError
 from lmm_education.errors import StoreBusy, StoreDamaged, StoreError
 from lmm_education.store.checksums import checksum_of, find_damage, write_listing
 from lmm_education.store.folders import (
+    cannot_write,
     check_no_link,
     is_link,
-    is_passing,
     refuse_link,
     refuse_links_below,
     remove_folder,
     sync_folder,
 )
-from lmm_education.store.layout import COLLECTIONS, check_format
+from lmm_education.store.layout import check_format
 from lmm_education.store.manifest import FORMAT
 
 try:
@@ -58,10 +58,6 @@ MANIFEST, RECORDS = "manifest.json", "documents.json"
 GONE = ".gone"  # ends the name of a generation that is being removed
 _NAME = re.compile(r"\d{6,}-[0-9a-f]{8}")
 _MARK = "a generation of a store of lmm: "
-# What a generation consists of, for those of versions that did not mark them: beside its own files, one folder for
-# each collection with what the engine has there.
-_PARTS = frozenset({IN_USE, "sizes.json", MANIFEST, *COLLECTIONS})
-_PARTS_OF_A_SHARD = frozenset({"edge_config.json", "segments"})
 _TRIES, _PAUSE = 500, 0.01  # how often, and after how many seconds, opening is tried again while writers go on
 
 Stamp = tuple[int, int, int]
@@ -108,11 +104,11 @@ class Generations:
     """The generations of one store, in `folder`, which need not exist.
 
     Below `root`, or where `folder` does not lie in there, below the folder that it is in, no part of its path may be a
-    link. `left_alone` are the folders that `sweep` found among the generations and did not take for ours.
+    link.
     """
 
     def __init__(self, folder: Path, root: Path | None = None) -> None:
-        self.folder, self.left_alone = folder, list[Path]()
+        self.folder = folder
         self._pointer = folder / POINTER
         inside = root is not None and folder.is_relative_to(root) and ".." not in folder.relative_to(root).parts
         self._above = root if root is not None and inside else folder.parent
@@ -237,9 +233,8 @@ class Generations:
         (generation.path / IN_USE).write_text(f"{_MARK}{name}\n", encoding="ascii")
         return generation, Lease(generation)
 
-    def publish(self, generation: Generation, records: Sequence[Mapping[str, Any]], base: Path | None = None) -> None:
-        """Bring a generation to the disk, whole, and let the pointer name it. `records` are those of its documents;
-        with the generation `base` it may share files.
+    def publish(self, generation: Generation, records: Sequence[Mapping[str, Any]]) -> None:
+        """Bring a generation to the disk, whole, and let the pointer name it. `records` are those of its documents.
 
         Raises:
             StoreError: that could not be written; the pointer is as it was.
@@ -248,7 +243,7 @@ class Generations:
         self.check_links()
         kept = json.dumps({"documents": records, "checksum": checksum_of(records)}, ensure_ascii=False) + "\n"
         (generation.path / RECORDS).write_text(kept, encoding="utf-8")
-        listing = write_listing(generation.path, IN_USE, base)
+        listing = write_listing(generation.path, IN_USE)
         sync_folder(generation.path)
         sync_parent(generation.path)
         pointer = {"format": FORMAT, "generation": generation.name, "files": listing}
@@ -259,16 +254,12 @@ class Generations:
         with contextlib.suppress(FileWriteError):  # it is published; this list is for a day when the others are damaged
             replace(self.folder / RECORDS, kept)
 
-    def sweep(self) -> int:
-        """Remove what nobody needs; how many generations went. The caller holds the writer's lock.
-
-        What is not provably ours is left alone, and noted in `left_alone`.
-        """
+    def sweep(self) -> None:
+        """Remove the generations that nobody needs, and that are provably ours. The caller holds the writer's lock."""
         current = self.current()
-        others = [path for path in self._folders() if current is None or path.name != current.name]
-        ours = [path for path in others if is_ours(path)]
-        self.left_alone = [path for path in others if path not in ours]
-        return sum(remove_generation(_set_aside(path)) for path in ours if _nobody_holds(path))
+        for path in self._folders():
+            if (current is None or path.name != current.name) and is_ours(path) and _nobody_holds(path):
+                remove_generation(_set_aside(path))
 
     def records(self) -> list[dict[str, Any]] | None:
         """The records of the documents that are stored, from the first list of them that is whole; None if none is.
@@ -277,12 +268,10 @@ class Generations:
             StoreError: a link is in the way.
         """
         self.check_links()
+        current = None
         with contextlib.suppress(StoreError):
             current = self.current()
-            if current is not None and (found := _records_in(current.path / RECORDS)) is not None:
-                return found
-        newest = (path for path in reversed(self._folders()) if is_ours(path))
-        lists = (_records_in(place / RECORDS) for place in (self.folder, *newest))
+        lists = [_records_in(place / RECORDS) for place in (*([current.path] if current else []), self.folder)]
         return next((found for found in lists if found is not None), None)
 
     def kept(self) -> int:
@@ -298,27 +287,18 @@ class Generations:
 def is_ours(path: Path) -> bool:
     """Whether a folder is provably a generation that we made, whole, begun or half removed.
 
-    It has the name of one, nothing in it is a link, and its file `IN_USE` names it. Versions before left that file
-    empty: then it must contain nothing but what a generation consists of.
+    It has the name of one, nothing in it is a link, and its file `IN_USE` names it; or it has nothing else in it yet.
     """
     name = path.name.removesuffix(GONE)
     if not _NAME.fullmatch(name):
         return False
     try:
         refuse_links_below(path)
-        mark = (path / IN_USE).read_bytes()
-    except FileNotFoundError:
-        mark = b""
+        begun = {each.name for each in path.iterdir()} <= {IN_USE}
+        mark = (path / IN_USE).read_bytes() if (path / IN_USE).exists() else b""
     except (OSError, StoreError):
         return False
-    return mark == f"{_MARK}{name}\n".encode() or (not mark and _has_only_our_parts(path))
-
-
-def _has_only_our_parts(path: Path) -> bool:
-    parts = {part.name for part in path.iterdir()}
-    shards = [path / name for name in parts.intersection(COLLECTIONS)]
-    inner = {part.name for shard in shards if shard.is_dir() for part in shard.iterdir() if not is_passing(part.name)}
-    return parts <= _PARTS and all(shard.is_dir() for shard in shards) and inner <= _PARTS_OF_A_SHARD
+    return mark == f"{_MARK}{name}\n".encode() or (begun and not mark)
 
 
 def remove_generation(path: Path) -> bool:
@@ -327,16 +307,16 @@ def remove_generation(path: Path) -> bool:
     return is_ours(path) and remove_folder(path, last=IN_USE)
 
 
-def check_files(generation: Generation, *, again: bool = False) -> None:
+def check_files(generation: Generation, *, whole: bool = False) -> None:
     """Notice files that are not as they were written: the engine would take what is left for all there was, or crash.
 
-    With `again`, the content of large files is read even where somebody did so before.
+    With `whole`, the content of large files is read too.
 
     Raises:
         StoreDamaged: there are such files.
         StoreError: there are links.
     """
-    found = list(find_damage(generation.path, generation.checksum, IN_USE, again=again))
+    found = list(find_damage(generation.path, generation.checksum, IN_USE, whole=whole))
     if found:
         more = f" ({len(found) - 1} more files are damaged)" if len(found) > 1 else ""
         raise damaged(found[0].path, found[0].message + more)
@@ -344,20 +324,7 @@ def check_files(generation: Generation, *, again: bool = False) -> None:
 
 def damaged(path: Path, message: str) -> StoreDamaged:
     """The error for files that are not as we left them."""
-    return StoreDamaged(
-        message,
-        where=str(path),
-        hint=REPAIR,
-    )
-
-
-def cannot_write(path: Path, error: OSError) -> StoreError:
-    """The error for a folder that may not be written to."""
-    return StoreError(
-        f"cannot be written to: {error.strerror or error}",
-        where=str(path),
-        hint="check the folder's permissions, or name another 'folder' under [storage]",
-    )
+    return StoreDamaged(message, where=str(path), hint=REPAIR)
 
 
 def sync_parent(path: Path) -> None:

@@ -11,13 +11,12 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass, field
-from typing import Any, Literal, Protocol, TypeVar
+from typing import Any, Literal, Protocol
 
 from lmm_education.frequencies import Frequencies
 from lmm_education.material import Dense, SparseVector
 from lmm_education.store.manifest import Manifest
 
-T = TypeVar("T")
 CollectionName = Literal["chunks", "documents"]
 Vector = Dense | SparseVector | Sequence[Dense]
 """A dense vector, a sparse one, or (for ``multi``) several dense ones."""
@@ -56,16 +55,12 @@ class Stored:
 
 @dataclass(frozen=True, slots=True)
 class Leg:
-    """One vector search: nearest points by the vector of that name. Of the first `held`, that vector comes along.
-
-    With `among`, only what these legs find is compared; on several shards, what they find on each.
-    """
+    """One vector search: nearest points by the vector of that name. Of the first `held`, that vector comes along."""
 
     vector: str
     query: Vector
     limit: int
     held: int = 0
-    among: tuple[Leg, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -153,30 +148,12 @@ class Reader(Protocol):
 
 
 class StoreView(Reader, Protocol):
-    """A store in one state: whatever is asked of it is of that state.
-
-    A server has no such thing. There, a view begins with the state that was the last when somebody asked, and the
-    first `search` brings the present one, so that a question need not ask for it first. Who used what belongs to
-    `known_stamp` compares it with `stamp` afterwards.
-    """
+    """A store in one state: whatever is asked of it is of that state. A server has no such thing: there, a view has the
+    manifest and the stamp that there were when it began."""
 
     @property
     def stamp(self) -> str:
         """Another one whenever the documents have changed; empty where nothing was ever stored."""
-        ...
-
-    @property
-    def known_stamp(self) -> str:
-        """The stamp, as far as it is known without asking."""
-        ...
-
-    @property
-    def far(self) -> bool:
-        """Whether every request takes its time, so that what will be needed is better asked for together."""
-        ...
-
-    def together(self, *reads: Callable[[], T]) -> list[T]:
-        """What each of these gives; where the store is `far`, they are done side by side."""
         ...
 
 
@@ -196,21 +173,21 @@ class Writer(Reader, Protocol):
         ...
 
 
-class Waits:
-    """What may wait for something, and tells for what: how a store does it."""
+class WaitReporter:
+    """How a store reports what it waits for."""
 
     _on_wait: Callable[[str], None] | None = None
 
     @contextmanager
-    def telling(self, told: Callable[[str], None]) -> Iterator[None]:
-        """See `Store.telling`."""
-        before, self._on_wait = self._on_wait, told
+    def reporting(self, on_wait: Callable[[str], None]) -> Iterator[None]:
+        """See `Store.reporting`."""
+        before, self._on_wait = self._on_wait, on_wait
         try:
             yield
         finally:
             self._on_wait = before
 
-    def _tell(self, sentence: str) -> None:
+    def _report(self, sentence: str) -> None:
         if self._on_wait:
             self._on_wait(sentence)
 
@@ -226,14 +203,9 @@ class Store(Reader, Protocol):
         """Where it is, for messages: a folder or an address."""
         ...
 
-    @property
-    def notices(self) -> Sequence[str]:
-        """What the author should know about the last run of changes, one sentence each."""
-        ...
-
-    def telling(self, told: Callable[[str], None]) -> AbstractContextManager[None]:
-        """For the time of the block, `told` gets a sentence when a call waits for a server, or for another run: what
-        it waits for. It may come from another thread."""
+    def reporting(self, on_wait: Callable[[str], None]) -> AbstractContextManager[None]:
+        """For the time of the block, call `on_wait` with a sentence when a call waits for a server, or for another
+        run: what it waits for. That may come from another thread."""
         ...
 
     def view(self) -> AbstractContextManager[StoreView]:

@@ -7,14 +7,12 @@ once: no two of them touch one point, and the manifest is only ever written wher
 
 from __future__ import annotations
 
-import threading
+import copy
 import uuid
 import warnings
-from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager
 from functools import partial
-from itertools import islice
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from lmm.hosts import is_loopback_url
@@ -53,6 +51,7 @@ from lmm_education.store.port import (
     Where,
 )
 from lmm_education.store.server_requests import Requests, missing_extra
+from lmm_education.store.values import known_ids, to_scored, to_selector, to_stored, with_vectors
 
 if TYPE_CHECKING:
     from qdrant_client import QdrantClient
@@ -64,16 +63,21 @@ PAGE = 256
 MOST_INDEXES = 100  # of a collection
 POINTS, BYTES = 256, 8 << 20  # of one request; servers refuse more than 32 MB
 _VISIBLE = Match("what", ("manifest", "stamp"), negate=True)
+_RECORDS, _SECTIONS = Match("what", ("document",)), Match("what", ("section",))
 T = TypeVar("T")
 
 
-class ServerReader:
-    """Reading, the same in a store and in a run of changes."""
+class ServerStore:
+    """The store on a server: what is read, what is written, and a view of it, which keeps the manifest and the stamp
+    that there were when it began."""
+
+    _state: tuple[Manifest | None, str] | None = None  # of a view
 
     def __init__(self, requests: Requests, settings: StorageSettings) -> None:
         self._requests, self._settings = requests, settings
         self._names = {"chunks": settings.course, "documents": f"{settings.course}_documents"}
-        self._counted = "", Frequencies()
+        self._counted = dict[str, Frequencies]()  # by the stamp
+        self._indexed = set[str]()  # fields of chunks
 
     @property
     def location(self) -> str:
@@ -87,16 +91,16 @@ class ServerReader:
     def _ask(
         self, name: str, collection: CollectionName, where: Where, arguments: Callable[[Where], Mapping[str, Any]]
     ) -> Any:
-        """Call the client with conditions. A server in strict mode filters by no field without an index: there, each
-        gets one. What has an index has values of one kind only; others are left out of the conditions."""
+        """Call the client with conditions. A server in strict mode filters by no field without an index, and what has
+        one has values of one kind only: there, others are left out of the conditions."""
         try:
             return self._call(name, collection, **arguments(where))
         except StoreError as error:
             if not where or "index required" not in error.message.lower():
                 raise
-        return self._call(name, collection, **arguments(self._indexed(collection, where)))
+        return self._call(name, collection, **arguments(self._fitting(collection, where)))
 
-    def _indexed(self, collection: CollectionName, where: Where) -> list[Condition]:
+    def _fitting(self, collection: CollectionName, where: Where) -> list[Condition]:
         info = self._call("get_collection", collection)
         schema = {key: found.data_type.value for key, found in ((info and info.payload_schema) or {}).items()}
         found: list[Condition] = []
@@ -106,43 +110,52 @@ class ServerReader:
                 continue
             path = engine_path(condition.key)
             if path not in schema:
-                kinds = index_kinds(condition)
-                if len(kinds) > 1:
+                kind, *others = index_kinds(condition)
+                if others or not self._make_index(collection, path, kind):
                     raise StoreError(
-                        f"the server filters by no field without an index, and '{path}' has none: "
-                        "no passage has it, or its values are of several kinds",
+                        f"the server filters by no field without an index, and '{path}' has none: no passage has it, "
+                        f"its values are of several kinds, the key may only be read with, or the server allows no more",
                         where=self.location,
                     )
-                schema[path] = kinds.pop()
-                self._make_index(collection, path, schema[path])
+                schema[path] = kind
             found.append(fitting(condition, schema[path]))
         return found
 
-    def _make_index(self, collection: CollectionName, path: str, kind: str) -> None:
+    def _make_index(self, collection: CollectionName, path: str, kind: str) -> bool:
+        """Make an index on a field; whether the server lets us."""
+        schema = values.index_schema(kind)
         try:
-            schema = values.index_schema(kind)
             self._call("create_payload_index", collection, field_name=path, field_schema=schema, wait=True)
         except StoreUnavailable:
             raise
-        except StoreError as error:
-            raise StoreError(
-                f"the server filters by no field without an index, and does not let us make one for '{path}': "
-                f"{error.message}",
-                where=self.location,
-                hint="it may have as many as it allows (100), or the key may only be read with",
-            ) from error
+        except StoreError:
+            return False
+        return True
 
     def _there(self, answer: T | None) -> T:
         if answer is None:
-            raise StoreMissing("there is no store yet", where=self.location, hint="make one with: lmm ingest PATH")
+            raise StoreMissing(self.location)
         return answer
+
+    # -- reading -----------------------------------------------------------------------------------
+
+    @contextmanager
+    def view(self) -> Iterator[ServerStore]:
+        """See `port.Store.view`."""
+        view = copy.copy(self)
+        view._state = self._read_state()
+        yield view
 
     def manifest(self) -> Manifest | None:
         """See `port.Reader.manifest`."""
-        return self._state()[0]
+        return (self._state or self._read_state())[0]
 
-    def _state(self) -> tuple[Manifest | None, str]:
-        """The manifest, and the stamp: another one whenever the record of a document was written or removed."""
+    @property
+    def stamp(self) -> str:
+        """See `port.StoreView.stamp`."""
+        return (self._state or self._read_state())[1]
+
+    def _read_state(self) -> tuple[Manifest | None, str]:
         found = self._call("retrieve", "documents", ids=[MANIFEST_ID, STAMP_ID], with_payload=True) or []
         payloads = {str(record.id): record.payload or {} for record in found}
         if MANIFEST_ID not in payloads:
@@ -170,24 +183,23 @@ class ServerReader:
         wanted = [leg for leg in legs if leg.limit > 0]
 
         def arguments(where: Where) -> Mapping[str, Any]:
-            return {"requests": [one for leg in wanted for one in values.to_requests(leg, where, fields)]}
+            return {"requests": [values.to_request(leg, where, fields) for leg in wanted]}
 
         found = iter(self._there(self._ask("query_batch_points", "chunks", where, arguments)) if wanted else [])
-        return [values.to_scored(list(islice(found, 2 if leg.held else 1))) if leg.limit > 0 else [] for leg in legs]
+        lists = [to_scored(next(found).points) if leg.limit > 0 else [] for leg in legs]
+        get = partial(self.get, "chunks", fields=False, vectors=True)
+        return [with_vectors(leg, each, get) for leg, each in zip(legs, lists, strict=True)]
 
     def get(
         self, collection: CollectionName, ids: Sequence[str], *, fields: Fields = True, vectors: bool = False
     ) -> list[Stored]:
         """See `port.Reader.get`."""
-        wanted = [each for each in map(_canonical, ids) if each]
-        found: dict[str, Stored] = {}
-        retrieve = partial(
-            self._call, "retrieve", collection, with_payload=values.to_selector(fields), with_vectors=vectors
-        )
+        wanted = list(map(str, known_ids(ids)))
+        options: dict[str, Any] = {"with_payload": to_selector(fields), "with_vectors": vectors}
         batches = values.batches(dict.fromkeys(wanted), PAGE, PAGE, lambda _: 1)
-        calls = [partial(retrieve, ids=batch) for batch in batches]
-        for records in self._requests.side_by_side(calls) if len(calls) > 1 else (call() for call in calls):
-            found |= {str(record.id): values.to_stored(record) for record in records or []}
+        calls = (partial(self._call, "retrieve", collection, ids=batch, **options) for batch in batches)
+        pages = self._requests.side_by_side(calls) if len(wanted) > PAGE else (call() for call in calls)
+        found = {str(record.id): to_stored(record) for page in pages for record in page or []}
         return [found[each] for each in wanted if each in found]
 
     def scroll(
@@ -202,17 +214,17 @@ class ServerReader:
 
         def arguments(where: Where) -> Mapping[str, Any]:
             return {
-                "scroll_filter": values.to_filter(where),
+                "scroll_filter": values.dialect().where(where),
                 "limit": PAGE,
                 "offset": offset,
-                "with_payload": values.to_selector(fields),
+                "with_payload": to_selector(fields),
                 "with_vectors": vectors,
             }
 
         while True:
             page = self._ask("scroll", collection, _visible(collection, where), arguments)
             records, offset = page or ([], None)
-            yield from map(values.to_stored, records)
+            yield from map(to_stored, records)
             if offset is None:
                 return
             if str(offset) in before:
@@ -223,7 +235,7 @@ class ServerReader:
         """See `port.Reader.count`."""
 
         def arguments(where: Where) -> Mapping[str, Any]:
-            return {"count_filter": values.to_filter(where), "exact": True}
+            return {"count_filter": values.dialect().where(where), "exact": True}
 
         answer = self._ask("count", collection, _visible(collection, where), arguments)
         return answer.count if answer else 0
@@ -238,7 +250,7 @@ class ServerReader:
             most = min(limit + 1, values.AT_ONCE)
 
             def arguments(where: Where) -> Mapping[str, Any]:
-                return {"key": key, "facet_filter": values.to_filter(where), "limit": most, "exact": True}
+                return {"key": key, "facet_filter": values.dialect().where(where), "limit": most, "exact": True}
 
             hits = self._there(self._ask("facet", "chunks", where, arguments)).hits
             if len(hits) < values.AT_ONCE:
@@ -249,71 +261,28 @@ class ServerReader:
 
     def frequencies(self) -> Frequencies:
         """See `port.Reader.frequencies`. They are read again when a document has changed."""
-        return self._frequencies_at(self._state()[1])
+        stamp = self.stamp
+        counted = self._counted.get(stamp)
+        if counted is None:
+            records = self.scroll("documents", where=[_RECORDS], fields=(WORDS,))
+            counted = Frequencies().changed(words_of(record.payload) for record in records)
+            self._counted.clear()
+            self._counted[stamp] = counted
+        return counted
 
-    def _frequencies_at(self, stamp: str) -> Frequencies:
-        if stamp != self._counted[0]:
-            records = self.scroll("documents", where=[Match("what", ("document",))], fields=(WORDS,))
-            self._counted = stamp, Frequencies().changed(words_of(record.payload) for record in records)
-        return self._counted[1]
+    # -- writing -----------------------------------------------------------------------------------
 
+    @contextmanager
+    def writing(self, manifest: Manifest, *, anew: bool = False) -> Iterator[ServerStore]:
+        """See `port.Store.writing`. `anew` removes first what was there.
 
-class ServerView(ServerReader):
-    """A server's store, with the manifest and the stamp that it has; see `port.StoreView`."""
-
-    far = True
-
-    def __init__(self, store: ServerStore) -> None:
-        super().__init__(store._requests, store._settings)
-        self._store, self._asking = store, threading.Lock()
-        self._asked = store.last is None
-        self._now = store.last or store._state()
-
-    def _ask_now(self) -> None:
-        """Ask for the present state, if that was not done yet."""
-        with self._asking:
-            if not self._asked:
-                self._now, self._asked = self._store._state(), True
-
-    @property
-    def stamp(self) -> str:
-        """See `port.StoreView.stamp`."""
-        self._ask_now()
-        return self._now[1]
-
-    @property
-    def known_stamp(self) -> str:
-        """See `port.StoreView.known_stamp`."""
-        return self._now[1]
-
-    def together(self, *reads: Callable[[], T]) -> list[T]:
-        """See `port.StoreView.together`."""
-        return list(self._requests.side_by_side(reads)) if len(reads) > 1 else [read() for read in reads]
-
-    def search(self, legs: Sequence[Leg], *, where: Where = (), fields: Fields = True) -> list[list[Scored]]:
-        """See `port.Reader.search`. The state of the store is asked for at the same time."""
-        found: list[list[Scored]] = []
-        search = partial(super().search, legs, where=where, fields=fields)
-        self.together(lambda: found.extend(search()), *(() if self._asked else (self._ask_now,)))
-        return found
-
-    def manifest(self) -> Manifest | None:
-        """See `port.Reader.manifest`."""
-        return self._now[0]
-
-    def frequencies(self) -> Frequencies:
-        """See `port.Reader.frequencies`."""
-        return self._store._frequencies_at(self.known_stamp)
-
-
-class ServerWriter(ServerReader):
-    """A run of changes; each holds when its call returns."""
-
-    def __init__(self, requests: Requests, settings: StorageSettings) -> None:
-        super().__init__(requests, settings)
-        self._with_index: set[str] = set()  # fields of chunks
-        self._waiting = Counter[tuple[str, str]]()  # metadata without an index, its kind: how many points have it
-        self.unindexed: list[str] = []
+        Raises:
+            StoreMismatch: the store was made with another manifest, or a collection does not fit.
+            StoreUnavailable: the server does not answer, or does not let us in.
+        """
+        writer = copy.copy(self)
+        writer._prepare(as_stored(manifest), anew=anew)
+        yield writer
 
     def upsert(self, collection: CollectionName, points: Iterable[Point]) -> None:
         """See `port.Writer.upsert`. Points go in batches, each of which is stored whole; several are under way."""
@@ -339,11 +308,9 @@ class ServerWriter(ServerReader):
         """
         from qdrant_client import models
 
-        missing = set(map(_canonical, payloads)) - {
-            point.id for point in self.get(collection, list(payloads), fields=False)
-        }
+        missing = set(payloads) - {point.id for point in self.get(collection, list(payloads), fields=False)}
         if missing:
-            raise StoreError(f"there is no point {sorted(map(str, missing))[0]}", where=self.location)
+            raise StoreError(f"there is no point {min(missing)}", where=self.location)
         for batch in values.batches(payloads.items(), POINTS, BYTES, lambda item: values.payload_size(item[1])):
             if collection == "chunks":
                 self._index([payload for _, payload in batch])
@@ -357,13 +324,13 @@ class ServerWriter(ServerReader):
 
     def delete(self, collection: CollectionName, ids: Collection[str]) -> None:
         """See `port.Writer.delete`."""
-        known = [each for each in map(_canonical, ids) if each]
+        known = list(map(str, known_ids(ids)))
         for batch in values.batches(known, 4 * POINTS, 4 * POINTS, lambda _: 1):
             self._call("delete", collection, points_selector=batch, wait=True)
         if known and collection == "documents":
             self._call("upsert", "documents", points=[values.to_point(_stamp())], wait=True)
 
-    def prepare(self, manifest: Manifest, *, anew: bool) -> None:
+    def _prepare(self, manifest: Manifest, *, anew: bool) -> None:
         """Make the collections where they are not there, and see that they fit.
 
         The manifest comes last: while it is not there, nobody takes the store for one.
@@ -394,42 +361,23 @@ class ServerWriter(ServerReader):
                 where=self.location,
                 hint="name another 'course' under [storage], or remove the collection",
             )
-        self.index_fields(collection, info.payload_schema or {})
+        self._index_fields(collection, info.payload_schema or {})
         if collection == "chunks":
-            self._with_index = {*INDEXED[collection], *(info.payload_schema or {})}
+            self._indexed = {*INDEXED[collection], *(info.payload_schema or {})}
 
-    def index_fields(self, collection: CollectionName, there: Collection[str]) -> None:
+    def _index_fields(self, collection: CollectionName, there: Collection[str]) -> None:
         """Make the indexes that are not there."""
         for field, index in INDEXED[collection].items():
             if field not in there:
-                schema = values.index_schema(index.kind)
-                self._call("create_payload_index", collection, field_name=field, field_schema=schema, wait=True)
+                self._make_index(collection, field, index.kind)
 
     def _index(self, payloads: Sequence[Mapping[str, Any]]) -> None:
-        """Index the metadata that a tenth of these points have; other metadata waits until the end of the run. Some
-        servers refuse to filter by a field without an index."""
+        """Index the metadata of these points, as far as the server has room: some servers refuse to filter by a field
+        without an index."""
         for path, kind in metadata_kinds(payloads).items():
-            if path not in self._with_index:
-                self._waiting[path, kind] += sum(bool(values_at(payload, path)) for payload in payloads)
-                if 10 * self._waiting[path, kind] >= len(payloads):
-                    self._index_metadata(path, kind)
-
-    def finish(self) -> None:
-        """Index the metadata that few points have, the most used first; what must do without is `unindexed`."""
-        for (path, kind), _ in self._waiting.most_common():
-            self._index_metadata(path, kind)
-        self.unindexed = sorted({path for path, _ in self._waiting} - self._with_index)
-
-    def _index_metadata(self, path: str, kind: str) -> None:
-        if path in self._with_index or len(self._with_index) >= MOST_INDEXES:
-            return
-        try:
-            self._make_index("chunks", path, kind)
-        except StoreUnavailable:
-            raise
-        except StoreError:  # it may allow fewer
-            return
-        self._with_index.add(path)
+            if path not in self._indexed and len(self._indexed) < MOST_INDEXES:
+                self._indexed.add(path)
+                self._make_index("chunks", path, kind)
 
     def _write_manifest(self, manifest: Manifest) -> Any:
         from qdrant_client import models
@@ -438,55 +386,18 @@ class ServerWriter(ServerReader):
         point = values.to_point(Point(MANIFEST_ID, payload))
         return self._call("upsert", "documents", points=[point], wait=True, update_mode=models.UpdateMode.INSERT_ONLY)
 
+    # -- upkeep ------------------------------------------------------------------------------------
 
-class ServerStore(ServerReader):
-    """The store on a server. `last` is the state in which it was when it was last asked for, if there was something."""
-
-    last: tuple[Manifest, str] | None = None
-    _unindexed: Sequence[str] = ()
-
-    def _state(self) -> tuple[Manifest | None, str]:
-        manifest, stamp = super()._state()
-        self.last = (manifest, stamp) if manifest else None
-        return manifest, stamp
-
-    @property
-    def notices(self) -> tuple[str, ...]:
-        """See `port.Store.notices`: keys of metadata for which there is no index left."""
-        keys = ", ".join(self._unindexed[:8]) + (", …" if len(self._unindexed) > 8 else "")
-        told = f"a collection has {MOST_INDEXES} indexes at most, and these keys have none: {keys}"
-        return (f"{told}; a server in strict mode refuses conditions on them",) if keys else ()
-
-    def telling(self, told: Callable[[str], None]) -> AbstractContextManager[None]:
-        """See `port.Store.telling`."""
-        return self._requests.telling(told)
-
-    @contextmanager
-    def view(self) -> Iterator[ServerView]:
-        """See `port.Store.view`."""
-        yield ServerView(self)
-
-    @contextmanager
-    def writing(self, manifest: Manifest, *, anew: bool = False) -> Iterator[ServerWriter]:
-        """See `port.Store.writing`. `anew` removes first what was there.
-
-        Raises:
-            StoreMismatch: the store was made with another manifest, or a collection does not fit.
-            StoreUnavailable: the server does not answer, or does not let us in.
-        """
-        writer = ServerWriter(self._requests, self._settings)
-        writer.prepare(as_stored(manifest), anew=anew)
-        yield writer
-        writer.finish()
-        self._unindexed = writer.unindexed
+    def reporting(self, on_wait: Callable[[str], None]) -> AbstractContextManager[None]:
+        """See `port.Store.reporting`."""
+        return self._requests.reporting(on_wait)
 
     def compact(self) -> None:
         """See `port.Store.compact`. A server optimizes by itself; missing indexes are made."""
-        writer = ServerWriter(self._requests, self._settings)
         for collection in COLLECTIONS:
             info = self._call("get_collection", collection)
             if info is not None:
-                writer.index_fields(collection, info.payload_schema or {})
+                self._index_fields(collection, info.payload_schema or {})
 
     def check(self) -> str:
         """See `port.Store.check`: every point is read; servers look after their files themselves."""
@@ -498,7 +409,7 @@ class ServerStore(ServerReader):
     def records(self) -> list[Mapping[str, Any]] | None:
         """See `port.Store.records`."""
         try:
-            return [point.payload for point in self.scroll("documents", where=[Match("what", ("document",))])]
+            return [point.payload for point in self.scroll("documents", where=[_RECORDS])]
         except StoreDamaged:
             return None
 
@@ -513,8 +424,8 @@ class ServerStore(ServerReader):
         return StoreStatus(
             self.location,
             self.manifest(),
-            documents=self.count("documents", where=[Match("what", ("document",))]),
-            sections=self.count("documents", where=[Match("what", ("section",))]),
+            documents=self.count("documents", where=[_RECORDS]),
+            sections=self.count("documents", where=[_SECTIONS]),
             chunks=self.count("chunks"),
             size=None,
             details={name: value for name, value in details.items() if value is not None},
@@ -565,11 +476,3 @@ def _visible(collection: CollectionName, where: Where) -> Where:
 def _stamp() -> Point:
     """The point at `STAMP_ID`, as it never was before."""
     return Point(STAMP_ID, {"what": "stamp", "stamp": uuid.uuid4().hex})
-
-
-def _canonical(text: str) -> str | None:
-    """An id as the server writes it; None for what cannot be one."""
-    try:
-        return str(uuid.UUID(text))
-    except ValueError:
-        return None

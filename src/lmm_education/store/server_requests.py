@@ -1,8 +1,7 @@
-"""Requests to a Qdrant server: sent again while that may help, and failures told in our words."""
+"""Requests to a Qdrant server: sent again while that may help, and failures as errors of ours."""
 
 from __future__ import annotations
 
-import contextlib
 import json
 import random
 import threading
@@ -15,7 +14,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from lmm_education.errors import StoreError, StoreMismatch, StoreUnavailable
-from lmm_education.store.port import Waits
+from lmm_education.store.port import WaitReporter
 
 if TYPE_CHECKING:
     from qdrant_client import QdrantClient
@@ -24,8 +23,8 @@ TRIES = 6
 UNDER_WAY = 4  # requests at once
 _FIRST_WAIT, _LONGEST_WAIT = 0.25, 8.0  # seconds
 PATIENCE = 4  # seconds for an answer to what only reads, while there is another address to ask
-SILENCE = 3.0  # seconds, after which whoever waits is told
-_FIRST_LOOK, _LONGEST_LOOK = 5.0, 60.0  # seconds until an address that did not answer is tried again
+SILENCE = 3.0  # seconds, after which a wait is reported
+RETRY = 60.0  # seconds until an address that did not answer is asked first again
 _READING = frozenset({"query_batch_points", "retrieve", "scroll", "count", "facet"})
 # What servers and the in-memory mode say of a vector that a collection has not, or has in another length.
 _OTHER_VECTORS = ("vector name", "vector dimension", "vector with name", "not aligned", "not found in the collection")
@@ -38,21 +37,18 @@ pause = time.sleep  # tests do not wait
 
 @dataclass(eq=False, slots=True)
 class StoreNode:
-    """One address of a server or cluster. It is `down` from a request that failed until it answers again."""
+    """One address of a server or cluster. One that failed is asked last, until `retry_at`."""
 
     address: str
     client: QdrantClient | None = None
-    down: bool = False
-    look_at: float = 0.0
-    look_after: float = _FIRST_LOOK
+    retry_at: float = 0.0
 
 
-class Requests(Waits):
+class Requests(WaitReporter):
     """Clients of one server, or of several nodes of a cluster, each connected when it is first needed. Threads may
     share them.
 
-    The first address is asked; where it does not answer, the next one at once. One that did not is tried again beside
-    the requests, so that nobody waits for it.
+    The first address is asked; where it does not answer, the next one at once, and that first for `RETRY` seconds.
     """
 
     def __init__(
@@ -74,28 +70,27 @@ class Requests(Waits):
             StoreMismatch: it does not know the vector, or wants another length.
             StoreError: it refuses for another reason.
         """
-        for left in range(TRIES - 1, -1, -1):
-            nodes = self._in_order()
-            for others, node in zip(range(len(nodes) - 1, -1, -1), nodes, strict=True):
-                short = {"timeout": PATIENCE} if others and left == TRIES - 1 and name in _READING else {}
+        for turn in range(TRIES):
+            *others, last = sorted(self._nodes, key=lambda node: node.retry_at > time.monotonic())
+            for node in (*others, last):
+                short = {"timeout": PATIENCE} if node is not last and turn == 0 and name in _READING else {}
                 try:
                     with self._watching(node):
-                        answer = getattr(self._open(node), name)(**arguments, **short)
-                    node.down, node.look_after = False, _FIRST_LOOK
-                    return answer
+                        return getattr(self._open(node), name)(**arguments, **short)
                 except StoreError:
                     raise
                 except Exception as error:
-                    trouble = Trouble.of(error)
-                    if trouble.missing:
+                    failure = RequestFailure.of(error)
+                    if failure.missing:
                         return None
-                    if trouble.exists and name == "create_collection":  # another machine was faster
+                    if failure.exists and name == "create_collection":  # another machine was faster
                         return True
-                    if not trouble.passing or not (left or others):
-                        raise self._told(trouble) from error
-                    self._failed(node, trouble)
-            self._tell(f"waiting for {self.address}: {trouble.in_words}")
-            pause(trouble.wait or _backoff(TRIES - 1 - left))
+                    if not failure.passing or (node is last and turn == TRIES - 1):
+                        raise failure.as_error(self.address) from error
+                    if failure.status != 429:
+                        node.retry_at = time.monotonic() + RETRY
+            self._report(f"waiting for {self.address}: {failure.in_words}")
+            pause(failure.wait or _backoff(turn))
         raise AssertionError("unreachable")
 
     def side_by_side(self, calls: Iterable[Callable[[], T]]) -> Iterator[T]:
@@ -108,31 +103,6 @@ class Requests(Waits):
                 waiting.append(pool.submit(call))
             while waiting:
                 yield waiting.popleft().result()
-
-    def _in_order(self) -> list[StoreNode]:
-        """The addresses as they are to be asked: those that answered last time first. One that is down and whose time
-        has come is looked at meanwhile."""
-        nodes = sorted(self._nodes, key=lambda node: node.down)
-        for node in nodes[1:] if nodes[-1].down else ():
-            if node.down and time.monotonic() > node.look_at:
-                self._look_later(node)
-                threading.Thread(target=self._look, args=(node,), name="lmm-look", daemon=True).start()
-        return nodes
-
-    def _look(self, node: StoreNode) -> None:
-        """Whether a node answers again."""
-        with contextlib.suppress(Exception):
-            self._open(node).info()
-            node.down, node.look_after = False, _FIRST_LOOK
-
-    def _look_later(self, node: StoreNode) -> None:
-        node.look_at = time.monotonic() + node.look_after
-        node.look_after = min(2 * node.look_after, _LONGEST_LOOK)
-
-    def _failed(self, node: StoreNode, trouble: Trouble) -> None:
-        if trouble.status != 429 and not node.down:
-            node.down = True
-            self._look_later(node)
 
     @contextmanager
     def _watching(self, node: StoreNode) -> Iterator[None]:
@@ -165,25 +135,6 @@ class Requests(Waits):
                     ) from error
             return node.client
 
-    def _told(self, trouble: Trouble) -> StoreError:
-        if trouble.status in (401, 403):
-            hint = "set the environment variable that 'api_key_env' under [storage] names"
-            return StoreUnavailable("the server refuses our key", where=self.address, hint=hint)
-        if trouble.status == 429:
-            return StoreUnavailable(trouble.in_words, where=self.address, hint="try again later")
-        if trouble.status is None and trouble.passing:
-            hint = "see that it runs and that 'url' under [storage] is right; its port is 6333 unless you name one"
-            return StoreUnavailable(trouble.in_words, where=self.address, hint=hint)
-        if trouble.passing:
-            return StoreUnavailable(trouble.in_words, where=self.address, hint="see its log, then try again")
-        if trouble.status == 404:
-            hint = "check 'url' under [storage]; its port is 6333 unless you name one"
-            return StoreUnavailable("there is no Qdrant server at this address", where=self.address, hint=hint)
-        if any(words in trouble.text.lower() for words in _OTHER_VECTORS):
-            hint = "encoding and embedding model must be those that the store was made with"
-            return StoreMismatch(trouble.text, where=self.address, hint=hint)
-        return StoreError(f"the server refuses the request: {trouble.text}", where=self.address)
-
     def close(self) -> None:
         """Close the connections."""
         with self._lock:
@@ -194,7 +145,7 @@ class Requests(Waits):
                     node.client = None
 
 
-class Trouble:
+class RequestFailure:
     """What went wrong: an HTTP status (None without an answer), the server's words, how long it asks us to wait."""
 
     def __init__(self, status: int | None, text: str, *, passing: bool, wait: float = 0.0) -> None:
@@ -202,7 +153,7 @@ class Trouble:
 
     @property
     def in_words(self) -> str:
-        """What passes, as people are told it."""
+        """What passes, for people."""
         if self.status == 429:
             return f"the server is too busy: {self.text}"
         return f"the server {f'fails ({self.status})' if self.status else 'does not answer'}: {self.text}"
@@ -217,8 +168,27 @@ class Trouble:
         """Whether what was to be made is there already."""
         return self.status == 409 or "already exists" in self.text
 
+    def as_error(self, where: str) -> StoreError:
+        """The error of ours that says so."""
+        if self.status in (401, 403):
+            hint = "set the environment variable that 'api_key_env' under [storage] names"
+            return StoreUnavailable("the server refuses our key", where=where, hint=hint)
+        if self.passing:
+            hint = "see that it runs and that 'url' under [storage] is right; its port is 6333 unless you name one"
+            hints = {None: hint, 429: "try again later"}
+            return StoreUnavailable(
+                self.in_words, where=where, hint=hints.get(self.status, "see its log, then try again")
+            )
+        if self.status == 404:
+            hint = "check 'url' under [storage]; its port is 6333 unless you name one"
+            return StoreUnavailable("there is no Qdrant server at this address", where=where, hint=hint)
+        if any(words in self.text.lower() for words in _OTHER_VECTORS):
+            hint = "encoding and embedding model must be those that the store was made with"
+            return StoreMismatch(self.text, where=where, hint=hint)
+        return StoreError(f"the server refuses the request: {self.text}", where=where)
+
     @classmethod
-    def of(cls, error: Exception) -> Trouble:
+    def of(cls, error: Exception) -> RequestFailure:
         """Read a failure of the client."""
         from qdrant_client.common.client_exceptions import ResourceExhaustedResponse
         from qdrant_client.http.exceptions import ResponseHandlingException, UnexpectedResponse
@@ -251,10 +221,10 @@ def missing_extra(address: str) -> StoreError:
 def _words(error: Any) -> str:
     """The server's own words, of the JSON that it answers with."""
     try:
-        told = error.structured()["status"]["error"]
+        words = error.structured()["status"]["error"]
     except (ValueError, KeyError, TypeError):
-        told = error.content.decode("utf-8", "replace") if error.content else error.reason_phrase
-    return " ".join(str(told).split())[:300]
+        words = error.content.decode("utf-8", "replace") if error.content else error.reason_phrase
+    return " ".join(str(words).split())[:300]
 
 
 def _backoff(tries: int) -> float:

@@ -40,7 +40,7 @@ def copy_store(source: Store, target: Store, *, on_points: Callable[[int], None]
     """
     manifest = source.manifest()
     if manifest is None:
-        raise StoreMissing("there is nothing to copy", where=source.location, hint="make a store with: lmm ingest PATH")
+        raise StoreMissing(source.location)
     written = same = removed = 0
     with target.writing(manifest) as writer:
         for collection in reversed(COLLECTIONS):  # sections before the chunks that name them

@@ -71,7 +71,7 @@ async def health(request: Request) -> Response:
     service = service_of(request)
     store = service.searching.course.store
     if await asyncio.to_thread(store.manifest) is None:
-        raise StoreMissing("there is nothing to search yet", hint="lmm ingest PATH")
+        raise StoreMissing()
     return JSONResponse({"status": "ok", "course": service.name})
 
 

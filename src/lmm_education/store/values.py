@@ -1,0 +1,109 @@
+"""Our values as an engine's, and back. Qdrant Edge and qdrant-client have the same classes, which take their arguments
+in other ways: a `Dialect` has what differs."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, replace
+from typing import Any
+from uuid import UUID
+
+from lmm_education.material import SparseVector
+from lmm_education.store.layout import engine_path
+from lmm_education.store.port import Among, Condition, Fields, HasWords, Leg, Match, Scored, Stored, Vector, Where
+
+
+@dataclass(frozen=True, slots=True)
+class Dialect:
+    """How an engine spells a sparse vector and a condition."""
+
+    sparse: Callable[[list[int], list[float]], Any]
+    ids: Callable[[list[UUID]], Any]
+    words: Callable[[str], Any]
+    value: Callable[[bool], Any]
+    any: Callable[[list[Any]], Any]
+    field: Callable[..., Any]
+    filter: Callable[..., Any]
+
+    def vector(self, vector: Vector) -> Any:
+        """A vector as the engine takes it."""
+        return to_vector(vector, self.sparse)
+
+    def where(self, where: Where) -> Any:
+        """Conditions that all hold; None if there are none."""
+        wanted = [self._condition(each) for each in where if not (isinstance(each, Match) and each.negate)]
+        unwanted = [self._condition(each) for each in where if isinstance(each, Match) and each.negate]
+        return self.filter(must=wanted or None, must_not=unwanted or None) if where else None
+
+    def _condition(self, condition: Condition) -> Any:
+        if isinstance(condition, Among):
+            return self.ids(known_ids(sorted(condition.ids)))
+        key = engine_path(condition.key)
+        if isinstance(condition, HasWords):
+            return self.field(key=key, match=self.words(condition.words))
+        texts = [value for value in condition.values if isinstance(value, str)]
+        numbers = [value for value in condition.values if isinstance(value, int) and not isinstance(value, bool)]
+        matches = [self.value(value) for value in condition.values if isinstance(value, bool)]
+        matches += [self.any(numbers)] if numbers else []
+        matches += [self.any(texts)] if texts or not matches else []
+        conditions = [self.field(key=key, match=match) for match in matches]
+        return conditions[0] if len(conditions) == 1 else self.filter(should=conditions)
+
+
+def to_vector(vector: Vector, sparse: Callable[[list[int], list[float]], Any]) -> Any:
+    """A vector as lists of numbers; `sparse` makes one of indices and values."""
+    if isinstance(vector, SparseVector):
+        return sparse(list(vector.indices), list(vector.values))
+    if hasattr(vector[0], "__len__"):
+        return [list(map(float, row)) for row in vector]  # type: ignore[arg-type]
+    return list(map(float, vector))  # type: ignore[arg-type]
+
+
+def from_vectors(vectors: Any) -> dict[str, Vector]:
+    """The vectors of a point that was read; sparse ones ascending."""
+    return {name: _from_vector(vector) for name, vector in vectors.items()} if isinstance(vectors, Mapping) else {}
+
+
+def _from_vector(vector: Any) -> Vector:
+    if not hasattr(vector, "indices"):
+        return vector  # type: ignore[no-any-return]
+    pairs = sorted(zip(vector.indices, vector.values, strict=True))
+    return SparseVector(tuple(index for index, _ in pairs), tuple(value for _, value in pairs))
+
+
+def to_scored(found: Iterable[Any]) -> list[Scored]:
+    """What a search found."""
+    return [Scored(str(point.id), point.score, point.payload or {}) for point in found]
+
+
+def with_vectors(leg: Leg, found: list[Scored], get: Callable[[list[str]], Iterable[Stored]]) -> list[Scored]:
+    """What a leg found, the first with the vectors that it wants to see; `get` reads these."""
+    if not leg.held:
+        return found
+    held = {point.id: point.vectors.get(leg.vector) for point in get([hit.id for hit in found[: leg.held]])}
+    return [replace(hit, vector=held.get(hit.id)) for hit in found]
+
+
+def to_stored(record: Any) -> Stored:
+    """A point that was read."""
+    return Stored(str(record.id), record.payload or {}, from_vectors(record.vector))
+
+
+def to_selector(fields: Fields) -> Any:
+    """Which payload fields come along."""
+    return fields if isinstance(fields, bool) else [engine_path(field) for field in fields] or False
+
+
+def known_ids(ids: Iterable[str]) -> list[UUID]:
+    """Those that can be ids at all.
+
+    >>> known_ids(["no id", "00000000-0000-0000-0000-000000000001"])
+    [UUID('00000000-0000-0000-0000-000000000001')]
+    """
+    found = []
+    for text in ids:
+        try:
+            found.append(UUID(text))
+        except ValueError:
+            continue
+    return found
