@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Any, Literal
 
+import msgspec
 from sqlalchemy import (
     BigInteger,
     Column,
@@ -37,7 +38,8 @@ LONGEST_COMMENT = 2000  # characters
 
 @dataclass(frozen=True, slots=True)
 class LoggedSource:
-    """A section that the model was shown, or a passage of it; `cited`: the answer cites it under `number`."""
+    """A section of the course, by the id that opens it, and where it stands: one that the model was shown, or of which
+    it was shown a passage, under `number`; `cited`: the answer cites it."""
 
     number: int
     section: str
@@ -45,6 +47,11 @@ class LoggedSource:
     headings: tuple[str, ...] = ()
     title: str = ""
     cited: bool = False
+
+    @property
+    def path(self) -> str:
+        """The document's title, and the headings."""
+        return " > ".join(dict.fromkeys(part for part in (self.title, *self.headings) if part)) or self.file
 
 
 @dataclass(frozen=True, slots=True)
@@ -96,27 +103,6 @@ class LoggedExchange:
         False
         """
         return self.outcome == "answered" and any(source.cited for source in self.sources)
-
-
-def exchange_as_values(exchange: LoggedExchange) -> dict[str, Any]:
-    """As JSON holds it."""
-    values = {name: getattr(exchange, name) for name in LoggedExchange.__slots__}
-    return values | {"sources": [source_as_values(source) for source in exchange.sources]}
-
-
-def source_as_values(source: LoggedSource) -> dict[str, Any]:
-    """As JSON holds it.
-
-    >>> source_as_values(LoggedSource(1, "s", "a.md", ("Leaves",)))["headings"]
-    ['Leaves']
-    """
-    return {name: getattr(source, name) for name in LoggedSource.__slots__} | {"headings": list(source.headings)}
-
-
-def source_of(values: Mapping[str, Any]) -> LoggedSource:
-    """The source that `source_as_values` wrote; fields of later versions are left out."""
-    known = {name: values[name] for name in LoggedSource.__slots__ if name in values}
-    return LoggedSource(**known | {"headings": tuple(values.get("headings", ()))})
 
 
 def storable(text: str) -> str:
@@ -175,7 +161,7 @@ COLUMNS = tuple(name for name, _ in EXCHANGES.c.items() if name != "cited")
 def row_of(exchange: LoggedExchange) -> dict[str, Any]:
     """The values of a row in `EXCHANGES`."""
     values = {name: getattr(exchange, name) for name in COLUMNS}
-    values["sources"] = json.dumps([source_as_values(source) for source in exchange.sources])
+    values["sources"] = json.dumps(msgspec.to_builtins(exchange.sources))
     values |= {"cited": sum(source.cited for source in exchange.sources), "cached": int(exchange.cached)}
     return {name: storable(value) if isinstance(value, str) else value for name, value in values.items()}
 
@@ -188,7 +174,7 @@ def exchange_of(row: Mapping[str, Any]) -> LoggedExchange:
     True
     """
     values = {name: row[name] for name in COLUMNS}
-    sources = tuple(source_of(each) for each in json.loads(values["sources"]))
+    sources = msgspec.convert(json.loads(values["sources"]), tuple[LoggedSource, ...])
     return LoggedExchange(**values | {"sources": sources, "cached": bool(values["cached"])})
 
 
@@ -258,7 +244,8 @@ def as_values(exchange: LoggedExchange) -> dict[str, Any]:
     ('1970-01-01T00:00:00+00:00', 'down')
     """
     time = datetime.fromtimestamp(exchange.time, UTC).isoformat(timespec="seconds")
-    return exchange_as_values(exchange) | {"time": time, "reaction": _REACTIONS[exchange.reaction]}
+    values: dict[str, Any] = msgspec.to_builtins(exchange)
+    return values | {"time": time, "reaction": _REACTIONS[exchange.reaction]}
 
 
 def as_jsonl(exchanges: Iterable[LoggedExchange]) -> str:

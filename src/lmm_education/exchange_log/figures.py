@@ -8,7 +8,7 @@ from collections.abc import Callable, Collection, Iterable, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, date, datetime, timedelta, tzinfo
 
-from lmm_education.exchange_log.exchanges import LoggedExchange, asked
+from lmm_education.exchange_log.exchanges import LoggedExchange, LoggedSource, asked
 
 _DAYS, _WEEKS = 45, 300  # up to so many days, a bin is a day, a week; then a month
 
@@ -130,38 +130,23 @@ def _begin(day: date, days: int) -> date:
 
 
 @dataclass(frozen=True, slots=True)
-class CourseSection:
-    """A section of the course as it is now; `id` opens it."""
-
-    id: str
-    file: str
-    headings: tuple[str, ...]
-    title: str = ""
-
-    @property
-    def path(self) -> str:
-        """The document's title, and the headings."""
-        return " > ".join(dict.fromkeys(part for part in (self.title, *self.headings) if part)) or self.file
-
-
-@dataclass(frozen=True, slots=True)
 class SectionUse:
     """How many exchanges were shown a section to the model, and how many answers cite it."""
 
-    section: CourseSection
+    section: LoggedSource
     offered: int = 0
     cited: int = 0
 
 
-def section_uses(exchanges: Iterable[LoggedExchange], sections: Iterable[CourseSection]) -> list[SectionUse]:
+def section_uses(exchanges: Iterable[LoggedExchange], sections: Iterable[LoggedSource]) -> list[SectionUse]:
     """How often each section of the course was found: those most cited first, else in the course's order.
 
     A section is known by its file and headings, so that it stays the same when its text changes.
 
-    >>> from lmm_education.exchange_log.exchanges import LoggedSource
     >>> asked = LoggedExchange("1", 0.0, "Why?", sources=(LoggedSource(1, "x", "a.md", ("Leaves",), cited=True),))
-    >>> uses = section_uses([asked], [CourseSection("r", "a.md", ("Roots",)), CourseSection("l", "a.md", ("Leaves",))])
-    >>> [(use.section.id, use.offered, use.cited) for use in uses]
+    >>> course = [LoggedSource(0, "r", "a.md", ("Roots",)), LoggedSource(0, "l", "a.md", ("Leaves",))]
+    >>> uses = section_uses([asked], course)
+    >>> [(use.section.section, use.offered, use.cited) for use in uses]
     [('l', 1, 1), ('r', 0, 0)]
     """
     offered: Counter[tuple[str, tuple[str, ...]]] = Counter()

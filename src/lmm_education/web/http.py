@@ -26,8 +26,7 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 from lmm import loop
 from lmm.errors import ModelBusy, ModelTimeout
 from lmm_education.errors import Denied, RequestError, SearchError
-from lmm_education.exchange_log.exchanges import LoggedSource
-from lmm_education.exchange_log.figures import CourseSection, day_of
+from lmm_education.exchange_log.figures import day_of
 from lmm_education.material import Passage
 from lmm_education.web.words import Wording
 
@@ -312,7 +311,7 @@ def _environment() -> Environment:
         trim_blocks=True,
         lstrip_blocks=True,
     )
-    environment.filters |= {"number": _number, "day": _day, "section": _section}
+    environment.filters |= {"number": _number, "day": _day}
     return environment
 
 
@@ -322,10 +321,6 @@ def _number(value: float | None, say: Wording, digits: int = 0) -> str:
 
 def _day(time: float | date, say: Wording) -> str:
     return say.day(time if isinstance(time, date) else day_of(time, None))
-
-
-def _section(source: LoggedSource) -> CourseSection:
-    return CourseSection(source.section, source.file, source.headings, source.title)
 
 
 @cache

@@ -22,10 +22,9 @@ from lmm.hosts import is_loopback
 from lmm_education.catalogue import Catalogue
 from lmm_education.encode.bm25 import bm25
 from lmm_education.errors import Denied, LogError, LogMissing, RequestError
-from lmm_education.exchange_log.exchanges import WRITERS, LogFilter, LoggedExchange, as_questions
+from lmm_education.exchange_log.exchanges import WRITERS, LogFilter, LoggedExchange, LoggedSource, as_questions
 from lmm_education.exchange_log.figures import (
     Bin,
-    CourseSection,
     Figures,
     QuestionGroup,
     SectionUse,
@@ -175,7 +174,7 @@ class TeacherReport:
 def make_report(
     exchanges: Sequence[LoggedExchange],
     down: Sequence[LoggedExchange],
-    sections: Iterable[CourseSection],
+    sections: Iterable[LoggedSource],
     range: Range,
     words: Words,
     zone: tzinfo | None = None,
@@ -272,8 +271,8 @@ def _report(service: Service, log: LogWriter, range: Range) -> TeacherReport:
     return make_report(exchanges, down, sections, range, lambda text: stems.embed_document(text).indices)
 
 
-def _sections(catalogue: Catalogue) -> list[CourseSection]:
-    return [CourseSection(s.id, s.place.file, s.place.headings, title) for s, title in catalogue.sections]
+def _sections(catalogue: Catalogue) -> list[LoggedSource]:
+    return [LoggedSource(0, s.id, s.place.file, s.place.headings, title) for s, title in catalogue.sections]
 
 
 def _page(service: Service, say: Wording, status: int = 200, **told: Any) -> Response:

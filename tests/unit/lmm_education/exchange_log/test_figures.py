@@ -8,9 +8,8 @@ from itertools import pairwise
 from hypothesis import given, strategies as st
 from unit.lmm_education.exchange_log.logs import logs
 
-from lmm_education.exchange_log.exchanges import LoggedExchange
+from lmm_education.exchange_log.exchanges import LoggedExchange, LoggedSource
 from lmm_education.exchange_log.figures import (
-    CourseSection,
     Figures,
     bin_name,
     day_of,
@@ -87,9 +86,9 @@ def test_of_nothing() -> None:
 @given(logs())
 def test_sections(held: list[LoggedExchange]) -> None:
     """Counted once an exchange, by file and headings; all sections of the course are there, none else."""
-    course = [CourseSection(f"{f}{h}", f, h) for f in ("a.md", "b.md") for h in ((), ("A",), ("A", "B"))]
+    course = [LoggedSource(0, f"{f}{h}", f, h) for f in ("a.md", "b.md") for h in ((), ("A",), ("A", "B"))]
     uses = section_uses(held, course)
-    assert sorted(use.section.id for use in uses) == sorted(section.id for section in course)
+    assert sorted(use.section.section for use in uses) == sorted(section.section for section in course)
     for use in uses:
         key = (use.section.file, use.section.headings)
         assert use.offered == sum(any((s.file, s.headings) == key for s in e.sources) for e in held)

@@ -10,14 +10,13 @@ from hypothesis import given
 from unit.lmm_education.exchange_log.logs import logs
 
 from lmm_education.exchange_log.exchanges import LoggedExchange, LoggedSource
-from lmm_education.exchange_log.figures import CourseSection
 from lmm_education.web.http import render
 from lmm_education.web.teacher import RANGES, Range, TeacherReport, make_report
 from lmm_education.web.words import Wording
 
 DAYS = Range(date(2026, 11, 1), date(2026, 11, 21))
 NOW = 1_795_000_000.0  # one of these days
-COURSE = [CourseSection("l", "a.md", ("Leaves",), "Botany"), CourseSection("r", "a.md", ("Roots",), "Botany")]
+COURSE = [LoggedSource(0, "l", "a.md", ("Leaves",), "Botany"), LoggedSource(0, "r", "a.md", ("Roots",), "Botany")]
 
 
 class Elements(HTMLParser):
