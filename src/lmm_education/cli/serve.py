@@ -12,12 +12,13 @@ import signal
 import socket
 import sys
 import threading
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
-from contextlib import ExitStack
-from dataclasses import dataclass, replace
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass
+from functools import reduce
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any, Literal
 
 import click
 
@@ -31,10 +32,8 @@ from lmm_education.cli import course_options
 if TYPE_CHECKING:
     from lmm.config_tables import Config
     from lmm_education.course import Course
-    from lmm_education.database import Database
     from lmm_education.web.accounts import Accounts, Logins
 
-T = TypeVar("T")
 _NEEDED = (
     *("starlette", "uvicorn", "markdown_it", "latex2mathml", "pygments", "jinja2", "limits", "prometheus_client"),
     *("segno", "sqlalchemy"),
@@ -318,15 +317,25 @@ def _end_with(parent: Any, server: Any) -> None:
 # -- who may log in --------------------------------------------------------------------------------
 
 
+@contextmanager
+def _accounts(
+    course: str | None, config: Path | None, who: Literal["students", "teacher"] = "students"
+) -> Iterator[tuple[Course, Accounts]]:
+    """An open course, and those who may log in."""
+    from lmm_education.course import Course
+    from lmm_education.web.accounts import Accounts
+    from lmm_education.web.service import state_of
+
+    with Course.open(config=config, course=course) as opened:
+        yield opened, Accounts(state_of(opened), who)
+
+
 @serve.command()
 @_which
 def password(*, course: str | None, config: Path | None) -> int:
     """Set the course's password, which all students share; it is asked for, or read from a pipe."""
-    from lmm_education.course import Course
-
-    with Course.open(config=config, course=course) as opened:
-        given = _asked(f"Password for {opened.settings.storage.course}: ")
-        _logins(opened).set_password(given)
+    with _accounts(course, config) as (opened, accounts):
+        accounts.set_password(_asked(f"Password for {opened.settings.storage.course}: "))
         _remind(opened, "password")
     return DONE
 
@@ -335,12 +344,8 @@ def password(*, course: str | None, config: Path | None) -> int:
 @_which
 def teacher(*, course: str | None, config: Path | None) -> int:
     """Set the teacher's password: for the page /teacher, which tells what students ask, and for /metrics."""
-    from lmm_education.course import Course
-    from lmm_education.web.accounts import Accounts
-
-    with Course.open(config=config, course=course) as opened:
-        given = _asked(f"Teacher's password for {opened.settings.storage.course}: ")
-        Accounts(_state(opened), "teacher").set_password(given)
+    with _accounts(course, config, "teacher") as (opened, accounts):
+        accounts.set_password(_asked(f"Teacher's password for {opened.settings.storage.course}: "))
         if not opened.settings.serve.log:
             terminal.note('no log is kept; under [serve] in config.toml: log = "course-log.sqlite"')
     return DONE
@@ -360,19 +365,12 @@ serve.add_command(users)
 @_which
 def add_users(*, names: tuple[str, ...], generate: bool, course: str | None, config: Path | None) -> int:
     """Add users, or give them other passwords. NAME may be a file with a name a line, as @FILE."""
-    from lmm_education.course import Course
     from lmm_education.web.accounts import checked_name, new_password
 
     checked = [checked_name(name) for name in _all_names(names)]
-    with Course.open(config=config, course=course) as opened:
+    with _accounts(course, config) as (opened, accounts):
         passwords = {name: new_password() if generate else _asked(f"Password for {name}: ") for name in checked}
-
-        def change(logins: Logins) -> Logins:
-            for name, given in passwords.items():
-                logins = logins.with_user(name, given)
-            return logins
-
-        _logins(opened).change(change)
+        accounts.change(lambda logins: reduce(lambda known, pair: known.with_user(*pair), passwords.items(), logins))
         if generate:
             terminal.say("".join(f"{name}\t{made}\n" for name, made in passwords.items()), end="")
         _remind(opened, "users")
@@ -384,14 +382,14 @@ def add_users(*, names: tuple[str, ...], generate: bool, course: str | None, con
 @_which
 def remove_users(*, names: tuple[str, ...], course: str | None, config: Path | None) -> int:
     """Remove users; their sessions end at once."""
-    return _change(course, config, lambda logins: replace(logins, users=_without(logins.users, names, "user")))
+    return _remove("users", names, course, config)
 
 
 @users.command("list")
 @_which
 def list_users(*, course: str | None, config: Path | None) -> int:
     """Print the users' names."""
-    return _show(course, config, lambda logins: logins.users)
+    return _list("users", course, config)
 
 
 @options.group()
@@ -413,13 +411,12 @@ serve.add_command(keys)
 @_which
 def add_key(*, name: str, questions_per_minute: int | None, course: str | None, config: Path | None) -> int:
     """Make a key, instead of one of that name, and print it: it cannot be printed again."""
-    from lmm_education.course import Course
     from lmm_education.web.accounts import new_key
 
     key = new_key()
-    with Course.open(config=config, course=course) as opened:
-        _logins(opened).change(lambda logins: logins.with_key(name, key, questions_per_minute))
-        terminal.say(key)
+    with _accounts(course, config) as (_, accounts):
+        accounts.change(lambda logins: logins.with_key(name, key, questions_per_minute))
+    terminal.say(key)
     return DONE
 
 
@@ -428,50 +425,32 @@ def add_key(*, name: str, questions_per_minute: int | None, course: str | None, 
 @_which
 def remove_keys(*, names: tuple[str, ...], course: str | None, config: Path | None) -> int:
     """Remove keys; they count no more."""
-    return _change(course, config, lambda logins: replace(logins, keys=_without(logins.keys, names, "key")))
+    return _remove("keys", names, course, config)
 
 
 @keys.command("list")
 @_which
 def list_keys(*, course: str | None, config: Path | None) -> int:
     """Print the keys' names."""
-    return _show(course, config, lambda logins: logins.keys)
+    return _list("keys", course, config)
 
 
-def _change(course: str | None, config: Path | None, change: Callable[[Logins], Logins]) -> int:
-    from lmm_education.course import Course
+def _remove(kind: Literal["users", "keys"], names: Sequence[str], course: str | None, config: Path | None) -> int:
+    def change(logins: Logins) -> Logins:
+        for name in names:
+            if name not in getattr(logins, kind):
+                raise ConfigError(f"there is no {kind[:-1]} '{name}'", hint=f"lmm serve {kind} list")
+        return logins.without(kind, names)
 
-    with Course.open(config=config, course=course) as opened:
-        _logins(opened).change(change)
+    with _accounts(course, config) as (_, accounts):
+        accounts.change(change)
     return DONE
 
 
-def _show(course: str | None, config: Path | None, part: Callable[[Logins], Collection[str]]) -> int:
-    from lmm_education.course import Course
-
-    with Course.open(config=config, course=course) as opened:
-        names = sorted(part(_logins(opened).read()))
-    terminal.say("".join(f"{name}\n" for name in names), end="")
+def _list(kind: str, course: str | None, config: Path | None) -> int:
+    with _accounts(course, config) as (_, accounts):
+        terminal.say("".join(f"{name}\n" for name in sorted(getattr(accounts.read(), kind))), end="")
     return DONE
-
-
-def _logins(course: Course) -> Accounts:
-    from lmm_education.web.accounts import Accounts
-
-    return Accounts(_state(course))
-
-
-def _state(course: Course) -> Database:
-    from lmm_education.web.service import state_of
-
-    return state_of(course)
-
-
-def _without(known: Mapping[str, T], names: Collection[str], what: str) -> dict[str, T]:
-    for name in names:
-        if name not in known:
-            raise ConfigError(f"there is no {what} '{name}'", hint=f"lmm serve {what}s list")
-    return {name: value for name, value in known.items() if name not in names}
 
 
 def _all_names(names: Sequence[str]) -> list[str]:
@@ -487,12 +466,10 @@ def _all_names(names: Sequence[str]) -> list[str]:
 
 def _asked(prompt: str) -> str:
     """A password that is typed twice, or one line of what is piped in."""
-    import getpass
+    from lmm_education.cli.serve_setup import secret
 
-    if not sys.stdin.isatty():
-        return sys.stdin.readline().rstrip("\r\n")
-    given = getpass.getpass(terminal.visible(prompt), sys.stderr)
-    if getpass.getpass("Again: ", sys.stderr) != given:
+    given = secret(prompt)
+    if sys.stdin.isatty() and secret("Again: ") != given:
         raise LmmError("the two are not the same")
     return given
 
@@ -500,6 +477,4 @@ def _asked(prompt: str) -> str:
 def _remind(course: Course, login: str) -> None:
     """Say so if the configuration does not ask for what was just set."""
     if course.settings.serve.login != login:
-        terminal.say(
-            f'note: it is asked for when config.toml has, under [serve]: login = "{login}"\n', err=True, end=""
-        )
+        terminal.note(f'it is asked for when config.toml has, under [serve]: login = "{login}"')

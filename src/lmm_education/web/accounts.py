@@ -9,7 +9,7 @@ import secrets
 import string
 import time
 import unicodedata
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Literal, Protocol
 
@@ -166,6 +166,11 @@ class Logins:
             ConfigError: the name will not do.
         """
         return replace(self, keys={**self.keys, checked_name(name): ApiKey(hash_key(key), questions_per_minute)})
+
+    def without(self, kind: Literal["users", "keys"], names: Collection[str]) -> Logins:
+        """The same without users or keys of these names."""
+        kept = {name: known for name, known in getattr(self, kind).items() if name not in names}
+        return replace(self, users=kept) if kind == "users" else replace(self, keys=kept)
 
     def rows(self) -> list[tuple[str, str, str, int | None]]:
         """As it is kept: kind, name, hash, questions a minute."""

@@ -210,27 +210,27 @@ class Service:
         stream = answering.feedback(asked.attempted) if asked.attempted else answering.stream(question, history)
         await self._stay_connected()
         reservation = await asyncio.to_thread(self._reserve) if self.budget else None
-        hearing = self.topic.hear(question, history) if self.topic else None
+        moderation = self.topic.moderate(question, history) if self.topic else None
         said = False
         try:
             async with aclosing(stream) as events:
                 async for event in events:
-                    told = await hearing.let_through(event) if hearing else event
+                    told = await moderation.checked(event) if moderation else event
                     said = said or isinstance(told, TextDelta)
                     if isinstance(told, Answer):
                         self._check_price(told)
                         await self._settle(reservation, told.usage)
                     if told is not None:
                         yield told
-                    if hearing and hearing.refused:
+                    if moderation and moderation.refused:
                         return
         except LmmError:
             if not said:  # a model that is down costs nothing
                 await self._settle(reservation, Usage())
             raise
         finally:
-            if hearing:
-                await hearing.close()
+            if moderation:
+                await moderation.close()
 
     async def _stay_connected(self) -> None:
         """Keep the model's connections open from the first question on: opening them takes 30 ms of processor time."""

@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import base64
 import binascii
-import dataclasses
 import json
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
@@ -231,8 +230,7 @@ async def show(request: Request) -> Response:
 
 async def section(request: Request) -> Response:
     """``GET /teacher/sections/ID``: a section, for the teacher, who need not have logged in as a student."""
-    if await asyncio.to_thread(service_of(request).teacher.session, request) is None:
-        return JSONResponse({}, 401, headers=NO_STORE)
+    await service_of_teacher(request)
     return JSONResponse(await page.section_of(request))
 
 
@@ -259,13 +257,7 @@ def _told(service: Service, range: Range, say: Wording) -> dict[str, Any]:
 
 def _report(service: Service, log: LogWriter, range: Range) -> TeacherReport:
     chosen = range.as_filter(None)
-    exchanges: list[LoggedExchange] = []
-    down: list[LoggedExchange] = []
-    try:
-        exchanges = read_log(log.file, chosen, answers=False)
-        down = read_log(log.file, dataclasses.replace(chosen, reaction=-1))
-    except LogMissing:  # nothing could be written yet
-        pass
+    exchanges, down = _read(log, chosen, answers=False), _read(log, replace(chosen, reaction=-1))
     sections = service.contents.once("sections of the report", _sections) or []
     stems = bm25(service.author.settings.preparation.language)
     return make_report(exchanges, down, sections, range, lambda text: stems.embed_document(text).indices)
@@ -386,7 +378,7 @@ async def export(request: Request) -> Response:
     if kind not in WRITERS:
         raise RequestError(f"'{kind}' is none of {', '.join(WRITERS)}", status=404)
     chosen = chosen_days(request).as_filter(None)
-    text = await asyncio.to_thread(lambda: WRITERS[kind](_read(service, chosen)))
+    text = await asyncio.to_thread(lambda: WRITERS[kind](_read(service.log, chosen)))
     name = f"{service.name}.csv" if kind == "csv" else QUESTIONS if kind == "questions" else f"{service.name}.jsonl"
     ascii_name = "".join(char if char.isascii() and char.isprintable() and char not in '"\\/' else "_" for char in name)
     headers = {**NO_STORE, "Content-Disposition": f'attachment; filename="{ascii_name}"'}
@@ -421,16 +413,14 @@ def _question_in(line: str) -> object:
 
 
 def _found(service: Service, id: str) -> LoggedExchange:
-    found = next((each for each in _read(service, LogFilter()) if each.id == id), None)
+    found = next((each for each in _read(service.log, LogFilter()) if each.id == id), None)
     if found is None:
         raise RequestError("there is no such exchange", status=404)
     return found
 
 
-def _read(service: Service, chosen: LogFilter) -> list[LoggedExchange]:
-    if service.log is None:
-        return []
+def _read(log: LogWriter | None, chosen: LogFilter, *, answers: bool = True) -> list[LoggedExchange]:
     try:
-        return read_log(service.log.file, chosen)
+        return read_log(log.file, chosen, answers=answers) if log else []
     except LogMissing:  # nothing could be written yet
         return []

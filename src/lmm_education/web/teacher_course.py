@@ -5,8 +5,8 @@ from __future__ import annotations
 import asyncio
 import os
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, replace
-from typing import Any
+from dataclasses import dataclass
+from typing import Any, Literal, cast
 
 from starlette.requests import Request
 from starlette.responses import JSONResponse, Response
@@ -101,9 +101,7 @@ async def remove_login(request: Request) -> Response:
 
     def remove(logins: Logins) -> Logins:
         _check_known(name, getattr(logins, kind), True, say)
-        if kind == "users":
-            return replace(logins, users={other: kept for other, kept in logins.users.items() if other != name})
-        return replace(logins, keys={other: key for other, key in logins.keys.items() if other != name})
+        return logins.without(kind, {name})
 
     return await _changed(service, kind, remove, {"told": say["removed"].replace("{name}", name)})
 
@@ -118,11 +116,12 @@ def _check_known(name: str, known: Mapping[str, Any], wanted: bool, say: Wording
         raise RequestError(told, status=404 if wanted else 409, param="name")
 
 
-async def _about_logins(request: Request) -> tuple[Service, Wording, str, Mapping[str, Any]]:
+async def _about_logins(request: Request) -> tuple[Service, Wording, Literal["users", "keys"], Mapping[str, Any]]:
     service, kind = await service_of_teacher(request), request.path_params["kind"]
     if kind not in _kinds(service.settings):
         raise RequestError("this course has none of these", status=404)
-    return service, Wording(service.settings.language), kind, await read_json(request)
+    named = cast(Literal["users", "keys"], kind)
+    return service, Wording(service.settings.language), named, await read_json(request)
 
 
 async def _changed(

@@ -48,9 +48,9 @@ class TopicCheck:
     model: Callable[[], ChatModel]
     prompts: Callable[[], Prompts]
 
-    def hear(self, question: str, history: Sequence[Exchange]) -> Hearing:
+    def moderate(self, question: str, history: Sequence[Exchange]) -> ModerationStream:
         """Begin to judge a question; its answer's events go through what comes back."""
-        return Hearing(self, question, history)
+        return ModerationStream(self, question, history)
 
     async def judge(self, prompt: str, documents: tuple[Attachment, ...]) -> Verdict:
         """What the model says to a prompt on some texts.
@@ -75,7 +75,7 @@ def _verdict() -> Schema:
     return object_of(allowed={"type": "boolean"})
 
 
-class Hearing:
+class ModerationStream:
     """The judging of one answer. `refused` when nothing more is to be said."""
 
     def __init__(self, check: TopicCheck, question: str, history: Sequence[Exchange]) -> None:
@@ -84,7 +84,7 @@ class Hearing:
         self._asked = asyncio.create_task(check.judge("topic_question", _about(question, history)))
         self._held, self._through, self._used = "", False, Usage()
 
-    async def let_through(self, event: AnswerEvent) -> AnswerEvent | None:
+    async def checked(self, event: AnswerEvent) -> AnswerEvent | None:
         """What may be told of an event: nothing while its text is held back, a refusal in its place, or all held back.
 
         Raises:

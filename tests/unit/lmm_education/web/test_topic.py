@@ -43,14 +43,14 @@ def run(topic: TopicCheck, events: AsyncGenerator[AnswerEvent], history: Sequenc
     """All that is let through."""
 
     async def collect() -> list[AnswerEvent]:
-        hearing, through = topic.hear("q", history), list[AnswerEvent]()
+        moderation, through = topic.moderate("q", history), list[AnswerEvent]()
         async with aclosing(events):
             async for event in events:
-                if (told := await hearing.let_through(event)) is not None:
+                if (told := await moderation.checked(event)) is not None:
                     through.append(told)
-                if hearing.refused:
+                if moderation.refused:
                     break
-        await hearing.close()
+        await moderation.close()
         return through
 
     return asyncio.run(collect())
