@@ -38,11 +38,13 @@ from lmm_education.answer.sources import Sources, choose_sources
 from lmm_education.parts import CourseParts
 from lmm_education.prompts.templates import course_prompts
 from lmm_education.search.found import SearchResult
-from lmm_education.search.query import SearchOptions
+from lmm_education.search.query import Notice, SearchOptions
 from lmm_education.search.search import NO_WORD, CourseSearch
 
 NOTHING_FOUND = "Nothing in the course answers this."
-NOT_JUDGED = "no language model is set, which could judge this; compare it with what the course says"
+NOT_JUDGED = Notice(
+    "not_judged", "no language model is set, which could judge this; compare it with what the course says"
+)
 _SHARE = 0.6  # of the model's window, for material; the rest is for instructions, conversation and reply
 _MARKS = re.compile(r"[*@]")  # in an exercise they ask for no material
 _CANDIDATES = 20  # passages that are looked at for the context, at least
@@ -291,14 +293,15 @@ def _answer(turn: _Turn, sources: Sources, result: SearchResult) -> Answer:
     )
 
 
-def invented(numbers: Sequence[int]) -> tuple[str, ...]:
+def invented(numbers: Sequence[int]) -> tuple[Notice, ...]:
     """What readers are told of numbers of sources that there are none of.
 
     >>> invented([7, 9]), invented([])
     (('the model cited 7, 9, which it was not shown; taken out',), ())
     """
     cited = ", ".join(map(str, numbers))
-    return (f"the model cited {cited}, which it was not shown; taken out",) if numbers else ()
+    told = "the model cited {numbers}, which it was not shown; taken out"
+    return (Notice("invented", told, numbers=cited),) if numbers else ()
 
 
 def _passages(result: SearchResult, sources: Sources) -> Iterator[QuotedPassage]:

@@ -4,12 +4,11 @@ replace some."""
 from __future__ import annotations
 
 import difflib
-import re
 import tomllib
 from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import date
-from functools import cache
+from functools import cache, reduce
 from importlib import resources
 from typing import Any
 
@@ -17,6 +16,7 @@ from starlette.requests import HTTPConnection
 
 from lmm.errors import ConfigError
 from lmm_education.config import ServeSettings
+from lmm_education.search.query import Notice
 
 LANGUAGES = {"en": "English", "de": "Deutsch"}
 THEMES = ("auto", "light", "dark")
@@ -70,32 +70,17 @@ def texts_for(settings: ServeSettings, language: str = "") -> Mapping[str, str]:
     return texts | {name: text for name, text in own.items() if text}
 
 
-# -- notices of a search ---------------------------------------------------------------------------
-
-_NOTICES = {
-    "cached": re.compile(r"this question was asked before; .*"),
-    "not_judged": re.compile(r"no language model is set, which could judge this; .*"),
-    "invented": re.compile(r"the model cited (?P<numbers>[\d, ]+), which it was not shown; taken out"),
-    "no_word": re.compile(r"no passage has a word of the question; .*"),
-    "no_type": re.compile(r"no passage is of the type '(?P<name>.*)'; did you mean '(?P<close>.*)'\?"),
-    "no_document": re.compile(r"no document is called '(?P<name>.*)'; it was looked up as a word"),
-    "no_document_but": re.compile(r"no document is called '(?P<name>.*)'; did you mean '(?P<close>.*)'\?"),
-}
-
-
 def notice_for(notice: str, texts: Mapping[str, str]) -> str:
-    """What a search tells, which is in English, in the words of the page; what is not known stays as it is.
+    """A notice in the words of the page; what is none stays as it is.
 
-    >>> notice_for("no document is called 'week-1'; did you mean '@week-2'?", words_in("de")["page"])
-    'Kein Dokument heißt „week-1“. Meinten Sie „@week-2“?'
+    >>> notice_for(Notice("no_document", "", name="week-1"), words_in("en")["page"])
+    "No document is called 'week-1'; it was looked up as a word."
     """
-    for name, pattern in _NOTICES.items():
-        if match := pattern.fullmatch(notice):
-            told = texts[name]
-            for place, value in match.groupdict().items():
-                told = told.replace(f"{{{place}}}", value)
-            return told
-    return notice
+    if not isinstance(notice, Notice):
+        return notice
+    return reduce(
+        lambda text, value: text.replace(f"{{{value[0]}}}", value[1]), notice.values.items(), texts[notice.code]
+    )
 
 
 # -- the teacher's page ----------------------------------------------------------------------------
