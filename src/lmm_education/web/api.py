@@ -81,7 +81,7 @@ async def search(request: Request) -> Response:
     service, body = service_of(request), await read_json(request)
     question = checked_question(body.get("query"), service.settings.longest_question)
     options = _search_options(body)
-    await service.admit(request)
+    await service.guard.admit(request)
     result = await loop.run_async(service.searching.asearch(question, options))
     return JSONResponse(result.as_json())
 

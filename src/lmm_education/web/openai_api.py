@@ -455,7 +455,7 @@ async def _answered(request: Request, protocol: type[ClientAnswer], messages: st
     service, body = service_of(request), await read_json(request)
     heading, longest = service.texts["sources"], service.settings.longest_question
     call = read_call(body, messages=messages, model=service.name, heading=heading, longest=longest)
-    await service.admit(request)
+    await service.guard.admit(request)
     asked = service.asked(call.question, request, "api")
     reply = protocol(
         service.name, heading, again=service.texts["again"], address=address_of(request), exchange=asked.number,
@@ -505,7 +505,7 @@ async def embeddings(request: Request) -> Response:
     service, body = service_of(request), await read_json(request)
     check_model(body, service.name)
     texts, as_base64 = _texts(body, service.settings.longest_question), _is_base64(body)
-    await service.admit(request)
+    await service.guard.admit(request)
     vectors = await asyncio.to_thread(_vectors, service.searching, texts, body.get("dimensions"))
     data = [
         {"object": "embedding", "index": number, "embedding": _base64(vector) if as_base64 else list(vector)}

@@ -237,7 +237,7 @@ async def chat(request: Request) -> Response:
     service, body = service_of(request), await read_json(request)
     question = checked_question(body.get("question"), service.settings.longest_question)
     history = _history(body.get("history", []))
-    await service.admit(request)
+    await service.guard.admit(request)
     asked = service.asked(question, request, "page")
     chapters, cards = await asyncio.to_thread(_own, service)
     page = PageAnswer(
@@ -258,7 +258,7 @@ async def feedback(request: Request) -> Response:
     service, body = service_of(request), await read_json(request)
     answer = checked_question(body.get("answer"), service.settings.longest_question)
     exercise = await asyncio.to_thread(service.material.exercise, short_text(body, "exercise"))
-    await service.admit(request)
+    await service.guard.admit(request)
     asked = service.asked(f"{exercise['question']}\n\n{answer}", request, "page")
     asked.attempted = Attempted(exercise["question"], answer, exercise["solution"])
     page = PageAnswer(texts_of(request, service.settings), pictures=service.pictures.of_sources)

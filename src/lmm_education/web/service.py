@@ -124,14 +124,6 @@ class Service:
         else:  # answers on their way are counted there
             self.budget.tokens, self.budget.cost = self.settings.daily_tokens, self.settings.daily_cost
 
-    async def admit(self, request: Request) -> None:
-        """Let a question be asked; one is counted.
-
-        Raises:
-            Denied: it may not be.
-        """
-        await self.guard.admit(request)
-
     def asked(self, question: str, request: Request, via: str) -> ServedQuestion:
         """A question that was just asked; as HTTP has it, ``Cache-Control: no-cache`` wants an answer of its own."""
         anew = "no-cache" in request.headers.get("cache-control", "")
