@@ -26,7 +26,7 @@ from lmm.errors import (
     ModelRejected,
 )
 from lmm.models.chat import open_chat
-from lmm_education.encode.embed import TextEmbedder, aembed, open_embedder, shared_embedder
+from lmm_education.encode.embed import TextEmbedder, open_embedder, shared_embedder
 
 
 @pytest.fixture(params=["Builtin/wordllama", "Builtin/minilm", *LOCAL, *REMOTE])
@@ -101,7 +101,7 @@ def test_from_threads_and_from_an_event_loop(settings: ModelSettings) -> None:
             assert found == expected
 
     async def both() -> list[list[list[float]]]:
-        return await asyncio.gather(*(aembed(embedder, TEXTS, kind="document") for _ in range(2)))
+        return await asyncio.gather(*(asyncio.to_thread(embedder.embed, TEXTS, kind="document") for _ in range(2)))
 
     assert asyncio.run(both()) == loop.run(both()) == [expected] * 2
 

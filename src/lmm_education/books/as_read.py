@@ -14,7 +14,8 @@ from dataclasses import replace
 
 from lmm.markdown import Attributes, Span, read_attributes, spans
 from lmm_education.books.chapters import NO_BOOK, BookChapter
-from lmm_education.books.code_cells import CodeCell, code_apart, read_cell
+from lmm_education.books.code_cells import CodeCell, code_apart, included_pictures, read_cell
+from lmm_education.books.numbers import THEOREMS
 
 # Without any of these, a text is read as it is written; code in a sentence needs no look.
 _SPECIAL = re.compile(r"[@<{\\]|`r[ ]|-->|!\[|:::|```|~~~|^!!!|^\?\?\?|^\(ref:|\)=[ \t]*$|\[\]\(", re.MULTILINE)
@@ -107,8 +108,6 @@ def _parts(span: Span, text: str) -> Iterator[Span]:
 
 # -- code ------------------------------------------------------------------------------------------
 
-_GRAPHICS = re.compile(r"""include_graphics\(\s*(?:path\s*=\s*)?(c\()?((?:[^()"']|"[^"\n]*"|'[^'\n]*')*)\)""")
-_QUOTED = re.compile(r"""["']([^"'\n]+)["']""")
 _LANGUAGES = {"code-cell": "python", "ipython3": "python", "ojs": "js"}
 _TEXT_ENGINES = ("asis", "block", "block2")
 _ADMONITIONS = ("note", "tip", "warning", "important", "caution", "hint", "attention", "danger", "error", "seealso")
@@ -131,8 +130,8 @@ def _cell(cell: CodeCell, chapter: BookChapter) -> str:
     name = cell.language.partition(" ")[0].lower()
     if cell.options.get("include") is False or name in _NO_TEXT:
         return ""
-    if "child" in cell.options:
-        return "\n\n".join(filter(None, (_document(name, chapter) for name in _names(cell.options["child"]))))
+    if cell.children:
+        return "\n\n".join(filter(None, (_document(name, chapter) for name in cell.children)))
     if name in _TEXT_ENGINES:
         return as_read(cell.code, chapter)
     if name in _THEOREMS:
@@ -155,13 +154,6 @@ def _cell(cell: CodeCell, chapter: BookChapter) -> str:
     return "\n\n".join(filter(None, parts))
 
 
-def _names(child: object) -> list[str]:
-    """The documents that a cell includes: a list in YAML, R's ``c("a", "b")``, or one."""
-    if isinstance(child, list):
-        return [str(name) for name in child]
-    return _QUOTED.findall(str(child)) or [str(child)]
-
-
 def _document(name: str, chapter: BookChapter) -> str:
     """A document that is included, as readers see it; what includes itself is left out there."""
     without = {each: text for each, text in chapter.included.items() if each != name}
@@ -170,9 +162,7 @@ def _document(name: str, chapter: BookChapter) -> str:
 
 def _included(cell: CodeCell, chapter: BookChapter) -> list[str]:
     """The pictures that code includes, by their paths from the document."""
-    found = ((_QUOTED.findall(match[2]), bool(match[1])) for match in _GRAPHICS.finditer(cell.code))
-    paths = [path for quoted, several in found for path in (quoted if several else quoted[:1])]
-    return [path if "://" in path else f"{chapter.up}{path}" for path in paths]
+    return [path if "://" in path else f"{chapter.up}{path}" for path in included_pictures(cell.code)]
 
 
 def _captioned(cell: CodeCell, pictures: list[str], chapter: BookChapter) -> list[str]:
@@ -463,11 +453,7 @@ def _nothing(span: Span, reader: _Reader) -> str:
 
 _ADMONITION = re.compile(r"(?:!!!|\?\?\?\+?)[ \t]+(?P<kind>[\w-]+)(?:[^\"\n]*)(?:\"(?P<title>[^\"\n]*)\")?[ \t]*\Z")
 _CALLOUTS = {"note": "nte", "tip": "tip", "warning": "wrn", "important": "imp", "caution": "cau"}
-_THEOREMS = {
-    "theorem": "thm", "lemma": "lem", "corollary": "cor", "proposition": "prp", "conjecture": "cnj",
-    "definition": "def", "example": "exm", "exercise": "exr", "solution": "sol", "remark": "rem",
-}  # fmt: skip
-_DEEPEST = 20  # divs in divs
+_THEOREMS = {**THEOREMS, "solution": "sol", "remark": "rem"}
 _PRINTED = ("pdf", "latex", "docx", "epub", "typst", "odt")
 
 

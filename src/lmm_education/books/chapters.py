@@ -12,9 +12,11 @@ from pathlib import Path
 from typing import Any
 
 from lmm.book_project import Book, BookFile, book_of, text_in
+from lmm.markdown import Span, spans
 from lmm.markdown.blocks import HeaderBlock, HeadingBlock, TextBlock, serialize
 from lmm.markdown.parse_markdown import iter_blocks, parse_markdown_text
 from lmm_education.books.bibliography import Citations, csl, read_bibliography
+from lmm_education.books.code_cells import read_cell
 from lmm_education.books.environments import environments
 from lmm_education.books.executed import executed
 from lmm_education.books.numbers import WORDS, FileNumbers, Numbering
@@ -269,8 +271,6 @@ def _words(settings: Mapping[str, Any]) -> Mapping[str, str]:
 
 _MOST_INCLUDED = 1_000_000  # bytes of a file
 _INCLUSION = re.compile(r"\{\{#(?:rustdoc_)?include (?P<path>[^{}\s:]+)(?::(?P<lines>[^{}\s]+))?[ \t]*\}\}")
-_SHORTCODE = re.compile(r"\{\{<\s*include\s+[\"']?(?P<path>[^\s\"'<>]+)[\"']?\s*>\}\}")
-_CHILD = re.compile(r"^[ \t]*(?:`{3,}[ \t]*\{[^\n]*\bchild\s*=|#\|[ \t]*child:)(?P<paths>[^\n]*)", re.MULTILINE)
 _DOCUMENT = re.compile(r"[\w./ -]+\.(?:qmd|[rR]?md|markdown)\b")
 _OF_READERS = frozenset({"type", "solution"})  # keys by which students do not see a text
 _DEEPEST = 4  # documents in each other
@@ -299,8 +299,9 @@ def included_documents(path: Path, text: str, top: Path, depth: int = 0) -> Mapp
 
     Only those below `top` that say nothing of who may see them: who includes one cannot tell it.
     """
-    names = {match["path"] for match in _SHORTCODE.finditer(text)}
-    names |= {name.strip() for match in _CHILD.finditer(text) for name in _DOCUMENT.findall(match["paths"])}
+    names = (
+        {name for span in spans(text) for name in _included_by(span)} if "include" in text or "child" in text else ()
+    )
     found: dict[str, str] = {}
     for name in sorted(names) if depth < _DEEPEST else ():
         inner = top / name.lstrip("/") if name.startswith("/") else path.parent / name
@@ -309,6 +310,13 @@ def included_documents(path: Path, text: str, top: Path, depth: int = 0) -> Mapp
             found[name] = body
             found = {**included_documents(inner, found[name], top, depth + 1), **found}
     return found
+
+
+def _included_by(span: Span) -> list[str]:
+    if span.kind == "shortcode" and span.target == "include":
+        return [span.text.removeprefix("include").strip(" \"'")]
+    cell = read_cell(span)
+    return cell.children if cell is not None else []
 
 
 def _body(name: str, text: str) -> str:

@@ -16,6 +16,8 @@ _YAML = re.compile(r"[^\s:=]+:(?:\s|\Z)")  # as knitr tells it
 _CAPTION_OF_TABLE = re.compile(r"\bcaption\s*=")
 _LABEL_OF_TABLE = re.compile(r"""\blabel\s*=\s*["']([^"'\s]+)["']""")
 _HEAD = re.compile(r"""(?:"(?:\\.|[^"\\])*"|'(?:\\.|[^'\\])*'|\((?:[^()]|\([^()]*\))*\)|[^,"'()])+""")
+_GRAPHICS = re.compile(r"""include_graphics\(\s*(?:path\s*=\s*)?(c\()?((?:[^()"']|"[^"\n]*"|'[^'\n]*')*)\)""")
+_QUOTED = re.compile(r"""["']([^"'\n]+)["']""")
 _STRING = re.compile(r"""(["'])(.*)\1""", re.DOTALL)
 _WORDS = {"TRUE": True, "T": True, "true": True, "FALSE": False, "F": False, "false": False}
 
@@ -38,12 +40,28 @@ class CodeCell:
         return " ".join(str(value[0] if isinstance(value, list) and value else value).split())
 
     @property
+    def children(self) -> list[str]:
+        """The documents that it includes: a list in YAML, R's ``c("a", "b")``, or one."""
+        child = self.options.get("child", [])
+        return [str(name) for name in child] if isinstance(child, list) else _QUOTED.findall(str(child)) or [str(child)]
+
+    @property
     def table_label(self) -> str:
         """The label of the table with a caption that it makes: the one that `kable()` is given, else the cell's."""
         if not (_CAPTION_OF_TABLE.search(self.code) or self.options.get("tab-cap")):
             return ""
         given = _LABEL_OF_TABLE.search(self.code)
         return given[1] if given else self.label
+
+
+def included_pictures(code: str) -> list[str]:
+    """The pictures that R code includes, by the paths in it.
+
+    >>> included_pictures("include_graphics('a.png'); include_graphics(c('b.png', 'c.png'))")
+    ['a.png', 'b.png', 'c.png']
+    """
+    found = ((_QUOTED.findall(match[2]), bool(match[1])) for match in _GRAPHICS.finditer(code))
+    return [path for quoted, several in found for path in (quoted if several else quoted[:1])]
 
 
 def code_apart(text: str) -> Iterator[tuple[Span | None, str]]:

@@ -18,12 +18,12 @@ from typing import Any
 from lmm.book_project import text_in
 from lmm.disk.folder import Folder
 from lmm.errors import LmmError
+from lmm.markdown import Span, read_attributes, replace_spans, spans
 from lmm.markdown.blocks import fenced
 from lmm_education.books.code_cells import CodeCell, code_apart, read_cell
 
 _MOST = 20_000_000  # bytes of what a document showed
 _PICTURE = re.compile(r"(.+?)-\d+\.(?:png|svg|jpe?g|gif|webp)\Z", re.IGNORECASE)
-_LINK = re.compile(r"(?P<before>!\[(?:[^\[\]]|\[[^\[\]]*\])*\]\()(?P<path>[^()\s]+)(?P<after>[^()]*\)(?:\{[^{}]*\})?)")
 
 
 @dataclass(frozen=True, slots=True)
@@ -108,8 +108,6 @@ def _between(texts: Sequence[str], shown: str) -> list[str]:
 
 # -- Quarto ----------------------------------------------------------------------------------------
 
-_CELL = re.compile(r"^(:{3,}) \{(?:#\S+ )?\.cell(?:[ \t][^\n]*)?\}[ \t]*$")
-_DIV = re.compile(r"^:{3,}(?:[ \t]*\{[^\n]*\})?[ \t]*$", re.MULTILINE)
 _CELL_CODE = re.compile(r"^(`{3,})\{\.(\w+) \.cell-code[^}\n]*\}", re.MULTILINE)
 
 
@@ -129,25 +127,15 @@ def _of_frozen(markdown: str, cells: Sequence[CodeCell]) -> dict[str, str]:
         return {}  # the document has changed since
     same = all(_same_code(cell, text) for cell, text in zip(run, shown, strict=True))
     keys = (cell.label or cell.code for cell in run)
-    return _certain(zip(keys, map(_without_divs, shown), strict=True)) if same else {}
+    return _certain(zip(keys, shown, strict=True)) if same else {}
 
 
 def _cells_in(markdown: str) -> Iterator[str]:
     """The content of each cell in Quarto's intermediate markdown."""
-    held, depth = list[str](), 0
-    for is_code, piece in code_apart(markdown):
-        for line in [piece.rstrip("\n")] if is_code else piece.removesuffix("\n").split("\n"):
-            if depth == 0:
-                depth = 1 if not is_code and _CELL.match(line) else 0
-            elif is_code or not line.startswith(":::"):
-                held.append(line)
-            else:
-                depth += 1 if "{" in line else -1
-                if depth:
-                    held.append(line)
-                else:
-                    yield "\n".join(held)
-                    held = []
+    for span in spans(markdown):
+        group = read_attributes(span.attributes) if span.kind == "div" else None
+        if group and "cell" in group.classes:
+            yield markdown[span.start : span.end].rstrip().partition("\n")[2].rpartition("\n")[0]
 
 
 def _same_code(cell: CodeCell, shown: str) -> bool:
@@ -158,14 +146,15 @@ def _same_code(cell: CodeCell, shown: str) -> bool:
     return not first or first in shown
 
 
-def _without_divs(shown: str) -> str:
-    plain = _CELL_CODE.sub(r"\1\2", _DIV.sub("", shown))
-    return re.sub(r"\n{3,}", "\n\n", plain).strip("\n")
-
-
 def _moved(text: str, old: str, new: str) -> str:
     """A text with the pictures of one folder in another."""
-    return _LINK.sub(lambda m: m["before"] + re.sub(rf"^{re.escape(old)}", new, m["path"]) + m["after"], text)
+
+    def moved(span: Span) -> str | None:
+        if span.kind != "image" or not span.target.startswith(old):
+            return None
+        return text[span.start : span.end].replace(f"]({old}", f"]({new}", 1)
+
+    return replace_spans(text, moved)
 
 
 # -- knitr -----------------------------------------------------------------------------------------

@@ -39,7 +39,7 @@ _ID = re.compile(r"\{[^{}\n]*?#(?P<id>[^\s{}=]+)[^{}\n]*\}")
 _CLASS = re.compile(r"\.([\w-]+)")
 _LABEL = re.compile(rf"(?:{_KINDS})-\S+")
 _BOOKDOWN_LABEL = re.compile(r"\(\\#(?P<kind>[a-z]{2,4}):(?P<id>[\w.-]+)\)")
-_THEOREMS = {
+THEOREMS = {
     "theorem": "thm", "lemma": "lem", "corollary": "cor", "proposition": "prp", "conjecture": "cnj",
     "definition": "def", "example": "exm", "exercise": "exr", "hypothesis": "hyp",
 }  # fmt: skip
@@ -184,7 +184,7 @@ class Numbering:
     def _labels(self, text: str, opened: list[str]) -> None:
         bare = without(text, "code") if "`" in text else text
         for found in _ID.finditer(bare) if "#" in bare else ():
-            theorem = next((_THEOREMS[name] for name in _CLASS.findall(found[0]) if name in _THEOREMS), "")
+            theorem = next((THEOREMS[name] for name in _CLASS.findall(found[0]) if name in THEOREMS), "")
             if self.chapters and _LABEL.fullmatch(found["id"]):
                 self._count(found["id"], opened[:-1] if text.startswith(":::") else opened)
             elif not self.chapters and theorem and text.startswith(":::"):
@@ -208,8 +208,8 @@ class Numbering:
                     self._count(each, opened)
         elif written := _PART_BY_CODE.search(cell.code):
             self._part(written)
-        elif cell.language in _THEOREMS:
-            self._count(f"{_THEOREMS[cell.language]}:{label}", ())
+        elif cell.language in THEOREMS:
+            self._count(f"{THEOREMS[cell.language]}:{label}", ())
         elif label and cell.options.get("fig-cap") and cell.options.get("eval") is not False:
             self._count(f"fig:{label}", ())
         elif cell.table_label:

@@ -5,7 +5,6 @@ Where is a provider added? One row of `lmm.providers.PROVIDERS`, which names a r
 
 from __future__ import annotations
 
-import asyncio
 import functools
 from collections.abc import Callable, Sequence
 
@@ -13,8 +12,9 @@ from lmm.config import ModelSettings
 from lmm.disk.digest import digest
 from lmm.errors import ModelKeyMissing, ModelNotFound, ModelRejected
 from lmm.messages import encodable
-from lmm.models.port import Embedder, Progress, Side
+from lmm.models.port import Progress, Side
 from lmm.providers import PROVIDERS, is_static
+from lmm.terminal import clipped
 from lmm_education.encode.embedders.dialects import DIALECTS
 from lmm_education.encode.embedders.local import open_fastembed, open_model2vec, open_sentence_transformers
 from lmm_education.encode.embedders.minilm import NAME as MINILM, open_minilm
@@ -76,11 +76,6 @@ def shared_embedder(settings: ModelSettings) -> TextEmbedder:
 @functools.lru_cache(maxsize=16)
 def _shared(settings: ModelSettings) -> TextEmbedder:
     return open_embedder(settings)
-
-
-async def aembed(embedder: Embedder, texts: Sequence[str], *, kind: Side) -> list[list[float]]:
-    """`embedder.embed` for code that runs on an event loop, in a thread of its own."""
-    return await asyncio.to_thread(embedder.embed, texts, kind=kind)
 
 
 def _prefixes(settings: ModelSettings) -> Prefixes:
@@ -146,22 +141,17 @@ class TextEmbedder:
     def _check(self, text: str, vector: Vector) -> None:
         if self._dimensions is not None and len(vector) != self._dimensions:
             raise ModelRejected(
-                f"{self.name} made a vector of {len(vector)} numbers, not {self._dimensions}, of “{_start(text)}”",
+                f"{self.name} made a vector of {len(vector)} numbers, not {self._dimensions}, of "
+                f"“{clipped(text[:200], 60)}”",
                 hint="set 'dimensions' under [embedding] to what the model can make; if the model behind the name "
                 f"has changed, remove the cache: {VectorCache().file}",
             )
         if not is_usable(vector):
             raise ModelRejected(
-                f"{self.name} makes no vector of “{_start(text)}”: zeros, or no numbers",
+                f"{self.name} makes no vector of “{clipped(text[:200], 60)}”: zeros, or no numbers",
                 hint="mark that text with 'skip: true', or set a model that knows its language",
             )
         self._dimensions = len(vector)
-
-
-def _start(text: str) -> str:
-    """The beginning of a text, on one line."""
-    line = " ".join(text[:200].split())
-    return line if len(line) < 60 else f"{line[:60]}…"
 
 
 class CachedEncoder:

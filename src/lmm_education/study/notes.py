@@ -24,6 +24,7 @@ from lmm.errors import ConfigError, FileReadError, FileWriteError, LmmError
 from lmm.markdown import Span, spans, yaml_core
 from lmm.markdown.blocks import HeaderBlock, TextBlock
 from lmm.markdown.parse_markdown import parse_markdown_text
+from lmm_education.books.code_cells import included_pictures, read_cell
 from lmm_education.errors import ExportError
 from lmm_education.ingestion.plan import error_of
 from lmm_education.ingestion.source_files import SourceFile, find_sources
@@ -34,7 +35,6 @@ from lmm_education.study.study_documents import passed_over, settings_at
 
 
 # In code that knitr runs: pictures, and documents that are knitted into this one.
-_IN_CODE = re.compile(r"""(?:include_graphics\(\s*|\bchild\s*=\s*)["']([^"'\n]+)["']""")
 _IN_TAG = re.compile(r"""\b(?:src|href)=["']([^"'\n]+)["']""")
 _SHOWING = ("img", "a", "source", "video", "audio", "iframe")
 _IN_HEADER = ("bibliography", "csl", "css", "logo", "cover-image", "favicon", "theme", "filters")
@@ -81,7 +81,9 @@ def _targets_of(span: Span) -> Iterator[tuple[str, int]]:
     elif span.kind == "html" and span.target in _SHOWING:
         yield from ((found[1], span.start + found.start()) for found in _IN_TAG.finditer(span.text))
     elif span.kind == "code_block" or (span.kind == "code" and span.text.startswith("r ")):
-        yield from ((found[1], span.start) for found in _IN_CODE.finditer(f"{span.attributes}\n{span.text}"))
+        cell = read_cell(span)
+        paths = [*(cell.children if cell else []), *included_pictures(span.text)]
+        yield from ((path, span.start) for path in paths)
     elif span.kind == "shortcode" and span.target == "include":
         yield span.text.removeprefix("include").strip(" \"'"), span.start
 
