@@ -12,13 +12,11 @@ from pathlib import Path
 from typing import Any
 
 from lmm.book_project import Book, BookFile, book_of, text_in
-from lmm.markdown import Span, spans
-from lmm.markdown.blocks import HeaderBlock, HeadingBlock, TextBlock, serialize
-from lmm.markdown.parse_markdown import iter_blocks, parse_markdown_text
+from lmm.markdown.blocks import HeaderBlock, HeadingBlock, TextBlock
+from lmm.markdown.parse_markdown import iter_blocks
 from lmm_education.books.bibliography import Citations, csl, read_bibliography
-from lmm_education.books.code_cells import read_cell
-from lmm_education.books.environments import environments
-from lmm_education.books.executed import executed
+from lmm_education.books.cell_outputs import cell_outputs
+from lmm_education.books.inclusions import included, included_documents
 from lmm_education.books.numbers import WORDS, FileNumbers, Numbering
 
 _State = tuple[int, int]
@@ -153,7 +151,7 @@ def _with_sources(
     echo = next((each["echo"] for each in executes if isinstance(each, Mapping) and "echo" in each), True)
     if path.suffix.lower() in (".qmd", ".rmd"):
         chapter = replace(chapter, included=included_documents(path, text, top))
-    ran = executed(path, top, chapter.book.settings if chapter.book else {})
+    ran = cell_outputs(path, top, chapter.book.settings if chapter.book else {})
     chapter = replace(chapter, citations=citations, echo=echo is not False)
     return replace(chapter, cells=ran.cells, pictures=ran.pictures, values=ran.values)
 
@@ -265,95 +263,3 @@ def _words(settings: Mapping[str, Any]) -> Mapping[str, str]:
         prefix = said.get(f"{'ch' if kind == 'chapter' else 'apx' if kind == 'appendix' else kind}-prefix")
         words[kind] = str(prefix) if prefix else words[kind]
     return words
-
-
-# -- included files --------------------------------------------------------------------------------
-
-_MOST_INCLUDED = 1_000_000  # bytes of a file
-_INCLUSION = re.compile(r"\{\{#(?:rustdoc_)?include (?P<path>[^{}\s:]+)(?::(?P<lines>[^{}\s]+))?[ \t]*\}\}")
-_DOCUMENT = re.compile(r"[\w./ -]+\.(?:qmd|[rR]?md|markdown)\b")
-_OF_READERS = frozenset({"type", "solution"})  # keys by which students do not see a text
-_DEEPEST = 4  # documents in each other
-_ANCHOR = re.compile(r"\bANCHOR(?:_END)?:\s*([\w-]+)")
-
-
-def included(path: Path, text: str) -> Mapping[str, str]:
-    """What readers see for each inclusion in a document at a path; nothing for a file that is not in the book's folder.
-
-    That is the nearest folder above with a `book.toml`, else the document's own.
-    """
-    if "{{#" not in text:
-        return {}
-    top = next((folder for folder in path.parents if (folder / "book.toml").is_file()), path.parent)
-    found = {match[0]: (match["path"], match["lines"] or "") for match in _INCLUSION.finditer(text)}
-    shown: dict[str, str] = {}
-    for written, (name, lines) in found.items():
-        text = _read(top, path.parent / name)
-        body = _body(name, text)
-        shown[written] = lines_of(text if body and lines else body, lines)
-    return {written: lines for written, lines in shown.items() if lines}
-
-
-def included_documents(path: Path, text: str, top: Path, depth: int = 0) -> Mapping[str, str]:
-    """The documents that one includes, by their names there: Quarto's ``{{< include a.qmd >}}``, knitr's ``child``.
-
-    Only those below `top` that say nothing of who may see them: who includes one cannot tell it.
-    """
-    names = (
-        {name for span in spans(text) for name in _included_by(span)} if "include" in text or "child" in text else ()
-    )
-    found: dict[str, str] = {}
-    for name in sorted(names) if depth < _DEEPEST else ():
-        inner = top / name.lstrip("/") if name.startswith("/") else path.parent / name
-        inner = inner if inner.is_file() else top / name.lstrip("/")
-        if _DOCUMENT.fullmatch(name) and (body := _body(name, _read(top, inner))):
-            found[name] = body
-            found = {**included_documents(inner, found[name], top, depth + 1), **found}
-    return found
-
-
-def _included_by(span: Span) -> list[str]:
-    if span.kind == "shortcode" and span.target == "include":
-        return [span.text.removeprefix("include").strip(" \"'")]
-    cell = read_cell(span)
-    return cell.children if cell is not None else []
-
-
-def _body(name: str, text: str) -> str:
-    """The text of a file; of a document what stands below its header, and nothing if metadata say who may see it, or a
-    solution is in it."""
-    if not _DOCUMENT.fullmatch(name):
-        return text
-    blocks = parse_markdown_text(text)
-    shown = [
-        block for block in blocks if not (isinstance(block, HeaderBlock) and _OF_READERS.isdisjoint(block.values()))
-    ]
-    plain = (isinstance(b, HeadingBlock) or (isinstance(b, TextBlock) and not _solves(b)) for b in shown)
-    return serialize(shown) if all(plain) else ""
-
-
-def _solves(block: TextBlock) -> bool:
-    return "solution" in environments(block.source)
-
-
-def _read(top: Path, path: Path) -> str:
-    name = os.path.relpath(path, top)
-    return "" if name.startswith("..") else text_in(top, name, most=_MOST_INCLUDED)
-
-
-def lines_of(text: str, which: str) -> str:
-    """All lines but those of anchors, or a line, a range of them, or those of an anchor.
-
-    >>> code = "fn a() {}\\n// ANCHOR: b\\nfn b() {}\\n// ANCHOR_END: b\\nfn c() {}\\n"
-    >>> lines_of(code, ""), lines_of(code, "b"), lines_of(code, "1"), lines_of(code, "4:"), lines_of(code, ":3")
-    ('fn a() {}\\nfn b() {}\\nfn c() {}', 'fn b() {}', 'fn a() {}', 'fn c() {}', 'fn a() {}\\nfn b() {}')
-    """
-    lines = text.splitlines()
-    first, colon, last = which.partition(":")
-    if not re.fullmatch(r"[0-9]{0,9}(?::[0-9]{0,9})?", which):
-        ends = [number for number, line in enumerate(lines) if (at := _ANCHOR.search(line)) and at[1] == which]
-        lines = lines[ends[0] : ends[1] if len(ends) > 1 else None] if ends else []
-    elif which:
-        start = max(int(first or 1), 1)
-        lines = lines[start - 1 : (int(last) if last else None) if colon else start]
-    return "\n".join(line for line in lines if not _ANCHOR.search(line))

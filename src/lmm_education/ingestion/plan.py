@@ -18,8 +18,8 @@ from lmm.disk import files
 from lmm.errors import LmmError
 from lmm.markdown.blocks import ErrorBlock, HeaderBlock
 from lmm.markdown.parse_markdown import iter_blocks
-from lmm_education.books.as_read import as_read
 from lmm_education.books.chapters import BookChapter, Books
+from lmm_education.books.rendered_text import rendered_text
 from lmm_education.errors import IngestError
 from lmm_education.ingestion.prepared import is_own_output, read_mark
 from lmm_education.ingestion.report import OUR_OWN
@@ -111,7 +111,7 @@ def _read(source: SourceFile, stamp: str, books: Books) -> Read | Skipped:
 
 def _hash(text: str, stamp: str, chapter: BookChapter) -> str:
     """The hash of a document: references in it may read in another way where it has not changed."""
-    shown = as_read(text, chapter) if chapter.refers else text
+    shown = rendered_text(text, chapter) if chapter.refers else text
     return fingerprint(text if shown == text else f"{text}\0{shown}", stamp + chapter.stamp)
 
 

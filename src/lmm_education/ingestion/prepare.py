@@ -11,9 +11,9 @@ from typing import Any, TypeVar
 
 from lmm.errors import ConfigError
 from lmm_education.audience import DEFAULT, EVERYONE, TEACHER, Withholding
-from lmm_education.books.as_read import as_read
 from lmm_education.books.chapters import NO_BOOK, BookChapter
 from lmm_education.books.code_cells import code_apart
+from lmm_education.books.rendered_text import rendered_text
 from lmm_education.config import AnnotationModel, Preparation, for_document
 from lmm_education.ingestion.chunks import Passage, passages_of
 from lmm_education.ingestion.documents import Part, divide
@@ -164,7 +164,7 @@ def limits_of(settings: Preparation, count: Count | None, *, where: str = "") ->
 def as_written(steps: Steps) -> PreparedDocument:
     """Sections and chunks with their ids, with the texts that the author wrote."""
     ids, chapter, root = Ids(steps.docid), steps.chapter, steps.outline.root
-    title = as_read(chapter.title or steps.outline.title, chapter)
+    title = rendered_text(chapter.title or steps.outline.title, chapter)
     numbers = _numbers(steps)
     sections: list[Section] = []
     chunks: list[Chunk] = []
@@ -233,7 +233,7 @@ def as_readers_see(document: PreparedDocument, chapter: BookChapter) -> Prepared
 
 
 def _notes(chunks: Iterable[Chunk], chapter: BookChapter) -> Mapping[str, str]:
-    return {name: as_read(note, chapter) for name, note in footnotes(chunk.text for chunk in chunks).items()}
+    return {name: rendered_text(note, chapter) for name, note in footnotes(chunk.text for chunk in chunks).items()}
 
 
 def _section_as_read(
@@ -246,17 +246,17 @@ def _section_as_read(
     text = section.for_students["text"]
     source = {"source": text} if seen.source else {}
     return replace(
-        seen, for_students={**seen.for_students, "text": with_notes(as_read(text, chapter), shown), **source}
+        seen, for_students={**seen.for_students, "text": with_notes(rendered_text(text, chapter), shown), **source}
     )
 
 
 def _as_read(of: S, chapter: BookChapter, notes: Mapping[str, str]) -> S:
-    headings = tuple(as_read(heading, chapter) for heading in of.place.headings)
+    headings = tuple(rendered_text(heading, chapter) for heading in of.place.headings)
     if headings != of.place.headings:
         of = replace(of, place=replace(of.place, headings=headings))
-    shown = with_notes(as_read(of.text, chapter), notes)
+    shown = with_notes(rendered_text(of.text, chapter), notes)
     if isinstance(of, Chunk) and of.overlap:
-        of = replace(of, overlap=with_notes(as_read(of.overlap, chapter), notes))
+        of = replace(of, overlap=with_notes(rendered_text(of.overlap, chapter), notes))
     return of if shown == of.text else replace(of, text=shown, source=of.text)
 
 

@@ -16,8 +16,8 @@ from lmm.config_files import CONFIG, find_config
 from lmm.config_tables import Config
 from lmm.disk import files
 from lmm.errors import LmmError
-from lmm_education.books.as_read import as_read
 from lmm_education.books.chapters import NO_BOOK, BookChapter, Books
+from lmm_education.books.rendered_text import rendered_text
 from lmm_education.catalogue import Catalogue
 from lmm_education.config import CourseSettings, course_settings
 from lmm_education.errors import StoreMissing
@@ -69,7 +69,7 @@ def study_document(
     """
     stem = file.rpartition("/")[2].rpartition(".")[0] or file
     outline = read_outline(text, title=stem, lasting=lasting)
-    items = (replace(i, text=as_read(i.text, chapter)) if isinstance(i, Text) else i for i in outline.items)
+    items = (replace(i, text=rendered_text(i.text, chapter)) if isinstance(i, Text) else i for i in outline.items)
     seen = tuple(item for item in items if isinstance(item, Heading) or item.text)
     outline = replace(outline, title=chapter.title or outline.title, items=seen)
     numbers = {0: chapter.numbers.number, **chapter.numbers.headings} if chapter.numbers.number else {}

@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from lmm_education.books.as_read import as_read
 from lmm_education.books.chapters import Books
+from lmm_education.books.rendered_text import rendered_text
 
 CHAPTER = """# Leaves
 
@@ -40,7 +40,7 @@ def test_code_shows_what_it_includes(tmp_path: Path) -> None:
     for name, text in files.items():
         (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
         (tmp_path / name).write_text(text)
-    assert as_read(CHAPTER, Books().chapter(tmp_path / "book/src/a.md")) == READ
+    assert rendered_text(CHAPTER, Books().chapter(tmp_path / "book/src/a.md")) == READ
 
 
 def test_prose_shows_what_it_includes(tmp_path: Path) -> None:
@@ -56,7 +56,7 @@ def test_prose_shows_what_it_includes(tmp_path: Path) -> None:
     for name, text in files.items():
         (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
         (tmp_path / name).write_text(text)
-    read = as_read(files["src/a.md"], Books().chapter(tmp_path / "src/a.md"))
+    read = rendered_text(files["src/a.md"], Books().chapter(tmp_path / "src/a.md"))
     assert read == "# Leaves\n\nThey are green.\n\nMore: They are green.\n\n{{#include hidden.md}}"
 
 
@@ -81,6 +81,6 @@ def test_documents_show_those_that_they_include(tmp_path: Path, name: str, writt
     others = "".join(f"{{{{< include {other}.qmd >}}}}\n\n" for other in ("../_up", "_meta", "_all"))
     text = f"# A\n\n{written}\n\n{others}"
     (tmp_path / "book" / name).write_text(text)
-    read = as_read(text, Books().chapter(tmp_path / "book" / name))
+    read = rendered_text(text, Books().chapter(tmp_path / "book" / name))
     assert read.startswith("# A\n\nLeaves.\n\nIn it.\n\n{{< include _x.qmd >}}\n")
     assert "Secret" not in read

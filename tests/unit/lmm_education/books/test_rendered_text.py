@@ -8,10 +8,10 @@ from pathlib import Path
 import pytest
 from hypothesis import given, strategies as st
 
-from lmm_education.books.as_read import as_read
 from lmm_education.books.bibliography import read_bibliography
+from lmm_education.books.cell_outputs import values_in
 from lmm_education.books.chapters import BookChapter, Books
-from lmm_education.books.executed import values_in
+from lmm_education.books.rendered_text import rendered_text
 
 BIB = """@string{x = "y"}
 @article{darwin, author = "Darwin, Charles", date = {1859-11-24}, title={On the {Origin}}}
@@ -291,7 +291,7 @@ def test_a_chapter_reads_as_in_its_book(kind: str, tmp_path: Path) -> None:
     for name, content in {kind: project, file: text, "refs.bib": BIB, "two.md": "# Two\n"}.items():
         (tmp_path / name).write_text(content, encoding="utf-8")
     body = text.partition("\n---\n")[2] if text.startswith("---") else text
-    assert as_read(body, Books().chapter(tmp_path / file)) == expected
+    assert rendered_text(body, Books().chapter(tmp_path / file)) == expected
 
 
 FROZEN = """
@@ -360,9 +360,9 @@ def test_what_was_frozen_is_shown(tmp_path: Path) -> None:
     results = tmp_path / "_freeze/one/execute-results"
     results.mkdir(parents=True)
     (results / "html.json").write_text(json.dumps({"result": {"markdown": FROZEN}}))
-    assert as_read(RUN, Books().chapter(tmp_path / "one.qmd")) == SHOWN
+    assert rendered_text(RUN, Books().chapter(tmp_path / "one.qmd")) == SHOWN
     (tmp_path / "one.qmd").write_text(changed := RUN.replace("1 + 1", "1 + 2"))
-    assert "[1] 2" not in as_read(changed, Books().chapter(tmp_path / "one.qmd"))
+    assert "[1] 2" not in rendered_text(changed, Books().chapter(tmp_path / "one.qmd"))
 
 
 def test_what_knitr_wrote_beside_is_shown(tmp_path: Path) -> None:
@@ -374,12 +374,12 @@ def test_what_knitr_wrote_beside_is_shown(tmp_path: Path) -> None:
     (figures / "a-line-1.png").write_bytes(b"\\x89PNG")
     code = "Before.\n\n```r\nplot(1)\n```\n\n"
     drawn = f"{code}![Figure 1: A line](one_files/figure-html/a-line-1.png)\n\nAfter."
-    assert as_read(text, Books().chapter(tmp_path / "one.Rmd")) == drawn
+    assert rendered_text(text, Books().chapter(tmp_path / "one.Rmd")) == drawn
     knitted = (
         "Before.\n\n``` r\nplot(1)\n```\n\n    ## NULL\n\n![A line](one_files/figure-gfm/a-line-1.png)\n\nAfter.\n"
     )
     (tmp_path / "one.md").write_text(knitted)
-    assert as_read(text, Books().chapter(tmp_path / "one.Rmd")) == knitted.strip()
+    assert rendered_text(text, Books().chapter(tmp_path / "one.Rmd")) == knitted.strip()
 
 
 def test_values_in_sentences_are_read_off_what_knitr_wrote(tmp_path: Path) -> None:
@@ -391,14 +391,16 @@ def test_values_in_sentences_are_read_off_what_knitr_wrote(tmp_path: Path) -> No
     )
     chapter = Books().chapter(tmp_path / "one.Rmd")
     assert chapter.values == {"nrow(d)": "32", "100 * p": "12.5"}
-    shown = as_read(text, chapter)
+    shown = rendered_text(text, chapter)
     assert shown.startswith("There are 32 rows, 12.5 % of them new.\n\nOne more line: ….")
     same = "The mean is `r mean(x)` cm.\n\nThe mean is `r mean(y)` cm.\n"
     assert values_in(same, "The mean is 3 cm.\n\nThe mean is 5 cm.\n") == {}
     assert values_in("The mean is `r mean(x)` cm.\r\n", "The mean is 3 cm.\r\n") == {"mean(x)": "3"}
     changed = text.replace("of them new", "of them old")
     (tmp_path / "one.Rmd").write_text(changed)
-    assert as_read(changed, Books().chapter(tmp_path / "one.Rmd")).startswith("There are … rows, … % of them old.")
+    assert rendered_text(changed, Books().chapter(tmp_path / "one.Rmd")).startswith(
+        "There are … rows, … % of them old."
+    )
 
 
 def test_nothing_outside_of_the_folder_is_looked_at(tmp_path: Path) -> None:
@@ -432,6 +434,6 @@ def test_bibliographies_in_csl() -> None:
 @given(st.text("ab @#[](){}`$\\<>!|:-=.\n", max_size=60))
 def test_any_text_can_be_read(text: str) -> None:
     """Whatever stands in it; and a text without markup is as it was."""
-    as_read(text, BookChapter(labels={"a": "Figure 1", "fig:a": "1"}, citations={"b": ("B", "1")}))
+    rendered_text(text, BookChapter(labels={"a": "Figure 1", "fig:a": "1"}, citations={"b": ("B", "1")}))
     plain = text.translate(str.maketrans("", "", "@<{`\\:![(]>"))
-    assert as_read(plain) == plain
+    assert rendered_text(plain) == plain

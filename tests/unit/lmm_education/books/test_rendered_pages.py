@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from lmm_education.books.as_read import as_read
 from lmm_education.books.chapters import Books
+from lmm_education.books.rendered_text import rendered_text
 
 CHAPTER = """# Colour
 
@@ -100,10 +100,10 @@ def test_output_in_pages_is_placed_below_its_code(
         (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
         (tmp_path / name).write_text(text)
     file = tmp_path / chapter
-    assert as_read(CHAPTER, Books().chapter(file)) == READ
+    assert rendered_text(CHAPTER, Books().chapter(file)) == READ
     file.write_text(changed := CHAPTER.replace("sum(x)", "sum(y)"))
     os.utime(tmp_path / page)
-    read = as_read(changed, Books().chapter(file))
+    read = rendered_text(changed, Books().chapter(file))
     assert ("[1] TRUE" in read, "[1] 3" in read) == (True, False)
     os.utime(tmp_path / page, (1, 1))
-    assert "##" not in as_read(CHAPTER, Books().chapter(file))
+    assert "##" not in rendered_text(CHAPTER, Books().chapter(file))

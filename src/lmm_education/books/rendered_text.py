@@ -32,13 +32,13 @@ _MARK = re.compile(
 _DEEPEST = 20  # divs in divs
 
 
-def as_read(text: str, chapter: BookChapter = NO_BOOK) -> str:
+def rendered_text(text: str, chapter: BookChapter = NO_BOOK) -> str:
     """The text as readers see it; what is not known is left as it is written.
 
     >>> chapter = BookChapter(labels={"fig-leaf": "Figure 2.1"}, citations={"darwin": ("Darwin", "1859")})
-    >>> as_read("See @fig-leaf\\\\index{leaf} and [@darwin, p. 3], not @Unknown.", chapter)
+    >>> rendered_text("See @fig-leaf\\\\index{leaf} and [@darwin, p. 3], not @Unknown.", chapter)
     'See Figure 2.1 and (Darwin 1859, p. 3), not @Unknown.'
-    >>> as_read("```{r, echo=FALSE}\\nknitr::include_graphics('leaf.png')\\n```")
+    >>> rendered_text("```{r, echo=FALSE}\\nknitr::include_graphics('leaf.png')\\n```")
     '![](leaf.png)'
     """
     shown = _read(text, chapter)
@@ -133,13 +133,15 @@ def _cell(cell: CodeCell, chapter: BookChapter) -> str:
     if cell.children:
         return "\n\n".join(filter(None, (_document(name, chapter) for name in cell.children)))
     if name in _TEXT_ENGINES:
-        return as_read(cell.code, chapter)
+        return rendered_text(cell.code, chapter)
     if name in _THEOREMS:
         title = str(cell.options.get("name", "")).replace('"', "'")
         label = f" #{cell.label}" if cell.label else ""
-        return _div_as_read(f'{{.{name}{label} name="{title}"}}', as_read(cell.code, chapter), chapter)
+        return _rendered_div(f'{{.{name}{label} name="{title}"}}', rendered_text(cell.code, chapter), chapter)
     if name in _ADMONITIONS or name == "admonition":
-        return _quoted(_word(chapter, "nte" if name == "admonition" else name), cell.label, as_read(cell.code, chapter))
+        return _quoted(
+            _word(chapter, "nte" if name == "admonition" else name), cell.label, rendered_text(cell.code, chapter)
+        )
     if name == "math":
         return f"$$\n{cell.code}\n$$"
     if name == "figure":
@@ -157,7 +159,7 @@ def _cell(cell: CodeCell, chapter: BookChapter) -> str:
 def _document(name: str, chapter: BookChapter) -> str:
     """A document that is included, as readers see it; what includes itself is left out there."""
     without = {each: text for each, text in chapter.included.items() if each != name}
-    return as_read(chapter.included.get(name, ""), replace(chapter, included=without)).strip("\n")
+    return rendered_text(chapter.included.get(name, ""), replace(chapter, included=without)).strip("\n")
 
 
 def _included(cell: CodeCell, chapter: BookChapter) -> list[str]:
@@ -489,11 +491,11 @@ def _div(span: Span, reader: _Reader) -> str:
     reader.depth += 1
     inner = reader.between(start, end).strip("\n") if start < end else ""
     reader.depth -= 1
-    shown = _div_as_read(span.attributes, inner, reader.chapter)
+    shown = _rendered_div(span.attributes, inner, reader.chapter)
     return f"\n{shown}\n\n" if shown else "\n"
 
 
-def _div_as_read(written: str, inner: str, chapter: BookChapter) -> str:
+def _rendered_div(written: str, inner: str, chapter: BookChapter) -> str:
     group = read_attributes(written) or Attributes(classes=(written.strip("{} "),))
     label, classes, values = group.id, set(group.classes), dict(group.values)
     if _is_for_others(classes, values):
