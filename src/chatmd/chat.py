@@ -30,8 +30,8 @@ from chatmd.refine.search import Progress
 from chatmd.rendering import Rendered, render_text
 from chatmd.runtime.events import RunResult
 from chatmd.runtime.prepare import AskUser, RunOptions, prepare
-from chatmd.runtime.rewind import Draft, rewind_file, rewound
-from chatmd.runtime.runner import Runner, open_run, open_text, replied, write_copy
+from chatmd.runtime.rewind import Draft, rewind_file, rewind_text
+from chatmd.runtime.runner import Runner, open_run, open_text, reply_to, write_copy
 from chatmd.runtime.transcript_file import Transcript, open_transcript
 from chatmd.runtime.turns import Conversation
 from chatmd.tools.calling import Offer, offered_by
@@ -362,7 +362,7 @@ class Chat:
         """
         self.reload()
         folder = self.folder.resolve()
-        answer, text = await replied(self.text, input, self._options(how), folder=folder, file=self.path)
+        answer, text = await reply_to(self.text, input, self._options(how), folder=folder, file=self.path)
         heard = Chat.from_text(text, folder=folder, config=self._config, roots=self._roots, listener=self.listener)
         return answer, heard
 
@@ -411,7 +411,7 @@ class Chat:
         """
         self.reload()
         if self.path is None:
-            cut = rewound(self.text)
+            cut = rewind_text(self.text)
             if cut is not None:
                 self._take(cut.text)
             return cut.draft if cut is not None else None

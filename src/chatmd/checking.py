@@ -8,8 +8,8 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Literal
 
-from chatmd.content.documents import plain_text, stripped
-from chatmd.content.expand import locate, placed, read_img, read_raw, read_stored, shown_part
+from chatmd.content.documents import plain_text, strip_markup
+from chatmd.content.expand import locate, read_img, read_raw, read_stored, shown_part, with_place
 from chatmd.context import Configuration, Run, model_settings
 from chatmd.errors import LimitReached
 from chatmd.language.agent import AgentSpec, Doc, Img, MessageItem, SubAgent, Tool, interpret
@@ -49,9 +49,9 @@ def surroundings(spec: AgentSpec, path: Path, run: Run) -> Iterator[Problem]:
     yield from _tools(spec, run)
     yield from _contents(spec, run, recorded)
     yield from _keys(spec, run)
-    for edge in _asked(spec, recorded):
+    for edge in _agents_of(spec, recorded):
         for problem, certain in _Agents(run.configuration).below(edge, run, (str(path.resolve()),), edge.certain):
-            yield _told(problem, edge, certain)
+            yield _report(problem, edge, certain)
 
 
 def _problem(span: SourceRange, error: LmmError, severity: Severity = "error") -> Problem:
@@ -154,7 +154,7 @@ def _contents(spec: AgentSpec, run: Run, recorded: Recorded | None = None) -> It
             try:
                 _read(part, run, stored=not one.key)
             except LmmError as error:
-                yield _problem(part.span, placed(error, part))
+                yield _problem(part.span, with_place(error, part))
 
 
 def _inside(part: Expandable) -> Iterator[Expandable]:
@@ -178,7 +178,7 @@ def _read(part: Doc | Img, run: Run, *, stored: bool) -> None:
     else:
         raw = read_raw(part, run)
         if part.strip:
-            stripped(raw)
+            strip_markup(raw)
         elif not part.markdown:
             plain_text(raw)
 
@@ -201,7 +201,7 @@ class _Edge:
     certain: bool
 
 
-def _asked(spec: AgentSpec, recorded: Recorded | None = None) -> Iterator[_Edge]:
+def _agents_of(spec: AgentSpec, recorded: Recorded | None = None) -> Iterator[_Edge]:
     for one in _open(spec, recorded):
         yield from (_Edge(part.src, part.span, True) for part in _inside(one.part) if _is_local_agent(part))
     yield from (_Edge(tool.agent, tool.span, False) for tool in spec.tools if tool.kind == "agent" and tool.local)
@@ -237,7 +237,7 @@ class _Agents:
             inside = replace(run, folder=path.parent)
             own = (*_model(spec, self.configuration, own=False), *_tools(spec, inside), *_contents(spec, inside))
             yield from ((problem, certain) for problem in own if problem.severity == "error")
-            for further in _asked(spec):
+            for further in _agents_of(spec):
                 yield from self.below(further, inside, (*chain, str(path)), certain and further.certain)
 
 
@@ -245,7 +245,7 @@ def _with_place(error: LmmError) -> str:
     return f"{error.where}: {error.message}" if error.where else error.message
 
 
-def _told(problem: Problem, edge: _Edge, certain: bool) -> Problem:
+def _report(problem: Problem, edge: _Edge, certain: bool) -> Problem:
     """What is wrong below, told where the file itself names the agent."""
     severity: Severity = "error" if certain else "warning"
     message = problem.message
@@ -271,14 +271,14 @@ def check_text(
         ConfigError: config.toml asks for something that we do not know.
     """
     run = prepare(path, path.resolve().parent, options)
-    document, torn = _mended(text, name)
+    document, torn = _mend(text, name)
     found = [*torn, *letter(document)] if strict else torn
     document = run.rules.imported(document)
     found += [*check(document), *surroundings(interpret(document)[0], path, run)]
     return sorted(found, key=lambda problem: (problem.span.file != name, problem.span.file, problem.span.start))
 
 
-def _mended(text: str, name: str) -> tuple[SyntaxTree, list[Problem]]:
+def _mend(text: str, name: str) -> tuple[SyntaxTree, list[Problem]]:
     """The document as the next run reads it, and what that run would say of it."""
     document = parse(text, file=name)
     errors = _errors(document)

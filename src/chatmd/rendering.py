@@ -11,10 +11,10 @@ from pathlib import Path
 from typing import Any
 
 from chatmd.content.expand import expansions, shown_part
-from chatmd.content.images import described
+from chatmd.content.images import describe_image
 from chatmd.context import AgentRequest, Run, model_settings, settings_of
 from chatmd.language.agent import AgentSpec, MessageItem, SubAgent, read_agent
-from chatmd.language.lint import unseen, unseen_note
+from chatmd.language.lint import find_unseen, unseen_note
 from chatmd.language.repair import repair
 from chatmd.language.syntax import parse
 from chatmd.language.transcript import messages_of
@@ -113,13 +113,13 @@ def _body(message: Message) -> Iterator[str]:
         whose = f" of {thought.provider}" if thought.provider else ""
         yield f"[thought{whose}, which only its own provider gets] {thought.text}"
     for part in message_parts(message):
-        yield part if isinstance(part, str) else f"[{described(part)}]"
+        yield part if isinstance(part, str) else f"[{describe_image(part)}]"
     for call in message.calls:
         yield f"[call {call.id}] {call.name} {call.arguments}"
     for result in message.results:
         yield f"[{'failure' if result.failed else 'result'} of {result.call}] {result.name}"
         yield result.text
-        yield from (f"[{described(image)}]" for image in result.images)
+        yield from (f"[{describe_image(image)}]" for image in result.images)
 
 
 def _beginning(message: Message) -> str:
@@ -192,7 +192,7 @@ async def render_text(
     whole, notes = repair(text)
     document = run.rules.imported(parse(whole, file=str(path)))
     spec = read_agent(document)
-    notes = (*notes, *map(unseen_note, unseen(document)))
+    notes = (*notes, *map(unseen_note, find_unseen(document)))
     settings, unasked = model_settings(spec.config, run.configuration), _Unasked()
     run = replace(run, settings=settings_of(spec.config, run.configuration), ask=run.ask if run_agents else unasked.ask)
     messages = await _messages(spec, run, Recorded(path, only=options.replay, keeps=False))

@@ -70,7 +70,7 @@ def _in_items(items: tuple[Item, ...], last_said: int) -> Iterator[Occurrence]:
             continue
         message = ""
         if isinstance(item, MessageItem) and _is_input(item):
-            message = _key(item.role, [described(part) for part in content])
+            message = _key(item.role, [json_of(part) for part in content])
             seen[message] += 1
         for index, part in enumerate(content):
             if not isinstance(part, str) and not (isinstance(part, Img) and _is_inline(part)):
@@ -82,7 +82,7 @@ def _is_inline(img: Img) -> bool:
     return image_of(img) is not None
 
 
-def described(part: Part) -> Any:
+def json_of(part: Part) -> Any:
     """A part as JSON: all that it says, not where it stands."""
     if isinstance(part, str):
         return part
@@ -90,7 +90,7 @@ def described(part: Part) -> Any:
         return ["doc", part.src, part.local, part.strip, part.markdown]
     if isinstance(part, Img):
         return ["img", part.src, part.local]
-    return ["agent", part.src, part.local, [described(child) for child in part.content]]
+    return ["agent", part.src, part.local, [json_of(child) for child in part.content]]
 
 
 def _key(*values: Any) -> str:

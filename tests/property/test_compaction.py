@@ -9,18 +9,18 @@ from itertools import pairwise
 import pytest
 from hypothesis import example, given, strategies as st
 
-from chatmd.compaction.compact import compacted, foreign_items, rewritten
+from chatmd.compaction.compact import compact_items, foreign_items, replace_elements
 from chatmd.compaction.plan import CompactOptions, group_items, is_pinned, plan_compaction
 from chatmd.compaction.summary import (
     LABEL,
     NOTE,
     SHOWN,
     Summary,
+    attachment_of,
     cut,
     is_summary,
     parts_of,
     read_summary,
-    told,
 )
 from chatmd.errors import NothingToCompact
 from chatmd.language.agent import CallItem, Doc, Img, Item, MessageItem, OutputItem, ReasoningItem, read_agent
@@ -127,7 +127,7 @@ def test_the_conversation_gets_shorter_and_can_be_written(items: list[Item], opt
     """Fewer tokens; instructions in order; and what is written in the file is read back."""
     model = ScriptedModel(["## Decisions\n- Ours."] * 20)
     try:
-        done = asyncio.run(compacted(items, model, _PROMPTS, window=8000, options=options))
+        done = asyncio.run(compact_items(items, model, _PROMPTS, window=8000, options=options))
     except NothingToCompact:
         return
     assert done.after < done.before
@@ -164,7 +164,7 @@ def test_a_file_keeps_what_stays_byte_for_byte(text: str, options: CompactOption
     document = parse(text)
     items = read_agent(document).items
     plan = plan_compaction(items, sizes_of(list(items)), options, foreign_items(document, items))
-    new = rewritten(document, [items[index].span.start for index in plan.gone], "<user>SUMMARY</user>\n")
+    new = replace_elements(document, [items[index].span.start for index in plan.gone], "<user>SUMMARY</user>\n")
     if not plan.gone:
         assert new == text
         return
@@ -211,7 +211,7 @@ def test_parts_fit_and_tell_everything(room: int, items: list[Item]) -> None:
     groups = [[items[i] for i in group] for group in group_items(items)]
     parts = parts_of(groups, {}, room, count_tokens)
     documents = [document for part in parts for document in part]
-    assert len(documents) == sum(told(item, {}, 10_000) is not None for item in items)
+    assert len(documents) == sum(attachment_of(item, {}, 10_000) is not None for item in items)
     assert all(parts)
     for part in parts:
         assert sum(count_tokens(d.text) for d in part) <= room

@@ -22,7 +22,7 @@ from chatmd.language.transcript import (
     storable,
     user_text,
 )
-from chatmd.runtime.transcript_file import placed
+from chatmd.runtime.transcript_file import find_place
 from lmm.messages import ChatEvent, Message, Reasoning, Reply, TextDelta, ToolCall, ToolResult
 
 WORDS = [
@@ -203,7 +203,7 @@ PIECES = st.lists(TEXTS.map("<assistant>{}</assistant>\n".format), min_size=1, m
 def test_nothing_of_theirs_is_lost(base: str, pieces: list[str], theirs: str, same: bool) -> None:
     """Whatever the file has become: what is not theirs is what we wrote, or blank; else nothing is certain."""
     theirs = base + theirs if same else theirs
-    if (found := placed(base, pieces, theirs)) is None:
+    if (found := find_place(base, pieces, theirs)) is None:
         return
     head, tail = found
     assert theirs.startswith(head)
@@ -219,7 +219,7 @@ def test_what_is_written_behind_any_piece_comes_after_all_of_them(
     """Somebody saved what was there at some time, and more behind it: nothing twice."""
     shared = data.draw(st.integers(0, len(pieces)))
     added = f"<user>And?</user>\n{added}"
-    assert placed(base, pieces, base + "".join(pieces[:shared]) + added) == (base, added)
+    assert find_place(base, pieces, base + "".join(pieces[:shared]) + added) == (base, added)
 
 
 @given(BASES, PIECES, st.booleans())
@@ -227,4 +227,4 @@ def test_a_change_long_before_leaves_ours_at_the_end(base: str, pieces: list[str
     """Somebody changed an earlier message, and saved a version with or without what we wrote."""
     base = f"<system>old</system>\n{base}<user>{'the last question ' * 10}</user>\n"
     changed = base.replace("old", "new")
-    assert placed(base, pieces, changed + "".join(pieces) * has_ours) == (changed, "")
+    assert find_place(base, pieces, changed + "".join(pieces) * has_ours) == (changed, "")

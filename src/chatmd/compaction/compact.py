@@ -54,14 +54,14 @@ def foreign_items(document: SyntaxTree, items: Sequence[Item]) -> frozenset[int]
     return frozenset(n for n, item in enumerate(items) if item.span.source is not document.source)
 
 
-def rewritten(document: SyntaxTree, gone: Collection[int], summary: str) -> str:
+def replace_elements(document: SyntaxTree, gone: Collection[int], summary: str) -> str:
     """The text of `document` without the elements that begin at the offsets `gone`, the last replaced by `summary`.
 
     White space after an element goes with it; comments stay.
 
     >>> from chatmd.language.syntax import parse
     >>> document = parse("<system>S</system> <user>1</user> <assistant>2</assistant> <user/>")
-    >>> rewritten(document, [19, 34], "<user>3</user>")
+    >>> replace_elements(document, [19, 34], "<user>3</user>")
     '<system>S</system> <user>3</user> <user/>'
     """
     return "".join(_pieces(document.children, gone, summary, max(gone, default=-1)))
@@ -104,7 +104,7 @@ class Compaction:
     was: tuple[Item, ...] = ()
 
 
-async def compacted(
+async def compact_items(
     items: Sequence[Item],
     model: ChatModel,
     prompts: Prompts,
@@ -134,7 +134,7 @@ async def compacted(
     gone = [items[index] for index in plan.gone]
     words = words_for(sum(sizes[index] for index in plan.gone), options.to)
     groups = [[items[i] for i in group] for group in plan.told]
-    text, usage = await _summarised(groups, model, prompts, window, words, contents, server)
+    text, usage = await _summarise(groups, model, prompts, window, words, contents, server)
     message = Summary(text, notes_of(gone, contents), shown_in(gone), source).as_message()
     new = MessageItem("user", (render(message),))
     size = count_tokens(render(message))
@@ -172,7 +172,7 @@ def words_for(tokens: int, to: int | None) -> int:
     return min(max(tokens // 8, 120), most)
 
 
-async def _summarised(
+async def _summarise(
     groups: Sequence[Sequence[Item]],
     model: ChatModel,
     prompts: Prompts,
@@ -200,12 +200,12 @@ async def _summarised(
                 hint="name a larger model, or correct 'context_window' under [aux] in config.toml",
             )
         try:
-            return await _told(groups, ask, prompt, room, contents)
+            return await _summarise_parts(groups, ask, prompt, room, contents)
         except TooLong as refusal:
             window = min(refusal.window or window // 2, window - 1)
 
 
-async def _told(
+async def _summarise_parts(
     groups: Sequence[Sequence[Item]],
     ask: Callable[[ChatRequest], Awaitable[Reply]],
     prompt: str,
@@ -217,7 +217,7 @@ async def _told(
     for documents in parts_of(groups, contents, room, count_tokens):
         so_far = (Attachment(text, "conversation-summary"),) if text else ()
         reply = await ask(ChatRequest((Message("user", prompt, (*so_far, *documents)),), task="summary"))
-        text, usage = _cleaned(reply.text), usage + reply.usage
+        text, usage = _clean(reply.text), usage + reply.usage
         if asked and not asked & headings_of(text):
             raise ChatmdError(
                 f"the summary by {reply.model} has none of the headings that were asked for",
@@ -238,7 +238,7 @@ async def _ask(model: ChatModel, server: str, request: ChatRequest) -> Reply:
     return reply
 
 
-def _cleaned(reply: str) -> str:
+def _clean(reply: str) -> str:
     """A reply as it can stand in a file, without a code fence around all of it."""
     fenced = _FENCED.match(reply)
     return storable(fenced[1] if fenced and "\n```" not in fenced[1] else reply).strip()
@@ -302,7 +302,7 @@ async def compact_text(
     """
     document, items = _read(text, path, roots)
     original = free_name(path.resolve().parent / FOLDER, path, datetime.now()) if path else None
-    compaction = await compacted(
+    compaction = await compact_items(
         items,
         model or shared_chat(settings.aux),
         chatmd_prompts(settings.prompts_folder),
@@ -316,7 +316,7 @@ async def compact_text(
     if original is not None:
         await asyncio.to_thread(keep, text, original)
     gone = [items[index].span.start for index in compaction.plan.gone]
-    return Compacted(rewritten(document, gone, transcript_text([compaction.message])), original, compaction)
+    return Compacted(replace_elements(document, gone, transcript_text([compaction.message])), original, compaction)
 
 
 def _read(text: str, path: Path | None, roots: Sequence[Path]) -> tuple[SyntaxTree, tuple[Item, ...]]:

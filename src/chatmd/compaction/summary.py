@@ -103,19 +103,19 @@ IMAGE_TOKENS = 1000
 _HEAD = 0.6  # of a text that is cut: the part that is taken from its beginning
 
 
-def told(item: Item, expanded: Expanded, limit: int) -> Attachment | None:
+def attachment_of(item: Item, expanded: Expanded, limit: int) -> Attachment | None:
     """An item as the model reads it, its text cut to `limit` characters in the middle; None if it says nothing.
 
-    >>> told(CallItem("c1", "read_file", ('{"file": "a.md"}',)), {}, 100)
+    >>> attachment_of(CallItem("c1", "read_file", ('{"file": "a.md"}',)), {}, 100)
     Attachment(text='{"file": "a.md"}', label='call', source='read_file', number=0)
     """
     if is_summary(item):
         return Attachment(read_summary(item).text, LABEL)
-    text, label, source = _described(item, expanded)
+    text, label, source = _describe(item, expanded)
     return Attachment(cut(text.strip(), limit), label, source) if text.strip() else None
 
 
-def _described(item: Item, expanded: Expanded) -> tuple[str, str, str]:
+def _describe(item: Item, expanded: Expanded) -> tuple[str, str, str]:
     """An item's text, what it is, and whose."""
     if isinstance(item, MessageItem):
         return _said(item.content, expanded), item.role, item.name
@@ -234,7 +234,7 @@ def _fitting(
     """The items of one group, the texts cut to what has room: as little as can be."""
     limit = max(room * 2, 200)  # characters; a part of the room, as a token has up to four
     while True:
-        documents = tuple(d for item in group if (d := told(item, expanded, limit)) is not None)
+        documents = tuple(d for item in group if (d := attachment_of(item, expanded, limit)) is not None)
         if limit <= 200 or _size(documents, count) <= room:
             return documents
         limit = max(limit // 2, 200)

@@ -187,7 +187,7 @@ def plain_text(raw: Raw) -> str:
     return _no_nul(_decoded(raw, marked or raw.charset).removeprefix("\ufeff"))
 
 
-def stripped(raw: Raw) -> str:
+def strip_markup(raw: Raw) -> str:
     """The text of a document without HTML tags; of a web page, as a reader sees it.
 
     Raises:

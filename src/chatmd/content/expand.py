@@ -12,7 +12,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
-from chatmd.content.documents import Raw, as_markdown, plain_text, stripped
+from chatmd.content.documents import Raw, as_markdown, plain_text, strip_markup
 from chatmd.content.images import image_from
 from chatmd.context import AgentRequest, Run
 from chatmd.errors import ChatmdError
@@ -210,7 +210,7 @@ class _Work:
             try:
                 value, inputs = await self._read(part, exactly=not group[0].key)
             except LmmError as error:
-                raise placed(error, part) from error
+                raise with_place(error, part) from error
             for one in group:
                 if self.recorded is not None and one.key:
                     await asyncio.to_thread(self.recorded.keep, one.key, part, value, inputs=inputs)
@@ -246,7 +246,7 @@ class _Work:
             try:
                 value, _ = await self._read(part)
             except LmmError as error:
-                raise placed(error, part) from error
+                raise with_place(error, part) from error
             parts.append(value if isinstance(value, str) else Img(_data_uri(value), span=part.span))
         return tuple(parts)
 
@@ -273,7 +273,7 @@ async def read_doc(doc: Doc, run: Run) -> str:
     """
     raw = await asyncio.to_thread(read_raw, doc, run) if doc.local else await _remote(doc, run)
     if doc.strip:
-        return await asyncio.to_thread(stripped, raw)
+        return await asyncio.to_thread(strip_markup, raw)
     if doc.markdown:
         rules = run.rules
         document = await as_markdown(raw, timeout=rules.tool_timeout, rules=rules.fetching)
@@ -332,7 +332,7 @@ async def read_mentioned(src: str, folder: Path, settings: Settings) -> str | Im
 # -- what goes wrong ---------------------------------------------------------------------------------------
 
 
-def placed(error: LmmError, part: Expandable) -> LmmError:
+def with_place(error: LmmError, part: Expandable) -> LmmError:
     """An error with the place of the part. What stops a run, or happened inside of an agent, stays what it is."""
     if type(error) is not ChatmdError and not isinstance(error, FetchFailed | DocumentError):
         return error

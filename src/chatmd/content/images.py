@@ -44,10 +44,10 @@ def _what(data: bytes) -> str:
     return next((what for mark, what in _OTHERS.items() if data.startswith(mark)), "no image")
 
 
-def described(image: Image) -> str:
+def describe_image(image: Image) -> str:
     """An image for people.
 
-    >>> described(Image(b"GIF89a", media_type="image/gif"))
+    >>> describe_image(Image(b"GIF89a", media_type="image/gif"))
     'GIF, 6 bytes'
     """
     if image.url:

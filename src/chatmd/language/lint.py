@@ -35,11 +35,11 @@ def check(document: SyntaxTree) -> list[Problem]:
     return list(_at_most(MAX_PROBLEMS, sorted(problems, key=_order)))
 
 
-def unseen(document: SyntaxTree) -> list[Problem]:
+def find_unseen(document: SyntaxTree) -> list[Problem]:
     """What a document says and no model will see: those of the problems that `check` finds.
 
     >>> from chatmd.language.syntax import parse
-    >>> [problem.message for problem in unseen(parse('<tool name="read_dir">Only once.</tool>'))]
+    >>> [problem.message for problem in find_unseen(parse('<tool name="read_dir">Only once.</tool>'))]
     ['what stands inside <tool> is dropped']
     """
     found = (*_elements(document), *_more_configs(document))

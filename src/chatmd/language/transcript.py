@@ -306,7 +306,7 @@ _CLOSE_ASSISTANT = f"{CLOSE_RAW}</assistant>"
 
 
 @lru_cache(maxsize=2)
-def parsed(text: str, file: str) -> SyntaxTree:
+def parse_cached(text: str, file: str) -> SyntaxTree:
     """`parse`, once for a text that is read again and again at the start of a run."""
     return parse(text, file=file)
 
@@ -332,10 +332,10 @@ def lines_of(elements: Sequence[Element], newline: str = "\n") -> str:
     return "".join(f"{element_text(element, newline)}{newline}" for element in elements)
 
 
-def said(content: Content) -> str:
+def user_element_text(content: Content) -> str:
     """What a user says, as an element; of parts other than text, only inline images mean the same wherever it stands.
 
-    >>> said(("See ", Img("data:image/png;base64,AA=="), " here"))
+    >>> user_element_text(("See ", Img("data:image/png;base64,AA=="), " here"))
     '<user>See <img src="data:image/png;base64,AA=="/> here</user>\\n'
     """
     parts = body(Text(part) if isinstance(part, str) else Element("img", (Attribute("src", part.src),))
@@ -350,7 +350,7 @@ def user_text(text: str) -> str:
     >>> user_text("Close it with </user>.")
     '<user>RAW|Close it with </user>.|RAW</user>\\n'
     """
-    return said((text,))
+    return user_element_text((text,))
 
 
 def answer_of(items: Sequence[Item]) -> str:

@@ -17,7 +17,7 @@ from chatmd.language.syntax import parse
 from chatmd.language.transcript import gap, user_text
 from chatmd.rendering import render_text
 from chatmd.runtime.prepare import RunOptions
-from chatmd.runtime.runner import replied
+from chatmd.runtime.runner import reply_to
 from chatmd.tools.mcp import model_names
 from lmm.disk.files import read_document
 from lmm.errors import LmmError
@@ -92,10 +92,10 @@ def _prompt(path: Path, name: str, document: SyntaxTree) -> PromptFile:
     spec, found = interpret(resolve_imports(document))
     errors = [problem for problem in (*document.problems, *found) if problem.severity == "error"]
     problem = f"{errors[0].span.where}: {errors[0].message}" if errors else ""
-    return PromptFile(path, name, described(path, document, spec), spec.waits_for_user, problem)
+    return PromptFile(path, name, describe_prompt(path, document, spec), spec.waits_for_user, problem)
 
 
-def described(path: Path, document: SyntaxTree, spec: AgentSpec) -> str:
+def describe_prompt(path: Path, document: SyntaxTree, spec: AgentSpec) -> str:
     """What a prompt is for: the comment at its top, else the beginning of its instructions, else its name."""
     for node in document.children:
         if isinstance(node, Comment) and (words := " ".join(node.value.split())):
@@ -207,7 +207,7 @@ class PromptRunner:
             LmmError: it cannot be read or run, nobody agreed to what it does, or its model does not answer.
         """
         text = await asyncio.to_thread(_read, path, input)
-        return (await replied(text, input, self.options, folder=path.parent, file=path))[0]
+        return (await reply_to(text, input, self.options, folder=path.parent, file=path))[0]
 
     async def messages(self, path: Path, input: str) -> Sequence[Message]:
         """What its model would get, documents and images in place.

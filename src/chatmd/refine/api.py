@@ -13,7 +13,7 @@ from chatmd.language.syntax import errors_of, parse
 from chatmd.prompts.templates import chatmd_prompts
 from chatmd.refine.cases import READERS, Case, parse_cases
 from chatmd.refine.measure import Evaluator, open_runs, tool_lines
-from chatmd.refine.search import Progress, Refined, Task, refined
+from chatmd.refine.search import Progress, Refined, Task, search_versions
 from chatmd.refine.versions import Version, find_instructions
 from chatmd.runtime.prepare import RunOptions
 from lmm.config import ModelSettings
@@ -84,7 +84,7 @@ async def refine(
     """
     budget = SharedBudget(parse_budget(how.budget) if how.budget else UsageLimits())
     task, evaluator = await asyncio.to_thread(_prepared, text, path, cases, how, budget, rounds > 0, again)
-    done = await refined(task, cases, rounds, evaluator, progress)
+    done = await search_versions(task, cases, rounds, evaluator, progress)
     return Refinement(done, task, path, budget.usage)
 
 

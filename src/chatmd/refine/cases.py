@@ -96,7 +96,7 @@ def verdict(check: Check, outcome: RunOutcome) -> CheckResult:
     return CheckResult(check, not found, f"{check.words}; {found}" if found else "")
 
 
-def judged(check: Check, score: float, reason: str) -> CheckResult:
+def apply_score(check: Check, score: float, reason: str) -> CheckResult:
     """How an outcome fares by a judge's score."""
     passed = score >= check.value.at_least
     told = f"{check.words}; judged {score:g} of 10, {check.value.at_least:g} are needed: {reason}"

@@ -19,7 +19,7 @@ from chatmd.language.agent import CallItem, Item, Tool, read_agent
 from chatmd.language.imports import resolve_imports
 from chatmd.language.syntax import parse
 from chatmd.language.transcript import gap, user_text
-from chatmd.refine.cases import Case, Check, CheckResult, RunOutcome, judged, verdict
+from chatmd.refine.cases import Case, Check, CheckResult, RunOutcome, apply_score, verdict
 from chatmd.refine.versions import CaseResult, Version, read_versions
 from chatmd.runtime.prepare import RunOptions, agree, prepare
 from chatmd.runtime.transcript_file import Transcript
@@ -203,7 +203,7 @@ class Evaluator:
         for attempt in range(_ATTEMPTS):
             found = read_judgement(await self._chat("judge", self.judge, message, attempt))
             if found is not None:
-                return judged(check, *found)
+                return apply_score(check, *found)
         raise RefineError(
             "the judge's reply has no score that can be read", hint="name another model under [minor] in config.toml"
         )

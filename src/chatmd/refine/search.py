@@ -91,7 +91,7 @@ def decide(done: Refined, rounds: int) -> None:
 Progress = Callable[[str], None]
 
 
-async def refined(
+async def search_versions(
     task: Task,
     cases: Sequence[Case],
     rounds: int,

@@ -11,7 +11,7 @@ from chatmd.content.documents import Raw, plain_text
 from chatmd.content.expand import locate
 from chatmd.context import AgentRequest, Run
 from chatmd.errors import LimitReached
-from chatmd.language.transcript import gap, said
+from chatmd.language.transcript import gap, user_element_text
 from chatmd.runtime.transcript_file import Transcript
 from chatmd.runtime.turns import Conversation
 from chatmd.sidecar import Recorded, keep_record
@@ -40,7 +40,7 @@ async def ask_agent(run: Run, request: AgentRequest) -> str:
     check_depth(below.chain, run.rules.max_depth)
     text = found.text
     if any(not isinstance(part, str) or part.strip() for part in request.input):
-        text += gap(text) + said(request.input)
+        text += gap(text) + user_element_text(request.input)
     transcript = Transcript(text)
     recorded = Recorded(Path(found.name), only=True) if run.replay and not found.remote else None
     conversation = Conversation(below, transcript, recorded=recorded, remote=found.remote, user_turn="")

@@ -11,7 +11,7 @@ from chatmd.context import Approve, Confirm, Rules, Run, configuration_for, open
 from chatmd.language.agent import read_agent
 from chatmd.language.nodes import Element
 from chatmd.language.repair import repair
-from chatmd.language.transcript import parsed
+from chatmd.language.transcript import parse_cached
 from chatmd.runtime.agents import ask_agent
 from chatmd.tools.consent import consent
 from lmm.messages import Listener, ignore
@@ -92,6 +92,6 @@ def agree(run: Run, text: str, options: RunOptions) -> Run:
         InvalidDocument: the text has errors.
         ConsentNeeded: nobody agreed.
     """
-    spec = read_agent(run.rules.imported(parsed(repair(text).text, run.chain[-1])))
+    spec = read_agent(run.rules.imported(parse_cached(repair(text).text, run.chain[-1])))
     run = replace(run, settings=settings_of(spec.config, run.configuration))
     return replace(run, agreement=consent(spec, run, yes=options.yes, confirm=options.confirm))

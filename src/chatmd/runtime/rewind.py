@@ -89,10 +89,10 @@ def draft_of(element: Element) -> Draft:
     return Draft(serialize(element.children).strip("\n"), markup=True)
 
 
-def rewound(text: str, file: str = "") -> Rewound | None:
+def rewind_text(text: str, file: str = "") -> Rewound | None:
     """A file as it was before the last message of the user; None if there is none that was not put there for them.
 
-    >>> rewound("<user>A?</user><assistant>B.</assistant><user>C?</user><assistant>D.</assistant>").draft.text
+    >>> rewind_text("<user>A?</user><assistant>B.</assistant><user>C?</user><assistant>D.</assistant>").draft.text
     'C?'
     """
     document = parse(text, file=file)
@@ -129,7 +129,7 @@ def rewind_file(path: Path, *, locked: bool = False) -> RewoundFile | None:
     with contextlib.nullcontext() if locked else document_lock(path, timeout=0):
         check_writable(path)
         text = read_document(path)
-        done = rewound(text, str(path))
+        done = rewind_text(text, str(path))
         if done is None:
             return None
         original = free_name(path.resolve().parent / FOLDER, path, datetime.now())

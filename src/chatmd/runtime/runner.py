@@ -196,7 +196,7 @@ def open_run(path: str | Path, options: RunOptions = RunOptions()) -> Runner:
     run = agree(prepare(path, path.resolve().parent, options), text, options)
     if options.output is None:
         return Runner(path, run, options)
-    return Runner(options.output, _copied(path, text, run, options), options)
+    return Runner(options.output, _copy(path, text, run, options), options)
 
 
 def open_text(text: str, folder: Path, options: RunOptions = RunOptions()) -> Runner:
@@ -206,7 +206,7 @@ def open_text(text: str, folder: Path, options: RunOptions = RunOptions()) -> Ru
     return Runner(folder / "text", run, options, Transcript(text))
 
 
-def _copied(path: Path, text: str, run: Run, options: RunOptions) -> Run:
+def _copy(path: Path, text: str, run: Run, options: RunOptions) -> Run:
     """Write the file that is to be run instead of `path`; what it is run with."""
     output = options.output
     assert output is not None
@@ -238,7 +238,7 @@ def write_copy(path: Path, text: str, output: Path) -> None:
     files.replace(output, text)
 
 
-async def replied(
+async def reply_to(
     text: str, input: str, options: RunOptions, *, folder: Path, file: Path | None = None
 ) -> tuple[str, str]:
     """What the agent in a text answers to an input, and the text that holds all that was said and done.

@@ -2,8 +2,8 @@
 
 It is appended to, one write a piece, and held by a lock. Before each write we look whether the file is as we left it.
 If it is not, what we write is kept back until the file is still - a program that is in the middle of writing it would
-lose the rest - and then put where it was to stand (`placed`), in one step. If that place was changed, the file is left
-to whoever did so, and what we have steps aside into a second file, which the error names.
+lose the rest - and then put where it was to stand (`find_place`), in one step. If that place was changed, the file is
+left to whoever did so, and what we have steps aside into a second file, which the error names.
 """
 
 from __future__ import annotations
@@ -153,14 +153,14 @@ def without_blank_turn(text: str) -> str:
 _END = 100  # characters before ours that tell that the file still ends as it did
 
 
-def placed(before: str, pieces: Sequence[str], theirs: str) -> tuple[str, str] | None:
+def find_place(before: str, pieces: Sequence[str], theirs: str) -> tuple[str, str] | None:
     """What stands before `pieces` and behind them in `theirs`, a changed version of both or of the first ones.
 
     None if they have no certain place there: something else was changed than what stands long before, or behind.
 
-    >>> placed("<user>Why?</user>", ["<assistant>Because"], "<user>Why?</user><user>And?</user>")
+    >>> find_place("<user>Why?</user>", ["<assistant>Because"], "<user>Why?</user><user>And?</user>")
     ('<user>Why?</user>', '<user>And?</user>')
-    >>> placed("<user>Why?</user>", ["<assistant>Because"], "<user>But why?</user>") is None
+    >>> find_place("<user>Why?</user>", ["<assistant>Because"], "<user>But why?</user>") is None
     True
     """
     if not theirs.startswith(before):
@@ -376,7 +376,7 @@ class TranscriptFile(Transcript):
 
     def _place(self, theirs: str, first: int) -> bool:
         """Put the pieces from the `first` on where they belong in the file as it is now; whether that is certain."""
-        found = placed(self._begin + "".join(self._pieces[:first]), self._pieces[first:], theirs)
+        found = find_place(self._begin + "".join(self._pieces[:first]), self._pieces[first:], theirs)
         if found is None:
             return False
         self._begin, self._tail = found

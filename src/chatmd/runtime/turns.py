@@ -32,7 +32,7 @@ from chatmd.language.agent import (
     references,
 )
 from chatmd.language.imports import imports_in
-from chatmd.language.lint import unseen, unseen_note
+from chatmd.language.lint import find_unseen, unseen_note
 from chatmd.language.nodes import Element, SourceRange, SyntaxTree
 from chatmd.language.notes import with_notes
 from chatmd.language.syntax import parse, write
@@ -44,7 +44,7 @@ from chatmd.language.transcript import (
     items_of,
     lines_of,
     messages_of,
-    parsed,
+    parse_cached,
     user_text,
 )
 from chatmd.runtime import events
@@ -75,7 +75,7 @@ from lmm.models.port import ChatModel, connected
 # -- What an agent that comes from a URL may do: answer, and no more than that --------------------------------
 
 
-def confined(spec: AgentSpec) -> AgentSpec:
+def restrict(spec: AgentSpec) -> AgentSpec:
     """The agent without its tools.
 
     Raises:
@@ -83,7 +83,7 @@ def confined(spec: AgentSpec) -> AgentSpec:
 
     >>> from chatmd.language.agent import read_agent
     >>> from chatmd.language.syntax import parse
-    >>> confined(read_agent(parse('<tool name="read_file"/><user>Hi</user>'))).tools
+    >>> restrict(read_agent(parse('<tool name="read_file"/><user>Hi</user>'))).tools
     ()
     """
     for part in (part for item in spec.items for part in parts_in(content_of(item))):
@@ -176,7 +176,7 @@ class Conversation:
         self.run = run = replace(self.run, settings=settings_of(config, configuration, own=own), ask=ask)
         self._payloads = Payloads(self.transcript.folder, config.show_tool_call)
         self._compactor = Compactor(model, run, self.transcript.path)
-        for problem in unseen(document):
+        for problem in find_unseen(document):
             run.tell(Notice(unseen_note(problem)))
         (run.agreement or Consent()).check(self.spec, run)
         run.tally.limits.check_price(str(model.model))
@@ -493,13 +493,13 @@ class Conversation:
 
     def _read(self) -> SyntaxTree:
         """Agent and items of the whole text, which is returned with its imports in place."""
-        document = parsed(self.transcript.text, self.run.chain[-1])
+        document = parse_cached(self.transcript.text, self.run.chain[-1])
         if self.remote:
             refuse_imports(document)
         document = self.run.rules.imported(document)
         self.spec = read_agent(document)
         if self.remote:
-            self.spec = confined(self.spec)
+            self.spec = restrict(self.spec)
         self.items = list(self.spec.items)
         return document
 

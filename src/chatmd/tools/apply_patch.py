@@ -12,7 +12,7 @@ from typing import Any
 from chatmd.context import Run
 from chatmd.errors import FileRefused, PatchError
 from chatmd.language.agent import Tool
-from chatmd.tools.changes import Change, apply_changes, locked, read_content
+from chatmd.tools.changes import Change, apply_changes, lock_files, read_content
 from chatmd.tools.patch import FORMAT, AddFile, DeleteFile, Section, UpdateFile, parse_patch, text_of, update_text
 from chatmd.tools.registry import OpenTools
 from chatmd.tools.roots import RootedPath, ToolRoots, roots_of
@@ -87,7 +87,7 @@ def apply_patch(text: str, roots: ToolRoots, max_output: int = 30_000) -> str:
     sections = parse_patch(text)
     paths = [section.path for section in sections]
     paths += [section.move_to for section in sections if isinstance(section, UpdateFile) and section.move_to]
-    with locked([roots.writable(path) for path in paths]):
+    with lock_files([roots.writable(path) for path in paths]):
         plan = _Plan(roots)
         for section in sections:
             plan.add(section)

@@ -59,7 +59,7 @@ def read_content(target: RootedPath) -> bytes | None:
 
 
 @contextlib.contextmanager
-def locked(targets: Sequence[RootedPath]) -> Iterator[None]:
+def lock_files(targets: Sequence[RootedPath]) -> Iterator[None]:
     """Hold the locks of all these files.
 
     Raises:

@@ -10,11 +10,11 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from chatmd.content.images import described, image_from
+from chatmd.content.images import describe_image, image_from
 from chatmd.context import Run
 from chatmd.errors import ChatmdError
 from chatmd.language.agent import Tool
-from chatmd.tools.changes import Change, apply_changes, locked, read_content
+from chatmd.tools.changes import Change, apply_changes, lock_files, read_content
 from chatmd.tools.patch import as_typed, nearest
 from chatmd.tools.registry import FunctionTool, OpenTools
 from chatmd.tools.roots import LOOK, RootedPath, ToolRoots, roots_of
@@ -218,7 +218,7 @@ def edit_file(roots: ToolRoots, path: str, edit: Callable[[str | None, RootedPat
         DocumentError: it cannot be read or written, or is no text; then it is as it was.
     """
     target = roots.writable(path)
-    with locked([target]):
+    with lock_files([target]):
         old = read_content(target)
         text = None if old is None else decode_text(old, target.name)
         new, report = edit(text, target)
@@ -287,4 +287,4 @@ def _shown(roots: ToolRoots, path: str, limit: int) -> ToolOutput:
         image = image_from(data, limit=limit)
     except ChatmdError as error:
         raise ChatmdError(error.message, where=target.name, hint=error.hint) from error
-    return ToolOutput(f"{target.name}: {described(image)}", (image,))
+    return ToolOutput(f"{target.name}: {describe_image(image)}", (image,))

@@ -65,7 +65,7 @@ def _listed(names: Sequence[str]) -> str:
 def _offered(tool: ServerTool, name: str, declared: Tool) -> OfferedTool:
     # An author who takes one tool may know better than the server what it is for.
     described = declared.description if declared.description and len(declared.include) == 1 else tool.description
-    definition = ToolDefinition(name, storable(described), accepted(tool.schema), declared.strict)
+    definition = ToolDefinition(name, storable(described), accept_schema(tool.schema), declared.strict)
     return OfferedTool(tool.name, definition)
 
 
@@ -152,12 +152,12 @@ _LIST = (*_BRANCHES, "prefixItems")
 _NAMED = ("properties", "$defs", "definitions", "patternProperties", "dependentSchemas")
 
 
-def accepted(schema: Schema) -> dict[str, Any]:
+def accept_schema(schema: Schema) -> dict[str, Any]:
     """The schema of a tool's arguments: of type object, with properties, and with references into itself only.
 
-    >>> accepted({"type": "object", "$schema": "http://json-schema.org/draft-07/schema#"})
+    >>> accept_schema({"type": "object", "$schema": "http://json-schema.org/draft-07/schema#"})
     {'type': 'object', 'properties': {}}
-    >>> accepted({"anyOf": [{"properties": {"a": {}}, "required": ["a"]}, {"properties": {"b": {}}}]})
+    >>> accept_schema({"anyOf": [{"properties": {"a": {}}, "required": ["a"]}, {"properties": {"b": {}}}]})
     {'type': 'object', 'properties': {'a': {}, 'b': {}}}
     """
     whole = _local(schema)

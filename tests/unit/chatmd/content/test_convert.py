@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from chatmd.content.documents import Converted, Raw, as_markdown, language_of, plain_text, stripped
+from chatmd.content.documents import Converted, Raw, as_markdown, language_of, plain_text, strip_markup
 from chatmd.errors import ChatmdError
 from lmm.errors import FetchFailed
 from lmm.fetch import FetchRules
@@ -80,13 +80,13 @@ def test_what_is_no_text(raw: Raw, message: str) -> None:
     with pytest.raises(ChatmdError, match=message):
         plain_text(raw)
     with pytest.raises(ChatmdError):
-        stripped(raw)
+        strip_markup(raw)
 
 
 def test_strip_knows_pages_from_other_texts() -> None:
     data = b"<p>a\n<b>b</b>"
-    assert stripped(Raw(data, "a.md")) == "a\nb"
-    assert stripped(Raw(data, "a.html")) == "a b\n"
+    assert strip_markup(Raw(data, "a.md")) == "a\nb"
+    assert strip_markup(Raw(data, "a.html")) == "a b\n"
 
 
 def test_notebooks() -> None:

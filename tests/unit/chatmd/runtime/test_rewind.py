@@ -8,7 +8,7 @@ from hypothesis import given, strategies as st
 from chatmd.errors import InvalidDocument
 from chatmd.language.syntax import parse
 from chatmd.language.transcript import USER_TURN, element_text
-from chatmd.runtime.rewind import Draft, draft_of, message_element, rewound
+from chatmd.runtime.rewind import Draft, draft_of, message_element, rewind_text
 
 NAMES = st.sampled_from(["a.md", "my notes.md", "pic.png", "x/y.txt"])
 TEXTS = st.text(st.characters(exclude_categories=("Cs", "Cc")), min_size=1).filter(lambda text: bool(text.strip()))
@@ -35,14 +35,14 @@ def test_markup() -> None:
 def test_rewound() -> None:
     """Everything from the last message on goes, but for what the file declares behind it."""
     text = "<system>S</system>\n<user>A</user>\n<assistant>B</assistant>\n<user>C</user>\n<config model='m'/>\n"
-    done = rewound(f"{text}<assistant>D</assistant>\n\n{USER_TURN}")
+    done = rewind_text(f"{text}<assistant>D</assistant>\n\n{USER_TURN}")
     assert done is not None
     assert done.draft == Draft("C")
     assert done.text == (
         f"<system>S</system>\n<user>A</user>\n<assistant>B</assistant>\n<config model='m'/>\n\n{USER_TURN}"
     )
-    again = rewound(done.text)
+    again = rewind_text(done.text)
     assert again is not None
     assert again.draft == Draft("A")
-    assert rewound(again.text) is None
-    assert rewound("<user><conversation-summary>\nShort.\n</conversation-summary>\n</user>") is None
+    assert rewind_text(again.text) is None
+    assert rewind_text("<user><conversation-summary>\nShort.\n</conversation-summary>\n</user>") is None

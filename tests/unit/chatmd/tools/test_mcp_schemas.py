@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 from hypothesis import given, strategies as st
 
-from chatmd.tools.mcp import accepted
+from chatmd.tools.mcp import accept_schema
 
 TEXT = {"type": "string"}
 
@@ -30,7 +30,7 @@ anything: st.SearchStrategy[Any] = st.recursive(
 def test_whatever_a_server_says_comes_out_as_an_object(schema: dict[str, Any]) -> None:
     """A server may send nonsense: the model is still told of an object, and nothing outside is referred to."""
     try:
-        made = accepted(schema)
+        made = accept_schema(schema)
     except (AttributeError, TypeError) as error:
         pytest.fail(f"raised {error!r}")
     assert made["type"] == "object"
@@ -44,5 +44,5 @@ def test_references_outside_are_dropped_and_those_inside_kept() -> None:
         "properties": {"a": {"$ref": "http://127.0.0.1/s"}, "b": {"$ref": "#/$defs/b"}},
         "$defs": {"b": {"type": "object", "properties": {"c": TEXT}}},
     }
-    made = accepted(schema)
+    made = accept_schema(schema)
     assert made["properties"] == {"a": {}, "b": {"$ref": "#/$defs/b"}}
