@@ -12,7 +12,7 @@ from chatmd.content.documents import plain_text, strip_markup
 from chatmd.content.expand import locate, read_img, read_raw, read_stored, shown_part, with_place
 from chatmd.context import Configuration, Run, model_settings
 from chatmd.errors import LimitReached
-from chatmd.language.agent import AgentSpec, Doc, Img, MessageItem, SubAgent, Tool, interpret
+from chatmd.language.agent import AgentSpec, Doc, Img, SubAgent, Tool, interpret
 from chatmd.language.lint import check, letter
 from chatmd.language.nodes import Problem, SourceRange, SyntaxTree
 from chatmd.language.repair import repair
@@ -136,8 +136,7 @@ _LOOKS: dict[str, tuple[tuple[Severity, Callable[[Tool, Run], object]], ...]] = 
 
 def _open(spec: AgentSpec, recorded: Recorded | None) -> Iterator[Occurrence]:
     """What the next run would read: of what was answered, only that which was not recorded."""
-    items = [item for item in spec.items if not (isinstance(item, MessageItem) and item.is_blank)]
-    for one in occurrences(items):
+    for one in occurrences(spec.sent):
         known = recorded is not None and one.key and one.answered
         if not (known and recorded is not None and recorded.find(one.key) is not None):
             yield one

@@ -3,17 +3,16 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Protocol, Self
 
 from chatmd.config import ChatmdSettings, read_chatmd
 from chatmd.errors import ChatmdError
-from chatmd.language.agent import AgentSpec, Config, Content, interpret
+from chatmd.language.agent import AgentSpec, Config, Content
 from chatmd.language.imports import resolve_imports
 from chatmd.language.nodes import SyntaxTree
-from chatmd.language.syntax import parse
 from lmm.config import ModelSettings, Settings, is_chosen, load_settings
 from lmm.config_files import find_config
 from lmm.config_tables import Config as ConfigFile
@@ -195,18 +194,6 @@ def _with_model(config: Config, configuration: Configuration, own: bool) -> tupl
             where = "--model" if by_user else config.span.where
             raise ConfigError(error.message, where=where, hint=error.hint) from error
         raise
-
-
-def settings_for_text(
-    text: str,
-    file: Path,
-    configuration: Configuration,
-    *,
-    roots: Sequence[Path] = (),
-) -> Settings:
-    """`settings_of` the ChatMD text of a file, however much is wrong with it."""
-    spec = interpret(resolve_imports(parse(text, file=str(file)), roots=roots))[0]
-    return settings_of(spec.config, configuration)
 
 
 OpenModel = Callable[[ModelSettings], ChatModel]

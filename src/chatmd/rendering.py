@@ -204,7 +204,7 @@ async def render_text(
 
 
 async def _messages(spec: AgentSpec, run: Run, recorded: Recorded) -> tuple[RenderedMessage, ...]:
-    items = [item for item in spec.items if not (isinstance(item, MessageItem) and item.is_blank)]
+    items = spec.sent
     parts = [found.part for found in occurrences(items)]
     stored = await asyncio.to_thread(Payloads(run.folder, inline=True).read, parts)
     known = await expansions(items, run, recorded, stored)

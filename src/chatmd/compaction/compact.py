@@ -22,9 +22,9 @@ from chatmd.compaction.summary import (
     tokens_of,
 )
 from chatmd.content.expand import Expansions
-from chatmd.context import Configuration, Run, settings_for_text
+from chatmd.context import Configuration, Run, settings_of
 from chatmd.errors import ChatmdError, NothingToCompact
-from chatmd.language.agent import Doc, Item, MessageItem, read_agent
+from chatmd.language.agent import Doc, Item, MessageItem, interpret, read_agent
 from chatmd.language.imports import resolve_imports
 from chatmd.language.nodes import Element, Node, SyntaxTree, Text
 from chatmd.language.repair import mend
@@ -467,7 +467,10 @@ def summarising(
         ConfigError: there is no such model.
     """
     configured = configuration.settings(overrides={"aux": model} if model else None)
-    return configured if is_chosen(configured, "aux") else settings_for_text(text, path, configuration, roots=roots)
+    if is_chosen(configured, "aux"):
+        return configured
+    spec = interpret(resolve_imports(parse(text, file=str(path)), roots=roots))[0]  # however much is wrong with it
+    return settings_of(spec.config, configuration)
 
 
 def _estimate(text: str) -> int:

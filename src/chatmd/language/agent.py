@@ -225,6 +225,11 @@ class AgentSpec:
         last = self.items[-1] if self.items else None
         return last is None or (isinstance(last, MessageItem) and (last.role != "user" or last.is_blank))
 
+    @property
+    def sent(self) -> tuple[Item, ...]:
+        """The items that a model gets: all but the place where the user is to write."""
+        return tuple(item for item in self.items if not (isinstance(item, MessageItem) and item.is_blank))
+
     def unanswered(self) -> tuple[CallItem, ...]:
         """The calls that no later output answers: a run was interrupted. Ids may come again and again."""
         waiting: dict[str, deque[CallItem]] = {}

@@ -12,7 +12,7 @@ from chatmd.errors import InvalidCases, RefineError
 from chatmd.language.syntax import errors_of, parse
 from chatmd.prompts.templates import chatmd_prompts
 from chatmd.refine.cases import READERS, Case, parse_cases
-from chatmd.refine.measure import Evaluator, open_runs, tool_lines
+from chatmd.refine.measure import Evaluator, open_runs
 from chatmd.refine.search import Progress, Refined, Task, search_versions
 from chatmd.refine.versions import Version, find_instructions
 from chatmd.runtime.prepare import RunOptions
@@ -121,9 +121,9 @@ def _prepared(
     document = parse(text, file=str(path))
     if problems := errors_of(document.problems):
         raise RefineError(problems[0].message, where=problems[0].span.where, hint=problems[0].hint)
-    task = Task(text, find_instructions(document), tool_lines(text, path, how.roots))
+    instructions = find_instructions(document)
     runs = open_runs(path, text, how, budget, again=again)
-    settings = runs.run.settings
+    task, settings = Task(text, instructions, runs.tools), runs.run.settings
     judges = any(case.is_judged for case in cases)
     judge = _model(settings.minor, "judge", budget.limits) if judges else None
     proposer = _model(settings.major, "write prompts", budget.limits) if proposes else None

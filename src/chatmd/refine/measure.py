@@ -16,7 +16,6 @@ from typing import Any
 from chatmd.context import Run
 from chatmd.errors import LimitReached, RefineError
 from chatmd.language.agent import CallItem, Item, Tool, read_agent
-from chatmd.language.imports import resolve_imports
 from chatmd.language.syntax import parse
 from chatmd.language.transcript import gap, user_text
 from chatmd.refine.cases import Case, Check, CheckResult, RunOutcome, apply_score, verdict
@@ -229,13 +228,15 @@ _MOST_FILES, _MOST_BYTES = 5000, 100_000_000
 class Runs:
     """Runs of one file's agent, whatever its instructions. `ask` is an `Ask`. With `again`, models are asked anew.
 
-    If its tools could change something, each run has a copy of the file's folder.
+    `tools` are its tools, as the proposer reads them. If they could change something, each run has a copy of the file's
+    folder.
     """
 
     path: Path
     run: Run
     options: RunOptions
     budget: SharedBudget
+    tools: tuple[str, ...] = ()
     copies: bool = False
     again: bool = False
 
@@ -310,15 +311,12 @@ def open_runs(
     copies = any(file.asking for file in declared_by(spec, run))
     if copies:
         _check_copy(folder, spec.tools)
-    return Runs(path, run, options, budget, copies=copies, again=again)
+    return Runs(path, run, options, budget, tuple(map(_line, spec.tools)), copies=copies, again=again)
 
 
-def tool_lines(text: str, path: Path, roots: Sequence[Path] = ()) -> tuple[str, ...]:
-    """A file's tools, as the proposer reads them."""
-    spec = read_agent(resolve_imports(parse(text, file=str(path)), roots=roots))
-    return tuple(
-        f"{tool.name or tool.server}: {tool.description or tool.command or f'{tool.kind} tool'}" for tool in spec.tools
-    )
+def _line(tool: Tool) -> str:
+    """A tool, as the proposer reads it."""
+    return f"{tool.name or tool.server}: {tool.description or tool.command or f'{tool.kind} tool'}"
 
 
 def _is_used_up(tally: UsageTally) -> bool:

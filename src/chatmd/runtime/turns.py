@@ -505,7 +505,7 @@ class Conversation:
 
     async def _messages(self) -> tuple[Message, ...]:
         """What the model gets."""
-        items = [item for item in self.items if not (isinstance(item, MessageItem) and item.is_blank)]
+        items = AgentSpec(items=tuple(self.items)).sent
         await self._expand(items)
         return messages_of(items, expand=self._meaning)
 
