@@ -7,8 +7,9 @@ import importlib
 import importlib.util
 import os
 import socket
+from collections.abc import Callable
 from contextlib import AsyncExitStack
-from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -22,24 +23,11 @@ from lmm.listening import listen, url_of
 from lmm.terminal import DONE
 
 if TYPE_CHECKING:
-    from chatmd.mcp_server.library import PublishedCourse
-    from chatmd.runtime.prepare import RunOptions
+    from chatmd.mcp_server.library import Library
 
 _COURSE = "lmm_education.agent_tools.published:open_published_course"
 _SHORTEST_TOKEN = 16
 _SILENT_FOR = 300.0  # seconds that a prompt may take; clients give up earlier
-
-
-@dataclass(frozen=True, slots=True)
-class Publishing:
-    """What is published, and where from."""
-
-    prompts: Path | None
-    course: bool
-    name: str | None
-    config: Path | None
-    model: str | None
-    options: RunOptions
 
 
 @options.command()
@@ -70,6 +58,7 @@ def mcp(
 
     Such a program starts this command itself: see docs/mcp.md. Needs the extra `mcp`.
     """
+    from chatmd.mcp_server.library import Library, PromptRunner
     from chatmd.runtime.prepare import RunOptions
     from lmm import loop
 
@@ -81,30 +70,24 @@ def mcp(
     host, port = _address(http) if http else ("", 0)
     token = _checked(host, public, token_env, http is not None)
     how = RunOptions(model=model or "", config=config, budget=budget, timeout=_SILENT_FOR, yes=yes)
-    publishing = Publishing(folder, not no_course, name=course, config=config, model=model, options=how)
+    library = Library(folder=folder, runner=PromptRunner(how) if folder else None, note=terminal.note)
+    open_course = None if no_course else partial(_open_course, config, course, model)
     terminal.log_to_stderr("%(levelname)s %(name)s: %(message)s")  # standard output belongs to the protocol
-    with contextlib.suppress(KeyboardInterrupt):  # which is how one ends it
-        if http is None:
-            loop.run(_serve(publishing, None, public, token))
-        else:
-            with listen(host, port) as listener:
-                loop.run(_serve(publishing, listener, public, token))
+    with contextlib.suppress(KeyboardInterrupt), listen(host, port) if http else contextlib.nullcontext() as listener:
+        loop.run(_serve(library, open_course, listener, public, token))  # until Ctrl-C, or until the client ends it
     return DONE
 
 
-async def _serve(publishing: Publishing, listener: socket.socket | None, public: bool, token: str) -> None:
-    from chatmd.mcp_server.library import Library, PromptRunner
+async def _serve(
+    library: Library, open_course: Callable[[], Any] | None, listener: socket.socket | None, public: bool, token: str
+) -> None:
     from chatmd.mcp_server.serving import serve_http, serve_stdio
 
     async with AsyncExitStack() as stack:
-        library = Library(folder=publishing.prompts, note=terminal.note)
-        if publishing.course:
-            course: PublishedCourse = await stack.enter_async_context(_open_course(publishing))
-            library.course = course
+        if open_course is not None:
+            library.course = course = await stack.enter_async_context(open_course())
             if not course.documents():
                 terminal.note("nothing was ingested yet: lmm ingest PATH, which needs no restart")
-        if publishing.prompts is not None:
-            library.runner = PromptRunner(publishing.options)
         if listener is None:
             await serve_stdio(library)
             return
@@ -114,11 +97,10 @@ async def _serve(publishing: Publishing, listener: socket.socket | None, public:
         await serve_http(library, listener, public=public, token=token)
 
 
-def _open_course(publishing: Publishing) -> Any:
+def _open_course(config: Path | None, name: str | None, model: str | None) -> Any:
     """The course of the package that this one does not import."""
     module, _, function = _COURSE.partition(":")
-    opener = getattr(importlib.import_module(module), function)
-    return opener(publishing.config, publishing.name, publishing.model)
+    return getattr(importlib.import_module(module), function)(config, name, model)
 
 
 def _folder(prompts: Path | None) -> Path | None:

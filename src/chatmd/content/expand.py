@@ -7,7 +7,6 @@ its answer is read anew each time, so that a file may be mended before one tries
 from __future__ import annotations
 
 import asyncio
-import base64
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -18,7 +17,7 @@ from chatmd.context import AgentRequest, Run
 from chatmd.errors import ChatmdError
 from chatmd.language.agent import Content, Doc, Img, Item, SubAgent, interpret
 from chatmd.language.syntax import parse
-from chatmd.language.transcript import image_of
+from chatmd.language.transcript import data_uri, image_of
 from chatmd.sidecar import PICTURES, Expandable, Occurrence, Recorded, occurrences
 from lmm.config import Settings
 from lmm.disk.digest import digest
@@ -247,12 +246,8 @@ class _Work:
                 value, _ = await self._read(part)
             except LmmError as error:
                 raise with_place(error, part) from error
-            parts.append(value if isinstance(value, str) else Img(_data_uri(value), span=part.span))
+            parts.append(value if isinstance(value, str) else Img(data_uri(value), span=part.span))
         return tuple(parts)
-
-
-def _data_uri(image: Image) -> str:
-    return f"data:{image.media_type};base64,{base64.b64encode(image.data).decode('ascii')}"
 
 
 def read_stored(doc: Doc, run: Run) -> str:

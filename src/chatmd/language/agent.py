@@ -13,7 +13,7 @@ from typing import Literal, cast
 
 from chatmd.errors import InvalidDocument
 from chatmd.language.nodes import BLANK, NOWHERE, Element, Problem, SourceRange, SyntaxTree, Text, body
-from chatmd.language.syntax import attribute_offsets
+from chatmd.language.syntax import attribute_offsets, errors_of
 from chatmd.language.tags import ROLES
 
 # -- What a ChatMD document means, as values: configuration, tools, and the items of the conversation
@@ -258,8 +258,7 @@ def read_agent(document: SyntaxTree) -> AgentSpec:
     ('m', 'builtin', ('Hi ', Doc(src='a', local=True, strip=False, markdown=False)))
     """
     spec, found = interpret(document)
-    errors = tuple(problem for problem in (*document.problems, *found) if problem.severity == "error")
-    if errors:
+    if errors := errors_of((*document.problems, *found)):
         raise InvalidDocument(errors)
     return spec
 

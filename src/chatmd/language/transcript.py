@@ -207,8 +207,12 @@ def result_element(result: ToolResult, *, stored_at: str = "") -> Element:
 
 def image_element(image: Image) -> Element:
     """An image, inline unless it is at an address."""
-    data = f"data:{image.media_type};base64,{base64.b64encode(image.data).decode('ascii')}"
-    return _img_element(Img(image.url or data))
+    return _img_element(Img(image.url or data_uri(image)))
+
+
+def data_uri(image: Image) -> str:
+    """An image in an address of its own."""
+    return f"data:{image.media_type};base64,{base64.b64encode(image.data).decode('ascii')}"
 
 
 def reasoning_elements(thoughts: Sequence[Reasoning]) -> Iterator[Element]:

@@ -13,7 +13,7 @@ from chatmd.errors import ChatmdError
 from chatmd.language.agent import AgentSpec, MessageItem, interpret
 from chatmd.language.imports import resolve_imports
 from chatmd.language.nodes import BLANK, Comment, Element, SyntaxTree, Text
-from chatmd.language.syntax import parse
+from chatmd.language.syntax import errors_of, parse
 from chatmd.language.transcript import gap, user_text
 from chatmd.rendering import render_text
 from chatmd.runtime.prepare import RunOptions
@@ -90,7 +90,7 @@ def _begins_as_a_prompt(document: SyntaxTree) -> bool:
 
 def _prompt(path: Path, name: str, document: SyntaxTree) -> PromptFile:
     spec, found = interpret(resolve_imports(document))
-    errors = [problem for problem in (*document.problems, *found) if problem.severity == "error"]
+    errors = errors_of((*document.problems, *found))
     problem = f"{errors[0].span.where}: {errors[0].message}" if errors else ""
     return PromptFile(path, name, describe_prompt(path, document, spec), spec.waits_for_user, problem)
 

@@ -35,7 +35,7 @@ from chatmd.language.imports import imports_in
 from chatmd.language.lint import find_unseen, unseen_note
 from chatmd.language.nodes import Element, SourceRange, SyntaxTree
 from chatmd.language.notes import with_notes
-from chatmd.language.syntax import parse, write
+from chatmd.language.syntax import errors_of, parse, write
 from chatmd.language.transcript import (
     USER_TURN,
     ReplyWriter,
@@ -481,7 +481,7 @@ class Conversation:
 
     def _has_errors(self) -> bool:
         document = parse(self.transcript.text)
-        return any(problem.severity == "error" for problem in (*document.problems, *interpret(document)[1]))
+        return bool(errors_of((*document.problems, *interpret(document)[1])))
 
     def _reread(self) -> None:
         """The items of what was appended behind the mark; of all, if others changed the text."""
