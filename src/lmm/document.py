@@ -33,16 +33,16 @@ from lmm.models.port import Ask, ChatModel
 from lmm.models.structured import load_schema, make_schema
 from lmm.notebook import edits as waiting
 from lmm.notebook.annotations import rag_annotations
-from lmm.notebook.answers import Answered, AnswerPlanner, PendingPrompt, plan
+from lmm.notebook.answers import AnsweredPrompt, AnswerPlanner, PendingPrompt, plan
 from lmm.notebook.batch import BatchFunction, FieldPlanner, batch_function, old_tree
 from lmm.notebook.chat_log import ChatExchange, clear_chats, cleared, read_log
-from lmm.notebook.companions import bring
 from lmm.notebook.edits import is_sound
-from lmm.notebook.fields import Visited
-from lmm.notebook.fingerprints import State, without_generated
+from lmm.notebook.generated_fields import FieldStatus
 from lmm.notebook.header import check_header, complete_header
+from lmm.notebook.mentions import load_mentions
 from lmm.notebook.problems import Problem, find_problems, header_gaps, without_running_code
-from lmm.pipeline import Applied, Change, P, Parsed, Planner, R, Report, Rewrite, work
+from lmm.notebook.staleness import State, without_generated
+from lmm.pipeline import Change, ChangedDocument, P, ParsedDocument, Planner, R, Report, Rewrite, work
 from lmm.prompts.templates import load_prompts
 
 T = TypeVar("T")
@@ -103,7 +103,7 @@ class Document:
 
     def __init__(
         self,
-        version: Parsed,
+        version: ParsedDocument,
         file: SharedFile | None = None,
         *,
         path: Path | None = None,
@@ -134,7 +134,7 @@ class Document:
         """
         path = Path(path)
         file = SharedFile.open(path)
-        version = Parsed(file.base, files.title_of(path), str(path))
+        version = ParsedDocument(file.base, files.title_of(path), str(path))
         return cls(version, file, path=path, config=config, listener=listener)
 
     @classmethod
@@ -142,7 +142,7 @@ class Document:
         cls, text: str, *, title: str = "", config: str | Path | Config | None = None, listener: Listener = ignore
     ) -> Self:
         """A document that is in no file yet; `title` names it where it has no title of its own."""
-        return cls(Parsed(text, title), config=config, listener=listener)
+        return cls(ParsedDocument(text, title), config=config, listener=listener)
 
     def __repr__(self) -> str:
         return f"Document({str(self.path or self._parsed.name)!r}, {len(self.text):,} characters)"
@@ -175,7 +175,7 @@ class Document:
         return self._version.blocks
 
     @property
-    def _version(self) -> Parsed:
+    def _version(self) -> ParsedDocument:
         """This version of it, with what was changed in `tree`."""
         if self._tree is not None:
             text = serialize(tree_to_blocks(self._tree))
@@ -247,7 +247,7 @@ class Document:
         planner = self._planner(settings, at, again=again)
         return tuple(run(planner.requests(planner.plan(self._version, settings))))
 
-    def stale(self, *fields: str, refresh: bool = False) -> tuple[Visited, ...]:
+    def stale(self, *fields: str, refresh: bool = False) -> tuple[FieldStatus, ...]:
         """The annotations that are missing, stale, or edited by hand, each with its reason; nothing is asked."""
         report = self.annotate(*fields, refresh=refresh, estimate=True)
         return tuple(visited for visited in report.results if visited.state in STALE)
@@ -263,7 +263,7 @@ class Document:
         again: bool = False,
         budget: str | SharedBudget = "",
         since: str | None = None,
-    ) -> Report[Answered]:
+    ) -> Report[AnsweredPrompt]:
         """Answer the prompts that wait: all, or those of the metadata block that covers the line `at`.
 
         A failed call leaves its prompt in place and is in the report's `failures`. Nothing is saved.
@@ -303,7 +303,7 @@ class Document:
         again: bool = False,
         budget: str | SharedBudget = "",
         estimate: bool = False,
-    ) -> Report[Visited]:
+    ) -> Report[FieldStatus]:
         """Add annotations to the sections where they are missing or their text changed: those named, or as configured.
 
         What people wrote or edited is kept. A section whose call fails is left out, with the same field of those above.
@@ -335,7 +335,7 @@ class Document:
         again: bool = False,
         budget: str | SharedBudget = "",
         estimate: bool = False,
-    ) -> Report[Visited]:
+    ) -> Report[FieldStatus]:
         """Run a batch model, by its registered name or as a function. Only metadata is kept of what it changes.
 
         Raises:
@@ -355,7 +355,7 @@ class Document:
         again: bool,
         budget: str | SharedBudget,
         estimate: bool,
-    ) -> Report[Visited]:
+    ) -> Report[FieldStatus]:
         async with self._locked(estimate):
             if self.path is not None and not estimate:
                 files.check_writable(self.path)
@@ -363,7 +363,7 @@ class Document:
             before, changes = self.text, [*self._changes]
             if self._is_chapter and self.blocks and not isinstance(self.blocks[0], HeaderBlock | ErrorBlock):
                 self.complete()  # else the tree would make a header with a title
-            report: Report[Visited] = await self._work(planner, client)
+            report: Report[FieldStatus] = await self._work(planner, client)
             if not report.changed:
                 self._take(before)
                 self._changes = changes
@@ -403,7 +403,7 @@ class Document:
         self, settings: Settings, at: int | None, *, again: bool = False, since: str | None = None
     ) -> AnswerPlanner:
         prompts = load_prompts(settings.prompts_folder)
-        return AnswerPlanner(prompts, at, again=again, since=since, bring=partial(bring, self.path))
+        return AnswerPlanner(prompts, at, again=again, since=since, load_mentions=partial(load_mentions, self.path))
 
     async def _work(self, planner: Planner[P, R], client: Client) -> Report[Any]:
         text, report, change = await work(self._version, planner, client)
@@ -513,7 +513,7 @@ class Document:
         return self._do(lambda blocks: cleared(blocks, lambda block: without_generated(block, fields or ANNOTATIONS)))
 
     def _do(self, change: Callable[[Sequence[Block]], Sequence[Block]]) -> bool:
-        return self._become(serialize(change(self.blocks)), lambda version: Applied(change(version.blocks)))
+        return self._become(serialize(change(self.blocks)), lambda version: ChangedDocument(change(version.blocks)))
 
     def _become(self, text: str, change: Change | None = None) -> bool:
         """Have this text from now on, by that change; whether it is another one."""
@@ -608,7 +608,7 @@ class Document:
         files.replace(path, self.text)
         self.path, self._file = path, SharedFile.open(path)
         self._forget_changes()
-        self._parsed = Parsed(self.text, self._parsed.name or files.title_of(path), str(path))
+        self._parsed = ParsedDocument(self.text, self._parsed.name or files.title_of(path), str(path))
         return Saved(self.text)
 
     def reload(self) -> None:

@@ -27,7 +27,7 @@ P = TypeVar("P")
 
 
 @dataclass(frozen=True)
-class Parsed:
+class ParsedDocument:
     """One version of a document, parsed once. `name` stands for its title where it has none; `file` is for messages.
 
     >>> parsed = Parsed("# Cells\\n\\nThey divide.\\n", name="bio")
@@ -56,7 +56,7 @@ class Parsed:
 
 
 @dataclass(frozen=True, slots=True)
-class Applied:
+class ChangedDocument:
     """A document with what came back in it: its blocks, each result, and what failed.
 
     `error` is what ended the work early; what was made before is in the document.
@@ -122,7 +122,7 @@ class Report(Generic[R]):
 class Planner(Protocol[P, R]):
     """Something to do to a document with a model. `plan` and `apply` do no I/O."""
 
-    def plan(self, document: Parsed, settings: Settings) -> P:
+    def plan(self, document: ParsedDocument, settings: Settings) -> P:
         """What is to be asked."""
         ...
 
@@ -130,7 +130,7 @@ class Planner(Protocol[P, R]):
         """Ask it; what failed is in the result. Cancelled, return what arrived."""
         ...
 
-    def apply(self, document: Parsed, plan: P, result: R) -> Applied:
+    def apply(self, document: ParsedDocument, plan: P, result: R) -> ChangedDocument:
         """The document, or a version of it that its author has changed since, with the result in it.
 
         What finds no place in that version any more is a failure; what failed before is none again.
@@ -138,7 +138,7 @@ class Planner(Protocol[P, R]):
         ...
 
 
-Change = Callable[[Parsed], Applied]
+Change = Callable[[ParsedDocument], ChangedDocument]
 """What was done to a document, to be done again in a version that its author has changed since; pure."""
 
 
@@ -149,7 +149,7 @@ class Rewrite:
     before: str
     after: str
 
-    def __call__(self, version: Parsed) -> Applied:
+    def __call__(self, version: ParsedDocument) -> ChangedDocument:
         """The version with the lines that were changed.
 
         Raises:
@@ -159,15 +159,15 @@ class Rewrite:
             text = three_way(self.before, self.after, version.text)
         except Conflict as conflict:
             raise Changed(version.text.encode(), Path(version.file), line=conflict.line) from None
-        return Applied(parse_markdown_text(text))
+        return ChangedDocument(parse_markdown_text(text))
 
 
-async def work(document: Parsed, planner: Planner[P, R], client: Client) -> tuple[str, Report[Any], Change]:
+async def work(document: ParsedDocument, planner: Planner[P, R], client: Client) -> tuple[str, Report[Any], Change]:
     """Plan, ask, apply: the document's text with what came of it, in memory."""
     plan = planner.plan(document, client.settings)
     result = await planner.ask(plan, client)
 
-    def change(version: Parsed) -> Applied:
+    def change(version: ParsedDocument) -> ChangedDocument:
         return planner.apply(version, plan, result)
 
     applied = change(document)

@@ -12,9 +12,9 @@ from typing import Any, TypedDict, Unpack
 from lmm.document import BatchFailed, Document, saved
 from lmm.messages import Listener, ignore
 from lmm.models.port import ChatModel
-from lmm.notebook.answers import Answered
+from lmm.notebook.answers import AnsweredPrompt
 from lmm.notebook.batch import BatchFunction
-from lmm.notebook.fields import Visited
+from lmm.notebook.generated_fields import FieldStatus
 from lmm.notebook.problems import Problem
 from lmm.pipeline import Report
 from lmm.watcher import watch_documents
@@ -60,7 +60,7 @@ class FieldOptions(Options, total=False):
     estimate: bool
 
 
-def scan_messages(path: str | Path, *, at: int | None = None, **options: Unpack[Options]) -> Report[Answered]:
+def scan_messages(path: str | Path, *, at: int | None = None, **options: Unpack[Options]) -> Report[AnsweredPrompt]:
     """Answer the pending prompts of a file and save it; nothing else in it changes (see `lmm.Document.answer`).
 
     A failed call leaves its prompt in place and is in the report. The author may
@@ -70,13 +70,13 @@ def scan_messages(path: str | Path, *, at: int | None = None, **options: Unpack[
     return saved(document, lambda it: it.answer(at=at, **how))
 
 
-def scan_rag(path: str | Path, *fields: str, **options: Unpack[FieldOptions]) -> Report[Visited]:
+def scan_rag(path: str | Path, *fields: str, **options: Unpack[FieldOptions]) -> Report[FieldStatus]:
     """Add annotations to a file: those named, or as configured (see `lmm.Document.annotate`)."""
     document, how = _opened(path, options)
     return saved(document, lambda it: it.annotate(*fields, **how))
 
 
-def scan_batch(name: str | BatchFunction, path: str | Path, **options: Unpack[FieldOptions]) -> Report[Visited]:
+def scan_batch(name: str | BatchFunction, path: str | Path, **options: Unpack[FieldOptions]) -> Report[FieldStatus]:
     """Run a registered batch model (or a function) on a file (see `lmm.Document.batch`)."""
     document, how = _opened(path, options)
     return saved(document, lambda it: it.batch(name, **how))

@@ -19,7 +19,7 @@ from lmm.markdown.blocks import Block, MetadataBlock
 from lmm.markdown.parse_markdown import parse_markdown_text
 from lmm.messages import Event, Failed, Listener, Notice, Reply, Usage, ignore
 from lmm.models.port import ChatModel
-from lmm.notebook.answers import Answered
+from lmm.notebook.answers import AnsweredPrompt
 from lmm.notebook.chat_log import changed_prompts
 from lmm.pipeline import Report
 
@@ -48,7 +48,7 @@ class Scanned(Event):
     `text` is what it is now; `rebased` tells that its author saved it meanwhile.
     """
 
-    report: Report[Answered] | None
+    report: Report[AnsweredPrompt] | None
     text: str = ""
     rebased: bool = False
 

@@ -10,7 +10,7 @@ from strategies import documents
 from lmm.markdown.blocks import Block, HeaderBlock, MetadataBlock, serialize
 from lmm.markdown.parse_markdown import parse_markdown_text
 from lmm.notebook.batch import Batch
-from lmm.notebook.fields import Field
+from lmm.notebook.generated_fields import Field
 
 FIELDS = ("titles", "summary", "questions", "keywords")
 ALL = dict.fromkeys(FIELDS, True)

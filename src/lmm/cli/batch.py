@@ -17,7 +17,7 @@ from lmm.messages import ignore
 from lmm.terminal import DONE
 
 if TYPE_CHECKING:
-    from lmm.notebook.fields import Visited
+    from lmm.notebook.generated_fields import FieldStatus
     from lmm.pipeline import Report
 
 _how = options.together(
@@ -98,7 +98,7 @@ def batch(*, name: str, files: tuple[Path, ...], source: Path | None, **how: Any
 
 def _run(
     files: Sequence[Path],
-    verb: Callable[..., Report[Visited]],
+    verb: Callable[..., Report[FieldStatus]],
     *,
     config: Path | None,
     dry_run: bool,
@@ -133,9 +133,9 @@ def _run(
     return each(files, act)
 
 
-def _summary(path: Path, report: Report[Visited], *, estimate: bool, changed: bool) -> None:
+def _summary(path: Path, report: Report[FieldStatus], *, estimate: bool, changed: bool) -> None:
     from lmm.document import STALE
-    from lmm.notebook.fingerprints import State
+    from lmm.notebook.staleness import State
 
     tell_failures(report)
     if changed:
@@ -152,9 +152,9 @@ def _summary(path: Path, report: Report[Visited], *, estimate: bool, changed: bo
         terminal.say(f"{path}: {'; '.join(_parts(report, estimate=estimate))}")
 
 
-def _parts(report: Report[Visited], *, estimate: bool) -> list[str]:
+def _parts(report: Report[FieldStatus], *, estimate: bool) -> list[str]:
     """What the line at the end tells."""
-    from lmm.notebook.fingerprints import State
+    from lmm.notebook.staleness import State
 
     verb = "would " if estimate else ""
     made = Counter(visited.field for visited in report.results if visited.made)

@@ -19,7 +19,7 @@ from lmm.terminal import DONE, FAILED
 
 if TYPE_CHECKING:
     from lmm.document import Document
-    from lmm.notebook.answers import Answered
+    from lmm.notebook.answers import AnsweredPrompt
     from lmm.pipeline import Report
 
 STDIN = Path("-")
@@ -84,7 +84,7 @@ def _open(path: Path, config: Path | None, *, quiet: bool) -> Document:
     return Document.open(path, config=config, listener=listener)
 
 
-def _told(document: Document, path: Path, report: Report[Answered], *, diff: bool, as_json: bool) -> int:
+def _told(document: Document, path: Path, report: Report[AnsweredPrompt], *, diff: bool, as_json: bool) -> int:
     """Tell what became of it; the exit code."""
     err = path == STDIN
     if not as_json:
@@ -128,7 +128,7 @@ def _tell_edits(name: str, document: Document, diff: bool, *, err: bool = False)
         terminal.say(f"{name}: lmm accept keeps the new text, lmm reject restores the old", err=err)
 
 
-def _summary(name: str, report: Report[Answered], *, err: bool = False) -> None:
+def _summary(name: str, report: Report[AnsweredPrompt], *, err: bool = False) -> None:
     if not report.results and not report.failures and not report.interrupted:
         terminal.say(f"{name}: no question waits", err=err)
         return

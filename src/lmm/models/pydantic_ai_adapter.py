@@ -29,7 +29,7 @@ from lmm.config import ModelSettings
 from lmm.messages import ChatEvent, ChatRequest, Reasoning, ReasoningDelta, Reply, TextDelta, ToolCall, Usage
 from lmm.models.event_stream import watching
 from lmm.models.pydantic_ai_messages import (
-    Untagged,
+    ThinkTagParser,
     call_of,
     event_of,
     history_of,
@@ -197,7 +197,7 @@ class PydanticAIModel:
 
     async def _untagged(self, request: ChatRequest) -> AsyncGenerator[ChatEvent]:
         """`_stream`, with a thought that a server leaves between tags taken out of the text."""
-        text = Untagged()
+        text = ThinkTagParser()
         async with aclosing(self._stream(request)) as events:
             async for event in events:
                 if isinstance(event, TextDelta) and self._api == "chat":
@@ -227,7 +227,7 @@ class PydanticAIModel:
                 ) as stream,
             ):
                 told, thinks = 0, False  # thoughts that were told whole; whether there may be others
-                circles = Circles(self.name)
+                circles = RepetitionGuard(self.name)
                 async for event in stream:
                     thinks = thinks or is_thinking(event)
                     ours = event_of(event)
@@ -287,7 +287,7 @@ _CIRCLE, _PERIOD, _TIMES, _END = 2_000, 1_000, 4, 40
 
 
 @dataclass(slots=True)
-class Circles:
+class RepetitionGuard:
     """Listens to what a model says or thinks, for circles from which it does not come to an end."""
 
     model: str

@@ -142,7 +142,7 @@ def reasoning_of(part: vendor.ThinkingPart) -> Reasoning:
 _OPEN, _CLOSE = "<think>", "</think>"
 
 
-class Untagged:
+class ThinkTagParser:
     """Takes a thought out of the beginning of a text, where a server leaves it between tags.
 
     >>> text = Untagged()

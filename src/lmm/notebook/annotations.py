@@ -23,7 +23,7 @@ from lmm.errors import ConfigError, EmptyReply, ModelRejected
 from lmm.markdown.tree import HeadingNode, count_words, own_text, preorder
 from lmm.messages import Attachment, Task
 from lmm.notebook.batch import Batch, BatchFunction
-from lmm.notebook.fields import Field, FieldMaterial, sections_of, text_of
+from lmm.notebook.generated_fields import Field, FieldMaterial, sections_of, text_of
 from lmm.prompts.templates import Prompts
 
 LANGUAGES = {

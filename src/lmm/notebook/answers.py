@@ -46,11 +46,11 @@ from lmm.notebook.chat_log import (
     read_log,
     with_prompt,
 )
-from lmm.notebook.companions import NOTHING, Companions, nothing
 from lmm.notebook.edit_warnings import CUT, says_nothing
 from lmm.notebook.edits import check_restorable, ids_for, old_view, place_edit, text_of_reply
-from lmm.notebook.fields import sifted
-from lmm.pipeline import Applied, Parsed
+from lmm.notebook.generated_fields import bisect_failures
+from lmm.notebook.mentions import NO_MENTIONS, Mentions, no_mentions
+from lmm.pipeline import ChangedDocument, ParsedDocument
 from lmm.prompts.templates import Prompts
 
 # What servers say to a picture that their model cannot see.
@@ -85,7 +85,7 @@ class PendingPrompt:
 
     `block` is the position of its metadata block; `extent` those of the blocks that an edit would replace, and `seen`
     what the model sees of these; `node` what the block annotates, in a tree of the document as the model may see it.
-    `before` is set where an exchange of the log is asked anew: its prompt as it was when it was answered. `companions`
+    `before` is set where an exchange of the log is asked anew: its prompt as it was when it was answered. `mentions`
     is what goes along.
     """
 
@@ -98,7 +98,7 @@ class PendingPrompt:
     condensed: bool = False  # whether the subject's text was replaced by summaries
     node: Node | None = field(default=None, compare=False, repr=False)
     before: str | None = None
-    companions: Companions = NOTHING
+    mentions: Mentions = NO_MENTIONS
     blind: bool = False  # whether the model takes no pictures
 
     @property
@@ -123,14 +123,14 @@ class PendingPrompt:
 
 
 @dataclass(frozen=True, slots=True)
-class Thread:
+class Conversation:
     """The pending prompts of one metadata block, to be answered in order, and the log before them."""
 
     asks: tuple[PendingPrompt, ...]
     log: tuple[ChatExchange, ...]
 
 
-def plan(blocks: Sequence[Block], *, title: str = "", context_limit: int = 6000) -> list[Thread]:
+def plan(blocks: Sequence[Block], *, title: str = "", context_limit: int = 6000) -> list[Conversation]:
     """The questions that wait in a document, grouped by metadata block, in document order.
 
     `title` names a document that has no title; `context_limit` is in characters.
@@ -144,7 +144,7 @@ def plan(blocks: Sequence[Block], *, title: str = "", context_limit: int = 6000)
     return sorted(threads, key=lambda thread: thread.asks[0].block)
 
 
-def _threads(blocks: Sequence[Block], seen: Sequence[Block], title: str, context_limit: int) -> list[Thread]:
+def _threads(blocks: Sequence[Block], seen: Sequence[Block], title: str, context_limit: int) -> list[Conversation]:
     """The threads of the blocks in `seen`, a part of `blocks`."""
     at = {id(block): i for i, block in enumerate(blocks)}
     visible = [at[id(block)] for block in seen]
@@ -165,7 +165,7 @@ def _threads(blocks: Sequence[Block], seen: Sequence[Block], title: str, context
             body = replace(subject, text=without_metadata(seen[start:end]))
             old = tuple(block for block in seen[start:end] if not isinstance(block, MetadataBlock))
             asks = [replace(ask, subject=body, extent=extent, seen=old) if ask.is_edit else ask for ask in asks]
-        threads.append(Thread(tuple(asks), read_log(block.values())))
+        threads.append(Conversation(tuple(asks), read_log(block.values())))
     return threads
 
 
@@ -199,7 +199,9 @@ def _above_text(node: Node) -> list[Block]:
     return [*([node.metadata_block] if node.metadata_block is not None else []), *heading]
 
 
-def asked_anew(document: Parsed, at: int, exchange: ChatExchange, before: str, context_limit: int) -> Thread:
+def asked_anew(
+    document: ParsedDocument, at: int, exchange: ChatExchange, before: str, context_limit: int
+) -> Conversation:
     """An exchange in the log of the block at that position, to be asked anew; what followed it does not count.
 
     `before` is its prompt as it was answered, which the old reply keeps.
@@ -215,12 +217,12 @@ def asked_anew(document: Parsed, at: int, exchange: ChatExchange, before: str, c
     log = read_log(node.metadata)
     prompt = Prompt(exchange.word, exchange.word, exchange.prompt, start=-1, end=-1, line=0)
     subject = subject_of(node, seen[start:end], context_limit=context_limit)
-    return Thread(
+    return Conversation(
         (PendingPrompt(at, prompt, block.line, subject, node=node, before=before),), log[: log.index(exchange)]
     )
 
 
-def threads_at(threads: Sequence[Thread], blocks: Sequence[Block], line: int) -> list[Thread]:
+def threads_at(threads: Sequence[Conversation], blocks: Sequence[Block], line: int) -> list[Conversation]:
     """The thread whose metadata block covers `line` (1-based); empty if there is none."""
     return [t for t in threads if _covers(blocks[t.asks[0].block], line)]
 
@@ -285,8 +287,8 @@ def request_for(ask: PendingPrompt, chat: Sequence[ChatExchange], system: str, p
     *earlier, last = request.messages
     last = replace(
         last,
-        attachments=(*last.attachments, *ask.companions.texts),
-        content=() if ask.blind else ask.companions.pictures,
+        attachments=(*last.attachments, *ask.mentions.texts),
+        content=() if ask.blind else ask.mentions.pictures,
     )
     return replace(request, messages=(*earlier, last))
 
@@ -331,10 +333,12 @@ def with_replies(
     another grows by what the other added.
     """
     order = sorted(answered, key=lambda a: (a[0].block * (-1 if a[0].is_edit else 1), a[0].prompt.start))
-    chats, refused = sifted([a for a in order if not a[0].is_edit], lambda some: _with_chats(blocks, some))
+    chats, refused = bisect_failures([a for a in order if not a[0].is_edit], lambda some: _with_chats(blocks, some))
     as_written = sorted(answered, key=lambda a: (a[0].block, a[0].prompt.start))
     whole = "\0".join([serialize(chats), *(reply.text for _, reply in as_written)])
-    result, more = sifted([a for a in order if a[0].is_edit], lambda some: _with_edits(chats, some, ids_for(whole)))
+    result, more = bisect_failures(
+        [a for a in order if a[0].is_edit], lambda some: _with_edits(chats, some, ids_for(whole))
+    )
     return result, [(ask, error) for (ask, _), error in (*refused, *more)]
 
 
@@ -401,7 +405,7 @@ def _with_edits(blocks: Sequence[Block], answered: Sequence[PromptAndReply], new
 
 
 @dataclass(frozen=True, slots=True)
-class Answered:
+class AnsweredPrompt:
     """A prompt that was pending, and the reply to it."""
 
     prompt: PendingPrompt
@@ -423,13 +427,13 @@ class Answered:
 class AnswerPlan:
     """The threads to be answered, and all that it takes to ask."""
 
-    document: Parsed
-    threads: tuple[Thread, ...]
+    document: ParsedDocument
+    threads: tuple[Conversation, ...]
     settings: Settings
     refused: Mapping[int, LmmError]  # by the prompt's id: what could take no reply, and is not asked
 
 
-Outcomes = list[Answered | Failure]
+Outcomes = list[AnsweredPrompt | Failure]
 
 
 @dataclass(frozen=True, slots=True)
@@ -447,9 +451,9 @@ class AnswerPlanner:
     at: int | None = None
     again: bool = False
     since: str | None = None
-    bring: Callable[[str, str, Settings], Awaitable[Companions]] = nothing
+    load_mentions: Callable[[str, str, Settings], Awaitable[Mentions]] = no_mentions
 
-    def plan(self, document: Parsed, settings: Settings) -> AnswerPlan:
+    def plan(self, document: ParsedDocument, settings: Settings) -> AnswerPlan:
         """The threads that wait.
 
         Raises:
@@ -466,7 +470,7 @@ class AnswerPlanner:
         _, refused = with_replies(document.blocks, [(ask, empty) for thread in threads for ask in thread.asks])
         return AnswerPlan(document, tuple(threads), settings, {id(pending): error for pending, error in refused})
 
-    def _anew(self, document: Parsed, settings: Settings) -> list[Thread]:
+    def _anew(self, document: ParsedDocument, settings: Settings) -> list[Conversation]:
         found = []
         if self.since is not None:
             found += changed_prompts(parse_markdown_text(self.since), document.blocks)
@@ -481,7 +485,7 @@ class AnswerPlanner:
         found = await client.gather(self._answers(thread, plan, client) for thread in plan.threads)
         return [outcome for outcomes in found if not isinstance(outcomes, LmmError) for outcome in outcomes]
 
-    async def _answers(self, thread: Thread, plan: AnswerPlan, client: Client) -> Outcomes:
+    async def _answers(self, thread: Conversation, plan: AnswerPlan, client: Client) -> Outcomes:
         fitted, outcomes = [], Outcomes()
         for pending in thread.asks:
             try:
@@ -505,7 +509,7 @@ class AnswerPlanner:
                 client.tell(Failed(outcome.error), outcome.place)
                 continue
             place = place_of(plan.document, outcome.prompt)
-            for note in (*outcome.prompt.companions.notes, *([NOTICE] if outcome.prompt.condensed else [])):
+            for note in (*outcome.prompt.mentions.notes, *([NOTICE] if outcome.prompt.condensed else [])):
                 client.tell(Notice(note), place)
             if outcome.prompt.blind:
                 client.tell(Notice(f"{client.name} takes no pictures; they were left out"), place)
@@ -514,9 +518,9 @@ class AnswerPlanner:
     async def _bringing(self, pending: PendingPrompt, plan: AnswerPlan) -> PendingPrompt:
         """`pending` with what its prompt names, and with the pictures in the text that it is about."""
         text = "" if pending.is_edit else pending.subject.text
-        found = await self.bring(pending.prompt.text, text, plan.settings)
+        found = await self.load_mentions(pending.prompt.text, text, plan.settings)
         blind = bool(found.pictures) and plan.settings.major.model.provider == "Builtin"
-        return replace(pending, companions=found, blind=blind)
+        return replace(pending, mentions=found, blind=blind)
 
     async def _fitting(self, pending: PendingPrompt, client: Client) -> PendingPrompt:
         """`pending` with summaries in place of a text that is too long for the model."""
@@ -531,7 +535,7 @@ class AnswerPlanner:
         text = await condensed(pending.node, batch, self.prompts, limit)
         return replace(pending, subject=replace(pending.subject, text=text), condensed=True)
 
-    def thread(self, thread: Thread, plan: AnswerPlan) -> Flow[Outcomes]:
+    def thread(self, thread: Conversation, plan: AnswerPlan) -> Flow[Outcomes]:
         """The prompts of one metadata block, in order."""
         log, done = thread.log, Outcomes()
         for pending in thread.asks:
@@ -544,7 +548,7 @@ class AnswerPlanner:
                 break
             if pending.condensed and not reply.text.endswith(NOTICE):
                 reply = replace(reply, text=f"{reply.text.rstrip()}\n\n{NOTICE}")
-            done.append(Answered(pending, reply))
+            done.append(AnsweredPrompt(pending, reply))
             if not pending.is_edit:
                 log = (*log, ChatExchange(pending.prompt.word, pending.prompt.text, reply.text, reply.model))
         return done
@@ -559,7 +563,7 @@ class AnswerPlanner:
         try:
             reply = yield ask
         except ModelError as error:
-            if not pending.companions.pictures or pending.blind or not _NO_PICTURES.search(str(error)):
+            if not pending.mentions.pictures or pending.blind or not _NO_PICTURES.search(str(error)):
                 raise
             pending = replace(pending, blind=True)
             ask = self._request(pending, plan, chat_before(pending, log))
@@ -598,28 +602,28 @@ class AnswerPlanner:
             place_of(plan.document, pending),
             text=f"{pending.prompt.spelling}: {pending.prompt.text}",
             about=f"{pending.subject}, {len(pending.subject.text):,} characters",
-            key=(request.task, system, earlier, pending.prompt.text, pending.subject.text, *pending.companions.key),
+            key=(request.task, system, earlier, pending.prompt.text, pending.subject.text, *pending.mentions.key),
         )
 
-    def apply(self, document: Parsed, plan: AnswerPlan, result: Outcomes) -> Applied:
+    def apply(self, document: ParsedDocument, plan: AnswerPlan, result: Outcomes) -> ChangedDocument:
         """The document with the replies placed; the journal has those that could not be."""
         if document is not plan.document:
             result = found_again(document, result, plan.settings.context_limit)
-        answered = [outcome for outcome in result if isinstance(outcome, Answered)]
+        answered = [outcome for outcome in result if isinstance(outcome, AnsweredPrompt)]
         blocks, refused = with_replies(document.blocks, [(a.prompt, a.reply) for a in answered])
         failures = [outcome for outcome in result if isinstance(outcome, Failure)]
         failures += [_failure(document, pending, error) for pending, error in refused]
         gone = [pending for pending, _ in refused]
-        return Applied(blocks, [a for a in answered if not any(a.prompt is p for p in gone)], failures)
+        return ChangedDocument(blocks, [a for a in answered if not any(a.prompt is p for p in gone)], failures)
 
 
-def found_again(document: Parsed, outcomes: Outcomes, context_limit: int) -> Outcomes:
+def found_again(document: ParsedDocument, outcomes: Outcomes, context_limit: int) -> Outcomes:
     """The answers, each to the same question in another version of the document; a failure where it is gone.
 
     The same question has the same words; of several, it is the one about the same text, else about the text that shares
     most words with it, else the n-th. A reply that stands there already is left out.
     """
-    answered = [outcome for outcome in outcomes if isinstance(outcome, Answered)]
+    answered = [outcome for outcome in outcomes if isinstance(outcome, AnsweredPrompt)]
     asked = [one.prompt for one in answered]
     waiting = _waiting(document, asked, context_limit)
     where = counterparts(asked, waiting, lambda one: (*_question(one), _words(one)))
@@ -628,13 +632,13 @@ def found_again(document: Parsed, outcomes: Outcomes, context_limit: int) -> Out
     found = Outcomes()
     for i, one in enumerate(answered):
         if (pending := waiting[where[i]] if i in where else _likeliest(one.prompt, left)) is not None:
-            found.append(Answered(replace(pending, seen=one.prompt.seen), one.reply))
+            found.append(AnsweredPrompt(replace(pending, seen=one.prompt.seen), one.reply))
         elif (one.prompt.prompt.text, one.reply.text) not in there:
             found.append(_failure(document, one.prompt, _gone(one.prompt)))
     return found
 
 
-def _waiting(document: Parsed, asked: Sequence[PendingPrompt], context_limit: int) -> list[PendingPrompt]:
+def _waiting(document: ParsedDocument, asked: Sequence[PendingPrompt], context_limit: int) -> list[PendingPrompt]:
     """All that waits in a document, and what of `asked` stands in its logs, to be asked anew."""
     threads = plan(document.blocks, title=document.name, context_limit=context_limit)
     anew = {_question(pending): pending.before for pending in asked if pending.before is not None}
@@ -673,15 +677,15 @@ def _is_stump(pending: PendingPrompt, reply: Reply) -> bool:
     return says_nothing(text_of_reply(reply.text) if pending.is_edit else reply.text)
 
 
-def _none_at(line: int, threads: Sequence[Thread]) -> LmmError:
+def _none_at(line: int, threads: Sequence[Conversation]) -> LmmError:
     lines = ", ".join(str(pending.line) for thread in threads for pending in thread.asks)
     return LmmError(f"no prompt waits at line {line}", hint=f"prompts wait at {lines}" if lines else "none waits")
 
 
-def place_of(document: Parsed, pending: PendingPrompt) -> Place:
+def place_of(document: ParsedDocument, pending: PendingPrompt) -> Place:
     """Where a prompt stands."""
     return Place(document.file, pending.line, path=pending.subject.path)
 
 
-def _failure(document: Parsed, pending: PendingPrompt, error: LmmError) -> Failure:
+def _failure(document: ParsedDocument, pending: PendingPrompt, error: LmmError) -> Failure:
     return Failure(place_of(document, pending), error)

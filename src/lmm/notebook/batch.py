@@ -29,21 +29,21 @@ from lmm.models.client import Client
 from lmm.models.port import Ask
 from lmm.models.structured import Schema
 from lmm.notebook.edits import old_view
-from lmm.notebook.fields import (
+from lmm.notebook.generated_fields import (
     Field,
+    FieldPass,
+    FieldStatus,
     FieldWork,
     FoundNode,
     Make,
     MakeSource,
-    Making,
-    Visited,
     found_again,
     found_in,
     own_material,
     with_changes,
 )
 from lmm.notebook.header import check_header
-from lmm.pipeline import Applied, Parsed
+from lmm.pipeline import ChangedDocument, ParsedDocument
 from lmm.user_code import call, user_error
 
 BatchFunction = Callable[["Batch"], Awaitable[None] | None]
@@ -152,7 +152,7 @@ class Batch(FieldWork):
 
     async def make_fields(self, *fields: Field) -> None:
         """Make several fields side by side; they are written in this order, whichever reply comes first."""
-        await Making(self, fields).run()
+        await FieldPass(self, fields).run()
 
 
 async def run_batch(function: BatchFunction, batch: Batch) -> None:
@@ -183,7 +183,7 @@ async def run_batch(function: BatchFunction, batch: Batch) -> None:
 class FieldPlan:
     """A tree to work on, its nodes as they were found, and the function that works."""
 
-    document: Parsed
+    document: ParsedDocument
     tree: HeaderNode
     found: Sequence[FoundNode]
     function: BatchFunction
@@ -191,10 +191,10 @@ class FieldPlan:
 
 
 @dataclass(frozen=True, slots=True)
-class Worked:
+class BatchResult:
     """What a batch model did: fields that were looked at, those that failed, and what ended it early."""
 
-    visited: Sequence[Visited]
+    visited: Sequence[FieldStatus]
     failures: Sequence[Failure]
     error: LmmError | None = None
 
@@ -210,7 +210,7 @@ class FieldPlanner:
     choose: Callable[[Settings], BatchFunction]
     refresh: bool = False
 
-    def plan(self, document: Parsed, settings: Settings) -> FieldPlan:
+    def plan(self, document: ParsedDocument, settings: Settings) -> FieldPlan:
         """The tree in which no edit waits.
 
         Raises:
@@ -221,7 +221,7 @@ class FieldPlanner:
         system = settings.system if settings.origins.get("system") != "default" else ""
         return FieldPlan(document, tree, found_in(tree), self.choose(settings), system)
 
-    async def ask(self, plan: FieldPlan, client: Client) -> Worked:
+    async def ask(self, plan: FieldPlan, client: Client) -> BatchResult:
         """Run the function on the tree; cancelled, it ends, and what it made stays."""
         batch = Batch(
             plan.tree,
@@ -240,9 +240,9 @@ class FieldPlanner:
             raise
         except LmmError as raised:
             error = raised
-        return Worked(batch.visited, batch.failures, error)
+        return BatchResult(batch.visited, batch.failures, error)
 
-    def apply(self, document: Parsed, plan: FieldPlan, result: Worked) -> Applied:
+    def apply(self, document: ParsedDocument, plan: FieldPlan, result: BatchResult) -> ChangedDocument:
         """The document with the metadata that the nodes have got."""
         found, failures = plan.found, list(result.failures)
         if document is not plan.document:
@@ -253,10 +253,10 @@ class FieldPlanner:
         if _texts(tree_to_blocks(plan.tree)) != _texts(old_view(plan.document.blocks)):
             hints += ("the batch model changed more than metadata; that is not saved",)
         failures += [_unplaced(document, node, _OPEN) for node in refused]
-        return Applied(blocks, result.visited, failures, hints, result.error)
+        return ChangedDocument(blocks, result.visited, failures, hints, result.error)
 
 
-def old_tree(document: Parsed) -> HeaderNode:
+def old_tree(document: ParsedDocument) -> HeaderNode:
     """A tree in which no edit waits."""
     return blocks_to_tree(old_view(document.blocks), title=document.name) or HeaderNode(title=document.name)
 
@@ -270,7 +270,7 @@ _OPEN = "metadata before this heading is never closed", "close it with ---: lmm 
 _GONE = "its place is gone from the file, which was changed meanwhile", "run again: replies are remembered"
 
 
-def _unplaced(document: Parsed, node: Node, why: tuple[str, str]) -> Failure:
+def _unplaced(document: ParsedDocument, node: Node, why: tuple[str, str]) -> Failure:
     """Metadata that finds no place in the document; the journal keeps what was paid."""
     what = f"metadata of '{node.title}'" if isinstance(node, HeadingNode) else "metadata"
     return Failure(Place(document.file, node.line, path=node.heading_path), LmmError(why[0], hint=why[1]), what)

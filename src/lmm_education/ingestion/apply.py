@@ -22,7 +22,7 @@ from lmm.markdown.blocks import ErrorBlock, HeaderBlock
 from lmm.markdown.parse_markdown import iter_blocks
 from lmm.messages import Waiting
 from lmm.models.tokens import count_tokens
-from lmm.notebook.fingerprints import STALE
+from lmm.notebook.staleness import STALE
 from lmm_education.books.chapters import Books
 from lmm_education.encode.bm25 import is_stemmed, language_code
 from lmm_education.encode.encoder import ENGLISH_ONLY, MULTILINGUAL, Vectors

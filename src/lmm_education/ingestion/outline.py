@@ -20,7 +20,7 @@ from lmm.markdown.tree import HeaderNode, HeadingNode, Node, TextNode, blocks_to
 from lmm.markdown.units import fences_of_divs, rests_of_units
 from lmm.notebook.chat_log import LOG_KEYS
 from lmm.notebook.edits import EDIT, old_view
-from lmm.notebook.fields import is_on
+from lmm.notebook.generated_fields import is_on
 from lmm_education.ingestion.kinds import is_comment
 from lmm_education.ingestion.packing import key_of
 from lmm_education.ingestion.stretches import SOLUTION, Stretch, stretches

@@ -29,7 +29,7 @@ from lmm.models.port import ChatModel
 from lmm.models.structured import Schema, object_of
 from lmm.notebook.annotations import language_name
 from lmm.notebook.batch import Batch
-from lmm.notebook.fields import text_of
+from lmm.notebook.generated_fields import text_of
 from lmm.prompts.templates import Prompts
 from lmm_education.config import StudySettings
 from lmm_education.ingestion.outline import Heading, Item, Text

@@ -8,10 +8,10 @@ import pytest
 
 from lmm.errors import MetadataError
 from lmm.markdown.blocks import MetadataBlock
-from lmm.notebook.fingerprints import (
+from lmm.notebook.staleness import (
     KEY,
     Fingerprint,
-    Generated,
+    GeneratedValue,
     State,
     recorded,
     state_of,
@@ -31,7 +31,7 @@ def block(body: str) -> MetadataBlock:
 
 def made(value: Any, text: str = TEXT, how: str = HOW) -> dict[str, Any]:
     """The values of a block in which `summary` was generated so."""
-    return with_fields(block("a: 1\n"), {"summary": Generated(value, text, how)}).values()
+    return with_fields(block("a: 1\n"), {"summary": GeneratedValue(value, text, how)}).values()
 
 
 # -- hashes ----------------------------------------------------------------------------------------
@@ -145,7 +145,9 @@ def test_a_value_of_any_kind_is_up_to_date_when_written(value: Any) -> None:
 def test_other_lines_stay() -> None:
     """Comments, quoting, order and another program's fields are not touched."""
     before = block("# note\na:   'x'   # mine\n?: a prompt\n~~id: 7\n")
-    after = with_fields(before, {"summary": Generated("S.", TEXT, HOW), "keywords": Generated(["k"], TEXT, HOW)})
+    after = with_fields(
+        before, {"summary": GeneratedValue("S.", TEXT, HOW), "keywords": GeneratedValue(["k"], TEXT, HOW)}
+    )
     assert after.body.startswith(before.body)
     assert list(after.values()) == ["a", "~~id", "~summary_", "~keywords_", KEY]
     assert list(after.values()[KEY]) == ["summary", "keywords"]
@@ -154,7 +156,7 @@ def test_other_lines_stay() -> None:
 def test_bare_fields_beside_a_scalar_are_marked_as_generated() -> None:
     """Written once with "~", with the hashes that are known; locked and own fields stay."""
     old = block("~txthash: abc\ntitles: T\nquestions: Q1 - Q2\nkeywords: mine\nsummary=: locked\n")
-    new = with_fields(old, {"titles": Generated("T2", TEXT, HOW)}).values()
+    new = with_fields(old, {"titles": GeneratedValue("T2", TEXT, HOW)}).values()
     assert new == {
         "keywords": "mine", "summary=": "locked", "~titles_": "T2", "~questions_": "Q1 - Q2",
         KEY: {"titles": new[KEY]["titles"], "questions": f"abc {value_hash('Q1 - Q2')} -"},
@@ -167,7 +169,9 @@ def test_bare_fields_beside_a_scalar_are_marked_as_generated() -> None:
 def test_taking_a_field_away_gives_the_block_back() -> None:
     """The field and its hashes go, those of others stay; the last one takes the mapping along."""
     before = block("a: 1\n")
-    both = with_fields(before, {"summary": Generated("S.", TEXT, HOW), "keywords": Generated("K.", TEXT, HOW)})
+    both = with_fields(
+        before, {"summary": GeneratedValue("S.", TEXT, HOW), "keywords": GeneratedValue("K.", TEXT, HOW)}
+    )
     one = without_field(both, "summary")
     assert list(one.values()) == ["a", "~keywords_", KEY]
     assert list(one.values()[KEY]) == ["keywords"]
@@ -177,4 +181,4 @@ def test_taking_a_field_away_gives_the_block_back() -> None:
 def test_a_block_that_cannot_be_added_to() -> None:
     """An error of ours, and nothing half written."""
     with pytest.raises(MetadataError):
-        with_fields(block("~summary_: &x [1]\nb: *x\n"), {"summary": Generated("S.", TEXT, HOW)})
+        with_fields(block("~summary_: &x [1]\nb: *x\n"), {"summary": GeneratedValue("S.", TEXT, HOW)})

@@ -47,7 +47,7 @@ class Mention:
 
 
 @dataclass(frozen=True, slots=True)
-class Companions:
+class Mentions:
     """What goes along with a prompt; `notes` is what its author should know about that."""
 
     texts: tuple[Attachment, ...] = ()
@@ -61,15 +61,15 @@ class Companions:
         return (*(text.text for text in self.texts), *seen)
 
 
-NOTHING = Companions()
+NO_MENTIONS = Mentions()
 
 
-def mentions(prompt: str) -> tuple[Mention, ...]:
-    """What a prompt names, in order, each once. Whether ``@name`` is a file, its folder says (see `bring`).
+def find_mentions(prompt: str) -> tuple[Mention, ...]:
+    """What a prompt names, in order, each once. Whether ``@name`` is a file, its folder says (see `load_mentions`).
 
-    >>> mentions("compare @notes.md and @https://example.org/a. (mail a@b.org)")
+    >>> find_mentions("compare @notes.md and @https://example.org/a. (mail a@b.org)")
     (Mention(kind='file', name='notes.md'), Mention(kind='page', name='https://example.org/a'))
-    >>> mentions("see @course: the slice type")
+    >>> find_mentions("see @course: the slice type")
     (Mention(kind='course', name='the slice type'),)
     """
     found = []
@@ -100,12 +100,12 @@ def _suffix(name: str) -> str:
     return PurePosixPath(name).suffix.lower()
 
 
-async def nothing(prompt: str, text: str, settings: Settings) -> Companions:
+async def no_mentions(prompt: str, text: str, settings: Settings) -> Mentions:
     """Read nothing: what a planner does that was not told where to look."""
-    return NOTHING
+    return NO_MENTIONS
 
 
-async def bring(document: Path | None, prompt: str, text: str, settings: Settings) -> Companions:
+async def load_mentions(document: Path | None, prompt: str, text: str, settings: Settings) -> Mentions:
     """Read what a prompt about `text` brings along; `document` is the file that it stands in.
 
     Raises:
@@ -114,7 +114,7 @@ async def bring(document: Path | None, prompt: str, text: str, settings: Setting
     texts: list[Attachment] = []
     shown: list[Image] = []
     notes: list[str] = []
-    for mention in mentions(prompt):
+    for mention in find_mentions(prompt):
         found = await _read(mention, document, settings)
         texts += [part for part in found if isinstance(part, Attachment)]
         shown += [part for part in found if isinstance(part, Image)]
@@ -126,7 +126,7 @@ async def bring(document: Path | None, prompt: str, text: str, settings: Setting
             shown += [part for part in await _file(name, document, settings) if isinstance(part, Image)]
         except LmmError as error:
             notes.append(f"the picture {name} is not sent: {error.message}")
-    return Companions(tuple(texts), tuple(shown), tuple(notes))
+    return Mentions(tuple(texts), tuple(shown), tuple(notes))
 
 
 async def _read(mention: Mention, document: Path | None, settings: Settings) -> Sequence[Attachment | Image]:

@@ -34,8 +34,8 @@ from lmm.markdown.tree import HeaderNode, HeadingNode, Node, TextNode, preorder,
 from lmm.markdown.units import like_captions
 from lmm.messages import Failed, Progress
 from lmm.models.client import Client
-from lmm.notebook import fingerprints
-from lmm.notebook.fingerprints import Generated, State
+from lmm.notebook import staleness
+from lmm.notebook.staleness import GeneratedValue, State
 from lmm.user_code import call, user_error
 
 # -- what fields are made from ---------------------------------------------------------------------
@@ -90,10 +90,10 @@ def text_of(node: HeadingNode) -> str:
 
 
 def _other_hash(node: HeadingNode) -> str:
-    """The hash that another program keeps of a section (see `fingerprints.other_hash`)."""
+    """The hash that another program keeps of a section (see `staleness.other_hash`)."""
     below = (child for child in node.children if isinstance(child, HeadingNode | TextNode))
     texts = (child.text if isinstance(child, TextNode) else _other_hash(child) for child in below)
-    return fingerprints.other_hash(texts)
+    return staleness.other_hash(texts)
 
 
 def own_material(node: HeadingNode, below: Sequence[Any]) -> str | None:
@@ -130,7 +130,7 @@ class Field:
 
 
 @dataclass(frozen=True, slots=True)
-class Visited:
+class FieldStatus:
     """A field of a section was looked at: made anew (`made`), or not, for the reason in `state`."""
 
     field: str
@@ -155,7 +155,7 @@ class Visited:
 
 # Errors that every other call would meet too.
 _HOPELESS = (ConfigError, LimitReached, ModelKeyMissing, ModelNotFound, ModelNotInstalled)
-_PROBE = Generated("x", "", "")
+_PROBE = GeneratedValue("x", "", "")
 
 
 class _Unavailable(Exception):
@@ -197,12 +197,12 @@ class FieldWork:
     language: str = "en"
     refresh: bool = False
     file: str = ""
-    visited: list[Visited] = field(default_factory=list)
+    visited: list[FieldStatus] = field(default_factory=list)
     failures: list[Failure] = field(default_factory=list)
 
 
 @dataclass(slots=True)
-class Making:
+class FieldPass:
     """One pass over a tree."""
 
     work: FieldWork
@@ -210,7 +210,7 @@ class Making:
     total: int = 0
     hopeless: bool = False
     # By node and field; None for what is to be removed.
-    results: dict[tuple[int, str], Generated | None] = field(default_factory=dict)
+    results: dict[tuple[int, str], GeneratedValue | None] = field(default_factory=dict)
 
     async def run(self) -> None:
         """Make the fields and write them; those that fail are in `failures`."""
@@ -258,14 +258,14 @@ class Making:
         text = None if material is None or material.stands else material.fingerprinted
         how = self._how(node, made, material)
         other = partial(_other_hash, node)
-        state = State.LOCKED if section.frozen else fingerprints.state_of(section.values, name, text, how, other=other)
-        if below is None and state not in fingerprints.KEPT:
+        state = State.LOCKED if section.frozen else staleness.state_of(section.values, name, text, how, other=other)
+        if below is None and state not in staleness.KEPT:
             self._visited(made, node, State.BLOCKED)
             raise _Unavailable
         if state is State.GONE:
             self.results[id(node), name] = None
             current = None
-        wanted = state in fingerprints.STALE or (self.work.refresh and state is State.OTHERWISE)
+        wanted = state in staleness.STALE or (self.work.refresh and state is State.OTHERWISE)
         if not wanted or material is None or text is None:
             self._visited(made, node, state)
             return material if current is None else current
@@ -275,7 +275,7 @@ class Making:
         _check_writable(node, name)
         value = await self._value(made, node, material)
         if value is not None:
-            self.results[id(node), name] = Generated(value, text, how)
+            self.results[id(node), name] = GeneratedValue(value, text, how)
         self._visited(made, node, state, anew=value is not None or self.work.client.estimate)
         return material if value is None else value
 
@@ -296,7 +296,7 @@ class Making:
         return "\0".join([*asked, " > ".join((*node.heading_path, node.title)), *headings])
 
     def _visited(self, made: Field, node: HeadingNode, state: State, *, anew: bool = False) -> None:
-        self.work.visited.append(Visited(made.name, node.title, self._place(node), state, anew))
+        self.work.visited.append(FieldStatus(made.name, node.title, self._place(node), state, anew))
         self._progress(made.name)
 
     def _failed(self, name: str, node: HeadingNode, error: LmmError) -> _Unavailable:
@@ -344,7 +344,7 @@ def _material(made: Field, node: HeadingNode, below: Sequence[Any]) -> FieldMate
 def _check_writable(node: HeadingNode, name: str) -> None:
     """Fail before a model is paid, if its reply could not be written."""
     if node.metadata_block is not None:
-        fingerprints.with_fields(node.metadata_block, {name: _PROBE})
+        staleness.with_fields(node.metadata_block, {name: _PROBE})
     elif isinstance(node, HeaderNode) and _begins_broken(node):
         raise MetadataError("the document begins with metadata that cannot be read", hint="mend it: lmm scan")
 
@@ -354,7 +354,7 @@ def _begins_broken(root: HeaderNode) -> bool:
     return isinstance(first, TextNode) and first.is_error
 
 
-def _add(node: HeadingNode, made: dict[str, Generated]) -> None:
+def _add(node: HeadingNode, made: dict[str, GeneratedValue]) -> None:
     if node.metadata_block is None:
         root = node.root
         # Else a block before the first heading would be read as the header; and none before a broken header.
@@ -363,13 +363,13 @@ def _add(node: HeadingNode, made: dict[str, Generated]) -> None:
     if node.metadata_block is None:
         newline = node.own_blocks()[0].newline if node.own_blocks() else "\n"
         node.metadata_block = MetadataBlock.make({}, newline=newline)
-    node.metadata_block = fingerprints.with_fields(node.metadata_block, made)
+    node.metadata_block = staleness.with_fields(node.metadata_block, made)
 
 
 def _remove(node: HeadingNode, name: str) -> None:
     if node.metadata_block is None:
         return
-    block = fingerprints.without_field(node.metadata_block, name)
+    block = staleness.without_field(node.metadata_block, name)
     empty = not block.body.strip() and not isinstance(node, HeaderNode)
     node.metadata_block = None if empty else block
 
@@ -464,11 +464,11 @@ def with_changes(blocks: Sequence[Block], changes: Sequence[FoundNode]) -> tuple
             raise LmmError("metadata above is never closed")
         return result
 
-    result, refused = sifted(changes, attempt)
+    result, refused = bisect_failures(changes, attempt)
     return result, [found.node for found, _ in refused]
 
 
-def sifted(items: Sequence[T], attempt: Callable[[Sequence[T]], R]) -> tuple[R, list[tuple[T, LmmError]]]:
+def bisect_failures(items: Sequence[T], attempt: Callable[[Sequence[T]], R]) -> tuple[R, list[tuple[T, LmmError]]]:
     """What `attempt` makes of all items but those that it refuses, and those, each with its reason.
 
     Where nothing is refused, one attempt is made; else the items are halved until those are found.

@@ -62,7 +62,7 @@ class Fingerprint:
 
 
 @dataclass(frozen=True, slots=True)
-class Generated:
+class GeneratedValue:
     """A value, the text it was made from, and how."""
 
     value: Any
@@ -172,7 +172,7 @@ def state_of(
 # -- writing ---------------------------------------------------------------------------------------
 
 
-def with_fields(block: MetadataBlock, made: Mapping[str, Generated]) -> MetadataBlock:
+def with_fields(block: MetadataBlock, made: Mapping[str, GeneratedValue]) -> MetadataBlock:
     """`block` with generated fields and their fingerprints; what stands there under other keys gets ours.
 
     Raises:
