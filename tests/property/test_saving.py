@@ -7,6 +7,7 @@ import re
 import tempfile
 from collections import Counter
 from collections.abc import AsyncGenerator, Callable
+from dataclasses import replace
 from functools import partial
 from itertools import pairwise
 from pathlib import Path
@@ -213,15 +214,15 @@ def meanwhile(draw: st.DrawFn) -> tuple[str, str]:
 
 
 def _saved(base: str, theirs: str, model: ChatModel) -> tuple[str, Saved]:
-    """What stands in the file that held `base` when its questions were answered, and `theirs` when it was saved."""
+    """What stands in a file that held `base` when it was answered, and `theirs` when it was saved; and what failed."""
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder, "d.md")
         path.write_bytes(base.encode())
         document = Document.open(path)
-        document.answer(model=model)
+        report = document.answer(model=model)
         path.write_bytes(theirs.encode())
         saved = document.save(settle=0)
-        return path.read_bytes().decode(), saved
+        return path.read_bytes().decode(), replace(saved, failures=report.failures + saved.failures)
 
 
 @given(meanwhile())
