@@ -35,7 +35,7 @@ from lmm.notebook import edits as waiting
 from lmm.notebook.annotations import rag_annotations
 from lmm.notebook.answers import AnsweredPrompt, AnswerPlanner, PendingPrompt, plan
 from lmm.notebook.batch import BatchFunction, FieldPlanner, batch_function, old_tree
-from lmm.notebook.chat_log import ChatExchange, clear_chats, cleared, read_log
+from lmm.notebook.chat_log import ChatExchange, clear_chats, cleared, read_log, waiting_texts
 from lmm.notebook.edits import is_sound
 from lmm.notebook.generated_fields import FieldStatus
 from lmm.notebook.header import check_header, complete_header
@@ -281,7 +281,7 @@ class Document:
             DocumentError: the file cannot be read any more, or could not be written.
         """
         async with self._locked():
-            wanted = bool(self.pending) or at is not None or since is not None
+            wanted = any(waiting_texts(self.blocks)) or at is not None or since is not None
             if self.path is not None and wanted:
                 files.check_writable(self.path)
             client = self._client("major", model, again=again, budget=budget)

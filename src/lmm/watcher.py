@@ -6,7 +6,7 @@ import asyncio
 import contextlib
 import threading
 import time
-from collections.abc import AsyncGenerator, Awaitable, Callable, Collection, Iterable, Iterator
+from collections.abc import AsyncGenerator, Awaitable, Callable, Collection, Iterable
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -15,12 +15,11 @@ from lmm.disk.watching import Signature, WatchedPaths, changes, signature
 from lmm.document import SETTLE, Document
 from lmm.errors import LmmError, Place
 from lmm.loop import background, blocking
-from lmm.markdown.blocks import Block, MetadataBlock
 from lmm.markdown.parse_markdown import parse_markdown_text
 from lmm.messages import Event, Failed, Listener, Notice, Reply, Usage, ignore
 from lmm.models.port import ChatModel
 from lmm.notebook.answers import AnsweredPrompt
-from lmm.notebook.chat_log import changed_prompts
+from lmm.notebook.chat_log import changed_prompts, waiting_texts
 from lmm.pipeline import Report
 
 _AT_ONCE = 8  # documents; each asks as many questions at once as its settings allow
@@ -228,19 +227,15 @@ class Watcher:
 def _asks(text: str, since: str) -> bool:
     """Whether a prompt waits in a document, or an answered one was changed `since`."""
     blocks = parse_markdown_text(text)
-    return any(_waiting(blocks)) or any(changed_prompts(parse_markdown_text(since), blocks))
-
-
-def _waiting(blocks: Iterable[Block]) -> Iterator[str]:
-    metadata = (block for block in blocks if isinstance(block, MetadataBlock))
-    return (prompt.text for block in metadata for prompt in block.prompts if prompt.text)
+    return any(waiting_texts(blocks)) or any(changed_prompts(parse_markdown_text(since), blocks))
 
 
 def _half_typed(path: Path) -> bool:
     """Whether a prompt ends in the middle of a sentence, where an editor that saves by itself may have caught it."""
     with contextlib.suppress(LmmError):
         return any(
-            prompt[-1].isalnum() or prompt[-1] in ",-" for prompt in _waiting(parse_markdown_text(read_document(path)))
+            prompt[-1].isalnum() or prompt[-1] in ",-"
+            for prompt in waiting_texts(parse_markdown_text(read_document(path)))
         )
     return False
 

@@ -6,9 +6,6 @@
 
 A section with one subsection and no text of its own takes that subsection's value. A section that is too
 short to be annotated, with no subsection that is long enough, stands for itself: the section above sees its text.
-
-A text that is too long for the model is told in such summaries, made bottom-up; those that are in the document and up
-to date are used. As many levels of headings are told as there is room for.
 """
 
 from __future__ import annotations
@@ -19,8 +16,8 @@ from pathlib import Path
 from typing import Any
 
 from lmm.config import ANNOTATIONS, Settings
-from lmm.errors import ConfigError, EmptyReply, ModelRejected
-from lmm.markdown.tree import HeadingNode, count_words, own_text, preorder
+from lmm.errors import ConfigError, EmptyReply
+from lmm.markdown.tree import HeadingNode, count_words
 from lmm.messages import Attachment, Task
 from lmm.notebook.batch import Batch, BatchFunction
 from lmm.notebook.generated_fields import Field, FieldMaterial, sections_of, text_of
@@ -172,58 +169,3 @@ def lines_of(reply: str) -> list[str]:
     """
     lines = (re.sub(r"^\s*(?:\d{1,2}[.)]|[-*•])\s+", "", line).strip() for line in reply.splitlines())
     return [line for line in lines if line]
-
-
-# -- a text that is too long, told in summaries ----------------------------------------------------
-
-
-NOTICE = "*(Answered from summaries of the sections: the text is longer than the model can read at once.)*"
-CHARACTERS_PER_TOKEN = 4
-# The part of a model's window that the text may take; the rest is for instructions, chat and reply.
-SHARE = 0.75
-
-
-def room(window: int) -> int:
-    """The characters of text that a window of so many tokens has room for, at four characters to a token."""
-    return int(window * SHARE * CHARACTERS_PER_TOKEN)
-
-
-async def condensed(node: HeadingNode, batch: Batch, prompts: Prompts, limit: int) -> str:
-    """The text under `node` in at most `limit` characters: headings with their sections' summaries.
-
-    The summaries are written into the nodes of this tree, not into the document.
-
-    Raises:
-        ModelRejected: a summary could not be made, or even the summaries are too long.
-    """
-    batch.tree = node
-    await annotate(batch, ("summary",), prompts)
-    if batch.failures:
-        reason = str(batch.failures[0].error)
-        raise ModelRejected("the text is too long, and its sections could not be summarised", hint=reason)
-    for depth in range(7, 0, -1):
-        text = outline(node, depth)
-        if len(text) <= limit:
-            return text
-    raise ModelRejected("the text is too long for this model, even in summaries", hint="ask about a section of it")
-
-
-def outline(node: HeadingNode, depth: int) -> str:
-    """The headings down to `depth` levels below `node`, each with its section's summary or, without one, its own text.
-
-    >>> from lmm.markdown import load_text
-    >>> print(outline(load_text("# A\\n\\none\\n\\n## B\\n\\n---\\nsummary: two\\n---\\n### C\\n\\nmany\\n"), 2))
-    # A
-    <BLANKLINE>
-    one
-    <BLANKLINE>
-    ## B
-    """
-    base = len(node.heading_path)
-    told = [s for s in preorder(node) if isinstance(s, HeadingNode) and len(s.heading_path) - base < depth]
-    return "\n\n".join(text for section in told if (text := _told(section)))
-
-
-def _told(section: HeadingNode) -> str:
-    heading = f"{'#' * section.level} {section.title}" if section.level else ""
-    return "\n\n".join(part for part in (heading, str(section.own("summary") or own_text(section))) if part)

@@ -34,7 +34,6 @@ from lmm.models.client import Client
 from lmm.models.port import Ask, Flow
 from lmm.models.tokens import count_tokens
 from lmm.models.windows import learn, surely_fits, window_of
-from lmm.notebook.annotations import NOTICE, condensed, room
 from lmm.notebook.batch import Batch
 from lmm.notebook.chat_log import (
     ChatExchange,
@@ -46,16 +45,16 @@ from lmm.notebook.chat_log import (
     read_log,
     with_prompt,
 )
+from lmm.notebook.condensing import NOTICE, condensed, room
 from lmm.notebook.edit_warnings import CUT, says_nothing
 from lmm.notebook.edits import check_restorable, ids_for, old_view, place_edit, text_of_reply
-from lmm.notebook.generated_fields import bisect_failures
 from lmm.notebook.mentions import NO_MENTIONS, Mentions, no_mentions
+from lmm.notebook.tree_changes import bisect_failures
 from lmm.pipeline import ChangedDocument, ParsedDocument
 from lmm.prompts.templates import Prompts
 
 # What servers say to a picture that their model cannot see.
 _NO_PICTURES = re.compile(r"image|picture|vision|multimodal|mmproj|modalit", re.IGNORECASE)
-_CLOSER = re.compile(r"`{3}|~{3}|\$\$|-->")
 
 
 @dataclass(frozen=True, slots=True)
@@ -343,15 +342,12 @@ def with_replies(
 
 
 def _with_chats(blocks: Sequence[Block], answered: Sequence[PromptAndReply]) -> list[Block]:
-    result, marks = list(blocks), set[int]()
+    result = list(blocks)
     for ask, reply in answered:
         block = result[ask.block]
         assert isinstance(block, MetadataBlock)
         result[ask.block] = _logged(block, ask, reply)
-        if _CLOSER.search(reply.text):
-            marks.add(ask.block)
-    if marks:
-        _check_not_swallowed(result, marks)
+    _check_not_swallowed(result, {ask.block for ask, _ in answered})
     return result
 
 
@@ -370,7 +366,7 @@ def _logged(block: MetadataBlock, ask: PendingPrompt, reply: Reply) -> MetadataB
 
 def _check_not_swallowed(blocks: Sequence[Block], placed: Collection[int]) -> None:
     """The guard behind replies with equations or code: their marks must not close a construct that is open above."""
-    swallowed = misread(blocks)
+    swallowed = misread(blocks) if placed else []
     index = next((i for i in sorted(placed) if blocks[i] in swallowed), None)
     if index is None:
         return

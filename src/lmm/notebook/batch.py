@@ -34,15 +34,12 @@ from lmm.notebook.generated_fields import (
     FieldPass,
     FieldStatus,
     FieldWork,
-    FoundNode,
     Make,
     MakeSource,
-    found_again,
-    found_in,
     own_material,
-    with_changes,
 )
 from lmm.notebook.header import check_header
+from lmm.notebook.tree_changes import FoundNode, found_again, found_in, with_changes
 from lmm.pipeline import ChangedDocument, ParsedDocument
 from lmm.user_code import call, user_error
 

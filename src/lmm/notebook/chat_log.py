@@ -7,7 +7,7 @@ replies in turn, as another program writes it, is read too.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import zip_longest
 from typing import Any
@@ -137,6 +137,12 @@ def logged(blocks: Sequence[Block]) -> list[tuple[int, ChatExchange]]:
     """Every exchange in the logs of a document, with the position of its block."""
     logs = [(i, b) for i, b in enumerate(blocks) if isinstance(b, MetadataBlock) and LOG in b.body]
     return [(i, exchange) for i, block in logs for exchange in _exchanges(block.values().get(LOG))]
+
+
+def waiting_texts(blocks: Iterable[Block]) -> Iterator[str]:
+    """What is asked by the prompts that wait in a document."""
+    metadata_blocks = (block for block in blocks if isinstance(block, MetadataBlock))
+    return (prompt.text for block in metadata_blocks for prompt in block.prompts if prompt.text)
 
 
 def waiting_prompt(block: MetadataBlock, prompt: Prompt) -> Prompt:
