@@ -25,7 +25,8 @@ import httpcore2
 import httpx2
 
 from lmm.errors import FetchFailed
-from lmm.hosts import certificates
+from lmm.hosts import certificates, is_loopback
+from lmm.terminal import clipped
 
 # -- Which addresses of the network are everybody's, and which are somebody's own: loopback, private, link-local, …
 #
@@ -80,7 +81,6 @@ _NAMED_6 = {
 # IPv4 addresses in the last 32 bits: mapped, and translated by the network (NAT64), as all are in some.
 _EMBEDDING = tuple(ip_network(text) for text in ("::ffff:0:0/96", "64:ff9b::/96"))
 
-_LOOPBACK = re.compile(r"localhost|127(\.\d{1,3}){3}|::1")
 _Table = tuple[tuple[IPv4Network | IPv6Network, str], ...]
 _TABLE: _Table = tuple((ip_network(text), what) for text, what in (_OWN_4 | _OWN_6 | _NAMED_6).items())
 
@@ -95,15 +95,6 @@ def not_public(address: str) -> str:
         ValueError: this is no address.
     """
     return _what(ip_address(address.partition("%")[0]))
-
-
-def is_this_machine(host: str) -> bool:
-    """Whether a host's name alone says that it is this machine.
-
-    >>> is_this_machine("127.0.0.1"), is_this_machine("::1"), is_this_machine("localhost.example.org")
-    (True, True, False)
-    """
-    return _LOOPBACK.fullmatch(host) is not None
 
 
 def _what(address: Address) -> str:
@@ -140,8 +131,7 @@ def shown(url: str) -> str:
         text = f"{parts.scheme}://{host}{parts.path}{query}" if host else f"{parts.scheme}:…"
     except ValueError:
         return "the URL"
-    text = "".join(char if char.isprintable() else "\ufffd" for char in text)
-    return text if len(text) <= 200 else f"{text[:199]}…"
+    return clipped(text, 200)
 
 
 def check_url(url: str) -> str:
@@ -523,7 +513,7 @@ class _CheckedBackend(httpcore2.AsyncNetworkBackend):
             raise FetchFailed(f"there is no host '{host[:100]}'", hint="check the URL and the network") from error
         if not found:
             raise FetchFailed(f"there is no host '{host[:100]}'", hint="check the URL and the network")
-        if self._rules.private or (self._loopback and is_this_machine(host)):
+        if self._rules.private or (self._loopback and is_loopback(host)):
             return found
         for what in filter(None, map(not_public, found)):
             raise FetchFailed(

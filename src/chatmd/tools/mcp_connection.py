@@ -30,8 +30,8 @@ from chatmd.errors import ChatmdError
 from chatmd.language.agent import AgentSpec, Tool
 from chatmd.sidecar import SUFFIXES
 from chatmd.tools.command import check_variables, environment_for, scrubber
-from lmm.fetch import CheckedTransport, is_this_machine, megabytes, same_host
-from lmm.hosts import certificates
+from lmm.fetch import CheckedTransport, megabytes, same_host
+from lmm.hosts import certificates, is_loopback
 from lmm.messages import Attachment, Image, Message, ToolOutput, render
 
 if TYPE_CHECKING:
@@ -85,7 +85,7 @@ class HttpAddress:
         >>> HttpAddress("http://localhost:8000/mcp").is_loopback, HttpAddress("http://10.0.0.1/").is_loopback
         (True, False)
         """
-        return is_this_machine(self._parts.hostname or "")
+        return is_loopback(self._parts.hostname or "")
 
     @property
     def is_encrypted(self) -> bool:

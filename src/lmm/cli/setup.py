@@ -83,8 +83,7 @@ def status(*, file: Path | None, config: Path | None, as_json: bool) -> int:
     _say_rows("configuration", f"{found.path}{state}" if found.path else "none (lmm init writes one)")
     for name, tier in tiers.items():
         _say_rows(name, *_tier_rows(tier))
-    shown = f"{settings.system[:60]}{'…' if len(settings.system) > 60 else ''}"
-    _say_rows("system", f"{shown} ({settings.origins['system']})")
+    _say_rows("system", f"{terminal.clipped(settings.system, 61)} ({settings.origins['system']})")
     told = [each for each in written if not each[0].endswith((" model", " system"))]
     _say_rows("keys", *(f"{f'{key} = {value}':<32} {where}" for key, value, where in told))
     _say_rows("state", state_folder())

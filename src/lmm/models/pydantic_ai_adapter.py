@@ -39,6 +39,7 @@ from lmm.models.pydantic_ai_messages import (
 )
 from lmm.models.tokens import estimated
 from lmm.providers import PROVIDERS, ModelName
+from lmm.terminal import clipped
 
 Opener = Callable[[str, str | None, str | None], Model]
 
@@ -376,8 +377,7 @@ def _summary(error: exceptions.ModelAPIError) -> str:
     if isinstance(body, dict):
         body = body.get("error", body)
         body = body.get("message", body) if isinstance(body, dict) else body
-    text = " ".join(str(body if body else error).split())
-    return status + (text if len(text) <= 300 else text[:300] + "…")
+    return status + clipped(str(body if body else error), 300)
 
 
 def _sent_as_is(name: ModelName, parameters: Mapping[str, Any], *, takes_all: bool) -> VendorSettings:

@@ -141,14 +141,13 @@ class TextEmbedder:
     def _check(self, text: str, vector: Vector) -> None:
         if self._dimensions is not None and len(vector) != self._dimensions:
             raise ModelRejected(
-                f"{self.name} made a vector of {len(vector)} numbers, not {self._dimensions}, of "
-                f"“{clipped(text[:200], 60)}”",
+                f"{self.name} made a vector of {len(vector)} numbers, not {self._dimensions}, of “{clipped(text, 60)}”",
                 hint="set 'dimensions' under [embedding] to what the model can make; if the model behind the name "
                 f"has changed, remove the cache: {VectorCache().file}",
             )
         if not is_usable(vector):
             raise ModelRejected(
-                f"{self.name} makes no vector of “{clipped(text[:200], 60)}”: zeros, or no numbers",
+                f"{self.name} makes no vector of “{clipped(text, 60)}”: zeros, or no numbers",
                 hint="mark that text with 'skip: true', or set a model that knows its language",
             )
         self._dimensions = len(vector)

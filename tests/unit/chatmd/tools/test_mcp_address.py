@@ -9,7 +9,7 @@ from hypothesis import given, strategies as st
 
 from chatmd.errors import ChatmdError
 from chatmd.tools.mcp_connection import HttpAddress, StdioAddress, read_address
-from lmm.fetch import is_this_machine
+from lmm.hosts import is_loopback
 
 
 @given(st.lists(st.text(st.characters(exclude_categories=["Cs"], exclude_characters="\0")), min_size=1))
@@ -60,4 +60,4 @@ def test_this_machine_in_another_notation() -> None:
 @pytest.mark.parametrize("host", ["localhost.example.org", "127.0.0.1.example.org", "10.0.0.1", "0.0.0.0", ""])
 def test_only_this_machine_is_this_machine(host: str) -> None:
     """A name that merely begins like it leads elsewhere."""
-    assert not is_this_machine(host)
+    assert not is_loopback(host)
