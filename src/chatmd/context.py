@@ -18,7 +18,7 @@ from lmm.config_files import find_config
 from lmm.config_tables import Config as ConfigFile
 from lmm.errors import ConfigError, Place, Untrusted
 from lmm.messages import Event, Listener, ToolCall, ignore
-from lmm.models.budget import UsageTally
+from lmm.models.budget import SharedBudget
 from lmm.models.chat import shared_chat
 from lmm.models.port import ChatModel
 
@@ -244,7 +244,7 @@ class Run:
     protected: tuple[Path, ...] = ()
     chain: tuple[str, ...] = ("",)
     configuration: Configuration = field(default_factory=Configuration)
-    tally: UsageTally = field(default_factory=UsageTally)
+    tally: SharedBudget = field(default_factory=SharedBudget)
     agreement: Agreement | None = None
     approve: Approve | None = None
     listener: Listener = ignore

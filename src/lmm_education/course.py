@@ -247,13 +247,13 @@ class Course(CourseParts):
         return shared_chat(models.major), shared_chat(models.aux)
 
     def _answering(self, asked: AskOptions, options: _AskArguments) -> Answering:
-        from lmm.models.budget import Budgeted, UsageTally, parse_budget
+        from lmm.models.budget import BudgetedModel, SharedBudget
         from lmm_education.answer.answering import Answering
 
         major, aux = self._chats(options.get("model"), options.get("temperature"))
         if budget := options.get("budget"):
-            tally = UsageTally(parse_budget(budget))
-            major, aux = Budgeted(major, tally), Budgeted(aux, tally)
+            spent = SharedBudget.of(budget)
+            major, aux = BudgetedModel(major, spent), BudgetedModel(aux, spent)
         return Answering(dataclasses.replace(self._search, chat=aux), asked, major, aux)
 
     async def _events(self, question: str, options: _AskArguments) -> AsyncGenerator[AnswerEvent]:
@@ -381,7 +381,7 @@ class Course(CourseParts):
             again: ask anew what an earlier run got a reply to.
             budget: what the model may use, as in `aask`; what came after it was used up is among the failures.
         """
-        from lmm.models.budget import Budgeted, UsageTally, parse_budget
+        from lmm.models.budget import BudgetedModel, SharedBudget
         from lmm_education.study.cards import cards_of, write_cards
         from lmm_education.study.study_documents import Reading
 
@@ -389,7 +389,7 @@ class Course(CourseParts):
             reading = self.read(*paths) if paths else Reading(self._material(()))
             return cards_of(reading, self.settings.study)
         if budget:
-            model = Budgeted(self._chats(model)[0], UsageTally(parse_budget(budget)))
+            model = BudgetedModel(self._chats(model)[0], SharedBudget.of(budget))
         return write_cards(paths or [self.root], model=model, config=self.config, again=again, save=write)
 
     def exercises(self, *paths: str | Path | Reading, types: Collection[str] = ()) -> list[Exercise]:

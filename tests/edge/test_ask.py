@@ -140,7 +140,7 @@ def test_a_budget_ends_an_agent(course: Path, server: ScriptedServer, capsys: py
     server.answer = lambda request: Action(calls=(("c", "search", '{"query": "roots"}'),))
     ran = run_here(capsys, "ask", "What do roots do?", "--agent", "--budget", "30")
     assert ran.code == 1
-    assert "and 30 is its budget" in ran.err
+    assert "its budget of 30 tokens" in ran.err
     assert "--context-tokens 30" in ran.err
     assert len(server.requests) == 2
 

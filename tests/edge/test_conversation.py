@@ -319,7 +319,7 @@ def test_errors_and_limits_do_not_end_it(server: ScriptedServer, chat: Path) -> 
         terminal.type("\r")
         terminal.wait_for("Reply to: hello", ENTER_KEY)
         terminal.enter("more")
-        terminal.wait_for("15 is its budget", "Enter goes on")
+        terminal.wait_for("its budget of 15", "Enter goes on")
         terminal.enter("/budget 100")
         terminal.wait_for("100 tokens left")
         terminal.type("\r")

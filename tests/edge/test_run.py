@@ -247,7 +247,7 @@ def test_the_rest_of_the_conversation_survives_a_failure(game: ScriptedServer, f
 def test_limits(game: ScriptedServer, folder: Path, budget: str) -> None:
     """A run that has used up what it may stops before the next request, with everything in the file."""
     path = write_prompt(folder)
-    wanted = "25 is its budget" if budget == "25" else "the price of OpenAICompatible/test is not known"
+    wanted = "its budget of 25 tokens" if budget == "25" else "the price of OpenAICompatible/test is not known"
     with pytest.raises(chatmd.errors.LimitReached, match=wanted):
         Chat.open(path).run(budget=budget)
     assert len(game.requests) == (2 if budget == "25" else 0)

@@ -21,7 +21,7 @@ from lmm.disk import files
 from lmm.disk.files import check_writable, document_lock, read_document
 from lmm.errors import Changed, DocumentBusy, LmmError
 from lmm.messages import Usage
-from lmm.models.budget import SharedBudget, UsageLimits, parse_budget
+from lmm.models.budget import SharedBudget, UsageLimits
 from lmm.models.chat import shared_chat
 from lmm.models.port import ChatModel
 
@@ -82,7 +82,7 @@ async def refine(
         ConsentNeeded: nobody agreed to what the file's tools can do.
         ConfigError, ModelError: the models that are needed cannot be asked at all.
     """
-    budget = SharedBudget(parse_budget(how.budget) if how.budget else UsageLimits())
+    budget = SharedBudget.of(how.budget)
     task, evaluator = await asyncio.to_thread(_prepared, text, path, cases, how, budget, rounds > 0, again)
     done = await search_versions(task, cases, rounds, evaluator, progress)
     return Refinement(done, task, path, budget.usage)

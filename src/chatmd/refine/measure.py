@@ -28,7 +28,7 @@ from lmm.config import ModelSettings
 from lmm.disk import journal
 from lmm.errors import EmptyReply, LmmError, ModelRejected
 from lmm.messages import Attachment, ChatEvent, ChatRequest, Message, Reasoning, Reply, ToolCall, Usage
-from lmm.models.budget import SharedBudget, UsageTally
+from lmm.models.budget import SharedBudget
 from lmm.models.port import ChatModel, ask, is_journaled
 from lmm.models.structured import NoJson, Schema, object_of, read_json, with_schema
 from lmm.models.tokens import count_tokens, price
@@ -259,7 +259,7 @@ class Runs:
             answer, error = await self._answer(conversation, run.tally)
         return RunOutcome(answer, _calls(conversation.items), count_tokens(answer), run.tally.usage, error)
 
-    async def _answer(self, conversation: Conversation, tally: UsageTally) -> tuple[str, str]:
+    async def _answer(self, conversation: Conversation, tally: SharedBudget) -> tuple[str, str]:
         """The answer; else what kept it from coming, if something of its own did."""
         try:
             async with asyncio.timeout(self.options.timeout):
@@ -267,7 +267,7 @@ class Runs:
         except TimeoutError:
             return "", f"it took longer than {self.options.timeout:g} s"
         except LimitReached as reached:
-            if _is_used_up(tally):
+            if tally.is_used_up:
                 self.budget.count("run", tally.usage)
                 raise
             return "", reached.message
@@ -278,7 +278,7 @@ class Runs:
     async def _folder(self, agent: str) -> AsyncIterator[Run]:
         """What one run works with, and where."""
         folder = self.path.resolve().parent
-        run = replace(self.run, tally=UsageTally(replace(self.budget.left(), turns=self.run.tally.limits.turns)))
+        run = replace(self.run, tally=SharedBudget(replace(self.budget.left(), turns=self.run.tally.limits.turns)))
         if not self.copies:
             yield run
         else:
@@ -317,13 +317,6 @@ def open_runs(
 def _line(tool: Tool) -> str:
     """A tool, as the proposer reads it."""
     return f"{tool.name or tool.server}: {tool.description or tool.command or f'{tool.kind} tool'}"
-
-
-def _is_used_up(tally: UsageTally) -> bool:
-    """Whether a run took all that was left of the budget."""
-    used, limits = tally.usage, tally.limits
-    tokens = limits.tokens is not None and used.input_tokens + used.output_tokens >= limits.tokens
-    return tokens or (limits.dollars is not None and (used.cost or 0.0) >= limits.dollars)
 
 
 def _calls(items: Sequence[Item]) -> tuple[ToolCall, ...]:

@@ -15,7 +15,7 @@ from chatmd.language.transcript import parse_cached
 from chatmd.runtime.agents import ask_agent
 from chatmd.tools.consent import consent
 from lmm.messages import Listener, ignore
-from lmm.models.budget import UsageLimits, UsageTally, parse_budget
+from lmm.models.budget import SharedBudget, UsageLimits, parse_budget
 from lmm.models.port import ChatModel
 
 AskUser = Callable[[], Awaitable[str | Element | None]]
@@ -76,7 +76,7 @@ def prepare(file: Path | None, folder: Path, options: RunOptions = RunOptions())
         protected=tuple(path.resolve() for path in (file, configuration.file.path) if path is not None),
         chain=(str(file or ""),),
         configuration=configuration,
-        tally=UsageTally(limits),
+        tally=SharedBudget(limits),
         approve=options.approve,
         listener=options.listener,
         open_model=open_model if isinstance(model, str) else lambda settings: model,

@@ -6,7 +6,7 @@ import asyncio
 import re
 from collections.abc import AsyncGenerator, AsyncIterator, Callable
 from contextlib import aclosing, asynccontextmanager
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 
 from lmm.errors import ConfigError, LimitReached
 from lmm.messages import ChatEvent, ChatRequest, Reply, Usage
@@ -54,106 +54,26 @@ def parse_budget(text: str) -> UsageLimits:
     raise ConfigError(f"'{text}' is no budget", where="--budget", hint="write tokens (20000) or dollars (0.50$)")
 
 
-@dataclass(slots=True)
-class UsageTally:
-    """What was used so far by a run and the agents below it. All of them hold the same one.
+class SharedBudget:
+    """What was used by all that hold it, and what may be.
 
-    >>> tally = UsageTally(UsageLimits(turns=1))
-    >>> tally.begin("Builtin/extractive")
-    >>> tally.add("Builtin/extractive", Usage(10, 2, None, 1)).cost
+    Requests are counted one by one (`begin`, `add`). What takes several, such as a run, a judgement or a proposal, is
+    begun only if what is under way, and it, will be covered (`paying`): as what it takes is not known before, the
+    largest so far of its kind counts.
+
+    >>> budget = SharedBudget(UsageLimits(turns=1))
+    >>> budget.begin("Builtin/extractive")
+    >>> budget.add("Builtin/extractive", Usage(10, 2, None, 1)).cost
     0.0
-    >>> tally.begin("Builtin/extractive")
+    >>> budget.begin("Builtin/extractive")
     Traceback (most recent call last):
     lmm.errors.LimitReached: the run made 1 request, as many as it may (allow more: --max-turns)
-    """
-
-    limits: UsageLimits = UsageLimits()
-    usage: Usage = field(default_factory=Usage)
-    turns: int = 0
-
-    def begin(self, model: str) -> None:
-        """Count a request that is about to be made.
-
-        Raises:
-            LimitReached: it would be one too many, or what it may use up is used.
-        """
-        limits, usage = self.limits, self.usage
-        limits.check_price(model)
-        if limits.turns is not None and self.turns >= limits.turns:
-            requests = "1 request" if self.turns == 1 else f"{self.turns} requests"
-            raise LimitReached(f"the run made {requests}, as many as it may", hint="allow more: --max-turns")
-        tokens = usage.input_tokens + usage.output_tokens
-        if limits.tokens is not None and tokens >= limits.tokens:
-            raise LimitReached(
-                f"the run used {tokens:,} tokens, and {limits.tokens:,} is its budget", hint="allow more: --budget"
-            )
-        if limits.dollars is not None and (usage.cost or 0.0) >= limits.dollars:
-            raise LimitReached(
-                f"the run cost ${usage.cost or 0.0:.4f}, and ${limits.dollars:g} is its budget",
-                hint="allow more: --budget",
-            )
-        self.turns += 1
-
-    def add(self, model: str, usage: Usage) -> Usage:
-        """Count what a request used, and return it with its price, where that is known."""
-        cost = usage.cost if usage.cost is not None else price(model, usage)
-        priced = replace(usage, cost=cost)
-        self.usage += priced
-        return priced
-
-
-@dataclass(frozen=True, slots=True)
-class Budgeted:
-    """A model that answers as long as a budget lasts; several may share a tally.
-
-    >>> import asyncio
-    >>> from lmm.messages import Message
-    >>> from lmm.models.port import ask
-    >>> from lmm.testing import ScriptedModel
-    >>> model = Budgeted(ScriptedModel(["Yes.", "No."]), UsageTally(parse_budget("3")))
-    >>> asyncio.run(ask(model, ChatRequest((Message("user", "Is it green?"),)))).text
-    'Yes.'
-    >>> asyncio.run(ask(model, ChatRequest((Message("user", "Is it red?"),)))).text
-    Traceback (most recent call last):
-    lmm.errors.LimitReached: the run used 4 tokens, and 3 is its budget (allow more: --budget)
-    """
-
-    model: ChatModel
-    tally: UsageTally
-
-    @property
-    def name(self) -> str:
-        """The model's."""
-        return self.model.name
-
-    @property
-    def journaled(self) -> bool:
-        """See `lmm.models.port.is_journaled`."""
-        return is_journaled(self.model)
-
-    async def stream(self, request: ChatRequest) -> AsyncGenerator[ChatEvent]:
-        """Ask, and count what that used.
-
-        Raises:
-            LimitReached: nothing is left.
-        """
-        self.tally.begin(self.name)
-        async with aclosing(self.model.stream(request)) as events:
-            async for event in events:
-                if isinstance(event, Reply):
-                    self.tally.add(self.name, event.usage)
-                yield event
-
-
-class SharedBudget:
-    """What was spent, and what is left. Something is begun only if what is under way, and it, will be covered.
-
-    What a run, a judgement or a proposal will take is not known before: the largest so far of its kind counts.
     """
 
     def __init__(self, limits: UsageLimits = UsageLimits()) -> None:
         self.limits = limits
         self.usage = Usage()
+        self.turns = 0
         self._largest: dict[str, float] = {}
         self._under_way: list[str] = []
         self._changed = asyncio.Condition()
@@ -169,10 +89,37 @@ class SharedBudget:
             return budget
         return cls(parse_budget(budget)) if budget else cls()
 
+    def begin(self, model: str) -> None:
+        """Count a request that is about to be made.
+
+        Raises:
+            LimitReached: it would be one too many, or what it may use up is used.
+        """
+        self.limits.check_price(model)
+        if self.limits.turns is not None and self.turns >= self.limits.turns:
+            requests = "1 request" if self.turns == 1 else f"{self.turns} requests"
+            raise LimitReached(f"the run made {requests}, as many as it may", hint="allow more: --max-turns")
+        if self.is_used_up:
+            raise LimitReached(f"the run used up its budget of {self._told()}", hint="allow more: --budget")
+        self.turns += 1
+
+    def add(self, model: str, usage: Usage) -> Usage:
+        """Count what a request used, and return it with its price, where that is known."""
+        cost = usage.cost if usage.cost is not None else price(model, usage)
+        priced = replace(usage, cost=cost)
+        self.usage += priced
+        return priced
+
+    @property
+    def is_used_up(self) -> bool:
+        """Whether nothing is left."""
+        tokens, dollars = self.limits.tokens, self.limits.dollars
+        return (tokens is not None and self._tokens >= tokens) or (dollars is not None and self._dollars >= dollars)
+
     def left(self) -> UsageLimits:
         """What may still be spent."""
-        tokens = None if self.limits.tokens is None else max(self.limits.tokens - int(self._spent()), 0)
-        dollars = None if self.limits.dollars is None else max(self.limits.dollars - self._spent(), 0.0)
+        tokens = None if self.limits.tokens is None else max(self.limits.tokens - self._tokens, 0)
+        dollars = None if self.limits.dollars is None else max(self.limits.dollars - self._dollars, 0.0)
         return UsageLimits(None, tokens, dollars)
 
     def count(self, kind: str, usage: Usage) -> None:
@@ -202,21 +149,70 @@ class SharedBudget:
 
     def _covers(self, kind: str) -> bool:
         """Whether one more is covered; nothing runs beside the first of a kind, of which nobody knows what it takes."""
-        most = self.limits.tokens if self.limits.tokens is not None else self.limits.dollars
+        most = self.limits.tokens if self.limits.dollars is None else self.limits.dollars
         if most is None:
             return True
         if kind in self._under_way and kind not in self._largest:
             return False
         planned = sum(self._largest.get(one, 0.0) for one in (*self._under_way, kind))
-        return self._spent() + planned <= most and self._spent() < most
-
-    def _spent(self) -> float:
-        return self._measure(self.usage)
+        return self._measure(self.usage) + planned <= most and not self.is_used_up
 
     def _measure(self, usage: Usage) -> float:
         return (usage.cost or 0.0) if self.limits.dollars is not None else usage.input_tokens + usage.output_tokens
 
+    @property
+    def _tokens(self) -> int:
+        return self.usage.input_tokens + self.usage.output_tokens
+
+    @property
+    def _dollars(self) -> float:
+        return self.usage.cost or 0.0
+
     def _told(self) -> str:
-        if self.limits.dollars is not None:
-            return f"${self.limits.dollars:g} (${self._spent():.4f} spent)"
-        return f"{self.limits.tokens:,} tokens ({int(self._spent()):,} spent)"
+        limits = self.limits
+        money = "" if limits.dollars is None else f"${limits.dollars:g} (${self._dollars:.4f} spent)"
+        tokens = "" if limits.tokens is None else f"{limits.tokens:,} tokens ({self._tokens:,} spent)"
+        return " and ".join(filter(None, (money, tokens)))
+
+
+@dataclass(frozen=True, slots=True)
+class BudgetedModel:
+    """A model that answers as long as a budget lasts; several may share one.
+
+    >>> import asyncio
+    >>> from lmm.messages import Message
+    >>> from lmm.models.port import ask
+    >>> from lmm.testing import ScriptedModel
+    >>> model = BudgetedModel(ScriptedModel(["Yes.", "No."]), SharedBudget.of("3"))
+    >>> asyncio.run(ask(model, ChatRequest((Message("user", "Is it green?"),)))).text
+    'Yes.'
+    >>> asyncio.run(ask(model, ChatRequest((Message("user", "Is it red?"),)))).text
+    Traceback (most recent call last):
+    lmm.errors.LimitReached: the run used up its budget of 3 tokens (4 spent) (allow more: --budget)
+    """
+
+    model: ChatModel
+    budget: SharedBudget
+
+    @property
+    def name(self) -> str:
+        """The model's."""
+        return self.model.name
+
+    @property
+    def journaled(self) -> bool:
+        """See `lmm.models.port.is_journaled`."""
+        return is_journaled(self.model)
+
+    async def stream(self, request: ChatRequest) -> AsyncGenerator[ChatEvent]:
+        """Ask, and count what that used.
+
+        Raises:
+            LimitReached: nothing is left.
+        """
+        self.budget.begin(self.name)
+        async with aclosing(self.model.stream(request)) as events:
+            async for event in events:
+                if isinstance(event, Reply):
+                    self.budget.add(self.name, event.usage)
+                yield event

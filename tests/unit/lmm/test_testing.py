@@ -13,7 +13,7 @@ import lmm
 from chatmd import Chat
 from lmm.errors import ModelBusy
 from lmm.messages import Attachment, ChatEvent, ChatRequest, Message, Reply, TextDelta
-from lmm.models.budget import Budgeted, UsageTally, parse_budget
+from lmm.models.budget import BudgetedModel, SharedBudget
 from lmm.models.port import ask
 from lmm.testing import HashEmbedder, ScriptedModel
 
@@ -72,8 +72,8 @@ def test_no_script_is_answered_from_that_of_another_test() -> None:
     for say in (lmm.ask, lmm.edit):
         assert [say("A leaf.", "Why?", model=ScriptedModel([word])) for word in ("One.", "Two.")] == ["One.", "Two."]
     turns = f"<user>Why?</user>\n<assistant>{'leaf ' * 200}</assistant>\n" * 3 + "<user>Go on.</user>\n"
-    budget = UsageTally(parse_budget("9000"))
+    budget = SharedBudget.of("9000")
     for word in ("One.", "Two."):
         chat = Chat.from_text(turns)
-        chat.compact(keep=1, model=Budgeted(ScriptedModel([f"## Goal\n{word}"]), budget))
+        chat.compact(keep=1, model=BudgetedModel(ScriptedModel([f"## Goal\n{word}"]), budget))
         assert word in chat.text

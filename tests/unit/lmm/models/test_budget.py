@@ -6,7 +6,7 @@ import pytest
 
 from lmm.errors import ConfigError, LimitReached
 from lmm.messages import Usage
-from lmm.models.budget import UsageLimits, UsageTally, parse_budget
+from lmm.models.budget import SharedBudget, UsageLimits, parse_budget
 
 
 @pytest.mark.parametrize(
@@ -40,23 +40,23 @@ def test_what_is_no_budget(text: str) -> None:
 
 def test_tokens() -> None:
     """Those sent count as those received."""
-    tally = UsageTally(UsageLimits(tokens=100))
+    tally = SharedBudget(UsageLimits(tokens=100))
     tally.begin("m")
     tally.add("m", Usage(60, 40, None, 1))
-    with pytest.raises(LimitReached, match="used 100 tokens, and 100 is its budget"):
+    with pytest.raises(LimitReached, match="used up its budget of 100 tokens"):
         tally.begin("m")
 
 
 def test_money_where_prices_are_known() -> None:
     """The price is looked up where the provider does not tell it."""
-    tally = UsageTally(UsageLimits(dollars=0.001))
+    tally = SharedBudget(UsageLimits(dollars=0.001))
     tally.begin("OpenAI/gpt-4o")
     assert tally.add("OpenAI/gpt-4o", Usage(1000, 1000, None, 1)).cost
-    with pytest.raises(LimitReached, match=r"\$0.001 is its budget"):
+    with pytest.raises(LimitReached, match=r"used up its budget of \$0.001"):
         tally.begin("OpenAI/gpt-4o")
 
 
 def test_money_where_no_price_is_known() -> None:
     """A budget that nobody can keep is refused before the first request."""
     with pytest.raises(LimitReached, match=r"price of Ollama/llama3\.2 is not known"):
-        UsageTally(UsageLimits(dollars=1)).begin("Ollama/llama3.2")
+        SharedBudget(UsageLimits(dollars=1)).begin("Ollama/llama3.2")
