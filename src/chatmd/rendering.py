@@ -22,8 +22,8 @@ from chatmd.runtime.prepare import RunOptions, agree, prepare
 from chatmd.sidecar import Payloads, Recorded, occurrences
 from chatmd.tools.calling import offered_by
 from lmm.messages import Image, Message, ToolDefinition, ToolResult, message_parts, message_texts
+from lmm.models.context_window import window_of
 from lmm.models.tokens import count_tokens
-from lmm.models.windows import window_of
 
 # -- A request as a model would get it, as values, as text for people, and as data for programs ---------------
 

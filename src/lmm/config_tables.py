@@ -111,7 +111,7 @@ class Table(msgspec.Struct, frozen=True):
 
 
 @dataclass(frozen=True, slots=True)
-class Declared:
+class ConfigKey:
     """A key of one table, as its field declares it; `type` is that of what is written."""
 
     table: str
@@ -163,7 +163,7 @@ class Declared:
 
 
 @functools.cache
-def keys_of(kind: type[Table]) -> tuple[Declared, ...]:
+def keys_of(kind: type[Table]) -> tuple[ConfigKey, ...]:
     """The keys that a type declares, in the order of its fields, one for each table in which it may stand."""
     hints = typing.get_type_hints(kind, include_extras=True)
     found = []
@@ -174,7 +174,7 @@ def keys_of(kind: type[Table]) -> tuple[Declared, ...]:
             name, written = key.name or field.name, key.written or _plain(hints[field.name])
             for table in key.tables or kind.ABOUT:
                 found.append(
-                    Declared(table=table, name=name, field=field.name, type=written, default=field.default, key=key)
+                    ConfigKey(table=table, name=name, field=field.name, type=written, default=field.default, key=key)
                 )
     return tuple(found)
 
@@ -186,7 +186,7 @@ def _plain(annotated: Any) -> Any:
 
 
 @functools.cache
-def keys_in(table: str) -> tuple[Declared, ...]:
+def keys_in(table: str) -> tuple[ConfigKey, ...]:
     """All keys that a table of config.toml may have, of whichever package."""
     return tuple(one for kind in kinds_of(table) for one in keys_of(kind) if one.table == table)
 
@@ -219,7 +219,7 @@ def check_tables(toml: Mapping[str, Any], tables: Iterable[str], where: Where) -
             read_keys(keys_in(table), toml, where)
 
 
-def read_keys(known: Iterable[Declared], toml: Mapping[str, Any], where: Where) -> dict[str, Any]:
+def read_keys(known: Iterable[ConfigKey], toml: Mapping[str, Any], where: Where) -> dict[str, Any]:
     """The values that are written for these keys, by the names of their fields.
 
     Raises:
@@ -244,7 +244,7 @@ def read_keys(known: Iterable[Declared], toml: Mapping[str, Any], where: Where) 
     return found
 
 
-def refuse_unknown(table: str, written: Any, known: Iterable[Declared], where: Where) -> None:
+def refuse_unknown(table: str, written: Any, known: Iterable[ConfigKey], where: Where) -> None:
     """Raise `ConfigError` if a table has a key that is none of those `known`, with the nearest that is."""
     names = [name for one in known for name in one.names]
     for key in written if isinstance(written, Mapping) else ():

@@ -12,7 +12,7 @@ from typing import Any
 
 import msgspec
 
-from lmm.config_tables import TABLES, Config, Declared, keys_in, keys_of, kinds_of
+from lmm.config_tables import TABLES, Config, ConfigKey, keys_in, keys_of, kinds_of
 from lmm.errors import ConfigError
 
 _HEAD = """\
@@ -79,7 +79,7 @@ def with_values(text: str, tables: Mapping[str, Mapping[str, Any]], name: str = 
         raise ConfigError(f"this cannot be changed here: {error}", where=name, hint="mend it first") from error
 
 
-def _tables() -> Iterator[tuple[str, str, list[Declared]]]:
+def _tables() -> Iterator[tuple[str, str, list[ConfigKey]]]:
     """Each table with what it is for and its keys, but for those of a table of the same types that was told before."""
     told = dict[tuple[type, ...], set[str]]()
     for table in TABLES:
@@ -102,18 +102,18 @@ def _comment(about: str) -> str:
     return "".join(f"# {line}\n" for part in parts for line in part)
 
 
-def _line(key: Declared) -> str:
+def _line(key: ConfigKey) -> str:
     """A key as a comment, with what it is for at its right."""
     setting = f"# {key.name} = {_toml(_shown(key))}"
     first, *more = textwrap.wrap(key.key.about, _WIDTH - max(_COLUMN, len(setting) + 1) - 2)
     return f"{setting:<{_COLUMN - 1}} # {first}\n" + "".join(f"{'':<{_COLUMN}}# {line}\n" for line in more)
 
 
-def _section(name: str, about: str, keys: list[Declared]) -> str:
+def _section(name: str, about: str, keys: list[ConfigKey]) -> str:
     return f"### `[{name}]`\n\n{about}\n\n{_HEADINGS}{''.join(map(_row, keys))}"
 
 
-def _row(key: Declared) -> str:
+def _row(key: ConfigKey) -> str:
     unset = "" if key.default in ("", None, (), {}, msgspec.NODEFAULT) else f"`{_toml(key.default)}`"
     example = "" if key.key.example is None else f"`{_toml(_shown(key))}`"
     variables = [f"`{variable.format(key.table.upper())}`" for variable in key.key.variables]
@@ -122,7 +122,7 @@ def _row(key: Declared) -> str:
     return f"| `{key.name}` | {unset} | {example} | {text} |\n"
 
 
-def _shown(key: Declared) -> Any:
+def _shown(key: ConfigKey) -> Any:
     """The example, the table's own if there is one, else the default."""
     if key.example_of_its_own:
         return key.key.example[key.table]

@@ -11,7 +11,7 @@ from fakes.chromium import Browser
 from fakes.openai_server import ScriptedServer
 
 import lmm_education
-from lmm.models import windows
+from lmm.models import context_window
 
 
 @pytest.fixture(autouse=True)
@@ -43,8 +43,8 @@ def browser(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Browser]:
 @pytest.fixture
 def server(folder: Path) -> Iterator[ScriptedServer]:
     """A running scripted server that the current folder's config.toml names as the major model's."""
-    windows._told.clear()  # a port may come again
-    windows._refused.clear()
+    context_window._told.clear()  # a port may come again
+    context_window._refused.clear()
     with ScriptedServer() as running:
         write_config(folder, running)
         yield running

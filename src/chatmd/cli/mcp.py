@@ -19,7 +19,7 @@ from lmm import terminal
 from lmm.cli import options
 from lmm.errors import ConfigError, LmmError
 from lmm.hosts import is_loopback
-from lmm.listening import listen, url_of
+from lmm.server_socket import listen, url_of
 from lmm.terminal import DONE
 
 if TYPE_CHECKING:

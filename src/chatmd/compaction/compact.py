@@ -41,9 +41,9 @@ from lmm.errors import Changed, DocumentBusy, LmmError, TooLong
 from lmm.messages import Attachment, ChatRequest, Image, Message, Reply, Usage, render
 from lmm.models.chat import shared_chat
 from lmm.models.client import ask_once
+from lmm.models.context_window import learn, surely_fits, window_of
 from lmm.models.port import ChatModel
 from lmm.models.tokens import count_tokens
-from lmm.models.windows import learn, surely_fits, window_of
 from lmm.prompts.templates import Prompts
 
 # -- A file with a summary in place of elements; everything else stays as it is written, byte for byte

@@ -27,9 +27,9 @@ from starlette.types import ASGIApp, Receive, Scope, Send
 from chatmd.mcp_server.library import Library
 from chatmd.tools.calling import misfit
 from lmm.errors import LmmError
-from lmm.listening import bounded
 from lmm.messages import Image, Message, ToolOutput, render
 from lmm.models.port import RunnableTool
+from lmm.server_socket import bounded
 
 if TYPE_CHECKING:
     import socket

@@ -15,7 +15,7 @@ from lmm.terminal import DONE, FAILED
 if TYPE_CHECKING:
     from lmm.config import ModelSettings, Settings
     from lmm.config_tables import Config
-    from lmm.models.windows import ContextWindow
+    from lmm.models.context_window import ContextWindow
     from lmm.permissions import Permission
 
 
@@ -117,7 +117,7 @@ def _windows(settings: Settings) -> dict[str, ContextWindow]:
     import asyncio
 
     from lmm import loop
-    from lmm.models.windows import window_of
+    from lmm.models.context_window import window_of
 
     async def all_of(*tiers: ModelSettings) -> list[ContextWindow]:
         return await asyncio.gather(*map(window_of, tiers))

@@ -10,7 +10,7 @@ from lmm.config import ModelSettings
 from lmm.errors import ModelKeyMissing, ModelNotFound
 from lmm.models.builtin import ExtractiveModel, RecordedModel
 from lmm.models.port import ChatModel
-from lmm.models.resilience import Resilient
+from lmm.models.retry import Resilient
 from lmm.providers import PROVIDERS
 
 

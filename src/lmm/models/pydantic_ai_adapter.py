@@ -49,7 +49,7 @@ def _openai(model: str, base_url: str | None, api_key: str | None) -> Model:
     from pydantic_ai.providers.openai import OpenAIProvider
 
     provider = OpenAIProvider(base_url=base_url, api_key=api_key or "no-key")
-    provider.client.max_retries = 0  # retries are ours: lmm.models.resilience
+    provider.client.max_retries = 0  # retries are ours: lmm.models.retry
     return OpenAIChatModel(model, provider=provider)
 
 

@@ -31,6 +31,7 @@ from lmm.markdown.tree import (
 from lmm.markdown.units import balanced, div_ends, texts_of, unit_ends
 from lmm.messages import Attachment, ChatRequest, Failed, Message, Notice, Reply, ignore, render
 from lmm.models.client import Client
+from lmm.models.context_window import learn, surely_fits, window_of
 from lmm.models.port import Ask, Flow
 from lmm.models.tokens import count_tokens
 from lmm.models.windows import learn, surely_fits, window_of

@@ -14,9 +14,9 @@ from lmm.messages import ChatRequest, Message, Reply, Retrying, TextDelta, Usage
 from lmm.models.builtin import NAME as EXTRACTIVE
 from lmm.models.chat import shared_chat
 from lmm.models.client import Client
+from lmm.models.context_window import window_of
 from lmm.models.port import ChatModel
 from lmm.models.tokens import count_tokens
-from lmm.models.windows import window_of
 from lmm.prompts.templates import Prompts
 from lmm_education.answer.answer import (
     Answer,

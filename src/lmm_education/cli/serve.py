@@ -90,7 +90,7 @@ def run(
     What `lmm ingest` stores meanwhile counts for the next answer. Who may log in, where [serve] says that one has to:
     `lmm serve password`, `lmm serve users`, `lmm serve keys`. Needs the extra `web`.
     """
-    from lmm.listening import listen, url_of
+    from lmm.server_socket import listen, url_of
 
     if courses and (config or course):
         raise ConfigError("name the courses, or use --config and --course", where="--config")
@@ -232,7 +232,7 @@ def _show_address(address: str, listener: socket.socket) -> None:
     """Print where a lecture hall finds the page: the configured address, or this machine's in its network."""
     import segno
 
-    from lmm.listening import url_of
+    from lmm.server_socket import url_of
 
     if not address:
         with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as way, contextlib.suppress(OSError):
@@ -272,7 +272,7 @@ def _check_installed() -> None:
 def server_options(patience: float | None = None) -> dict[str, Any]:
     """How uvicorn is run; a request has `patience` seconds to arrive. Headers of proxies are read where it is known who
     may be believed: web/identity.py."""
-    from lmm.listening import PATIENCE, bounded
+    from lmm.server_socket import PATIENCE, bounded
 
     return {
         **bounded(PATIENCE if patience is None else patience),
@@ -302,7 +302,7 @@ def _run(app: Any, listener: socket.socket) -> None:
 async def _serving(server: Any, listener: socket.socket) -> None:
     import asyncio
 
-    from lmm.listening import handle_loop_error
+    from lmm.server_socket import handle_loop_error
 
     asyncio.get_running_loop().set_exception_handler(handle_loop_error)
     await server.serve(sockets=[listener])

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 from lmm import errors
 from lmm.hosts import tls_for
-from lmm.models.resilience import backoff
+from lmm.models.retry import backoff
 from lmm.terminal import clipped
 
 if TYPE_CHECKING:

@@ -9,7 +9,7 @@ from typing import Any
 
 import msgspec
 
-from lmm.config_tables import Declared, Names, in_words, keys_of
+from lmm.config_tables import ConfigKey, Names, in_words, keys_of
 from lmm.errors import ConfigError, nearest
 from lmm_education.config import CourseSettings, Preparation, SearchSettings, change_settings
 
@@ -40,7 +40,7 @@ def compared_keys() -> tuple[str, ...]:
     return (*SHORT, EMBEDDING, WEIGHT, *_keys())
 
 
-def _keys() -> dict[str, Declared]:
+def _keys() -> dict[str, ConfigKey]:
     """The keys whose value is one word."""
     keys = (key for kind in _COMPARED for key in keys_of(kind))
     return {key.name: key for key in keys if key.inner is None and key.type != Names}

@@ -10,7 +10,7 @@ import pytest
 
 from chatmd.context import Rules
 from lmm.config import load_settings
-from lmm.config_tables import RENAMED, TABLES, Config, Declared, check_tables, keys_in, keys_of
+from lmm.config_tables import RENAMED, TABLES, Config, ConfigKey, check_tables, keys_in, keys_of
 from lmm.config_text import reference, template, with_values
 from lmm.errors import ConfigError
 from lmm_education.config import CourseSettings, course_settings
@@ -33,7 +33,7 @@ def test_uncommented_every_line_is_understood() -> None:
     assert all(line_with(key) for key in EVERY_KEY)
 
 
-def line_with(key: Declared) -> bool:
+def line_with(key: ConfigKey) -> bool:
     """Whether the file explains a key."""
     return re.search(rf"^# {key.name} = .+# \S", template(), re.MULTILINE) is not None
 

@@ -23,7 +23,7 @@ from lmm.errors import (
 )
 from lmm.messages import ChatEvent, ChatRequest, Message, Reply, Retrying, TextDelta, Waiting
 from lmm.models.port import ChatModel, ask
-from lmm.models.resilience import MAX_WAIT, Resilient, backoff
+from lmm.models.retry import MAX_WAIT, Resilient, backoff
 from lmm.testing import ScriptedModel
 
 REQUEST = ChatRequest((Message("user", "Why?"),))
