@@ -77,6 +77,18 @@ def clipped(text: str, width: int) -> str:
     return kept + "…"
 
 
+def megabytes(size: int) -> str:
+    """A number of bytes, for people.
+
+    >>> megabytes(5_000_000), megabytes(1_200), megabytes(10)
+    ('5 MB', '1.2 kB', '10 bytes')
+    """
+    for unit, name in ((1_000_000, "MB"), (1_000, "kB")):
+        if size >= unit:
+            return f"{size / unit:.1f}".removesuffix(".0") + f" {name}"
+    return f"{size} bytes"
+
+
 def columns(text: str) -> int:
     """How many columns of a terminal a text takes; styles take none.
 

@@ -14,12 +14,13 @@ from typing import Self
 from chatmd.errors import ChatmdError
 from lmm.disk.files import decode_document
 from lmm.errors import FileReadError, LmmError
-from lmm.fetch import Fetched, FetchRules, name_of
+from lmm.fetch import Fetched, FetchRules
 from lmm.importing.elements import tags
 from lmm.importing.formats import FORMATS, FileKind, file_kind, suffix_of
 from lmm.importing.html_page import decode_html
 from lmm.importing.import_document import check_installed, read_source
 from lmm.importing.imported import Imported, link_images
+from lmm.urls import name_of
 
 _LANGUAGES = {
     **{".py": "python", ".js": "javascript", ".ts": "typescript", ".rs": "rust", ".rb": "ruby", ".sh": "bash"},

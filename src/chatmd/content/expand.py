@@ -24,9 +24,11 @@ from lmm.disk.digest import digest
 from lmm.disk.files import decode_document, read_document
 from lmm.disk.opened import open_folder, read_errors
 from lmm.errors import DocumentError, FetchFailed, LmmError
-from lmm.fetch import fetch, github_file, megabytes, shown
+from lmm.fetch import fetch
 from lmm.importing.formats import CONVERTED, suffix_of
 from lmm.messages import Image
+from lmm.terminal import megabytes
+from lmm.urls import github_file, shown
 
 # -- Files that a document names: below the prompt's folder, or the folders that were allowed besides
 

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from chatmd.errors import ChatmdError
 from chatmd.sidecar import SUFFIXES
-from lmm.fetch import megabytes
 from lmm.messages import Image
 from lmm.pictures import picture_type
+from lmm.terminal import megabytes
 
 # What people try all the same, by what their files begin with.
 _OTHERS = {b"%PDF-": "a PDF file", b"\0\0\x01\0": "an icon", b"<?xml": "XML"}

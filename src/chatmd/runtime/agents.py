@@ -16,7 +16,8 @@ from chatmd.runtime.transcript_file import Transcript
 from chatmd.runtime.turns import Conversation
 from chatmd.sidecar import Recorded, keep_record
 from lmm.disk.files import read_document
-from lmm.fetch import fetch, name_of
+from lmm.fetch import fetch
+from lmm.urls import name_of
 
 
 class _Found(NamedTuple):

@@ -21,9 +21,8 @@ from lmm.disk.ignore import Glob
 from lmm.disk.opened import open_folder, read_errors
 from lmm.disk.secrets import is_secret_file
 from lmm.errors import LmmError
-from lmm.fetch import megabytes
 from lmm.messages import ToolDefinition, object_schema
-from lmm.terminal import count, visible
+from lmm.terminal import count, megabytes, visible
 
 DEEPEST = 20
 _LARGEST = 20_000_000  # bytes of a file that is searched

@@ -22,7 +22,7 @@ from urllib.parse import unquote, urlsplit, urlunsplit
 from lmm import loop
 from lmm.disk.folder import Folder, check_named
 from lmm.errors import FetchFailed, FileWriteError, LmmError
-from lmm.fetch import Fetched, FetchRules, check_url, fetch, github_file, name_of, shown
+from lmm.fetch import Fetched, FetchRules, fetch
 from lmm.importing import escape
 from lmm.importing.formats import FORMATS, FileKind, file_kind, format_of, suffix_of
 from lmm.importing.html_page import codec_of
@@ -39,6 +39,7 @@ from lmm.importing.imported import Imported, ImportedImage
 from lmm.markdown.blocks import HeadingBlock, serialize
 from lmm.markdown.parse_markdown import parse_markdown_text
 from lmm.pictures import picture_type
+from lmm.urls import check_url, github_file, name_of, shown
 
 _BY_HAND = "save it in your browser, and import the file"
 WEB = FetchRules(60.0, 50_000_000, more_time=_BY_HAND, more_bytes=_BY_HAND, more_private=_BY_HAND)
