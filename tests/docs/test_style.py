@@ -37,12 +37,8 @@ _PHRASE = re.compile(rf"\b(?:{'|'.join(_PHRASES)})", re.IGNORECASE)
 
 
 _PENDING = {  # to be rewritten
-    *(
-        "architecture",
-        "agents",
-        "ask-from-python",
-    ),
-    *("extract", "watch", "mcp", "models", "refine", "scale"),
+    *("architecture",),
+    *("mcp", "models", "refine", "scale"),
     *("terminal",),
 }
 
