@@ -308,7 +308,6 @@ def small_change() -> list[Row]:
             writer.upsert("documents", sections)
         taken = []
         for turn in range(9):
-            store.settled()
             start = time.perf_counter()
             with store.writing(MANIFEST) as writer:
                 list(writer.scroll("chunks"))

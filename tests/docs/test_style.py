@@ -36,13 +36,6 @@ _PHRASES = {  # phrase: what to write
 _PHRASE = re.compile(rf"\b(?:{'|'.join(_PHRASES)})", re.IGNORECASE)
 
 
-_PENDING = {  # to be rewritten
-    *("architecture",),
-    *("mcp", "models", "refine", "scale"),
-    *("terminal",),
-}
-
-
 def problems(page: Path) -> list[str]:
     """Each phrase with its line and what to write."""
     prose = _CODE.sub(lambda code: "\n" * code.group().count("\n"), page.read_text(encoding="utf-8"))
@@ -57,7 +50,7 @@ def problems(page: Path) -> list[str]:
 def test_a_page_is_in_plain_english(page: Path) -> None:
     """The message names the line, the phrase and what to write."""
     if page.name not in ("style.md", "commands.md", "CHANGELOG.md"):
-        assert problems(page) == [] or page.stem in _PENDING
+        assert problems(page) == []
 
 
 def test_a_phrase_is_found_in_prose_and_not_in_code(tmp_path: Path) -> None:

@@ -34,7 +34,6 @@ from lmm.models.client import Client
 from lmm.models.context_window import learn, surely_fits, window_of
 from lmm.models.port import Ask, Flow
 from lmm.models.tokens import count_tokens
-from lmm.models.windows import learn, surely_fits, window_of
 from lmm.notebook.batch import Batch
 from lmm.notebook.chat_log import (
     ChatExchange,
