@@ -30,7 +30,7 @@ P = TypeVar("P")
 class ParsedDocument:
     """One version of a document, parsed once. `name` stands for its title where it has none; `file` is for messages.
 
-    >>> parsed = Parsed("# Cells\\n\\nThey divide.\\n", name="bio")
+    >>> parsed = ParsedDocument("# Cells\\n\\nThey divide.\\n", name="bio")
     >>> [block.kind for block in parsed.blocks], parsed.header
     (['heading', 'text'], None)
     """

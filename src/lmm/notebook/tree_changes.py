@@ -118,7 +118,7 @@ def bisect_failures(items: Sequence[T], attempt: Callable[[Sequence[T]], R]) -> 
     ...     if 3 in some:
     ...         raise LmmError("no 3")
     ...     return sum(some)
-    >>> total, refused = sifted([1, 2, 3, 4], attempt)
+    >>> total, refused = bisect_failures([1, 2, 3, 4], attempt)
     >>> total, [item for item, _ in refused]
     (7, [3])
     """
