@@ -243,7 +243,7 @@ class Document:
         Raises:
             LmmError: something that a prompt names cannot be had.
         """
-        settings = self._checked("major", model or None)
+        settings = self._check_settings("major", model or None)
         planner = self._planner(settings, at, again=again)
         return tuple(run(planner.requests(planner.plan(self._version, settings))))
 
@@ -422,12 +422,12 @@ class Document:
         budget: str | SharedBudget = "",
         estimate: bool = False,
     ) -> Client:
-        settings, given = self._checked(tier, model), None if isinstance(model, str) else model
+        settings, given = self._check_settings(tier, model), None if isinstance(model, str) else model
         return Client(
             settings, tier=tier, model=given, again=again, estimate=estimate, budget=budget, listener=self.listener
         )
 
-    def _checked(self, tier: str, model: str | ChatModel | None) -> Settings:
+    def _check_settings(self, tier: str, model: str | ChatModel | None) -> Settings:
         """The settings with the model that was named, unless the header cannot be read and seems to name another."""
         check_header(self.blocks, document=self._parsed.file)
         return self._settings({tier: model} if isinstance(model, str) else {})
@@ -553,7 +553,7 @@ class Document:
             failures += applied.failures
         return version.text, tuple(failures)
 
-    def _checked_rebase(self, theirs: str) -> tuple[str, tuple[Failure, ...]]:
+    def _rebase_soundly(self, theirs: str) -> tuple[str, tuple[Failure, ...]]:
         """The same, unless something else would be read as what it is not."""
         assert self._file is not None
         text, failures = (self.text, self._lost) if theirs == self._file.base else self._rebase(theirs)
@@ -590,7 +590,7 @@ class Document:
         async with self._locked(refresh=False):
             files.check_writable(self.path)
             await self._file.still(settle)
-            saved = self._file.save(self._checked_rebase)
+            saved = self._file.save(self._rebase_soundly)
         self._forget_changes()
         for failure in saved.failures:
             self.listener(Failed(failure.error, failure.what), failure.place)

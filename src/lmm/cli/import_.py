@@ -71,7 +71,7 @@ def import_(
     code = DONE
     for path in files:
         try:
-            terminal.say(_told(_imported(path, output, chosen, force=force, timeout=timeout)), end="")
+            terminal.say(_summary(_imported(path, output, chosen, force=force, timeout=timeout)), end="")
         except LmmError as error:
             terminal.tell_error(error)
             failed = USAGE if isinstance(error, ConfigError) and len(files) == 1 else FAILED
@@ -106,7 +106,7 @@ def _import_site(urls: Sequence[str], output: Path | None, pages: int, *, force:
         reports, notes = import_site(urls[0], output, pages=pages, force=force, timeout=timeout, tell=tell)
     except Stopped as stopped:
         (reports, notes), code = stopped.report, INTERRUPTED
-    terminal.say("".join(map(_told, reports)), end="")
+    terminal.say("".join(map(_summary, reports)), end="")
     terminal.say("".join(f"{note}\n" for note in notes), err=True, end="")
     terminal.say(f"{terminal.count(len(reports), 'page')}; their order is in SUMMARY.md")
     return code
@@ -127,7 +127,7 @@ def _check_outputs(files: Sequence[str], output: Path | None) -> None:
         seen[target] = path
 
 
-def _told(report: ImportReport) -> str:
+def _summary(report: ImportReport) -> str:
     """What became of a file, in a line, and what did not come along, in more."""
     from lmm.markdown import parse_markdown_text
     from lmm.markdown.blocks import HeadingBlock, TextBlock

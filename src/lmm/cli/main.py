@@ -140,7 +140,7 @@ def run(command: click.Command, name: str, words: Sequence[str]) -> int:
             code = command.invoke(context)
         return code if isinstance(code, int) else DONE
     except LmmError as error:
-        return _told(error)
+        return _tell(error)
     except click.exceptions.Exit as stop:
         return stop.exit_code
     except (KeyboardInterrupt, EOFError, click.Abort):
@@ -162,7 +162,7 @@ def _usage_of(error: click.ClickException) -> str:
     return told.getvalue().removesuffix("\n")
 
 
-def _told(error: LmmError) -> int:
+def _tell(error: LmmError) -> int:
     terminal.tell_error(error)
     return USAGE if isinstance(error, ConfigError) else FAILED
 
@@ -180,7 +180,7 @@ def each(paths: Sequence[Path], act: Callable[[Path], int]) -> int:
         except LmmError as error:
             if len(paths) == 1:
                 raise
-            codes.append(_told(error))
+            codes.append(_tell(error))
         if codes[-1] == INTERRUPTED:
             break
     return max(codes)

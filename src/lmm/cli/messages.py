@@ -67,7 +67,7 @@ def messages(
         report = work(document, lambda it: it.answer(at=at, model=model, again=again, budget=spent))
         if path == STDIN:
             terminal.say_document(document.text)
-        return _told(document, path, report, diff=diff, as_json=as_json)
+        return _tell_outcome(document, path, report, diff=diff, as_json=as_json)
 
     return each(files, act)
 
@@ -84,7 +84,7 @@ def _open(path: Path, config: Path | None, *, quiet: bool) -> Document:
     return Document.open(path, config=config, listener=listener)
 
 
-def _told(document: Document, path: Path, report: Report[AnsweredPrompt], *, diff: bool, as_json: bool) -> int:
+def _tell_outcome(document: Document, path: Path, report: Report[AnsweredPrompt], *, diff: bool, as_json: bool) -> int:
     """Tell what became of it; the exit code."""
     err = path == STDIN
     if not as_json:

@@ -238,7 +238,7 @@ def without_running_code(body: str) -> str:
     found, changed = run_when_knit(body), body
     for value in reversed(found):
         changed = changed[: value.start] + yaml_core.quoted(value.text) + changed[value.end :]
-    return _checked(body, changed, read(body), found[0].path[0]) if found else body
+    return _check_edit(body, changed, read(body), found[0].path[0]) if found else body
 
 
 def _line(body: str, node: yaml.Node) -> int:
@@ -337,7 +337,7 @@ def set_key(body: str, key: str, value: Any, *, newline: str = "\n", before: int
         changed = body[: old.start] + yaml_core.entry(key, value, indent=old.column, newline=newline) + body[old.end :]
     else:
         changed = _insert(body, masked, node, key, value, newline, before)
-    return _checked(body, changed, expected | {key: value}, key)
+    return _check_edit(body, changed, expected | {key: value}, key)
 
 
 def remove_key(body: str, key: str) -> str:
@@ -351,7 +351,7 @@ def remove_key(body: str, key: str) -> str:
     changed = body
     for old in reversed([e for e in _entries(masked, node) if e.key == key]):
         changed = changed[: body.rfind("\n", 0, old.start) + 1] + changed[old.end :]
-    return _checked(body, _without_blank_start(changed), expected, key)
+    return _check_edit(body, _without_blank_start(changed), expected, key)
 
 
 def append_item(body: str, key: str, value: Any, *, newline: str = "\n") -> str:
@@ -370,7 +370,7 @@ def append_item(body: str, key: str, value: Any, *, newline: str = "\n") -> str:
     if not head.endswith("\n"):
         head += newline
     changed = head + yaml_core.item(value, indent=column, newline=newline) + body[old.end :]
-    return _checked(body, changed, expected | {key: [*items, value]}, key)
+    return _check_edit(body, changed, expected | {key: [*items, value]}, key)
 
 
 def remove_prompt(body: str, prompt: Prompt) -> str:
@@ -445,7 +445,7 @@ def _insert(
     return head + text + body[at:]
 
 
-def _checked(body: str, changed: str, expected: dict[str, Any], key: str) -> str:
+def _check_edit(body: str, changed: str, expected: dict[str, Any], key: str) -> str:
     """The guard behind every edit: it must read back as what was meant, prompts and all else unchanged."""
     try:
         found = read(changed)

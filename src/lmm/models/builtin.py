@@ -328,7 +328,7 @@ class RecordedModel:
 
     async def stream(self, request: ChatRequest) -> AsyncGenerator[ChatEvent]:
         """What was recorded for this request, word by word; `ModelRejected` if there is nothing."""
-        asked = _said(request.messages[-1])
+        asked = _asked_text(request.messages[-1])
         record = next((record for record in self._records if record.prompt in asked), None)
         if record is None:
             raise ModelRejected(f"{self.name} has no reply to this", hint="recorded replies fit recorded prompts only")
@@ -341,6 +341,6 @@ class RecordedModel:
         yield Reply(record.reply, self.name, Usage(0, 0, 0.0, 1), cut=record.cut, calls=calls)
 
 
-def _said(message: Message) -> str:
+def _asked_text(message: Message) -> str:
     parts = [message.text, *(part for part in message.content if isinstance(part, str))]
     return "\n".join([*parts, *(result.text for result in message.results)])

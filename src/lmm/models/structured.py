@@ -154,7 +154,9 @@ def _from_type(source: Any, where: str) -> Schema:
             return adapter.validate_json(json.dumps(value))  # read as JSON, a date may be a string in strict models too
         except ValidationError as error:
             faults = error.errors(include_url=False, include_context=False)
-            raise Mismatch(_listed((_path(fault["loc"]), fault["msg"], fault["input"]) for fault in faults)) from error
+            raise Mismatch(
+                _list_faults((_path(fault["loc"]), fault["msg"], fault["input"]) for fault in faults)
+            ) from error
 
     return _schema(shown, _fields(named), validate)
 
@@ -183,7 +185,7 @@ def _from_json_schema(source: Mapping[str, Any], where: str) -> Schema:
         except Unresolvable as error:
             raise ConfigError(f"the JSON schema refers to what is not in it: {error}", where=where) from error
         if faults:
-            raise Mismatch(_listed((_path(fault.absolute_path), fault.message, None) for fault in faults))
+            raise Mismatch(_list_faults((_path(fault.absolute_path), fault.message, None) for fault in faults))
         return value
 
     return _schema(schema, _fields(schema), validate)
@@ -193,13 +195,13 @@ def _from_json_schema(source: Mapping[str, Any], where: str) -> Schema:
 
 
 def _schema(source: Mapping[str, Any], fields: tuple[str, ...], validate: Callable[[Any], Any]) -> Schema:
-    resolved = _resolved(source, source)
+    resolved = _follow_reference(source, source)
     is_object = resolved.get("type") == "object" or "properties" in resolved
     many = resolved.get("type") == "array"
-    return Schema(source if is_object else _wrapped(source), not is_object, many, fields, validate)
+    return Schema(source if is_object else _wrap_schema(source), not is_object, many, fields, validate)
 
 
-def _wrapped(source: Mapping[str, Any]) -> dict[str, Any]:
+def _wrap_schema(source: Mapping[str, Any]) -> dict[str, Any]:
     """A schema of an object that holds what `source` describes; what is referred to stays at the top."""
     inside = {key: value for key, value in source.items() if key not in _AT_THE_TOP}
     above = {key: source[key] for key in _AT_THE_TOP if key in source}
@@ -211,13 +213,13 @@ def _wrapped(source: Mapping[str, Any]) -> dict[str, Any]:
     } | above
 
 
-def _listed(faults: Iterator[tuple[str, str, Any]]) -> str:
-    lines = [f"- {path}: {message}{_given(value)}" for path, message, value in faults]
+def _list_faults(faults: Iterator[tuple[str, str, Any]]) -> str:
+    lines = [f"- {path}: {message}{_describe_value(value)}" for path, message, value in faults]
     more = [f"- and {len(lines) - _MOST_ERRORS} more"] if len(lines) > _MOST_ERRORS else []
     return "\n".join([*lines[:_MOST_ERRORS], *more])
 
 
-def _given(value: Any) -> str:
+def _describe_value(value: Any) -> str:
     """What was found, where it is short: a model corrects what it sees."""
     return f", not {value!r}" if isinstance(value, (str, int, float)) and len(repr(value)) < 80 else ""
 
@@ -232,14 +234,14 @@ def _path(steps: Any) -> str:
 
 def _fields(schema: Mapping[str, Any]) -> tuple[str, ...]:
     """The names of a record's fields, as far as the schema says: in its order, those of all alternatives."""
-    whole = _resolved(schema, schema)
-    record = _resolved(whole.get("items", {}), schema) if whole.get("type") == "array" else whole
+    whole = _follow_reference(schema, schema)
+    record = _follow_reference(whole.get("items", {}), schema) if whole.get("type") == "array" else whole
     kinds = [record, *(record.get("anyOf") or record.get("oneOf") or record.get("allOf") or [])]
-    names = [name for kind in kinds for name in _resolved(kind, schema).get("properties", {})]
+    names = [name for kind in kinds for name in _follow_reference(kind, schema).get("properties", {})]
     return tuple(dict.fromkeys(names))
 
 
-def _resolved(part: Any, schema: Mapping[str, Any]) -> Mapping[str, Any]:
+def _follow_reference(part: Any, schema: Mapping[str, Any]) -> Mapping[str, Any]:
     """A part of a schema, or what it refers to within the schema."""
     reference = part.get("$ref") if isinstance(part, Mapping) else None
     if isinstance(reference, str) and reference.startswith("#/"):
@@ -279,7 +281,7 @@ def read_json(reply: str) -> list[Any]:
 def _parsed(text: str) -> list[Any]:
     """The value that `text` is, if it is JSON and nothing else."""
     try:
-        return [_checked(json.loads(text))]
+        return [_check_json(json.loads(text))]
     except (ValueError, RecursionError):
         return []
 
@@ -290,7 +292,7 @@ def _embedded(text: str) -> tuple[list[Any], str]:
     while (opening := _OPENING.search(text, at)) and len(reasons) < _MOST_BROKEN:
         try:
             value, at = decoder.raw_decode(text, opening.start())
-            values.append(_checked(value))
+            values.append(_check_json(value))
         except json.JSONDecodeError as error:
             at = max(error.pos, opening.start() + 1)  # up to there it was JSON: its inside is not looked at
             reasons.append(f"the JSON breaks at line {error.lineno}, column {error.colno}: {error.msg}")
@@ -303,7 +305,7 @@ def _embedded(text: str) -> tuple[list[Any], str]:
     return values, (reasons or ["there is no JSON in it"])[0]
 
 
-def _checked(value: Any) -> Any:
+def _check_json(value: Any) -> Any:
     """`value`, unless it holds what Python's reader allows and JSON or UTF-8 do not: NaN, half a character."""
     json.dumps(value, allow_nan=False, ensure_ascii=False).encode()
     return value

@@ -45,7 +45,7 @@ from lmm.notebook.chat_log import (
     read_log,
     with_prompt,
 )
-from lmm.notebook.condensing import NOTICE, condensed, room
+from lmm.notebook.condensing import NOTICE, condense, room
 from lmm.notebook.edit_warnings import CUT, says_nothing
 from lmm.notebook.edits import check_restorable, ids_for, old_view, place_edit, text_of_reply
 from lmm.notebook.mentions import NO_MENTIONS, Mentions, no_mentions
@@ -263,17 +263,17 @@ def _context(node: Node, limit: int) -> str:
     kept, size = {at}, 0
     outwards = (i for distance in range(len(texts)) for i in dict.fromkeys((at - distance, at + distance)))
     for index in (i for i in outwards if 0 <= i < len(texts)):
-        size += len(_visible(texts[index])) if index != at else 0
+        size += len(_text_of(texts[index])) if index != at else 0
         if size > limit:
             break
         kept.add(index)
     around = [texts[i] for i in sorted(kept)]
     if len(around) < 2:
         return ""
-    return "\n\n".join(visible for text in around if (visible := _visible(text)))
+    return "\n\n".join(visible for text in around if (visible := _text_of(text)))
 
 
-def _visible(node: TextNode) -> str:
+def _text_of(node: TextNode) -> str:
     return without_metadata(node.own_blocks())
 
 
@@ -528,7 +528,7 @@ class AnswerPlanner:
             return pending
         language = str(pending.node.root.own("lang") or "en")
         batch = Batch(pending.node, client.other("minor", listener=ignore), language=language)
-        text = await condensed(pending.node, batch, self.prompts, limit)
+        text = await condense(pending.node, batch, self.prompts, limit)
         return replace(pending, subject=replace(pending.subject, text=text), condensed=True)
 
     def thread(self, thread: Conversation, plan: AnswerPlan) -> Flow[Outcomes]:
@@ -604,7 +604,7 @@ class AnswerPlanner:
     def apply(self, document: ParsedDocument, plan: AnswerPlan, result: Outcomes) -> ChangedDocument:
         """The document with the replies placed; the journal has those that could not be."""
         if document is not plan.document:
-            result = found_again(document, result, plan.settings.context_limit)
+            result = find_questions_again(document, result, plan.settings.context_limit)
         answered = [outcome for outcome in result if isinstance(outcome, AnsweredPrompt)]
         blocks, refused = with_replies(document.blocks, [(a.prompt, a.reply) for a in answered])
         failures = [outcome for outcome in result if isinstance(outcome, Failure)]
@@ -613,7 +613,7 @@ class AnswerPlanner:
         return ChangedDocument(blocks, [a for a in answered if not any(a.prompt is p for p in gone)], failures)
 
 
-def found_again(document: ParsedDocument, outcomes: Outcomes, context_limit: int) -> Outcomes:
+def find_questions_again(document: ParsedDocument, outcomes: Outcomes, context_limit: int) -> Outcomes:
     """The answers, each to the same question in another version of the document; a failure where it is gone.
 
     The same question has the same words; of several, it is the one about the same text, else about the text that shares

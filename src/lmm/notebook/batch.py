@@ -39,7 +39,7 @@ from lmm.notebook.generated_fields import (
     own_material,
 )
 from lmm.notebook.header import check_header
-from lmm.notebook.tree_changes import FoundNode, found_again, found_in, with_changes
+from lmm.notebook.tree_changes import FoundNode, find_nodes, find_nodes_again, with_changes
 from lmm.pipeline import ChangedDocument, ParsedDocument
 from lmm.user_code import call, user_error
 
@@ -216,7 +216,7 @@ class FieldPlanner:
         check_header(document.blocks, document=document.file)
         tree = old_tree(document)
         system = settings.system if settings.origins.get("system") != "default" else ""
-        return FieldPlan(document, tree, found_in(tree), self.choose(settings), system)
+        return FieldPlan(document, tree, find_nodes(tree), self.choose(settings), system)
 
     async def ask(self, plan: FieldPlan, client: Client) -> BatchResult:
         """Run the function on the tree; cancelled, it ends, and what it made stays."""
@@ -243,7 +243,7 @@ class FieldPlanner:
         """The document with the metadata that the nodes have got."""
         found, failures = plan.found, list(result.failures)
         if document is not plan.document:
-            found, gone = found_again(plan.found, old_tree(document))
+            found, gone = find_nodes_again(plan.found, old_tree(document))
             failures = [_unplaced(document, node, _GONE) for node in gone]
         blocks, refused = with_changes(document.blocks, [node for node in found if node.changed])
         hints = tuple(_assignments(document.blocks, document.file or "text"))

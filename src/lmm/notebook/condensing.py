@@ -23,7 +23,7 @@ def room(window: int) -> int:
     return int(window * SHARE * CHARACTERS_PER_TOKEN)
 
 
-async def condensed(node: HeadingNode, batch: Batch, prompts: Prompts, limit: int) -> str:
+async def condense(node: HeadingNode, batch: Batch, prompts: Prompts, limit: int) -> str:
     """The text under `node` in at most `limit` characters: headings with their sections' summaries.
 
     The summaries are written into the nodes of this tree, not into the document.

@@ -335,7 +335,7 @@ def place_edit(
     new += [_text(marker("end", edit_id) + "\n\n", newline)]
     record = {"edit": prompt.text, "~~id": edit_id, "~~model": reply.model}
     record |= {"~~old": marks_of(block.content for block in seen)} if old else {}
-    record |= _noted(heading, seen, text, reply)
+    record |= _note_warnings(heading, seen, text, reply)
     tail = None
     if old:
         # The heading must stand apart from the text; what has to be added for that is taken off again.
@@ -347,11 +347,11 @@ def place_edit(
         tail = above.trailing
     if tail is not None:
         record["~~tail"] = tail
-    before = [*blocks[:index], _recorded(block, prompt, record), *blocks[index + 1 : start]]
+    before = [*blocks[:index], _record_edit(block, prompt, record), *blocks[index + 1 : start]]
     return [*before[:-1], *insert_blocks(before[-1:], 1, [*new, *blocks[end:]])]
 
 
-def _noted(heading: str, seen: Sequence[Block], new: str, reply: Reply) -> dict[str, str]:
+def _note_warnings(heading: str, seen: Sequence[Block], new: str, reply: Reply) -> dict[str, str]:
     """What the record says of what is wrong with a reply about the text that the model saw."""
     found = [*((CUT,) if reply.cut else ()), *warnings(serialize(seen), new, heading=heading)]
     return {WARNING: "; ".join(found)} if found else {}
@@ -373,7 +373,7 @@ def check_restorable(
         original[index : index + 1] = unless_emptied(without_prompt(block, prompt), following)
     found = parse_markdown_text(serialize(placed))
     edits = [edit for edit in find_edits(found) if edit.id in ids]
-    if len(edits) != len(asked) or serialize(_resolved(found, edits, "reject")) != serialize(original):
+    if len(edits) != len(asked) or serialize(_resolve_edits(found, edits, "reject")) != serialize(original):
         raise LmmError("an edit of this text could not be undone exactly", hint="ask for an edit of a paragraph in it")
     if any(isinstance(block, MetadataBlock | ErrorBlock) for edit in edits for block in edit.new):
         raise LmmError("the reply would be read as metadata here", hint="ask again, in other words")
@@ -384,7 +384,7 @@ def _text(source: str, newline: str) -> TextBlock:
     return TextBlock(source.replace("\n", newline), 0)
 
 
-def _recorded(block: MetadataBlock, prompt: Prompt, record: dict[str, Any]) -> MetadataBlock:
+def _record_edit(block: MetadataBlock, prompt: Prompt, record: dict[str, Any]) -> MetadataBlock:
     prompt = waiting_prompt(block, prompt)
     body = metadata.set_key(block.body, EDIT, record, newline=block.newline, before=prompt.start)
     return without_prompt(block.with_body(body), prompt)
@@ -495,7 +495,7 @@ def resolve(
         inside = {i for edit in chosen for i in range(edit.start, edit.end)}
         blocks = [_as_metadata(block) if i in inside else block for i, block in enumerate(blocks)]
         chosen = [edit for edit in find_edits(blocks) if edit.id in {other.id for other in chosen}]
-    result = _resolved(blocks, chosen, verdict)
+    result = _resolve_edits(blocks, chosen, verdict)
     if damaged := damaged_edits(result):
         raise LmmError(
             f"the edit in the block at line {damaged[0]} has lost its marks",
@@ -513,7 +513,7 @@ def _check_losses(edits: Sequence[WaitingEdit]) -> None:
         raise EditError(refused, hint=_ADVICE.format(line=refused[0][0]))
 
 
-def _resolved(blocks: Sequence[Block], edits: Sequence[WaitingEdit], verdict: Verdict) -> list[Block]:
+def _resolve_edits(blocks: Sequence[Block], edits: Sequence[WaitingEdit], verdict: Verdict) -> list[Block]:
     """`blocks` with the given edits, in the order of the document, accepted or rejected."""
     result, changed_from = list(blocks), len(blocks)
     last: list[Block] = []

@@ -114,10 +114,10 @@ def _short(text: str) -> str:
 # -- reading ---------------------------------------------------------------------------------------
 
 
-def recorded(values: Mapping[str, Any], field: str) -> Fingerprint | None:
+def find_fingerprint(values: Mapping[str, Any], field: str) -> Fingerprint | None:
     """The fingerprint kept for `field`, or None. A scalar ``~txthash`` knows the text only.
 
-    >>> recorded({"~txthash": "S/ec1NIX0xV3NhFFuHY6bQ"}, "titles")
+    >>> find_fingerprint({"~txthash": "S/ec1NIX0xV3NhFFuHY6bQ"}, "titles")
     Fingerprint(text='S/ec1NIX0xV3NhFFuHY6bQ', value='', made='')
     """
     if (scalar := _scalar(values)) is not None:
@@ -159,7 +159,7 @@ def state_of(
         return State.OWN
     if _key_in(values, field) not in values:
         return State.NOTHING if text is None else State.MISSING
-    known = recorded(values, field)
+    known = find_fingerprint(values, field)
     if known is None or (known.value and known.value != value_hash(values.get(_key_in(values, field)))):
         return State.EDITED
     if text is None:
@@ -213,7 +213,7 @@ def without_generated(block: MetadataBlock, names: Collection[str]) -> MetadataB
     values = marked.values()
     left = marked
     for name in names:
-        known = recorded(values, name)
+        known = find_fingerprint(values, name)
         if known is not None and known.value == value_hash(values.get(_key_in(values, name))):
             left = without_field(left, name)
     return block if left is marked else left

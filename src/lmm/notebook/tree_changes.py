@@ -36,7 +36,7 @@ class FoundNode:
         return self.node.metadata_block is not self.metadata_block
 
 
-def found_in(tree: Node) -> list[FoundNode]:
+def find_nodes(tree: Node) -> list[FoundNode]:
     """Every node, in document order."""
     return [FoundNode(node, node.metadata_block, _main(node)) for node in preorder(tree)]
 
@@ -45,13 +45,13 @@ def _main(node: Node) -> Block | None:
     return next((block for block in node.own_blocks() if not isinstance(block, MetadataBlock)), None)
 
 
-def found_again(found: Sequence[FoundNode], tree: Node) -> tuple[list[FoundNode], list[Node]]:
+def find_nodes_again(found: Sequence[FoundNode], tree: Node) -> tuple[list[FoundNode], list[Node]]:
     """The nodes of another version's `tree`, changed as their counterparts in `found` are; and those that have none.
 
     The counterpart of a section stands under the same headings, else it has the same text. Keys that its author has
     changed too are theirs.
     """
-    now, gone = found_in(tree), []
+    now, gone = find_nodes(tree), []
     where = counterparts(found, now, _headings_of, _text_in)
     for i, one in enumerate(found):
         if one.changed:

@@ -13,7 +13,7 @@ from lmm.notebook.staleness import (
     Fingerprint,
     GeneratedValue,
     State,
-    recorded,
+    find_fingerprint,
     state_of,
     text_hash,
     value_hash,
@@ -116,7 +116,7 @@ def test_a_scalar_hash_is_that_of_the_text_for_all_fields(scalar: object) -> Non
     """As in seed 004: the bare fields beside it were generated; a bare field of another name is the author's."""
     values = {"~txthash": scalar, "titles": "T", "questions": "Q", "summary": "S", "keywords": "K", "~made": "M"}
     for name in ("titles", "questions", "summary", "made"):
-        assert recorded(values, name) == Fingerprint(str(scalar))
+        assert find_fingerprint(values, name) == Fingerprint(str(scalar))
         assert state_of(values, name, TEXT, HOW) is State.CHANGED
         assert state_of(values, name, None, HOW) is State.NOTHING
     assert state_of(values, "keywords", TEXT, HOW) is State.OWN
