@@ -145,7 +145,7 @@ _OPEN, _CLOSE = "<think>", "</think>"
 class ThinkTagParser:
     """Takes a thought out of the beginning of a text, where a server leaves it between tags.
 
-    >>> text = Untagged()
+    >>> text = ThinkTagParser()
     >>> events = [event for piece in ("<thi", "nk>Hm", ".</th", "ink>\\n\\nA leaf", ".") for event in text.feed(piece)]
     >>> [event.text for event in events], text.thought
     (['Hm', '.', 'Hm.', 'A leaf', '.'], 'Hm.')
