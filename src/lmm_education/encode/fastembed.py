@@ -5,29 +5,16 @@ from __future__ import annotations
 import functools
 import importlib
 import os
-from importlib.util import find_spec
 from typing import Any
 
 from lmm.disk.files import cache_folder
-from lmm.errors import ModelNotFound, ModelNotInstalled
+from lmm.errors import ModelNotFound
 
 _CLASSES = {
     "embedding model": ("fastembed", "TextEmbedding"),
     "sparse model": ("fastembed", "SparseTextEmbedding"),
     "cross-encoder": ("fastembed.rerank.cross_encoder", "TextCrossEncoder"),
 }
-
-
-def check_installed(model: str, where: str) -> None:
-    """Fail early where the library is missing.
-
-    Raises:
-        ModelNotInstalled: it is, which the model named at `where` needs.
-    """
-    if find_spec("fastembed") is None:
-        raise ModelNotInstalled(
-            f"FastEmbed/{model} needs the package fastembed", where=where, hint="pip install 'lmmarkdown[fastembed]'"
-        )
 
 
 @functools.lru_cache(maxsize=8)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import importlib.util
 import threading
 from array import array
 from collections.abc import Callable, Iterable, Sequence
@@ -17,6 +16,7 @@ from lmm.providers import PROVIDERS
 from lmm_education.encode.embedders.prefixes import Prefixes
 from lmm_education.encode.embedders.text_encoder import Took, Vector, batches, identity_of, shortened
 from lmm_education.encode.fastembed import load_fastembed
+from lmm_education.encode.installed import check_installed
 
 # Texts of one side, without their prefix, to vectors.
 Encode = Callable[[list[str], Side], Iterable[Vector]]
@@ -91,21 +91,6 @@ def rows(matrix: Any) -> list[Vector]:
     return vectors
 
 
-def require(module: str, settings: ModelSettings) -> None:
-    """Fail early where the library is missing, and say what installs it.
-
-    Raises:
-        ModelNotInstalled: there is no `module`.
-    """
-    if importlib.util.find_spec(module) is None:
-        extra = PROVIDERS[settings.model.provider.lower()].extra
-        raise ModelNotInstalled(
-            f"{settings.model} needs a package that is not installed",
-            where=settings.origin,
-            hint=f"pip install 'lmmarkdown[{extra}]'",
-        )
-
-
 def folder_of(settings: ModelSettings) -> Path | None:
     """The folder that a model's name means, or None if it means a model of the hub.
 
@@ -143,7 +128,7 @@ def open_model2vec(settings: ModelSettings, prefixes: Prefixes) -> LocalEncoder:
         ModelNotInstalled: the extra is not installed.
         ModelNotFound: the folder named does not exist; from `encode`, the model cannot be loaded.
     """
-    require("model2vec", settings)
+    check_installed("model2vec", str(settings.model), settings.origin)
     folder = folder_of(settings)
 
     def load() -> Encode:
@@ -176,7 +161,7 @@ def open_sentence_transformers(settings: ModelSettings, prefixes: Prefixes) -> L
         ModelNotInstalled: the extra is not installed.
         ModelNotFound: the folder named does not exist; from `encode`, the model cannot be loaded.
     """
-    require("sentence_transformers", settings)
+    check_installed("sentence_transformers", str(settings.model), settings.origin)
     folder = folder_of(settings)
     asked = {"query": settings.query_prefix, "document": settings.document_prefix}
 
@@ -210,7 +195,7 @@ def open_fastembed(settings: ModelSettings, prefixes: Prefixes) -> LocalEncoder:
         ModelNotInstalled: the extra is not installed.
         ModelNotFound: from `encode`, there is no such model, or it cannot be loaded.
     """
-    require("fastembed", settings)
+    check_installed("fastembed", str(settings.model), settings.origin)
 
     def load() -> Encode:
         model = load_fastembed("embedding model", settings.model.model, settings.origin)
