@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import functools
-import re
 from collections.abc import Awaitable, Callable, Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from datetime import datetime
@@ -38,6 +37,7 @@ from lmm.disk.folder import Folder
 from lmm.disk.journal import key_of
 from lmm.disk.secrets import is_secret_file
 from lmm.errors import Changed, DocumentBusy, LmmError, TooLong
+from lmm.markdown import spans
 from lmm.messages import Attachment, ChatRequest, Image, Message, Reply, Usage, render
 from lmm.models.chat import shared_chat
 from lmm.models.client import ask_once
@@ -84,7 +84,6 @@ def _pieces(nodes: Sequence[Node], gone: Collection[int], summary: str, last: in
 # The part of the model's window that a request may take; the rest is for the reply, and for tokens counted wrongly.
 _SHARE = 0.7
 _LEAST_ROOM = 300
-_FENCED = re.compile(r"\A\s*```\w*\n(.*)\n```\s*\Z", re.DOTALL)
 
 
 @dataclass(frozen=True, slots=True)
@@ -240,8 +239,9 @@ async def _ask(model: ChatModel, server: str, request: ChatRequest) -> Reply:
 
 def _clean(reply: str) -> str:
     """A reply as it can stand in a file, without a code fence around all of it."""
-    fenced = _FENCED.match(reply)
-    return storable(fenced[1] if fenced and "\n```" not in fenced[1] else reply).strip()
+    reply = reply.strip()
+    code = next((span for span in spans(reply) if span.kind == "code_block"), None)
+    return storable(code.text if code and (code.start, code.end) == (0, len(reply)) else reply).strip()
 
 
 # -- Compact the conversation in a file: the original stays beside it, and the file is replaced in one step

@@ -13,6 +13,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import replace
 
 from lmm.markdown import Attributes, Span, read_attributes, spans
+from lmm.markdown.blocks import fenced
 from lmm_education.books.chapters import NO_BOOK, BookChapter
 from lmm_education.books.code_cells import CodeCell, code_apart, included_pictures, read_cell
 from lmm_education.books.numbers import THEOREMS
@@ -150,7 +151,7 @@ def _cell(cell: CodeCell, chapter: BookChapter) -> str:
     echo = chapter.echo if "echo" not in cell.options else cell.options["echo"] not in (False, "0")
     if ran is not None and "![" in ran:
         return _read(ran, chapter)
-    code = f"```{_LANGUAGES.get(name, name)}\n{cell.code}\n```" if echo and cell.code else ""
+    code = fenced(cell.code, _LANGUAGES.get(name, name)) if echo and cell.code else ""
     pictures = list(chapter.pictures.get(cell.label, ())) or _included(cell, chapter)
     parts = [code if ran is None else _read(ran, chapter), *_captioned(cell, pictures, chapter)]
     return "\n\n".join(filter(None, parts))

@@ -437,3 +437,9 @@ def test_any_text_can_be_read(text: str) -> None:
     rendered_text(text, BookChapter(labels={"a": "Figure 1", "fig:a": "1"}, citations={"b": ("B", "1")}))
     plain = text.translate(str.maketrans("", "", "@<{`\\:![(]>"))
     assert rendered_text(plain) == plain
+
+
+def test_code_that_holds_a_fence_stays_in_its_own() -> None:
+    """However long the fence in it is."""
+    written = "````{r}\nx <- '\n```\n'\n````"
+    assert rendered_text(written) == "````r\nx <- '\n```\n'\n````"
