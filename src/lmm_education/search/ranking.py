@@ -30,7 +30,6 @@ from __future__ import annotations
 
 import functools
 import math
-import re
 from collections.abc import Callable, Collection, Mapping, Sequence
 from itertools import pairwise
 from typing import Literal, NamedTuple
@@ -162,14 +161,8 @@ _METHODS: dict[Fusion, Callable[[Ranking], list[float]]] = {"dbsf": by_distribut
 NEAR, WINDOW, CODE = 0.2, 25, 0.2
 """What it is worth that all of a question's words stand within so many words, beside a fused score of about 0.5; and
 what it costs that they stand in code only, where ``na.rm`` is no NA."""
-ASIDE, EMPTY, SAID = 0.05, 0.2, 0.5
-"""What a passage loses that sums up, asks or lists links; that has hardly a sentence; that a better one has said."""
-_FEW = 15
-_BESIDE = re.compile(
-    r"(?:summary|exercises?|quiz|outline|(?:table of )?contents|further reading|references|see also|links"
-    r"|zusammenfassung|übungen|aufgaben|inhalt|weiterführende literatur|literatur)\W*\Z",
-    re.IGNORECASE,
-)
+SAID = 0.5
+"""What a passage loses that a better one has said."""
 
 
 prose_of = functools.lru_cache(maxsize=KEPT_PASSAGES)(markdown.prose_of)
@@ -200,63 +193,55 @@ def together(text: Sequence[int | None], asked: Mapping[int, float]) -> float:
     return best / whole if whole else 0.0
 
 
-class ReadPassage(NamedTuple):
-    """A passage that was read: its prose, the headings above it, how much of the question's weight stands `together`
-    there, and how much stands only in what is no prose."""
+def text_bonus(
+    passage: Passage,
+    asked: Mapping[int, float],
+    words: Callable[[str], Sequence[int | None]],
+    weight: float,
+    term: Term | None = None,
+) -> float:
+    """What is added to the fused score of a passage once its text is read.
 
-    prose: str
-    headings: Sequence[str]
-    near: float
-    in_code: float
+    Args:
+        asked: the question's words and their weights.
+        words: gives those of a text, in their order.
+        weight: what the words weigh for the question.
+        term: what the question asks for, if it asks what something is.
 
+    nDCG@10 (SQuAD as asked, in other words; Rust book by us, in a learner's own words), wordllama, with the term alone
+    and with it: 89.1, 40.0, 70.0, 22.9 → 89.6, 39.8, 70.1, 23.8. What introductions promise ("In this chapter, we'll")
+    helped one set and hurt another; headings of summaries, and texts of few words, change less than 0.1.
 
-def read(
-    text: str, headings: Sequence[str], asked: Mapping[int, float], words: Callable[[str], Sequence[int | None]]
-) -> ReadPassage:
-    """Read a passage for a question with these words and their weights; `words` are those of a text, in their order."""
-    prose = prose_of(text)
-    said = words(prose)
-    beside = {} if prose == text else dict.fromkeys(words(text))
-    whole = math.fsum(asked.values()) or 1.0
-    hidden = math.fsum(weight for word, weight in asked.items() if word in beside and word not in said)
-    return ReadPassage(prose, headings, together(said, asked), hidden / whole)
-
-
-def standing(passages: Sequence[ReadPassage], *, words: float, term: Term | None = None) -> list[float]:
-    """What is added to the fused scores of passages, best first, once they are read; `words` is what the words weigh
-    for the question, `term` what it asks for, if it asks what something is.
-
-    nDCG@10 (SQuAD as asked, in other words; Rust book by us, in a learner's own words) without and with it:
-    wordllama 89.1, 40.0, 70.3, 23.1 → 89.6, 39.8, 71.5, 22.9; `Builtin/minilm` 91.3, 66.9, 75.8, 39.5 →
-    91.8, 66.4, 76.6, 37.8, on texts as they are written; on texts as readers see them, with it, the Rust book's are
-    69.5, 23.8 and 76.0, 37.0, the others the same. What introductions promise ("In this chapter, we'll") helped one
-    set and hurt another.
-
-    >>> text = "Leaves are green because of the chlorophyll that is in all of their many cells, as we know."
-    >>> got = [ReadPassage(text, ["A"], 1, 0), ReadPassage("Leaves", ["B"], 0, 0), ReadPassage(text, ["Summary"], 1, 0)]
-    >>> [round(each, 2) for each in standing(got, words=0.5)]
-    [0.1, -0.2, -0.45]
+    >>> from lmm_education.material import Lines, Place
+    >>> leaves = Passage("1", Place("d", "d.md", Lines(1, 1)), "green leaves")
+    >>> text_bonus(leaves, {5: 1.0, 6: 1.0}, lambda text: [len(word) for word in text.split()], 0.5)
+    0.1
     """
-    said: set[str] = set()
-    found = []
-    for prose, headings, near, in_code in passages:
-        sentences = _sentences(prose)
-        value = words * (NEAR * near - CODE * in_code)
-        value -= ASIDE if headings and _BESIDE.match(headings[-1]) else 0.0
-        value -= EMPTY if len(prose.split()) < _FEW else 0.0
-        if sentences and len(sentences & said) >= 0.8 * len(sentences):
-            value -= SAID
-        elif term:
-            value += term.introduced(prose, headings)
-        said |= sentences
-        found.append(value)
-    return found
+    prose = prose_of(passage.text)
+    said = words(prose)
+    beside = {} if prose == passage.text else dict.fromkeys(words(passage.text))
+    whole = math.fsum(asked.values()) or 1.0
+    in_code = math.fsum(weight for word, weight in asked.items() if word in beside and word not in said) / whole
+    return weight * (NEAR * together(said, asked) - CODE * in_code) + introduced(term, passage)
 
 
 @functools.lru_cache(maxsize=KEPT_PASSAGES)
 def _sentences(prose: str) -> frozenset[str]:
     starts = [0, *(begin for _, begin in sentence_ends(prose)), len(prose)]
     return frozenset(" ".join(prose[a:b].split()).casefold() for a, b in pairwise(starts)) - {""}
+
+
+def has_said(text: str, said: set[str]) -> bool:
+    """Whether these sentences say nearly all that a text does; it adds those of the text.
+
+    >>> said = set[str]()
+    >>> has_said("Leaves are green.", said), has_said("Leaves  are green.", said)
+    (False, True)
+    """
+    sentences = _sentences(prose_of(text))
+    known = bool(sentences) and len(sentences & said) >= 0.8 * len(sentences)
+    said |= sentences
+    return known
 
 
 # -- relevance -------------------------------------------------------------------------------------

@@ -48,15 +48,16 @@ from lmm_education.search.query import (
     read_question,
 )
 from lmm_education.search.ranking import (
+    SAID,
     Fused,
     Ranking,
     by_rank,
     by_relevance,
     fuse,
+    has_said,
     introduced,
-    read,
     relevance,
-    standing,
+    text_bonus,
     vote,
     weights,
 )
@@ -447,12 +448,12 @@ class SearchView:
         """Hits in the order that their texts give them, where the legs leave it open."""
         idf, codes = self.catalogue.frequencies.idf, {hit.language for hit in hits}
         asked = {code: {word: idf(word) for word in self._words(question, [code])} for code in codes}
-        passages = [
-            read(hit.text, hit.place.headings, asked[hit.language], partial(word_ids, language=hit.language))
-            for hit in hits
-        ]
-        gained = standing(passages, words=leg_weights.get(SPARSE, 1.0), term=term_of(question))
-        found = [replace(hit, score=hit.score + more) for hit, more in zip(hits, gained, strict=True)]
+        weight, term = leg_weights.get(SPARSE, 1.0), term_of(question)
+        found, said = [], set[str]()
+        for hit in hits:
+            repeats, words = has_said(hit.text, said), partial(word_ids, language=hit.language)
+            bonus = text_bonus(hit, asked[hit.language], words, weight, None if repeats else term)
+            found.append(replace(hit, score=hit.score + bonus - (SAID if repeats else 0.0)))
         return sorted(found, key=lambda hit: -hit.score)
 
     def _fused(self, plan: Plan, texts: Sequence[str]) -> tuple[list[Fused], Mapping[str, float]]:
