@@ -148,15 +148,16 @@ def test_ids_are_distinct_and_stay(text: str, settings: Preparation) -> None:
 
 @given(ANY_DOCUMENT, SETTINGS)
 def test_a_prepared_file_reads_back(text: str, settings: Preparation) -> None:
-    """Each step's file gives the same chunks, with everything in them, and knows that nobody edited it."""
+    """The file of pooled texts gives the same chunks, with everything in them; each knows that nobody edited it."""
     document = prepare_document(text, docid="d", file="notes/a.md", settings=settings)
     for name, saved in step_files(text, docid="d", file="notes/a.md", settings=settings).items():
         assert is_own_output(saved)
         assert not is_edited(saved)
         assert is_edited(saved + "More.\n")
-        again = read_prepared(saved)
-        assert again.chunks == document.chunks, name
-        assert (again.id, again.title, again.metadata) == (document.id, document.title, document.metadata)
+        if name == "a.pooled.md":
+            again = read_prepared(saved)
+            assert again.chunks == document.chunks
+            assert (again.id, again.title, again.metadata) == (document.id, document.title, document.metadata)
 
 
 @given(written_documents())

@@ -43,13 +43,10 @@ class Passage:
     owner: int = 0
 
 
-def passages_of(
-    part: Part, limits: Limits, *, whole: bool = False, packed: bool = False, overlap: int = 0
-) -> Iterator[Passage]:
+def passages_of(part: Part, limits: Limits, *, whole: bool = False, overlap: int = 0) -> Iterator[Passage]:
     """The chunks of a part, in order, each section's summary before its texts.
 
-    With `whole`, nothing is cut: the part is one chunk, texts with properties of their own aside. With
-    `packed`, its texts are chunks already.
+    With `whole`, nothing is cut: the part is one chunk, texts with properties of their own aside.
     """
     for heading in part.opening:
         yield from _summary(heading)
@@ -61,7 +58,7 @@ def passages_of(
             yield from _summary(run)
             continue
         before = ""
-        for text in run if packed else _packed(run, limits):
+        for text in _packed(run, limits):
             yield _passage(text, _tail(before, overlap, limits) if overlap else "")
             before = text.text
 

@@ -24,15 +24,13 @@ class Part:
     """A part of a document: the heading it belongs to, and its texts with the headings between them.
 
     `opening` are headings that stand before the items: the section's own, or none where a part was cut at a
-    size (`by_size`), which may begin in the middle of a section and has its headings among the items. `id` is
-    its section's, where a prepared file tells.
+    size (`by_size`), which may begin in the middle of a section and has its headings among the items.
     """
 
     heading: Heading
     items: tuple[Item, ...]
     opening: tuple[Heading, ...] = ()
     by_size: bool = False
-    id: str = ""
 
     @property
     def text(self) -> str:

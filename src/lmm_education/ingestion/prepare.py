@@ -319,7 +319,7 @@ def _section(steps: Steps, part: Part, ids: Ids, order: int) -> Section:
     readable = any(isinstance(item, Text) for item in shown.items)
     audience = TEACHER if texts and not readable else EVERYONE
     return Section(
-        part.id or new,
+        new,
         place,
         level=heading.level,
         order=order,

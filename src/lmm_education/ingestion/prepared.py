@@ -3,7 +3,7 @@
 Each step has its file. Its header marks it as ours, and says which document it shows. Every item of the step
 (a pooled text, a document to retrieve, a chunk) begins with a metadata block that holds its lines in the
 source and the properties of its own; headings carry theirs, so that annotations can be reviewed where they
-belong. Reading a prepared file goes on with the step after the one that it shows; for chunks that is none.
+belong. The file of pooled texts may be edited, and ingested in the document's place; the others are to look at.
 """
 
 from __future__ import annotations
@@ -26,14 +26,14 @@ from lmm_education.errors import IngestError
 from lmm_education.ingestion.chunks import SUMMARY, Passage, passages_of
 from lmm_education.ingestion.documents import Part, divide
 from lmm_education.ingestion.outline import Heading, Item, Outline, Text, block_text, read_outline, without_conversation
-from lmm_education.ingestion.packing import Limits, key_of
+from lmm_education.ingestion.packing import key_of
 from lmm_education.ingestion.pool import join
 from lmm_education.ingestion.prepare import Count, Steps, limits_of, prepare_steps
 from lmm_education.material import Lines, PreparedDocument
 
 # Keys of the program in a prepared file.
-MARK, LINES, PART, METADATA, TEXT, REPEATED, OWNER = (
-    *("~~prepared", "~~lines", "~~part", "~~metadata", "~~text", "~~repeated", "~~owner"),
+MARK, LINES, METADATA, TEXT, REPEATED, OWNER = (
+    *("~~prepared", "~~lines", "~~metadata", "~~text", "~~repeated", "~~owner"),
 )
 _HEADER = re.compile(r"\ufeff?(?:[ \t]*\r?\n)*---[ \t]*\r?\n(?:(?!(?:---|\.\.\.)[ \t]*\r?$)[^\n]*\n)*", re.MULTILINE)
 _IS_MARKED = re.compile(rf"^{MARK}:", re.MULTILINE)
@@ -79,26 +79,17 @@ def step_files(
     They are green.
     <BLANKLINE>
     """
-    steps = _with_ids(
-        prepare_steps(
-            text, docid=docid, file=file, settings=settings, title=title, count=count, withholding=withholding
-        )
+    steps = prepare_steps(
+        text, docid=docid, file=file, settings=settings, title=title, count=count, withholding=withholding
     )
     stem = PurePosixPath(file).stem
     skipped = "documents" if settings.documents == "none" else ""
     return {f"{stem}.{name}.md": render(steps, name) for name in STEPS if name != skipped}
 
 
-def _with_ids(steps: Steps) -> Steps:
-    """Parts that were cut at a size know their ids, which would change with what they begin with."""
-    ids = [section.id for section in steps.document.sections] or [""] * len(steps.parts)
-    parts = zip(steps.parts, ids, strict=True)
-    return replace(steps, parts=tuple((replace(part, id=id_), passages) for (part, passages), id_ in parts))
-
-
 def render(steps: Steps, name: str) -> str:
     """The prepared file of one step."""
-    shown = [_heading(i, part) if isinstance(i, Heading) else _text(i, part) for i, part in STEPS[name](steps)]
+    shown = [_heading(i, part) if isinstance(i, Heading) else _text(i) for i, part in STEPS[name](steps)]
     header, body = _header(steps, name), "".join(shown)
     mark = header[MARK]
     return _document(header | {MARK: mark | {"hash": _hash(_document(header, body))}}, body)
@@ -133,7 +124,7 @@ def _changed(default: Mapping[str, Any], chosen: Mapping[str, Any]) -> dict[str,
 
 def _heading(heading: Heading, part: Part | None) -> str:
     opens = part is not None and heading in part.opening
-    values = without_conversation(heading.values) | _part_mark(part)
+    values = without_conversation(heading.values)
     values[LINES] = _range_text(part.lines) if part is not None and opens else heading.line
     if SUMMARY in heading.own:
         values[METADATA] = heading.metadata_line
@@ -142,8 +133,8 @@ def _heading(heading: Heading, part: Part | None) -> str:
     return f"{MetadataBlock.make(values).source}{heading.source}\n\n"
 
 
-def _text(text: Text, part: Part | None) -> str:
-    values, shown = without_conversation(text.values) | _part_mark(part), text.text
+def _text(text: Text) -> str:
+    values, shown = without_conversation(text.values), text.text
     values[LINES] = _range_text(text.lines)
     if text.repeated:
         values[REPEATED] = text.repeated
@@ -157,10 +148,6 @@ def _text(text: Text, part: Part | None) -> str:
 def _range_text(lines: Lines) -> int | str:
     """With a dash that YAML need not quote."""
     return lines.first if lines.first == lines.last else f"{lines.first}–{lines.last}"
-
-
-def _part_mark(part: Part | None) -> dict[str, Any]:
-    return {PART: part.id} if part is not None and part.by_size else {}
 
 
 def _reads_back(text: str) -> bool:
@@ -267,19 +254,17 @@ def read_steps(text: str, *, count: Count | None = None, withholding: Withholdin
     """As `read_prepared`, with the result of each step."""
     header = _read_header(text)
     mark = header[MARK]
-    step, settings = mark["step"], _settings(mark.get("settings", {}))
+    settings = msgspec.convert(mark.get("settings", {}), Preparation)
     # Each text of a stretch says its type itself.
     outline = read_outline(text, title=str(mark.get("title", "")), lasting=(), read_text=_read_text)
     lines = _range(mark.get("lines"), Lines(1, 1))
     root = replace(outline.root, metadata_line=lines.first, line=lines.last)
-    items, packed = tuple(_joined(_placed(outline, root))), step == "chunks"
+    items = tuple(_joined(_placed(outline, root)))
     outline = replace(outline, root=root)
-    # Chunks that are not to be cut need not be measured.
-    limits = Limits(1, 1) if packed and not settings.overlap else limits_of(settings, count, where=mark["file"])
-    whole, overlap = settings.splitter == "none", settings.overlap
+    limits, whole = limits_of(settings, count, where=mark["file"]), settings.splitter == "none"
     parts = tuple(
-        (part, tuple(passages_of(part, limits, whole=whole, packed=packed, overlap=overlap)))
-        for part in _parts(outline, items, settings, step)
+        (part, tuple(passages_of(part, limits, whole=whole, overlap=settings.overlap)))
+        for part in divide(outline, items, settings)
     )
     return Steps(
         docid=str(header["docid"]),
@@ -303,11 +288,13 @@ def _read_header(text: str) -> dict[str, Any]:
             where="1",
             hint=f"restore 'docid' and '{MARK}', or make the file again with --save-files",
         )
+    if mark["step"] != "pooled":
+        raise IngestError(
+            f"this file shows the {mark['step']} of a document, to look at",
+            where="1",
+            hint="edit the document, or its file of pooled texts (--save-files writes it), and ingest that",
+        )
     return values | {MARK: dict(mark) | {"file": str(mark.get("file", ""))}}
-
-
-def _settings(recorded: Mapping[str, Any]) -> Preparation:
-    return msgspec.convert(recorded, Preparation)
 
 
 def _read_text(node: TextNode) -> str:
@@ -360,16 +347,3 @@ def _joined(items: Iterable[Item]) -> Iterator[Item]:
 def _range(value: Any, default: Lines) -> Lines:
     match = _RANGE.match(str(value))
     return Lines(int(match[1]), int(match[2] or match[1])) if match else default
-
-
-def _parts(outline: Outline, items: Sequence[Item], settings: Preparation, step: str) -> list[Part]:
-    if settings.documents != "size" or step == "pooled" or not items:
-        return divide(outline, items, settings)
-    starts = [i for i, item in enumerate(items) if i == 0 or PART in item.values]
-    parts = []
-    for start, end in zip(starts, [*starts[1:], len(items)], strict=True):
-        first = items[start]
-        heading = first if isinstance(first, Heading) else first.heading
-        opening, id_ = () if start else (outline.root,), str(first.values.get(PART, ""))
-        parts.append(Part(heading, tuple(items[start:end]), opening, by_size=True, id=id_))
-    return parts

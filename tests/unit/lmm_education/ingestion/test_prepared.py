@@ -32,27 +32,27 @@ Why are they green?
 """
 
 
-def chunks_file(text: str = TEXT, settings: Preparation = SETTINGS) -> str:
-    return step_files(text, docid="b", file="notes/botany.md", settings=settings)["botany.chunks.md"]
+def pooled_file(text: str = TEXT, settings: Preparation = SETTINGS) -> str:
+    return step_files(text, docid="b", file="notes/botany.md", settings=settings)["botany.pooled.md"]
 
 
 def edited(old: str, new: str) -> PreparedDocument:
-    """The document that the file of chunks shows after a change by hand."""
-    saved = chunks_file()
+    """The document that the file of pooled texts shows after a change by hand."""
+    saved = pooled_file()
     assert old in saved
     return read_prepared(saved.replace(old, new, 1))
 
 
 def test_it_says_which_document_it_shows() -> None:
     """The id, the file, the title and the settings are in its header."""
-    document = read_prepared(chunks_file())
+    document = read_prepared(pooled_file())
     assert (document.id, document.file, document.title) == ("b", "notes/botany.md", "Botany")
     assert document.chunks[-1].annotations == ("review", "Botany - Leaves")
 
 
 def test_a_corrected_text_keeps_its_place() -> None:
     """Only the chunk that was corrected has another id."""
-    before, after = read_prepared(chunks_file()), edited("yellow and red", "yellow, then red")
+    before, after = read_prepared(pooled_file()), edited("yellow and red", "yellow, then red")
     changed = [new for old, new in zip(before.chunks, after.chunks, strict=True) if old != new]
     assert [(chunk.text, chunk.place) for chunk in changed] == [
         ("In autumn, they turn yellow, then red.", before.chunks[1].place)
@@ -68,20 +68,17 @@ def test_an_annotation_corrected_on_a_heading_holds_for_all_below() -> None:
 
 def test_hashes_of_annotations_are_kept() -> None:
     """So that `lmm annotate` on this file knows what is up to date."""
-    assert "~txthash_: a b c" in chunks_file()
+    assert "~txthash_: a b c" in pooled_file()
 
 
-def test_a_chunk_can_be_taken_out_split_and_joined() -> None:
-    """A metadata block begins a chunk; without one, text goes on with the chunk before it."""
+def test_a_text_can_be_taken_out_and_split() -> None:
+    """A metadata block begins a text."""
     one, two = "Leaves are green because of chlorophyll.", "In autumn, they turn yellow and red."
     assert [c.text for c in edited(f"---\n~~lines: 13\n---\n{two}\n\n", "").chunks][:2] == [one, "Why are they green?"]
-    assert next(c.text for c in edited("---\n~~lines: 13\n---\n", "").chunks) == f"{one}\n\n{two}"
     split = edited("they turn", "they\n\n---\ntype: note\n---\nturn").chunks
-    assert [(chunk.text, chunk.kind) for chunk in split][1:3] == [
-        ("In autumn, they", "text"),
-        ("turn yellow and red.", "note"),
-    ]
-    assert split[2].place.lines.first >= split[1].place.lines.first
+    assert split[0].text.endswith("In autumn, they")
+    assert (split[1].text, split[1].kind) == ("turn yellow and red.", "note")
+    assert split[1].place.lines.first >= split[0].place.lines.first
 
 
 def test_a_chunk_can_be_skipped() -> None:
@@ -90,31 +87,22 @@ def test_a_chunk_can_be_skipped() -> None:
 
 
 @pytest.mark.parametrize("documents", ["heading", "level", "size", "none"])
-@pytest.mark.parametrize("step", ["pooled", "documents", "chunks"])
-def test_reading_a_file_goes_on_with_the_next_step(step: str, documents: str) -> None:
-    """Each step's file gives the document that the source gives."""
+def test_reading_a_file_goes_on_with_the_next_step(documents: str) -> None:
+    """The file of pooled texts gives the document that the source gives; the others are refused."""
     settings = SETTINGS.replace(documents=documents, document_size=70, overlap=10)
     files = step_files(TEXT, docid="b", file="notes/botany.md", settings=settings)
     if documents == "none":
         assert list(files) == ["botany.pooled.md", "botany.chunks.md"]
-    if (name := f"botany.{step}.md") in files:
-        original = prepare_document(TEXT, docid="b", file="notes/botany.md", settings=settings)
-        assert read_prepared(files[name]) == original
-
-
-def test_a_text_that_markdown_would_read_otherwise_is_kept_in_metadata() -> None:
-    """Say, the part of a sentence that begins with a hash: it must not become a heading."""
-    text = f"Prose without end {'and so on ' * 4}\n# not a heading but text {'and so on ' * 4}\n"
-    settings = SETTINGS.replace(max_size=57)
-    saved = chunks_file(text, settings)
-    assert "~~text:" in saved
-    original = prepare_document(text, docid="b", file="notes/botany.md", settings=settings)
-    assert read_prepared(saved).chunks == original.chunks
+    original = prepare_document(TEXT, docid="b", file="notes/botany.md", settings=settings)
+    assert read_prepared(files.pop("botany.pooled.md")) == original
+    for shown in files.values():
+        with pytest.raises(IngestError, match=r"to look at.*pooled texts"):
+            read_prepared(shown)
 
 
 def test_ours_are_recognised_with_other_line_ends_and_after_edits() -> None:
     """A document that only speaks of such files is none."""
-    saved = chunks_file()
+    saved = pooled_file()
     windows = saved.replace("\n", "\r\n")
     assert is_own_output(windows)
     assert not is_edited(windows)
@@ -126,16 +114,9 @@ def test_ours_are_recognised_with_other_line_ends_and_after_edits() -> None:
 
 
 @pytest.mark.parametrize(
-    "broken", [("docid: b", "id: b"), ("step: chunks", "step: other"), ("~~prepared:", "~~prepared: x")]
+    "broken", [("docid: b", "id: b"), ("step: pooled", "step: other"), ("~~prepared:", "~~prepared: x")]
 )
 def test_a_broken_header_is_an_error_that_says_what_to_do(broken: tuple[str, str]) -> None:
     """And not a document under another name."""
     with pytest.raises(IngestError, match="--save-files"):
-        read_prepared(chunks_file().replace(*broken, 1))
-
-
-def test_tokens_are_not_needed_for_chunks_that_are_cut_already() -> None:
-    """A file of chunks is ingested as it is."""
-    settings = Preparation(unit="tokens", min_size=2, max_size=6)
-    files = step_files(TEXT, docid="b", file="b.md", settings=settings, count=lambda text: len(text.split()))
-    assert len(read_prepared(files["b.chunks.md"]).chunks) == 4
+        read_prepared(pooled_file().replace(*broken, 1))

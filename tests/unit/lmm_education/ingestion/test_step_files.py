@@ -94,30 +94,38 @@ def test_a_file_that_nobody_edited_is_written_again_without_ado(course: Course) 
     assert not names(course, "*.bak")
 
 
-@pytest.mark.parametrize("step", STEPS)
-def test_a_prepared_file_is_ingested_as_its_document(course: Course, step: str) -> None:
+def test_the_pooled_file_is_ingested_as_its_document(course: Course) -> None:
     """As it stands, it gives what the document gives, and nothing is embedded for it."""
     course.ingest()
     course.ingest(save_files=True, ingest=False)
     before = {id: payload["text"] for id, (payload, _) in course.contents()["chunks"].items()}
-    (document,) = course.ingest(step).documents
+    (document,) = course.ingest("leaves.pooled.md").documents
     assert (document.id, document.embedded) == ("leaves.md", 0)
     assert {id: payload["text"] for id, (payload, _) in course.contents()["chunks"].items()} == before
+    assert course.files() == ["leaves.md"]
+
+
+@pytest.mark.parametrize("step", ["leaves.documents.md", "leaves.chunks.md"])
+def test_the_other_files_are_to_look_at(course: Course, step: str) -> None:
+    """One that is named is refused, and the document stays as it is stored."""
+    course.ingest(save_files=True)
+    (failure,) = course.ingest(step).failed
+    assert "to look at" in str(failure)
     assert course.files() == ["leaves.md"]
 
 
 def test_an_edited_file_stands_for_its_document(course: Course) -> None:
     """A folder's ingest does not undo the edit; naming the document does."""
     course.ingest(save_files=True)
-    path = course.folder / "leaves.chunks.md"
+    path = course.folder / "leaves.pooled.md"
     path.write_text(path.read_text().replace("Leaves are green.", "Leaves are mostly green."))
-    (document,) = course.ingest("leaves.chunks.md").documents
+    (document,) = course.ingest("leaves.pooled.md").documents
     assert (document.state, document.embedded) == ("changed", 1)
     assert "Leaves are mostly green." in course.texts()
     (reason,) = {d.reason for d in course.ingest().documents if d.file == "leaves.md"}
-    assert reason == "leaves.chunks.md is stored in its place"
+    assert reason == "leaves.pooled.md is stored in its place"
     assert "Leaves are mostly green." in course.texts()
-    both = course.ingest("leaves.md", "leaves.chunks.md")
+    both = course.ingest("leaves.md", "leaves.pooled.md")
     assert [d.state for d in both.documents if d.file == "leaves.md"].count("unchanged") == 1
     assert not both.failed
     course.ingest("leaves.md")
