@@ -32,8 +32,8 @@ from lmm_education.ingestion.prepare import Count, Steps, limits_of, prepare_ste
 from lmm_education.material import Lines, PreparedDocument
 
 # Keys of the program in a prepared file.
-MARK, LINES, METADATA, TEXT, REPEATED, OWNER = (
-    *("~~prepared", "~~lines", "~~metadata", "~~text", "~~repeated", "~~owner"),
+MARK, LINES, METADATA, TEXT, REPEATED, OWNER, KEY = (
+    *("~~prepared", "~~lines", "~~metadata", "~~text", "~~repeated", "~~owner", "~~key"),
 )
 _HEADER = re.compile(r"\ufeff?(?:[ \t]*\r?\n)*---[ \t]*\r?\n(?:(?!(?:---|\.\.\.)[ \t]*\r?$)[^\n]*\n)*", re.MULTILINE)
 _IS_MARKED = re.compile(rf"^{MARK}:", re.MULTILINE)
@@ -140,6 +140,8 @@ def _text(text: Text) -> str:
         values[REPEATED] = text.repeated
     if text.owner:
         values[OWNER] = text.owner
+    if text.key != key_of(shown):  # of a div, whose fences are not shown
+        values[KEY] = text.key
     if not _reads_back(shown):
         values[TEXT], shown = shown, _KEPT_IN_METADATA
     return f"{MetadataBlock.make(values).source}{shown}\n\n"
@@ -318,8 +320,8 @@ def _placed(outline: Outline, root: Heading) -> Iterator[Item]:
             lines = _range(recorded, Lines(after + 2, after + 2 + item.text.count("\n")))
             after = lines.last
             repeated = item.values.get(REPEATED, 0)
-            owner = _owner(item, lines.first)
-            yield replace(item, lines=lines, heading=moved[id(item.heading)], repeated=repeated, owner=owner)
+            owner, key = _owner(item, lines.first), item.values.get(KEY, item.key)
+            yield replace(item, lines=lines, heading=moved[id(item.heading)], repeated=repeated, owner=owner, key=key)
 
 
 def _owner(item: Item, line: int) -> int:
