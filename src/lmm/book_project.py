@@ -54,6 +54,8 @@ class Book:
     whole: bool = True
     counts_headings: bool = False
     settings: Mapping[str, Any] = field(default_factory=dict)
+    pages: str = ""
+    """The folder below `folder` in which all of its files are."""
 
     def position(self, path: Path) -> int | None:
         """Where a file stands in the book, from 0; None if it is no chapter.
@@ -70,7 +72,10 @@ class Book:
 
 def book_of(path: Path) -> Book | None:
     """The book that a document lies in: that of the nearest folder above it which has one."""
-    return next((book for folder in path.parents if (book := read_book(folder)) is not None), None)
+    for folder in path.parents:
+        if (book := read_book(folder)) is not None and path.is_relative_to(folder / book.pages):
+            return book
+    return None
 
 
 def read_book(folder: Path) -> Book | None:
@@ -107,7 +112,7 @@ def _read(folder: Path, name: str, changed: int, now: int) -> Book | None:
     # One link makes no book: a folder of notes may have a SUMMARY.md too.
     if len(files) <= made.least:
         return None
-    return Book(folder, name, files, made.whole, counts_headings=made.counts_headings, settings=made.settings)
+    return Book(folder, name, files, made.whole, made.counts_headings, made.settings, made.pages)
 
 
 def text_in(folder: Path, name: str, *, most: int = 5_000_000) -> str:
@@ -134,6 +139,7 @@ class _Made(NamedTuple):
     counts_headings: bool = False
     settings: Mapping[str, Any] = {}
     least: int = 0
+    pages: str = ""
 
 
 def _values(text: str) -> dict[str, Any]:
@@ -214,7 +220,7 @@ def _mkdocs(text: str, folder: Path) -> _Made:
     docs = str(values.get("docs_dir") or "docs")
     pages = _named(values.get("nav"), titled=True)
     pages = [replace(page, path=posixpath.normpath(posixpath.join(docs, page.path))) for page in pages]
-    return _Made(pages, settings={"site_name": values.get("site_name")})
+    return _Made(pages, settings={"site_name": values.get("site_name")}, pages=posixpath.normpath(docs))
 
 
 def _counted(files: Iterable[BookFile]) -> list[BookFile]:

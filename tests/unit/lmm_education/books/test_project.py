@@ -186,3 +186,13 @@ def test_the_title_of_a_chapter_is_not_that_of_the_part_that_begins_with_it(tmp_
     one, other = (Books().chapter(tmp_path / name) for name in ("a.Rmd", "b.Rmd"))
     assert (one.title, one.numbers.part, one.numbers.number) == ("Leaves", "Plants", "1")
     assert (other.title, other.numbers.part) == ("", "More")
+
+
+def test_what_lies_beside_the_pages_of_mkdocs_is_in_no_book(tmp_path: Path) -> None:
+    (tmp_path / "docs").mkdir()
+    (tmp_path / "notes").mkdir()
+    (tmp_path / "mkdocs.yml").write_text("nav: [index.md]\n")
+    for name in ("docs/index.md", "docs/other.md", "notes/own.md"):
+        (tmp_path / name).write_text("Text.\n")
+    books = [book_of(tmp_path / name) for name in ("docs/other.md", "notes/own.md")]
+    assert [book is not None for book in books] == [True, False]
