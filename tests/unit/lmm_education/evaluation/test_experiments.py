@@ -10,7 +10,7 @@ import pytest
 from lmm.errors import LmmError
 from lmm.testing import HashEmbedder
 from lmm_education import Course
-from lmm_education.errors import StoreMissing
+from lmm_education.errors import StoreError
 from lmm_education.evaluation import experiments
 from lmm_education.evaluation.experiments import NOW, calibrate_threshold, evaluate, evaluate_variants, tune
 from lmm_education.evaluation.questions import Question
@@ -96,7 +96,7 @@ def test_documents_can_be_named_where_nothing_was_ingested(course: Course, tmp_p
 
 def test_a_stored_document_that_is_gone_is_named(course: Course, tmp_path: Path) -> None:
     (tmp_path / "h.md").unlink()
-    with pytest.raises(StoreMissing, match=r"h\.md is gone"):
+    with pytest.raises(StoreError, match=r"h\.md is gone"):
         evaluate_variants(course, QUESTIONS, make_variants(["prefetch=30"], course.settings))
 
 
