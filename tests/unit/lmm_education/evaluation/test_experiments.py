@@ -10,7 +10,7 @@ import pytest
 from lmm.errors import LmmError
 from lmm.testing import HashEmbedder
 from lmm_education import Course
-from lmm_education.errors import StoreError
+from lmm_education.errors import StoreError, StoreMissing
 from lmm_education.evaluation import experiments
 from lmm_education.evaluation.experiments import NOW, calibrate_threshold, evaluate, evaluate_variants, tune
 from lmm_education.evaluation.questions import Question
