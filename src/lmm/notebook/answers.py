@@ -122,14 +122,14 @@ class PendingPrompt:
 
 
 @dataclass(frozen=True, slots=True)
-class Conversation:
+class PromptThread:
     """The pending prompts of one metadata block, to be answered in order, and the log before them."""
 
     asks: tuple[PendingPrompt, ...]
     log: tuple[ChatExchange, ...]
 
 
-def plan(blocks: Sequence[Block], *, title: str = "", context_limit: int = 6000) -> list[Conversation]:
+def plan(blocks: Sequence[Block], *, title: str = "", context_limit: int = 6000) -> list[PromptThread]:
     """The questions that wait in a document, grouped by metadata block, in document order.
 
     `title` names a document that has no title; `context_limit` is in characters.
@@ -143,7 +143,7 @@ def plan(blocks: Sequence[Block], *, title: str = "", context_limit: int = 6000)
     return sorted(threads, key=lambda thread: thread.asks[0].block)
 
 
-def _threads(blocks: Sequence[Block], seen: Sequence[Block], title: str, context_limit: int) -> list[Conversation]:
+def _threads(blocks: Sequence[Block], seen: Sequence[Block], title: str, context_limit: int) -> list[PromptThread]:
     """The threads of the blocks in `seen`, a part of `blocks`."""
     at = {id(block): i for i, block in enumerate(blocks)}
     visible = [at[id(block)] for block in seen]
@@ -164,7 +164,7 @@ def _threads(blocks: Sequence[Block], seen: Sequence[Block], title: str, context
             body = replace(subject, text=without_metadata(seen[start:end]))
             old = tuple(block for block in seen[start:end] if not isinstance(block, MetadataBlock))
             asks = [replace(ask, subject=body, extent=extent, seen=old) if ask.is_edit else ask for ask in asks]
-        threads.append(Conversation(tuple(asks), read_log(block.values())))
+        threads.append(PromptThread(tuple(asks), read_log(block.values())))
     return threads
 
 
@@ -200,7 +200,7 @@ def _above_text(node: Node) -> list[Block]:
 
 def asked_anew(
     document: ParsedDocument, at: int, exchange: ChatExchange, before: str, context_limit: int
-) -> Conversation:
+) -> PromptThread:
     """An exchange in the log of the block at that position, to be asked anew; what followed it does not count.
 
     `before` is its prompt as it was answered, which the old reply keeps.
@@ -216,12 +216,12 @@ def asked_anew(
     log = read_log(node.metadata)
     prompt = Prompt(exchange.word, exchange.word, exchange.prompt, start=-1, end=-1, line=0)
     subject = subject_of(node, seen[start:end], context_limit=context_limit)
-    return Conversation(
+    return PromptThread(
         (PendingPrompt(at, prompt, block.line, subject, node=node, before=before),), log[: log.index(exchange)]
     )
 
 
-def threads_at(threads: Sequence[Conversation], blocks: Sequence[Block], line: int) -> list[Conversation]:
+def threads_at(threads: Sequence[PromptThread], blocks: Sequence[Block], line: int) -> list[PromptThread]:
     """The thread whose metadata block covers `line` (1-based); empty if there is none."""
     return [t for t in threads if _covers(blocks[t.asks[0].block], line)]
 
@@ -424,7 +424,7 @@ class AnswerPlan:
     """The threads to be answered, and all that it takes to ask."""
 
     document: ParsedDocument
-    threads: tuple[Conversation, ...]
+    threads: tuple[PromptThread, ...]
     settings: Settings
     refused: Mapping[int, LmmError]  # by the prompt's id: what could take no reply, and is not asked
 
@@ -466,7 +466,7 @@ class AnswerPlanner:
         _, refused = with_replies(document.blocks, [(ask, empty) for thread in threads for ask in thread.asks])
         return AnswerPlan(document, tuple(threads), settings, {id(pending): error for pending, error in refused})
 
-    def _anew(self, document: ParsedDocument, settings: Settings) -> list[Conversation]:
+    def _anew(self, document: ParsedDocument, settings: Settings) -> list[PromptThread]:
         found = []
         if self.since is not None:
             found += changed_prompts(parse_markdown_text(self.since), document.blocks)
@@ -481,7 +481,7 @@ class AnswerPlanner:
         found = await client.gather(self._answers(thread, plan, client) for thread in plan.threads)
         return [outcome for outcomes in found if not isinstance(outcomes, LmmError) for outcome in outcomes]
 
-    async def _answers(self, thread: Conversation, plan: AnswerPlan, client: Client) -> Outcomes:
+    async def _answers(self, thread: PromptThread, plan: AnswerPlan, client: Client) -> Outcomes:
         fitted, outcomes = [], Outcomes()
         for pending in thread.asks:
             try:
@@ -531,7 +531,7 @@ class AnswerPlanner:
         text = await condense(pending.node, batch, self.prompts, limit)
         return replace(pending, subject=replace(pending.subject, text=text), condensed=True)
 
-    def thread(self, thread: Conversation, plan: AnswerPlan) -> Flow[Outcomes]:
+    def thread(self, thread: PromptThread, plan: AnswerPlan) -> Flow[Outcomes]:
         """The prompts of one metadata block, in order."""
         log, done = thread.log, Outcomes()
         for pending in thread.asks:
@@ -673,7 +673,7 @@ def _is_stump(pending: PendingPrompt, reply: Reply) -> bool:
     return says_nothing(text_of_reply(reply.text) if pending.is_edit else reply.text)
 
 
-def _none_at(line: int, threads: Sequence[Conversation]) -> LmmError:
+def _none_at(line: int, threads: Sequence[PromptThread]) -> LmmError:
     lines = ", ".join(str(pending.line) for thread in threads for pending in thread.asks)
     return LmmError(f"no prompt waits at line {line}", hint=f"prompts wait at {lines}" if lines else "none waits")
 

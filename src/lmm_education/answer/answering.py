@@ -38,11 +38,11 @@ from lmm_education.answer.sources import Sources, choose_sources
 from lmm_education.parts import CourseParts
 from lmm_education.prompts.templates import course_prompts
 from lmm_education.search.found import SearchResult
-from lmm_education.search.query import Notice, SearchOptions
+from lmm_education.search.query import SearchNotice, SearchOptions
 from lmm_education.search.search import NO_WORD, CourseSearch
 
 NOTHING_FOUND = "Nothing in the course answers this."
-NOT_JUDGED = Notice(
+NOT_JUDGED = SearchNotice(
     "not_judged", "no language model is set, which could judge this; compare it with what the course says"
 )
 _SHARE = 0.6  # of the model's window, for material; the rest is for instructions, conversation and reply
@@ -293,7 +293,7 @@ def _answer(turn: _Turn, sources: Sources, result: SearchResult) -> Answer:
     )
 
 
-def invented(numbers: Sequence[int]) -> tuple[Notice, ...]:
+def invented(numbers: Sequence[int]) -> tuple[SearchNotice, ...]:
     """What readers are told of numbers of sources that there are none of.
 
     >>> invented([7, 9]), invented([])
@@ -301,7 +301,7 @@ def invented(numbers: Sequence[int]) -> tuple[Notice, ...]:
     """
     cited = ", ".join(map(str, numbers))
     told = "the model cited {numbers}, which it was not shown; taken out"
-    return (Notice("invented", told, numbers=cited),) if numbers else ()
+    return (SearchNotice("invented", told, numbers=cited),) if numbers else ()
 
 
 def _passages(result: SearchResult, sources: Sources) -> Iterator[QuotedPassage]:

@@ -26,7 +26,7 @@ _WORD_START = re.compile(r"\s+(?=\S)")
 
 
 @dataclass(frozen=True, slots=True)
-class Passage:
+class ChunkDraft:
     """A chunk in the making: its text and where it stands. `own` are the properties of this text alone.
 
     `is_summary` tells the summary of a section from a text that its author gave that type.
@@ -43,7 +43,7 @@ class Passage:
     owner: int = 0
 
 
-def passages_of(part: Part, limits: Limits, *, whole: bool = False, overlap: int = 0) -> Iterator[Passage]:
+def passages_of(part: Part, limits: Limits, *, whole: bool = False, overlap: int = 0) -> Iterator[ChunkDraft]:
     """The chunks of a part, in order, each section's summary before its texts.
 
     With `whole`, nothing is cut: the part is one chunk, texts with properties of their own aside.
@@ -63,9 +63,9 @@ def passages_of(part: Part, limits: Limits, *, whole: bool = False, overlap: int
             before = text.text
 
 
-def _passage(text: Text, overlap: str = "") -> Passage:
+def _passage(text: Text, overlap: str = "") -> ChunkDraft:
     kind = next(iter(types_in(text.own) or types_in(text.heading.all)), "text")
-    return Passage(
+    return ChunkDraft(
         text=text.text,
         lines=text.lines,
         heading=text.heading,
@@ -77,12 +77,14 @@ def _passage(text: Text, overlap: str = "") -> Passage:
     )
 
 
-def _summary(heading: Heading) -> Iterator[Passage]:
+def _summary(heading: Heading) -> Iterator[ChunkDraft]:
     summary = heading.own.get(SUMMARY)
     text = "\n".join(map(str, summary)) if isinstance(summary, list) else str(summary or "")
     if text.strip():
         lines = Lines(min(heading.metadata_line, heading.line), heading.line)
-        yield Passage(text=text.strip(), lines=lines, heading=heading, own={}, values={}, kind=SUMMARY, is_summary=True)
+        yield ChunkDraft(
+            text=text.strip(), lines=lines, heading=heading, own={}, values={}, kind=SUMMARY, is_summary=True
+        )
 
 
 def _runs(items: Iterable[Item]) -> Iterator[Heading | list[Text]]:
@@ -121,7 +123,7 @@ def _cut(texts: Sequence[Text], limits: Limits) -> Iterator[Text]:
         yield join(texts[start:end])
 
 
-def _whole(part: Part) -> Iterator[Passage]:
+def _whole(part: Part) -> Iterator[ChunkDraft]:
     held: list[Item] = []
     for item in part.items:
         if isinstance(item, Heading):
@@ -135,13 +137,15 @@ def _whole(part: Part) -> Iterator[Passage]:
     yield from _as_one(part, held)
 
 
-def _as_one(part: Part, items: Sequence[Item]) -> Iterator[Passage]:
+def _as_one(part: Part, items: Sequence[Item]) -> Iterator[ChunkDraft]:
     texts = [item for item in items if isinstance(item, Text)]
     if texts:
         one = Part(part.heading, tuple(items), by_size=True)
         kind = next(iter(types_in(part.heading.all)), "text")
         owner = texts[0].owner
-        yield Passage(text=one.text, lines=one.lines, heading=part.heading, own={}, values={}, kind=kind, owner=owner)
+        yield ChunkDraft(
+            text=one.text, lines=one.lines, heading=part.heading, own={}, values={}, kind=kind, owner=owner
+        )
 
 
 def _tail(text: str, size: int, limits: Limits) -> str:

@@ -15,7 +15,7 @@ from lmm_education.books.chapters import NO_BOOK, BookChapter
 from lmm_education.books.code_cells import code_apart
 from lmm_education.books.rendered_text import rendered_text
 from lmm_education.config import AnnotationModel, Preparation, for_document
-from lmm_education.ingestion.chunks import Passage, passages_of
+from lmm_education.ingestion.chunks import ChunkDraft, passages_of
 from lmm_education.ingestion.documents import Part, divide
 from lmm_education.ingestion.ids import Ids
 from lmm_education.ingestion.outline import Heading, Item, Outline, Text, read_outline
@@ -79,7 +79,7 @@ class Steps:
     settings: Preparation
     outline: Outline
     pooled: tuple[Item, ...]
-    parts: tuple[tuple[Part, tuple[Passage, ...]], ...]
+    parts: tuple[tuple[Part, tuple[ChunkDraft, ...]], ...]
     chapter: BookChapter = NO_BOOK
     withholding: Withholding = DEFAULT
 
@@ -347,7 +347,7 @@ def _beginning(item: Item) -> str:
     return "\n".join(item.path) if isinstance(item, Heading) else str(item.key)
 
 
-def _chunk(steps: Steps, passage: Passage, section: str, ids: Ids, order: int) -> Chunk:
+def _chunk(steps: Steps, passage: ChunkDraft, section: str, ids: Ids, order: int) -> Chunk:
     heading, withholding = passage.heading, steps.withholding
     metadata = {**heading.all, **passage.own} if passage.own else heading.all
     return Chunk(

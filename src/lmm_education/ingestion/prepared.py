@@ -23,7 +23,7 @@ from lmm.markdown.tree import TextNode
 from lmm_education.audience import DEFAULT, Withholding
 from lmm_education.config import Preparation
 from lmm_education.errors import IngestError
-from lmm_education.ingestion.chunks import SUMMARY, Passage, passages_of
+from lmm_education.ingestion.chunks import SUMMARY, ChunkDraft, passages_of
 from lmm_education.ingestion.documents import Part, divide
 from lmm_education.ingestion.outline import Heading, Item, Outline, Text, block_text, read_outline, without_conversation
 from lmm_education.ingestion.packing import key_of
@@ -185,7 +185,7 @@ def _of_part(part: Part, items: Sequence[Item]) -> Shown:
         yield item, part if number == 0 else None
 
 
-def _with_headings(part: Part, passages: Iterable[Passage]) -> Iterator[Item]:
+def _with_headings(part: Part, passages: Iterable[ChunkDraft]) -> Iterator[Item]:
     """The texts of passages, each after the headings of the part that stand before it."""
     headings = [item for item in part.items if isinstance(item, Heading)]
     for passage in passages:

@@ -45,17 +45,17 @@ class SearchOptions:
     reranker: str | None = None
 
 
-class Notice(str):
+class SearchNotice(str):
     """What readers are told besides, in English; a page tells it in its words for `code`, with `values` in them.
 
-    >>> Notice("no_document", "no document is called '{name}'", name="week-1")
+    >>> SearchNotice("no_document", "no document is called '{name}'", name="week-1")
     "no document is called 'week-1'"
     """
 
     code: str
     values: Mapping[str, str]
 
-    def __new__(cls, code: str, text: str, **values: str) -> Notice:
+    def __new__(cls, code: str, text: str, **values: str) -> SearchNotice:
         """The text, with the values in their places."""
         notice = super().__new__(cls, text.format(**values))
         notice.code, notice.values = code, values
@@ -95,7 +95,7 @@ def read_question(question: str, types: Collection[str], documents: Iterable[Sto
     stored = list(documents)
     asked_types: list[str] = []
     asked_documents: list[str] = []
-    notices: list[Notice] = []
+    notices: list[SearchNotice] = []
 
     def take_type(match: re.Match[str]) -> int:
         name = known.get(match[1].casefold())
@@ -103,7 +103,7 @@ def read_question(question: str, types: Collection[str], documents: Iterable[Sto
             few = len(notices) < _MOST_NOTICES
             if few and (close := _close(match[1], types, likeness=0.8)):  # else it is emphasis
                 told = "no passage is of the type '{name}'; did you mean '{close}'?"
-                notices.append(Notice("no_type", told, name=match[1], close=f"*{close}*"))
+                notices.append(SearchNotice("no_type", told, name=match[1], close=f"*{close}*"))
             return 0
         asked_types.append(name)
         return len(match[0])
@@ -120,10 +120,10 @@ def read_question(question: str, types: Collection[str], documents: Iterable[Sto
         close = _close(name, [part for each in stored for part in each.names])
         if close:
             told = "no document is called '{name}'; did you mean '{close}'?"
-            notices.append(Notice("no_document_but", told, name=name, close=f"@{_quoted(close)}"))
+            notices.append(SearchNotice("no_document_but", told, name=name, close=f"@{_quoted(close)}"))
         else:
             told = "no document is called '{name}'; it was looked up as a word"
-            notices.append(Notice("no_document", told, name=name))
+            notices.append(SearchNotice("no_document", told, name=name))
         return 0
 
     text = _without(_without(question, _TYPE, take_type), _DOCUMENT, take_document)

@@ -37,8 +37,8 @@ from lmm_education.search.definitions import term_of
 from lmm_education.search.expand import can_write, contents_of, sub_questions
 from lmm_education.search.found import SearchResult
 from lmm_education.search.query import (
-    Notice,
     ReadQuestion,
+    SearchNotice,
     SearchOptions,
     conditions,
     field_path,
@@ -66,7 +66,7 @@ from lmm_education.store.layout import values_at
 from lmm_education.store.port import Among, Fields, Leg, Match, Scored, Vector, Where
 
 T = TypeVar("T")
-NO_WORD = Notice("no_word", "no passage has a word of the question; these are only the nearest in meaning")
+NO_WORD = SearchNotice("no_word", "no passage has a word of the question; these are only the nearest in meaning")
 VOTERS = 20
 """How many passages are read, and vote for sections, if not more are returned."""
 MEANING = 0.4

@@ -11,7 +11,7 @@ from lmm_education.config import StorageSettings
 from lmm_education.material import SparseVector
 from lmm_education.store.layout import Vectors
 from lmm_education.store.port import Fields, Leg, Point, Where
-from lmm_education.store.values import Dialect, to_selector
+from lmm_education.store.values import EngineDialect, to_selector
 
 if TYPE_CHECKING:
     from qdrant_client import models
@@ -21,11 +21,11 @@ T = TypeVar("T")
 
 
 @functools.cache
-def dialect() -> Dialect:
+def dialect() -> EngineDialect:
     """How qdrant-client spells vectors and conditions."""
     from qdrant_client import models
 
-    return Dialect(
+    return EngineDialect(
         sparse=lambda indices, values: models.SparseVector(indices=indices, values=values),
         ids=lambda ids: models.HasIdCondition(has_id=list(map(str, ids))),
         words=lambda words: models.MatchText(text=words),

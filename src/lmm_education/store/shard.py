@@ -18,7 +18,7 @@ from lmm_education.store.folders import check_space, disk_full, size_on_disk
 from lmm_education.store.generations import REPAIR
 from lmm_education.store.layout import INDEXED, UNUSED, Vectors, metadata_kinds
 from lmm_education.store.port import CollectionName, Point
-from lmm_education.store.values import Dialect, known_ids
+from lmm_education.store.values import EngineDialect, known_ids
 
 PAGE = 512  # points
 ROOM = 8 << 20  # bytes that the engine's own files may need besides what is stored
@@ -47,7 +47,7 @@ class _Truth:
 
 _Truth.__name__, _Truth.__qualname__, _Truth.__module__ = "bool_", "bool_", "numpy"
 
-EDGE = Dialect(
+EDGE = EngineDialect(
     sparse=engine.SparseVector,
     ids=lambda ids: engine.HasIdCondition(set(ids)),
     words=engine.MatchText,

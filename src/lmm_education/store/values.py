@@ -1,5 +1,5 @@
 """Our values as an engine's, and back. Qdrant Edge and qdrant-client have the same classes, which take their arguments
-in other ways: a `Dialect` has what differs."""
+in other ways: a `EngineDialect` has what differs."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from lmm_education.store.port import Among, Condition, Fields, HasWords, Leg, Ma
 
 
 @dataclass(frozen=True, slots=True)
-class Dialect:
+class EngineDialect:
     """How an engine spells a sparse vector and a condition."""
 
     sparse: Callable[[list[int], list[float]], Any]
@@ -27,7 +27,11 @@ class Dialect:
 
     def vector(self, vector: Vector) -> Any:
         """A vector as the engine takes it."""
-        return to_vector(vector, self.sparse)
+        if isinstance(vector, SparseVector):
+            return self.sparse(list(vector.indices), list(vector.values))
+        if hasattr(vector[0], "__len__"):
+            return [list(map(float, row)) for row in vector]  # type: ignore[arg-type]
+        return list(map(float, vector))  # type: ignore[arg-type]
 
     def where(self, where: Where) -> Any:
         """Conditions that all hold; None if there are none."""
@@ -48,15 +52,6 @@ class Dialect:
         matches += [self.any(texts)] if texts or not matches else []
         conditions = [self.field(key=key, match=match) for match in matches]
         return conditions[0] if len(conditions) == 1 else self.filter(should=conditions)
-
-
-def to_vector(vector: Vector, sparse: Callable[[list[int], list[float]], Any]) -> Any:
-    """A vector as lists of numbers; `sparse` makes one of indices and values."""
-    if isinstance(vector, SparseVector):
-        return sparse(list(vector.indices), list(vector.values))
-    if hasattr(vector[0], "__len__"):
-        return [list(map(float, row)) for row in vector]  # type: ignore[arg-type]
-    return list(map(float, vector))  # type: ignore[arg-type]
 
 
 def from_vectors(vectors: Any) -> dict[str, Vector]:

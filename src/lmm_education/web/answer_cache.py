@@ -13,9 +13,9 @@ from typing import Any, Generic, TypeVar
 from lmm.loop import ended
 from lmm.messages import Usage
 from lmm_education.answer.answer import Answer
-from lmm_education.search.query import Notice
+from lmm_education.search.query import SearchNotice
 
-CACHED = Notice("cached", "this question was asked before; this is the answer that was given then")
+CACHED = SearchNotice("cached", "this question was asked before; this is the answer that was given then")
 _LONGEST = 20_000  # characters
 E = TypeVar("E")
 

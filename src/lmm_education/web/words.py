@@ -16,7 +16,7 @@ from starlette.requests import HTTPConnection
 
 from lmm.errors import ConfigError
 from lmm_education.config import ServeSettings
-from lmm_education.search.query import Notice
+from lmm_education.search.query import SearchNotice
 
 LANGUAGES = {"en": "English", "de": "Deutsch"}
 THEMES = ("auto", "light", "dark")
@@ -73,10 +73,10 @@ def texts_for(settings: ServeSettings, language: str = "") -> Mapping[str, str]:
 def notice_for(notice: str, texts: Mapping[str, str]) -> str:
     """A notice in the words of the page; what is none stays as it is.
 
-    >>> notice_for(Notice("no_document", "", name="week-1"), words_in("en")["page"])
+    >>> notice_for(SearchNotice("no_document", "", name="week-1"), words_in("en")["page"])
     "No document is called 'week-1'; it was looked up as a word."
     """
-    if not isinstance(notice, Notice):
+    if not isinstance(notice, SearchNotice):
         return notice
     return reduce(
         lambda text, value: text.replace(f"{{{value[0]}}}", value[1]), notice.values.items(), texts[notice.code]
