@@ -46,7 +46,7 @@ def page() -> str:
 
 
 def _section(name: str, command: click.Command, mark: str) -> Iterator[str]:
-    context = click.Context(command, info_name=name)
+    context = click.Context(command, info_name=name, **command.context_settings)
     usage = " ".join(command.collect_usage_pieces(context))
     yield f"{mark} {name}\n\n    {name} {usage}\n\n{_prose(command.help or '')}\n\n"
     options = [
