@@ -1,4 +1,4 @@
-"""docs/commands.md, made from the commands: `python tests/docs/commands_page.py` writes it."""
+"""docs/commands.md and docs/lmm.1, made from the commands: `python tests/docs/commands_page.py` writes both."""
 
 from __future__ import annotations
 
@@ -13,6 +13,7 @@ import click
 from lmm.cli.main import COMMANDS, load
 
 PAGE = Path(__file__).parent.parent.parent / "docs" / "commands.md"
+MAN_PAGE = PAGE.with_name("lmm.1")
 _HEAD = """\
 # Commands
 
@@ -25,7 +26,7 @@ _GUIDES = {  # where a command is explained, if not on a page of its name
     "demo": "index", "init": "configuration", "status": "configuration", "trust": "configuration", "scan": "formats",
     "messages": "tutorial", "watch": "cookbook/watch", "accept": "cookbook/edit", "reject": "cookbook/edit",
     "undo": "cookbook/edit", "annotate": "cookbook/annotate", "batch": "cookbook/batch-models",
-    "extract": "cookbook/extract", "import": "cookbook/import", "clear": "tutorial", "log": "serve",
+    "extract": "cookbook/extract", "import": "cookbook/import", "clear": "tutorial", "completion": "cookbook/install", "log": "serve",
     "eval": "retrieval", "toc": "cookbook/study", "plan": "cookbook/study", "cards": "cookbook/study",
     "exercises": "cookbook/study", "export": "cookbook/export", "run": "chatmd", "agents": "cookbook/agents",
     "check": "chatmd", "render": "chatmd", "tools": "chatmd-tools", "compact": "chatmd",
@@ -49,19 +50,25 @@ def _section(name: str, command: click.Command, mark: str) -> Iterator[str]:
     context = click.Context(command, info_name=name, **command.context_settings)
     usage = " ".join(command.collect_usage_pieces(context))
     yield f"{mark} {name}\n\n    {name} {usage}\n\n{_prose(command.help or '')}\n\n"
-    options = [
-        parameter for parameter in command.params if isinstance(parameter, click.Option) and not parameter.hidden
-    ]
-    records = [record for option in options if (record := option.get_help_record(context))]
-    if records:
+    if records := _options(context):
         yield "| option | |\n|---|---|\n"
         yield from (f"| `{_cell(names)}` | {_cell(words)} |\n" for names, words in records)
         yield "\n"
-    if isinstance(command, click.Group):
-        for part in command.list_commands(context):
-            found = command.get_command(context, part)
+    for part, found in _parts(context):
+        yield from _section(f"{name} {part}", found, "###")
+
+
+def _options(context: click.Context) -> list[tuple[str, str]]:
+    options = [option for option in context.command.params if isinstance(option, click.Option) and not option.hidden]
+    return [record for option in options if (record := option.get_help_record(context))]
+
+
+def _parts(context: click.Context) -> Iterator[tuple[str, click.Command]]:
+    if isinstance(context.command, click.Group):
+        for part in context.command.list_commands(context):
+            found = context.command.get_command(context, part)
             if found and not found.hidden:
-                yield from _section(f"{name} {part}", found, "###")
+                yield part, found
 
 
 def _prose(text: str) -> str:
@@ -77,5 +84,33 @@ def _cell(text: str) -> str:
     return re.sub(r"\s+", " ", text).replace("|", "\\|").strip()
 
 
+def man_page() -> str:
+    """The manual page lmm(1), in the macros of man(7)."""
+    sections = "".join(line for row in COMMANDS for line in _man_section(f"lmm {row.name}", load(row)))
+    return (
+        '.TH LMM 1 "" "LM Markdown" "User Commands"\n.SH NAME\nlmm \\- markdown in which people and language models work '
+        "together\n.SH SYNOPSIS\n.B lmm\n.I COMMAND\n[OPTIONS] [FILES]\n.SH COMMANDS\n"
+        f"{sections}.SH EXIT STATUS\n0 done, 1 something failed or was found, 2 wrong usage or missing agreement, "
+        "130 interrupted.\n"
+    )
+
+
+def _man_section(name: str, command: click.Command) -> Iterator[str]:
+    context = click.Context(command, info_name=name, **command.context_settings)
+    yield f".SS {_roff(name)} {_roff(' '.join(command.collect_usage_pieces(context)))}\n"
+    for paragraph in inspect.cleandoc(command.help or "").split("\n\n"):
+        code = paragraph.startswith("\b\n")
+        yield f".PP\n.nf\n{_roff(paragraph[2:])}\n.fi\n" if code else f".PP\n{_roff(paragraph.strip())}\n"
+    yield from (f".TP\n.B {_roff(names)}\n{_roff(words)}\n" for names, words in _options(context))
+    for part, found in _parts(context):
+        yield from _man_section(f"{name} {part}", found)
+
+
+def _roff(text: str) -> str:
+    """Text as roff prints it: a dash stays a dash, a line may begin with a dot or a quote."""
+    return re.sub(r"(?m)^(?=[.'])", r"\\&", text.replace("\\", r"\e").replace("-", r"\-"))
+
+
 if __name__ == "__main__":
+    MAN_PAGE.write_text(man_page(), encoding="utf-8")
     PAGE.write_text(page(), encoding="utf-8")

@@ -1,10 +1,15 @@
-"""docs/commands.md says what the commands say."""
+"""docs/commands.md and the manual page say what the commands say."""
 
 from __future__ import annotations
 
-from docs.commands_page import PAGE, page
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+from docs.commands_page import MAN_PAGE, PAGE, man_page, page
 
 
-def test_the_page_is_made_from_the_commands() -> None:
-    """After a change of a command, `make reference` writes the page again."""
-    assert PAGE.read_text(encoding="utf-8") == page(), "run: make reference"
+@pytest.mark.parametrize(("path", "make"), [(PAGE, page), (MAN_PAGE, man_page)])
+def test_the_page_is_made_from_the_commands(path: Path, make: Callable[[], str]) -> None:
+    """After a change of a command, `make reference` writes the pages again."""
+    assert path.read_text(encoding="utf-8") == make(), "run: make reference"

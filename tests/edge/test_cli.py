@@ -57,6 +57,24 @@ def test_help_lists_all_commands() -> None:
 
 
 @pytest.mark.parametrize(
+    ("words", "offered"),
+    [("lmm ing", ["ingest"]), ("lmm store pu", ["push", "pull"]), ("lmm ingest --sa", ["--save-files"])],
+)
+def test_a_shell_completes_commands_and_options(words: str, offered: list[str], tmp_path: Path) -> None:
+    """The script that `lmm completion bash` prints, in a bash that asks it."""
+    command = tmp_path / "lmm"
+    command.write_text(f'#!/bin/sh\nexec "{sys.executable}" -m lmm "$@"\n')
+    command.chmod(0o755)
+    script = (
+        'eval "$(lmm completion bash)"; COMP_WORDS=($0); COMP_CWORD=$((${#COMP_WORDS[@]} - 1)); '
+        '_lmm_completion lmm; printf "%s\\n" "${COMPREPLY[@]}"'
+    )
+    there = os.environ | {"PATH": f"{tmp_path}{os.pathsep}{os.environ['PATH']}"}
+    done = subprocess.run(["bash", "-c", script, words], env=there, capture_output=True, text=True, check=True)
+    assert done.stdout.split() == offered
+
+
+@pytest.mark.parametrize(
     ("words", "message"),
     [
         (["mesages"], "there is no command 'mesages'; did you mean 'messages'?"),

@@ -59,6 +59,7 @@ COMMANDS = (
         function="import_",
     ),
     CommandRow("clear", "lmm", "remove the chats from a document", file="scan"),
+    CommandRow("completion", "lmm", "print the completion script of a shell: bash, zsh, fish"),
     CommandRow("ingest", "lmm_education", "prepare documents and store them, so that they can be searched"),
     CommandRow("search", "lmm_education", "find passages in what was ingested"),
     CommandRow("ask", "lmm_education", "answer a question from the course, with sources"),
@@ -86,6 +87,10 @@ COMMANDS = (
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run one command; its exit code: 0 done, 1 something failed or was found, 2 wrong usage, 130 interrupted."""
+    if instruction := os.environ.get("_LMM_COMPLETE"):
+        from lmm.cli.completion import complete
+
+        return complete(instruction)
     words = list(sys.argv[1:] if arguments is None else arguments)
     if not words or words[0] in ("-h", "--help", "help"):
         terminal.say(help_text(), end="")

@@ -1,0 +1,42 @@
+"""`lmm completion`: the script that makes a shell complete commands, options and file names of `lmm`."""
+
+from __future__ import annotations
+
+import click
+from click.shell_completion import CompletionItem, get_completion_class, shell_complete
+
+from lmm import terminal
+from lmm.cli import main
+
+VARIABLE = "_LMM_COMPLETE"  # set by the script when it asks; its value is click's, such as bash_complete
+
+
+class _Commands(click.Group):
+    """All commands, of which only the module of the one on the command line is imported."""
+
+    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
+        row = next((row for row in main.COMMANDS if row.name == cmd_name), None)
+        return main.load(row) if row else None
+
+    def shell_complete(self, ctx: click.Context, incomplete: str) -> list[CompletionItem]:
+        return [CompletionItem(row.name, help=row.help) for row in main.COMMANDS if row.name.startswith(incomplete)]
+
+
+@click.command(context_settings={"help_option_names": ["-h", "--help"]})
+@click.argument("shell", type=click.Choice(["bash", "zsh", "fish"]))
+def completion(shell: str) -> None:
+    """Print the completion script of a shell.
+
+    \b
+    bash: lmm completion bash > ~/.local/share/bash-completion/completions/lmm
+    zsh:  lmm completion zsh > "${fpath[1]}/_lmm"
+    fish: lmm completion fish > ~/.config/fish/completions/lmm.fish
+    """
+    script = get_completion_class(shell)
+    assert script is not None  # one of the three that click knows
+    terminal.say(script(_Commands(), {}, "lmm", VARIABLE).source())
+
+
+def complete(instruction: str) -> int:
+    """Answer a shell that asks how the command line may go on; the exit code."""
+    return shell_complete(_Commands(), {}, "lmm", VARIABLE, instruction)
