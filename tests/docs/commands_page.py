@@ -26,7 +26,8 @@ _GUIDES = {  # where a command is explained, if not on a page of its name
     "demo": "index", "init": "configuration", "status": "configuration", "trust": "configuration", "scan": "formats",
     "messages": "tutorial", "watch": "cookbook/watch", "accept": "cookbook/edit", "reject": "cookbook/edit",
     "undo": "cookbook/edit", "annotate": "cookbook/annotate", "batch": "cookbook/batch-models",
-    "extract": "cookbook/extract", "import": "cookbook/import", "clear": "tutorial", "completion": "cookbook/install", "log": "serve",
+    "extract": "cookbook/extract", "import": "cookbook/import", "clear": "tutorial", "log": "serve",
+    "completion": "cookbook/install",
     "eval": "retrieval", "toc": "cookbook/study", "plan": "cookbook/study", "cards": "cookbook/study",
     "exercises": "cookbook/study", "export": "cookbook/export", "run": "chatmd", "agents": "cookbook/agents",
     "check": "chatmd", "render": "chatmd", "tools": "chatmd-tools", "compact": "chatmd",
@@ -88,8 +89,8 @@ def man_page() -> str:
     """The manual page lmm(1), in the macros of man(7)."""
     sections = "".join(line for row in COMMANDS for line in _man_section(f"lmm {row.name}", load(row)))
     return (
-        '.TH LMM 1 "" "LM Markdown" "User Commands"\n.SH NAME\nlmm \\- markdown in which people and language models work '
-        "together\n.SH SYNOPSIS\n.B lmm\n.I COMMAND\n[OPTIONS] [FILES]\n.SH COMMANDS\n"
+        '.TH LMM 1 "" "LM Markdown" "User Commands"\n.SH NAME\nlmm \\- markdown in which people and language models '
+        "work together\n.SH SYNOPSIS\n.B lmm\n.I COMMAND\n[OPTIONS] [FILES]\n.SH COMMANDS\n"
         f"{sections}.SH EXIT STATUS\n0 done, 1 something failed or was found, 2 wrong usage or missing agreement, "
         "130 interrupted.\n"
     )

@@ -6,6 +6,7 @@ What declares the tools and what it works with are known here by their attribute
 from __future__ import annotations
 
 import asyncio
+import contextlib
 from collections.abc import AsyncGenerator, Mapping, Sequence
 from contextlib import asynccontextmanager
 from pathlib import Path
@@ -79,10 +80,10 @@ def course_folder(named: str, folder: Path) -> Path:
         LmmError: there is none.
     """
     if named:
-        found = configured(folder, Path(named).expanduser()).resolve()
-        if not found.is_dir():
-            raise LmmError(f"there is no folder '{named}'", hint="course is relative to the prompt's folder")
-        return found
+        with contextlib.suppress(OSError, RuntimeError, ValueError):  # a loop of links, a name no folder can have
+            if (found := configured(folder, Path(named).expanduser()).resolve()).is_dir():
+                return found
+        raise LmmError(f"there is no folder '{named}'", hint="course is relative to the prompt's folder")
     if is_course(folder):
         return folder
     above = course_above(folder)

@@ -87,7 +87,10 @@ def test_some_of_its_tools_can_be_chosen(notes: Path) -> None:
         names(Declared(course="notes", include=("search",)), notes)
 
 
-@pytest.mark.parametrize(("course", "says"), [("gone", "there is no folder"), ("empty", "nothing was ingested")])
+@pytest.mark.parametrize(
+    ("course", "says"),
+    [("gone", "there is no folder"), ("x" * 300, "there is no folder"), ("empty", "nothing was ingested")],
+)
 def test_a_course_that_is_not_there(notes: Path, course: str, says: str) -> None:
     """Is told of before the run begins."""
     with pytest.raises(LmmError, match=says):
