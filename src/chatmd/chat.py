@@ -22,9 +22,8 @@ from chatmd.context import Approve, Confirm, Run, ask_nobody, settings_of
 from chatmd.errors import ChatmdError
 from chatmd.language.agent import AgentSpec, read_agent
 from chatmd.language.nodes import Element, Problem, SyntaxTree
-from chatmd.language.repair import repair
-from chatmd.language.syntax import parse
-from chatmd.language.transcript import answer_of
+from chatmd.language.repair import Repaired, repair
+from chatmd.language.transcript import answer_of, parse_cached
 from chatmd.refine.api import Refinement, read_cases, refine
 from chatmd.refine.search import Progress
 from chatmd.rendering import Rendered, render_text
@@ -181,10 +180,20 @@ class Chat:
         if self.path is not None:
             self._take(read_document(self.path))
 
+    @property
+    def text(self) -> str:
+        """The text, mended if a run was interrupted."""
+        return self._repaired.text
+
+    @property
+    def notes(self) -> tuple[str, ...]:
+        """What was mended in it, for people."""
+        return self._repaired.notes
+
     @cached_property
     def tree(self) -> SyntaxTree:
         """The text as nodes, without what it imports."""
-        return parse(self.text, file=str(self.path or ""))
+        return parse_cached(self.text, str(self.path or ""))
 
     @cached_property
     def agent(self) -> AgentSpec:
@@ -463,9 +472,12 @@ class Chat:
         if text == self._raw:
             return
         self._raw = text
-        self.text, self.notes = repair(text)
-        for name in ("tree", "agent"):
+        for name in ("_repaired", "tree", "agent"):
             self.__dict__.pop(name, None)
+
+    @cached_property
+    def _repaired(self) -> Repaired:
+        return repair(self._raw or "", str(self.path or ""))
 
     def _prepared(self) -> Run:
         return prepare(self.path, self.folder.resolve(), self._options({}))

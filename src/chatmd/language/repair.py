@@ -24,11 +24,10 @@ from chatmd.language.syntax import (
     TextToken,
     Token,
     is_torn_tag,
-    parse,
     tokens,
 )
 from chatmd.language.tags import TAGS, VOID
-from chatmd.language.transcript import INCOMPLETE, USER_TURN, element_text, result_element
+from chatmd.language.transcript import INCOMPLETE, USER_TURN, element_text, parse_cached, result_element
 from lmm.messages import ToolResult
 
 # -- What a crash left behind: a transcript that ends in the middle of something, made whole again ------------
@@ -150,8 +149,10 @@ class Repaired(NamedTuple):
 
 
 @lru_cache(maxsize=2)  # asked before and after the file is locked
-def repair(text: str) -> Repaired:
+def repair(text: str, file: str = "") -> Repaired:
     """Make a transcript whole. Text that is no transcript of ours, or has other errors, stays as it is.
+
+    `file` is whose text it is: one that is whole is parsed once, here and by who reads it next (`parse_cached`).
 
     >>> torn = '<user>Why?</user>\\n<assistant>\\nRAW|Beca'
     >>> repair(torn)
@@ -169,7 +170,7 @@ def repair(text: str) -> Repaired:
     complete = _without_incomplete(whole)
     if complete != whole:
         whole, notes = complete, (_AGAIN,)
-    answered, count = _answered(whole)
+    answered, count = _answered(whole, file)
     if count:
         notes = (*notes, f"{count} call{'s were' if count > 1 else ' was'} interrupted")
     return Repaired(answered, notes)
@@ -211,8 +212,8 @@ def _is_half(text: str, whole: str, mending: Mending) -> bool:
     return whole.rstrip(BLANK).endswith("</reasoning>")
 
 
-def _items(text: str) -> tuple[Item, ...]:
-    return interpret(parse(text))[0].items
+def _items(text: str, file: str = "") -> tuple[Item, ...]:
+    return interpret(parse_cached(text, file))[0].items
 
 
 def _reply_start(text: str) -> int:
@@ -225,11 +226,11 @@ def _reply_start(text: str) -> int:
     return start
 
 
-def _answered(text: str) -> tuple[str, int]:
+def _answered(text: str, file: str) -> tuple[str, int]:
     """The text with a response for each call that has none, behind the last call or response of its reply."""
     if "tool_call" not in text:
         return text, 0
-    spec = AgentSpec(items=_items(text))
+    spec = AgentSpec(items=_items(text, file))
     waiting = spec.unanswered()
     if not waiting:
         return text, 0

@@ -92,6 +92,6 @@ def agree(run: Run, text: str, options: RunOptions) -> Run:
         InvalidDocument: the text has errors.
         ConsentNeeded: nobody agreed.
     """
-    spec = read_agent(run.rules.imported(parse_cached(repair(text).text, run.chain[-1])))
+    spec = read_agent(run.rules.imported(parse_cached(repair(text, run.chain[-1]).text, run.chain[-1])))
     run = replace(run, settings=settings_of(spec.config, run.configuration))
     return replace(run, agreement=consent(spec, run, yes=options.yes, confirm=options.confirm))

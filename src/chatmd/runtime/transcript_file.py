@@ -438,7 +438,7 @@ def open_transcript(path: Path, *, locked: bool = False) -> Iterator[TranscriptF
         data = read_bytes(path)
         text = decode_document(_whole_characters(data), str(path))
         check_writable(path)
-        repaired = repair(text)
+        repaired = repair(text, str(path))
         if len(repaired.text.encode("utf-8")) != len(data) or repaired.text != text:
             replace(path, repaired.text, expected=data)
         notes = repaired.notes
