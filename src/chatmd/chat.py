@@ -18,7 +18,7 @@ from typing import Literal, Self, TypedDict, Unpack
 from chatmd.checking import check_text
 from chatmd.compaction.compact import Compacted, compact_file, compact_text, summarising
 from chatmd.compaction.plan import KEEP, CompactOptions
-from chatmd.context import Approve, Confirm, Run, ask_nobody, settings_of
+from chatmd.context import Approve, AskUser, Confirm, Run, ask_nobody, settings_of
 from chatmd.errors import ChatmdError
 from chatmd.language.agent import AgentSpec, read_agent
 from chatmd.language.nodes import Element, Problem, SyntaxTree
@@ -28,7 +28,7 @@ from chatmd.refine.api import Refinement, read_cases, refine
 from chatmd.refine.search import Progress
 from chatmd.rendering import Rendered, render_text
 from chatmd.runtime.events import RunResult
-from chatmd.runtime.prepare import AskUser, RunOptions, prepare
+from chatmd.runtime.prepare import prepare
 from chatmd.runtime.rewind import Draft, rewind_file, rewind_text
 from chatmd.runtime.runner import Runner, open_run, open_text, reply_to, write_copy
 from chatmd.runtime.transcript_file import Transcript, open_transcript
@@ -232,11 +232,8 @@ class Chat:
             ConfigError: the configuration asks for something unknown.
         """
         self.reload()
-        options = self._options({})
-        text, name = self.text, str(self.path or "")
-        if self.path is not None:  # as it is on disk: what will be mended is a warning
-            text = read_document(self.path)
-        return tuple(check_text(text, self._place, options, name=name, strict=strict))
+        # As it is on disk: what will be mended is a warning.
+        return tuple(check_text(self._raw or "", self._place, self._prepared(), strict=strict))
 
     @background
     async def arender(self, *, servers: bool = False, run_agents: bool = False, **how: Unpack[How]) -> Rendered:
@@ -250,7 +247,7 @@ class Chat:
             ConsentNeeded: agents or servers should be asked, and nobody agreed to what tools can do.
         """
         self.reload()
-        return await render_text(self.text, self._place, self._options(how), run_agents=run_agents, servers=servers)
+        return await render_text(self.text, self._place, self._prepared(**how), run_agents=run_agents, servers=servers)
 
     render = blocking(arender)
 
@@ -263,11 +260,10 @@ class Chat:
             ConsentNeeded: servers should be asked, and nobody agreed to that.
         """
         self.reload()
-        options = self._options(how)
-        run = prepare(self.path, self.folder.resolve(), options)
+        run = self._prepared(**how)
         run = replace(run, settings=settings_of(self.agent.config, run.configuration), ask=ask_nobody)
         if servers and any(tool.kind == "mcp" for tool in self.agent.tools):
-            await asyncio.to_thread(consent, self.agent, run, yes=options.yes, confirm=options.confirm)
+            await asyncio.to_thread(consent, self.agent, run)
         return await offered_by(self.agent, run, servers=servers)
 
     offers = blocking(aoffers)
@@ -370,10 +366,9 @@ class Chat:
         Raises: as `run`.
         """
         self.reload()
-        folder = self.folder.resolve()
-        answer, text = await reply_to(self.text, input, self._options(how), folder=folder, file=self.path)
-        heard = Chat.from_text(text, folder=folder, config=self._config, roots=self._roots, listener=self.listener)
-        return answer, heard
+        answer, text = await reply_to(self.text, input, self._prepared(**how))
+        folder, config = self.folder.resolve(), self._config
+        return answer, Chat.from_text(text, folder=folder, config=config, roots=self._roots, listener=self.listener)
 
     reply = blocking(areply)
 
@@ -456,7 +451,8 @@ class Chat:
             raise ChatmdError("only a chat in a file can be refined", hint='copy("….chatmd") writes one')
         found = await asyncio.to_thread(read_cases, Path(cases))
         text = await asyncio.to_thread(read_document, self.path)  # as it is on disk: there the winner goes
-        return await refine(text, self.path, found, self._options(how), rounds=rounds, again=again, progress=progress)
+        run = self._prepared(**how)
+        return await refine(text, self.path, found, run, rounds=rounds, again=again, progress=progress)
 
     refine = blocking(arefine)
 
@@ -479,19 +475,17 @@ class Chat:
     def _repaired(self) -> Repaired:
         return repair(self._raw or "", str(self.path or ""))
 
-    def _prepared(self) -> Run:
-        return prepare(self.path, self.folder.resolve(), self._options({}))
-
-    def _options(self, how: How) -> RunOptions:
+    def _prepared(self, **how: Unpack[How]) -> Run:
         check_keywords("Chat.run", how, How)
-        return RunOptions(config=self._config, roots=self._roots, listener=self.listener, **how)
+        folder, listener = self.folder.resolve(), self.listener
+        return prepare(self.path, folder, config=self._config, roots=self._roots, listener=listener, **how)
 
     def _open_run(self, how: How) -> Runner:
         self.reload()
-        options = self._options(how)
+        run = self._prepared(**how)
         if self.path is None:
-            return open_text(self.text, self.folder, options)
-        runner = open_run(self.path, options)
+            return open_text(self.text, run)
+        runner = open_run(self.path, run)
         runner.locked = self._locked
         return runner
 

@@ -19,7 +19,6 @@ from chatmd.language.repair import repair
 from chatmd.language.syntax import errors_of, parse
 from chatmd.language.transcript import image_of
 from chatmd.runtime.agents import check_depth
-from chatmd.runtime.prepare import RunOptions, prepare
 from chatmd.sidecar import Expandable, Occurrence, Payloads, Recorded, occurrences
 from chatmd.tools.calling import agent_in
 from chatmd.tools.command import check_variables, command_folder, find_program, minimal_environment, split_command
@@ -258,18 +257,16 @@ def _report(problem: Problem, edge: _Edge, certain: bool) -> Problem:
 # -- all of it -----------------------------------------------------------------------------------------------
 
 
-def check_text(
-    text: str, path: Path, options: RunOptions = RunOptions(), *, name: str = "", strict: bool = False
-) -> list[Problem]:
+def check_text(text: str, path: Path, run: Run, *, strict: bool = False) -> list[Problem]:
     """`chatmd.check` for a text in `path`, its imports, and what it refers to: files, programs, agents, its model.
 
     Errors would keep `lmm run` from going on; the rest are warnings. What a run that broke off has left, the next one
-    mends: that is a warning, and the mended text is what is checked. `name` is what problems call the text.
+    mends: that is a warning, and the mended text is what is checked.
 
     Raises:
         ConfigError: config.toml asks for something that we do not know.
     """
-    run = prepare(path, path.resolve().parent, options)
+    name = run.chain[-1]
     document, torn = _mend(text, name)
     found = [*torn, *letter(document)] if strict else torn
     document = run.rules.imported(document)

@@ -12,7 +12,7 @@ from chatmd.config import ChatmdSettings, read_chatmd
 from chatmd.errors import ChatmdError
 from chatmd.language.agent import AgentSpec, Config, Content
 from chatmd.language.imports import resolve_imports
-from chatmd.language.nodes import SyntaxTree
+from chatmd.language.nodes import Element, SyntaxTree
 from lmm.config import ModelSettings, Settings, is_chosen, load_settings
 from lmm.config_files import find_config
 from lmm.config_tables import Config as ConfigFile
@@ -210,6 +210,11 @@ Approve = Callable[[ToolCall], Awaitable[bool | str]]
 the model is told. Raises `StoppedByUser` if the user wants the run to end there."""
 
 
+AskUser = Callable[[], Awaitable[str | Element | None]]
+"""Ask the user for the next message, a text or a ``<user>`` element; an empty text goes on from the file as it is (a
+turn that failed is tried again); None ends the run."""
+
+
 AskAgent = Callable[["Run", AgentRequest], Awaitable[str]]
 """How a run asks another agent, within the limits that hold for all of them together."""
 
@@ -235,6 +240,11 @@ class Run:
     are the files from the first that was run down to this one. No tool may change the `protected` files: the
     transcripts that are being written, the settings that rule the run. With `replay`, documents and agents in messages
     are taken as they were recorded. What agents below say and do is kept below the folder `records`, if there is one.
+
+    `once` stops after one reply and its calls; `timeout` is in seconds, for a turn. `yes` agrees to what the tools can
+    do, else `confirm` is asked; `approve` is asked about each call, `ask_user` for the next message (without it, a run
+    ends when it is the user's turn); `listener` is told what happens, and where (`chatmd.runtime.events`). With
+    `goes_on`, a failed turn does not end the run: it is told, and the user asked.
     """
 
     folder: Path
@@ -252,6 +262,12 @@ class Run:
     ask: AskAgent = ask_nobody
     replay: bool = False
     records: Path | None = None
+    once: bool = False
+    timeout: float | None = None
+    yes: bool = False
+    confirm: Confirm | None = None
+    ask_user: AskUser | None = None
+    goes_on: bool = False
 
     def tell(self, event: Event) -> None:
         """Tell the listener what happens here."""

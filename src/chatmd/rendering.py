@@ -18,7 +18,7 @@ from chatmd.language.lint import find_unseen, unseen_note
 from chatmd.language.repair import repair
 from chatmd.language.syntax import parse
 from chatmd.language.transcript import messages_of
-from chatmd.runtime.prepare import RunOptions, agree, prepare
+from chatmd.runtime.prepare import agree
 from chatmd.sidecar import Payloads, Recorded, occurrences
 from chatmd.tools.calling import offered_by
 from lmm.messages import Image, Message, ToolDefinition, ToolResult, message_parts, message_texts
@@ -182,20 +182,17 @@ def _tool(tool: RenderedTool) -> dict[str, Any]:
 # -- from a text ------------------------------------------------------------------------------------------------
 
 
-async def render_text(
-    text: str, path: Path, options: RunOptions, *, run_agents: bool = False, servers: bool = False
-) -> Rendered:
+async def render_text(text: str, path: Path, run: Run, *, run_agents: bool = False, servers: bool = False) -> Rendered:
     """What a model would get next for a text that stands, or could stand, in `path`; see `chatmd.Chat.render`."""
-    run = await asyncio.to_thread(prepare, path, path.resolve().parent, options)
     if run_agents or servers:
-        run = await asyncio.to_thread(agree, run, text, options)
+        run = await asyncio.to_thread(agree, run, text)
     whole, notes = repair(text)
-    document = run.rules.imported(parse(whole, file=str(path)))
+    document = run.rules.imported(parse(whole, file=run.chain[-1]))
     spec = read_agent(document)
     notes = (*notes, *map(unseen_note, find_unseen(document)))
     settings, unasked = model_settings(spec.config, run.configuration), _Unasked()
     run = replace(run, settings=settings_of(spec.config, run.configuration), ask=run.ask if run_agents else unasked.ask)
-    messages = await _messages(spec, run, Recorded(path, only=options.replay, keeps=False))
+    messages = await _messages(spec, run, Recorded(path, only=run.replay, keeps=False))
     tools, missing = await _tools(spec, run, servers)
     if spec.waits_for_user:
         notes = (*notes, "it is the user's turn: lmm run would send nothing")

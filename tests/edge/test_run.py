@@ -21,6 +21,7 @@ from chatmd.language.agent import MessageItem
 from chatmd.language.imports import resolve_imports
 from chatmd.language.transcript import messages_of
 from chatmd.runtime import events
+from chatmd.runtime.prepare import prepare
 from chatmd.runtime.runner import open_run
 from chatmd.sidecar import Payloads
 from lmm import loop
@@ -213,7 +214,7 @@ def test_what_the_user_says_too_late_for_the_turn(game: ScriptedServer, folder: 
     path.write_text("<user>Hi</user>")
     game.queue("Hello.", "Yes.")
     seen: list[Event] = []
-    runner = open_run(path)
+    runner = open_run(path, prepare(path))
 
     def listen(event: Event, place: Place) -> None:
         seen.append(event)
@@ -328,7 +329,7 @@ def test_what_a_model_cannot_do_is_refused(game: ScriptedServer, folder: Path, a
 def test_what_the_user_says_meanwhile(game: ScriptedServer, folder: Path) -> None:
     """It comes with the first result of the calls that run, in one tag, and later runs send the same."""
     path = write_prompt(folder)
-    runner = open_run(path)
+    runner = open_run(path, prepare(path))
 
     def listen(event: Event, place: Place) -> None:
         if isinstance(event, Reply) and len(game.requests) == 1:
@@ -352,7 +353,7 @@ def test_what_the_user_says_while_the_last_reply_comes(game: ScriptedServer, fol
     game.queue(Action(pieces=("Hel", "lo."), hold=said, hold_after=1), "Yes.")
 
     async def talk() -> None:
-        runner = open_run(path)
+        runner = open_run(path, prepare(path))
         async for event, _ in runner.stream():
             if isinstance(event, TextDelta) and not said.is_set():
                 runner.steer("Really?")

@@ -59,7 +59,6 @@ def mcp(
     Such a program starts this command itself: see docs/mcp.md. Needs the extra `mcp`.
     """
     from chatmd.mcp_server.library import Library, PromptRunner
-    from chatmd.runtime.prepare import RunOptions
     from lmm import loop
 
     if importlib.util.find_spec("mcp") is None:
@@ -69,7 +68,7 @@ def mcp(
         raise ConfigError("there is nothing to publish", where="--no-course", hint="name a folder: --prompts DIR")
     host, port = _address(http) if http else ("", 0)
     token = _checked(host, public, token_env, http is not None)
-    how = RunOptions(model=model or "", config=config, budget=budget, timeout=_SILENT_FOR, yes=yes)
+    how = {"model": model or "", "config": config, "budget": budget, "timeout": _SILENT_FOR, "yes": yes}
     library = Library(folder=folder, runner=PromptRunner(how) if folder else None, note=terminal.note)
     open_course = None if no_course else partial(_open_course, config, course, model)
     terminal.log_to_stderr("%(levelname)s %(name)s: %(message)s")  # standard output belongs to the protocol

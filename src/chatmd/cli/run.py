@@ -8,7 +8,6 @@ import os
 import signal
 import sys
 import threading
-from dataclasses import replace
 from pathlib import Path
 from types import FrameType
 from typing import TYPE_CHECKING
@@ -75,27 +74,26 @@ def run(
     without a prompt or tools.
     """
     from chatmd.cli.asking import approve_on_terminal, confirm_on_terminal
-    from chatmd.runtime.prepare import RunOptions
+    from chatmd.runtime.prepare import prepare
     from chatmd.runtime.runner import open_run
     from lmm import loop
 
-    how = RunOptions(
-        model=model, config=config, output=output, once=once, max_turns=max_turns, budget=budget, timeout=timeout,
-        yes=yes, replay=replay, roots=roots, confirm=confirm_on_terminal(),
-    )  # fmt: skip
+    printer = RunPrinter()
     if not os.path.lexists(file):
         _begin(file, interactive)
     approve = approve_on_terminal() if ask else None
     if ask and approve is None:
         raise ConfigError("--ask needs a terminal, where you are asked", hint="run it in one, or leave --ask out")
+    how = prepare(
+        file, model=model, config=config, once=once, max_turns=max_turns, budget=budget, timeout=timeout, yes=yes,
+        replay=replay, roots=roots, confirm=confirm_on_terminal(), approve=approve, listener=printer,
+        ask_user=_typed if interactive else None,
+    )  # fmt: skip
+    runner = open_run(file, how, output)
     if interactive and _has_screen():
-        runner = open_run(file, how)
         from chatmd.terminal.session import converse
 
         return converse(runner, ask=ask)
-    printer = RunPrinter()
-    ask_user = _typed if interactive else None
-    runner = open_run(file, replace(how, approve=approve, ask_user=ask_user, listener=printer))
     try:
         with _CancelsTurn(runner) if interactive else contextlib.nullcontext():
             result = loop.run(runner.run())

@@ -16,7 +16,7 @@ from chatmd.language.nodes import BLANK, Comment, Element, SyntaxTree, Text
 from chatmd.language.syntax import errors_of, parse
 from chatmd.language.transcript import gap, user_text
 from chatmd.rendering import render_text
-from chatmd.runtime.prepare import RunOptions
+from chatmd.runtime.prepare import prepare
 from chatmd.runtime.runner import reply_to
 from chatmd.tools.mcp import model_names
 from lmm.disk.files import read_document
@@ -195,10 +195,11 @@ class Library:
 
 @dataclass(frozen=True, slots=True)
 class PromptRunner:
-    """Runs prompt files under `options`: each call is a run of its own, with all its limits. Nobody can be asked about
-    what they do: without ``options.yes``, what their user agreed to before counts, whichever way they are called."""
+    """Runs prompt files: each call is a run of its own, with all the limits in `options`, which `prepare` takes. Nobody
+    can be asked about what they do: without ``yes``, what their user agreed to before counts, whichever way they are
+    called."""
 
-    options: RunOptions = field(default_factory=RunOptions)
+    options: Mapping[str, Any] = field(default_factory=dict)
 
     async def run(self, path: Path, input: str) -> str:
         """The answer to `input`.
@@ -207,7 +208,7 @@ class PromptRunner:
             LmmError: it cannot be read or run, nobody agreed to what it does, or its model does not answer.
         """
         text = await asyncio.to_thread(_read, path, input)
-        return (await reply_to(text, input, self.options, folder=path.parent, file=path))[0]
+        return (await reply_to(text, input, prepare(path, **self.options)))[0]
 
     async def messages(self, path: Path, input: str) -> Sequence[Message]:
         """What its model would get, documents and images in place.
@@ -217,8 +218,9 @@ class PromptRunner:
         """
         text = await asyncio.to_thread(_read, path, input)
         text += gap(text) + user_text(input) if input.strip() else ""
-        async with asyncio.timeout(self.options.timeout):
-            rendered = await render_text(text, path, self.options, run_agents=True)
+        run = prepare(path, **self.options)
+        async with asyncio.timeout(run.timeout):
+            rendered = await render_text(text, path, run, run_agents=True)
         return [one.message for one in rendered.messages]
 
 

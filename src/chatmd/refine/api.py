@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import asyncio
+import dataclasses
 import json
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from chatmd.context import Run
 from chatmd.errors import InvalidCases, RefineError
 from chatmd.language.syntax import errors_of, parse
 from chatmd.prompts.templates import chatmd_prompts
@@ -15,7 +17,6 @@ from chatmd.refine.cases import READERS, Case, parse_cases
 from chatmd.refine.measure import Evaluator, open_runs
 from chatmd.refine.search import Progress, Refined, Task, search_versions
 from chatmd.refine.versions import Version, find_instructions
-from chatmd.runtime.prepare import RunOptions
 from lmm.config import ModelSettings
 from lmm.disk import files
 from lmm.disk.files import check_writable, document_lock, read_document
@@ -66,7 +67,7 @@ async def refine(
     text: str,
     path: Path,
     cases: tuple[Case, ...],
-    how: RunOptions = RunOptions(),
+    run: Run,
     *,
     rounds: int = 2,
     again: bool = False,
@@ -74,7 +75,7 @@ async def refine(
 ) -> Refinement:
     """Measure the instructions in the text of a file on cases, and look for better ones; the file stays as it is.
 
-    The budget of `how` is for everything together. An interruption, an error of a model or an empty budget end it
+    The budget of `run` is for everything together. An interruption, an error of a model or an empty budget end it
     early: what was found so far is in what comes back, and is not asked for again.
 
     Raises:
@@ -82,8 +83,8 @@ async def refine(
         ConsentNeeded: nobody agreed to what the file's tools can do.
         ConfigError, ModelError: the models that are needed cannot be asked at all.
     """
-    budget = SharedBudget.of(how.budget)
-    task, evaluator = await asyncio.to_thread(_prepared, text, path, cases, how, budget, rounds > 0, again)
+    budget = SharedBudget(dataclasses.replace(run.tally.limits, turns=None))
+    task, evaluator = await asyncio.to_thread(_prepared, text, path, cases, run, budget, rounds > 0, again)
     done = await search_versions(task, cases, rounds, evaluator, progress)
     return Refinement(done, task, path, budget.usage)
 
@@ -112,7 +113,7 @@ def _prepared(
     text: str,
     path: Path,
     cases: tuple[Case, ...],
-    how: RunOptions,
+    run: Run,
     budget: SharedBudget,
     proposes: bool,
     again: bool,
@@ -122,7 +123,7 @@ def _prepared(
     if problems := errors_of(document.problems):
         raise RefineError(problems[0].message, where=problems[0].span.where, hint=problems[0].hint)
     instructions = find_instructions(document)
-    runs = open_runs(path, text, how, budget, again=again)
+    runs = open_runs(path, text, run, budget, again=again)
     task, settings = Task(text, instructions, runs.tools), runs.run.settings
     judges = any(case.is_judged for case in cases)
     judge = _model(settings.minor, "judge", budget.limits) if judges else None

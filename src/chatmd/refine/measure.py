@@ -20,7 +20,7 @@ from chatmd.language.syntax import parse
 from chatmd.language.transcript import gap, user_text
 from chatmd.refine.cases import Case, Check, CheckResult, RunOutcome, apply_score, verdict
 from chatmd.refine.versions import CaseResult, Version, read_versions
-from chatmd.runtime.prepare import RunOptions, agree, prepare
+from chatmd.runtime.prepare import agree
 from chatmd.runtime.transcript_file import Transcript
 from chatmd.runtime.turns import Conversation
 from chatmd.tools.consent import declared_by
@@ -234,7 +234,6 @@ class Runs:
 
     path: Path
     run: Run
-    options: RunOptions
     budget: SharedBudget
     tools: tuple[str, ...] = ()
     copies: bool = False
@@ -262,10 +261,10 @@ class Runs:
     async def _answer(self, conversation: Conversation, tally: SharedBudget) -> tuple[str, str]:
         """The answer; else what kept it from coming, if something of its own did."""
         try:
-            async with asyncio.timeout(self.options.timeout):
+            async with asyncio.timeout(self.run.timeout):
                 return await conversation.answered(), ""
         except TimeoutError:
-            return "", f"it took longer than {self.options.timeout:g} s"
+            return "", f"it took longer than {self.run.timeout:g} s"
         except LimitReached as reached:
             if tally.is_used_up:
                 self.budget.count("run", tally.usage)
@@ -286,14 +285,14 @@ class Runs:
                 copy = Path(name).resolve() / folder.name
                 await asyncio.to_thread(shutil.copytree, folder, copy, symlinks=True)
                 file = copy / self.path.name
-                run = replace(run, folder=copy, chain=(str(file),), protected=(*run.protected, file))
-                yield agree(run, agent, replace(self.options, yes=True))  # as for the original
+                run = replace(run, folder=copy, chain=(str(file),), protected=(*run.protected, file), yes=True)
+                yield agree(run, agent)  # as for the original
 
 
 def open_runs(
     path: Path,
     text: str,
-    options: RunOptions,
+    run: Run,
     budget: SharedBudget,
     *,
     again: bool = False,
@@ -306,12 +305,12 @@ def open_runs(
         RefineError: its tools change things, and a copy of its folder would not be what they work in.
     """
     folder = path.resolve().parent
-    run = agree(prepare(path, folder, options), text, options)
+    run = agree(run, text)
     spec = read_agent(run.rules.imported(parse(text, file=str(path))))
     copies = any(file.asking for file in declared_by(spec, run))
     if copies:
         _check_copy(folder, spec.tools)
-    return Runs(path, run, options, budget, tuple(map(_line, spec.tools)), copies=copies, again=again)
+    return Runs(path, run, budget, tuple(map(_line, spec.tools)), copies=copies, again=again)
 
 
 def _line(tool: Tool) -> str:

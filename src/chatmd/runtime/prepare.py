@@ -3,71 +3,47 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Awaitable, Callable
-from dataclasses import dataclass, replace
+from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
-from chatmd.context import Approve, Confirm, Rules, Run, configuration_for, open_model, settings_of
+from chatmd.context import Rules, Run, configuration_for, open_model, settings_of
 from chatmd.language.agent import read_agent
-from chatmd.language.nodes import Element
 from chatmd.language.repair import repair
 from chatmd.language.transcript import parse_cached
 from chatmd.runtime.agents import ask_agent
 from chatmd.tools.consent import consent
-from lmm.messages import Listener, ignore
 from lmm.models.budget import SharedBudget, UsageLimits, parse_budget
 from lmm.models.port import ChatModel
 
-AskUser = Callable[[], Awaitable[str | Element | None]]
-"""Ask the user for the next message, a text or a ``<user>`` element; an empty text goes on from the file as it is (a
-turn that failed is tried again); None ends the run."""
 
+def prepare(
+    file: Path | None,
+    folder: Path | None = None,
+    *,
+    model: str | ChatModel = "",
+    config: Path | None = None,
+    roots: Sequence[Path] = (),
+    max_turns: int | None = None,
+    budget: str = "",
+    **fields: Any,
+) -> Run:
+    """What the run of a file, or of a text that belongs into `folder`, works with; further `fields` are those of `Run`.
 
-@dataclass(frozen=True, slots=True)
-class RunOptions:
-    """How a file is run, whom the run asks, and who is told.
-
-    `model` is a name, or a model; it counts more than the file's. `config` names a configuration file. With `output`,
-    the file stays as it is, and a copy of it there is run. `once` stops after one reply and its calls. `max_turns`
+    `model` is a name, or a model; it counts more than the file's. `config` names a configuration file. `max_turns`
     bounds the requests to models, `budget` tokens (``20000``) or money (``0.50$``), of this run and all agents that it
-    asks; `timeout` is in seconds, for a turn. `roots` are further folders that files may be imported from. With
-    `replay`, documents and agents in messages are taken as they were recorded.
-
-    `yes` agrees to what the tools can do, else `confirm` is asked; `approve` is asked about each call, `ask_user` for
-    the next message (without it, a run ends when it is the user's turn); `listener` is told what happens, and where
-    (`chatmd.runtime.events`). With `goes_on`, a failed turn does not end the run: it is told, and the user asked.
-    """
-
-    model: str | ChatModel = ""
-    config: Path | None = None
-    output: Path | None = None
-    once: bool = False
-    max_turns: int | None = None
-    budget: str = ""
-    timeout: float | None = None
-    roots: tuple[Path, ...] = ()
-    replay: bool = False
-    yes: bool = False
-    confirm: Confirm | None = None
-    approve: Approve | None = None
-    ask_user: AskUser | None = None
-    listener: Listener = ignore
-    goes_on: bool = False
-
-
-def prepare(file: Path | None, folder: Path, options: RunOptions = RunOptions()) -> Run:
-    """What the run of a file, or of a text that belongs into `folder`, works with.
+    asks. `roots` are further folders that files may be imported from.
 
     Raises:
         ConfigError: config.toml or an option asks for something that we do not know.
     """
-    environment, model = dict(os.environ), options.model
+    folder, environment = folder or (file or Path("text")).resolve().parent, dict(os.environ)
     named = model if isinstance(model, str) else ""
-    configuration = configuration_for(file or folder / "text", options.config, environment, named)
+    configuration = configuration_for(file or folder / "text", config, environment, named)
     rules = Rules.of(configuration.file)
-    rules = rules.replace(roots=(*rules.roots, *options.roots))
-    budget = parse_budget(options.budget) if options.budget else UsageLimits()
-    limits = replace(budget, turns=rules.max_turns if options.max_turns is None else options.max_turns)
+    rules = rules.replace(roots=(*rules.roots, *roots))
+    limits = parse_budget(budget) if budget else UsageLimits()
     return Run(
         folder,
         configuration.settings(),
@@ -76,22 +52,21 @@ def prepare(file: Path | None, folder: Path, options: RunOptions = RunOptions())
         protected=tuple(path.resolve() for path in (file, configuration.file.path) if path is not None),
         chain=(str(file or ""),),
         configuration=configuration,
-        tally=SharedBudget(limits),
-        approve=options.approve,
-        listener=options.listener,
+        tally=SharedBudget(replace(limits, turns=rules.max_turns if max_turns is None else max_turns)),
         open_model=open_model if isinstance(model, str) else lambda settings: model,
         ask=ask_agent,
-        replay=options.replay,
+        **fields,
     )
 
 
-def agree(run: Run, text: str, options: RunOptions) -> Run:
+def agree(run: Run, text: str) -> Run:
     """The run, once somebody has agreed to what the tools of a text and of the agents that it asks can do.
 
     Raises:
         InvalidDocument: the text has errors.
         ConsentNeeded: nobody agreed.
     """
-    spec = read_agent(run.rules.imported(parse_cached(repair(text, run.chain[-1]).text, run.chain[-1])))
+    name = run.chain[-1]
+    spec = read_agent(run.rules.imported(parse_cached(repair(text, name).text, name)))
     run = replace(run, settings=settings_of(spec.config, run.configuration))
-    return replace(run, agreement=consent(spec, run, yes=options.yes, confirm=options.confirm))
+    return replace(run, agreement=consent(spec, run))

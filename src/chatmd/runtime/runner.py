@@ -14,7 +14,7 @@ from chatmd.errors import LimitReached
 from chatmd.language.transcript import gap, user_text
 from chatmd.runtime import events
 from chatmd.runtime.events import RunResult
-from chatmd.runtime.prepare import RunOptions, agree, prepare
+from chatmd.runtime.prepare import agree
 from chatmd.runtime.transcript_file import Transcript, open_transcript, without_blank_turn
 from chatmd.runtime.turns import Conversation
 from chatmd.sidecar import Recorded
@@ -32,8 +32,8 @@ class Runner:
     With `memory`, that is run instead, as if it stood beside `path`. `locked` says that the caller has the file's lock.
     """
 
-    def __init__(self, path: Path, context: Run, options: RunOptions, memory: Transcript | None = None) -> None:
-        self.path, self.context, self.options, self.memory = path, context, options, memory
+    def __init__(self, path: Path, context: Run, memory: Transcript | None = None) -> None:
+        self.path, self.context, self.memory = path, context, memory
         self.locked = False
         self._notes: deque[str] = deque()
         self._turn: asyncio.Task[None] | None = None
@@ -94,7 +94,7 @@ class Runner:
         async with AsyncExitStack() as stack:
             conversation = self._conversation(stack)
             stack.callback(self._say_notes, conversation)  # whatever ends the run
-            ready = await conversation.open(stack, though_waiting=self.options.ask_user is not None)
+            ready = await conversation.open(stack, though_waiting=self.context.ask_user is not None)
             if ready:
                 self._tell(events.Ready(conversation.model, conversation.tools))
             while ready:
@@ -132,7 +132,7 @@ class Runner:
         try:
             await self._one_turn(conversation)
         except LmmError as error:
-            if not self.options.goes_on:
+            if not self.context.goes_on:
                 raise
             self._tell(Failed(error))
             return False
@@ -148,16 +148,16 @@ class Runner:
         return bool(notes)
 
     async def _one_turn(self, conversation: Conversation) -> None:
-        self._turn = asyncio.create_task(conversation.turn(once=self.options.once))
+        self._turn = asyncio.create_task(conversation.turn(once=self.context.once))
         self._cancelled = False
         try:
-            async with asyncio.timeout(self.options.timeout) as limit:
+            async with asyncio.timeout(self.context.timeout) as limit:
                 await self._turn
         except TimeoutError as error:
             if not limit.expired():
                 raise
             raise LimitReached(
-                f"the turn took longer than {self.options.timeout:g} s", where=self.context.chain[-1],
+                f"the turn took longer than {self.context.timeout:g} s", where=self.context.chain[-1],
                 hint="allow more: --timeout",
             ) from error  # fmt: skip
         except asyncio.CancelledError:
@@ -171,7 +171,7 @@ class Runner:
 
     async def _user_says(self, conversation: Conversation) -> bool:
         """Whether the user says something, so that another turn begins."""
-        ask = self.options.ask_user
+        ask = self.context.ask_user
         if ask is None:
             return False
         conversation.transcript.hand_over()
@@ -184,36 +184,26 @@ class Runner:
         return True
 
 
-def open_run(path: str | Path, options: RunOptions = RunOptions()) -> Runner:
-    """What runs a ChatMD file, to steer or cancel it; `options.confirm` is asked here.
+def open_run(path: Path, run: Run, output: Path | None = None) -> Runner:
+    """What runs a ChatMD file, to steer or cancel it; ``run.confirm`` is asked here.
 
-    With ``options.output``, the copy is made here.
+    With `output`, the file stays as it is, and a copy of it that is made there is run.
 
     Raises: as `chatmd.Chat.run`, before anything is sent.
     """
-    path = Path(path)
     text = read_document(path)
-    run = agree(prepare(path, path.resolve().parent, options), text, options)
-    if options.output is None:
-        return Runner(path, run, options)
-    return Runner(options.output, _copy(path, text, run, options), options)
-
-
-def open_text(text: str, folder: Path, options: RunOptions = RunOptions()) -> Runner:
-    """`open_run` for a text that is in no file; what it names is relative to `folder`, and nothing is written."""
-    folder = folder.resolve()
-    run = agree(prepare(None, folder, options), text, options)
-    return Runner(folder / "text", run, options, Transcript(text))
-
-
-def _copy(path: Path, text: str, run: Run, options: RunOptions) -> Run:
-    """Write the file that is to be run instead of `path`; what it is run with."""
-    output = options.output
-    assert output is not None
+    agreed = agree(run, text)
+    if output is None:
+        return Runner(path, agreed)
     write_copy(path, text, output)
-    run = replace(run, protected=(*run.protected, output.resolve()), chain=(str(output),))
     # Its tools are those that were agreed to a moment ago, under another name.
-    return agree(run, text, replace(options, yes=True))
+    run = replace(run, protected=(*run.protected, output.resolve()), chain=(str(output),))
+    return Runner(output, replace(agree(replace(run, yes=True), text), yes=run.yes))
+
+
+def open_text(text: str, run: Run) -> Runner:
+    """`open_run` for a text that is in no file: nothing is written."""
+    return Runner(run.folder / "text", agree(run, text), Transcript(text))
 
 
 def write_copy(path: Path, text: str, output: Path) -> None:
@@ -238,24 +228,20 @@ def write_copy(path: Path, text: str, output: Path) -> None:
     files.replace(output, text)
 
 
-async def reply_to(
-    text: str, input: str, options: RunOptions, *, folder: Path, file: Path | None = None
-) -> tuple[str, str]:
+async def reply_to(text: str, input: str, run: Run) -> tuple[str, str]:
     """What the agent in a text answers to an input, and the text that holds all that was said and done.
 
-    `file` is where the text came from, and is not written to; what it names is relative to `folder`. Without an input,
-    it answers what the text itself asks.
+    Nothing is written. Without an input, it answers what the text itself asks.
     """
     text = without_blank_turn(text)
     text += gap(text) + user_text(input) if input.strip() else ""
-    run = await asyncio.to_thread(lambda: agree(prepare(file, folder, options), text, options))
-    transcript = Transcript(text)
+    run, transcript = await asyncio.to_thread(agree, run, text), Transcript(text)
     conversation = Conversation(run, transcript, user_turn="")
     try:
-        async with asyncio.timeout(options.timeout) as limit:
-            answer = await conversation.answered(once=options.once)
+        async with asyncio.timeout(run.timeout) as limit:
+            answer = await conversation.answered(once=run.once)
     except TimeoutError as error:
         if not limit.expired():
             raise
-        raise LimitReached(f"it took longer than {options.timeout:g} s", hint="allow more: timeout") from error
+        raise LimitReached(f"it took longer than {run.timeout:g} s", hint="allow more: timeout") from error
     return answer, transcript.text

@@ -172,17 +172,14 @@ class TerminalSession:
         self.path, self.tally = start.path, start.context.tally
         self.turns_allowed = self.tally.limits.turns
         self.runner: Runner | None = start
-        self.context = start.context
         self.view = ChatView()
         self.screen = Screen(self, self.path.resolve().parent)
         self.view.size = self.screen.size
         self.questions = Questions(self.screen, self.view)
-        approve = self.questions.approve if ask else None
-        self.options = replace(
-            start.options, output=None,  # of a copy, they are runs of the copy
-            approve=approve, ask_user=self._ask_user, listener=self._listen, goes_on=True,
+        start.context = self.context = replace(
+            start.context, approve=self.questions.approve if ask else None, ask_user=self._ask_user,
+            listener=self._listen, goes_on=True,
         )  # fmt: skip
-        self._adopt(start)
         self.tools: tuple[ToolDefinition, ...] = ()
         self.model = ""
         self.markup = False  # the draft is ChatMD, not text
@@ -268,21 +265,12 @@ class TerminalSession:
 
     async def _reopened(self) -> Runner:
         while True:
-            options = replace(self.options, confirm=self.questions.confirm)
+            context = replace(self.context, confirm=self.questions.confirm)
             try:
-                runner = await asyncio.to_thread(open_run, self.path, options)
+                return await asyncio.to_thread(open_run, self.path, context)
             except LmmError as error:
                 self._tell(error)
                 await self._trouble()
-            else:
-                self._adopt(runner)
-                return runner
-
-    def _adopt(self, runner: Runner) -> None:
-        """What was used so far counts, and what is told comes here."""
-        runner.options = self.options
-        approve, listener = self.options.approve, self.options.listener
-        runner.context = self.context = replace(runner.context, tally=self.tally, approve=approve, listener=listener)
 
     def end_run(self, then: Act) -> bool:
         """End the run, do something with the file, and begin anew; False if the model is at work."""
@@ -554,7 +542,7 @@ class TerminalSession:
         self.markup, self.screen.buffer.document = False, before
 
     def _chat(self) -> Chat:
-        return Chat.open(self.path, config=self.options.config, roots=self.options.roots)
+        return Chat.open(self.path, config=self.context.configuration.file.path, roots=self.context.rules.roots)
 
     async def _compact(self) -> None:
         self.print(self.view.note("a summary is being made …"))

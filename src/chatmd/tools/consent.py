@@ -404,20 +404,20 @@ class Consent:
         )
 
 
-def consent(spec: AgentSpec, run: Run, *, yes: bool = False, confirm: Confirm | None = None) -> Consent:
+def consent(spec: AgentSpec, run: Run) -> Consent:
     """See to it that somebody agreed to what a file's tools, and those of the agents that it asks, can do.
 
-    `yes` agrees for this run only. Else what is kept from an earlier run counts; else `confirm` is asked, and if
-    it agrees, that is kept. Every agent that starts later is to pass the result's `check`.
+    ``run.yes`` agrees for this run only. Else what is kept from an earlier run counts; else ``run.confirm`` is asked,
+    and if it agrees, that is kept. Every agent that starts later is to pass the result's `check`.
 
     Raises:
-        ConsentNeeded: nobody agreed: `confirm` is None (no terminal), or said no.
+        ConsentNeeded: nobody agreed: ``run.confirm`` is None (no terminal), or said no.
         ChatmdError: a tool does not exist.
     """
     files = declared_by(spec, run)
     asked = frozenset(key for file in files for key in file.keys)
-    if not yes and not asked <= _kept_keys(before := _kept(files[0].path)):
-        _ask(files, before, confirm)
+    if not run.yes and not asked <= _kept_keys(before := _kept(files[0].path)):
+        _ask(files, before, run.confirm)
         trust.remember(STORE, files[0].path, _record(files))
     return Consent(asked, functools.reduce(operator.or_, (file.traffic for file in files)))
 

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from chatmd.runtime.events import RunResult
-from chatmd.runtime.prepare import RunOptions
+from chatmd.runtime.prepare import prepare
 from chatmd.runtime.runner import Runner, open_text
 from lmm.errors import Place
 from lmm.messages import Event, Notice
@@ -40,13 +40,13 @@ def test_a_cancellation_while_a_run_is_being_closed_is_not_lost(
 
     async def main() -> asyncio.Task[str]:
         loops.append(asyncio.get_running_loop())
-        listening = asyncio.create_task(listen(open_text("<user>Hi</user>", tmp_path, options).stream()))
+        listening = asyncio.create_task(listen(open_text("<user>Hi</user>", context).stream()))
         await leaving.wait()
         listening.cancel()
         hold.set()
         await asyncio.wait((listening,))
         return listening
 
-    options = RunOptions(ScriptedModel(["Hello."]))
+    context = prepare(None, tmp_path, model=ScriptedModel(["Hello."]))
     monkeypatch.setattr(Runner, "run", run)
     assert asyncio.run(main()).cancelled()
