@@ -118,7 +118,7 @@ _KINDS = {Doc: "doc", Img: "img"}
 class _Entry:
     """One line of the index: in which transcript, at which place, what stood there, and the hash of its content.
 
-    `inputs` is a hash of all that an agent's answer depends on; `media_type` is that of an image.
+    `media_type` is that of an image.
     """
 
     transcript: str
@@ -127,7 +127,6 @@ class _Entry:
     src: str
     sha256: str
     media_type: str = ""
-    inputs: str = ""
 
 
 class Recorded:
@@ -151,17 +150,7 @@ class Recorded:
         own = [entry for entry in entries if entry.transcript == self._name]
         return self._load((own or entries)[-1]) if entries else None
 
-    def answer(self, inputs: str) -> str | None:
-        """What an agent answered to the same `inputs`, be it in another transcript.
-
-        Raises:
-            ChatmdError: the record is damaged.
-        """
-        entry = next((entry for entry in reversed(self._entries) if inputs and entry.inputs == inputs), None)
-        value = self._load(entry) if entry else None
-        return value if isinstance(value, str) else None
-
-    def keep(self, key: str, part: Expandable, value: str | Image, *, inputs: str = "") -> None:
+    def keep(self, key: str, part: Expandable, value: str | Image) -> None:
         """Record what stood at a place, on the disk when this returns.
 
         Raises:
@@ -172,7 +161,7 @@ class Recorded:
         data = value.data if isinstance(value, Image) else value.encode("utf-8")
         media_type = value.media_type if isinstance(value, Image) else ""
         kind = _KINDS.get(type(part), "agent")
-        entry = _Entry(self._name, key, kind, part.src, digest(data), media_type, inputs)
+        entry = _Entry(self._name, key, kind, part.src, digest(data), media_type)
         if entry in self._entries and self._latest(key) == entry:
             return
         _store(self._below, data, SUFFIXES.get(media_type, ".txt"))

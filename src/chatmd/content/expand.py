@@ -8,20 +8,18 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from pathlib import Path
 
 from chatmd.content.documents import Raw, as_markdown, plain_text, strip_markup
 from chatmd.content.images import image_from
 from chatmd.context import AgentRequest, Run
 from chatmd.errors import ChatmdError
-from chatmd.language.agent import Content, Doc, Img, Item, SubAgent, interpret
-from chatmd.language.syntax import parse
+from chatmd.language.agent import Content, Doc, Img, Item, SubAgent
 from chatmd.language.transcript import data_uri, image_of
 from chatmd.sidecar import PICTURES, Expandable, Occurrence, Recorded, occurrences
 from lmm.config import Settings
-from lmm.disk.digest import digest
-from lmm.disk.files import decode_document, read_document
+from lmm.disk.files import decode_document
 from lmm.disk.opened import open_folder, read_errors
 from lmm.errors import DocumentError, FetchFailed, LmmError
 from lmm.fetch import fetch
@@ -73,34 +71,6 @@ def read_local(path: Path, *, limit: int) -> bytes:
         hint = "fetch_limit under [chatmd] in config.toml allows more"
         raise ChatmdError(f"this file has more than {megabytes(limit)}", hint=hint)
     return data
-
-
-# -- All that the answer of an agent depends on, as a hash: if it is the same again, the agent need not be asked again
-
-
-def inputs_of(request: AgentRequest, run: Run) -> str:
-    """A hash of the agent's file with its imports and the files that it refers to, its input, and the models.
-
-    Empty, if tools, other agents or the network have a part in the answer, or something cannot be read.
-    """
-    if not request.local:
-        return ""
-    try:
-        path = locate(request.src, run)
-        document = run.rules.imported(parse(read_document(path), file=str(path)))
-        spec = interpret(document)[0]
-        parts = [found.part for found in occurrences(spec.items)]
-        if spec.tools or any(isinstance(part, SubAgent) or not part.local for part in parts):
-            return ""
-        inside = replace(run, folder=path.parent)
-        files = [digest(read_local(locate(part.src, inside), limit=MOST_CONVERTED)) for part in parts]
-    except LmmError:
-        return ""
-    tiers = (run.settings.major, run.settings.minor, run.settings.aux)
-    models = [
-        (t.model, t.base_url, t.temperature, t.max_tokens, t.reasoning_effort, t.api, t.parameters) for t in tiers
-    ]
-    return digest(repr((document.children, request.input, models, files)), length=32)
 
 
 Value = str | Image
@@ -209,33 +179,25 @@ class _Work:
         part = group[0].part
         async with self._limit:
             try:
-                value, inputs = await self._read(part, exactly=not group[0].key)
+                value = await self._read(part, exactly=not group[0].key)
             except LmmError as error:
                 raise with_place(error, part) from error
             for one in group:
                 if self.recorded is not None and one.key:
-                    await asyncio.to_thread(self.recorded.keep, one.key, part, value, inputs=inputs)
+                    await asyncio.to_thread(self.recorded.keep, one.key, part, value)
             return value
 
-    async def _read(self, part: Expandable, *, exactly: bool = False) -> tuple[Value, str]:
+    async def _read(self, part: Expandable, *, exactly: bool = False) -> Value:
         if isinstance(part, Doc) and exactly and part.local:
-            return await asyncio.to_thread(read_stored, part, self.run), ""
+            return await asyncio.to_thread(read_stored, part, self.run)
         if isinstance(part, Doc):
-            return await read_doc(part, self.run), ""
+            return await read_doc(part, self.run)
         if isinstance(part, Img):
-            return await read_img(part, self.run), ""
-        return await self._ask(part)
-
-    async def _ask(self, agent: SubAgent) -> tuple[str, str]:
-        """An agent's answer, and a hash of all that it depends on; known answers to the same are not asked for."""
-        run = self.run
-        if agent.local:
-            locate(agent.src, run)
-        children = await self._expanded(agent.content)
-        request = AgentRequest(agent.src, agent.local, run.folder, children)
-        inputs = await asyncio.to_thread(inputs_of, request, run)
-        known = self.recorded.answer(inputs) if self.recorded is not None else None
-        return (await run.ask(run, request) if known is None else known), inputs
+            return await read_img(part, self.run)
+        if part.local:
+            locate(part.src, self.run)
+        content = await self._expanded(part.content)
+        return await self.run.ask(self.run, AgentRequest(part.src, part.local, self.run.folder, content))
 
     async def _expanded(self, content: Content) -> Content:
         """What stands inside of an agent as texts and inline images."""
@@ -245,7 +207,7 @@ class _Work:
                 parts.append(part)
                 continue
             try:
-                value, _ = await self._read(part)
+                value = await self._read(part)
             except LmmError as error:
                 raise with_place(error, part) from error
             parts.append(value if isinstance(value, str) else Img(data_uri(value), span=part.span))

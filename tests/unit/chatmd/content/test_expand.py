@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 from fakes.web_server import WebServer, page
-from unit.chatmd.content.places import HERE, Agents, items, place
+from unit.chatmd.content.places import Agents, items, place
 from unit.chatmd.content.test_image_data import png
 
 from chatmd.content.expand import expansions
@@ -240,27 +240,10 @@ def test_what_a_tool_said_is_exact_and_not_recorded(tmp_path: Path) -> None:
     assert not (folder / "expansions.jsonl").exists()
 
 
-def test_an_agent_is_not_asked_again_for_the_same(tmp_path: Path) -> None:
-    """A retry pays once, unless something changed that the agent reads."""
-    agents, transcript = Agents(), tmp_path / "a.chatmd"
-    here = place(tmp_path, agents)
-    (tmp_path / "s.chatmd").write_text('<system><import src="p.md"/></system><user><doc src="d.md" local/></user>')
-    (tmp_path / "p.md").write_text("Be brief.")
-    (tmp_path / "d.md").write_text("D")
-    text = "<user><agent src='s.chatmd' local>Hello</agent></user>"
-    for _ in range(2):
-        assert sent(text, here, Recorded(transcript)) == ["answer 1"]
-    assert sent(text, here, Recorded(tmp_path / "b.chatmd")) == ["answer 1"]
-    for number, name in enumerate(["p.md", "d.md", "s.chatmd"], 2):
-        (tmp_path / name).write_text((tmp_path / name).read_text() + " ")
-        assert sent(text, here, Recorded(transcript)) == [f"answer {number}"]
-    assert sent(text.replace("Hello", "Hi"), here, Recorded(transcript)) == ["answer 5"]
-
-
-@pytest.mark.parametrize("more", ["<tool name='read_file'/>", "<user><doc src='https://e.org/'/></user>"])
-def test_an_agent_whose_world_may_change_is_asked_again(tmp_path: Path, more: str) -> None:
-    agents = Agents()
-    (tmp_path / "s.chatmd").write_text(f"{more}<user>Hello</user>")
-    text = "<user><agent src='s.chatmd' local/></user>"
-    answers = [sent(text, place(tmp_path, agents, HERE), Recorded(tmp_path / "a"))[0] for _ in range(2)]
-    assert answers == ["answer 1", "answer 2"]
+def test_an_agent_is_asked_again_until_a_model_has_seen_its_answer(tmp_path: Path) -> None:
+    """A question that waits asks anew, since its agent may have been mended; what was answered stays."""
+    agents, recorded = Agents(), Recorded(tmp_path / "a")
+    (tmp_path / "s.chatmd").write_text("<user>Hello</user>")
+    text, here = "<user><agent src='s.chatmd' local/></user>", place(tmp_path, agents)
+    assert [sent(text, here, recorded) for _ in range(2)] == [["answer 1"], ["answer 2"]]
+    assert sent(f"{text}<assistant>Yes.</assistant><user>And?</user>", here, recorded)[0] == "answer 2"

@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given, settings, strategies as st
 
 from chatmd.errors import ChatmdError
-from chatmd.language.agent import Doc, Img, Item, MessageItem, SubAgent
+from chatmd.language.agent import Doc, Img, Item, MessageItem
 from chatmd.sidecar import Recorded, occurrences
 from lmm.errors import LinkOutside
 from lmm.messages import Image
@@ -52,12 +52,6 @@ def test_a_copy_finds_what_the_original_recorded(tmp_path: Path) -> None:
     assert copy.find("k") == "one"
     copy.keep("k", DOC, "two")
     assert (Recorded(tmp_path / "a").find("k"), Recorded(tmp_path / "b").find("k")) == ("one", "two")
-
-
-def test_answers_are_found_by_what_they_depend_on(tmp_path: Path) -> None:
-    record = Recorded(tmp_path / "a")
-    record.keep("k", SubAgent("s", True), "yes", inputs="i")
-    assert [Recorded(tmp_path / "b").answer(inputs) for inputs in ("i", "j", "")] == ["yes", None, None]
 
 
 def test_nothing_is_written_twice(tmp_path: Path) -> None:
@@ -136,7 +130,6 @@ def test_a_record_names_no_file_elsewhere(tmp_path: Path) -> None:
         "src": "s",
         "sha256": "../secret",
         "media_type": "",
-        "inputs": "",
     }
     (tmp_path / ".chatmd" / "expansions.jsonl").write_text(json.dumps(entry))
     assert Recorded(tmp_path / "a").find("k") is None

@@ -84,7 +84,7 @@ def test_an_inline_agent(tmp_path: Path) -> None:
 
 
 def test_an_inline_agent_is_asked_once(tmp_path: Path) -> None:
-    """Later turns and later runs take what it answered; another input asks again."""
+    """Later turns and later runs take what it answered."""
     main = '<user>See: <agent src="helper.chatmd" local>x</agent></user>\n'
     path = write(tmp_path, main=main, helper="<system>You help.</system>")
     model = Answers(lambda request: f"n{len(request.messages)}")
@@ -93,13 +93,6 @@ def test_an_inline_agent_is_asked_once(tmp_path: Path) -> None:
     path.write_text(path.read_text().replace("<user>\n\n</user>", "<user>More</user>"))
     chatmd.Chat.open(path).run(model=model)
     assert len(model.seen) == 3
-    other = write(tmp_path, other=main)
-    chatmd.Chat.open(other).run(model=model)
-    assert len(model.seen) == 4
-    write(tmp_path, helper="<system>You help more.</system>")
-    other.write_text(main)
-    chatmd.Chat.open(write(tmp_path, third=main)).run(model=model)
-    assert len(model.seen) == 6
 
 
 def test_agents_in_a_circle(tmp_path: Path) -> None:
