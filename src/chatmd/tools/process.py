@@ -8,7 +8,6 @@ that left the group, which are known by a mark in their environment.
 from __future__ import annotations
 
 import asyncio
-import codecs
 import contextlib
 import errno
 import os
@@ -16,7 +15,6 @@ import re
 import signal
 import tempfile
 import uuid
-from collections import deque
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -27,8 +25,6 @@ from chatmd.errors import ChatmdError
 # -- What a program printed, as a model can read it: no escapes, bounded, its beginning and its end -----------
 
 
-_LONG_LINE = 4096  # characters; a longer one is passed on in pieces
-_MUCH = 1_000_000  # characters; what comes after them is made readable only if it is shown
 _ESCAPE = re.compile(
     r"\x1b(?:\[[0-?]*[ -/]*[@-~]"  # CSI: colours, movements
     r"|[\]PX^_][^\x07\x1b\n]*(?:\x07|\x1b\\)?"  # OSC and other strings: titles, links
@@ -76,89 +72,64 @@ class Stream:
     >>> stream = Stream(limit=20)
     >>> for piece in (b"one\\ntwo\\n", b"three\\n" * 1000, b"fo\\xc3", b"\\xbcr\\n"):
     ...     stream.add(piece)
-    >>> stream.end()
     >>> print(stream.text(20), end="")
     one
     two
-    [… 6,000 characters in 1,000 lines left out …]
+    [… 6,000 bytes in 1,000 lines left out …]
     foür
     """
 
     def __init__(self, limit: int) -> None:
-        self.limit, self.length, self.size = limit, 0, 0
-        self._decoder = codecs.getincrementaldecoder("utf-8")(errors="surrogateescape")
-        self._line = ""  # a line whose end has not come yet: an escape may be cut in two
-        self._head, self._tail = "", deque[str]()
-        self._tail_length = self._newlines = 0
+        self.size, self._newlines, self._most = 0, 0, 4 * limit  # no character has more bytes
+        self._head = self._tail = b""
 
     def add(self, data: bytes) -> None:
         """Take the next bytes."""
         self.size += len(data)
-        text = self._line + self._decoder.decode(data)
-        end = text.rfind("\n") + 1
-        self._line = text[end:]
-        if len(self._line) > _LONG_LINE:  # a progress bar may never end its line
-            self._line = self._line[self._line.rstrip("\r").rfind("\r") + 1 :]
-        if len(self._line) > _LONG_LINE:
-            end, self._line = len(text), ""
-        self._keep(text[:end])
-
-    def end(self) -> None:
-        """Nothing more will come."""
-        text = self._line + self._decoder.decode(b"", final=True)
-        self._line = ""
-        self._keep(text)
-        self._tail = deque(map(readable, self._tail))
-
-    def _keep(self, text: str) -> None:
-        if self.length < _MUCH:
-            text = readable(text)
-        self.length += len(text)
-        self._newlines += text.count("\n")
-        missing = self.limit - len(self._head)
-        if missing > 0:
-            self._head += text[:missing]
-            text = text[missing:]
-        if not text:
-            return
-        self._tail.append(text)
-        self._tail_length += len(text)
-        while self._tail_length - len(self._tail[0]) >= self.limit:
-            self._tail_length -= len(self._tail.popleft())
+        self._newlines += data.count(b"\n")
+        room = self._most - len(self._head)
+        self._head += data[:room]
+        self._tail = (self._tail + data[room:])[-self._most :]
 
     def text(self, limit: int) -> str:
         """All of it, or at most `limit` characters from the beginning and the end, if possible whole lines.
 
         `limit` is not more than that of the stream.
         """
-        kept = self._head + "".join(self._tail)
-        if self.length <= limit:
-            return kept
+        head = tail = self._readable(self._head + self._tail)
+        if self.size > len(self._head + self._tail):
+            head, tail = self._readable(self._head), self._readable(self._tail)
+        elif len(head) <= limit:
+            return head
         half = limit // 2
-        head, tail = self._head[:half], kept[len(kept) - (limit - half) :]
+        head, tail = head[:half], tail[max(0, len(tail) - (limit - half)) :]
         head = head[: head.rfind("\n") + 1] if "\n" in head[half // 2 :] else head
         tail = tail[tail.find("\n") + 1 :] if "\n" in tail[: half // 2] else tail
         lines = self._newlines - head.count("\n") - tail.count("\n")
-        left = f"{self.length - len(head) - len(tail):,} characters" + (f" in {lines:,} lines" if lines > 1 else "")
+        left = f"{self.size - len((head + tail).encode()):,} bytes" + (f" in {lines:,} lines" if lines > 1 else "")
         return f"{head}{'' if head.endswith(chr(10)) or not head else chr(10)}[… {left} left out …]\n{tail}"
+
+    @staticmethod
+    def _readable(data: bytes) -> str:
+        return readable(data.decode("utf-8", "surrogateescape"))
 
 
 def report(ending: str, streams: Mapping[str, Stream], limit: int) -> str:
     """How a program ended, and what it printed, within about `limit` characters; streams by their names.
 
     >>> out, err = Stream(100), Stream(100)
-    >>> out.add(b"1 file\\n"); out.end(); err.end()
+    >>> out.add(b"1 file\\n")
     >>> report("exit code 0", {"stdout": out, "stderr": err}, 100)
     'exit code 0\\n\\nstdout:\\n1 file\\n'
     >>> report("exit code 1", {"stdout": err, "stderr": err}, 100)
     'exit code 1, no output'
     """
-    filled = {name: stream for name, stream in streams.items() if stream.length}
+    filled = {name: stream for name, stream in streams.items() if stream.size}
     if not filled:
         return f"{ending}, no output"
     parts = [ending + "\n"]
     for name, stream in filled.items():
-        others = sum(other.length for other in filled.values() if other is not stream)
+        others = sum(other.size for other in filled.values() if other is not stream)
         text = stream.text(max(limit // len(filled), limit - others))
         parts.append(f"{name}:\n{text}" + ("" if text.endswith("\n") else "\n"))
     return "\n".join(parts)
@@ -219,7 +190,6 @@ async def run_program(program: Program, *, stdin: bytes | None, timeout: float, 
         finished = not stopped
     finally:
         left = await (run.clean_up() if finished else run.stop())
-    run.output.end()
     code = run.transport.get_returncode()
     return ProgramEnd(0 if code is None else code, stopped, left, *run.output.streams)
 
@@ -249,11 +219,6 @@ class _Output(asyncio.SubprocessProtocol):
 
     def connection_lost(self, exc: Exception | None) -> None:
         self.closed.set()
-
-    def end(self) -> None:
-        """Nothing more is read."""
-        for stream in self.streams:
-            stream.end()
 
 
 @dataclass(frozen=True, slots=True)
