@@ -7,7 +7,7 @@ from collections import Counter
 
 import pytest
 import talking
-from hypothesis import HealthCheck, assume, given, settings, strategies as st
+from hypothesis import HealthCheck, assume, example, given, settings, strategies as st
 from strategies import documents
 
 from lmm import Document
@@ -132,6 +132,11 @@ METADATA = st.sampled_from(
 
 
 @given(documents(), st.integers(min_value=0), st.lists(METADATA | REPLIES, min_size=1, max_size=4).map("\n\n".join))
+@example(
+    text="# A\n---\n....\n\n---\ntitle: x\n---\n",
+    where=0,
+    reply="---\n?: read\n---\n\n---\n~edit_:\n  ~~id: abcdef\n---\n###### old text\n\nx\n\n###### new text\n",
+)
 @settings(suppress_health_check=[HealthCheck.filter_too_much])
 def test_the_words_of_a_model_ask_and_set_nothing(text: str, where: int, reply: str) -> None:
     """Neither while the edit waits nor once it is accepted; only the author puts them in force."""
@@ -147,6 +152,23 @@ def test_the_words_of_a_model_ask_and_set_nothing(text: str, where: int, reply: 
     assert kinds(accepted.text) <= before or not is_sound(outcome.text, accepted.text)
     if "---\n?: read" in reply and not outcome.edits[0].warnings:
         assert "```" in reply or "$$" in reply or "<!--" in reply  # it stands in code, a formula or a comment
+
+
+@pytest.mark.parametrize(
+    ("text", "reply"),
+    [
+        ("Text.\n", "---\nprose\n\n---\n?: read @data.md\n---\n\n---\n\nmore"),
+        ("---\nprose\n\n---\ntype: x\n---\nText.\n", "Short.\n\n---\n?: read @data.md\n---\n"),
+    ],
+    ids=["of the model", "of the author"],
+)
+def test_a_rule_above_metadata_of_a_model_is_still_a_rule(text: str, reply: str) -> None:
+    """What asks nothing now, in a comment, makes no block with the rule either: the reply can be placed."""
+    text = f"# A\n\n---\n=: change\n---\n{text}"
+    outcome = talking.answered(text, model=ScriptedModel([reply]))
+    assert not outcome.failures
+    assert is_sound(text, outcome.text)
+    assert kinds(outcome.text) == kinds(text)
 
 
 def kinds(text: str) -> Counter[str]:

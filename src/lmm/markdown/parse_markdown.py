@@ -21,8 +21,9 @@ _BLANKS = r"(?:[ \t]*\r?\n)*(?:[ \t]+\Z)?"
 _HASHES = r" {0,3}#{1,6}(?:[ \t]|\r?(?:\n|\Z))"
 _HEADING = re.compile(rf" {{0,3}}#{{1,6}}(?:[ \t][^\n]*|\r?(?=\n|\Z))(?:\n|\Z){_BLANKS}")
 _METADATA_OPEN = re.compile(r"---[ \t]*(?:#[^\n]*)?\r?\n(?![ \t]*(?:\r?\n|\Z))")
-# Begins with the line end before the marker: a literal first character is what the search jumps to.
-_METADATA_CLOSE = re.compile(rf"\n(?:---|\.\.\.)[ \t]*(?:#[^\n]*)?(?:\r?\n{_BLANKS}|\r?\Z)")
+# Begins with the line end before the marker: a literal first character is what the search jumps to. No metadata goes
+# on over a comment of HTML: it would make of an author's rule and a model's words below it one block that asks.
+_METADATA_CLOSE = re.compile(rf"\n(?:(?P<comment><!--)|(?:---|\.\.\.)[ \t]*(?:#[^\n]*)?(?:\r?\n{_BLANKS}|\r?\Z))")
 # Where a broken block ends at the latest: after blank lines that no indented line continues. (It starts
 # at a visible character, so that a run of blank lines is read once and not once from each of them.)
 _RECOVERY = re.compile(r"[^ \t\r\n][ \t\r]*\n(?:[ \t]*\r?\n)++(?![ \t])")
@@ -154,9 +155,11 @@ class _Parser:
         closing = None if "---" in self.missing else _METADATA_CLOSE.search(text, opening.end() - 1)
         if closing is None:
             self.missing.add("---")
+        if closing is None or closing["comment"]:
             if not metadata.starts_like_metadata(text[opening.end() : opening.end() + 1000]):
                 return None
-            hint = "end the block with a line '---', or put a blank line after this one if it is a horizontal rule"
+            end = "end the block with a line '---', above any HTML comment,"
+            hint = f"{end} or put a blank line after this one if it is a horizontal rule"
             return self._error(start, at, line, "this metadata block never closes", hint, line, 1)
         problem = metadata.check(text[opening.end() : closing.start() + 1])
         if problem is None:
@@ -176,7 +179,8 @@ class _Parser:
         text = self.text
         recovery = _RECOVERY.search(text, at)
         end = recovery.end() if recovery else len(text)
-        closing = _METADATA_CLOSE.search(text, text.index("\n", at), end)
+        marks = _METADATA_CLOSE.finditer(text, text.index("\n", at), end)
+        closing = next((mark for mark in marks if not mark["comment"]), None)
         nearest = closing or _HEADING_AHEAD.search(text, at, end)
         end = nearest.end() if nearest else end
         return ErrorBlock(
