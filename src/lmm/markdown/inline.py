@@ -66,9 +66,26 @@ class Span(NamedTuple):
         written = self.attributes.strip("{} \t") if self.runs else ""
         return written.removeprefix(self.language).lstrip(", \t")
 
+    @property
+    def expression(self) -> str:
+        """What code in a sentence computes, where knitr or Quarto shows its value; else the empty string."""
+        match = _EXPRESSION.match(self.text) if self.kind == "code" else None
+        return match[1].strip() if match else ""
+
+    @property
+    def values(self) -> dict[str, str]:
+        """The values of a tag's attributes, by their names.
+
+        >>> Span("html", 0, 0, '<img src="a.png" width=50>', "img").values
+        {'src': 'a.png', 'width': '50'}
+        """
+        return {key: " ".join((a or b or c).split()) for key, a, b, c in _TAG_VALUE.findall(self.text)}
+
 
 _LANGUAGE = re.compile(r"\{*[ \t]*\.?([\w+#-]+(?:\.\w+)?)?")
 _RUNS = re.compile(r"\{[A-Za-z]")
+_EXPRESSION = re.compile(r"(?:r|\{(?:r|python|julia|ojs)\})[ #](.+)", re.DOTALL)
+_TAG_VALUE = re.compile(r"""(?<![\w:@-])([\w:@-]++)\s*=\s*(?:"([^"]*)"|'([^']*)'|([^\s"'<>=`]+))""")
 
 _QUOTED = r"\"(?:[^\"\\]|\\.)*+\"|'(?:[^'\\]|\\.)*+'"
 _GROUP = re.compile(rf"\{{(?:[^{{}}\"'\n]|\n(?![ \t]*\r?\n)|{_QUOTED})*+\}}", re.DOTALL)

@@ -102,7 +102,7 @@ def unit_ends(texts: Texts, divs: Mapping[int, int] | None = None) -> list[int]:
     while at < len(texts):
         end = at + 1 if texts[at] is None or at in fences else _run_end(texts, at, divs, fences)
         for inner in range(at, end):
-            if inner == at or (inner not in divs and _is_item(texts[inner])):
+            if inner == at or (inner not in divs and is_item(texts[inner])):
                 ends[inner] = max(end, ends[inner])
         at = end
     return ends
@@ -138,14 +138,14 @@ def _run_end(texts: Texts, start: int, divs: Mapping[int, int], fences: Collecti
             continue
         if not _follows(kind, item, texts, start, at):
             break
-        item = text if _is_item(text) and not _is_inside(item, text) else item
+        item = text if is_item(text) and not _is_inside(item, text) else item
         at += 1
     return at
 
 
 def _kind(first: str) -> str:
     """What a text is, as far as other texts may go on with it."""
-    if _is_item(first):
+    if is_item(first):
         return "list"
     if _FOOTNOTE.match(first) or _INDENTED.match(first):
         return "note"
@@ -178,7 +178,7 @@ def _belongs(item: str, text: str) -> bool:
         return False
     if _is_inside(item, text):
         return True
-    return other is not None and _is_item(text) and other.group("open", "close") == marker.group("open", "close")
+    return other is not None and is_item(text) and other.group("open", "close") == marker.group("open", "close")
 
 
 def _is_inside(item: str, text: str) -> bool:
@@ -187,7 +187,8 @@ def _is_inside(item: str, text: str) -> bool:
     return marker is not None and text.expandtabs(4).startswith(" " * min(len(marker[0].expandtabs(4)), 4))
 
 
-def _is_item(text: str | None) -> bool:
+def is_item(text: str | None) -> bool:
+    """Whether a text begins with an item of a list, which a name's initial is not."""
     return text is not None and ITEM.match(text) is not None and _INITIAL.match(text) is None
 
 

@@ -9,16 +9,14 @@ from collections.abc import Iterable, Iterator
 from lmm.disk.diff import hunks
 from lmm.disk.digest import digest
 from lmm.markdown.blocks import HeadingBlock
+from lmm.markdown.inline import Span
+from lmm.markdown.parse_markdown import iter_blocks
 from lmm.markdown.spans import replace_spans, spans
+from lmm.markdown.units import is_item, is_opening
 
 CUT = "the reply was cut off at the model's output limit"
 
-_DIV_OPENS = re.compile(r"^ {0,3}:{3,}[ \t]*(?:\{[^\n]*|[^\s:{][^\n]*)$", re.MULTILINE)
-_DIV_CLOSES = re.compile(r"^ {0,3}:{3,}[ \t]*$", re.MULTILINE)
-_ITEM = re.compile(r" {0,3}(?:[-*+]|\(?(?:\d{1,9}|[A-Za-z#@])[.)])[ \t]")
-_HEADING = re.compile(r" {0,3}#{1,6}[ \t][^\n]*(?:\n|\Z)")
-_CHUNK_HEADER = re.compile(r"\{(?P<header>[A-Za-z0-9_]+(?:[ ,][^}\n]*)?)\}\Z")
-_CHUNK_LABEL = re.compile(r"\w+[ ,]+(?:label\s*=\s*)?[\"']?([^=,\"'\s]+)[\"']?\s*(?:,|\Z)")
+_CHUNK_LABEL = re.compile(r"(?:label\s*=\s*)?[\"']?([^=,\"'\s]+)[\"']?\s*(?:,|\Z)")
 _CHUNK_OPTION = re.compile(r"^[ \t>]*#\|[ \t]*label:[ \t]*([^\s]+)", re.MULTILINE)
 _KEY = r"(\w+(?:[:.#$%&\-+?<>~/]\w+)*)"
 # What other places of a document may refer to, or what itself refers to another place: kind, and how it is written.
@@ -31,8 +29,6 @@ _NAMES = (
 )  # fmt: skip
 _LABEL = re.compile(r"!\[[^\[\]\n]*+\]\[([^\[\]\n]++)\]")
 _INLINE = "inline code"
-_RUNS = re.compile(r"r[ #]|\{\w+\}")
-_ATTRIBUTE = re.compile(r"\s(id|src)=[\"']?([^\s<>\"']+)")
 _SHOWN = 5
 MODELS_METADATA = "<!-- The model wrote these lines as metadata; in this comment they ask and set nothing:"
 """How a comment begins that holds metadata of a reply."""
@@ -64,7 +60,7 @@ def oddities(old: str, new: str, *, heading: str = "") -> tuple[str, ...]:
     """What else an author may not have wanted: a list that ends, a heading that is repeated."""
     found = []
     first, now = old.lstrip("\r\n"), new.lstrip("\r\n")
-    if _ITEM.match(first) and now and not _ITEM.match(now):
+    if is_item(first) and now and not is_item(now):
         found.append("the old text begins with a list, the new one does not")
     elif first.startswith(("  ", "\t")) and now and not now.startswith(("  ", "\t")):
         found.append("the old text is indented, as a part of what stands above it; the new one is not")
@@ -126,9 +122,9 @@ def without_heading(new: str, heading: str) -> str:
 
 def _repeated(new: str, heading: str) -> int:
     """How many characters at the start of a new text are the section's heading again."""
-    title = _HEADING.match(new)
-    repeats = heading and title and _plain(HeadingBlock(title[0], 0).title) == _plain(heading)
-    return title.end() if title and repeats else 0
+    first = next(iter_blocks(new), None)
+    repeats = heading and isinstance(first, HeadingBlock) and _plain(first.title) == _plain(heading)
+    return len(first.source) if first and repeats else 0
 
 
 def chunk_labels(text: str) -> list[str]:
@@ -138,10 +134,10 @@ def chunk_labels(text: str) -> list[str]:
     ['fit']
     """
     found = []
-    for header, code in _chunks(text):
-        label = _CHUNK_LABEL.match(header)
+    for chunk in _chunks(text):
+        label = _CHUNK_LABEL.match(chunk.options)
         found += [label[1]] if label else []
-        found += _CHUNK_OPTION.findall(code)
+        found += _CHUNK_OPTION.findall(chunk.text)
     return found
 
 
@@ -152,16 +148,14 @@ def code_notices(old: str, new: str) -> tuple[str, ...]:
     if labels := sorted({label for label in chunk_labels(new) if label in before}):
         notices.append(f"chunk labels stand twice until the edit is resolved, and knitr stops: {', '.join(labels)}")
     now, then = ({name for kind, name in _elements(text) if kind == _INLINE} for text in (new, old))
-    if set(_chunks(new)) - set(_chunks(old)) or now - then:
+    added, known = ({(chunk.attributes, chunk.text) for chunk in _chunks(text)} for text in (new, old))
+    if added - known or now - then:
         notices.append("the new text adds or changes code that knitr will run")
     return tuple(notices)
 
 
-def _chunks(text: str) -> Iterator[tuple[str, str]]:
-    """Header and code of the chunks in a text."""
-    for span in spans(text, in_list=True):
-        if span.kind == "code_block" and (chunk := _CHUNK_HEADER.match(span.attributes)):
-            yield chunk["header"], span.text
+def _chunks(text: str) -> Iterator[Span]:
+    return (span for span in spans(text, in_list=True) if span.runs)
 
 
 def _prose(text: str) -> str:
@@ -171,11 +165,18 @@ def _prose(text: str) -> str:
 
 
 def _torn(old: str, new: str) -> Iterator[str]:
-    opened, closed = (len(p.findall(new)) - len(p.findall(old)) for p in (_DIV_OPENS, _DIV_CLOSES))
+    opened, closed = (now - then for now, then in zip(_count_fences(new), _count_fences(old), strict=True))
     if opened != closed:
         yield "it tears a fenced div: its ::: lines do not belong together any more"
     elif opened < 0:
         yield f"it drops {-opened} fenced div{'s' if opened < -1 else ''} (:::)"
+
+
+def _count_fences(text: str) -> tuple[int, int]:
+    """How many lines open a div, and how many close one."""
+    lines = [line for line in text.split("\n") if line.lstrip(" ").startswith(":::")]
+    opened = sum(map(is_opening, lines))
+    return opened, len(lines) - opened
 
 
 def _names(pattern: re.Pattern[str], text: str) -> Iterator[str]:
@@ -192,11 +193,11 @@ def _elements(text: str) -> Iterator[tuple[str, str]]:
             yield "picture", span.target
         elif span.kind in ("comment", "shortcode"):
             yield span.kind, " ".join(text[span.start : span.end].split())
-        elif span.kind == "code" and _RUNS.match(span.text):
+        elif span.expression:
             yield _INLINE, f"`{span.text}`"
         elif span.kind == "html":
-            shown = "picture" if span.target == "img" else "embedded file"
-            yield from ((shown if name == "src" else "HTML id", value) for name, value in _ATTRIBUTE.findall(span.text))
+            known = {"id": "HTML id", "src": "picture" if span.target == "img" else "embedded file"}
+            yield from ((known[name], value) for name, value in span.values.items() if name in known)
 
 
 def _dropped(kind: str, old: Iterable[str], new: Iterable[str]) -> Iterator[str]:

@@ -239,7 +239,6 @@ def _as_in_mdbook(piece: str, included: Mapping[str, str]) -> str:
 _DROPPED_TEX = re.compile(
     r"\\(?:index|label|nocite|vspace|hspace|thispagestyle|newpage|clearpage|cleardoublepage|noindent|appendix)\b"
 )
-_RUN = re.compile(r"(?:r|\{(?:r|python|julia|ojs)\}) (.+)", re.DOTALL)
 _FOR_HTML = re.compile(
     r"""ifelse\(\s*!?(?:knitr::)?is_(?P<kind>latex|html)_output\(\),"""
     r"""\s*(?P<yes>"[^"]*"|'[^']*'),\s*(?P<no>"[^"]*"|'[^']*')\)"""
@@ -286,10 +285,9 @@ def _number(label: str) -> str:
 
 def _code(span: Span, reader: _Reader) -> str:
     """Code in a sentence, or the value that it is in the page: as it was shown, for HTML, a literal; else dots."""
-    run = _RUN.fullmatch(span.text)
-    if run is None:
+    expression = span.expression
+    if not expression:
         return reader.text[span.start : span.end - len(span.attributes)]
-    expression = run[1].strip()
     if expression in reader.chapter.values:
         return reader.chapter.values[expression]
     choice = _FOR_HTML.fullmatch(expression)
@@ -409,7 +407,6 @@ def _table_caption(span: Span, reader: _Reader) -> str:
 
 # -- tags ------------------------------------------------------------------------------------------
 
-_TAG_VALUE = re.compile(r"""(?<![\w:@-])([\w:@-]++)\s*=\s*(?:"([^"]*)"|'([^']*)'|([^\s"'<>=`]+))""")
 _TAGS = frozenset(
     re.findall(
         r"\w+",
@@ -424,8 +421,7 @@ _INSTEAD = {"br": " ", "td": " | ", "th": " | ", "hr": "\n\n"}
 
 def _html(span: Span, reader: _Reader) -> str:
     """HTML, of which readers see the text and the pictures."""
-    name = span.target.removeprefix("/")
-    values = {key: " ".join((a or b or c).split()) for key, a, b, c in _TAG_VALUE.findall(span.text)}
+    name, values = span.target.removeprefix("/"), span.values
     if name in ("script", "style"):
         return ""
     if name == "img" and values.get("src"):

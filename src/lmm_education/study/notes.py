@@ -35,7 +35,6 @@ from lmm_education.study.study_documents import passed_over, settings_at
 
 
 # In code that knitr runs: pictures, and documents that are knitted into this one.
-_IN_TAG = re.compile(r"""\b(?:src|href)=["']([^"'\n]+)["']""")
 _SHOWING = ("img", "a", "source", "video", "audio", "iframe")
 _IN_HEADER = ("bibliography", "csl", "css", "logo", "cover-image", "favicon", "theme", "filters")
 _OF_PROJECTS = (
@@ -79,8 +78,8 @@ def _targets_of(span: Span) -> Iterator[tuple[str, int]]:
     if span.kind in ("link", "image", "definition") and span.target not in ("", "^"):
         yield span.target, span.end - 1  # where the address stands
     elif span.kind == "html" and span.target in _SHOWING:
-        yield from ((found[1], span.start + found.start()) for found in _IN_TAG.finditer(span.text))
-    elif span.kind == "code_block" or (span.kind == "code" and span.text.startswith("r ")):
+        yield from ((span.values[name], span.start) for name in ("src", "href") if span.values.get(name))
+    elif span.kind == "code_block" or span.expression:
         cell = read_cell(span)
         paths = [*(cell.children if cell else []), *included_pictures(span.text)]
         yield from ((path, span.start) for path in paths)

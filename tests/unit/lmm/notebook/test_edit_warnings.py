@@ -55,15 +55,15 @@ def test_losses(old: str, new: str, found: tuple[str, ...]) -> None:
     ("old", "new", "heading", "found"),
     [
         ("- a\n- b", "1. a\n2. b", "", ()),
-        ("- a", "A.", "", ("the old text begins with a list, the new one does not",)),
+        ("- a", "A leaf.", "", ("the old text begins with a list, the new one does not",)),
         (
             "    More.",
             "More.",
             "",
             ("the old text is indented, as a part of what stands above it; the new one is not",),
         ),
-        ("A.", "## The Sum {#s}\n\nB.", "The *sum*", ("it repeats the heading 'The *sum*'",)),
-        ("A.", "## Another\n\nB.", "The sum", ()),
+        ("A leaf.", "## The Sum {#s}\n\nA bud.", "The *sum*", ("it repeats the heading 'The *sum*'",)),
+        ("A leaf.", "## Another\n\nA bud.", "The sum", ()),
     ],
 )
 def test_oddities(old: str, new: str, heading: str, found: tuple[str, ...]) -> None:
