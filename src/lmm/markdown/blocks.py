@@ -16,6 +16,7 @@ from dataclasses import dataclass, replace
 from typing import Any, ClassVar, Self
 
 from lmm.markdown import metadata, yaml_core
+from lmm.markdown.inline import Attributes, read_attributes
 from lmm.markdown.metadata import Prompt, find_prompts
 
 # A byte order mark and blank lines before a document's first block belong to that block's source.
@@ -25,10 +26,7 @@ _TRAILING_BLANKS = re.compile(r"(?:\r?\n[ \t]*)+\Z")
 _OPENING = re.compile(PREFIX + r"---[^\n]*\n")
 _CLOSING = re.compile(r"^(?:---|\.\.\.)[ \t]*(?:#[^\n]*)?(?:\r?\n|\r?\Z)", re.MULTILINE)
 _HEADING = re.compile(PREFIX + r" {0,3}(#{1,6})[ \t]*([^\n]*)")
-_ATTRIBUTE = r"(?:[#.][^\s{}#.=][^\s{}=]*|[A-Za-z_:][\w:.\-]*=(?:\"[^\"]*\"|'[^']*'|[^\s{}\"']+)|-)"
-_ANCHOR = re.compile(r"\{[^}]*?#([^\s}#.=]+)")
 _MARKUP = re.compile(r"!?\[([^\[\]]*+)\]\((?:[^()]|\([^()]*+\))*+\)|`([^`]*)`|[*]+|\$")
-_ATTRIBUTES = re.compile(rf"\{{[ \t]*(?:(?:-(?=#))?{_ATTRIBUTE}(?:[ \t]+{_ATTRIBUTE})*[ \t]*)?\}}\Z")
 
 
 @dataclass(frozen=True, slots=True)
@@ -180,15 +178,19 @@ class HeadingBlock(Block):
         return self._parts()[2]
 
     @property
+    def group(self) -> Attributes:
+        """What the attribute group says."""
+        return read_attributes(self.attributes) or Attributes()
+
+    @property
     def anchor(self) -> str:
         """The id that is written after it, or else the one that Pandoc makes from its title.
 
         >>> HeadingBlock("# What is `R`, really?\\n", 1).anchor, HeadingBlock("# B {#b .x}\\n", 1).anchor
         ('what-is-r-really', 'b')
         """
-        written = _ANCHOR.search(self.attributes)
-        if written:
-            return written[1]
+        if written := self.group.id:
+            return written
         plain = _MARKUP.sub(lambda match: match[1] or match[2] or "", self.title)
         kept = re.sub(r"[^\w\s.-]", "", plain).lower()
         return re.sub(r"\A[^a-z\u00df-\U0010ffff]+", "", re.sub(r"\s+", "-", kept.strip())) or "section"
@@ -211,8 +213,8 @@ class HeadingBlock(Block):
     def _parts(self) -> tuple[str, str, str]:
         match = self._match()
         text = match[2].rstrip(" \t\r")
-        group = _ATTRIBUTES.search(text) if text.endswith("}") else None
-        attributes = group[0] if group else ""
+        attributes = text[text.rfind("{") :] if "{" in text else ""
+        attributes = attributes if read_attributes(attributes) is not None else ""
         text = text.removesuffix(attributes).rstrip(" \t")
         bare = text.rstrip("#")
         if bare[-1:] in {"", " ", "\t"}:  # closing hashes, unlike the one in "C#"

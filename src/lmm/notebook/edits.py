@@ -78,7 +78,6 @@ _NEAR = 50  # so many texts further on, an old text is looked for in the new one
 OLD_HEADING = HeadingBlock.make(6, "old text").source
 NEW_HEADING = HeadingBlock.make(6, "new text").source
 _MARK = re.compile(r"<!-- lmm:(?:new|end) \w+ -->\Z")
-_METADATA_END = re.compile(r"(?:---|\.\.\.)[ \t]*(?:#.*)?\Z")
 _WRAPPED = re.compile(r"\A\s*```+(?:markdown|md)[ \t]*\n(?P<text>.*)\n```+\s*\Z", re.DOTALL)
 
 
@@ -439,9 +438,8 @@ def _with_metadata_as_comments(text: str) -> str:
 def _as_comment(block: Block) -> Block:
     if not isinstance(block, MetadataBlock | ErrorBlock):
         return block
-    lines = block.content.replace("-->", "--\\>").split("\n")[1:]
-    lines = lines[:-1] if lines and _METADATA_END.match(lines[-1]) else lines
-    return TextBlock("\n".join([MODELS_METADATA, *lines, "-->", "", ""]), block.line)
+    lines = MetadataBlock(block.source, block.line).body.replace("-->", "--\\>").rstrip("\n")
+    return TextBlock(f"{MODELS_METADATA}\n{lines}\n-->\n\n", block.line)
 
 
 def _as_metadata(block: Block) -> Block:

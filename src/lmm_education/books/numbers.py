@@ -8,11 +8,11 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 
 from lmm.book_project import BookFile
-from lmm.markdown import Span, read_attributes, without
+from lmm.markdown import Attributes, Span, read_attributes, without
 from lmm.markdown.blocks import Block, HeaderBlock, HeadingBlock, TextBlock
 from lmm.markdown.units import is_opening
 from lmm_education.books.code_cells import code_apart, read_cell
@@ -35,8 +35,7 @@ WORDS = {
 }  # fmt: skip
 """What things are called in a reference, by the kind that their labels begin with."""
 _KINDS = "|".join(kind for kind in WORDS["en"] if kind not in ("chapter", "sec", "appendix", "tab"))
-_ID = re.compile(r"\{[^{}\n]*?#(?P<id>[^\s{}=]+)[^{}\n]*\}")
-_CLASS = re.compile(r"\.([\w-]+)")
+_GROUP = re.compile(r"\{[^{}\n]*#[^{}\n]*\}")
 _LABEL = re.compile(rf"(?:{_KINDS})-\S+")
 _BOOKDOWN_LABEL = re.compile(r"\(\\#(?P<kind>[a-z]{2,4}):(?P<id>[\w.-]+)\)")
 THEOREMS = {
@@ -130,8 +129,7 @@ class Numbering:
 
     def _heading(self, block: HeadingBlock, first: bool) -> str:
         """Count a heading; its number."""
-        attributes = block.attributes
-        off = attributes == "{-}" or ".unnumbered" in attributes or re.search(r"[{\s]-[\s}#]", attributes) is not None
+        off = "unnumbered" in block.group.classes
         if first and self.chapters:
             self._unnumbered = self._unnumbered or off
         if block.level == 1 and self.book:
@@ -151,8 +149,7 @@ class Numbering:
         return ".".join([first, *map(str, counters[1:])])
 
     def _label_heading(self, block: HeadingBlock, number: str) -> None:
-        written = _ID.search(block.attributes)
-        anchor = written["id"] if written else block.anchor
+        written, anchor = block.group.id, block.anchor
         if anchor in self._anchors and not written:
             return
         self._anchors.add(anchor)
@@ -172,9 +169,8 @@ class Numbering:
             if not is_opening(text):
                 opened[-1:] = []
                 return
-            found = _ID.search(text)
-            is_titled = _IS_TITLED.search(text) is not None
-            opened.append(_TITLED if is_titled else found["id"] if found else "")
+            label = next((group.id for group in _groups(text)), "")
+            opened.append(_TITLED if _IS_TITLED.search(text) else label)
         for code, piece in code_apart(text):
             if code is None:
                 self._labels(piece, opened)
@@ -183,12 +179,12 @@ class Numbering:
 
     def _labels(self, text: str, opened: list[str]) -> None:
         bare = without(text, "code") if "`" in text else text
-        for found in _ID.finditer(bare) if "#" in bare else ():
-            theorem = next((THEOREMS[name] for name in _CLASS.findall(found[0]) if name in THEOREMS), "")
-            if self.chapters and _LABEL.fullmatch(found["id"]):
-                self._count(found["id"], opened[:-1] if text.startswith(":::") else opened)
+        for group in _groups(bare):
+            theorem = next((THEOREMS[name] for name in group.classes if name in THEOREMS), "")
+            if self.chapters and _LABEL.fullmatch(group.id):
+                self._count(group.id, opened[:-1] if text.startswith(":::") else opened)
             elif not self.chapters and theorem and text.startswith(":::"):
-                self._count(f"{theorem}:{found['id']}", ())
+                self._count(f"{theorem}:{group.id}", ())
         for found in _TEXT_REFERENCE.finditer(text) if "(ref:" in text else ():
             self.labels.setdefault(found[1], found[2])
         for found in _BOOKDOWN_LABEL.finditer(bare):
@@ -229,3 +225,9 @@ class Numbering:
         chapter = f"{self._shown(self._counters[:1])}." if numbered and self._counters else ""
         number = f"{chapter}{self._things[kind]}"
         self.labels[label] = number if separator == ":" else f"{self.words.get(kind, kind)} {number}"
+
+
+def _groups(text: str) -> Iterator[Attributes]:
+    """The attribute groups in a text that hold an id."""
+    groups = (read_attributes(found[0]) for found in (_GROUP.finditer(text) if "#" in text else ()))
+    return (group for group in groups if group and group.id)
