@@ -23,7 +23,7 @@ T = TypeVar("T")
 _ALL = 10_000  # more different types or languages than a course has
 _PLACE = ("document", "file", "first_line", "last_line", "headings", "numbers")
 _WITHOUT_TEXT = ("what", *_PLACE, "level", "order", "title")
-_RECORDS, _SECTIONS = Match("what", ("document",)), Match("what", ("section",))
+RECORDS, _SECTIONS = Match("what", ("document",)), Match("what", ("section",))
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,7 +83,7 @@ class Catalogue:
         return self.once("documents", self._documents)
 
     def _documents(self) -> tuple[StoredDocument, ...]:
-        points = self.reader.scroll("documents", where=[_RECORDS], fields=RECORD)
+        points = self.reader.scroll("documents", where=[RECORDS], fields=RECORD)
         found = (document_of(point.payload) for point in points)
         return tuple(sorted(found, key=lambda document: reading_order(document.sort_key, document.file)))
 

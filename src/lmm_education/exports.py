@@ -24,7 +24,6 @@ What = Literal["chunks", "sections"]
 # What tells programs where a text comes from; a language model that is shown it learns nothing.
 _BOOKKEEPING = (
     "document",
-    "owner",
     "audience",
     "section",
     "order",

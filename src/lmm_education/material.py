@@ -118,8 +118,7 @@ class Chunk:
     model collected, one item per line. `section` is the id of the section it was cut from; `order` counts the chunks of
     a document from 0. `kind` is ``text``, or ``summary`` for the summary of a section, or what ``type:`` says in the
     metadata (``exercise``, …). `metadata` is everything the author and the models wrote in metadata blocks for this
-    text, its own before inherited, without chats, edits and bookkeeping. `title` is the document's. `owner` is the line
-    of what gives it its type (see `ingestion.stretches`).
+    text, its own before inherited, without chats, edits and bookkeeping. `title` is the document's.
     `audience` tells who may read it; `for_students` has what they are given of it in the place of something else.
     """
 
@@ -134,7 +133,6 @@ class Chunk:
     kind: str = "text"
     metadata: Metadata = field(default_factory=dict)
     source: str = ""
-    owner: int = 0
     audience: Audience = "everyone"
     for_students: Metadata = field(default_factory=dict)
 
@@ -151,7 +149,8 @@ class PreparedDocument:
     """A document after the three steps, in order. `language` is its ``lang:``, or the configured one.
 
     By `sort_key`, documents of a course are sorted (see `reading_order`); `part` is that of a book, which begins here;
-    `book` is the title of the book. `withheld` is what students do not get, of which the types `withhold` are;
+    `book` is the title of the book. `outline` has its headings and texts (see `ingestion.outline.item_values`), for
+    study material. `withheld` is what students do not get, of which the types `withhold` are;
     `audience` and `for_students` are as in `Chunk`.
     """
 
@@ -162,6 +161,7 @@ class PreparedDocument:
     sections: tuple[Section, ...]
     chunks: tuple[Chunk, ...]
     metadata: Metadata = field(default_factory=dict)
+    outline: Sequence[Metadata] = ()
     sort_key: str = ""
     part: str = ""
     book: str = ""

@@ -44,6 +44,8 @@ class StoredDocument:
     metadata: Mapping[str, Any] | None = None
 
 
+OUTLINE = "outline"
+"""The field of a document's record that has its headings and texts in order, for study material."""
 STUDENTS = "for_students"
 """The field that has what students are given in the place of other fields."""
 RECORD = ("document", *StoredDocument.__slots__[1:])
@@ -72,7 +74,6 @@ def chunk_payload(chunk: Chunk, *, language: str, hash: str) -> dict[str, Any]:
         "language": plain(language),
         "hash": hash,
         "metadata": plain(chunk.metadata),
-        **({"owner": chunk.owner} if chunk.owner else {}),
         **_audience(chunk),
     }
 
@@ -138,6 +139,7 @@ def document_payload(
         "book": plain(document.book),
         "withhold": list(document.withhold),
         "metadata": plain(document.metadata),
+        OUTLINE: plain(list(document.outline)),
         **_audience(document),
         WORDS: words.to_text(),
     }
@@ -246,22 +248,6 @@ def section_of(id: str, payload: Payload) -> Section:
         text=payload.get("text", ""),
         metadata=payload.get("metadata", {}),
         source=payload.get("source", ""),
-    )
-
-
-def chunk_of(id: str, payload: Payload) -> Chunk:
-    """The chunk that `chunk_payload` made this payload from, without overlap and annotations."""
-    return Chunk(
-        id=id,
-        place=place_of(payload),
-        section=payload.get("section", ""),
-        order=payload.get("order", 0),
-        text=payload.get("text", ""),
-        title=payload.get("title", ""),
-        kind=_kind(payload),
-        metadata=payload.get("metadata", {}),
-        source=payload.get("source", ""),
-        owner=payload.get("owner", 0),
     )
 
 

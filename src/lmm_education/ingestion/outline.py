@@ -11,6 +11,7 @@ from __future__ import annotations
 import functools
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from types import MappingProxyType
 from typing import Any
 
 from lmm.markdown import metadata
@@ -207,8 +208,6 @@ def _with_rest(text: str, line: int, rest: Sequence[TextNode]) -> str:
 def _heading(node: HeadingNode, above: Heading | None, typed: Mapping[int, Stretch]) -> Heading:
     values = _with_type(node, above, typed)
     own = properties(values)
-    inherited = above.all if above is not None else {}
-    everything = {**inherited, **{name: value for name, value in own.items() if name != _OF_THE_HEADING_ONLY}}
     title, block = node.title, node.heading
     path = (*above.path, title) if above is not None else ()
     first, last = _extent(node.metadata_block)
@@ -222,9 +221,14 @@ def _heading(node: HeadingNode, above: Heading | None, typed: Mapping[int, Stret
         metadata_line=first or line,
         values=values,
         own=own,
-        all=everything,
+        all=_with_inherited(above, own),
         owner=typed[id(node)].line if id(node) in typed else 0,
     )
+
+
+def _with_inherited(above: Heading | None, own: Mapping[str, Any]) -> dict[str, Any]:
+    inherited = above.all if above is not None else {}
+    return {**inherited, **{name: value for name, value in own.items() if name != _OF_THE_HEADING_ONLY}}
 
 
 def _extent(block: MetadataBlock | None) -> tuple[int, int]:
@@ -235,6 +239,47 @@ def block_text(node: TextNode) -> str:
     """The text of a node, with LF; nothing for a comment, or for metadata without a text."""
     text = node.text.replace("\r\n", "\n").rstrip()
     return "" if is_comment(text) else text
+
+
+# -- as it is stored -------------------------------------------------------------------------------
+
+
+def item_values(item: Item, numbers: Mapping[tuple[str, ...], str] = MappingProxyType({})) -> dict[str, Any]:
+    """A heading or a text as JSON holds it, without what `stored_outline` can tell; `numbers` are those of headings, by
+    their paths."""
+    own = {"own": dict(item.own), "owner": item.owner}
+    if isinstance(item, Text):
+        return {"text": item.text, "lines": list(item.lines), **own}
+    values = {"title": item.title, "level": item.level, "line": item.line, "source": item.source}
+    return {**values, "number": numbers.get(item.path, ""), **own}
+
+
+def stored_outline(values: Sequence[Mapping[str, Any]]) -> Outline:
+    """The outline of which these are the `item_values`, those of the document itself first.
+
+    >>> outline = read_outline("# A\\n\\none\\n\\n## B\\n\\ntwo\\n")
+    >>> stored = stored_outline([item_values(item) for item in (outline.root, *outline.items)])
+    >>> [item.path if isinstance(item, Heading) else (item.text, item.heading.path) for item in stored.items]
+    [('A',), ('one', ('A',)), ('A', 'B'), ('two', ('A', 'B'))]
+    """
+    above, items = list[Heading](), list[Item]()
+    for each in values:
+        own, owner = each["own"], each["owner"]
+        if "text" in each:
+            lines = Lines(*each["lines"])
+            items.append(Text(each["text"], lines, above[-1], key=0, values=own, own=own, owner=owner))
+            continue
+        while above and above[-1].level >= each["level"]:
+            above.pop()
+        parent, title = above[-1] if above else None, each["title"]
+        path = (*parent.path, title) if parent else ()
+        heading = Heading(title, each["level"], path, each["line"], each["source"], own=own, owner=owner,
+                          all=_with_inherited(parent, own))  # fmt: skip
+        above.append(heading)
+        items.append(heading)
+    root, *inside = items
+    assert isinstance(root, Heading)
+    return Outline(root.title, root, tuple(inside))
 
 
 # -- properties ------------------------------------------------------------------------------------

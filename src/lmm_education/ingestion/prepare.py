@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import groupby
 from pathlib import PurePosixPath
@@ -18,7 +18,7 @@ from lmm_education.config import AnnotationModel, Preparation, for_document
 from lmm_education.ingestion.chunks import ChunkDraft, passages_of
 from lmm_education.ingestion.documents import Part, divide
 from lmm_education.ingestion.ids import Ids
-from lmm_education.ingestion.outline import Heading, Item, Outline, Text, read_outline
+from lmm_education.ingestion.outline import Heading, Item, Outline, Text, item_values, read_outline
 from lmm_education.ingestion.packing import Limits
 from lmm_education.ingestion.pool import pool
 from lmm_education.ingestion.source_files import sort_key
@@ -163,7 +163,7 @@ def limits_of(settings: Preparation, count: Count | None, *, where: str = "") ->
 
 def as_written(steps: Steps) -> PreparedDocument:
     """Sections and chunks with their ids, with the texts that the author wrote."""
-    ids, chapter, root = Ids(steps.docid), steps.chapter, steps.outline.root
+    ids, chapter, root, withholding = Ids(steps.docid), steps.chapter, steps.outline.root, steps.withholding
     title = rendered_text(chapter.title or steps.outline.title, chapter)
     numbers = _numbers(steps)
     sections: list[Section] = []
@@ -174,7 +174,12 @@ def as_written(steps: Steps) -> PreparedDocument:
         for passage in passages:
             chunk = _chunk(steps, passage, section.id, ids, len(chunks))
             chunks.append(replace(_numbered(chunk, numbers), title=title))
-    readable = steps.withholding.of_metadata(root.own) == EVERYONE or any(c.audience == EVERYONE for c in chunks)
+    items = (replace(root, title=title, line=1), *steps.pooled)
+    outline = [item_values(item, numbers) for item in items]
+    shown = [
+        {**item_values(item, numbers), "own": withholding.shown(item.own)} for item in _for_students(items, withholding)
+    ]
+    readable = withholding.of_metadata(root.own) == EVERYONE or any(c.audience == EVERYONE for c in chunks)
     return PreparedDocument(
         id=steps.docid,
         file=steps.file,
@@ -183,13 +188,14 @@ def as_written(steps: Steps) -> PreparedDocument:
         sections=() if steps.settings.documents == "none" else tuple(sections),
         chunks=tuple(chunks),
         metadata=root.own,
+        outline=outline,
         sort_key=sort_key(steps.file, chapter.book, chapter.position),
         part=chapter.numbers.part,
         book=chapter.book_title,
         withheld=tuple(_withheld(steps)),
-        withhold=steps.withholding.withheld,
+        withhold=withholding.withheld,
         audience=EVERYONE if readable else TEACHER,
-        for_students=_changed(metadata=(root.own, steps.withholding.shown(root.own))),
+        for_students=_changed(metadata=(root.own, withholding.shown(root.own)), outline=(outline, shown)),
     )
 
 
@@ -225,11 +231,28 @@ def as_readers_see(document: PreparedDocument, chapter: BookChapter) -> Prepared
         chunk if chunk.section in plain else _as_read(chunk, chapter, shown if chunk.audience == EVERYONE else notes)
         for chunk in document.chunks
     )
+    for_students = dict(document.for_students)
+    if "outline" in for_students:
+        for_students["outline"] = _outline_as_read(for_students["outline"], chapter, shown)
     return replace(
         document,
         sections=sections,
         chunks=tuple(chunk for chunk in seen if chunk.text.strip()),
+        outline=_outline_as_read(document.outline, chapter, notes),
+        for_students=for_students,
     )
+
+
+def _outline_as_read(
+    items: Iterable[Mapping[str, Any]], chapter: BookChapter, notes: Mapping[str, str]
+) -> list[Mapping[str, Any]]:
+    seen = (
+        {**each, "text": with_notes(rendered_text(each["text"], chapter), notes)}
+        if "text" in each
+        else {**each, "title": rendered_text(each["title"], chapter)}
+        for each in items
+    )
+    return [each for each in seen if each.get("text", "a heading")]
 
 
 def _notes(chunks: Iterable[Chunk], chapter: BookChapter) -> Mapping[str, str]:
@@ -314,7 +337,8 @@ def _section(steps: Steps, part: Part, ids: Ids, order: int) -> Section:
     heading, path = part.heading, part.heading.path
     new = ids.part(_beginning(part.items[0])) if part.by_size else ids.section(path)
     place = Place(steps.docid, steps.file, part.lines, path)
-    shown, withholding = _for_students(part, steps.withholding), steps.withholding
+    withholding = steps.withholding
+    shown = replace(part, items=_for_students(part.items, withholding))
     texts = [item for item in part.items if isinstance(item, Text)]
     readable = any(isinstance(item, Text) for item in shown.items)
     audience = TEACHER if texts and not readable else EVERYONE
@@ -330,17 +354,15 @@ def _section(steps: Steps, part: Part, ids: Ids, order: int) -> Section:
     )
 
 
-def _for_students(part: Part, withholding: Withholding) -> Part:
-    """A part without the texts that are not for students, and headings that have nothing else below them."""
-    shown = [i for i in part.items if isinstance(i, Text) and withholding.of(_types(i)) == EVERYONE]
+def _for_students(items: Sequence[Item], withholding: Withholding) -> tuple[Item, ...]:
+    """Items without the texts that are not for students, and headings that have nothing else below them."""
+    shown = [i for i in items if isinstance(i, Text) and withholding.of(_types(i)) == EVERYONE]
     above = {i.heading.path[:end] for i in shown for end in range(len(i.heading.path) + 1)}
     keep = {id(i) for i in shown}
     keep |= {
-        id(i)
-        for i in part.items
-        if isinstance(i, Heading) and (i.path in above or withholding.of(_types(i)) == EVERYONE)
+        id(i) for i in items if isinstance(i, Heading) and (i.path in above or withholding.of(_types(i)) == EVERYONE)
     }
-    return replace(part, items=tuple(i for i in part.items if id(i) in keep))
+    return tuple(i for i in items if id(i) in keep)
 
 
 def _beginning(item: Item) -> str:
@@ -360,7 +382,6 @@ def _chunk(steps: Steps, passage: ChunkDraft, section: str, ids: Ids, order: int
         annotations=annotate(steps.settings.annotation_model, passage.own, heading),
         kind=passage.kind,
         metadata=metadata,
-        owner=passage.owner,
         audience=withholding.of([passage.kind, *types_in(metadata)]),
         for_students=_changed(metadata=(metadata, withholding.shown(metadata))),
     )

@@ -9,7 +9,7 @@ from typing import Any
 
 from lmm_education.errors import StoreMismatch
 
-FORMAT = 3
+FORMAT = 4
 """The version of what we store: the fields of payloads, the names of vectors, how ids are made."""
 
 

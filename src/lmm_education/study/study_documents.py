@@ -7,7 +7,7 @@ stay out of the notes, unless their type is kept.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path, PurePosixPath
 from typing import Any
@@ -18,18 +18,16 @@ from lmm.disk import files
 from lmm.errors import LmmError
 from lmm_education.books.chapters import NO_BOOK, BookChapter, Books
 from lmm_education.books.rendered_text import rendered_text
-from lmm_education.catalogue import Catalogue
+from lmm_education.catalogue import RECORDS, Catalogue
 from lmm_education.config import CourseSettings, course_settings
 from lmm_education.errors import StoreMissing
-from lmm_education.ingestion.outline import Heading, Item, Outline, Text, read_outline
+from lmm_education.ingestion.outline import Heading, Outline, Text, read_outline, stored_outline
 from lmm_education.ingestion.plan import docid_of, error_of, is_chatmd
 from lmm_education.ingestion.prepared import is_own_output
 from lmm_education.ingestion.source_files import SourceFile, find_sources
 from lmm_education.ingestion.stretches import SOLUTION
-from lmm_education.material import Chunk, Lines, Section
 from lmm_education.parts import CourseParts
-from lmm_education.payloads import StoredDocument, chunk_of, is_one_of, section_of, types_in
-from lmm_education.store.port import Match
+from lmm_education.payloads import OUTLINE, StoredDocument, is_one_of, types_in
 
 TEXT = "text"
 
@@ -195,16 +193,6 @@ def passed_over(source: SourceFile, text: str) -> str:
 
 # -- from the store --------------------------------------------------------------------------------
 
-# What was ingested is what students get: nothing that is only in a file yet. Headings come from the sections and paths
-# that are stored, texts from the chunks, metadata from both. A heading without a text of its own was not stored, so
-# what its metadata said is taken from the texts below it, which inherited it; its summary is lost.
-
-
-_SUMMARY = "summary"
-_MISSING = object()
-_BLOCK = 4  # lines from a heading to its text, if there is a metadata block between them
-Headings = tuple[str, ...]
-
 
 def stored_documents(course: CourseParts) -> list[StudyDocument]:
     """The documents that a course holds, in the order of reading; none where nothing was ingested.
@@ -232,126 +220,13 @@ def _below(file: str) -> str:
 
 
 def documents_in(catalogue: Catalogue) -> list[StudyDocument]:
-    """The documents of a catalogue, in the order of reading."""
-    documents, store = catalogue.documents, catalogue.reader
-    held = {document.id: ([], []) for document in documents}  # type: dict[str, tuple[list[Section], list[Chunk]]]
-    for point in store.scroll("documents", where=[Match("what", ("section",))]):
-        section = section_of(point.id, point.payload)
-        if section.place.document in held:
-            held[section.place.document][0].append(section)
-    for point in store.scroll("chunks"):
-        chunk = chunk_of(point.id, point.payload)
-        if chunk.place.document in held:
-            held[chunk.place.document][1].append(chunk)
-    return [stored_document(each, *held[each.id]) for each in documents]
+    """The documents of a catalogue, in the order of reading, as they were ingested."""
+    points = catalogue.reader.scroll("documents", where=[RECORDS], fields=("document", OUTLINE))
+    outlines = {point.payload["document"]: point.payload[OUTLINE] for point in points}
+    return [_stored(record, outlines[record.id]) for record in catalogue.documents]
 
 
-def stored_document(record: StoredDocument, sections: Iterable[Section], chunks: Iterable[Chunk]) -> StudyDocument:
-    """A document from what is stored of it.
-
-    >>> from lmm_education.material import Place
-    >>> chunk = Chunk("1", Place("d", "a.md", Lines(3, 3), ("Leaves",)), "s", 0, "Green.", kind="exercise")
-    >>> items = stored_document(StoredDocument("d", "a.md", ""), [], [chunk]).outline.items
-    >>> [(type(item).__name__, item.own) for item in items]
-    [('Heading', {'type': 'exercise'}), ('Text', {})]
-    """
-    texts = [chunk for chunk in sorted(chunks, key=lambda chunk: chunk.order) if chunk.kind != _SUMMARY]
-    header = dict(record.metadata or {})
-    title = record.title or record.file
-    root = Heading(title, 0, (), 1, own=header, all=_inherited({}, header))
-    sections = sorted(sections, key=lambda section: section.order)
-    items = tuple(_items(_parts(sections, texts), root))
-    return StudyDocument(record.id, record.file, Outline(title, root, items), _numbers_in([*sections, *texts], items))
-
-
-def _numbers_in(stored: Iterable[Section | Chunk], items: Iterable[Item]) -> dict[int, str]:
-    by_path = {each.place.headings[:end]: number for each in stored for end, number in enumerate(each.place.numbers)}
-    found = {item.line: by_path.get(item.path, "") for item in items if isinstance(item, Heading)}
-    return {line: number for line, number in {0: by_path.get((), ""), **found}.items() if number}
-
-
-@dataclass(slots=True)
-class _Part:
-    """A heading, or what stands above the first: the section that begins with it, if it is stored, and its texts."""
-
-    path: Headings
-    section: Section | None = None
-    chunks: list[Chunk] = field(default_factory=list)
-
-
-def _parts(sections: Sequence[Section], chunks: Sequence[Chunk]) -> list[_Part]:
-    """The headings in the order in which they stand, with those above them that are only known by name."""
-    parts: dict[Headings, _Part] = {}
-    first = {section.id: section for section in reversed(sections)}
-    whose = {section.place.headings: section for section in first.values()}
-    places = [each.place for each in sections] + [each.place for each in chunks]
-    for _, path in sorted((place.lines.first, place.headings) for place in places):
-        for depth in range(len(path) + 1):
-            parts.setdefault(path[:depth], _Part(path[:depth], whose.get(path[:depth])))
-    for chunk in chunks:
-        parts[chunk.place.headings].chunks.append(chunk)
-    return list(parts.values())
-
-
-def _items(parts: Sequence[_Part], root: Heading) -> Iterator[Item]:
-    headings: dict[Headings, Heading] = {(): root}
-    for part in parts:
-        if part.path:
-            headings[part.path] = _heading(part, headings[part.path[:-1]], parts)
-            yield headings[part.path]
-        yield from _texts(part.chunks, headings[part.path])
-
-
-def _heading(part: _Part, above: Heading, parts: Sequence[_Part]) -> Heading:
-    inside = [chunk for each in parts if each.path[: len(part.path)] == part.path for chunk in each.chunks]
-    if part.section is not None:
-        own, level = dict(part.section.metadata), part.section.level
-        if not _is_typed(part):
-            own.pop("type", None)
-    else:
-        own, level = _shared([_own(chunk, above) for chunk in inside]), above.level + 1
-    line = part.section.place.lines.first if part.section else min((c.place.lines.first for c in inside), default=1)
-    return Heading(part.path[-1], level, part.path, line, own=own, all=_inherited(above.all, own))
-
-
-def _is_typed(part: _Part) -> bool:
-    """Whether a type in a section's metadata is its heading's: it may be that of all its texts. Then the first of them
-    stands some lines below the heading, because a metadata block is between them."""
-    assert part.section is not None
-    first = min((chunk.place.lines.first for chunk in part.chunks), default=0)
-    return first - part.section.place.lines.first < _BLOCK
-
-
-def _texts(chunks: Sequence[Chunk], heading: Heading) -> list[Text]:
-    """The texts, those put together again that were cut for being long."""
-    texts: list[Text] = []
-    for chunk in chunks:
-        own, lines = _own(chunk, heading), chunk.place.lines
-        last = texts[-1] if texts else None
-        if (
-            last and (last.own, last.owner) == (own, chunk.owner) and lines.first <= last.lines.last + 2
-        ):  # a blank line between them
-            whole = f"{last.text}\n\n{chunk.text}"
-            texts[-1] = replace(last, text=whole, lines=Lines(last.lines.first, lines.last))
-        else:
-            text = Text(chunk.text, lines, heading=heading, key=0, values=own, own=own, owner=chunk.owner)
-            texts.append(text)
-    return texts
-
-
-def _own(chunk: Chunk, heading: Heading) -> dict[str, Any]:
-    """What a text's metadata say beyond what it inherits."""
-    own = {name: value for name, value in chunk.metadata.items() if heading.all.get(name, _MISSING) != value}
-    if chunk.kind != type_in(own, type_in(heading.all)):
-        own["type"] = chunk.kind
-    return own
-
-
-def _shared(of: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
-    """What all of them say."""
-    first, *others = of or [{}]
-    return {name: value for name, value in first.items() if all(other.get(name, _MISSING) == value for other in others)}
-
-
-def _inherited(above: Mapping[str, Any], own: Mapping[str, Any]) -> dict[str, Any]:
-    return {**above, **{name: value for name, value in own.items() if name != _SUMMARY}}
+def _stored(record: StoredDocument, values: Sequence[Mapping[str, Any]]) -> StudyDocument:
+    headings = (each for each in values if "text" not in each)
+    numbers = {each["line"] if each["level"] else 0: each["number"] for each in headings if each["number"]}
+    return StudyDocument(record.id, record.file, stored_outline(values), numbers)

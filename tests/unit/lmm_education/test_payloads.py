@@ -3,13 +3,11 @@
 from __future__ import annotations
 
 import json
-from dataclasses import replace
 
 from hypothesis import given, strategies as st
 
 from lmm_education.material import Chunk, Lines, Place, PreparedDocument, Section
 from lmm_education.payloads import (
-    chunk_of,
     chunk_payload,
     document_of,
     document_payload,
@@ -52,14 +50,6 @@ def test_a_section_comes_back(section: Section, title: str) -> None:
     assert section_of(section.id, payload) == section
 
 
-@given(_CHUNKS)
-def test_a_chunk_comes_back_without_what_is_not_kept(chunk: Chunk) -> None:
-    """`chunk_of` undoes `chunk_payload`, overlap and annotations aside."""
-    said = replace(chunk, overlap="before", annotations=("a question?",))
-    payload = json.loads(json.dumps(chunk_payload(said, language="en", hash="h")))
-    assert chunk_of(chunk.id, payload) == chunk
-
-
 @given(_CHUNKS, _SECTIONS)
 def test_hits_say_where_they_are_and_what_they_are(chunk: Chunk, section: Section) -> None:
     """A hit on a section is its own section."""
@@ -91,4 +81,4 @@ def test_every_type_of_several_is_stored() -> None:
     chunk = Chunk("1", Place("d", "a.md", Lines(1, 1)), "s", 0, "Why?", kind="a", metadata={"type": ["a", "b"]})
     payload = chunk_payload(chunk, language="en", hash="")
     assert payload["kind"] == ["a", "b"]
-    assert hit_of("1", payload).kind == chunk_of("1", payload).kind == "a"
+    assert hit_of("1", payload).kind == "a"
