@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import re
 import threading
-from collections.abc import Callable, Collection, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import Any, Literal, TypeVar
@@ -15,7 +15,7 @@ from typing import Any, Literal, TypeVar
 from lmm_education.errors import StoreMissing
 from lmm_education.frequencies import Frequencies
 from lmm_education.material import Passage, Section, is_called, names_of, reading_order
-from lmm_education.payloads import RECORD, StoredDocument, document_of, hit_of, place_of, section_of
+from lmm_education.payloads import RECORD, StoredDocument, document_of, hit_of, section_of
 from lmm_education.store.manifest import Manifest
 from lmm_education.store.port import HasWords, Match, Store, StoreView
 
@@ -131,31 +131,29 @@ class Catalogue:
         last = len(self._ranks)
         return sorted(found, key=lambda hit: (self._ranks.get(hit.place.document, last), hit.place.lines))
 
-    def outlines(self, documents: Collection[str]) -> Mapping[str, Mapping[int, str]]:
-        """The headings of the sections of documents by their order, with their numbers; of a section without one, the
-        document's title."""
-        known: dict[str, dict[int, str]] = self.once("outlines", dict)
-        missing = tuple(document for document in documents if document not in known)
-        if missing:
-            found: dict[str, dict[int, str]] = {document: {} for document in missing}
-            where = [Match("document", missing), _SECTIONS]
-            fields = ("document", "order", "headings", "numbers", "title")
-            for point in self.reader.scroll("documents", where=where, fields=fields):
-                path = place_of(point.payload).path(point.payload.get("title", ""))
-                found[point.payload["document"]][point.payload["order"]] = path[-1] if path else ""
-            known |= found
-        return known
+    @property
+    def _headings(self) -> Mapping[str, Mapping[int, str]]:
+        """The headings of the sections of each document by their order, with their numbers; of a section without one,
+        the document's title."""
+
+        def read() -> dict[str, dict[int, str]]:
+            found: dict[str, dict[int, str]] = {}
+            for section, title in self.sections:
+                found.setdefault(section.place.document, {})[section.order] = ("", *section.place.path(title))[-1]
+            return found
+
+        return self.once("headings", read)
 
     def beside(self, document: str, order: int, step: Literal[-1, 1]) -> str:
         """The heading of the section before or after one of a document, which of a book may be in the next chapter."""
-        own = self.outlines({document})[document]
+        own = self._headings.get(document, {})
         rank = self._ranks.get(document, -2) + step
         if order + step in own or not 0 <= rank < len(self.documents):
             return own.get(order + step, "")
         here, there = self.documents[rank - step], self.documents[rank]
         if not _is_same_book(here.sort_key, there.sort_key):
             return ""
-        other = self.outlines({there.id})[there.id]
+        other = self._headings.get(there.id)
         return other[max(other) if step < 0 else min(other)] if other else ""
 
 

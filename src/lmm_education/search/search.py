@@ -587,7 +587,6 @@ class SearchView:
     def _sections(self, plan: Plan, hits: Sequence[Passage], votes: Sequence[float]) -> tuple[Passage, ...]:
         voted = vote([hit.section for hit in hits], votes)[: plan.limit]
         stored = {point.id: point.payload for point in self._store.get("documents", [v.section for v in voted])}
-        self.catalogue.outlines({payload["document"] for payload in stored.values()})  # all at once
         found = []
         for section, score, ranks in voted:
             hits_in = tuple(hits[rank - 1] for rank in ranks)

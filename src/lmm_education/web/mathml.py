@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import html
 import re
+import unicodedata
 from functools import lru_cache
 from xml.etree.ElementTree import Element
 
@@ -39,17 +40,6 @@ _KNOWN_AS = (
     | dict.fromkeys(("gather", "gathered", "multline"), "matrix")
     | {"equation": "", "displaymath": ""}
 )
-# Chromium and Safari know bold letters as characters only: where each alphabet begins, by `mathvariant`.
-_ALPHABETS = {
-    "bold": (
-        (("A", "Z"), 0x1D400),
-        (("a", "z"), 0x1D41A),
-        (("0", "9"), 0x1D7CE),
-        (("Α", "Ω"), 0x1D6A8),
-        (("α", "ω"), 0x1D6C2),
-    ),
-    "bold-italic": ((("A", "Z"), 0x1D468), (("a", "z"), 0x1D482), (("Α", "Ω"), 0x1D71C), (("α", "ω"), 0x1D736)),
-}
 
 
 @lru_cache(maxsize=4096)
@@ -91,16 +81,22 @@ def _written(element: Element) -> str:
 
 
 def _in_alphabet(text: str | None, variant: str) -> str:
-    """Letters as the characters that say how they look; an entity is a character by then.
+    """Letters as the characters that say how they look, which is all that Chromium and Safari know of bold ones; an
+    entity is a character by then.
 
-    >>> _in_alphabet("x", "bold"), _in_alphabet("&#x003B2;", "bold-italic")
-    ('𝐱', '𝜷')
+    >>> _in_alphabet("x", "bold"), _in_alphabet("&#x003B2;", "bold-italic"), _in_alphabet("1+", "bold")
+    ('𝐱', '𝜷', '𝟏+')
     """
-    found = ""
-    for letter in html.unescape(text or ""):
-        starts = (at + ord(letter) - ord(a) for (a, z), at in _ALPHABETS.get(variant, ()) if a <= letter <= z)
-        found += chr(next(starts, ord(letter)))
-    return found
+    found, style = html.unescape(text or ""), variant.upper().replace("-", " ")
+    return "".join(_styled(letter, style) for letter in found) if "BOLD" in style else found
+
+
+def _styled(letter: str, style: str) -> str:
+    name = re.sub("^(LATIN|GREEK) | LETTER", "", unicodedata.name(letter, ""))
+    try:
+        return unicodedata.lookup(f"MATHEMATICAL {style} {name}")
+    except KeyError:
+        return letter
 
 
 def _text(text: str | None) -> str:

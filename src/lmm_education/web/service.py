@@ -9,7 +9,7 @@ import functools
 import logging
 import secrets
 import time
-from collections.abc import AsyncGenerator, Collection, Mapping, Sequence
+from collections.abc import AsyncGenerator, Collection, Iterator, Mapping, Sequence
 from contextlib import AsyncExitStack, aclosing
 from dataclasses import dataclass, field
 from typing import TypeVar
@@ -181,15 +181,13 @@ class Service:
     async def _in_turn(
         self, asked: ServedQuestion, history: Sequence[Exchange]
     ) -> AsyncGenerator[AnswerEvent | WaitingAnswer]:
-        turn = self.queue.enter()
-        try:
-            while (ahead := await turn.moved()) > 0:
+        ahead = -1
+        with self.queue.turn() as turn:
+            while (ahead := await self.queue.ahead(turn, ahead)) > 0:
                 yield WaitingAnswer(ahead)
             async with aclosing(self._answer(asked, history)) as events:
                 async for event in events:
                     yield event
-        finally:
-            self.queue.leave(turn)
 
     def _stamp(self) -> str:
         """The state of the texts."""
@@ -311,53 +309,29 @@ class WaitingAnswer:
     ahead: int
 
 
-class Turn:
-    """A place in the queue."""
-
-    def __init__(self) -> None:
-        self.ahead, self._moved = 0, asyncio.Event()
-
-    async def moved(self) -> int:
-        """How many are ahead, as soon as it is another number than was told; 0 when one's turn has come."""
-        await self._moved.wait()
-        self._moved.clear()
-        return self.ahead
-
-    def move(self, ahead: int) -> None:
-        """Tell how many are ahead."""
-        self.ahead = ahead
-        self._moved.set()
-
-
 class Queue:
     """At most `size` answers are made at once; the other questions wait in the order in which they came."""
 
     def __init__(self, size: int) -> None:
-        self.size, self._busy = size, set[Turn]()
-        self._waiting: list[Turn] = []
+        self.size, self._line, self._moved = size, list[object](), asyncio.Event()
 
-    def enter(self) -> Turn:
-        """Take a place; it is to be left."""
-        turn = Turn()
-        self._waiting.append(turn)
-        self._move()
-        return turn
+    @contextlib.contextmanager
+    def turn(self) -> Iterator[object]:
+        """A place in the line, for the time of the block."""
+        turn = object()
+        self._line.append(turn)
+        try:
+            yield turn
+        finally:
+            self._line.remove(turn)
+            self._moved.set()
+            self._moved = asyncio.Event()
 
-    def leave(self, turn: Turn) -> None:
-        """Make room for others."""
-        self._busy.discard(turn)
-        if turn in self._waiting:
-            self._waiting.remove(turn)
-        self._move()
-
-    def _move(self) -> None:
-        while self._waiting and len(self._busy) < self.size:
-            turn = self._waiting.pop(0)
-            self._busy.add(turn)
-            turn.move(0)
-        for place, turn in enumerate(self._waiting, 1):
-            if turn.ahead != place:
-                turn.move(place)
+    async def ahead(self, turn: object, told: int = -1) -> int:
+        """How many are ahead of a place, as soon as it is another number than was told; 0 when its turn has come."""
+        while (ahead := max(0, self._line.index(turn) + 1 - self.size)) == told:
+            await self._moved.wait()
+        return ahead
 
 
 # -- a question on its way -------------------------------------------------------------------------

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import threading
 from collections.abc import AsyncGenerator, Iterator
+from contextlib import ExitStack
 from pathlib import Path
 
 import pytest
@@ -177,14 +178,15 @@ async def _all(events: AsyncGenerator[object]) -> list[object]:
 def test_who_waits_hears_his_place() -> None:
     """In the order in which they asked; whoever goes away makes room."""
     queue = Queue(1)
-    first, second, third = queue.enter(), queue.enter(), queue.enter()
 
     async def told() -> list[int]:
-        heard = [await turn.moved() for turn in (first, second, third)]
-        queue.leave(second)
-        heard.append(await third.moved())
-        queue.leave(first)
-        return [*heard, await third.moved()]
+        with ExitStack() as one, ExitStack() as two, ExitStack() as three:
+            first, second, third = (each.enter_context(queue.turn()) for each in (one, two, three))
+            heard = [await queue.ahead(turn) for turn in (first, second, third)]
+            two.close()
+            heard.append(await queue.ahead(third, heard[-1]))
+            one.close()
+            return [*heard, await queue.ahead(third, heard[-1])]
 
     assert asyncio.run(told()) == [0, 1, 2, 1, 0]
 
