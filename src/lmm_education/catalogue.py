@@ -124,6 +124,12 @@ class Catalogue:
         stored = self.reader.get("documents", [id])
         return section_of(id, stored[0].payload) if stored else None
 
+    def numbered(self, number: str) -> str:
+        """The heading of the first section with a number; empty if there is none."""
+        places = [section.place for section, _ in self.sections]
+        found = (place.headings[-1] for place in places if place.headings and place.numbers[-1:] == (number,))
+        return next(found, "")
+
     def mentions(self, term: str) -> list[Passage]:
         """The passages that contain a term, its words side by side, in the order of the course."""
         points, wanted = self.reader.scroll("chunks", where=[HasWords("text", term)]), _spaced(term)

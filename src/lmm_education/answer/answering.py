@@ -79,7 +79,7 @@ class Answering:
         if not self.options.agent and not self._is_relevant(result):
             yield dataclasses.replace(self._nothing(result), question=question, usage=result.usage + usage)
             return
-        asked = dataclasses.replace(asked, question=result.text) if asked.question == asked.search else asked
+        asked = dataclasses.replace(asked, question=result.asked) if asked.question == asked.search else asked
 
         if self.options.agent:
             events = self._agent(asked, result, sources)

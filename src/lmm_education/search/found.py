@@ -13,12 +13,13 @@ from lmm_education.material import FOUND, FOUND_SECTION, Passage, as_json
 class SearchResult:
     """What was found for a question.
 
-    `text` is what was looked up: the question without its marks. `types` and `documents` are those that the
-    question or the options named. `hits` are passages, or with `companion` whole sections, best first;
-    `sections` those that the passages voted for, best first. `questions` are the sub-questions that were
-    asked too. `languages` are those in which words were compared. `relevance` says on one scale for all questions how
-    well the best passage fits (see `lmm_education.search.ranking`), None where nothing was looked up.
-    `notices` tell what could not be done; `usage` is that of the models that were asked for it.
+    `text` is what was looked up: the question without its marks and its instructions; `asked` is that without its
+    marks alone, as a model is to answer it. `types` and `documents` are those that the question or the options named.
+    `hits` are passages, or with `companion` whole sections, best first; `sections` those that the passages voted for,
+    best first. `questions` are the sub-questions that were asked too, such as what is to be compared. `languages` are
+    those in which words were compared. `relevance` says on one scale for all questions how well the best passage fits
+    (see `lmm_education.search.ranking`), None where nothing was looked up. `notices` tell what could not be done;
+    `usage` is that of the models that were asked for it.
     """
 
     question: str
@@ -29,6 +30,7 @@ class SearchResult:
     documents: tuple[str, ...] = ()
     questions: tuple[str, ...] = ()
     languages: tuple[str, ...] = ()
+    asked: str = ""
     companion: bool = False
     reranker: str = "none"
     relevance: float | None = None

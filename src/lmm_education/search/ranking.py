@@ -30,7 +30,8 @@ from __future__ import annotations
 
 import functools
 import math
-from collections.abc import Callable, Collection, Mapping, Sequence
+import re
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from itertools import pairwise
 from typing import Literal, NamedTuple
 
@@ -268,6 +269,29 @@ def relevance(hit: Passage, words: int, weights: Mapping[str, float]) -> float:
 def introduced(term: Term | None, hit: Passage) -> float:
     """What it adds to the relevance of a passage how it introduces the term that is asked for, if one is."""
     return term.introduced(prose_of(hit.text), hit.place.headings) if term else 0.0
+
+
+NAMED = 1.0
+"""What it is worth that a question names the section of a passage: that section comes first."""
+_WORD = re.compile(r"[^\W_]+")
+
+
+@functools.lru_cache(maxsize=KEPT_PASSAGES)
+def _words_in(text: str) -> tuple[str, ...]:
+    return tuple(_WORD.findall(text.casefold()))
+
+
+def is_named(topics: Iterable[str], hit: Passage) -> bool:
+    """Whether one of the topics is the heading of a passage's section, with or without the section's number.
+
+    >>> from lmm_education.material import Lines, Place
+    >>> hit = Passage("1", Place("d", "d.md", Lines(1, 1), ("Cells", "`Rc<T>`, the Pointer"), ("4", "4.2")))
+    >>> is_named(["rc<t>, the pointer"], hit), is_named(["the pointer"], hit)
+    (True, False)
+    """
+    path = hit.place.path(hit.title)
+    headings = {_words_in(name) for name in (*path[-1:], *hit.place.headings[-1:])} - {()}
+    return any(_words_in(topic) in headings for topic in topics)
 
 
 # -- votes -----------------------------------------------------------------------------------------

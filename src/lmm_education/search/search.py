@@ -36,6 +36,7 @@ from lmm_education.prompts.templates import course_prompts
 from lmm_education.search.definitions import term_of
 from lmm_education.search.expand import can_write, contents_of, sub_questions
 from lmm_education.search.found import SearchResult
+from lmm_education.search.instructions import topic_of, with_headings
 from lmm_education.search.query import (
     ReadQuestion,
     SearchNotice,
@@ -48,6 +49,7 @@ from lmm_education.search.query import (
     read_question,
 )
 from lmm_education.search.ranking import (
+    NAMED,
     SAID,
     Fused,
     Ranking,
@@ -56,6 +58,7 @@ from lmm_education.search.ranking import (
     fuse,
     has_said,
     introduced,
+    is_named,
     relevance,
     text_bonus,
     vote,
@@ -84,15 +87,19 @@ _TIES = 16  # more are asked for than wanted: of what scores the same, stores wo
 
 @dataclass(frozen=True, slots=True)
 class Plan:
-    """A question as it will be looked up. `boosted` are the types that its marks ask for; `where` always holds;
-    `reranked` passages are fetched at least, to be ranked anew."""
+    """A question as it will be looked up: `asked` without marks, `text` without instructions either, and the `parts` of
+    that which are looked up too. What stands below one of `headings` comes first. `boosted` are the types that its
+    marks ask for; `where` always holds; `reranked` passages are fetched at least, to be ranked anew."""
 
     question: str
+    asked: str
     text: str
     options: SearchOptions
     limit: int
     depth: int
     companion: bool
+    headings: tuple[str, ...] = ()
+    parts: tuple[str, ...] = ()
     boosted: tuple[str, ...] = ()
     documents: tuple[str, ...] = ()
     where: Where = ()
@@ -104,6 +111,10 @@ class Plan:
     def pool(self) -> int:
         """How many passages are fetched: those that are shown, vote or are ranked anew."""
         return max(self.limit, VOTERS if self.options.sections else 0, self.reranked)
+
+    def names(self, hit: Passage) -> float:
+        """What it is worth that the question names the section of a passage."""
+        return NAMED * is_named(self.headings, hit)
 
 
 class LookedUp(NamedTuple):
@@ -315,13 +326,18 @@ class SearchView:
         if limit < 1:
             raise SearchError(f"the limit is {limit}", hint="ask for one passage at least")
         companion = settings.companion if options.companion is None else options.companion
+        text = _question_in(asked)
+        topic = topic_of(with_headings(text, names.languages, names.numbered), names.languages)
         return Plan(
             question,
-            _question_in(asked),
+            text,
+            topic.text,
             options=options,
             limit=limit,
             depth=max(settings.prefetch, limit * (3 if companion else 1)),
             companion=companion,
+            headings=topic.headings,
+            parts=topic.parts,
             boosted=asked.types,
             documents=tuple(dict.fromkeys(documents)),
             where=conditions(types, documents, options.where),
@@ -344,10 +360,10 @@ class SearchView:
             raise SearchError(f"there is nothing to look up in '{plan.text}'", hint="ask in words")
         self._check_can_be_asked()
         while True:
-            fused, leg_weights = self._fused(plan, [plan.text, *questions])
+            fused, leg_weights = self._fused(plan, [plan.text, *plan.parts, *questions])
             hits = self._fetched(fused if plan.companion else fused[: plan.pool], plan.options.fields)
             if self._weighs_by_question:
-                hits = [*self._ranked_by_text(plan.text, hits[:VOTERS], leg_weights), *hits[VOTERS:]]
+                hits = [*self._ranked_by_text(plan, hits[:VOTERS], leg_weights), *hits[VOTERS:]]
             sections = {hit.section for hit in hits}
             if not plan.companion or len(fused) < plan.depth or len(sections) >= plan.limit:
                 return LookedUp(hits, leg_weights)
@@ -370,21 +386,24 @@ class SearchView:
         hits = found.hits
         words = len(self._words(plan.text, plan.languages))
         fixed = self._fixed_weights(self._encoder.vectors)
-        in_order = plan.text and not (plan.boosted or questions or reranker != "none")
+        in_order = plan.text and not (plan.boosted or plan.parts or questions or reranker != "none")
         term = term_of(plan.text)
         fits = [relevance(hit, words, found.weights) + introduced(term, hit) for hit in hits] if in_order else []
         votes = by_relevance(fits) if in_order else by_rank(len(hits))
+        if reranker == "none":  # else it has the last word
+            votes = [one + len(hits) * plan.names(hit) for one, hit in zip(votes, hits, strict=True)]
         sections = self._sections(plan, hits, votes) if plan.companion or plan.options.sections else ()
         shown = self._companions(plan, sections) if plan.companion else hits[: plan.limit]
         return SearchResult(
             plan.question,
             plan.text,
+            asked=plan.asked,
             hits=tuple(shown),
             sections=tuple(sections),
             types=plan.boosted,
             documents=plan.documents,
             languages=plan.languages,
-            questions=tuple(questions),
+            questions=(*plan.parts, *questions),
             companion=plan.companion,
             reranker=reranker,
             relevance=max((relevance(hit, words, fixed) for hit in hits), default=0.0) if plan.text else None,
@@ -442,18 +461,16 @@ class SearchView:
                 hint="fetch passages by --id, or list them with --type, --doc, --where and no question",
             )
 
-    def _ranked_by_text(
-        self, question: str, hits: Sequence[Passage], leg_weights: Mapping[str, float]
-    ) -> list[Passage]:
+    def _ranked_by_text(self, plan: Plan, hits: Sequence[Passage], leg_weights: Mapping[str, float]) -> list[Passage]:
         """Hits in the order that their texts give them, where the legs leave it open."""
         idf, codes = self.catalogue.frequencies.idf, {hit.language for hit in hits}
-        asked = {code: {word: idf(word) for word in self._words(question, [code])} for code in codes}
-        weight, term = leg_weights.get(SPARSE, 1.0), term_of(question)
+        asked = {code: {word: idf(word) for word in self._words(plan.text, [code])} for code in codes}
+        weight, term = leg_weights.get(SPARSE, 1.0), term_of(plan.text)
         found, said = [], set[str]()
         for hit in hits:
             repeats, words = has_said(hit.text, said), partial(word_ids, language=hit.language)
             bonus = text_bonus(hit, asked[hit.language], words, weight, None if repeats else term)
-            found.append(replace(hit, score=hit.score + bonus - (SAID if repeats else 0.0)))
+            found.append(replace(hit, score=hit.score + bonus + plan.names(hit) - (SAID if repeats else 0.0)))
         return sorted(found, key=lambda hit: -hit.score)
 
     def _fused(self, plan: Plan, texts: Sequence[str]) -> tuple[list[Fused], Mapping[str, float]]:

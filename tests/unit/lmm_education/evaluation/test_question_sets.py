@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 from pathlib import Path
 
@@ -29,6 +30,15 @@ def test_every_passage_stands_in_the_section_of_its_document(file: Path, folder:
         pytest.skip(f"{folder.name} is not here")
     wrong = [question.where for question in questions if not _stands(question, folder)]
     assert not wrong
+
+
+def test_every_named_heading_stands_in_its_document_once() -> None:
+    folders = {"rust-book": RUST_BOOK, "german": QUESTIONS / "german"}
+    rows = [json.loads(line) for line in (QUESTIONS / "headings.jsonl").read_text(encoding="utf-8").splitlines()]
+    assert len(rows) == 80
+    for row in (row for row in rows if folders.get(row["book"], Path("none")).is_dir()):
+        text = (folders[row["book"]] / row["document"]).read_text(encoding="utf-8")
+        assert len(re.findall(rf"^#+ +{re.escape(row['section'][-1])}$", text, re.MULTILINE)) == 1, row["question"]
 
 
 def _stands(question: Question, folder: Path) -> bool:

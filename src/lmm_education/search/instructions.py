@@ -1,0 +1,140 @@
+"""What a question tells to do, which is not searched: "Summarize the chapter on ownership" asks for *ownership*.
+
+The forms of each language are data: ``words/LANGUAGE.toml``.
+"""
+
+from __future__ import annotations
+
+import functools
+import re
+import tomllib
+from collections.abc import Callable, Collection, Iterator, Mapping
+from dataclasses import dataclass
+from importlib import resources
+from typing import NamedTuple
+
+LANGUAGES = ("en", "de")
+"""Those with a table."""
+_SENTENCE = re.compile(r"(?<=[.?!])\s+(?=[A-ZÄÖÜ])")
+_EDGES = " \t\n,;:–—-"
+_QUOTED = re.compile(r"[\"'“„‚‘«»](.+)[\"'”“’‘»«]")
+_STOPS = re.compile(r"(?<![.])[.?!…]+\s*\Z")
+
+
+class Topic(NamedTuple):
+    """What a question is about: `text` is looked up, and so is each of `parts` that it compares; `headings` are those
+    that it may name."""
+
+    text: str
+    headings: tuple[str, ...]
+    parts: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class _Table:
+    """The forms of a language."""
+
+    begin: re.Pattern[str]
+    end: re.Pattern[str]
+    whole: tuple[re.Pattern[str], ...]
+    compare: tuple[re.Pattern[str], ...]
+    within: tuple[re.Pattern[str], ...]
+    numbered: re.Pattern[str]
+
+
+def topic_of(question: str, languages: Collection[str]) -> Topic:
+    """What a question is about, without its words of instruction; all of it where they are all there is.
+
+    >>> topic_of("Please summarize the chapter on ownership in three sentences.", ["en"]).text
+    'ownership'
+    >>> topic_of("What is a trait?", ["en"]).text, topic_of("Summarize!", ["en"]).text
+    ('What is a trait?', 'Summarize!')
+    >>> topic_of("Vergleiche Median und Modus in einer Tabelle.", ["de"]).parts
+    ('Median', 'Modus')
+    >>> topic_of('What does the section "Slices" say about memory?', ["en"])
+    Topic(text='Slices memory', headings=('Slices',), parts=())
+    """
+    for table in _tables(languages):
+        told = _bare(question)
+        if match := _first_match(table.compare, told):
+            parts = _bare(match["one"]), _without(table.end, match["other"])
+            return Topic(told[match.start("one") : match.start("other")] + parts[1], parts, parts)
+        if match := _first_match(table.within, told):
+            heading = _without_instructions(match["heading"], table)
+            return Topic(f"{heading} {match['topic']}", (heading,))
+        sentences = _SENTENCE.split(question)
+        topics = [_without_instructions(sentence, table) for sentence in sentences]
+        kept = " ".join(filter(None, topics))
+        if kept and topics != sentences:
+            return Topic(kept, (kept,))
+    return Topic(question, (question,))
+
+
+def with_headings(question: str, languages: Collection[str], heading: Callable[[str], str]) -> str:
+    """A question in which chapters have their headings in the places of their numbers; `heading` gives that of a
+    number, empty where there is none.
+
+    >>> with_headings("Summarize chapter 4.2.", ["en"], {"4.2": "Slices"}.get)
+    'Summarize Slices.'
+    """
+    for table in _tables(languages):
+        question = table.numbered.sub(lambda match: heading(match["number"]) or match[0], question)
+    return question
+
+
+def _tables(languages: Collection[str]) -> Iterator[_Table]:
+    return (_table(language) for language in LANGUAGES if language in languages)
+
+
+def _without_instructions(sentence: str, table: _Table) -> str:
+    """A sentence without its words of instruction; as it is where there are none."""
+    rest = _bare(sentence)
+    told = rest
+    while rest:
+        if match := _first_match(table.whole, rest):
+            shorter = match["topic"]
+        elif match := table.begin.match(rest):
+            shorter = rest[match.end() :]
+        else:
+            break
+        rest = _bare(shorter)
+    return sentence if rest == told else _without(table.end, rest)
+
+
+def _without(end: re.Pattern[str], text: str) -> str:
+    while text and (match := end.search(text)):
+        text = _bare(text[: match.start()])
+    return text
+
+
+def _first_match(patterns: Collection[re.Pattern[str]], text: str) -> re.Match[str] | None:
+    return next(filter(None, (pattern.fullmatch(text) for pattern in patterns)), None)
+
+
+def _bare(text: str) -> str:
+    """A text without what stands around it."""
+    text = _STOPS.sub("", text.strip(_EDGES).replace("’", "'")).strip(_EDGES)
+    quoted = _QUOTED.fullmatch(text)
+    return quoted[1].strip() if quoted else text
+
+
+@functools.cache
+def _table(language: str) -> _Table:
+    file = resources.files(__package__).joinpath("words", f"{language}.toml")
+    forms = tomllib.loads(file.read_text(encoding="utf-8"))
+    begin, end = ("|".join(_filled(forms, name)) for name in ("begin", "end"))
+    whole, compare, within = (
+        tuple(_compiled(form) for form in _filled(forms, name)) for name in ("whole", "compare", "within")
+    )
+    numbered = _compiled(rf"\b(?:{'|'.join(forms['numbered'])}) (?P<number>\d+(?:\.\d+)*)\b")
+    return _Table(_compiled(rf"(?:{begin})(?!\w)"), _compiled(rf"(?<!\w)(?:{end})\Z"), whole, compare, within, numbered)
+
+
+def _compiled(pattern: str) -> re.Pattern[str]:
+    return re.compile(pattern, re.IGNORECASE)
+
+
+def _filled(forms: Mapping[str, list[str]], name: str) -> Iterator[str]:
+    """The patterns of that name, with the lists in their places."""
+    for form in forms[name]:
+        yield re.sub(r"\{([a-z]+)\}", lambda match: rf"(?:{'|'.join(_filled(forms, match[1]))})\b", form)
