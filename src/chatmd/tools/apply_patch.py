@@ -7,6 +7,7 @@ import contextlib
 import json
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Any
 
 from chatmd.context import Run
@@ -15,7 +16,7 @@ from chatmd.language.agent import Tool
 from chatmd.tools.changes import Change, apply_changes, lock_files, read_content
 from chatmd.tools.patch import FORMAT, AddFile, DeleteFile, Section, UpdateFile, parse_patch, text_of, update_text
 from chatmd.tools.registry import OpenTools
-from chatmd.tools.roots import RootedPath, ToolRoots, roots_of
+from chatmd.tools.roots import ToolRoots, roots_of
 from chatmd.tools.text_lines import decode_text, encode_text
 from lmm.messages import ToolDefinition, ToolOutput, object_schema
 from lmm.terminal import count
@@ -91,87 +92,70 @@ def apply_patch(text: str, roots: ToolRoots, max_output: int = 30_000) -> str:
         plan = _Plan(roots)
         for section in sections:
             plan.add(section)
-        apply_changes(plan.changes())
+        apply_changes([change for change in plan.changes.values() if change.old != change.new])
     return _cut("\n".join(plan.report), max_output)
 
 
 @dataclass(slots=True)
 class _Plan:
-    """What the files will be like, one section after the other: `old` is as it is, `new` as it will be."""
+    """What the files will be like, one section after the other, by their real paths; and a report for the model."""
 
     roots: ToolRoots
-    targets: dict[str, RootedPath] = field(default_factory=dict)
-    old: dict[str, bytes | None] = field(default_factory=dict)
-    new: dict[str, bytes | None] = field(default_factory=dict)
-    like: dict[str, RootedPath] = field(default_factory=dict)
+    changes: dict[Path, Change] = field(default_factory=dict)
     report: list[str] = field(default_factory=list)
 
     def add(self, section: Section) -> None:
         """Take account of one section."""
-        target, content = self._file(section.path, section)
-        key = str(target.real)
+        change = self._file(section.path, section)
+        name = change.target.name
         if isinstance(section, AddFile):
-            if content is not None:
+            if change.new is not None:
                 raise PatchError(
                     f"line {section.line} of the patch adds this file, but it exists already",
-                    where=target.name,
+                    where=name,
                     hint="use '*** Update File: …'; to replace all of it, delete it before, in the same patch",
                 )
-            self.new[key] = encode_text(text_of(section.lines), target.name)
-            self.report.append(f"A {target.name} ({count(len(section.lines), 'line')})")
-        elif content is None:
+            change.new = encode_text(text_of(section.lines), name)
+            self.report.append(f"A {name} ({count(len(section.lines), 'line')})")
+        elif change.new is None:
             verb = "deletes" if isinstance(section, DeleteFile) else "updates"
             raise PatchError(
                 f"line {section.line} of the patch {verb} this file, but there is no such file",
-                where=target.name,
-                hint=self.roots.missing(target).hint,
+                where=name,
+                hint=self.roots.missing(change.target).hint,
             )
         elif isinstance(section, DeleteFile):
-            self.new[key] = None
-            self.report.append(f"D {target.name}")
+            change.new = None
+            self.report.append(f"D {name}")
         else:
-            self._update(section, target, content)
+            self._update(section, change, change.new)
 
-    def _update(self, section: UpdateFile, target: RootedPath, content: bytes) -> None:
-        text = decode_text(content, target.name)
-        changed = content != self.old[str(target.real)]
-        called = f"{target.name}, as the sections before leave it" if changed else target.name
-        updated = update_text(text, section.hunks, called)
-        data, moved = encode_text(updated.text, target.name), ""
-        self.new[str(target.real)] = data
-        if section.move_to:
-            goal, there = self._file(section.move_to, section)
-            if goal.real != target.real:
-                if there is not None:
-                    raise PatchError(
-                        f"line {section.line} of the patch moves a file here, but there is one already",
-                        where=goal.name,
-                    )
-                self.new[str(target.real)], self.new[str(goal.real)] = None, data
-                self.like[str(goal.real)] = self.like.get(str(target.real), target)
-                moved = f" -> {goal.name}"
-        self.report += [f"M {target.name}{moved}", *updated.report]
+    def _update(self, section: UpdateFile, change: Change, content: bytes) -> None:
+        name = change.target.name
+        called = f"{name}, as the sections before leave it" if content != change.old else name
+        updated = update_text(decode_text(content, name), section.hunks, called)
+        change.new, moved = encode_text(updated.text, name), ""
+        if section.move_to and (goal := self._file(section.move_to, section)) is not change:
+            if goal.new is not None:
+                raise PatchError(
+                    f"line {section.line} of the patch moves a file here, but there is one already",
+                    where=goal.target.name,
+                )
+            change.new, goal.new, goal.like = None, change.new, change.like or change.target
+            moved = f" -> {goal.target.name}"
+        self.report += [f"M {name}{moved}", *updated.report]
 
-    def _file(self, path: str, section: Section) -> tuple[RootedPath, bytes | None]:
-        """A file and its content at this point of the patch."""
+    def _file(self, path: str, section: Section) -> Change:
+        """A file, as it is at this point of the patch."""
         target = self.roots.writable(path)
         if target.is_link and (
             isinstance(section, DeleteFile) or (isinstance(section, UpdateFile) and section.move_to)
         ):
             raise FileRefused("this is a link; delete or move the file it leads to", where=path, hint=target.name)
-        key = str(target.real)
-        if key not in self.old:
-            self.targets[key] = target
-            self.old[key] = self.new[key] = read_content(target)
-        return target, self.new[key]
-
-    def changes(self) -> list[Change]:
-        """What is to be done in the end."""
-        return [
-            Change(target, self.old[key], self.new[key], self.like.get(key))
-            for key, target in self.targets.items()
-            if self.old[key] != self.new[key]
-        ]
+        if target.real not in self.changes:
+            content = read_content(target)
+            self.changes[target.real] = Change(target, content, content)
+        return self.changes[target.real]
 
 
 def _cut(report: str, limit: int) -> str:

@@ -31,7 +31,7 @@ MAX_EDITED = 50_000_000
 _PATIENCE = 20.0  # seconds to wait for another change of the same file
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class Change:
     """One file: its content before and after, None where there is no file. A new one gets the mode of `like`."""
 

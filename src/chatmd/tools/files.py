@@ -18,7 +18,7 @@ from chatmd.tools.changes import Change, apply_changes, lock_files, read_content
 from chatmd.tools.patch import as_typed, nearest
 from chatmd.tools.registry import FunctionTool, OpenTools
 from chatmd.tools.roots import LOOK, RootedPath, ToolRoots, roots_of
-from chatmd.tools.text_lines import TextLines, decode_text, encode_text, read_excerpt, with_newline
+from chatmd.tools.text_lines import READ, TextLines, decode_text, encode_text, read_excerpt, with_newline
 from lmm import terminal
 from lmm.disk.opened import open_folder, read_errors
 from lmm.messages import ToolDefinition, ToolOutput, object_schema
@@ -92,7 +92,10 @@ def read_text(target: RootedPath, offset: int, count: int | None, limit: int) ->
     if not found.total:
         return f"{target.name} is empty."
     if offset >= found.total:
-        raise ChatmdError(f"it has {found.total} lines only, so that none comes after {offset}", where=target.name)
+        looked_at = "" if found.exact else f"only its first {READ // 1_000_000} MB are looked at"
+        raise ChatmdError(
+            f"it has {found.total} lines only, so that none comes after {offset}", where=target.name, hint=looked_at
+        )
     last = offset + len(found.lines)
     total = f"{found.total}" if found.exact else f"more than {found.total}"
     notes = f"[total_lines={total}]" + (" [line ends: CRLF]" if found.crlf else "")

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass
-from functools import partial
 from typing import BinaryIO
 
 from chatmd.errors import NotStorable
@@ -101,19 +100,18 @@ def encode_text(text: str, name: str) -> bytes:
         raise NotStorable("the text holds half of a surrogate pair", where=name) from error
 
 
-# -- A few lines of a file of any size: read in pieces, never more in memory than is shown --------------------
+# -- A few lines of a file ------------------------------------------------------------------------------------
 
 
-_PIECE = 1 << 20
-SCANNED = 2_000_000_000
-"""How many bytes are looked at in order to count lines."""
+READ = 200_000_000
+"""How many bytes of a file are looked at."""
 
 
 @dataclass(frozen=True, slots=True)
 class Excerpt:
     """Some lines of a file, the first of them number `first` (from 0), of `total` in all.
 
-    `exact` is False if the file is so large that the rest of it was not counted; `cut` is True if the only line
+    `exact` is False if the file is so large that the rest of it was not looked at; `cut` is True if the only line
     shown is not shown to its end; `crlf` if lines end with CRLF.
     """
 
@@ -135,38 +133,26 @@ def read_excerpt(file: BinaryIO, name: str, *, offset: int = 0, count: int | Non
     Raises:
         FileReadError: what would be shown is no text.
     """
-    taken, newlines, scanned, last = bytearray(), 0, 0, b"\n"
-    room = 4 * budget + 4  # no character has more bytes
-    for piece in iter(partial(file.read, _PIECE), b""):
-        if not scanned and b"\0" in piece[:8192]:
-            decode_text(piece[:8192], name)  # which says what it is
-        start = _after_newline(piece, offset - newlines)
-        if start is not None:
-            taken += piece[start : start + room - len(taken)]
-        newlines += piece.count(b"\n")
-        scanned, last = scanned + len(piece), piece[-1:]
-        if scanned >= SCANNED:
-            break
-    total = newlines + (last != b"\n")
-    lines, cut = _shown(taken, len(taken) < room, name, offset, count, budget)
-    return Excerpt(lines.texts, offset, total, exact=scanned < SCANNED, cut=cut, crlf=lines.newline == "\r\n")
+    data, room = file.read(READ), 4 * budget + 4  # no character has more bytes
+    if b"\0" in data[:8192]:
+        decode_text(data[:8192], name)  # which says what it is
+    start = _line_start(data, offset)
+    total = data.count(b"\n") + (not data.endswith(b"\n") and bool(data))
+    lines, cut = _shown(data[start : start + room], start + room >= len(data), name, offset, count, budget)
+    return Excerpt(lines.texts, offset, total, exact=len(data) < READ, cut=cut, crlf=lines.newline == "\r\n")
 
 
-def _after_newline(piece: bytes, number: int) -> int | None:
-    """The index after the newline of that number (from 1); 0 if it came before; None if it is not in this piece."""
-    if number <= 0:
-        return 0
-    if piece.count(b"\n") < number:
-        return None
-    at = -1
-    for _ in range(number):
-        at = piece.index(b"\n", at + 1)
-    return at + 1
+def _line_start(data: bytes, offset: int) -> int:
+    """The index after so many lines; the end, if there are fewer."""
+    at = 0
+    for _ in range(offset):
+        at = data.find(b"\n", at) + 1
+        if not at:
+            return len(data)
+    return at
 
 
-def _shown(
-    taken: bytes | bytearray, whole: bool, name: str, offset: int, count: int | None, budget: int
-) -> tuple[TextLines, bool]:
+def _shown(taken: bytes, whole: bool, name: str, offset: int, count: int | None, budget: int) -> tuple[TextLines, bool]:
     """The lines that fit, and whether the last one is cut."""
     lines = TextLines.of(decode_text(taken, name, first=offset + 1, cut=not whole))
     complete = len(lines.texts) if whole else len(lines.texts) - 1

@@ -6,7 +6,6 @@ import asyncio
 import json
 import os
 import stat
-from io import BytesIO
 from pathlib import Path
 from typing import Any
 
@@ -18,7 +17,6 @@ from chatmd.errors import ChatmdError
 from chatmd.language.agent import Tool
 from chatmd.tools.files import FileTool, replace_text
 from chatmd.tools.registry import BUILTINS, kind_of
-from chatmd.tools.text_lines import read_excerpt
 from lmm.errors import FileReadError, FileWriteError, LmmError
 from lmm.models.port import RunnableTool
 
@@ -130,29 +128,6 @@ def test_what_is_no_text(tmp_path: Path, data: bytes, message: str) -> None:
             call("read_file", tmp_path, path="a.md")
     else:
         assert call("read_file", tmp_path, path="a.md").startswith("a.md:1-1:")
-
-
-class _Long(BytesIO):
-    """A file of ten gigabytes of short lines that counts how much of it is read at a time."""
-
-    def __init__(self) -> None:
-        super().__init__()
-        self.read_bytes, self.largest = 0, 0
-
-    def read(self, size: int | None = -1) -> bytes:
-        assert size is not None
-        assert 0 < size <= 1 << 20
-        self.read_bytes += size
-        self.largest = max(self.largest, size)
-        return b"line\n" * (size // 5) if self.read_bytes < 10**10 else b""
-
-
-def test_a_very_long_file_is_not_read_to_its_end() -> None:
-    """Pieces are small, and counting stops somewhere."""
-    file = _Long()
-    found = read_excerpt(file, "f", offset=1000, count=3, budget=1000)
-    assert (found.lines, found.exact) == (("line",) * 3, False)
-    assert file.read_bytes < 3 * 10**9
 
 
 def test_a_name_that_is_almost_right(tmp_path: Path) -> None:
