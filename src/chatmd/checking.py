@@ -167,7 +167,7 @@ def _inside(part: Expandable) -> Iterator[Expandable]:
 
 def _read(part: Doc | Img, run: Run, *, stored: bool) -> None:
     """Read a part as a run does, short of turning it into markdown."""
-    if Payloads(run.folder, inline=True).read([part]):
+    if Payloads(run.folder, inline=True).read(part) is not None:
         return
     if isinstance(part, Img):
         loop.run(read_img(part, run))

@@ -19,7 +19,7 @@ from chatmd.language.repair import repair
 from chatmd.language.syntax import parse
 from chatmd.language.transcript import messages_of
 from chatmd.runtime.prepare import agree
-from chatmd.sidecar import Payloads, Recorded, occurrences
+from chatmd.sidecar import Payloads, Recorded
 from chatmd.tools.calling import offered_by
 from lmm.messages import Image, Message, ToolDefinition, ToolResult, message_parts, message_texts
 from lmm.models.context_window import window_of
@@ -202,9 +202,7 @@ async def render_text(text: str, path: Path, run: Run, *, run_agents: bool = Fal
 
 async def _messages(spec: AgentSpec, run: Run, recorded: Recorded) -> tuple[RenderedMessage, ...]:
     items = spec.sent
-    parts = [found.part for found in occurrences(items)]
-    stored = await asyncio.to_thread(Payloads(run.folder, inline=True).read, parts)
-    known = await expansions(items, run, recorded, stored)
+    known = await expansions(items, run, recorded, Payloads(run.folder, inline=True))
     messages = messages_of(items, expand=known.__getitem__)
     return tuple(RenderedMessage(one, sum(count_tokens(text) for text in message_texts(one))) for one in messages)
 

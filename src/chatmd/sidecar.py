@@ -299,20 +299,16 @@ class Payloads:
         element = result_element(replace(result, images=()), stored_at=stored)
         return replace(element, children=(*element.children, *map(self._image, result.images)))
 
-    def read(self, parts: Iterable[Doc | Img | SubAgent]) -> dict[Doc | Img | SubAgent, str | Image]:
-        """What those of `parts` stand for that are payloads.
+    def read(self, part: Expandable) -> str | Image | None:
+        """What a part stands for, if it is a payload.
 
         Raises:
-            ChatmdError: a file is not there any more, or holds something else.
+            ChatmdError: the file is not there any more, or holds something else.
         """
-        if self.folder is None:
-            return {}
-        below, hint = Folder(self.folder), "move it with this file, or write what it should hold into the transcript"
-        return {
-            part: _load(below, part.src, f"what was kept in {part.src}", part.span.where, hint)
-            for part in parts
-            if isinstance(part, Doc | Img) and part.local and _NAME.fullmatch(part.src)
-        }
+        if self.folder is None or isinstance(part, SubAgent) or not (part.local and _NAME.fullmatch(part.src)):
+            return None
+        hint = "move it with this file, or write what it should hold into the transcript"
+        return _load(Folder(self.folder), part.src, f"what was kept in {part.src}", part.span.where, hint)
 
     def _image(self, image: Image) -> Element:
         if image.url or image.media_type not in SUFFIXES:

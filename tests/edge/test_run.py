@@ -62,9 +62,7 @@ def messages_in(path: Path) -> tuple[Message, ...]:
     stored = Payloads(path.parent, inline=False)
     items = [item for item in spec.items if not (isinstance(item, MessageItem) and item.is_blank)]
     first = (path.parent / "0.txt").read_bytes().decode()
-    return messages_of(
-        items, expand=lambda part: stored.read([part]).get(part) or (first if part.src == "0.txt" else "")
-    )
+    return messages_of(items, expand=lambda part: stored.read(part) or (first if part.src == "0.txt" else ""))
 
 
 def check_exchange(path: Path, server: ScriptedServer) -> None:

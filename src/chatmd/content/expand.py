@@ -17,7 +17,7 @@ from chatmd.context import AgentRequest, Run
 from chatmd.errors import ChatmdError
 from chatmd.language.agent import Content, Doc, Img, Item, SubAgent
 from chatmd.language.transcript import data_uri, image_of
-from chatmd.sidecar import PICTURES, Expandable, Occurrence, Recorded, occurrences
+from chatmd.sidecar import PICTURES, Expandable, Occurrence, Payloads, Recorded, occurrences
 from lmm.config import Settings
 from lmm.disk.files import decode_document
 from lmm.disk.opened import open_folder, read_errors
@@ -96,13 +96,14 @@ async def expansions(
     items: Iterable[Item],
     run: Run,
     recorded: Recorded | None = None,
-    *known: Mapping[Expandable, Value],
+    payloads: Payloads | None = None,
+    known: Mapping[Expandable, Value] = Expansions(),
 ) -> Expansions:
     """What all parts of `items` stand for that `messages_of` asks for: ``expand=result.__getitem__``.
 
-    What is in one of `known` is taken from there. The result is by identity: ask it for parts of these `items`, and
-    hand it over as `known` when the same items come again, with more behind them. What is not known is read side by
-    side, the same part once; agents are asked when everything else is there.
+    The result is by identity: ask it for parts of these `items`, and hand it over as `known` when the same items come
+    again, with more behind them. What is neither known nor one of the `payloads` is read side by side, the same part
+    once; agents are asked when everything else is there.
 
     Raises:
         ChatmdError: something cannot be had; of several, the first tells how many there are.
@@ -110,7 +111,9 @@ async def expansions(
     found: dict[int, tuple[Expandable, Value]] = {}
     open_: list[Occurrence] = []
     for one in occurrences(items):
-        value = _known(one, known)
+        value = known.get(one.part)
+        if value is None and payloads is not None:
+            value = payloads.read(one.part)
         if value is None and recorded is not None and one.key and (one.answered or recorded.only):
             value = _from_record(one, recorded)
         if value is None:
@@ -126,10 +129,6 @@ async def expansions(
 
 def _is_agent(one: Occurrence) -> bool:
     return isinstance(one.part, SubAgent)
-
-
-def _known(one: Occurrence, known: Iterable[Mapping[Expandable, Value]]) -> Value | None:
-    return next((mapping[one.part] for mapping in known if one.part in mapping), None)
 
 
 def _from_record(one: Occurrence, recorded: Recorded) -> Value | None:

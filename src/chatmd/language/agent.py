@@ -179,13 +179,6 @@ def content_of(item: Item) -> Content:
     return item.content if isinstance(item, MessageItem | OutputItem) else ()
 
 
-def references(item: Item) -> Iterator[Doc | Img | SubAgent]:
-    """What an item refers to and does not hold itself."""
-    for part in content_of(item):
-        if not isinstance(part, str) and not (isinstance(part, Img) and (not part.local or is_inline(part))):
-            yield part
-
-
 def parts_in(content: Content) -> Iterator[Doc | Img | SubAgent]:
     """All documents, images and agents of a content, those that agents in it get among them."""
     for part in content:
@@ -193,11 +186,6 @@ def parts_in(content: Content) -> Iterator[Doc | Img | SubAgent]:
             yield part
         if isinstance(part, SubAgent):
             yield from parts_in(part.content)
-
-
-def is_inline(img: Img) -> bool:
-    """Whether an image stands in the text itself."""
-    return img.src[:5].lower() == "data:"
 
 
 @dataclass(frozen=True, slots=True)

@@ -20,16 +20,12 @@ from chatmd.context import AgentRequest, AskAgent, Run, model_settings, settings
 from chatmd.errors import ChatmdError, StoppedByUser
 from chatmd.language.agent import (
     AgentSpec,
-    Doc,
-    Img,
     Item,
     MessageItem,
-    SubAgent,
     content_of,
     interpret,
     parts_in,
     read_agent,
-    references,
 )
 from chatmd.language.imports import imports_in
 from chatmd.language.lint import find_unseen, unseen_note
@@ -58,7 +54,6 @@ from lmm.messages import (
     Asked,
     ChatRequest,
     Event,
-    Image,
     Message,
     Notice,
     ReasoningDelta,
@@ -148,7 +143,6 @@ class Conversation:
     _opening: asyncio.Task[ChatModel] | None = None
     _caller: ToolCaller = field(default_factory=lambda: ToolCaller({}))
     _payloads: Payloads = field(default_factory=lambda: Payloads(None, inline=True))
-    _stored: dict[Doc | Img | SubAgent, str | Image] = field(default_factory=dict)
     _records: dict[str, list[str]] = field(default_factory=dict)
     _expanded: Expansions = field(default_factory=Expansions)
     _compactor: Compactor | None = None
@@ -506,18 +500,8 @@ class Conversation:
     async def _messages(self) -> tuple[Message, ...]:
         """What the model gets."""
         items = AgentSpec(items=tuple(self.items)).sent
-        await self._expand(items)
-        return messages_of(items, expand=self._meaning)
-
-    async def _expand(self, items: Sequence[Item]) -> None:
-        """See to it that everything that messages refer to is known."""
-        parts = [part for item in items for part in references(item)]
-        self._stored |= self._payloads.read(part for part in parts if part not in self._stored)
-        if any(part not in self._stored and part not in self._expanded for part in parts):
-            self._expanded = await expansions(items, self.run, self.recorded, self._stored, self._expanded)
-
-    def _meaning(self, part: Doc | Img | SubAgent) -> str | Image:
-        return self._stored[part] if part in self._stored else self._expanded[part]
+        self._expanded = await expansions(items, self.run, self.recorded, self._payloads, self._expanded)
+        return messages_of(items, expand=self._expanded.__getitem__)
 
     def _tell_piece(self, event: Event) -> None:
         if isinstance(event, ReasoningDelta | Waiting) or (isinstance(event, TextDelta) and event.text):

@@ -4,9 +4,8 @@ from __future__ import annotations
 
 import asyncio
 import os
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
 
 import pytest
 from fakes.web_server import WebServer, page
@@ -29,10 +28,10 @@ def web() -> Iterator[WebServer]:
         yield server
 
 
-def sent(text: str, where: Run, recorded: Recorded | None = None, *known: Mapping[Any, Any]) -> list[str | Image]:
+def sent(text: str, where: Run, recorded: Recorded | None = None) -> list[str | Image]:
     """What a model gets, in order."""
     conversation = items(text)
-    found = asyncio.run(expansions(conversation, where, recorded, *known))
+    found = asyncio.run(expansions(conversation, where, recorded))
     messages = messages_of(conversation, expand=found.__getitem__)
     return [part for message in messages for part in (message.text, *message.content) if part]
 
@@ -224,7 +223,7 @@ def test_one_run_reads_what_it_knows_no_more(tmp_path: Path) -> None:
     found = asyncio.run(expansions(first, here, None))
     (tmp_path / "a.md").write_text("new")
     both = (*first, *items(user("a.md")))
-    again = asyncio.run(expansions(both, here, None, found))
+    again = asyncio.run(expansions(both, here, known=found))
     assert [again[part] for part in again] == ["old", "new"]
 
 

@@ -26,7 +26,7 @@ def test_what_is_stored_is_read_back(tmp_path: Path, inline: bool) -> None:
     assert ("RAW" in text) == inline
     items = items_of(text)
     parts = [part for item in items for part in getattr(item, "arguments", getattr(item, "content", ()))]
-    stored = payloads.read([part for part in parts if not isinstance(part, str)])
+    stored = {part: payloads.read(part) for part in parts if not isinstance(part, str)}
     assert messages_of(items, expand=stored.__getitem__) == (
         Message("assistant", "", calls=(call,)), Message("tool", "", results=(result,)),
     )  # fmt: skip
@@ -52,7 +52,7 @@ def test_a_payload_that_is_gone(tmp_path: Path) -> None:
     for path in (tmp_path / ".chatmd").iterdir():
         path.unlink()
     with pytest.raises(ChatmdError, match="no such file"):
-        payloads.read([part for part in getattr(item, "arguments") if not isinstance(part, str)])  # noqa: B009
+        payloads.read(getattr(item, "arguments")[0])  # noqa: B009
 
 
 def test_a_payload_that_is_another_file(tmp_path: Path) -> None:
@@ -64,4 +64,4 @@ def test_a_payload_that_is_another_file(tmp_path: Path) -> None:
     kept.unlink()
     kept.symlink_to(tmp_path / "key")
     with pytest.raises(LinkOutside, match="no links"):
-        payloads.read([part for part in getattr(item, "arguments") if not isinstance(part, str)])  # noqa: B009
+        payloads.read(getattr(item, "arguments")[0])  # noqa: B009
