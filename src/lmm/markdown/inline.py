@@ -84,7 +84,7 @@ class Span(NamedTuple):
 
 _LANGUAGE = re.compile(r"\{*[ \t]*\.?([\w+#-]+(?:\.\w+)?)?")
 _RUNS = re.compile(r"\{[A-Za-z]")
-_EXPRESSION = re.compile(r"(?:r|\{(?:r|python|julia|ojs)\})[ #](.+)", re.DOTALL)
+_EXPRESSION = re.compile(r"(?:r|\{(?:r|python|julia|ojs)\}) (.+)", re.DOTALL)
 _TAG_VALUE = re.compile(r"""(?<![\w:@-])([\w:@-]++)\s*=\s*(?:"([^"]*)"|'([^']*)'|([^\s"'<>=`]+))""")
 
 _QUOTED = r"\"(?:[^\"\\]|\\.)*+\"|'(?:[^'\\]|\\.)*+'"

@@ -193,7 +193,7 @@ def _elements(text: str) -> Iterator[tuple[str, str]]:
             yield "picture", span.target
         elif span.kind in ("comment", "shortcode"):
             yield span.kind, " ".join(text[span.start : span.end].split())
-        elif span.expression:
+        elif span.expression or (span.kind == "code" and span.text.startswith("r#")):
             yield _INLINE, f"`{span.text}`"
         elif span.kind == "html":
             known = {"id": "HTML id", "src": "picture" if span.target == "img" else "embedded file"}

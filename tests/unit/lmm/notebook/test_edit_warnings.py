@@ -39,7 +39,7 @@ TORN = "it tears a fenced div: its ::: lines do not belong together any more"
         ("<img alt='' src=\"a.png\"> [![b](b.png)](c)", "[a.png](b.png)", ("it drops the picture a.png, b.png",)),
         ('<div class="x" id="top">A</div><a id=here>', "A.", ("it drops the HTML id top, here",)),
         ("{{< video a.mp4 >}} {{% x %}}", "A.", ("it drops the shortcode '{{< video a.mp4 >}}', '{{% x %}}'",)),
-        ("`r nrow(x)` `{r} y` `r x` `s`", "`r x`", ("it drops the inline code '`r nrow(x)`', '`{r} y`'",)),
+        ("`r nrow(x)` `{r} y` `r#z` `r x` `s` `{s}`", "`r x`", ("it drops the inline code '`r nrow(x)`', '`{r} y`', `r#z`",)),
         ("A.<!-- why\nnot -->", "A.", ("it drops the comment '<!-- why not -->'",)),
         ("`<!-- a -->` `{{< b >}}` `![c](d)`\n\n```\n<p id=x>\n```", "A.", ()),
         ("@a @b @c @d @e @f @g", "", ("it drops the citation or reference @a, @b, @c, @d, @e and 2 more",)),

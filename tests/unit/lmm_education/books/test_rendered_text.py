@@ -77,7 +77,7 @@ Squares.
 In print.
 :::
 
-A value `{r} 1 + x`, `code @fig-leaf`, <span class="x">HTML</span>, <!-- a comment --> $a@fig-leaf$.
+A value `{r} 1 + x`, `r#raw`, `code @fig-leaf`, <span class="x">HTML</span>, <!-- a comment --> $a@fig-leaf$.
 
 ## Colour {#sec-colour .x}
 """
@@ -119,7 +119,7 @@ print(1)
 
 **Theorem 1.1 (Pythagoras).** Squares.
 
-A value …, `code @fig-leaf`, HTML,  $a@fig-leaf$.
+A value …, `r#raw`, `code @fig-leaf`, HTML,  $a@fig-leaf$.
 
 ## Colour"""
 BOOKDOWN = r"""# Leaves {#leaves}
