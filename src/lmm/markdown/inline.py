@@ -67,6 +67,12 @@ class Span(NamedTuple):
         return written.removeprefix(self.language).lstrip(", \t")
 
     @property
+    def group(self) -> Attributes:
+        """Its attribute group, read; a word after the fence of a div is a class."""
+        classes = (self.attributes.strip("{} "),) if self.kind == "div" else ()
+        return read_attributes(self.attributes) or Attributes(classes=classes)
+
+    @property
     def expression(self) -> str:
         """What code in a sentence computes, where knitr or Quarto shows its value; else the empty string."""
         match = _EXPRESSION.match(self.text) if self.kind == "code" else None

@@ -15,7 +15,7 @@ from typing import Any
 from lmm.book_project import text_in
 from lmm.disk.folder import Folder
 from lmm.errors import LmmError
-from lmm.markdown import Span, read_attributes, replace_spans, spans
+from lmm.markdown import Span, replace_spans, spans
 from lmm_education.books.code_cells import CodeCell, code_apart, read_cell
 from lmm_education.books.rendered_pages import in_pages, unambiguous
 
@@ -120,8 +120,7 @@ def _of_frozen(markdown: str, cells: Sequence[CodeCell]) -> dict[str, str]:
 def _cells_in(markdown: str) -> Iterator[str]:
     """The content of each cell in Quarto's intermediate markdown."""
     for span in spans(markdown):
-        group = read_attributes(span.attributes) if span.kind == "div" else None
-        if group and "cell" in group.classes:
+        if span.kind == "div" and "cell" in span.group.classes:
             yield markdown[span.start : span.end].rstrip().partition("\n")[2].rpartition("\n")[0]
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from lmm.markdown import Attributes, read_attributes, spans
+from lmm.markdown import spans
 from lmm.markdown.units import is_opening
 
 # By which labels Quarto knows them, and bookdown's chunks by their names.
@@ -23,6 +23,5 @@ def environments(text: str) -> tuple[str, ...]:
         return ()
     if opened.runs:
         return (opened.language,) if opened.language in _BY_LABEL.values() else ()
-    group = read_attributes(opened.attributes) or Attributes(classes=(opened.attributes,))
-    kind = _BY_LABEL.get(group.id.partition("-")[0])
-    return ((kind,) if kind else ()) + group.classes if opened.kind == "div" else ()
+    kind = _BY_LABEL.get(opened.group.id.partition("-")[0])
+    return ((kind,) if kind else ()) + opened.group.classes if opened.kind == "div" else ()

@@ -12,7 +12,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 
 from lmm.book_project import BookFile
-from lmm.markdown import Attributes, Span, read_attributes, without
+from lmm.markdown import Attributes, Span, read_attributes, spans, without
 from lmm.markdown.blocks import Block, HeaderBlock, HeadingBlock, TextBlock
 from lmm.markdown.units import is_opening
 from lmm_education.books.code_cells import code_apart, read_cell
@@ -42,9 +42,7 @@ THEOREMS = {
     "theorem": "thm", "lemma": "lem", "corollary": "cor", "proposition": "prp", "conjecture": "cnj",
     "definition": "def", "example": "exm", "exercise": "exr", "hypothesis": "hyp",
 }  # fmt: skip
-_TITLED = "titled"
-# A heading in such a div is its title, or that of a tab.
-_IS_TITLED = re.compile(r"callout-|panel-tabset|#(?:thm|lem|cor|prp|cnj|def|exm|exr|sol|rem)-")
+_TITLED, _TITLED_KINDS = "titled", {*THEOREMS.values(), "sol", "rem"}
 _TEXT_REFERENCE = re.compile(r"^(\(ref:[\w-]+\)) ([^\n]+)", re.MULTILINE)
 _PART = re.compile(r"\((PART\*?|APPENDIX)\)\s*(?P<title>.*)")
 _PART_BY_CODE = re.compile(r"""cat\(["']# \((PART|APPENDIX)\) (?P<title>(?!\(ref:)[^"'{]*)""")
@@ -169,8 +167,7 @@ class Numbering:
             if not is_opening(text):
                 opened[-1:] = []
                 return
-            label = next((group.id for group in _groups(text)), "")
-            opened.append(_TITLED if _IS_TITLED.search(text) else label)
+            opened.append(_label_of(text))
         for code, piece in code_apart(text):
             if code is None:
                 self._labels(piece, opened)
@@ -225,6 +222,13 @@ class Numbering:
         chapter = f"{self._shown(self._counters[:1])}." if numbered and self._counters else ""
         number = f"{chapter}{self._things[kind]}"
         self.labels[label] = number if separator == ":" else f"{self.words.get(kind, kind)} {number}"
+
+
+def _label_of(fence: str) -> str:
+    """The label of a div, or that a heading in it is its title or that of a tab."""
+    group = next((span.group for span in spans(fence) if span.kind == "div"), Attributes())
+    titled = any(name == "panel-tabset" or name.startswith("callout-") for name in group.classes)
+    return _TITLED if titled or group.id.partition("-")[0] in _TITLED_KINDS else group.id
 
 
 def _groups(text: str) -> Iterator[Attributes]:

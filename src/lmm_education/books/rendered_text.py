@@ -136,9 +136,8 @@ def _cell(cell: CodeCell, chapter: BookChapter) -> str:
     if name in _TEXT_ENGINES:
         return rendered_text(cell.code, chapter)
     if name in _THEOREMS:
-        title = str(cell.options.get("name", "")).replace('"', "'")
-        label = f" #{cell.label}" if cell.label else ""
-        return _rendered_div(f'{{.{name}{label} name="{title}"}}', rendered_text(cell.code, chapter), chapter)
+        group = Attributes(cell.label, (name,), (("name", str(cell.options.get("name", ""))),))
+        return _rendered_div(group, rendered_text(cell.code, chapter), chapter)
     if name in _ADMONITIONS or name == "admonition":
         return _quoted(
             _word(chapter, "nte" if name == "admonition" else name), cell.label, rendered_text(cell.code, chapter)
@@ -252,7 +251,7 @@ def _with_values(formula: str, chapter: BookChapter) -> str:
 
 def _math(span: Span, reader: _Reader) -> str:
     """A formula with its number at its end, where it has a label."""
-    label = (read_attributes(span.attributes) or Attributes()).id
+    label = span.group.id
     text = reader.text[span.start : span.end - len(span.attributes)].rstrip(" \t")
     if label in reader.chapter.labels:
         numbered = f"{text[:-2].rstrip()} \\qquad ({_number(reader.chapter.labels[label])})"
@@ -313,8 +312,7 @@ def _role(span: Span, reader: _Reader) -> str:
 
 
 def _image(span: Span, reader: _Reader) -> str:
-    group = read_attributes(span.attributes) or Attributes()
-    caption = _numbered_caption(group.id, reader.read(span.text), reader.chapter)
+    caption = _numbered_caption(span.group.id, reader.read(span.text), reader.chapter)
     return _picture(caption, span.target)
 
 
@@ -488,12 +486,11 @@ def _div(span: Span, reader: _Reader) -> str:
     reader.depth += 1
     inner = reader.between(start, end).strip("\n") if start < end else ""
     reader.depth -= 1
-    shown = _rendered_div(span.attributes, inner, reader.chapter)
+    shown = _rendered_div(span.group, inner, reader.chapter)
     return f"\n{shown}\n\n" if shown else "\n"
 
 
-def _rendered_div(written: str, inner: str, chapter: BookChapter) -> str:
-    group = read_attributes(written) or Attributes(classes=(written.strip("{} "),))
+def _rendered_div(group: Attributes, inner: str, chapter: BookChapter) -> str:
     label, classes, values = group.id, set(group.classes), dict(group.values)
     if _is_for_others(classes, values):
         return ""
