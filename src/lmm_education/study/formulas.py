@@ -26,8 +26,7 @@ _BLOCK_FORMULA = re.compile(
     rf"|(?P<tex>\\begin\{{(?P<name>(?:{_ENVIRONMENTS})\*?)\}}{_FORMULA}\\end\{{(?P=name)\}})[ \t]*(?=\n|\Z)",
     re.DOTALL,
 )
-OPENS = ("$$", "\\[", "\\begin{")
-"""How a formula that takes lines of its own begins."""
+_OPENS = ("$$", "\\[", "\\begin{")
 
 
 # As in Pandoc, a dollar sign opens a formula only before a character that is no space, and closes one only after such a
@@ -63,7 +62,7 @@ def _inline_formula(state: StateInline, silent: bool) -> bool:
 def _block_formula(state: StateBlock, first: int, last: int, silent: bool) -> bool:
     """A formula that begins at the start of a line and ends at the end of one; it may have blank lines."""
     begin = state.bMarks[first] + state.tShift[first]
-    if state.is_code_block(first) or not state.src.startswith(OPENS, begin):
+    if state.is_code_block(first) or not state.src.startswith(_OPENS, begin):
         return False
     last = min(last, first + _FORMULA_LINES)
     found = _BLOCK_FORMULA.match(

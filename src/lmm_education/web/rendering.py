@@ -28,8 +28,9 @@ from pygments.formatters import HtmlFormatter
 from pygments.lexers import get_lexer_by_name
 from pygments.util import ClassNotFound
 
+from lmm.markdown.parse_markdown import unclosed_construct
 from lmm_education.material import Lines
-from lmm_education.study.formulas import OPENS, formulas
+from lmm_education.study.formulas import formulas
 from lmm_education.web.mathml import to_mathml
 
 _PASSAGE = Markup('<div class="passage">\n{}</div>\n')
@@ -45,7 +46,7 @@ _MOST_CODE = 20_000  # characters that are coloured
 _LINK = re.compile(r"(?:https?://|mailto:)", re.IGNORECASE)
 _CITATION = re.compile(r"\[(\d{1,4}(?:\s*[,;–-]\s*\d{1,4})*)\](?![(\[:])")
 _ATTRIBUTES = re.compile(r"^\{[^{}]*\}")
-_FENCE = re.compile(r" {0,3}(```+|~~~+)")
+_CLOSERS = {"\\[": "\\]", "\\begin{": "\\end{"}
 
 
 def to_html(markdown: str, *, numbers: Collection[int] = (), picture: Picture | None = None) -> Markup:
@@ -146,39 +147,26 @@ class BlockStream:
 
     def __init__(self) -> None:
         self.rest = ""
-        self._read = 0  # how much of `rest` was looked at: whole lines
-        self._fence = ""
-        self._formula = False
+        self._read = 0  # how far into `rest` there is nothing to look for
 
     def feed(self, piece: str) -> str:
         """Add a piece; the blocks that it ends, or nothing."""
         self.rest += piece
-        end = 0
-        while (line_end := self.rest.find("\n", self._read) + 1) > 0:
-            if self._is_end(self.rest[self._read : line_end]):
-                end = line_end
-            self._read = line_end
-        ended, self.rest = self.rest[:end], self.rest[end:]
-        self._read -= end
+        end = self.rest.rfind("\n\n", self._read) + 2
+        if end < 2:
+            return ""
+        if not _is_whole(self.rest[:end]):
+            self._read = end + end // 16  # what is long, is not looked at again for every line
+            return ""
+        ended, self.rest, self._read = self.rest[:end], self.rest[end:], 0
         return ended
 
-    def _is_end(self, line: str) -> bool:
-        """Whether a line is blank, and neither in code nor in a formula."""
-        mark = _FENCE.match(line)
-        if self._fence:
-            self._fence = "" if mark and mark[1].startswith(self._fence) else self._fence
-        elif mark and not self._formula:
-            self._fence = mark[1]
-        else:
-            self._formula = _in_formula(line.strip(), self._formula)
-            return not line.strip() and not self._formula
-        return False
 
-
-def _in_formula(line: str, inside: bool) -> bool:
-    if inside:
-        return not line.endswith(("$$", "\\]")) and "\\end{" not in line
-    return line.startswith(OPENS) and (line in OPENS or not line.endswith(("$$", "\\]", "}")) or "\\begin{" in line)
+def _is_whole(text: str) -> bool:
+    """Whether neither code nor a formula goes on after a text."""
+    lines = f"\n{text}"
+    closed = (lines.count(f"\n{mark}") <= text.count(closer) for mark, closer in _CLOSERS.items())
+    return unclosed_construct(text) is None and all(closed)
 
 
 # -- the parser ------------------------------------------------------------------------------------
