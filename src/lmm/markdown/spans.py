@@ -100,6 +100,22 @@ def _as_prose(span: Span) -> str | None:
     return WORDS if span.kind in ("link", "image", "attributes") and span.text != span.target else None
 
 
+_GRAPHICS = re.compile(r"""include_graphics\(\s*(?:path\s*=\s*)?(c\()?((?:[^()"']|"[^"\n]*"|'[^'\n]*')*)\)""")
+
+
+def included_pictures(code: str) -> list[str]:
+    """The pictures that R code includes, by the paths in it.
+
+    >>> included_pictures("include_graphics('a.png'); include_graphics(c('b.png', 'c.png'))")
+    ['a.png', 'b.png', 'c.png']
+    """
+    paths = []
+    for match in _GRAPHICS.finditer(code):
+        quoted = [name or other for name, other in re.findall(r"\"([^\"\n]+)\"|'([^'\n]+)'", match[2])]
+        paths += quoted if match[1] else quoted[:1]
+    return paths
+
+
 _QUOTE = re.compile(r"(?: {0,3}>[ ]?)*")
 _REST = re.compile(r"[ \t]*\r?(?:\n|\Z)")
 _INDENT = re.compile(r"[ \t]*")

@@ -19,7 +19,7 @@ from lmm.disk.digest import digest
 from lmm.disk.folder import Folder
 from lmm.disk.secrets import is_secret_file
 from lmm.errors import DocumentError, LmmError
-from lmm.markdown.spans import spans
+from lmm.markdown.spans import included_pictures, spans
 from lmm.messages import Attachment, Image
 
 MOST_PICTURES = 8
@@ -35,7 +35,6 @@ _MENTION = re.compile(
     re.MULTILINE,
 )
 _TRAILING = ".,;:!?)]'"
-_GRAPHICS = re.compile(r"include_graphics\(\s*[\"']([^\"']+)[\"']")
 
 
 @dataclass(frozen=True, slots=True)
@@ -91,7 +90,7 @@ def pictures(text: str) -> tuple[str, ...]:
     """
     names = list[str]()
     for span in spans(text, in_list=True):
-        names += [span.target] if span.kind == "image" else _GRAPHICS.findall(span.text) if span.runs else []
+        names += [span.target] if span.kind == "image" else included_pictures(span.text) if span.runs else []
     local = (name for name in names if "://" not in name and _suffix(name) in _PICTURE_KINDS)
     return tuple(dict.fromkeys(local))
 

@@ -16,7 +16,6 @@ _YAML = re.compile(r"[^\s:=]+:(?:\s|\Z)")  # as knitr tells it
 _CAPTION_OF_TABLE = re.compile(r"\bcaption\s*=")
 _LABEL_OF_TABLE = re.compile(r"""\blabel\s*=\s*["']([^"'\s]+)["']""")
 _HEAD = re.compile(r"""(?:"(?:\\.|[^"\\])*"|'(?:\\.|[^'\\])*'|\((?:[^()]|\([^()]*\))*\)|[^,"'()])+""")
-_GRAPHICS = re.compile(r"""include_graphics\(\s*(?:path\s*=\s*)?(c\()?((?:[^()"']|"[^"\n]*"|'[^'\n]*')*)\)""")
 _QUOTED = re.compile(r"""["']([^"'\n]+)["']""")
 _STRING = re.compile(r"""(["'])(.*)\1""", re.DOTALL)
 _WORDS = {"TRUE": True, "T": True, "true": True, "FALSE": False, "F": False, "false": False}
@@ -52,16 +51,6 @@ class CodeCell:
             return ""
         given = _LABEL_OF_TABLE.search(self.code)
         return given[1] if given else self.label
-
-
-def included_pictures(code: str) -> list[str]:
-    """The pictures that R code includes, by the paths in it.
-
-    >>> included_pictures("include_graphics('a.png'); include_graphics(c('b.png', 'c.png'))")
-    ['a.png', 'b.png', 'c.png']
-    """
-    found = ((_QUOTED.findall(match[2]), bool(match[1])) for match in _GRAPHICS.finditer(code))
-    return [path for quoted, several in found for path in (quoted if several else quoted[:1])]
 
 
 def code_apart(text: str) -> Iterator[tuple[Span | None, str]]:

@@ -14,8 +14,9 @@ from dataclasses import replace
 
 from lmm.markdown import Attributes, Span, read_attributes, spans
 from lmm.markdown.blocks import fenced
+from lmm.markdown.spans import included_pictures
 from lmm_education.books.chapters import NO_BOOK, BookChapter
-from lmm_education.books.code_cells import CodeCell, code_apart, included_pictures, read_cell
+from lmm_education.books.code_cells import CodeCell, code_apart, read_cell
 from lmm_education.books.numbers import THEOREMS
 
 # Without any of these, a text is read as it is written; code in a sentence needs no look.

@@ -24,7 +24,8 @@ from lmm.errors import ConfigError, FileReadError, FileWriteError, LmmError
 from lmm.markdown import Span, spans, yaml_core
 from lmm.markdown.blocks import HeaderBlock, TextBlock
 from lmm.markdown.parse_markdown import parse_markdown_text
-from lmm_education.books.code_cells import included_pictures, read_cell
+from lmm.markdown.spans import included_pictures
+from lmm_education.books.code_cells import read_cell
 from lmm_education.errors import ExportError
 from lmm_education.ingestion.plan import error_of
 from lmm_education.ingestion.source_files import SourceFile, find_sources
