@@ -197,7 +197,7 @@ class _Scanner(InlineReader):
         while True:
             base = self.columns[-1] if self.columns else 0
             if fresh and column >= base + 4:
-                return self._indented_code(at, base + 4), True
+                return self._indented_code(at, margin, base + 4), True
             end = self._fenced(at, place, column, base)
             if end:
                 return end, True
@@ -234,18 +234,22 @@ class _Scanner(InlineReader):
         stop = ends.search(self.text, place)
         return self.read_words(place, stop.end() if stop else self.size)
 
-    def _indented_code(self, at: int, column: int) -> int:
-        """Code that is indented, up to the next line that is indented less: its end."""
-        lines, place = [], at
+    def _indented_code(self, at: int, margin: int, column: int) -> int:
+        """Code that is indented, up to the next line that is indented less, or is in another quote: its end."""
+        lines, place, stop, quoted = [], at, margin, self.text[at:margin].count(">")
         while place < self.size:
             end = self.text.find("\n", place) + 1 or self.size
-            line = self.text[place:end]
+            quote = _QUOTE.match(self.text, place) if quoted else None
+            line = self.text[quote.end() if quote else place : end]
+            if quoted and (quote[0].count(">") if quote else 0) != quoted:
+                break
             if line.strip() and _width(line[: _end(_INDENT, line, 0)]) < column:
                 break
             lines.append(line)
+            stop = place + len(self.text[place:end].rstrip()) if line.strip() else stop
             place = end
-        code = "".join(lines).rstrip()
-        self.add("code_block", at, at + len(code), _outdented(code, column))
+        if stop > margin:
+            self.add("code_block", margin, stop, _outdented("".join(lines).rstrip(), column))
         return place
 
     def _fenced_code(self, at: int, place: int, column: int, base: int) -> int:

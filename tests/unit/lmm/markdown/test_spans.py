@@ -14,6 +14,8 @@ CASES = {
     "code in a quote": ("> ```r\n> x\n> ```\n", ["code_block 'x' 'r'"]),
     "code in a list": ("- a\n\n  ```\n  x\n    y\n  ```\n", ["code_block 'x\\n  y'"]),
     "indented code, in a list as well": ("    x\n\n- a\n\n      y\n", ["code_block 'x'", "code_block 'y'"]),
+    "indented code in a quote, which ends with it": (">     x\n>\n>      y\n> `z`\n>\n>     \n",
+        ["code_block 'x\\n\\n y'", "code 'z'"]),
     "text of a list's item is no code": ("- a\n\n    b\n", []),
     "a chunk": ("```{r a, echo=FALSE}\n1\n```", ["code_block '1' '{r a, echo=FALSE}'"]),
     "code for one format": ("```{=html}\n<b>\n```\n\n`x`{=latex}", ["raw '<b>' html", "raw 'x' latex"]),
