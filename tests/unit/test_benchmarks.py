@@ -24,6 +24,7 @@ from benchmarks import (
     retrieval,
     round_trip,
     run,
+    verification,
 )
 from benchmarks.documents import large_document
 from chatmd.language import lint
@@ -137,3 +138,13 @@ def test_saves_into_changed_files_are_measured() -> None:
     text = rebase.document(random.Random(1), 3_000)
     row = rebase.measured("x", text, text.replace("Section 0", "Section A"))
     assert (row.what, row.met) == ("x", True)
+
+
+def test_true_sentences_pass_and_altered_ones_are_caught() -> None:
+    """On our own documentation; `python -m benchmarks.verification` says how many on larger corpora."""
+    failed = verification.measured(verification.passages(Path(__file__).resolve().parents[2] / "docs"), 150)
+    share = {kind: sum(found) / len(found) for (_, kind), found in failed.items()}
+    true = [each for (truth, _), found in failed.items() if truth == "true" for each in found]
+    assert sum(true) <= 0.01 * len(true)
+    assert share["invented quotation"] == share["altered quotation"] == 1.0
+    assert min(share["another name"], share["another number"], share["negation added"]) > 0.5

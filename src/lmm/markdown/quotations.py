@@ -1,0 +1,195 @@
+"""Quotations in a text, and whether the texts that they are from say so.
+
+A quotation is what stands between quotation marks, in at least three words, or in a block quote; code, formulas and
+callouts are none. It is compared letter by letter but for white space, emphasis, kinds of quotation marks and dashes,
+the case of its first letter and the punctuation at its end. What an ellipsis parts has to stand in one text, in order.
+"""
+
+from __future__ import annotations
+
+import re
+import unicodedata
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
+from difflib import SequenceMatcher
+from functools import lru_cache
+from typing import Literal, NamedTuple
+
+from lmm.markdown.spans import prose_of, spans
+
+FEWEST_WORDS = 3
+CLOSING_MARKS = '"“”«»‹›‘’」』'
+"""A quotation in a paragraph ends with one of them."""
+_NEAR = 0.7
+"""The share of words that a near quotation has in common with its source."""
+_FREQUENT, _LONG = 40, 300  # a word that stands in more places says little; so many words of a quotation are compared
+_BODY = r"(?:[^{}\n]|\n(?![ \t]*(?:\n|\Z)))*+"
+_PAIRS = (  # the mark before it, those that do not stand in it, the marks after it
+    ("„", "„“”\"", "“”\""), ("“", "“”„", "”"), ("«", "«»", "»"), ("»", "«»", "«"), ("‹", "‹›", "›"), ("›", "‹›", "‹"),
+    ("‚", "‚‘", "‘"), ("「", "「」", "」"), ("『", "『』", "』"),
+)  # fmt: skip
+_QUOTED = re.compile(
+    "|".join(f"{begin}{_BODY.format(inside)}[{end}]" for begin, inside, end in _PAIRS)
+    + r"|(?<!\w)‘(?:[^‘’\n]|’(?=\w)|\n(?![ \t]*(?:\n|\Z)))*+’"
+    + rf'|(?<![\w"])"(?=\S){_BODY.format(chr(34))}(?<=\S)"(?![\w"])'
+)
+_BLOCK = re.compile(r"^ {0,3}>[^\n]*(?:\n {0,3}>[^\n]*)*", re.MULTILINE)
+_LEAD = re.compile(r"^ {0,3}>[ ]?", re.MULTILINE)
+_CALLOUT = re.compile(r"\s*(?:\[!|\{)")
+_ATTRIBUTION = re.compile(r"\n[ \t]*(?:—|–|--)[^\n]*\Z")
+_NUMBERS = re.compile(r"(?<![ \t])[ \t]*+\[\d{1,4}(?:[,;–\- ]*\d{1,4})*\](?!\()")
+_ELISION = re.compile(r"\[(?:…|\.\.\.|\. \. \.)\]|\((?:…|\.\.\.)\)|…|\.{3,}|\n[ \t]*\n")
+_LINE_MARK = re.compile(r"^[ \t>]*(?:(?:[-*+]|\d{1,9}[.)]|#{1,6})[ \t]+)?", re.MULTILINE)
+_WORD = re.compile(r"[\u3040-\u9fff]{1,2}|[^\W_\u3040-\u9fff]+")
+_SAME = str.maketrans(
+    {**dict.fromkeys('“”„«»‹›‚‘’`´"', "'"), **dict.fromkeys("‐‑‒–—―−", "-"), **dict.fromkeys("*_\\\u00ad", "")}
+)
+_END = ".,;:!?' "
+Found = Literal["exact", "near", "no"]
+
+
+class Quotation(NamedTuple):
+    """A quotation at these places of a text, its marks included, and where it was found: `source` is the number of the
+    text, `words` what that says instead, where it is only near."""
+
+    text: str
+    start: int
+    end: int
+    found: Found = "no"
+    source: int | None = None
+    words: str = ""
+
+
+def verify_quotations(text: str, sources: Mapping[int, str]) -> list[Quotation]:
+    """The quotations of a text, in order, looked for in numbered texts.
+
+    >>> said = "It says “a leaf is very green”, and “it falls [...] in autumn”, not “that is an oak”."
+    >>> for each in verify_quotations(said, {1: "Well.", 2: "A leaf *is* green. It falls, if at all, in autumn."}):
+    ...     print(each.found, each.source, each.text, f"({each.words})")
+    near 2 a leaf is very green (A leaf is green)
+    exact 2 it falls [...] in autumn ()
+    no None that is an oak ()
+    """
+    return [_found(each, sources) for each in quotations_of(text)]
+
+
+def quotations_of(text: str) -> Iterator[Quotation]:
+    """The quotations of a text, not looked for yet.
+
+    >>> [each.text for each in quotations_of('He said "x is one" and „drei kurze Wörter“.\\n\\n> A leaf falls. [1]\\n')]
+    ['x is one', 'drei kurze Wörter', 'A leaf falls.']
+    """
+    if not any(mark in text for mark in (*CLOSING_MARKS, ">")):
+        return
+    bare = blank_code(text)
+    found = []
+    for block in _BLOCK.finditer(bare):
+        quoted = _LEAD.sub("", text[block.start() : block.end()])
+        if not _CALLOUT.match(quoted):
+            found.append(Quotation(_ATTRIBUTION.sub("", quoted.rstrip()), *block.span()))
+    bare = _BLOCK.sub(lambda block: re.sub(r"[^\n]", " ", block[0]), bare)
+    found += [Quotation(text[match.start() + 1 : match.end() - 1], *match.span()) for match in _QUOTED.finditer(bare)]
+    for each in sorted(found, key=lambda each: each.start):
+        words = _NUMBERS.sub("", each.text).strip()
+        if len(_WORD.findall(words)) >= FEWEST_WORDS:
+            yield each._replace(text=words)
+
+
+_CODE = ("code", "code_block", "math", "raw", "html", "comment", "shortcode", "attributes")
+
+
+def blank_code(text: str) -> str:
+    """The text with blanks where code, formulas, tags and the addresses of links stand.
+
+    >>> blank_code("So `x`, see [it](a.md).")
+    'So    , see [it       .'
+    """
+    kept, at = list[str](), 0
+    for span in spans(text, in_list=True):
+        start = span.start
+        if span.kind in ("link", "image") and span.text:
+            start = text.find(span.text, start + 1) + len(span.text)
+        elif span.kind not in _CODE:
+            continue
+        if start >= at:
+            kept += [text[at:start], re.sub(r"[^\n]", " ", text[start : span.end])]
+            at = max(at, span.end)
+    return "".join([*kept, text[at:]])
+
+
+# -- looking for them ------------------------------------------------------------------------------
+
+
+def _found(quotation: Quotation, sources: Mapping[int, str]) -> Quotation:
+    pieces = [piece for part in _ELISION.split(quotation.text) if (piece := _normal(part).strip(_END))]
+    for number, source in sources.items():
+        if _in_order(pieces, _normal(source)):
+            return quotation._replace(found="exact", source=number)
+    nearest = [(_nearness(pieces, source), number) for number, source in sources.items()]
+    (share, words), number = max(nearest, key=lambda each: each[0][0], default=((0.0, ""), 0))
+    return quotation._replace(found="near", source=number, words=words) if share >= _NEAR else quotation
+
+
+def _in_order(pieces: Sequence[str], source: str) -> bool:
+    """Whether the pieces stand in the source one after the other; a first letter may be small or large."""
+    at = 0
+    for piece in pieces:
+        ends = [source.find(first + piece[1:], at) for first in {piece[0], piece[0].swapcase()}]
+        if max(ends) < 0:
+            return False
+        at = min(end for end in ends if end >= 0) + len(piece)
+    return bool(pieces)
+
+
+@lru_cache(maxsize=256)
+def _normal(text: str) -> str:
+    """A text as it is compared."""
+    text = _LINE_MARK.sub("", _NUMBERS.sub("", prose_of(text)))
+    text = unicodedata.normalize("NFKC", text).translate(_SAME).replace("-", " ")
+    return " ".join(text.split())
+
+
+class _Index(NamedTuple):
+    """The words of a text, where each stands, and which they are."""
+
+    words: list[str]
+    spans: list[tuple[int, int]]
+    places: dict[str, list[int]]
+
+
+@lru_cache(maxsize=256)
+def _index(text: str) -> _Index:
+    matches = list(_WORD.finditer(text))
+    words, places = [match[0].casefold() for match in matches], dict[str, list[int]]()
+    for at, word in enumerate(words):
+        places.setdefault(word, []).append(at)
+    return _Index(words, [match.span() for match in matches], places)
+
+
+def _nearness(pieces: Sequence[str], source: str) -> tuple[float, str]:
+    """The share of words in common with the part of the source that comes nearest, and that part."""
+    text = _normal(source)
+    index, near = _index(text), list[tuple[float, str]]()
+    for piece in pieces:
+        wanted = [word.casefold() for word in _WORD.findall(piece)][:_LONG]
+        matched, first, last = _nearest(wanted, index)
+        words = text[index.spans[first][0] : index.spans[last - 1][1]] if matched else ""
+        near.append((matched / max(len(wanted), last - first, 1) * len(wanted), words))
+    size = sum(min(len(_WORD.findall(piece)), _LONG) for piece in pieces)
+    return sum(each for each, _ in near) / max(size, 1), " … ".join(filter(None, (words for _, words in near)))
+
+
+def _nearest(wanted: Sequence[str], index: _Index) -> tuple[int, int, int]:
+    """How many words the nearest part has in common, and from which to which word it goes."""
+    places = {word: at for word in set(wanted) if len(at := index.places.get(word, [])) <= _FREQUENT}
+    votes = Counter(at - i for i, word in enumerate(wanted) for at in places.get(word, ()))
+    if not votes:
+        return 0, 0, 0
+    around = len(wanted) // 4 + 2
+    start = max(votes, key=lambda at: (sum(votes.get(at + by, 0) for by in range(-2, 3)), votes[at], -at))
+    begin = max(start - around, 0)
+    part = index.words[begin : start + len(wanted) + around]
+    blocks = [block for block in SequenceMatcher(None, wanted, part).get_matching_blocks() if block.size]
+    if not blocks:
+        return 0, 0, 0
+    return sum(block.size for block in blocks), begin + blocks[0].b, begin + blocks[-1].b + blocks[-1].size

@@ -1,0 +1,355 @@
+"""Whether an answer is true to its sources: each quotation is looked for, each cited sentence compared with them.
+
+What fails is told, never taken out. A cited sentence fails where its sources do not hold a number or a name of it, say
+the opposite in nearly the same words, or share hardly a word with it. It is compared with the passages that it cites
+and with the others of their documents that the model was shown. Whether it follows from them, no comparison of words
+can tell: what does not fail here may still be wrong.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from decimal import Decimal
+from functools import lru_cache
+from itertools import pairwise
+from typing import Any, Literal, NamedTuple
+
+from lmm.markdown import prose_of
+from lmm.markdown.quotations import Quotation, blank_code, verify_quotations
+from lmm.markdown.sentences import sentence_ends
+from lmm_education.answer.citations import citations
+from lmm_education.encode.bm25 import LANGUAGES, word_id
+from lmm_education.material import KEPT_PASSAGES, Passage
+
+Problem = Literal["", "numbers", "names", "negation", "words"]
+
+
+class Claim(NamedTuple):
+    """A sentence that cites `sources`, at these places of the answer. Where it fails, `problem` says in what, and
+    `missing` what was looked for and not found."""
+
+    text: str
+    start: int
+    end: int
+    sources: tuple[int, ...]
+    problem: Problem = ""
+    missing: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Verification:
+    """What came of comparing an answer with its sources."""
+
+    quotations: tuple[Quotation, ...] = ()
+    claims: tuple[Claim, ...] = ()
+
+    @property
+    def failures(self) -> list[Quotation | Claim]:
+        """The quotations that were not found as they are and the claims that fail, in the order of the text."""
+        quotations = (each for each in self.quotations if each.found != "exact")
+        claims = (each for each in self.claims if each.problem)
+        return sorted((*quotations, *claims), key=lambda each: each.start)
+
+    def as_json(self) -> dict[str, Any]:
+        """For programs: of the quotations all, of the claims as well."""
+        return {
+            "quotations": [each._asdict() for each in self.quotations],
+            "claims": [c._asdict() for c in self.claims],
+        }
+
+
+def verify(text: str, offered: Sequence[Passage], asked: str = "") -> Verification:
+    """Compare an answer with the passages that the model was shown; what it quotes of the question is no quotation.
+
+    >>> from lmm_education.material import Lines, Place
+    >>> leaf = Passage("1", Place("d", "a.md", Lines(1, 1)), "The first leaf has 12 veins.", number=1, language="en")
+    >>> found = verify("It has 13 veins [1]; “the first leaf” is “green at all times”.", [leaf])
+    >>> [(each.text, each.found) for each in found.quotations], [each.missing for each in found.claims]
+    ([('the first leaf', 'exact'), ('green at all times', 'no')], [('13',)])
+    """
+    sources = quotable(offered, asked)
+    quotations = tuple(each for each in verify_quotations(text, sources) if each.source != 0)
+    return Verification(quotations, tuple(_claims(text, quotations, offered)))
+
+
+def quotable(offered: Sequence[Passage], asked: str = "") -> dict[int, str]:
+    """What an answer may quote, by its number; the question is number 0."""
+    return {passage.number: f"{passage.path}\n\n{passage.text}" for passage in offered} | {0: asked}
+
+
+# -- cited sentences -------------------------------------------------------------------------------
+
+
+_NEXT = re.compile(r"\n(?=[ \t>]*(?:[-*+|#]|\d{1,9}[.)])[ \t]?)")
+_LIST_NUMBER = re.compile(r"^[ \t>]*\d{1,9}[.)][ \t]", re.MULTILINE)
+
+
+def _claims(text: str, quotations: Sequence[Quotation], offered: Sequence[Passage]) -> Iterator[Claim]:
+    """The sentences that cite, compared with what they cite."""
+    by_number, cited = {passage.number: passage for passage in offered}, citations(text)
+    if not cited:
+        return
+    quoted = [(each.start, each.end) for each in quotations]
+    items = [match.span() for match in _LIST_NUMBER.finditer(text)]
+    bare = _blanked(blank_code(text), [*((start, end) for start, end, _ in cited), *quoted, *items])
+    for start, end in _sentences(bare):
+        numbers = dict.fromkeys(n for at, _, numbers in cited if start <= at < end for n in numbers if n in by_number)
+        if numbers:
+            compared = _compared(bare[start:end], [by_number[number] for number in numbers], offered, bare)
+            said = text[start:end].strip()
+            start = text.index(said, start)
+            yield Claim(said, start, start + len(said), tuple(numbers), *compared)
+
+
+def _blanked(text: str, parts: Iterable[tuple[int, int]]) -> str:
+    """A text with blanks in these parts of it; its lines stay."""
+    letters = list(text)
+    for start, end in parts:
+        letters[start:end] = ["\n" if letter == "\n" else " " for letter in letters[start:end]]
+    return "".join(letters)
+
+
+def _sentences(text: str) -> Iterator[tuple[int, int]]:
+    """Where sentences, items and rows begin, and where the next one does."""
+    begins = {0, len(text)}
+    for start, end in pairwise([0, *(match.end() for match in _NEXT.finditer(text)), len(text)]):
+        begins |= {start, *(start + begin for _, begin in sentence_ends(text[start:end]))}
+    yield from pairwise(sorted(begins))
+
+
+_FEWEST, _SHARE = 6, 0.25
+"""A sentence of so many content words fails where its sources hold less than this share of them."""
+_ALIKE, _SAME = 0.7, 0.8
+"""The share of content words in common with which a sentence repeats another one, and says the same or the opposite."""
+NEGATIONS = {
+    "en": r"not|no|never|cannot|neither|nor|none|nothing|nobody|without|\w+n['’]t",
+    "de": r"nicht|nichts|kein\w*|nie|niemals|niemand|ohne|weder",
+    "fr": r"ne|pas|jamais|aucune?|sans|rien|ni",
+    "es": r"no|nunca|sin|ningun[oa]?|ningún|nada|ni",
+    "it": r"non|mai|senza|nessun[oa]?|niente|né",
+    "nl": r"niet|geen|nooit|zonder|niets|niemand",
+}
+"""What denies, in languages where it is compared."""
+_HALF_NEGATED = re.compile(
+    r"\b(?:lack|fail|miss|unlike|rather|instead|except|unable|imposs|hardly|only|but|statt|außer|sondern|nur|kaum)\w*",
+    re.IGNORECASE,
+)
+"""With such a word, a sentence may deny in other words what another one denies with not."""
+Compared = tuple[Problem, tuple[str, ...]]
+
+
+def _compared(sentence: str, cited: Sequence[Passage], offered: Sequence[Passage], answer: str) -> Compared:
+    """What of a sentence its sources do not hold."""
+    documents, language = {passage.place.document for passage in cited}, cited[0].language
+    near = [*cited, *(each for each in offered if each.place.document in documents and each not in cited)]
+    sources = [_read(f"{each.path}.\n\n{each.text}") for each in near]
+    said = _Sentence.read(sentence)
+    alike = [each for source in sources for each in source.alike(said)]
+    if missing := _missing_numbers(sentence, said, sources, alike):
+        return "numbers", missing
+    if not _is_in_language(answer, language):
+        return "", ()
+    if language != "de" and (missing := _missing_names(said, sources, alike)):
+        return "names", missing
+    if missing := _opposite(said, alike, language):
+        return "negation", missing
+    foreign = sorted(word for word in said.words if not any(word in source.stems for source in sources))
+    few = len(said.words) >= _FEWEST and len(said.words) - len(foreign) < _SHARE * len(said.words)
+    return ("words", tuple(foreign)) if few else ("", ())
+
+
+def _missing_numbers(
+    sentence: str, said: _Sentence, sources: Sequence[_Source], alike: Sequence[_Alike]
+) -> tuple[str, ...]:
+    """The numbers that no source has, or that stand for another one in a sentence that is repeated. A small one may
+    count what a source lists: it is missing only where one counts the same otherwise."""
+    missing = []
+    for number in _numbers(sentence):
+        counts = {value for source in sources for value in source.counts.get(number.counted, ())}
+        if number.values <= _COUNTS:
+            is_missing = bool(counts) and not counts & number.values
+        else:
+            is_missing = not any(number.values & source.numbers for source in sources)
+        replaced = [each for each in alike if each.sentence.numbers - said.numbers]
+        if is_missing or (replaced and not any(number.values & each.numbers for each in alike)):
+            missing.append(number.text)
+    return tuple(dict.fromkeys(missing))
+
+
+def _missing_names(said: _Sentence, sources: Sequence[_Source], alike: Sequence[_Alike]) -> tuple[str, ...]:
+    """The same of names."""
+    missing = []
+    for name in said.names:
+        replaced = [each for each in alike if _stems(each.sentence.names) - said.words]
+        instead = bool(replaced) and not any(_stem(name) in each.words for each in alike)
+        if instead or not any(_stem(name) in source.stems for source in sources):
+            missing.append(name)
+    return tuple(missing)
+
+
+def _opposite(said: _Sentence, alike: Sequence[_Alike], language: str) -> tuple[str, ...]:
+    """The sentence of the sources that says the opposite, where one says nearly the same and none the same."""
+    if language not in NEGATIONS:
+        return ()
+    negation = re.compile(rf"\b(?:{NEGATIONS[language]})\b", re.IGNORECASE)
+    same = [each.sentence.text for each in alike if each.common >= _SAME]
+    if not same or any(map(_HALF_NEGATED.search, (said.text, *same))):
+        return ()
+    denies = negation.search(said.text) is None
+    return () if any((negation.search(text) is None) == denies for text in same) else (" ".join(same[0].split()),)
+
+
+@lru_cache(maxsize=KEPT_PASSAGES)
+def _is_stop_word(word: str, language: str) -> bool:
+    return word_id(word, language) is None
+
+
+@lru_cache(maxsize=64)
+def _is_in_language(text: str, language: str) -> bool:
+    """Whether a text is in this language for certain: a fifth of its words are its stop words."""
+    words = _WORD.findall(text.casefold())[:200]
+    return language in LANGUAGES and sum(_is_stop_word(word, language) for word in words) > len(words) / 5
+
+
+# -- what is compared ------------------------------------------------------------------------------
+
+
+_WORD = re.compile(r"[^\W\d_]+")
+_NAME = re.compile(r"(?<=[a-zß-ÿ0-9,)] )[A-ZÀ-Þ][^\W\d_]+")
+_NO_NAMES = ("Section", "Chapter", "Figure", "Table", "Source", "Sources", "Example", "Exercise", "Part", "Step")
+_STEM = 6  # letters of a word that are compared
+
+
+class _Sentence(NamedTuple):
+    """What is compared of a sentence."""
+
+    text: str
+    words: frozenset[str]
+    numbers: frozenset[str]
+    names: tuple[str, ...]
+
+    @classmethod
+    def read(cls, text: str) -> _Sentence:
+        """Read what is compared."""
+        words = (word for word in _WORD.findall(text) if len(word) > 3)
+        names = (name for name in _NAME.findall(text) if name not in _NO_NAMES)
+        return cls(text, _stems(words), _values(text), tuple(dict.fromkeys(names)))
+
+
+class _Alike(NamedTuple):
+    """A sentence of a source that has the share `common` of its words in common; numbers and words of it and of its
+    neighbours."""
+
+    common: float
+    sentence: _Sentence
+    numbers: frozenset[str]
+    words: frozenset[str]
+
+
+class _Source(NamedTuple):
+    """A source: its sentences, all of its words and numbers, and which numbers of what it counts."""
+
+    sentences: tuple[_Sentence, ...]
+    stems: frozenset[str]
+    numbers: frozenset[str]
+    counts: dict[str, set[str]]
+
+    def alike(self, said: _Sentence) -> Iterator[_Alike]:
+        """The sentences that nearly have its words."""
+        for at, each in enumerate(self.sentences):
+            common = len(said.words & each.words) / max(len(said.words), len(each.words), 1)
+            if len(said.words) >= 3 and common >= _ALIKE:
+                around = self.sentences[max(at - 1, 0) : at + 2]
+                numbers = frozenset[str]().union(*(other.numbers for other in around))
+                yield _Alike(common, each, numbers, _stems(_WORD.findall(" ".join(other.text for other in around))))
+
+
+@lru_cache(maxsize=KEPT_PASSAGES // 4)
+def _read(text: str) -> _Source:
+    prose, counts = prose_of(text), dict[str, set[str]]()
+    for number in _numbers(text):
+        counts.setdefault(number.counted, set()).update(number.values if number.counted else ())
+    sentences = tuple(_Sentence.read(prose[start:end]) for start, end in _sentences(prose))
+    return _Source(sentences, _stems(_WORD.findall(text)), _values(text), counts)
+
+
+def _stem(word: str) -> str:
+    return word.casefold()[:_STEM]
+
+
+def _stems(words: Iterable[str]) -> frozenset[str]:
+    return frozenset(map(_stem, words))
+
+
+# -- numbers ---------------------------------------------------------------------------------------
+
+
+_SMALL = (
+    "one two three four five six seven eight nine ten eleven twelve thirteen fourteen fifteen sixteen seventeen",
+    "eins zwei drei vier fünf sechs sieben acht neun zehn elf zwölf dreizehn vierzehn fünfzehn sechzehn siebzehn",
+)
+_TENS = ("twenty thirty forty fifty sixty seventy eighty ninety hundred",
+         "zwanzig dreißig vierzig fünfzig sechzig siebzig achtzig neunzig hundert")  # fmt: skip
+_IN_WORDS = {
+    **{word: str(value) for words in _TENS for value, word in zip(range(20, 110, 10), words.split(), strict=True)},
+    **{word: str(value) for words in _SMALL for value, word in enumerate(words.split(), 1)},
+}
+_SCALES = {"thousand": 3, "million": 6, "billion": 9, "trillion": 12, "tausend": 3, "millionen": 6, "milliarden": 9}
+_REFERENCE = r"(?:section|chapter|figure|table|step|source|part|example|exercise|abschnitt|kapitel|abbildung|schritt)s?"
+_NUMBER = re.compile(
+    rf"(?P<reference>\b{_REFERENCE}\s+[\d.]+)|(?<![\w.,])(?P<number>\d{{1,3}}(?:[ \u00a0\u202f'’]\d{{3}})+(?!\d)"
+    rf"|\d+(?:[.,]\d+)*|\b(?:{'|'.join(_IN_WORDS)})\b)(?:(?P<ordinal>st|nd|rd|th)\b)?"
+    rf"(?:[ \u00a0-](?P<scale>{'|'.join(_SCALES)})\b)?(?:[ \u00a0-](?P<counted>[^\W\d_]+))?",
+    re.IGNORECASE,
+)
+_COUNTS = frozenset(map(str, range(10)))
+
+
+class _Number(NamedTuple):
+    """A number as it is written, what it may mean, and the word after it, as it is compared."""
+
+    text: str
+    values: frozenset[str]
+    counted: str
+
+
+def _numbers(text: str) -> Iterator[_Number]:
+    """The numbers of a text that are no references.
+
+    >>> [(each.text, sorted(each.values)) for each in _numbers("1,000 oaks, 12.50 m, three million (see chapter 4)")]
+    [('1,000', ['1', '1000']), ('12.50', ['12.5']), ('three million', ['3', '3000000'])]
+    """
+    for match in _NUMBER.finditer(text):
+        if match["number"] is None or match["ordinal"]:
+            continue
+        values = frozenset(_readings(match["number"].casefold()))
+        if scale := _SCALES.get((match["scale"] or "").casefold()):
+            values |= {_plain(str(Decimal(value).scaleb(scale))) for value in values}
+        written = text[match.start("number") : match.end("scale") if match["scale"] else match.end("number")]
+        yield _Number(written, values, _stem(match["counted"] or ""))
+
+
+def _values(text: str) -> frozenset[str]:
+    return frozenset[str]().union(*(number.values for number in _numbers(text)))
+
+
+def _readings(number: str) -> Iterator[str]:
+    """What a number may mean: a comma or a point may part thousands or decimals."""
+    number = _IN_WORDS.get(number, re.sub(r"[ \u00a0\u202f'’]", "", number))
+    *whole, last = re.split(r"[.,]", number)
+    if not whole:
+        yield _plain(number)
+        return
+    if len(last) == 3 and all(len(part) == 3 for part in whole[1:]) and len(whole[0]) <= 3:
+        yield _plain("".join([*whole, last]))
+    if len(whole) == 1 or all(len(part) == 3 for part in whole[1:]):
+        yield _plain(f"{''.join(whole)}.{last}")
+    else:  # a version, a date
+        yield number
+
+
+def _plain(number: str) -> str:
+    """A number without the zeros that say nothing."""
+    return f"{Decimal(number).normalize():f}"
