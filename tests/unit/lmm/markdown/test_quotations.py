@@ -6,9 +6,9 @@ from itertools import pairwise
 
 import pytest
 from hypothesis import given, strategies as st
+from strategies import texts
 
 from lmm.markdown.quotations import quotations_of, verify_quotations
-from tests.strategies import texts
 
 LEAF = """# Leaves
 
