@@ -88,8 +88,7 @@ COMMANDS = (
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run one command; its exit code: 0 done, 1 something failed or was found, 2 wrong usage, 130 interrupted."""
     if instruction := os.environ.get("_LMM_COMPLETE"):
-        from lmm.cli.completion import complete
-
+        complete: Callable[[str], int] = importlib.import_module("lmm.cli.completion").complete  # it knows COMMANDS
         return complete(instruction)
     words = list(sys.argv[1:] if arguments is None else arguments)
     if not words or words[0] in ("-h", "--help", "help"):

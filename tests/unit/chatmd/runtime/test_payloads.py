@@ -26,7 +26,7 @@ def test_what_is_stored_is_read_back(tmp_path: Path, inline: bool) -> None:
     assert ("RAW" in text) == inline
     items = items_of(text)
     parts = [part for item in items for part in getattr(item, "arguments", getattr(item, "content", ()))]
-    stored = {part: payloads.read(part) for part in parts if not isinstance(part, str)}
+    stored = {part: read for part in parts if not isinstance(part, str) and (read := payloads.read(part)) is not None}
     assert messages_of(items, expand=stored.__getitem__) == (
         Message("assistant", "", calls=(call,)), Message("tool", "", results=(result,)),
     )  # fmt: skip
