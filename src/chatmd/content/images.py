@@ -4,12 +4,10 @@ from __future__ import annotations
 
 from chatmd.errors import ChatmdError
 from chatmd.sidecar import SUFFIXES
+from lmm.importing.formats import file_kind
 from lmm.messages import Image
 from lmm.pictures import picture_type
 from lmm.terminal import megabytes
-
-# What people try all the same, by what their files begin with.
-_OTHERS = {b"%PDF-": "a PDF file", b"\0\0\x01\0": "an icon", b"<?xml": "XML"}
 
 
 def image_from(data: bytes, *, limit: int) -> Image:
@@ -24,24 +22,13 @@ def image_from(data: bytes, *, limit: int) -> Image:
     if len(data) > limit:
         hint = "make it smaller, or allow more: fetch_limit under [chatmd] in config.toml"
         raise ChatmdError(f"this image has {megabytes(len(data))}; {megabytes(limit)} are the most", hint=hint)
-    media_type = media_type_of(data)
-    if not media_type:
-        raise ChatmdError(f"this is {_what(data)}", hint="models see PNG, JPEG, GIF and WebP: convert it")
-    return Image(data, media_type=media_type)
-
-
-def media_type_of(data: bytes) -> str:
-    """The media type of an image, or the empty string if it is none that models see."""
     kind = picture_type(data)
-    return kind.media_type if kind and kind.media_type in SUFFIXES else ""
-
-
-def _what(data: bytes) -> str:
-    if not data:
-        return "an empty file"
-    if kind := picture_type(data):
-        return f"an image in the format {kind.suffix[1:].upper()}"
-    return next((what for mark, what in _OTHERS.items() if data.startswith(mark)), "no image")
+    if kind and kind.media_type in SUFFIXES:
+        return Image(data, media_type=kind.media_type)
+    what = f"an image in the format {kind.suffix[1:].upper()}" if kind else f"{file_kind(data, name='').name}, no image"
+    raise ChatmdError(
+        f"this is {what if data else 'an empty file'}", hint="models see PNG, JPEG, GIF and WebP: convert it"
+    )
 
 
 def describe_image(image: Image) -> str:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import difflib
 import json
 import re
 from collections.abc import Callable, Iterator
@@ -12,7 +11,7 @@ from typing import Any
 import yaml
 
 from chatmd.errors import InvalidCases
-from lmm.errors import MetadataError
+from lmm.errors import MetadataError, nearest
 from lmm.markdown.yaml_core import compose, to_value
 from lmm.messages import ToolCall, Usage
 from lmm.models.structured import NoJson, read_json
@@ -308,9 +307,7 @@ def _read_case(row: Any, default: str, where: str, load: LoadSchema = _no_file) 
         raise InvalidCases("a case is a mapping with 'input'", where=where, hint="write: - input: …")
     for key in row:
         if key not in _FIELDS and key not in CHECKS:
-            close = difflib.get_close_matches(str(key), (*_FIELDS, *CHECKS), n=1)
-            hint = f"did you mean '{close[0]}'?" if close else f"known: {', '.join((*_FIELDS, *CHECKS))}"
-            raise InvalidCases(f"unknown key '{key}'", where=where, hint=hint)
+            raise InvalidCases(f"unknown key '{key}'", where=where, hint=nearest(str(key), (*_FIELDS, *CHECKS)))
     given, name, held_out = row.get("input"), row.get("name", default), row.get("held_out")
     if not isinstance(given, (str, int, float)) or isinstance(given, bool) or not str(given).strip():
         raise InvalidCases("this case has no input", where=where, hint="write what the user says: input: …")

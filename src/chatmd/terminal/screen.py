@@ -12,7 +12,6 @@ import re
 import sys
 import time
 from collections.abc import Iterable
-from difflib import get_close_matches
 from pathlib import Path
 from typing import NamedTuple, Protocol
 
@@ -31,7 +30,7 @@ from prompt_toolkit.shortcuts import PromptSession
 
 from chatmd.terminal.view import PROMPT
 from lmm.disk.files import state_folder
-from lmm.errors import ConfigError
+from lmm.errors import ConfigError, nearest
 
 # -- What can be done at the prompt besides speaking: one row of a table each ---------------------------------
 
@@ -79,7 +78,7 @@ def read_command(text: str) -> tuple[SlashCommand, str] | None:
     ('1$', None, None)
     >>> read_command("/hlep")
     Traceback (most recent call last):
-    lmm.errors.ConfigError: there is no command /hlep (did you mean /help? to say it, begin with a space)
+    lmm.errors.ConfigError: there is no command /hlep (did you mean '/help'?; to say it, begin with a space)
     """
     found = _COMMAND.fullmatch(text.rstrip())
     if found is None:
@@ -87,9 +86,8 @@ def read_command(text: str) -> tuple[SlashCommand, str] | None:
     name, argument = found[1].lower(), (found[2] or "").strip()
     command = next((row for row in COMMANDS if row.name == name), None)
     if command is None:
-        close = get_close_matches(name, [row.name for row in COMMANDS], n=1)
-        hint = f"did you mean /{close[0]}?" if close else "/help lists them;"
-        raise ConfigError(f"there is no command /{found[1]}", hint=f"{hint} to say it, begin with a space")
+        hint = nearest(f"/{name}", [f"/{row.name}" for row in COMMANDS])
+        raise ConfigError(f"there is no command /{found[1]}", hint=f"{hint}; to say it, begin with a space")
     if bool(argument) != bool(command.argument):
         how = f"write: /{name} {command.argument}".rstrip()
         raise ConfigError(f"/{name} takes {'an' if command.argument else 'no'} argument", hint=how)

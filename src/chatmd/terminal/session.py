@@ -31,8 +31,9 @@ from chatmd.sidecar import FOLDER
 from chatmd.terminal.call_texts import AGREE, CHOICES, approval, call_in_words, read_answer
 from chatmd.terminal.screen import Screen, help_rows, read_command
 from chatmd.terminal.styled import clean
-from chatmd.terminal.view import ChatView, requests
-from lmm import loop
+from chatmd.terminal.view import ChatView
+from lmm import loop, terminal
+from lmm.disk.watching import signature
 from lmm.errors import LmmError, Place
 from lmm.messages import Event, Failed, ToolCall, ToolDefinition
 from lmm.models.budget import parse_budget
@@ -259,7 +260,7 @@ class TerminalSession:
 
     async def _trouble(self) -> None:
         """Wait until the user has mended something: then the file changes, or Enter is pressed."""
-        self._seen = self._signature()
+        self._seen = signature(self.path)
         self._retry.clear()
         await self._retry.wait()
 
@@ -311,7 +312,7 @@ class TerminalSession:
     def _asked(self, said: Future[str | Element | None]) -> None:
         """It is the user's turn. What was typed too late for the last one is a message, unless that was cancelled."""
         self._said, self._cancelling = said, False
-        self._seen = self._signature()
+        self._seen = signature(self.path)
         notes = self.runner.take_notes() if self.runner else ()
         self.view.waiting.clear()
         if notes and self._broken:
@@ -413,7 +414,7 @@ class TerminalSession:
 
     def _take_leave(self) -> None:
         if self.tally.turns:
-            done = f"{requests(self.tally.turns)}, {usage_text(self.tally.usage)}"
+            done = f"{terminal.count(self.tally.turns, 'request')}, {usage_text(self.tally.usage)}"
             text = f"{self.path}: {done}; lmm run -i goes on from there"
             self.print(self.view.note(text))
 
@@ -431,20 +432,13 @@ class TerminalSession:
 
     # -- the file ------------------------------------------------------------------------------------------------
 
-    def _signature(self) -> object:
-        try:
-            found = self.path.stat()
-        except OSError:
-            return None
-        return found.st_ino, found.st_size, found.st_mtime_ns
-
     async def _watch(self) -> None:
         """Show how time goes by, and notice that somebody changed the file while the prompt waits."""
         while True:
             await asyncio.sleep(_TICK)
             if self._said is None:
                 self.screen.redraw()
-            if (self._said is not None or self.runner is None) and (now := self._signature()) != self._seen:
+            if (self._said is not None or self.runner is None) and (now := signature(self.path)) != self._seen:
                 self._seen = now
                 self._retry.set()
                 self.end_run(self._changed)
@@ -502,7 +496,7 @@ class TerminalSession:
         tokens = "" if limits.tokens is None else f"{limits.tokens - usage.input_tokens - usage.output_tokens:,} tokens"
         money = "" if limits.dollars is None else f"${limits.dollars - (usage.cost or 0.0):.4f}"
         left = " and ".join(part for part in (tokens, money) if part)
-        text = f"{self.model}: {requests(self.tally.turns)}, {usage_text(usage)}"
+        text = f"{self.model}: {terminal.count(self.tally.turns, 'request')}, {usage_text(usage)}"
         self.print(self.view.note(f"{text}; {left} left" if left else text))
 
     def _allow(self, amount: str) -> None:

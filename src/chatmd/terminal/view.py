@@ -249,12 +249,3 @@ def _waiting(text: str) -> Text:
 def _indent(chain: tuple[str, ...]) -> Text:
     """What stands before something that happened in an agent: how deep it is, and its name."""
     return Text.assemble("  " * len(chain), (f"{clean(PurePath(chain[-1]).stem)} ", "dim")) if chain else Text()
-
-
-def requests(number: int) -> str:
-    """So many requests to models.
-
-    >>> requests(1), requests(2)
-    ('1 request', '2 requests')
-    """
-    return "1 request" if number == 1 else f"{number:,} requests"

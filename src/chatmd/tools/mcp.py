@@ -8,7 +8,6 @@ from collections import Counter
 from collections.abc import AsyncGenerator, Iterator, Mapping, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
-from difflib import get_close_matches
 from typing import Any
 
 from chatmd.context import Run
@@ -17,7 +16,7 @@ from chatmd.language.agent import Tool
 from chatmd.language.transcript import storable
 from chatmd.tools.mcp_connection import Connection, ServerTool, check_installed, read_address
 from lmm.disk.digest import digest
-from lmm.errors import LmmError
+from lmm.errors import LmmError, nearest
 from lmm.messages import ToolDefinition, ToolOutput
 from lmm.models.port import RunnableTool
 
@@ -25,7 +24,6 @@ from lmm.models.port import RunnableTool
 
 
 _LONGEST = 64  # characters of a name: OpenAI's limit, the lowest
-_SHOWN = 12  # names that an error lists
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,15 +49,8 @@ def _chosen(tools: Sequence[ServerTool], wanted: Sequence[str]) -> list[ServerTo
     by_name = {tool.name: tool for tool in tools}
     for name in wanted:
         if name not in by_name:
-            near = get_close_matches(name, list(by_name), n=1)
-            offers = f"it has {_listed(sorted(by_name))}" if by_name else "it has none"
-            raise ChatmdError(f"the server has no tool '{name}'", hint=f"did you mean '{near[0]}'?" if near else offers)
+            raise ChatmdError(f"the server has no tool '{name}'", hint=nearest(name, sorted(by_name)))
     return [by_name[name] for name in wanted] if wanted else list(by_name.values())
-
-
-def _listed(names: Sequence[str]) -> str:
-    rest = f", and {len(names) - _SHOWN} more" if len(names) > _SHOWN else ""
-    return ", ".join(names[:_SHOWN]) + rest
 
 
 def _offered(tool: ServerTool, name: str, declared: Tool) -> OfferedTool:

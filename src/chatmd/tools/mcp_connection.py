@@ -29,7 +29,7 @@ from chatmd.context import Rules, Run
 from chatmd.errors import ChatmdError
 from chatmd.language.agent import AgentSpec, Tool
 from chatmd.sidecar import SUFFIXES
-from chatmd.tools.command import check_variables, environment_for, scrubber
+from chatmd.tools.command import check_variables, environment_for, scrubber, split_command
 from lmm.fetch import CheckedTransport
 from lmm.hosts import certificates, is_loopback
 from lmm.messages import Attachment, Image, Message, ToolOutput, render
@@ -114,7 +114,7 @@ def read_address(written: str) -> Address:
     """
     scheme, colon, rest = written.partition(":")
     if scheme.lower() == "stdio" and colon:
-        return StdioAddress(_words(rest))
+        return StdioAddress(split_command(rest))
     url = written[4:] if scheme.lower().startswith("mcp+http") else written
     try:
         parts = urlsplit(url)
@@ -132,17 +132,6 @@ def read_address(written: str) -> Address:
     except ValueError as error:
         raise ChatmdError(f"'{_shown(written)}' is no address of an MCP server: {error}",
                           hint="write a URL that begins with https://") from error  # fmt: skip
-
-
-def _words(command: str) -> tuple[str, ...]:
-    try:
-        words = tuple(shlex.split(command))
-    except ValueError as error:
-        raise ChatmdError(f"the command cannot be split into words: {str(error).lower()}",
-                          hint="close the quotes") from None  # fmt: skip
-    if not words:
-        raise ChatmdError("no command follows 'stdio:'", hint='as in mcp_server="stdio:python server.py"')
-    return words
 
 
 def _shown(written: str) -> str:
@@ -300,11 +289,8 @@ def credentials_for(declared: Tool, address: HttpAddress, environment: Mapping[s
     """What a declaration says by the names of environment variables.
 
     Raises:
-        ChatmdError: a variable is not set, or the secret would be sent where others can read it.
+        ChatmdError: the secret is missing, or would be sent where others can read it.
     """
-    for name in (declared.client_id_env, declared.client_secret_env):
-        if name and not environment.get(name):
-            raise ChatmdError(f"the environment variable {name} is not set", hint=f"export {name}=…")
     if declared.client_id_env and not declared.client_secret_env:
         raise ChatmdError("a client's id needs its secret", hint='client_secret_env="NAME OF THE VARIABLE"')
     if not declared.client_secret_env:

@@ -95,7 +95,7 @@ def test_everything_is_read_once_and_side_by_side(tmp_path: Path, web: WebServer
         ),
         (user("b.md", ""), "a.chatmd:1:7: 'b.md': this is no URL (write 'local' for a file on disk)"),
         (user("ftp://u:pw@e.org/", ""), "a.chatmd:1:7: ftp://e.org/: only http:// and https:// are fetched"),
-        ("<user>\n <img src='bad.md' local/></user>", "a.chatmd:2:2: 'bad.md': this is no image (models see PNG"),
+        ("<user>\n <img src='bad.md' local/></user>", "a.chatmd:2:2: 'bad.md': this is text, no image (models see PNG"),
         ("<user><img src='../i.png' local/></user>", "a.chatmd:1:7: '../i.png' lies outside of "),
         ("<user><agent src='../s.chatmd' local/></user>", "a.chatmd:1:7: '../s.chatmd' lies outside of "),
         (

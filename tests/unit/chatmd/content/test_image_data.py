@@ -47,7 +47,7 @@ def test_kinds(data: bytes, media_type: str) -> None:
         (b" <svg xmlns=''>", "in the format SVG"),
         (b"BM" + bytes(12), "in the format BMP"),
         (b"\0\0\0\x18ftypheic", "in the format HEIC"),
-        (b"# Notes", "this is no image"),
+        (b"# Notes", "this is text, no image"),
         (png(90, 90)[:60] * 200, "this image has 12 kB; 10 kB are the most"),
     ],
 )

@@ -52,7 +52,7 @@ def test_an_image_is_shown_as_what_it_is(folder: Path) -> None:
         ("none.png", "there is no such file"),
         ("pictures", "this is a folder"),
         ("pipe.png", "no ordinary file"),
-        ("notes.png", "this is no image"),
+        ("notes.png", "this is text, no image"),
         ("big.png", "100 kB are the most"),
         ("server.key", "files of this name hold keys"),
         ("", "this path is empty"),

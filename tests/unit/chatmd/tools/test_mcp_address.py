@@ -30,7 +30,7 @@ def test_a_command_is_split_as_a_shell_would(words: list[str]) -> None:
         ("http://0177.0.0.256/", "is no address"),
         ("http://①/mcp", "is no address"),
         ("http://example.org:0/", "is no address"),
-        ("stdio:", "no command"),
+        ("stdio:", "names no program"),
         ("stdio:python 'srv.py", "cannot be split"),
         ("https://me:pa55w0rd@example.org/mcp", "must not hold a password"),
     ],

@@ -55,7 +55,7 @@ def test_a_tool_that_the_server_has_not_is_an_error() -> None:
     """With what was probably meant, or what there is."""
     with pytest.raises(ChatmdError, match=r"no tool 'serch' \(did you mean 'search'\?\)"):
         offered(include=("serch",))
-    with pytest.raises(ChatmdError, match=r"it has docs.read, free, search"):
+    with pytest.raises(ChatmdError, match=r"known: docs.read, free, search"):
         offered(include=("qqq",))
 
 
