@@ -4,17 +4,17 @@ from __future__ import annotations
 
 import math
 import re
-from collections import defaultdict, deque
+from collections import deque
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from difflib import get_close_matches
 from functools import lru_cache
-from typing import Literal, cast
+from typing import Any, Literal, cast
 
 from chatmd.errors import InvalidDocument
 from chatmd.language.nodes import BLANK, NOWHERE, Element, Problem, SourceRange, SyntaxTree, Text, body
 from chatmd.language.syntax import attribute_offsets, errors_of
-from chatmd.language.tags import ROLES
+from chatmd.language.tags import ROLES, TAGS
 
 # -- What a ChatMD document means, as values: configuration, tools, and the items of the conversation
 #
@@ -315,15 +315,8 @@ class _Reader:
     def _config(self, element: Element) -> None:
         if self.config is not None:  # the first one counts
             return
-        self.config = Config(
-            model=(element.get("model") or "").strip(),
-            max_tokens=self._integer(element, "max_tokens"),
-            temperature=self._number(element, "temperature"),
-            reasoning_effort=self._effort(element),
-            show_tool_call=self._flag(element, "show_tool_call"),
-            id=element.get("id") or "",
-            span=element.span,
-        )
+        values = self._values(element) | {"reasoning_effort": self._effort(element)}
+        self.config = Config(**values, span=element.span)
 
     def _effort(self, element: Element) -> str:
         written = (element.get("reasoning_effort") or "").strip().lower()
@@ -355,34 +348,15 @@ class _Reader:
         self.tools.append(tool)
 
     def _made_tool(self, element: Element, kind: Literal["builtin", "command", "agent", "mcp"], name: str) -> Tool:
-        values = defaultdict(str, {attribute: value.strip() for attribute, value in element.values.items()})
+        values = self._values(element)
         lists = {
-            attribute: tuple(word.strip() for word in values[attribute].split(",") if word.strip())
+            attribute: tuple(word.strip() for word in values.pop(attribute).split(",") if word.strip())
             for attribute in ("include", "includes", "roots", "env")
         }
-        return Tool(
-            kind,
-            name,
-            description=element.get("description") or "",
-            command=values["command"],
-            agent=values["agent"],
-            local=self._local(element),
-            server=values["mcp_server"],
-            # The most particular choice counts.
-            include=(name,) if name and kind == "mcp" else lists["include"] or lists["includes"],
-            strict=self._flag(element, "strict"),
-            client_id_env=values["client_id_env"],
-            client_secret_env=values["client_secret_env"],
-            issuer=values["issuer"],
-            prefix=values["prefix"],
-            roots=lists["roots"],
-            cwd=values["cwd"],
-            env=lists["env"],
-            timeout=self._number(element, "timeout"),
-            max_output=self._integer(element, "max_output"),
-            course=values["course"],
-            span=element.span,
-        )
+        # The most particular choice counts.
+        include = (name,) if name and kind == "mcp" else lists["include"] or lists["includes"]
+        values |= {"name": name, "server": values.pop("mcp_server"), "local": self._local(element)}
+        return Tool(kind, include=include, roots=lists["roots"], env=lists["env"], span=element.span, **values)
 
     def _msg(self, element: Element) -> None:
         role = (element.get("role") or "").strip().lower()
@@ -517,6 +491,18 @@ class _Reader:
         hint = "delete it: other programs take its presence for true"
         self._bad(element, name, "is read as not set", hint, error=False)
         return False
+
+    def _values(self, element: Element) -> dict[str, Any]:
+        """Its attributes but `local`, as the table says what they are: texts, stripped; flags; numbers."""
+        values = element.values
+        readers: dict[str, Callable[[Element, str], Any]] = {
+            "text": lambda element, name: values.get(name, "").strip(),
+            "flag": self._flag,
+            "integer": self._integer,
+            "number": self._number,
+        }
+        rules = (rule for rule in TAGS[element.tag].attributes if rule.name != "local")
+        return {rule.name: readers[rule.kind](element, rule.name) for rule in rules}
 
     def _integer(self, element: Element, name: str) -> int | None:
         number = self._number(element, name)

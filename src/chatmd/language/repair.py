@@ -160,7 +160,8 @@ def repair(text: str, file: str = "") -> Repaired:
     >>> repair('<user>2+2?</user>\\n<tool_call tool_call_id="c1" function_name="add">{}</tool_call>\\n').notes
     ('1 call was interrupted',)
     """
-    mending = mend(text)
+    is_whole = text.rstrip(BLANK).endswith(">") and not parse_cached(text, file).problems
+    mending = Mending(len(text), "") if is_whole else mend(text)
     whole = mending.apply(text) if _is_ours(text, mending) else text
     notes: tuple[str, ...] = ()
     if _is_half(text, whole, mending):

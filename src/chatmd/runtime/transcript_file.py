@@ -8,6 +8,7 @@ left to whoever did so, and what we have steps aside into a second file, which t
 
 from __future__ import annotations
 
+import codecs
 import contextlib
 import errno
 import os
@@ -416,14 +417,7 @@ def aside_of(path: Path) -> Path:
 
 def _whole_characters(data: bytes) -> bytes:
     """Without the first bytes of a character at the end, of which a crash kept the others from being written."""
-    for length in range(1, min(3, len(data)) + 1):
-        byte = data[-length]
-        if byte >= 0xC0:
-            needed = 2 if byte < 0xE0 else 3 if byte < 0xF0 else 4
-            return data[:-length] if length < needed else data
-        if byte < 0x80:
-            break
-    return data
+    return data[: codecs.utf_8_decode(data, "surrogateescape", False)[1]]
 
 
 @contextlib.contextmanager

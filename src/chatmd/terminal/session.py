@@ -11,7 +11,6 @@ import asyncio
 import re
 import signal
 import time
-from collections import deque
 from collections.abc import Callable, Coroutine, Sequence
 from concurrent.futures import Future
 from dataclasses import dataclass, field, replace
@@ -74,7 +73,7 @@ def _file(folder: Path, name: str) -> Path | None:
         return None
 
 
-# -- Questions that a run has for the user: each is shown when those before it are answered -------------------
+# -- Questions that a run has for the user, one at a time -----------------------------------------------------
 #
 # They come from the background loop, and wait there; they are shown and answered in the screen's.
 
@@ -88,31 +87,33 @@ class _Question:
 
 
 class Questions:
-    """The questions that wait; `approve` and `confirm` are what a run is given."""
+    """The question that waits, if one does; `approve` and `confirm` are what a run is given."""
 
     def __init__(self, screen: Screen, view: ChatView) -> None:
         self.screen, self.view = screen, view
-        self.waiting: deque[_Question] = deque()
+        self.waiting: _Question | None = None
         self.always: set[str] = set()
+        self._approving = asyncio.Lock()
         self._loop = asyncio.get_running_loop()
 
     # -- from the run ------------------------------------------------------------------------------------
 
     async def approve(self, call: ToolCall) -> bool | str:
         """Whether a call may be made (`chatmd.context.Approve`)."""
-        if call.name in self.always:
-            return True
-        name, _, arguments = call_in_words(call).partition("\n")
-        text = Text.assemble((name, "bold"), f"\n{arguments}\n" if arguments else "\n", (CHOICES, "dim"))
-        question = _Question(text, "y/n/a/q ›", lambda line: bool(read_answer(line)))
-        self._loop.call_soon_threadsafe(self._show, question)
-        try:
-            answer = read_answer(await asyncio.wrap_future(question.answer))
-        except asyncio.CancelledError:
-            self._loop.call_soon_threadsafe(self._withdraw, question)
-            raise
-        assert answer is not None
-        return approval(answer, call, self.always)
+        async with self._approving:  # agents that are asked side by side have calls of their own
+            if call.name in self.always:
+                return True
+            name, _, arguments = call_in_words(call).partition("\n")
+            text = Text.assemble((name, "bold"), f"\n{arguments}\n" if arguments else "\n", (CHOICES, "dim"))
+            question = _Question(text, "y/n/a/q ›", lambda line: bool(read_answer(line)))
+            self._loop.call_soon_threadsafe(self._show, question)
+            try:
+                answer = read_answer(await asyncio.wrap_future(question.answer))
+            except asyncio.CancelledError:
+                self._loop.call_soon_threadsafe(self._show, None)
+                raise
+            assert answer is not None
+            return approval(answer, call, self.always)
 
     def confirm(self, text: str) -> bool:
         """Whether the user agrees to what tools can do; called in a thread that may wait."""
@@ -124,39 +125,29 @@ class Questions:
 
     def answered(self, line: str) -> bool:
         """Whether a line that was typed is the answer to a question, or meant to be."""
-        if not self.waiting:
+        question = self.waiting
+        if question is None:
             return False
-        question = self.waiting[0]
         if not question.understood(line):
             self.screen.print(self.view.note(f"{line.strip()!r} is no answer: y, n, a or q", "yellow"))
             return True
-        self.waiting.popleft()
         self.screen.print(self.view.said(line.strip() or "no"))
+        self._show(None)
         question.answer.set_result(line)
-        self._next()
         return True
 
-    def withdraw_all(self) -> None:
+    def withdraw(self) -> None:
         """Nobody waits for an answer any more."""
-        while self.waiting:
-            self.waiting.popleft().answer.cancel()
-        self._next()
+        if self.waiting is not None:
+            self.waiting.answer.cancel()
+        self._show(None)
 
-    def _show(self, question: _Question) -> None:
-        self.waiting.append(question)
-        if len(self.waiting) == 1:
-            self._next()
-
-    def _withdraw(self, question: _Question) -> None:
-        if question in self.waiting:
-            self.waiting.remove(question)
-            self._next()
-
-    def _next(self) -> None:
+    def _show(self, question: _Question | None) -> None:
+        self.waiting = question
         self.screen.asked()
-        if self.waiting:
-            self.screen.print(self.view.shown(self.waiting[0].text))
-            self.screen.ask(self.waiting[0].label)
+        if question is not None:
+            self.screen.print(self.view.shown(question.text))
+            self.screen.ask(question.label)
 
 
 _WIDEST_NAME = 20  # columns
@@ -214,7 +205,7 @@ class TerminalSession:
             await asyncio.wait((shown, talking), return_when=asyncio.FIRST_COMPLETED)
         finally:
             watching.cancel()
-            self.questions.withdraw_all()
+            self.questions.withdraw()
             talking.cancel()
             await asyncio.wait((talking,))
             self._take_leave()
