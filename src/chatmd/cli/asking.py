@@ -5,6 +5,9 @@ from __future__ import annotations
 import asyncio
 import os
 import sys
+import threading
+from collections.abc import Iterator
+from concurrent.futures import Future
 
 from chatmd.context import Approve, Confirm
 from chatmd.terminal.call_texts import AGREE, CHOICES, approval, call_in_words, read_answer
@@ -41,26 +44,33 @@ class _Approving:
         terminal.forget_what_was_typed()
         while True:
             terminal.say(f"{CHOICES} [y/n/a/q] ", err=True, end="")
-            line = await _line()
+            line = await typed_line()
             answer = read_answer("quit" if line is None else line)
             if answer is not None:
                 return approval(answer, call, self.always)
 
 
-async def _line() -> str | None:
-    """A line that the user types, None at the end; waiting for it can be cancelled, and leaves no thread behind."""
-    loop = asyncio.get_running_loop()
-    typed: asyncio.Future[bytes] = loop.create_future()
-    descriptor = sys.stdin.fileno()
+_typing: Future[bytes] | None = None
 
-    def read() -> None:
-        loop.remove_reader(descriptor)
-        if not typed.done():
-            typed.set_result(os.read(descriptor, 65536))
 
-    loop.add_reader(descriptor, read)
-    try:
-        data = await typed
-    finally:
-        loop.remove_reader(descriptor)
+async def typed_line() -> str | None:
+    """A line of standard input, None at the end.
+
+    It is read in a thread that keeps nobody from ending, and no further than its end. If waiting for it is cancelled,
+    it is there for whoever asks next.
+    """
+    global _typing
+    if _typing is None:
+        _typing = line = Future[bytes]()
+        threading.Thread(target=lambda: line.set_result(b"".join(_characters())), daemon=True).start()
+    data = await asyncio.shield(asyncio.wrap_future(_typing))
+    _typing = None
     return data.decode(errors="replace") if data else None
+
+
+def _characters() -> Iterator[bytes]:
+    """The bytes of one line."""
+    while byte := os.read(sys.stdin.fileno(), 1):
+        yield byte
+        if byte == b"\n":
+            return

@@ -2,14 +2,9 @@
 
 from __future__ import annotations
 
-import asyncio
-import contextlib
 import os
-import signal
 import sys
-import threading
 from pathlib import Path
-from types import FrameType
 from typing import TYPE_CHECKING
 
 import click
@@ -23,7 +18,7 @@ from lmm.messages import Asked, Event, Notice, Reply, Retrying, TextDelta, ToolC
 from lmm.terminal import DONE, INTERRUPTED, usage_text
 
 if TYPE_CHECKING:
-    from chatmd.runtime.runner import Runner
+    pass
 
 
 @options.command()
@@ -95,8 +90,7 @@ def run(
 
         return converse(runner, ask=ask)
     try:
-        with _CancelsTurn(runner) if interactive else contextlib.nullcontext():
-            result = loop.run(runner.run())
+        result = loop.run(runner.run())
     except KeyboardInterrupt:
         printer.interrupted(runner.path, runner.context.tally.turns, runner.context.tally.usage)
         return INTERRUPTED
@@ -122,47 +116,14 @@ def _has_screen() -> bool:
     return sys.stdin.isatty() and terminal.is_terminal() and not dumb and sys.platform != "win32"
 
 
-class _CancelsTurn:
-    """While this is open, Ctrl-C cancels the turn; if there is none, it ends the run."""
-
-    def __init__(self, runner: Runner) -> None:
-        self.runner = runner
-
-    def __enter__(self) -> None:
-        self.before = signal.signal(signal.SIGINT, self._interrupt)
-
-    def __exit__(self, *error: object) -> None:
-        signal.signal(signal.SIGINT, self.before)
-
-    def _interrupt(self, number: int, frame: FrameType | None) -> None:
-        if not self.runner.in_turn:
-            raise KeyboardInterrupt
-        self.runner.cancel()
-
-
 async def _typed() -> str | None:
-    """The next line of standard input that is not empty; None at the end.
+    """The next line of standard input that is not empty; None at the end."""
+    from chatmd.cli.asking import typed_line
 
-    It is read in a thread that keeps nobody from ending, and no further than its end: the next one is for the next.
-    """
     if sys.stdin.isatty():
         terminal.say("> ", err=True, end="")
-    running = asyncio.get_running_loop()
-    done: asyncio.Future[bytes] = running.create_future()
-
-    def arrived(line: bytes) -> None:
-        if not done.done():
-            done.set_result(line)
-
-    def read() -> None:
-        line = b""
-        while not line.endswith(b"\n") and (more := os.read(sys.stdin.fileno(), 1)):
-            line += more
-        running.call_soon_threadsafe(arrived, line)
-
-    threading.Thread(target=read, daemon=True).start()
-    line = await done
-    return line.decode(errors="replace").strip() or (await _typed() if line else None)
+    line = await typed_line()
+    return line if line is None else line.strip() or await _typed()
 
 
 # -- what is printed --------------------------------------------------------------------------------------------

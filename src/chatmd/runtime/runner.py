@@ -40,11 +40,6 @@ class Runner:
         self._loop: asyncio.AbstractEventLoop | None = None
         self._cancelled = False
 
-    @property
-    def in_turn(self) -> bool:
-        """Whether the model or its tools are at work."""
-        return self._turn is not None
-
     def steer(self, text: str) -> None:
         """Say something while the model is at work: it comes with the next result of a tool, else as a message."""
         self._notes.append(text)
