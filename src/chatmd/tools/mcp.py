@@ -135,12 +135,7 @@ Schema = Mapping[str, Any]
 # At the top, providers want an object, and nothing that combines schemas.
 _COMBINE = ("oneOf", "anyOf", "allOf", "not", "enum", "if", "then", "else")
 _BRANCHES = ("anyOf", "oneOf", "allOf")
-_DEEPEST = 40
-_DROPPED = object()
-# Keywords whose value is a schema, a list of schemas, or schemas by name.
-_ONE = ("items", "additionalProperties", "not", "if", "then", "else", "contains", "propertyNames")
-_LIST = (*_BRANCHES, "prefixItems")
-_NAMED = ("properties", "$defs", "definitions", "patternProperties", "dependentSchemas")
+_DEEPEST = 80
 
 
 def accept_schema(schema: Schema) -> dict[str, Any]:
@@ -154,35 +149,23 @@ def accept_schema(schema: Schema) -> dict[str, Any]:
     whole = _local(schema)
     properties: dict[str, Any] = {}
     for branch in _branches(whole, whole):
-        properties |= branch.get("properties") or {}
+        if isinstance(found := branch.get("properties"), dict):
+            properties |= {name: each for name, each in found.items() if name not in properties}
     top = {key: value for key, value in whole.items() if key not in (*_COMBINE, "$schema", "$id", "$ref")}
-    return top | {"type": "object", "properties": properties | (top.get("properties") or {})}
+    return top | {"type": "object", "properties": properties}
 
 
-# -- the parts ------------------------------------------------------------------------------------
-
-
-def _local(schema: Any, depth: int = 0) -> Any:
-    """A copy without references that lead elsewhere, which nobody shall fetch, and without what is no schema."""
-    if isinstance(schema, bool):
-        return schema
-    if not isinstance(schema, Mapping) or depth > _DEEPEST:
+def _local(value: Any, depth: int = 0) -> Any:
+    """A copy without references that lead elsewhere, which nobody shall fetch, and that ends somewhere."""
+    if depth > _DEEPEST:
         return {}
-    parts = ((key, _local_part(key, value, depth + 1)) for key, value in schema.items())
-    return {key: value for key, value in parts if value is not _DROPPED}
+    if isinstance(value, Mapping):
+        return {key: _local(each, depth + 1) for key, each in value.items() if not _leads_out(key, each)}
+    return [_local(each, depth + 1) for each in value] if isinstance(value, list) else value
 
 
-def _local_part(key: str, value: Any, depth: int) -> Any:
-    if key in _NAMED:
-        return {name: _local(each, depth) for name, each in value.items()} if isinstance(value, Mapping) else _DROPPED
-    if key in _LIST:
-        return [_local(each, depth) for each in value] if isinstance(value, list) else _DROPPED
-    if key in _ONE:
-        return _local(value, depth) if isinstance(value, Mapping | bool) else _DROPPED
-    if key in ("required", "enum"):
-        return value if isinstance(value, list) else _DROPPED
-    leads_out = key in ("$dynamicRef", "$recursiveRef") or (key == "$ref" and not str(value).startswith("#"))
-    return _DROPPED if leads_out else value
+def _leads_out(key: str, value: Any) -> bool:
+    return key in ("$dynamicRef", "$recursiveRef") or (key == "$ref" and not str(value).startswith("#"))
 
 
 def _branches(schema: Any, root: Schema) -> Iterator[Schema]:
@@ -197,7 +180,7 @@ def _branches(schema: Any, root: Schema) -> Iterator[Schema]:
         if "$ref" in branch:
             waiting.append(_referred(str(branch["$ref"]), root))
         for key in reversed(_BRANCHES):
-            waiting += reversed(branch.get(key) or ())
+            waiting += reversed(found) if isinstance(found := branch.get(key), list) else ()
 
 
 def _referred(reference: str, root: Schema) -> Any:
