@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import asyncio
 import contextlib
 import json
-from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -15,10 +13,10 @@ from chatmd.errors import FileRefused, PatchError
 from chatmd.language.agent import Tool
 from chatmd.tools.changes import Change, apply_changes, lock_files, read_content
 from chatmd.tools.patch import FORMAT, AddFile, DeleteFile, Section, UpdateFile, parse_patch, text_of, update_text
-from chatmd.tools.registry import OpenTools
+from chatmd.tools.registry import FunctionTool, OpenTools
 from chatmd.tools.roots import ToolRoots, roots_of
 from chatmd.tools.text_lines import decode_text, encode_text
-from lmm.messages import ToolDefinition, ToolOutput, object_schema
+from lmm.messages import ToolDefinition, object_schema
 from lmm.terminal import count
 
 _DESCRIPTION = """\
@@ -34,7 +32,12 @@ the hunk. A second hunk in the same file begins with '@@'. '*** End of File' aft
 
 def open_apply_patch(declared: Tool, run: Run) -> OpenTools:
     """The tool, for the roots of its declaration."""
-    return contextlib.nullcontext([PatchTool(roots_of(declared, run), declared.max_output or run.rules.max_output)])
+    roots, most = roots_of(declared, run), declared.max_output or run.rules.max_output
+    described = {"type": "string", "description": "the patch, from '*** Begin Patch' to '*** End Patch'"}
+    text = _DESCRIPTION.format(roots=roots.described(), format=FORMAT)
+    definition = ToolDefinition("apply_patch", text, object_schema(("patch",), patch=described))
+    tool = FunctionTool(definition, lambda patch: apply_patch(patch, roots, most), patch_arguments)
+    return contextlib.nullcontext([tool])
 
 
 def patch_arguments(text: str) -> dict[str, Any]:
@@ -52,29 +55,6 @@ def patch_arguments(text: str) -> dict[str, Any]:
     if isinstance(given, dict) and "patch" not in given and isinstance(given.get("input"), str):
         return {"patch": given["input"], **{key: value for key, value in given.items() if key != "input"}}
     return given if isinstance(given, dict) else {"patch": text}
-
-
-@dataclass(frozen=True, slots=True)
-class PatchTool:
-    """The tool. `read_arguments` understands calls whose argument is the patch itself."""
-
-    roots: ToolRoots
-    max_output: int
-
-    @property
-    def definition(self) -> ToolDefinition:
-        """What the model is told."""
-        text = _DESCRIPTION.format(roots=self.roots.described(), format=FORMAT)
-        patch = {"type": "string", "description": "the patch, from '*** Begin Patch' to '*** End Patch'"}
-        return ToolDefinition("apply_patch", text, object_schema(("patch",), patch=patch))
-
-    read_arguments = staticmethod(patch_arguments)
-
-    async def call(self, arguments: Mapping[str, Any]) -> ToolOutput:
-        text = arguments.get("patch", arguments.get("input"))
-        if not isinstance(text, str):
-            raise PatchError("the patch is missing", hint="give it as 'patch'")
-        return ToolOutput(await asyncio.to_thread(apply_patch, text, self.roots, self.max_output))
 
 
 def apply_patch(text: str, roots: ToolRoots, max_output: int = 30_000) -> str:

@@ -2,12 +2,9 @@
 
 from __future__ import annotations
 
-import asyncio
 import contextlib
-import json
 import os
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from collections.abc import Callable
 from typing import Any
 
 from chatmd.content.images import describe_image, image_from
@@ -16,7 +13,7 @@ from chatmd.errors import ChatmdError
 from chatmd.language.agent import Tool
 from chatmd.tools.changes import Change, apply_changes, lock_files, read_content
 from chatmd.tools.patch import as_typed, nearest
-from chatmd.tools.registry import FunctionTool, OpenTools
+from chatmd.tools.registry import FunctionTool, OpenTools, renaming
 from chatmd.tools.roots import LOOK, RootedPath, ToolRoots, roots_of
 from chatmd.tools.text_lines import READ, TextLines, decode_text, encode_text, read_excerpt, with_newline
 from lmm import terminal
@@ -29,29 +26,6 @@ from lmm.messages import ToolDefinition, ToolOutput, object_schema
 PATH: dict[str, Any] = {"type": "string", "description": "the file's path", "minLength": 1}
 _CONTENT = {"type": "string"}
 _AROUND_TEXT = 300  # characters of a result that are not the file's
-
-
-@dataclass(frozen=True, slots=True)
-class FileTool:
-    """A tool made of a function that waits for the disk. `renamed` are the names that models may know arguments by."""
-
-    definition: ToolDefinition
-    function: Callable[..., str]
-    renamed: Mapping[str, str] = field(default_factory=dict)
-
-    async def call(self, arguments: Mapping[str, Any]) -> ToolOutput:
-        return ToolOutput(await asyncio.to_thread(self.function, **arguments))
-
-    def read_arguments(self, text: str) -> Any:
-        """The JSON of a call, its arguments under our names.
-
-        Raises:
-            ValueError: it is no JSON.
-        """
-        given = json.loads(text or "{}")
-        if not isinstance(given, dict):
-            return given
-        return {self.renamed.get(key, key) if self.renamed.get(key) not in given else key: given[key] for key in given}
 
 
 def open_read_file(declared: Tool, run: Run) -> OpenTools:
@@ -75,7 +49,7 @@ def open_read_file(declared: Tool, run: Run) -> OpenTools:
             raise roots.missing(target)
         return read_text(target, int(offset), line_count and int(line_count), limit)
 
-    return contextlib.nullcontext([FileTool(definition, read_file, {"file": "path"})])
+    return contextlib.nullcontext([FunctionTool(definition, read_file, renaming(file="path"))])
 
 
 def read_text(target: RootedPath, offset: int, count: int | None, limit: int) -> str:
@@ -132,7 +106,7 @@ def open_write_file(declared: Tool, run: Run) -> OpenTools:
 
         return edit_file(roots, path, written)
 
-    return contextlib.nullcontext([FileTool(definition, write_file)])
+    return contextlib.nullcontext([FunctionTool(definition, write_file)])
 
 
 def open_append_to_file(declared: Tool, run: Run) -> OpenTools:
@@ -154,7 +128,7 @@ def open_append_to_file(declared: Tool, run: Run) -> OpenTools:
 
         return edit_file(roots, path, appended)
 
-    return contextlib.nullcontext([FileTool(definition, append_to_file)])
+    return contextlib.nullcontext([FunctionTool(definition, append_to_file)])
 
 
 def open_find_and_replace(declared: Tool, run: Run) -> OpenTools:
@@ -181,7 +155,7 @@ def open_find_and_replace(declared: Tool, run: Run) -> OpenTools:
 
         return edit_file(roots, path, replaced)
 
-    return contextlib.nullcontext([FileTool(definition, find_and_replace)])
+    return contextlib.nullcontext([FunctionTool(definition, find_and_replace)])
 
 
 def replace_text(text: str, find: str, replace: str, name: str, *, every: bool = False) -> tuple[str, str]:
@@ -275,8 +249,8 @@ def open_import_image(declared: Tool, run: Run) -> OpenTools:
         object_schema(("path",), path={"type": "string", "minLength": 1, "description": "the image's path"}),
     )
 
-    async def import_image(path: str) -> ToolOutput:
-        return await asyncio.to_thread(_shown, roots, path, limit)
+    def import_image(path: str) -> ToolOutput:
+        return _shown(roots, path, limit)
 
     return contextlib.nullcontext([FunctionTool(definition, import_image)])
 

@@ -26,23 +26,22 @@ from lmm.models.port import RunnableTool
 _LONGEST = 64  # characters of a name: OpenAI's limit, the lowest
 
 
-@dataclass(frozen=True, slots=True)
-class OfferedTool:
-    """A tool as the model sees it. The server knows it as `name`."""
-
-    name: str
-    definition: ToolDefinition
-
-
-def offered_tools(tools: Sequence[ServerTool], declared: Tool) -> tuple[OfferedTool, ...]:
-    """What a declaration offers of a server's catalogue.
+def offered_tools(tools: Sequence[ServerTool], declared: Tool) -> dict[str, ToolDefinition]:
+    """What a declaration offers of a server's catalogue, by the server's names.
 
     Raises:
         ChatmdError: it names a tool that the server does not have.
     """
     chosen = _chosen(tools, declared.include)
     names = model_names([tool.name for tool in chosen], declared.prefix)
-    return tuple(_offered(tool, names[tool.name], declared) for tool in chosen)
+    # An author who takes one tool may know better than the server what it is for.
+    better = declared.description if len(declared.include) == 1 else ""
+    return {
+        tool.name: ToolDefinition(
+            names[tool.name], storable(better or tool.description), accept_schema(tool.schema), declared.strict
+        )
+        for tool in chosen
+    }
 
 
 def _chosen(tools: Sequence[ServerTool], wanted: Sequence[str]) -> list[ServerTool]:
@@ -51,13 +50,6 @@ def _chosen(tools: Sequence[ServerTool], wanted: Sequence[str]) -> list[ServerTo
         if name not in by_name:
             raise ChatmdError(f"the server has no tool '{name}'", hint=nearest(name, sorted(by_name)))
     return [by_name[name] for name in wanted] if wanted else list(by_name.values())
-
-
-def _offered(tool: ServerTool, name: str, declared: Tool) -> OfferedTool:
-    # An author who takes one tool may know better than the server what it is for.
-    described = declared.description if declared.description and len(declared.include) == 1 else tool.description
-    definition = ToolDefinition(name, storable(described), accept_schema(tool.schema), declared.strict)
-    return OfferedTool(tool.name, definition)
 
 
 def model_names(names: Sequence[str], prefix: str = "") -> dict[str, str]:
@@ -87,15 +79,12 @@ class McpTool:
     """One tool of a server, which judges itself what it is given: a stranger's schema may take years to match."""
 
     connection: Connection
-    offered: OfferedTool
+    name: str
+    definition: ToolDefinition
     judges_arguments = True
 
-    @property
-    def definition(self) -> ToolDefinition:
-        return self.offered.definition
-
     async def call(self, arguments: Mapping[str, Any]) -> ToolOutput:
-        return await self.connection.call(self.offered.name, arguments)
+        return await self.connection.call(self.name, arguments)
 
 
 @asynccontextmanager
@@ -111,7 +100,8 @@ async def open_server(declared: Tool, run: Run) -> AsyncGenerator[Sequence[Runna
         connection = Connection(address, declared, run, declared.timeout or run.rules.tool_timeout)
     try:
         with _at(declared):
-            tools = [McpTool(connection, tool) for tool in offered_tools(await connection.tools(), declared)]
+            offered = offered_tools(await connection.tools(), declared)
+            tools = [McpTool(connection, name, definition) for name, definition in offered.items()]
         yield tools
     finally:
         await connection.aclose()

@@ -6,6 +6,9 @@ point in the group ``chatmd.tools``.
 
 from __future__ import annotations
 
+import asyncio
+import inspect
+import json
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager
 from dataclasses import dataclass
@@ -116,11 +119,35 @@ def kind_of(declared: Tool) -> ToolKind:
 
 @dataclass(frozen=True, slots=True)
 class FunctionTool:
-    """`function` gets the arguments by name; a text that it returns is a result without images."""
+    """`function` gets the arguments by name, in a thread unless it is ``async``; a text is a result without images.
+
+    `read_arguments` makes arguments of what a model wrote, and raises ValueError if there are none in it.
+    """
 
     definition: ToolDefinition
-    function: Callable[..., Awaitable[ToolOutput | str]]
+    function: Callable[..., Awaitable[ToolOutput | str] | ToolOutput | str]
+    read_arguments: Callable[[str], Any] = json.loads
 
     async def call(self, arguments: Mapping[str, Any]) -> ToolOutput:
-        output = await self.function(**arguments)
+        function: Callable[..., Any] = self.function
+        if inspect.iscoroutinefunction(function):
+            output = await function(**arguments)
+        else:
+            output = await asyncio.to_thread(function, **arguments)
         return ToolOutput(output) if isinstance(output, str) else output
+
+
+def renaming(**names: str) -> Callable[[str], Any]:
+    """A reader of arguments that models may give under other `names`.
+
+    >>> renaming(file="path")('{"file": "a.md"}'), renaming(file="path")('{"file": "b", "path": "a.md"}')
+    ({'path': 'a.md'}, {'file': 'b', 'path': 'a.md'})
+    """
+
+    def read(text: str) -> Any:
+        given = json.loads(text)
+        if not isinstance(given, dict):
+            return given
+        return {key if names.get(key, key) in given else names[key]: value for key, value in given.items()}
+
+    return read

@@ -13,8 +13,7 @@ from typing import Any
 from chatmd.context import Run
 from chatmd.errors import ChatmdError
 from chatmd.language.agent import Tool
-from chatmd.tools.files import FileTool
-from chatmd.tools.registry import OpenTools
+from chatmd.tools.registry import FunctionTool, OpenTools, renaming
 from chatmd.tools.roots import LOOK, RootedPath, ToolRoots, roots_of
 from lmm.disk.folder import FolderEntry, walk
 from lmm.disk.ignore import Glob
@@ -57,7 +56,7 @@ def open_read_directory(declared: Tool, run: Run) -> OpenTools:
         pattern = Glob.of(glob) if glob else None
         return list_folder(roots, target, int(depth or (DEEPEST if glob else 1)), pattern, limit)
 
-    return contextlib.nullcontext([FileTool(definition, read_directory)])
+    return contextlib.nullcontext([FunctionTool(definition, read_directory)])
 
 
 def list_folder(roots: ToolRoots, target: RootedPath, depth: int, glob: Glob | None, limit: int) -> str:
@@ -127,7 +126,7 @@ def open_search_files(declared: Tool, run: Run) -> OpenTools:
         search = _Search(text, ignore_case, limit, time.monotonic() + seconds)
         return search.run(roots, target, Glob.of(glob) if glob else None)
 
-    return contextlib.nullcontext([FileTool(definition, search_files, {"pattern": "text", "query": "text"})])
+    return contextlib.nullcontext([FunctionTool(definition, search_files, renaming(pattern="text", query="text"))])
 
 
 @dataclass(slots=True)

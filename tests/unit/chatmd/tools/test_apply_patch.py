@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import os
 import re
 import stat
@@ -12,7 +11,7 @@ import pytest
 from golden_files import Case, read_cases
 
 from chatmd.errors import FileRefused, PatchError
-from chatmd.tools.apply_patch import PatchTool, apply_patch, patch_arguments
+from chatmd.tools.apply_patch import apply_patch, patch_arguments
 from chatmd.tools.roots import Root, ToolRoots
 from lmm.errors import FileWriteError, LmmError
 
@@ -196,7 +195,6 @@ def test_what_is_no_patch(tmp_path: Path, text: str, message: str) -> None:
     f'{{"{key}": "{PATCH}"}}'.replace("\n", "\\n") for key in ("patch", "input"))])  # fmt: skip
 def test_the_forms_of_a_call(tmp_path: Path, text: str) -> None:
     """The bare patch, a JSON string, an object with `patch` or with `input`."""
-    tool = PatchTool(roots_at(tmp_path), 30_000)
     assert patch_arguments(text) == {"patch": PATCH}
-    assert asyncio.run(tool.call(tool.read_arguments(text))).text.startswith("Done.")
+    assert apply_patch(patch_arguments(text)["patch"], roots_at(tmp_path)).startswith("Done.")
     assert contents(tmp_path) == {"a.md": b"a\n"}

@@ -23,7 +23,8 @@ TOOLS = [
 
 def offered(**declared: Any) -> list[tuple[str, str]]:
     """The server's names and the model's."""
-    return [(t.name, t.definition.name) for t in offered_tools(TOOLS, Tool("mcp", "", server="stdio:x", **declared))]
+    found = offered_tools(TOOLS, Tool("mcp", "", server="stdio:x", **declared))
+    return [(name, definition.name) for name, definition in found.items()]
 
 
 @given(st.lists(st.text(min_size=1), unique=True), st.sampled_from(["", "wiki_", "a.b/"]))
@@ -61,6 +62,6 @@ def test_a_tool_that_the_server_has_not_is_an_error() -> None:
 
 def test_an_author_may_describe_the_one_tool_that_is_taken() -> None:
     """What the server says of it is used otherwise, without what no file can hold."""
-    (tool,) = offered_tools(TOOLS, Tool("mcp", "", description="Read a page.", include=("docs.read",)))
-    assert tool.definition.description == "Read a page."
-    assert offered_tools(TOOLS, Tool("mcp", ""))[1].definition.description == "Read\ufffd."
+    tools = offered_tools(TOOLS, Tool("mcp", "", description="Read a page.", include=("docs.read",)))
+    assert [definition.description for definition in tools.values()] == ["Read a page."]
+    assert offered_tools(TOOLS, Tool("mcp", ""))["docs.read"].description == "Read\ufffd."
