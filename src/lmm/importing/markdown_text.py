@@ -11,6 +11,7 @@ import re
 from lmm.importing import escape
 from lmm.markdown.blocks import Block, ErrorBlock, HeaderBlock, MetadataBlock, TextBlock, fenced, serialize
 from lmm.markdown.parse_markdown import parse_markdown_text, unclosed_construct
+from lmm.markdown.spans import spans
 
 _UNDERLINED = re.compile(
     r"(?P<before>\A|\n)(?P<title> {0,3}[^\s>#|`~<*+\-=][^\n]*)\n {0,3}(?P<line>=+|-+)[ \t]*(?=\n|\Z)"
@@ -60,9 +61,7 @@ def defused(text: str) -> str:
 def _safe(block: Block) -> str:
     if isinstance(block, MetadataBlock | ErrorBlock):
         return _RULE.sub("\n* * *", block.source).lstrip("\n")
-    if isinstance(block, TextBlock) and not re.match(r"\s*(?:```|~~~|\$\$|<!--|\t| {4})", block.source):
-        return _underlined(block.source)
-    return block.source
+    return _underlined(block.source) if isinstance(block, TextBlock) else block.source
 
 
 def _underlined(source: str) -> str:
@@ -72,12 +71,19 @@ def _underlined(source: str) -> str:
         mark = "#" if match["line"][0] == "=" else "##"
         return f"{match['before']}{mark} {match['title'].strip()}\n"
 
-    if unclosed_construct(source) is None and not re.search(r"(?m)^ {0,3}(?:```|~~~|\$\$|<!--)|^[ \t]*\|", source):
+    if not _is_verbatim(source):
         first = _UNDERLINED.match(source)
         if first is not None:
             rest = source[first.end() :]
             source = heading(first).removesuffix("\n" if re.match(r"\n[ \t]*(?:\n|\Z)", rest) else "") + rest
     return re.sub(r"\A {0,3}(?:-[ \t]*){3,}(?=\n|\Z)", "* * *", source)
+
+
+def _is_verbatim(source: str) -> bool:
+    """Whether a line of a block begins code, a displayed formula, a comment, or a row of a table."""
+    found = (span for span in spans(source) if span.kind in ("code_block", "comment") or span.target == "display")
+    lines = (source[: span.start].rpartition("\n")[2] for span in found)
+    return any(not line.strip() for line in lines) or re.search(r"(?m)^[ \t]*\|", source) is not None
 
 
 def _closed(text: str) -> str:
