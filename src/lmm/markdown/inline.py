@@ -26,7 +26,7 @@ class Span(NamedTuple):
     | kind | text | target | attributes |
     |---|---|---|---|
     | ``code`` | the code | | as written after it |
-    | ``code_block`` | the code, without indentation | | the words after the opening fence |
+    | ``code_block`` | the code, without indentation | ``indented``, without a fence | the words after the opening one |
     | ``math`` | the formula | ``display`` or ``inline`` | a label of Quarto's after it |
     | ``link``, ``image`` | what is in the brackets, as written | the address, references resolved | as written |
     | ``citation`` | as written | the keys, separated by ``;`` | |
@@ -38,7 +38,7 @@ class Span(NamedTuple):
     | ``reference`` | ``\\@ref(label)`` of bookdown, as written | the label | |
     | ``shortcode`` | what is between its marks, of mdBook's too | its name | |
     | ``role`` | of MyST: the text in backticks | its name | |
-    | ``raw`` | as written, without a fence | ``tex``, or the format named | |
+    | ``raw`` | as written, without a fence | ``tex``, or the format named | the words after the fence |
     | ``div`` | | | as written after the opening fence |
     """
 

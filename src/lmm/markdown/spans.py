@@ -249,7 +249,7 @@ class _Scanner(InlineReader):
             stop = place + len(self.text[place:end].rstrip()) if line.strip() else stop
             place = end
         if stop > margin:
-            self.add("code_block", margin, stop, _outdented("".join(lines).rstrip(), column))
+            self.add("code_block", margin, stop, _outdented("".join(lines).rstrip(), column), "indented")
         return place
 
     def _fenced_code(self, at: int, place: int, column: int, base: int) -> int:
@@ -268,7 +268,7 @@ class _Scanner(InlineReader):
         code = "\n" + text[fence.end() : closing.start()]
         code = _outdented((unquoted(code) if quoted else code)[1:], column)
         if fence[2].startswith("{="):
-            self.add("raw", place, closing.end(), code, fence[2].strip("{=} \t"))
+            self.add("raw", place, closing.end(), code, fence[2].strip("{=} \t"), fence[2])
         else:
             self.add("code_block", place, closing.end(), code, "", fence[2])
         return min(closing.end() + 1, self.size)

@@ -58,10 +58,13 @@ def code_apart(text: str) -> Iterator[tuple[Span | None, str]]:
 
     >>> [(code and code.text, lines) for code, lines in code_apart("A:\\n```r\\n1\\n```\\nB")]
     [(None, 'A:\\n'), ('1', '```r\\n1\\n```\\n'), (None, 'B')]
+    >>> [code for code, _ in code_apart("`<br>`{=html}\\n\\n    indented\\n")]
+    [None]
     """
     at = 0
-    for code in spans(text, in_list=True) if "```" in text or "~~~" in text else ():
-        if code.kind not in ("code_block", "raw") or not text.startswith(("```", "~~~"), code.start):
+    for code in spans(text, in_list=True):
+        is_fenced = code.target != "indented" if code.kind == "code_block" else code.kind == "raw" and code.attributes
+        if not is_fenced:
             continue
         start, end = text.rfind("\n", 0, code.start) + 1, text.find("\n", code.end) + 1 or len(text)
         if start > at:
