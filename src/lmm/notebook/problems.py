@@ -15,14 +15,12 @@ from lmm.errors import ConfigError, MetadataError, Untrusted
 from lmm.markdown import metadata, yaml_core
 from lmm.markdown.blocks import Block, ErrorBlock, HeaderBlock, HeadingBlock, MetadataBlock, TextBlock
 from lmm.markdown.parse_markdown import unclosed_construct
+from lmm.markdown.spans import spans
 from lmm.markdown.units import like_captions, texts_of
 from lmm.notebook.chat_log import logged_warnings
 from lmm.notebook.edits import damaged_edits, find_edits, orphaned_marks
 from lmm.notebook.header import missing_keys
 
-# What Pandoc takes for finished although no blank line follows: a fenced block, a comment of several lines.
-_FINISHED = re.compile(r"\n {0,3}(?:`{3,}|~{3,})[ \t]*\r?\Z|\A<!--[^\n]*\n(?s:.*)-->[ \t]*\r?\Z")
-_BLANK_LINE = re.compile(r"\n[ \t]*\r?\n\Z")
 _PANDOC_TAB = 4
 _AS_TEXT = "Pandoc reads this metadata, with any replies in it, as text"
 _RESOLVE = "lmm accept or lmm reject"
@@ -155,9 +153,15 @@ def _shown_by_pandoc(block: MetadataBlock, before: Block | None) -> Problem | No
 
 def _is_finished(before: Block) -> bool:
     """Whether Pandoc sees the start of metadata directly after this block."""
-    if isinstance(before, HeadingBlock | TextBlock) and not _BLANK_LINE.search(before.source):
-        return isinstance(before, TextBlock) and _FINISHED.search(before.content) is not None
-    return True
+    if not isinstance(before, HeadingBlock | TextBlock) or before.trailing.count("\n") > 1:
+        return True
+    text = before.content.rstrip(" \t\r")
+    last = spans(text)[-1:] if isinstance(before, TextBlock) else []
+    if not last or last[0].end < len(text):
+        return False
+    if last[0].kind == "comment":  # of several lines
+        return text.startswith("<!--") and "\n" in text
+    return last[0].kind == "code_block" and last[0].target != "indented"
 
 
 def _is_list(block: MetadataBlock) -> bool:
