@@ -35,8 +35,6 @@ FORMULA = 4  # a formula in a line
 EQUATION = 16  # a displayed formula, and each further row of it
 PICTURE = 30
 
-_ADDRESS = re.compile(r"https?://\S+")
-_RULES = re.compile(r"^[ \t]*[-*_|:=+>#][-*_|:=+># \t]*$|^[ \t]*(?:>|#{1,6}|[-*+]|\d+[.)])[ \t]", re.MULTILINE)
 _ROW = re.compile(r"\\\\(?![A-Za-z])")
 
 
@@ -58,8 +56,13 @@ def words_to_read(text: str) -> int:
             return WORDS
         return " " if span.kind in _NO_WORDS or worth else None
 
-    rest = _RULES.sub(" ", _ADDRESS.sub(" ", replace_spans(text, count)).replace("|", " "))
-    return counted + count_words(re.sub(r"(?<!\w)[-*_:.,;!?()\[\]{}\"'—–]+(?!\w)", " ", rest))
+    words = replace_spans(text, count).replace("|", " ").split()
+    return counted + count_words(" ".join(word for word in words if _is_read(word)))
+
+
+def _is_read(word: str) -> bool:
+    """Whether what stands between blanks is more than marks, and no address."""
+    return any(map(str.isalnum, word)) and not word.startswith(("http://", "https://"))
 
 
 _NO_WORDS = ("comment", "html", "attributes", "definition", "shortcode", "link")

@@ -38,7 +38,7 @@ from lmm_education.web.service import ServedQuestion, Service, WaitingAnswer, se
 from lmm_education.web.words import LANGUAGES, language_of, notice_for, texts_of, theme_of
 
 _FIRST_WORDS = 90  # characters
-_NO_WORDS = re.compile(r"\s*(?:#|:::|---|\||\$\$)")
+_NO_WORDS = ("#", ":::", "---", "|", "$$")
 _MARKS = re.compile(r"\*+|`+|(?<!\w)_|_(?!\w)|^\s*>\s?")
 PageEvent = tuple[str, Mapping[str, Any]]
 """A name and its values: ``waiting`` (in the queue), ``found``, ``read`` (what the model reads), ``text`` (as it
@@ -145,7 +145,7 @@ def first_words(markdown: str) -> str:
     >>> first_words("## Leaves\\n\\nA *leaf* is [green](a.md), because of " + "chlorophyll " * 20)
     'A leaf is green, because of chlorophyll chlorophyll chlorophyll chlorophyll chlorophyll …'
     """
-    lines = [line for line in prose_of(markdown).splitlines() if not _NO_WORDS.match(line)]
+    lines = [line for line in prose_of(markdown).splitlines() if not line.lstrip().startswith(_NO_WORDS)]
     paragraphs = (" ".join(lines) for there, lines in groupby(lines, key=lambda line: bool(line.strip())) if there)
     text = _MARKS.sub("", next(paragraphs, ""))
     return textwrap.shorten(text, _FIRST_WORDS, placeholder=" …")
