@@ -53,5 +53,5 @@ def test_a_long_reply_without_json_is_read_once(piece: str) -> None:
     """The time grows with the length, not with its square: the event loop waits for it."""
     start = time.process_time()
     with pytest.raises(NoJson):
-        read_json(piece * 200_000)
-    assert time.process_time() - start < 5
+        read_json(piece * 50_000)
+    assert time.process_time() - start < 2
