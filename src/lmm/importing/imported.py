@@ -8,6 +8,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from lmm.importing import escape
+from lmm.markdown import WORDS, Span, replace_spans
 from lmm.markdown.blocks import HeaderBlock, HeadingBlock, serialize
 from lmm.markdown.parse_markdown import parse_markdown_text
 from lmm.pictures import picture_type
@@ -81,10 +82,11 @@ def with_true_pictures(document: Imported) -> Imported:
     if not left_out:
         return replace(document, images=images)
 
-    def described(match: re.Match[str]) -> str:
-        return match[1] if int(match[2]) in left_out else match[0]
+    def described(span: Span) -> str | None:
+        number = span.target.removeprefix(IMAGE)
+        return span.text if span.kind == "image" and number.isdecimal() and int(number) in left_out else None
 
-    body = re.sub(rf"!\[((?:\\.|[^\\\]])*+)\]\({IMAGE}(\d+)[^)\n]*\)", described, document.body)
+    body = replace_spans(document.body, described)
     note = f"left out: {len(left_out)} image(s) that are too large, or no pictures by their first bytes"
     return replace(document, body=body, images=images, notes=(*document.notes, note))
 
@@ -156,5 +158,5 @@ def first_title(body: str) -> str:
 
 def _unescaped(text: str) -> str:
     """A heading's text without markup."""
-    text = re.sub(r"!?\[([^\[\]]*)\]\([^()]*\)", r"\1", text)
+    text = replace_spans(text, lambda span: WORDS if span.kind in ("link", "image") else None)
     return re.sub(r"\\(.)|[*`]", lambda match: match[1] or "", text)

@@ -16,12 +16,12 @@ from lmm.importing.html_page import SUFFIXES, image_of, read_page
 from lmm.importing.imported import IMAGE, Context, Imported, ImportedImage
 from lmm.importing.markdown_text import defused, front_matter
 from lmm.importing.pandoc import convert_html
+from lmm.markdown import Span, replace_spans
 from lmm.markdown.blocks import fenced
 
 MAX_OUTPUT_LINES = 200
 _MAX_LINE = 2_000
 _ANSI = re.compile(r"\x1b\[[0-9;?]*[ -/]*[@-~]|\x1b\][^\x07\x1b]*(?:\x07|\x1b\\)")
-_INLINE_IMAGE = re.compile(r"(!\[[^\]\n]{0,1000}+\]\()\s*(attachment:[^)\s]+|data:image/[^)\s]+)")
 _IMAGES = tuple(f"image/{kind}" for kind in ("png", "jpeg", "gif", "webp", "svg+xml"))
 Json = Mapping[str, Any]
 
@@ -106,15 +106,14 @@ class _Reader:
     def _markdown(self, source: str, attachments: Json) -> str:
         """Markdown as it is, made safe for our documents, with its images beside it."""
 
-        def take(match: re.Match[str]) -> str:
-            address = match[2]
-            if address.startswith("attachment:"):
-                image = _bundled(_mapping(attachments.get(address.removeprefix("attachment:"))))
-            else:
-                image = image_of(address)
-            return f"{match[1]}{self._keep(image)}" if image else match[0]
+        def take(span: Span) -> str | None:
+            if span.kind != "image" or not span.target.startswith(("attachment:", "data:image/")):
+                return None
+            name = span.target.removeprefix("attachment:")
+            image = image_of(name) if name == span.target else _bundled(_mapping(attachments.get(name)))
+            return source[span.start : span.end].replace(span.target, self._keep(image), 1) if image else None
 
-        return defused(_INLINE_IMAGE.sub(take, source)).strip("\n")
+        return defused(replace_spans(source, take)).strip("\n")
 
     def _keep(self, image: ImportedImage) -> str:
         self.images.append(image)
