@@ -7,7 +7,7 @@ import re
 from collections.abc import Sequence
 from datetime import datetime, timedelta
 from pathlib import Path
-from typing import TYPE_CHECKING, Literal, TypedDict, Unpack
+from typing import TYPE_CHECKING, Any, Literal
 
 import click
 
@@ -40,18 +40,6 @@ _file = options.together(
 )
 
 
-class _Chosen(TypedDict):
-    """Which exchanges are wanted, as the options say it."""
-
-    since: str | None
-    until: str | None
-    unanswered: bool
-    up: bool
-    down: bool
-    errors: bool
-    contains: str | None
-
-
 @options.group()
 def log() -> None:
     """What students asked on the pages of lmm serve, if 'log' under [serve] in config.toml names a file for it."""
@@ -69,9 +57,7 @@ def log() -> None:
 @_chosen
 @options.as_json
 @_file
-def show(
-    *, exchange: str, latest: int, as_json: bool, file: Path | None, config: Path | None, **chosen: Unpack[_Chosen]
-) -> int:
+def show(*, exchange: str, latest: int, as_json: bool, file: Path | None, config: Path | None, **chosen: Any) -> int:
     """Show the latest exchanges as a table, or one of them with its answer."""
     from lmm_education.errors import LogError
     from lmm_education.exchange_log.exchanges import as_values
@@ -84,7 +70,7 @@ def show(
         if len(found) != 1:
             raise LogError(f"{len(found) or 'no'} exchanges have ids that begin with '{exchange}'", where=str(path))
     else:
-        found = read_log(path, _filter(chosen, latest))
+        found = read_log(path, _filter(latest, **chosen))
     if as_json:
         terminal.say_json([as_values(each) for each in found], indent=2)
     elif exchange:
@@ -112,7 +98,7 @@ def export(
     output: Path | None,
     file: Path | None,
     config: Path | None,
-    **chosen: Unpack[_Chosen],
+    **chosen: Any,
 ) -> int:
     """Write the exchanges as CSV, as JSON lines, or their questions for lmm eval.
 
@@ -123,7 +109,7 @@ def export(
     from lmm_education.exchange_log.log_file import read_log
 
     path, _ = _log_file(file, config)
-    found = read_log(path, _filter(chosen))
+    found = read_log(path, _filter(**chosen))
     text = WRITERS[kind](found)
     if output is None:
         terminal.say_document(text)
@@ -163,27 +149,21 @@ def clear(*, before: str | None, everything: bool, as_json: bool, file: Path | N
     return DONE
 
 
-def _filter(chosen: _Chosen, latest: int | None = None) -> LogFilter:
-    """The options as the log takes them.
+def _filter(latest: int | None = None, *, up: bool, down: bool, contains: str | None, **others: Any) -> LogFilter:
+    """The options of `_chosen` as the log takes them.
 
     Raises:
         ConfigError: a time is none, or two options exclude each other.
     """
     from lmm_education.exchange_log.exchanges import LogFilter
 
-    if chosen["up"] and chosen["down"]:
+    if up and down:
         raise ConfigError("--up and --down exclude each other")
-    now = datetime.now().astimezone()
-    since, until = chosen["since"], chosen["until"]
-    return LogFilter(
-        since=time_of(since, now, where="--since") if since else None,
-        until=time_of(until, now, where="--until") if until else None,
-        unanswered=chosen["unanswered"],
-        reaction=1 if chosen["up"] else -1 if chosen["down"] else None,
-        errors=chosen["errors"],
-        contains=chosen["contains"] or "",
-        latest=latest,
-    )
+    now, reaction = datetime.now().astimezone(), 1 if up else -1 if down else None
+    for name in ("since", "until"):
+        if others[name]:
+            others[name] = time_of(others[name], now, where=f"--{name}")
+    return LogFilter(reaction=reaction, contains=contains or "", latest=latest, **others)
 
 
 def time_of(text: str, now: datetime, *, where: str) -> float:

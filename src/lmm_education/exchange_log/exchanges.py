@@ -1,6 +1,6 @@
 """What was asked on the pages of `lmm serve`, and what came of it: as a value, as a row, and for other programs.
 
-``user_version`` of the log's file is `VERSION`; ``application_id`` says that it is ours.
+``application_id`` of the log's file says that it is ours.
 """
 
 from __future__ import annotations
@@ -153,8 +153,6 @@ DAYS = Table(
     sqlite_with_rowid=False,
 )
 """The keys of the last two days, of which the names of sessions are made."""
-VERSION = 1
-"""Of the columns, as `log_file` writes it into a file."""
 COLUMNS = tuple(name for name, _ in EXCHANGES.c.items() if name != "cited")
 
 

@@ -40,7 +40,6 @@ from lmm_education.exchange_log.exchanges import (
     EXCHANGES,
     LOG_TABLES,
     LONGEST_COMMENT,
-    VERSION,
     LogFilter,
     LoggedExchange,
     exchange_of,
@@ -67,7 +66,7 @@ class LogFile:
         """Open it; a new one is made, a file such that only its owner can read it.
 
         Raises:
-            LogError: it cannot be written, is none of ours, or of a later version.
+            LogError: it cannot be written, or is none of ours.
         """
         self.file = file
         if isinstance(file, Path) and file.exists():  # nothing is changed before it is known whose it is
@@ -183,12 +182,12 @@ def read_log(file: Path | str, chosen: LogFilter = LogFilter(), *, answers: bool
 
     Raises:
         LogMissing: there is no such file.
-        LogError: it cannot be read, is none of ours, or of a later version.
+        LogError: it cannot be read, or is none of ours.
     """
     if isinstance(file, Path) and not file.is_file():
         raise LogMissing("there is no log yet", where=str(file))
     with _reading(file, "read") as connection:
-        if isinstance(file, Path) and not _version(connection):  # another process is making it
+        if isinstance(file, Path) and not _is_made(connection):  # another process is at it
             return []
         columns = [EXCHANGES.c[name] if answers or name != "answer" else literal("").label(name) for name in COLUMNS]
         return chosen.has_text(exchange_of(row._asdict()) for row in connection.execute(chosen.query(columns)))
@@ -220,20 +219,16 @@ def _make(connection: Connection) -> None:
     make_tables(connection, LOG_TABLES)
     if connection.dialect.name == "sqlite":
         connection.exec_driver_sql(f"PRAGMA application_id = {APPLICATION}")
-        connection.exec_driver_sql(f"PRAGMA user_version = {VERSION}")
 
 
 def _check(connection: Connection, file: Path) -> None:
-    """Refuse a file that is another program's, or of a later version of ours."""
-    ours = connection.exec_driver_sql("PRAGMA application_id").scalar() == APPLICATION
-    if not ours and connection.exec_driver_sql("SELECT count(*) FROM sqlite_schema").scalar():
+    """Refuse a file that is another program's."""
+    if not _is_made(connection) and connection.exec_driver_sql("SELECT count(*) FROM sqlite_schema").scalar():
         raise LogError("this is another program's database", where=str(file), hint="name another file as 'log'")
-    if _version(connection) > VERSION:
-        raise LogError("the log was made by a later version", where=str(file), hint="upgrade lmmarkdown")
 
 
-def _version(connection: Connection) -> int:
-    return int(connection.exec_driver_sql("PRAGMA user_version").scalar_one())
+def _is_made(connection: Connection) -> bool:
+    return connection.exec_driver_sql("PRAGMA application_id").scalar() == APPLICATION
 
 
 def _day(time: float, further: int = 0) -> str:

@@ -15,7 +15,7 @@ from hypothesis import given
 from unit.lmm_education.exchange_log.logs import logs
 
 from lmm_education.errors import LogError, LogMissing
-from lmm_education.exchange_log.exchanges import VERSION, LogFilter, LoggedExchange
+from lmm_education.exchange_log.exchanges import LogFilter, LoggedExchange
 from lmm_education.exchange_log.log_file import LogFile, read_log
 
 DAY = 24 * 3600.0
@@ -170,17 +170,6 @@ def test_what_is_no_database_is_refused(tmp_path: Path) -> None:
     file.write_text("# Leaves\n" * 1000)
     for use in (LogFile, read_log):
         with pytest.raises(LogError, match=r"notes\.md: .*not a database"):
-            use(file)
-
-
-def test_a_later_version_is_refused(log: LogFile, file: Path) -> None:
-    """It may have what we would lose."""
-    log.close()
-    with sqlite3.connect(file) as later:
-        later.execute(f"PRAGMA user_version = {VERSION + 1}")
-    later.close()
-    for use in (LogFile, read_log):
-        with pytest.raises(LogError, match="later version"):
             use(file)
 
 
