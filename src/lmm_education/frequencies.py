@@ -49,32 +49,27 @@ class Frequencies:
             if vector.indices:
                 chunks += 1
                 counts.update(vector.indices)
-        words = sorted(counts)
-        return cls(chunks, array(_NUMBER, words), array(_NUMBER, [counts[word] for word in words]))
+        return cls._counted(chunks, counts)
 
-    def changed(self, added: Iterable[Frequencies], removed: Iterable[Frequencies] = ()) -> Frequencies:
-        """The frequencies with those of more chunks, and without those of others.
+    @classmethod
+    def total(cls, parts: Iterable[Frequencies]) -> Frequencies:
+        """The frequencies of the chunks of several.
 
         >>> one, two = (Frequencies.of([SparseVector(words, (1.0, 1.0))]) for words in ((1, 2), (2, 3)))
-        >>> Frequencies().changed([one, two]).changed([], [one]) == two
-        True
+        >>> Frequencies.total([one, two]).chunks, Frequencies.total([one, two])[2]
+        (2, 2)
         """
-        change, chunks = Counter[int](), self.chunks
-        for sign, each in [*((1, each) for each in added), *((-1, each) for each in removed)]:
-            chunks += sign * each.chunks
+        chunks, counts = 0, Counter[int]()
+        for each in parts:
+            chunks += each.chunks
             for word, count in zip(each._words, each._counts, strict=True):
-                change[word] += sign * count
-        words, counts, done = array(_NUMBER), array(_NUMBER), 0
-        for word in sorted(change):
-            at = bisect_left(self._words, word, done)
-            words += self._words[done:at]
-            counts += self._counts[done:at]
-            done = at + (self._words[at : at + 1] == array(_NUMBER, [word]))
-            count = change[word] + (self._counts[at] if done > at else 0)
-            if count > 0:
-                words.append(word)
-                counts.append(count)
-        return Frequencies(chunks, words + self._words[done:], counts + self._counts[done:])
+                counts[word] += count
+        return cls._counted(chunks, counts)
+
+    @classmethod
+    def _counted(cls, chunks: int, counts: Mapping[int, int]) -> Frequencies:
+        words = sorted(counts)
+        return cls(chunks, array(_NUMBER, words), array(_NUMBER, [counts[word] for word in words]))
 
     def __getitem__(self, word: int) -> int:
         at = bisect_left(self._words, word)

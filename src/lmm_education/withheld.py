@@ -23,16 +23,16 @@ from lmm_education.store.port import (
     Fields,
     Leg,
     Match,
+    Point,
     Scored,
     Store,
-    Stored,
     StoreStatus,
     StoreView,
     Where,
 )
 
 _SHOWN = Match("audience", (EVERYONE,))
-P = TypeVar("P", Stored, Scored)
+P = TypeVar("P", Point, Scored)
 
 
 class StudentView:
@@ -57,13 +57,13 @@ class StudentView:
 
     def get(
         self, collection: CollectionName, ids: Sequence[str], *, fields: Fields = True, vectors: bool = False
-    ) -> list[Stored]:
+    ) -> list[Point]:
         """See `Reader.get`."""
         return _shown(self._view.get(collection, ids, fields=_with_own(fields or ("audience",)), vectors=vectors))
 
     def scroll(
         self, collection: CollectionName, *, where: Where = (), fields: Fields = True, vectors: bool = False
-    ) -> Iterator[Stored]:
+    ) -> Iterator[Point]:
         """See `Reader.scroll`."""
         if self._tells(where):
             return iter(())

@@ -43,8 +43,6 @@ class EdgeWriter(EdgeReader):
         self.location = str(generations.folder)
         self._begun: tuple[Generation, Lease] | None = None
         self._shards: dict[CollectionName, Shard] = {}
-        self._frequencies = base.frequencies() if base else Frequencies()
-        self._counted = list[Frequencies](), list[Frequencies]()  # what came, and what went, since then
 
     def manifest(self) -> Manifest | None:
         """What the store is made with."""
@@ -52,9 +50,7 @@ class EdgeWriter(EdgeReader):
 
     def frequencies(self) -> Frequencies:
         """See `port.Reader.frequencies`."""
-        came, went = self._counted
-        self._frequencies, self._counted = self._frequencies.changed(came, went), ([], [])
-        return self._frequencies
+        return Frequencies.total(words_of(e.payload) for e in self.scroll("documents", where=_RECORDS, fields=(WORDS,)))
 
     @contextmanager
     def _reading(self, collection: CollectionName) -> Iterator[Shard | None]:
@@ -67,18 +63,7 @@ class EdgeWriter(EdgeReader):
         """See `port.Writer.upsert`."""
         given = iter(points)
         while some := list(islice(given, PAGE)):
-            if collection == "documents":
-                records = [point for point in some if WORDS in point.payload]
-                self._recount([point.id for point in records], [words_of(point.payload) for point in records])
             self._changing(collection).upsert(some)
-
-    def _recount(self, ids: Collection[str], now: Iterable[Frequencies] = ()) -> None:
-        """Count the words of these records as they are now, and no longer as they were."""
-        came, went = self._counted
-        came += now
-        went += [words_of(record.payload) for record in self.get("documents", list(ids), fields=(WORDS,))]
-        if len(came) + len(went) > PAGE:
-            self.frequencies()
 
     def set_payload(self, collection: CollectionName, payloads: Mapping[str, Mapping[str, Any]]) -> None:
         """See `port.Writer.set_payload`.
@@ -91,11 +76,8 @@ class EdgeWriter(EdgeReader):
 
     def delete(self, collection: CollectionName, ids: Collection[str]) -> None:
         """See `port.Writer.delete`."""
-        if not ids:
-            return
-        if collection == "documents":
-            self._recount(ids)
-        self._changing(collection).delete(ids)
+        if ids:
+            self._changing(collection).delete(ids)
 
     def _changing(self, collection: CollectionName) -> Shard:
         """The collection of the new generation."""
@@ -132,6 +114,7 @@ class EdgeWriter(EdgeReader):
             return False
         records = [dict(each.payload) for each in self.scroll("documents", where=_RECORDS, fields=_OF_A_RECORD)]
         records.sort(key=lambda record: str(record.get("file")))
+        frequencies = self.frequencies().to_bytes()
         for collection in COLLECTIONS:
             if collection in self._shards:
                 self._shards.pop(collection).finish()
@@ -139,7 +122,7 @@ class EdgeWriter(EdgeReader):
                 self._copy(collection)
         manifest = json.dumps(self._manifest.as_json(), ensure_ascii=False, indent=1)
         (self._folder() / MANIFEST).write_text(manifest, encoding="utf-8")
-        (self._folder() / FREQUENCIES).write_bytes(self.frequencies().to_bytes())
+        (self._folder() / FREQUENCIES).write_bytes(frequencies)
         self._generations.publish(self._begun[0], records)
         self._begun[1].release()
         self._begun = None
@@ -247,8 +230,7 @@ class EdgeStore(WaitReporter, EdgeReader):
         self.check()
         with self.writing(manifest, anew=True) as writer:
             for collection in COLLECTIONS:
-                points = (Point(p.id, p.payload, p.vectors) for p in self.scroll(collection, vectors=True))
-                writer.upsert(collection, points)
+                writer.upsert(collection, self.scroll(collection, vectors=True))
 
     def check(self) -> str:
         """See `port.Store.check`: every byte is read and compared with what was written."""

@@ -26,7 +26,8 @@ Fields = bool | Collection[str]
 
 @dataclass(frozen=True, slots=True)
 class Point:
-    """What is stored: an id (a UUID as text), vectors by name, and a payload that JSON can hold."""
+    """What is stored: an id (a UUID as text), vectors by name, and a payload that JSON can hold. One that was read has
+    vectors only where they were asked for."""
 
     id: str
     payload: Mapping[str, Any]
@@ -42,15 +43,6 @@ class Scored:
     score: float
     payload: Mapping[str, Any] = field(default_factory=dict)
     vector: Vector | None = None
-
-
-@dataclass(frozen=True, slots=True)
-class Stored:
-    """A point read back; `vectors` only where they were asked for."""
-
-    id: str
-    payload: Mapping[str, Any]
-    vectors: Mapping[str, Vector] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)
@@ -121,13 +113,13 @@ class Reader(Protocol):
 
     def get(
         self, collection: CollectionName, ids: Sequence[str], *, fields: Fields = True, vectors: bool = False
-    ) -> list[Stored]:
+    ) -> list[Point]:
         """The points with these ids, in the order of `ids`; those that do not exist are left out."""
         ...
 
     def scroll(
         self, collection: CollectionName, *, where: Where = (), fields: Fields = True, vectors: bool = False
-    ) -> Iterator[Stored]:
+    ) -> Iterator[Point]:
         """All points that fit, in no particular order, page by page."""
         ...
 

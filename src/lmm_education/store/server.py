@@ -46,7 +46,6 @@ from lmm_education.store.port import (
     Match,
     Point,
     Scored,
-    Stored,
     StoreStatus,
     Where,
 )
@@ -192,7 +191,7 @@ class ServerStore:
 
     def get(
         self, collection: CollectionName, ids: Sequence[str], *, fields: Fields = True, vectors: bool = False
-    ) -> list[Stored]:
+    ) -> list[Point]:
         """See `port.Reader.get`."""
         wanted = list(map(str, known_ids(ids)))
         options: dict[str, Any] = {"with_payload": to_selector(fields), "with_vectors": vectors}
@@ -204,7 +203,7 @@ class ServerStore:
 
     def scroll(
         self, collection: CollectionName, *, where: Where = (), fields: Fields = True, vectors: bool = False
-    ) -> Iterator[Stored]:
+    ) -> Iterator[Point]:
         """See `port.Reader.scroll`.
 
         Raises:
@@ -265,7 +264,7 @@ class ServerStore:
         counted = self._counted.get(stamp)
         if counted is None:
             records = self.scroll("documents", where=[_RECORDS], fields=(WORDS,))
-            counted = Frequencies().changed(words_of(record.payload) for record in records)
+            counted = Frequencies.total(words_of(record.payload) for record in records)
             self._counted.clear()
             self._counted[stamp] = counted
         return counted

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Mapping
 from contextlib import closing
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -14,6 +14,7 @@ from lmm_education.errors import StoreMissing
 from lmm_education.store.layout import COLLECTIONS
 from lmm_education.store.open import open_store
 from lmm_education.store.port import CollectionName, Point, Reader, Store
+from lmm_education.store.server_values import batches
 
 PAGE = 1000
 
@@ -45,7 +46,7 @@ def copy_store(source: Store, target: Store, *, on_points: Callable[[int], None]
     with target.writing(manifest) as writer:
         for collection in reversed(COLLECTIONS):  # sections before the chunks that name them
             seen: set[str] = set()
-            for page in _pages(source, collection):
+            for page in batches(source.scroll(collection, vectors=True), PAGE, PAGE, lambda point: 1):
                 seen.update(point.id for point in page)
                 missing = _missing(writer, collection, page)
                 writer.upsert(collection, missing)
@@ -55,17 +56,6 @@ def copy_store(source: Store, target: Store, *, on_points: Callable[[int], None]
             writer.delete(collection, gone)
             removed += len(gone)
     return Transfer(written, same, removed, target.location)
-
-
-def _pages(source: Reader, collection: CollectionName) -> Iterator[list[Point]]:
-    page: list[Point] = []
-    for point in source.scroll(collection, vectors=True):
-        page.append(Point(point.id, point.payload, point.vectors))
-        if len(page) == PAGE:
-            yield page
-            page = []
-    if page:
-        yield page
 
 
 def _missing(there: Reader, collection: CollectionName, page: list[Point]) -> list[Point]:

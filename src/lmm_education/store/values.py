@@ -10,7 +10,7 @@ from uuid import UUID
 
 from lmm_education.material import SparseVector
 from lmm_education.store.layout import engine_path
-from lmm_education.store.port import Among, Condition, Fields, HasWords, Leg, Match, Scored, Stored, Vector, Where
+from lmm_education.store.port import Among, Condition, Fields, HasWords, Leg, Match, Point, Scored, Vector, Where
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,7 +71,7 @@ def to_scored(found: Iterable[Any]) -> list[Scored]:
     return [Scored(str(point.id), point.score, point.payload or {}) for point in found]
 
 
-def with_vectors(leg: Leg, found: list[Scored], get: Callable[[list[str]], Iterable[Stored]]) -> list[Scored]:
+def with_vectors(leg: Leg, found: list[Scored], get: Callable[[list[str]], Iterable[Point]]) -> list[Scored]:
     """What a leg found, the first with the vectors that it wants to see; `get` reads these."""
     if not leg.held:
         return found
@@ -79,9 +79,9 @@ def with_vectors(leg: Leg, found: list[Scored], get: Callable[[list[str]], Itera
     return [replace(hit, vector=held.get(hit.id)) for hit in found]
 
 
-def to_stored(record: Any) -> Stored:
+def to_stored(record: Any) -> Point:
     """A point that was read."""
-    return Stored(str(record.id), record.payload or {}, from_vectors(record.vector))
+    return Point(str(record.id), record.payload or {}, from_vectors(record.vector))
 
 
 def to_selector(fields: Fields) -> Any:

@@ -34,7 +34,7 @@ from lmm_education.store.layout import (
     vectors_of,
 )
 from lmm_education.store.manifest import Manifest
-from lmm_education.store.port import CollectionName, Fields, Leg, Scored, Stored, Where
+from lmm_education.store.port import CollectionName, Fields, Leg, Point, Scored, Where
 from lmm_education.store.shard import EDGE, PAGE, Shard, engine_errors
 
 FREQUENCIES = "frequencies.bin"
@@ -70,14 +70,14 @@ class EdgeReader:
 
     def get(
         self, collection: CollectionName, ids: Sequence[str], *, fields: Fields = True, vectors: bool = False
-    ) -> list[Stored]:
+    ) -> list[Point]:
         """See `port.Reader.get`."""
         with self._reading(collection) as shard:
             return _get(shard, ids, fields, vectors) if shard else []
 
     def scroll(
         self, collection: CollectionName, *, where: Where = (), fields: Fields = True, vectors: bool = False
-    ) -> Iterator[Stored]:
+    ) -> Iterator[Point]:
         """See `port.Reader.scroll`. All points are of one generation, even if another is published meanwhile."""
         with self._reading(collection) as shard:
             for page in _pages(shard, where, fields, vectors, PAGE) if shard else ():
@@ -118,7 +118,7 @@ def _to_request(leg: Leg, where: Where, fields: Fields) -> engine.QueryRequest:
     )
 
 
-def _get(shard: Shard, ids: Sequence[str], fields: Fields, vectors: bool) -> list[Stored]:
+def _get(shard: Shard, ids: Sequence[str], fields: Fields, vectors: bool) -> list[Point]:
     wanted = values.known_ids(ids)
     records = shard.engine.retrieve(list(wanted), values.to_selector(fields), vectors) if wanted else []
     found = {record.id: record for record in records}
