@@ -137,7 +137,8 @@ class Chunk:
     for_students: Metadata = field(default_factory=dict)
 
 
-class Withheld(NamedTuple):
+@dataclass(frozen=True, slots=True)
+class Withheld:
     """A stretch of a document that students do not get, and its types."""
 
     types: tuple[str, ...]

@@ -13,7 +13,7 @@ from collections import deque
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path, PurePath, PurePosixPath
-from typing import TypeVar
+from typing import Any, TypeVar
 
 from lmm.disk.folder import Folder
 from lmm.document import Document
@@ -47,7 +47,8 @@ from lmm_education.ingestion.plan import (
 )
 from lmm_education.ingestion.prepare import prepare_document
 from lmm_education.ingestion.prepared import MARK, is_edited, is_own_output, read_steps, step_files
-from lmm_education.ingestion.report import DocumentReport, IngestReport, Listener, Lost
+from lmm_education.ingestion.report import DocumentReport, IngestReport, Listener, Lost, State
+from lmm_education.ingestion.source_files import SourceFile
 from lmm_education.ingestion.step_files import write_step_files
 from lmm_education.material import Chunk, PreparedDocument, SparseVector
 from lmm_education.parts import CourseParts
@@ -109,9 +110,13 @@ class IngestRun:
         self.report.documents.append(document)
         self.listener(happened.Ended(document))
 
-    def fail(self, path: Path, file: str, error: LmmError) -> None:
+    def fail(self, source: SourceFile, error: LmmError) -> None:
         """A document cannot be ingested."""
-        self.end(DocumentReport(path, file, state="failed", error=error))
+        self.end(DocumentReport(source.path, source.file, state="failed", error=error))
+
+    def skip(self, source: SourceFile, reason: str) -> None:
+        """A file is passed over."""
+        self.end(DocumentReport(source.path, source.file, state="skipped", reason=reason))
 
 
 def apply(run: IngestRun, plan: IngestPlan) -> None:
@@ -123,9 +128,9 @@ def apply(run: IngestRun, plan: IngestPlan) -> None:
     """
     options = run.options
     for document, error in plan.failed:
-        run.fail(document.source.path, document.source.file, error)
+        run.fail(document.source, error)
     for document, reason in plan.skipped:
-        run.end(DocumentReport(document.source.path, document.source.file, state="skipped", reason=reason))
+        run.skip(document.source, reason)
     for planned in plan.unchanged:
         _leave(run, planned)
     run.report.lost += [Lost(gone.id, gone.file, options.prune) for gone in plan.gone]
@@ -149,20 +154,15 @@ def _leave(run: IngestRun, planned: PlannedDocument) -> None:
     try:
         saved = _saved_again(run, document)
     except LmmError as error:
-        run.fail(document.source.path, document.source.file, error)
+        run.fail(document.source, error)
         return
     chunks, sections = (stored.chunks, stored.sections) if stored else (0, 0)
-    run.end(
-        DocumentReport(
-            path=document.source.path,
-            file=document.file,
-            id=document.id,
-            state="unchanged",
-            chunks=chunks,
-            sections=sections,
-            saved=saved,
-        )
-    )
+    run.end(report_of(document, "unchanged", chunks=chunks, sections=sections, saved=saved))
+
+
+def report_of(document: DocumentFile, state: State, **values: Any) -> DocumentReport:
+    """What became of a document that was read."""
+    return DocumentReport(document.source.path, document.file, document.id, state, **values)
 
 
 def _saved_again(run: IngestRun, document: DocumentFile) -> tuple[Path, ...]:
@@ -200,12 +200,10 @@ class _Item:
 
     def report(self) -> DocumentReport:
         """What became of it."""
-        planned, document = self.planned, self.document
-        return DocumentReport(
-            path=document.source.path,
-            file=document.file,
-            id=document.id,
-            state="changed" if planned.stored or planned.replaces else "new",
+        planned = self.planned
+        return report_of(
+            self.document,
+            "changed" if planned.stored or planned.replaces else "new",
             chunks=len(self.prepared.chunks),
             sections=len(self.prepared.sections),
             embedded=self.embedded,
@@ -231,7 +229,7 @@ def prepare_file(
         _take_note(run, read.document, read.text, prepared)
         return read.document, prepared, save_steps(run, read)
     except LmmError as error:
-        run.fail(document.source.path, document.source.file, error)
+        run.fail(document.source, error)
         return None
 
 
@@ -386,7 +384,7 @@ def _write_group(run: IngestRun, writer: Writer, group: Sequence[_Item]) -> int:
     else:
         failed = run.model_error
     for item in group:
-        run.fail(item.document.source.path, item.document.source.file, failed)
+        run.fail(item.document.source, failed)
     return 0
 
 

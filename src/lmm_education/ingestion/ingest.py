@@ -11,11 +11,11 @@ import contextlib
 import json
 import threading
 import time
-from collections.abc import AsyncGenerator, Callable, Collection, Iterable
+from collections.abc import AsyncGenerator, Callable, Collection, Coroutine, Iterable
 from contextlib import nullcontext
-from dataclasses import dataclass, field
 from importlib.metadata import version
 from pathlib import Path
+from typing import Any
 
 import msgspec
 
@@ -35,11 +35,12 @@ from lmm_education.ingestion.apply import (
     is_made_otherwise,
     prepare,
     prepare_file,
+    report_of,
     stored_documents,
     tell,
 )
 from lmm_education.ingestion.plan import DocumentFile, Skipped, error_of, held_by, plan_ingest, read_file
-from lmm_education.ingestion.report import DocumentReport, IngestReport, Listener, ignore
+from lmm_education.ingestion.report import IngestReport, Listener, ignore
 from lmm_education.ingestion.source_files import SourceFile, add_sources, find_sources
 from lmm_education.material import PreparedDocument
 from lmm_education.parts import CourseParts
@@ -87,7 +88,7 @@ def _ingest(
         sources.allow_gone(document.file for document in stored)
     run.report.errors += sources.errors
     for path, reason in sources.skipped:
-        run.end(DocumentReport(path, str(path), state="skipped", reason=reason))
+        run.skip(SourceFile(path, str(path)), reason)
     if run.report.rebuilt:  # what is stored in another way is of no use: every document has to come along
         named = {source.file for source in sources.documents if source.named}
         others = [document.prepared or document.file for document in stored if document.file not in named]
@@ -225,10 +226,10 @@ def _read(run: IngestRun, source: SourceFile) -> DocumentFile | None:
                 _annotate(source, run.course)
                 read = read_file(source, run.stamp, run.books)
     except LmmError as error:
-        run.fail(source.path, source.file, error)
+        run.fail(source, error)
         return None
     if isinstance(read, Skipped):
-        run.end(DocumentReport(source.path, source.file, state="skipped", reason=read.reason))
+        run.skip(source, read.reason)
         return None
     return read.document
 
@@ -254,19 +255,8 @@ def _annotate(source: SourceFile, course: CourseParts) -> None:
 def _only_prepare(run: IngestRun, document: DocumentFile) -> None:
     if found := prepare_file(run, document):
         read, prepared, saved = found
-        chunks, sections = len(prepared.chunks), len(prepared.sections)
-        run.end(
-            DocumentReport(
-                path=read.source.path,
-                file=read.file,
-                id=read.id,
-                state="prepared",
-                chunks=chunks,
-                sections=sections,
-                saved=saved,
-                withheld=prepared.withheld,
-            )
-        )
+        counts = {"chunks": len(prepared.chunks), "sections": len(prepared.sections)}
+        run.end(report_of(read, "prepared", **counts, saved=saved, withheld=prepared.withheld))
 
 
 # -- again after saves -----------------------------------------------------------------------------
@@ -297,64 +287,54 @@ def watch(
     Raises:
         FileReadError: there is nothing at one of the paths.
     """
-    watcher = _Watcher(WatchedPaths.at(paths), work, quiet)
+    roots, stopped = WatchedPaths.at(paths), threading.Event()
     with contextlib.suppress(KeyboardInterrupt):
-        loop.run(watcher.run(changes(watcher.roots, poll=poll, on_poll=on_poll), stop))
+        loop.run(_until(stop, stopped, _watch(roots, changes(roots, poll=poll, on_poll=on_poll), work, quiet, stopped)))
 
 
-@dataclass(slots=True)
-class _Watcher:
-    """Collects what changes, and hands it on when it has been quiet. `known` is how the documents were then."""
+async def _until(stop: threading.Event | None, stopped: threading.Event, work: Coroutine[Any, Any, None]) -> None:
+    """Do some work until it is cancelled, or until `stop` is set; then set `stopped`."""
+    working = asyncio.ensure_future(work)
+    try:
+        while not working.done() and not (stop and stop.is_set()):
+            await asyncio.wait({working}, timeout=_STOP_POLL if stop else None)
+    finally:
+        stopped.set()
+        working.cancel()
+        await loop.ended(working)
+        if not working.cancelled():
+            working.result()  # raises what ended it
 
-    roots: WatchedPaths
-    work: Work
-    quiet: float
-    known: dict[Path, Signature | None] = field(default_factory=dict)
-    stopped: threading.Event = field(default_factory=threading.Event)
 
-    async def run(self, source: AsyncGenerator[Collection[Path]], stop: threading.Event | None) -> None:
-        """Watch until cancelled, or until `stop` is set."""
-        watching = asyncio.ensure_future(self._watch(source))
-        try:
-            while not watching.done() and not (stop and stop.is_set()):
-                await asyncio.wait({watching}, timeout=_STOP_POLL if stop else None)
-        finally:
-            self.stopped.set()
-            watching.cancel()
-            await loop.ended(watching)
-            if not watching.cancelled():
-                watching.result()  # raises what ended it
+async def _watch(
+    roots: WatchedPaths, source: AsyncGenerator[Collection[Path]], work: Work, quiet: float, stopped: threading.Event
+) -> None:
+    """Collect what changes, and hand it on when it has been quiet. Who cancels waits for the end of the work."""
+    known: dict[Path, Signature | None] = {}  # how the documents were when they were handed on
 
-    async def _watch(self, source: AsyncGenerator[Collection[Path]]) -> None:
-        async with contextlib.aclosing(source):
-            self._changed(await anext(source, ()))  # what is there at first
-            await self._do(None)
-            waiting: set[Path] = set()
-            coming = asyncio.ensure_future(anext(source))
-            try:
-                while True:
-                    done, _ = await asyncio.wait({coming}, timeout=self.quiet if waiting else None)
-                    if done:
-                        waiting |= set(self.roots.documents(coming.result()))
-                        coming = asyncio.ensure_future(anext(source))
-                    elif changed := self._changed(waiting, named=True):
-                        waiting = set()
-                        gone = any(self.known[path] is None for path in changed)
-                        await self._do(None if gone else changed)
-                    else:
-                        waiting = set()
-            finally:
-                coming.cancel()
-                await loop.ended(coming)
-
-    def _changed(self, paths: Iterable[Path], *, named: bool = False) -> list[Path]:
-        """The documents that are not as they were; how they are now is noted."""
-        documents = list(paths) if named else self.roots.documents(paths)
+    def changed(documents: Iterable[Path]) -> list[Path]:
         now = {path: signature(path) for path in documents}
-        changed = [path for path, state in now.items() if path not in self.known or self.known[path] != state]
-        self.known |= now
-        return changed
+        found = [path for path, state in now.items() if path not in known or known[path] != state]
+        known.update(now)
+        return found
 
-    async def _do(self, documents: Collection[Path] | None) -> None:
-        """Work in a thread; who cancels waits for its end."""
-        await loop.to_its_end(asyncio.to_thread(self.work, documents, self.stopped))
+    def do(documents: Collection[Path] | None) -> Coroutine[Any, Any, None]:
+        return loop.to_its_end(asyncio.to_thread(work, documents, stopped))
+
+    async with contextlib.aclosing(source):
+        changed(roots.documents(await anext(source, ())))  # what is there at first
+        await do(None)
+        waiting: set[Path] = set()
+        coming = asyncio.ensure_future(anext(source))
+        try:
+            while True:
+                if (await asyncio.wait({coming}, timeout=quiet if waiting else None))[0]:
+                    waiting |= set(roots.documents(coming.result()))
+                    coming = asyncio.ensure_future(anext(source))
+                    continue
+                saved, waiting = changed(waiting), set()
+                if saved:
+                    await do(None if any(known[path] is None for path in saved) else saved)
+        finally:
+            coming.cancel()
+            await loop.ended(coming)

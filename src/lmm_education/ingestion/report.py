@@ -7,6 +7,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Literal
 
+import msgspec
+
 from lmm.errors import LmmError
 from lmm.messages import Waiting
 from lmm_education.material import Withheld
@@ -40,16 +42,6 @@ class DocumentReport:
     withheld: tuple[Withheld, ...] = ()
     error: LmmError | None = None
     reason: str = ""
-
-    def as_json(self) -> dict[str, Any]:
-        """Plain values, for ``--json``."""
-        values = {name: getattr(self, name) for name in self.__slots__}
-        return values | {
-            "path": str(self.path),
-            "saved": [str(path) for path in self.saved],
-            "withheld": [{"types": list(each.types), "lines": list(each.lines)} for each in self.withheld],
-            "error": str(self.error) if self.error else None,
-        }
 
 
 @dataclass(frozen=True, slots=True)
@@ -99,17 +91,8 @@ class IngestReport:
 
     def as_json(self) -> dict[str, Any]:
         """Plain values, for ``--json``."""
-        return {
-            "documents": [document.as_json() for document in self.documents],
-            "lost": [{"id": lost.id, "file": lost.file, "pruned": lost.pruned} for lost in self.lost],
-            "errors": [str(error) for error in self.errors],
-            "notices": list(self.notices),
-            "embedded": self.embedded,
-            "location": self.location,
-            "dry_run": self.dry_run,
-            "rebuilt": self.rebuilt,
-            "seconds": round(self.seconds, 3),
-        }
+        values: dict[str, Any] = msgspec.to_builtins(self, enc_hook=str)
+        return values | {"embedded": self.embedded, "seconds": round(self.seconds, 3)}
 
 
 # -- what happens ----------------------------------------------------------------------------------
