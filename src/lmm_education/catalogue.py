@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import re
 import threading
+from collections import Counter
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
@@ -75,7 +76,10 @@ class Catalogue:
         return self.once("languages", self._languages)
 
     def _languages(self) -> tuple[str, ...]:
-        return tuple(self.reader.facet("language", limit=_ALL)) or (self.manifest.language,)
+        counts = Counter[str]()
+        for document in self.documents:
+            counts[document.language] += document.chunks
+        return tuple(language for language, count in counts.most_common() if count) or (self.manifest.language,)
 
     @property
     def documents(self) -> tuple[StoredDocument, ...]:

@@ -21,7 +21,7 @@ from lmm_education.answer.history import Exchange
 from lmm_education.errors import StoreError, StoreMissing
 from lmm_education.ingestion.report import IngestReport, Listener, ignore
 from lmm_education.material import PreparedDocument
-from lmm_education.parts import CourseParts, config_for
+from lmm_education.parts import CourseParts
 from lmm_education.payloads import StoredDocument
 from lmm_education.search.found import SearchResult
 from lmm_education.search.query import SearchOptions, Value
@@ -71,27 +71,23 @@ class Course(CourseParts):
     def ingest(
         self,
         *paths: str | Path,
-        save_files: bool = False,
-        output: str | Path | None = None,
-        ingest: bool = True,
-        prune: bool = False,
-        annotate: bool = False,
         again: bool = False,
         dry_run: bool = False,
         listener: Listener = ignore,
+        **how: Unpack[IngestArguments],
     ) -> IngestReport:
         """Prepare documents and store them; only what changed is embedded.
 
         Args:
             paths: files, folders and patterns; by default the course's folder.
+            again: embed everything again; where settings differ from the store's, or it is damaged, make it anew.
+            dry_run: find out what would change, and change nothing.
+            listener: is told what happens, in this thread.
             save_files: write what each step made, as markdown, beside the document.
             output: the folder for these files (implies `save_files`).
             ingest: False prepares only: nothing is embedded or stored.
             prune: remove stored documents whose files are gone.
             annotate: make missing and stale annotations first, with the configured model.
-            again: embed everything again; where settings differ from the store's, or it is damaged, make it anew.
-            dry_run: find out what would change, and change nothing.
-            listener: is told what happens, in this thread.
 
         Returns:
             What became of every document; its `failed` names what went wrong.
@@ -101,15 +97,7 @@ class Course(CourseParts):
         """
         from lmm_education.ingestion.ingest import ingest_into
 
-        options = _ingest_options(
-            save_files=save_files,
-            output=output,
-            ingest=ingest,
-            prune=prune,
-            annotate=annotate,
-            again=again,
-            dry_run=dry_run,
-        )
+        options = _ingest_options("ingest", how, again=again, dry_run=dry_run)
         return ingest_into(self, paths or [self.root], options, listener=listener)
 
     aingest = loop.threaded(ingest)
@@ -141,25 +129,20 @@ class Course(CourseParts):
         *paths: str | Path,
         quiet: float = 1.0,
         stop: threading.Event | None = None,
-        save_files: bool = False,
-        output: str | Path | None = None,
-        ingest: bool = True,
-        prune: bool = False,
-        annotate: bool = False,
         listener: Listener = ignore,
         told: Callable[[IngestReport | LmmError], None] = lambda result: None,
         on_poll: Callable[[str], None] = lambda reason: None,
+        **how: Unpack[IngestArguments],
     ) -> None:
         """Ingest now, and again what is saved, when nothing was for `quiet` seconds; until Ctrl-C or `stop`.
 
-        How is said as for `ingest`. `told` gets the report of each time, or the error that ended it; `on_poll` why
+        `how` is as for `ingest`. `told` gets the report of each time, or the error that ended it; `on_poll` why
         files have to be looked at again and again. All callbacks are called in another thread.
         """
         from lmm_education.ingestion.ingest import watch_course
 
-        how = _ingest_options(save_files=save_files, output=output, ingest=ingest, prune=prune, annotate=annotate)
-        watched = paths or [self.root]
-        watch_course(self, watched, how, quiet=quiet, stop=stop, listener=listener, told=told, on_poll=on_poll)
+        watched, options = paths or [self.root], _ingest_options("watch", how)
+        watch_course(self, watched, options, quiet=quiet, stop=stop, listener=listener, told=told, on_poll=on_poll)
 
     # -- search and ask ----------------------------------------------------------------------------
 
@@ -627,6 +610,16 @@ class Course(CourseParts):
         return remove_documents(self.store, documents)
 
 
+class IngestArguments(TypedDict, total=False):
+    """How to ingest; see `Course.ingest`."""
+
+    save_files: bool
+    output: str | Path | None
+    ingest: bool
+    prune: bool
+    annotate: bool
+
+
 class _AskArguments(TypedDict, total=False):
     """How to answer; see `Course.aask`."""
 
@@ -642,11 +635,14 @@ class _AskArguments(TypedDict, total=False):
     temperature: float | None
 
 
-def _ingest_options(*, save_files: bool, output: str | Path | None, **others: bool) -> IngestOptions:
+def _ingest_options(verb: str, how: IngestArguments, **others: bool) -> IngestOptions:
     from lmm_education.ingestion.apply import IngestOptions
 
-    folder = None if output is None else Path(output)
-    return IngestOptions(save_files=save_files or folder is not None, output=folder, **others)
+    check_keywords(verb, how, IngestArguments)
+    values: dict[str, Any] = {**how, **others}
+    if values.get("output") is not None:
+        values |= {"output": Path(values["output"]), "save_files": True}
+    return IngestOptions(**values)
 
 
 def _values(where: Where | None) -> dict[str, Sequence[Value]]:
@@ -674,7 +670,7 @@ def ingest(
 ) -> IngestReport:
     """`Course.ingest` for the course that one stands in, or of the configuration beside the first path."""
     named = [paths] if isinstance(paths, str | Path) else list(paths)
-    with Course.open(config=config_for(named, config), embedder=embedder) as course:
+    with Course.open(config=config, beside=named, embedder=embedder) as course:
         return course.ingest(*named, **options)
 
 

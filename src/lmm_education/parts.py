@@ -63,6 +63,7 @@ class CourseParts:
         *,
         course: str | None = "",
         config: str | Path | Config | None = None,
+        beside: Iterable[str | Path] = (),
         model: str | ChatModel | None = None,
         embedder: Embedder | None = None,
         store: Store | None = None,
@@ -74,6 +75,7 @@ class CourseParts:
             folder: the course's folder, or one in it; None is where one stands (see `find_course`).
             course: the course's name, instead of the configured one.
             config: this configuration, instead of that of the folder; its paths are relative to where it lies.
+            beside: documents; where no configuration is found from where one stands, that beside the first counts.
             model: the language model that answers, instead of the configured one: a name or a model.
             embedder: instead of the configured one.
             store: instead of the configured one; it is not closed.
@@ -87,7 +89,7 @@ class CourseParts:
         if folder is not None and config is None:
             file, settings = course_at(Path(folder))
         else:
-            file, settings = find_course(config if isinstance(config, Config) else Path(config) if config else None)
+            file, settings = find_course(config, beside)
         if course:
             settings = settings.replace(storage={"course": course})
         named, major = ({"major": model}, None) if isinstance(model, str) else ({}, model)
@@ -244,41 +246,20 @@ def _values(settings: object, *names: str) -> dict[str, Any]:
 
 
 def find_course(
-    config: Path | Config | None = None, env: Mapping[str, str] | None = None
+    config: str | Path | Config | None = None, beside: Iterable[str | Path] = ()
 ) -> tuple[Config, CourseSettings]:
-    """The configuration of the course that one works in, and the course's settings.
+    """The configuration of the course that one works in, and the course's settings; see `config_for`.
 
-    Where `lmm.config_files.find_config` finds none, a folder above the current one may be the course's: the
-    first with a ``config.toml`` or a folder ``.lmm``. Nothing is looked for above a Git repository, nor in the home
-    folder, in a folder that all users share (such as ``/tmp``), and above them.
+    Where none is found, a folder above the current one may be the course's (see `course_root`).
 
     Raises:
         ConfigError: the configuration cannot be read, or asks for something unknown.
     """
-    found = config if isinstance(config, Config) else config_files.find_config(config, env=env)
-    above = course_above(Path.cwd()) if found.path is None else None
-    if above is not None and (above / config_files.CONFIG).is_file():
-        found = config_files.read_config(above / config_files.CONFIG)
-    settings = course_settings(found)
-    if found.path is None and above is not None:
-        settings = _in_folder(settings, above)
-    return found, settings
-
-
-def course_above(here: Path) -> Path | None:
-    """The nearest folder above `here` that is a course's; None if `here` is one itself."""
-    mark = StorageSettings().folder.parts[0]
-    home = Path("~").expanduser() if "HOME" in os.environ or os.name == "nt" else None
-    if (here / mark).is_dir() or (here / ".git").exists() or here == home:
-        return None
-    for folder in here.parents[:-1]:  # not the root of the file system
-        if folder == home or folder.stat().st_mode & stat.S_ISVTX:
-            return None
-        if (folder / config_files.CONFIG).is_file() or (folder / mark).is_dir():
-            return folder
-        if (folder / ".git").exists():
-            return None
-    return None
+    found, here = config_for(next(iter(beside), None), config), Path.cwd()
+    root = course_root(here) if found.path is None else None
+    if root is None or root == here:
+        return found, course_settings(found)
+    return _course_in(root, found)
 
 
 def course_at(folder: Path) -> tuple[Config, CourseSettings]:
@@ -290,30 +271,44 @@ def course_at(folder: Path) -> tuple[Config, CourseSettings]:
     """
     if not folder.is_dir():
         raise FileReadError("there is no such folder", where=str(folder))
-    root = folder if is_course(folder) else course_above(folder.resolve()) or folder
+    root = course_root(folder.resolve())
+    return _course_in(folder if root in (None, folder.resolve()) else root, Config())
+
+
+def _course_in(root: Path, config: Config) -> tuple[Config, CourseSettings]:
+    """The course in this folder, by its configuration file, else by this configuration."""
     if (root / config_files.CONFIG).is_file():
         found = config_files.read_config(root / config_files.CONFIG)
         return found, course_settings(found)
-    return Config(), _in_folder(CourseSettings(), root)
+    settings = course_settings(config)
+    return config, settings.replace(root=root, storage={"folder": root / settings.storage.folder, "root": root})
 
 
-def _in_folder(settings: CourseSettings, root: Path) -> CourseSettings:
-    """The settings of a course in a folder without a configuration file."""
-    return settings.replace(root=root, storage={"folder": root / settings.storage.folder, "root": root})
+def course_root(here: Path) -> Path | None:
+    """The nearest folder that is a course's, from this one up: the first with a ``config.toml`` or a folder ``.lmm``.
+
+    Nothing is looked for above a Git repository, nor in the home folder, in a folder that all users share (such as
+    ``/tmp``), and above them, unless one is there.
+    """
+    home = Path("~").expanduser() if "HOME" in os.environ or os.name == "nt" else None
+    for folder in (here, *here.parents[:-1]):  # not the root of the file system
+        if folder != here and (folder == home or folder.stat().st_mode & stat.S_ISVTX):
+            return None
+        if (folder / config_files.CONFIG).is_file() or (folder / StorageSettings().folder.parts[0]).is_dir():
+            return folder
+        if folder == home or (folder / ".git").exists():
+            return None
+    return None
 
 
-def is_course(folder: Path) -> bool:
-    """Whether a folder is that of a course: it has a ``config.toml`` or a folder ``.lmm``."""
-    return (folder / config_files.CONFIG).is_file() or (folder / StorageSettings().folder.parts[0]).is_dir()
-
-
-def config_for(paths: Iterable[str | Path], config: str | Path | None = None) -> Config:
-    """The configuration that counts for documents at some paths: the one that is named, else the one that is found from
-    where one stands, or beside the first of them.
+def config_for(path: str | Path | None, config: str | Path | Config | None = None) -> Config:
+    """The configuration that counts for a document or a folder: the one that is given or named, else the one that is
+    found from where one stands, or beside it.
 
     Raises:
         ConfigError: it cannot be read.
     """
-    first = next(map(Path, paths), None)
-    beside = None if first is None else (first if first.is_dir() else first.parent) / config_files.CONFIG
+    if isinstance(config, Config):
+        return config
+    beside = None if path is None else Path(path) / config_files.CONFIG if Path(path).is_dir() else Path(path)
     return config_files.find_config(Path(config) if config else None, beside)

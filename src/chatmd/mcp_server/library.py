@@ -115,7 +115,7 @@ _INPUT = {"type": "string", "maxLength": LONGEST_INPUT}
 
 
 class PublishedCourse(Protocol):
-    """A course, as `lmm_education.agent_tools.published` opens it."""
+    """A course, as `lmm_education.agent_tools.mcp_course` opens it."""
 
     @property
     def name(self) -> str: ...

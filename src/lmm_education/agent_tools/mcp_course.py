@@ -26,7 +26,7 @@ ASK = object_schema(["question"], question={"type": "string"})
 
 
 @dataclass(frozen=True, slots=True)
-class PublishedCourse:
+class McpCourse:
     """One course that is open. `tools` are those of `course_tools`, and ``ask``."""
 
     course: CourseParts
@@ -76,7 +76,7 @@ class PublishedCourse:
 @asynccontextmanager
 async def open_published_course(
     config: Path | None, course: str | None, model: str | None
-) -> AsyncGenerator[PublishedCourse]:
+) -> AsyncGenerator[McpCourse]:
     """The course that `lmm serve` would serve here, for as long as the context is open.
 
     Raises:
@@ -88,7 +88,7 @@ async def open_published_course(
         answering = Answering(CourseSearch(served))
         lookup = Lookup(answering.searching)
         tools = (_ask_tool(answering), *course_tools(lookup, among_others=False))
-        yield PublishedCourse(served, lookup, tools)
+        yield McpCourse(served, lookup, tools)
 
 
 def _with_headings(sections: Sequence[Section]) -> Iterator[str]:

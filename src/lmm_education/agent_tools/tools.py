@@ -17,7 +17,7 @@ from lmm.errors import LmmError
 from lmm.models.port import RunnableTool
 from lmm_education.answer.lookup import Lookup, course_tools
 from lmm_education.errors import StoreMissing
-from lmm_education.parts import CourseParts, course_above, is_course
+from lmm_education.parts import CourseParts, course_root
 from lmm_education.search.search import CourseSearch
 
 
@@ -84,9 +84,6 @@ def course_folder(named: str, folder: Path) -> Path:
             if (found := configured(folder, Path(named).expanduser()).resolve()).is_dir():
                 return found
         raise LmmError(f"there is no folder '{named}'", hint="course is relative to the prompt's folder")
-    if is_course(folder):
-        return folder
-    above = course_above(folder)
-    if above is None:
+    if (above := course_root(folder)) is None:
         raise LmmError("the prompt lies in no course", hint='say which: course="../notes"')
     return above

@@ -91,7 +91,6 @@ def evaluate(
     from lmm_education.evaluation.questions import read_questions
     from lmm_education.evaluation.report_text import best_mean, calibration_text, tuning_text
     from lmm_education.evaluation.variants import is_axis
-    from lmm_education.parts import config_for
 
     axes = [axis for text in compare for axis in text.split()]
     if axes:  # what the shell took for further arguments
@@ -113,7 +112,7 @@ def evaluate(
         repeats(questions) if tune else "",
     ]
     terminal.say("".join(f"{note}\n" for note in notes if note), err=True, end="")
-    with Course.open(config=config_for(documents, config), course=course) as opened:
+    with Course.open(config=config, beside=documents, course=course) as opened:
         for hint in opened.models.hints:
             terminal.say(hint, err=True)
         if reword is not None:

@@ -47,11 +47,10 @@ def export(
     over. Types that stay in the notes: --keep, or 'keep' under [study] in config.toml.
     """
     from lmm_education.course import Course
-    from lmm_education.parts import config_for
 
     if not output and path.is_dir():
         raise ConfigError("a folder needs a place to be exported to", where=str(path), hint="name one with -o")
-    with Course.open(config=config_for([path], config)) as course:
+    with Course.open(config=config, beside=[path]) as course:
         if not output:
             terminal.say_document(course.notes(path, keep=keep, edits=edits, keep_lines=keep_lines).text)
             return DONE

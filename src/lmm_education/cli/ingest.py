@@ -60,15 +60,21 @@ def ingest(
     Folders are looked through for .md, .markdown, .Rmd and .qmd files. A document that cannot be read is
     reported, the others go on, and the exit code is 1.
     """
-    from lmm_education.course import Course
-    from lmm_education.parts import config_for
+    from lmm_education.course import Course, IngestArguments
 
     if no_ingest and (prune or again):
         raise ConfigError("--no-ingest changes no store", hint="leave out --prune and --again")
     if watch and (dry_run or again):
         raise ConfigError("--watch goes with neither --dry-run nor --again", hint="run them first, then --watch")
+    steps: IngestArguments = {
+        "save_files": save_files,
+        "output": output,
+        "ingest": not no_ingest,
+        "prune": prune,
+        "annotate": annotate,
+    }
     printer = IngestPrinter(lines=not (as_json or quiet), left_out=not as_json, dry_run=dry_run)
-    with Course.open(config=config_for(paths, config), course=course) as opened:
+    with Course.open(config=config, beside=paths, course=course) as opened:
         for hint in opened.models.hints:
             terminal.say(hint, err=True)
         if watch:
@@ -76,11 +82,7 @@ def ingest(
             terminal.say("watching; Ctrl-C stops", err=True)
             opened.watch(
                 *paths,
-                save_files=save_files,
-                output=output,
-                ingest=not no_ingest,
-                prune=prune,
-                annotate=annotate,
+                **steps,
                 listener=printer,
                 told=_each_time(opened, as_json),
                 on_poll=lambda reason: terminal.say(f"no file notifications ({reason})", err=True),
@@ -88,17 +90,7 @@ def ingest(
             return DONE
         return tell_ingest(
             opened,
-            lambda: opened.ingest(
-                *paths,
-                save_files=save_files,
-                output=output,
-                ingest=not no_ingest,
-                prune=prune,
-                annotate=annotate,
-                again=again,
-                dry_run=dry_run,
-                listener=printer,
-            ),
+            lambda: opened.ingest(*paths, **steps, again=again, dry_run=dry_run, listener=printer),
             as_json=as_json,
         )
 

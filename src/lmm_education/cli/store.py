@@ -71,10 +71,9 @@ def repair(*, paths: tuple[Path, ...], prune: bool, course: str | None, config: 
     """
     from lmm_education.cli.ingest import IngestPrinter, tell_ingest
     from lmm_education.course import Course
-    from lmm_education.parts import config_for
 
     printer = IngestPrinter(lines=True, dry_run=False)
-    with Course.open(config=config_for(paths, config), course=course) as opened:
+    with Course.open(config=config, beside=paths, course=course) as opened:
         return tell_ingest(opened, lambda: opened.repair(*paths, prune=prune, listener=printer))
 
 

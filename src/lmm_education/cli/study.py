@@ -33,10 +33,9 @@ def _depth(default: int, help: str) -> options.Decorator:
 def toc(*, paths: tuple[Path, ...], depth: int, markdown: bool, as_json: bool, config: Path | None) -> int:
     """Print the headings of documents as a tree, each with its line."""
     from lmm_education.course import Course
-    from lmm_education.parts import config_for
     from lmm_education.study.toc import toc_as_markdown, toc_as_text, toc_as_values
 
-    with Course.open(config=config_for(paths, config)) as course:
+    with Course.open(config=config, beside=paths) as course:
         reading = course.read(*paths)
         entries = course.toc(reading, depth=depth)
     text = toc_as_markdown(entries) if markdown else toc_as_text(entries)
@@ -62,10 +61,9 @@ def plan(
     in config.toml.
     """
     from lmm_education.course import Course
-    from lmm_education.parts import config_for
     from lmm_education.study.plans import plan_as_markdown, plan_as_values
 
-    with Course.open(config=config_for(paths, config)) as course:
+    with Course.open(config=config, beside=paths) as course:
         reading = course.read(*paths)
         made = course.plan(reading, depth=depth, words_per_minute=words_per_minute)
     terminal.say_result(plan_as_markdown(made), plan_as_values(made), as_json=as_json)
@@ -108,14 +106,13 @@ def cards(
     Imported into Anki again, cards that changed are updated, and keep what Anki recorded about them.
     """
     from lmm_education.course import Course
-    from lmm_education.parts import config_for
     from lmm_education.study.card_files import check_output
 
     if (write or again) and model is None:
         raise ConfigError("--write and --again are about a model's cards", hint="name one with --model")
     if output is not None:
         check_output(output)
-    with Course.open(config=config_for(paths, config)) as course:
+    with Course.open(config=config, beside=paths) as course:
         report = course.cards(*paths, model=model, write=write, again=again, budget=budget)
     told = [*report.hints, *(f"{file}: cards written" for file in report.changed)]
     told += [usage_text(report.usage)] if report.usage != Usage() else []
@@ -153,10 +150,9 @@ def exercises(
     A solution stands under 'solution:' in an exercise's metadata, or follows it as a text of type 'solution'.
     """
     from lmm_education.course import Course
-    from lmm_education.parts import config_for
     from lmm_education.study.exercises import exercises_as_markdown, exercises_as_values
 
-    with Course.open(config=config_for(paths, config)) as course:
+    with Course.open(config=config, beside=paths) as course:
         reading = course.read(*paths)
         found = course.exercises(reading, types=types)
     text = exercises_as_markdown(found, solutions=solutions)

@@ -34,12 +34,12 @@ from lmm.prompts.templates import Prompts
 from lmm_education.config import StudySettings
 from lmm_education.ingestion.outline import Heading, Item, Text
 from lmm_education.ingestion.plan import error_of
+from lmm_education.parts import config_for
 from lmm_education.payloads import is_one_of
 from lmm_education.prompts.templates import course_prompts
 from lmm_education.study.study_documents import (
     Reading,
     StudyDocument,
-    config_at,
     read_documents,
     settings_at,
     study_document,
@@ -266,7 +266,7 @@ def write_cards(
     for number, document in enumerate(report.reading.documents):
         file = Path(document.file)
         try:
-            found = Document.open(file, config=config_at(file, config))
+            found = Document.open(file, config=config_for(file, config))
             text = _with_cards(found, model, again, report, save)
         except LmmError as error:
             report.failures.append(error_of(error, document.file))

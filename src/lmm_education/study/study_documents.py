@@ -12,7 +12,6 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path, PurePosixPath
 from typing import Any
 
-from lmm.config_files import CONFIG, find_config
 from lmm.config_tables import Config
 from lmm.disk import files
 from lmm.errors import LmmError
@@ -26,7 +25,7 @@ from lmm_education.ingestion.plan import docid_of, error_of, is_chatmd
 from lmm_education.ingestion.prepared import is_own_output
 from lmm_education.ingestion.source_files import SourceFile, find_sources
 from lmm_education.ingestion.stretches import SOLUTION
-from lmm_education.parts import CourseParts
+from lmm_education.parts import CourseParts, config_for
 from lmm_education.payloads import OUTLINE, StoredDocument, is_one_of, types_in
 
 TEXT = "text"
@@ -127,13 +126,7 @@ def settings_at(path: str | Path, config: str | Path | Config | None = None) -> 
     Raises:
         ConfigError: the configuration cannot be read, or asks for something unknown.
     """
-    return course_settings(config_at(Path(path), config))
-
-
-def config_at(path: Path, config: str | Path | Config | None) -> Config:
-    """This configuration, or else the one that holds for a document or a folder of documents."""
-    beside = path / CONFIG if path.is_dir() else path
-    return config if isinstance(config, Config) else find_config(Path(config) if config else None, beside)
+    return course_settings(config_for(path, config))
 
 
 def read_documents(paths: Iterable[str | Path], settings: CourseSettings) -> Reading:
