@@ -376,8 +376,13 @@ class SearchView:
         if words is None or not words.indices or not by_question:
             return 1.0
         weighed = self.catalogue.frequencies.weigh(words)
-        (best,) = self._store.search([Leg(SPARSE, weighed, COVERING, held=COVERING)], where=plan.where, fields=False)
-        return self._coverage(plan, plan.text, [found.vector for found in best if found.vector is not None])
+        (best,) = self._store.search([Leg(SPARSE, weighed, COVERING)], where=plan.where, fields=False)
+        return self._coverage(plan, plan.text, self._words_of(best))
+
+    def _words_of(self, found: Sequence[Scored]) -> list[Vector]:
+        """The words of the first that were found, as they are stored."""
+        points = self._store.get("chunks", [each.id for each in found[:COVERING]], fields=False, vectors=True)
+        return [point.vectors[SPARSE] for point in points if SPARSE in point.vectors]
 
     def result(
         self, plan: Plan, found: LookedUp, *, questions: Sequence[str] = (), reranker: str = "none"
@@ -492,21 +497,17 @@ class SearchView:
             vectors[SPARSE] = self.catalogue.frequencies.weigh(words)
         by_question, settings = self._weighs_by_question, self.settings
         fixed = self._fixed_weights(vectors)
-        legs = [
-            Leg(name, vector, plan.depth, held=COVERING if by_question and name == SPARSE else 0)
-            for name, vector in vectors.items()
-            if fixed[name] > 0
-        ]
-        rankings, boosted, held = self._candidates(plan, legs)
-        leg_weights = self._weights(plan, text, rankings, held) if by_question else fixed
+        legs = [Leg(name, vector, plan.depth) for name, vector in vectors.items() if fixed[name] > 0]
+        rankings, boosted, worded = self._candidates(plan, legs)
+        leg_weights = self._weights(plan, text, rankings, self._words_of(worded)) if by_question else fixed
         fused = fuse(rankings, leg_weights, method=settings.fusion, boost=settings.boost, boosted=boosted)
         return fused, leg_weights
 
     def _candidates(
         self, plan: Plan, legs: Sequence[Leg]
-    ) -> tuple[dict[str, Ranking], frozenset[str], Sequence[Vector]]:
-        """What each leg says of all that any of them found, which of it has a type that is asked for, and the words of
-        what has most of them."""
+    ) -> tuple[dict[str, Ranking], frozenset[str], Sequence[Scored]]:
+        """What each leg says of all that any of them found, which of it has a type that is asked for, and what has most
+        of the words."""
         scores: dict[str, dict[str, float]] = {leg.vector: {} for leg in legs}
         sparse = self._encoder.sparse
         least = LEAST_GRAMS if sparse and sparse.name == WITH_GRAMS else -math.inf
@@ -539,7 +540,8 @@ class SearchView:
             name: sorted((dict.fromkeys(ids, 0.0) | said).items(), key=lambda pair: (-pair[1], pair[0]))
             for name, said in scores.items()
         }
-        return rankings, boosted, [s.vector for each in found for s in each if s.vector is not None]
+        worded = next((each for leg, each in zip(finding, found, strict=True) if leg.vector == SPARSE), ())
+        return rankings, boosted, worded
 
     @property
     def _weighs_by_question(self) -> bool:

@@ -36,23 +36,20 @@ class Point:
 
 @dataclass(frozen=True, slots=True)
 class Scored:
-    """What a leg found. `score` is the engine's: the sum over the words that both have, or a cosine; `vector` the one
-    that is stored, of the first `Leg.held`."""
+    """What a leg found. `score` is the engine's: the sum over the words that both have, or a cosine."""
 
     id: str
     score: float
     payload: Mapping[str, Any] = field(default_factory=dict)
-    vector: Vector | None = None
 
 
 @dataclass(frozen=True, slots=True)
 class Leg:
-    """One vector search: nearest points by the vector of that name. Of the first `held`, that vector comes along."""
+    """One vector search: nearest points by the vector of that name."""
 
     vector: str
     query: Vector
     limit: int
-    held: int = 0
 
 
 @dataclass(frozen=True, slots=True)

@@ -50,7 +50,7 @@ from lmm_education.store.port import (
     Where,
 )
 from lmm_education.store.server_requests import Requests, missing_extra
-from lmm_education.store.values import known_ids, to_scored, to_selector, to_stored, with_vectors
+from lmm_education.store.values import known_ids, to_scored, to_selector, to_stored
 
 if TYPE_CHECKING:
     from qdrant_client import QdrantClient
@@ -185,9 +185,7 @@ class ServerStore:
             return {"requests": [values.to_request(leg, where, fields) for leg in wanted]}
 
         found = iter(self._there(self._ask("query_batch_points", "chunks", where, arguments)) if wanted else [])
-        lists = [to_scored(next(found).points) if leg.limit > 0 else [] for leg in legs]
-        get = partial(self.get, "chunks", fields=False, vectors=True)
-        return [with_vectors(leg, each, get) for leg, each in zip(legs, lists, strict=True)]
+        return [to_scored(next(found).points) if leg.limit > 0 else [] for leg in legs]
 
     def get(
         self, collection: CollectionName, ids: Sequence[str], *, fields: Fields = True, vectors: bool = False

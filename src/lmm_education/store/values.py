@@ -4,13 +4,13 @@ in other ways: a `EngineDialect` has what differs."""
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any
 from uuid import UUID
 
 from lmm_education.material import SparseVector
 from lmm_education.store.layout import engine_path
-from lmm_education.store.port import Among, Condition, Fields, HasWords, Leg, Match, Point, Scored, Vector, Where
+from lmm_education.store.port import Among, Condition, Fields, HasWords, Match, Point, Scored, Vector, Where
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,14 +69,6 @@ def _from_vector(vector: Any) -> Vector:
 def to_scored(found: Iterable[Any]) -> list[Scored]:
     """What a search found."""
     return [Scored(str(point.id), point.score, point.payload or {}) for point in found]
-
-
-def with_vectors(leg: Leg, found: list[Scored], get: Callable[[list[str]], Iterable[Point]]) -> list[Scored]:
-    """What a leg found, the first with the vectors that it wants to see; `get` reads these."""
-    if not leg.held:
-        return found
-    held = {point.id: point.vectors.get(leg.vector) for point in get([hit.id for hit in found[: leg.held]])}
-    return [replace(hit, vector=held.get(hit.id)) for hit in found]
 
 
 def to_stored(record: Any) -> Point:

@@ -64,9 +64,7 @@ class EdgeReader:
             for leg in legs:
                 _check_leg(leg, opened.vectors, self.location)
             requests = [_to_request(leg, where, fields) for leg in legs]
-            lists = map(values.to_scored, opened.engine.query_batch(engine.QueryBatchRequest(requests)))
-            get = functools.partial(_get, opened, fields=False, vectors=True)
-            return [values.with_vectors(leg, found, get) for leg, found in zip(legs, lists, strict=True)]
+            return list(map(values.to_scored, opened.engine.query_batch(engine.QueryBatchRequest(requests))))
 
     def get(
         self, collection: CollectionName, ids: Sequence[str], *, fields: Fields = True, vectors: bool = False
