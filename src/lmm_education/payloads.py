@@ -52,6 +52,9 @@ RECORD = ("document", *StoredDocument.__slots__[1:])
 """The fields of a document's record that make a `StoredDocument`."""
 
 
+_OF_A_DOCUMENT = ("file", "title", "language", "sort_key", "part", "book", "withhold", "metadata", OUTLINE)
+
+
 # -- what is stored --------------------------------------------------------------------------------
 
 
@@ -127,19 +130,11 @@ def document_payload(
     return {
         "what": "document",
         "document": plain(document.id),
-        "file": plain(document.file),
-        "title": plain(document.title),
-        "language": plain(document.language),
+        **{name: plain(getattr(document, name)) for name in _OF_A_DOCUMENT},
         "hash": hash,
         "chunks": len(document.chunks),
         "sections": len(document.sections),
         "prepared": plain(prepared),
-        "sort_key": plain(document.sort_key),
-        "part": plain(document.part),
-        "book": plain(document.book),
-        "withhold": list(document.withhold),
-        "metadata": plain(document.metadata),
-        OUTLINE: plain(list(document.outline)),
         **_audience(document),
         WORDS: words.to_text(),
     }

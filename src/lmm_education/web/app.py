@@ -26,7 +26,7 @@ from lmm_education.web import api, openai_api, page, teacher, teacher_course, te
 from lmm_education.web.guard import CONSENT_HEADER
 from lmm_education.web.http import SecurityHeaders, ToldFailure, failure_of, read_json, static, template
 from lmm_education.web.middleware import CourseMiddleware
-from lmm_education.web.service import Service, open_service, service_of
+from lmm_education.web.service import Service, service_of
 from lmm_education.web.words import texts_of, words_in
 
 LOOPBACK = ("127.0.0.1", "localhost", "::1", "[::1]")
@@ -87,7 +87,7 @@ def create_app(
     Raises:
         ConfigError: [serve] asks for something unknown.
     """
-    service = open_service(course, options, hosts=hosts, workers=workers)
+    service = Service(course, options, hosts=hosts, workers=workers)
     app = Starlette(
         routes=[Route(path, endpoint, methods=[method]) for method, path, endpoint in ROUTES],
         middleware=[

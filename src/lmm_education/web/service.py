@@ -44,7 +44,7 @@ from lmm_education.web.http import ToldFailure, failure_of
 from lmm_education.web.identity import Identity
 from lmm_education.web.login import OF_ONE, Attempts, Login
 from lmm_education.web.metrics import Metrics
-from lmm_education.web.openid import LoginProvider, open_provider
+from lmm_education.web.openid import open_provider
 from lmm_education.web.panels import Contents, Material
 from lmm_education.web.pictures import Pictures
 from lmm_education.web.rendering import to_html
@@ -62,37 +62,49 @@ _BESIDES = 1500  # tokens of a question besides its context: instructions, histo
 _LONGEST_ERROR = 1000  # characters
 
 
-@dataclass(slots=True)
 class Service:
-    """One course as it is served; made by `open_service`, kept in the application's state under ``service``.
+    """One course as it is served, with its students' texts; kept in the application's state under ``service``.
 
     `local`: only this machine is let in. `students` and `teacher` are the two ways to log in. `author` is the course
     with all its texts, for the teacher alone.
     """
 
-    name: str
-    answering: Answering
-    contents: Contents
-    settings: ServeSettings
-    texts: Mapping[str, str]
-    identity: Identity
-    guard: Guard
-    students: Login
-    provider: LoginProvider | None
-    teacher: Login
-    pictures: Pictures
-    material: Material
-    metrics: Metrics
-    queue: Queue
-    answers: AnswerCache
-    file: SettingsFile
-    author: CourseParts
-    log: LogWriter | None = None
-    budget: Budget | None = None
-    topic: TopicCheck | None = None
-    local: bool = True
-    _told: set[str] = field(default_factory=set)  # what the server's log has been told once
-    _connections: AsyncExitStack | None = None
+    def __init__(
+        self, course: CourseParts, options: AskOptions | None = None, *, hosts: Collection[str] = (), workers: int = 1
+    ) -> None:
+        """Open what serves a course that stays open, by the rules that [serve] sets. So many processes, `workers`,
+        serve it, and share what the model bears.
+
+        Raises:
+            ConfigError: [serve] asks for something unknown, or for rules that cannot be kept: there is no password yet,
+                or no model that could check what is asked.
+            FileReadError: the server's own database cannot be used.
+        """
+        self.author, course = course, course.for_students()
+        self.name, self.settings, study = course.settings.storage.course, course.settings.serve, course.settings.study
+        settings, database = self.settings, state_of(course)
+        limiter, key, accounts = open_limiter(settings), secret_key(database), Accounts(database)
+        signer = Signer(key)
+        sessions = Sessions(signer, database, settings.session_hours)
+        _check_accounts(settings, accounts)
+        self.students = Login("session", signer, accounts, sessions, Attempts(signer, limiter))
+        self.teacher = _teacher(key, database, limiter)
+        self.provider = open_provider(settings, signer)
+        self.identity = Identity(settings, signer, accounts, sessions, self.provider)
+        self.guard = Guard(settings, signer, limiter)
+        self.answering = Answering(CourseSearch(course), options or AskOptions(), major=_major(course, workers))
+        self.texts, self.answers = texts_for(settings), AnswerCache(settings.cached_answers)
+        self.contents = Contents(self.searching, study.solutions)
+        self.pictures = Pictures(course.root, signer, inside=bool(course.settings.storage.addresses))
+        self.material = Material(self.contents, study, self.pictures.of_document)
+        self.log = _open_log(course)
+        self.metrics = Metrics(course.store, self.log)
+        self.queue, self.file = Queue(_at_once(course, workers)), SettingsFile(course.config)
+        self.budget = _budget(course, database, settings)
+        self.topic = _topic(course, self.answering, self.texts["off_topic"]) if settings.allowed_content else None
+        self.local = all(is_loopback(host) for host in hosts)
+        self._told = set[str]()  # what the server's log has been told once
+        self._connections: AsyncExitStack | None = None
 
     @property
     def title(self) -> str:
@@ -407,55 +419,6 @@ def logged_source(source: Passage, cited: bool) -> LoggedSource:
 
 
 # -- opening ---------------------------------------------------------------------------------------
-
-
-def open_service(
-    course: CourseParts, options: AskOptions | None = None, *, hosts: Collection[str] = (), workers: int = 1
-) -> Service:
-    """A course that stays open, with the rules that [serve] sets; only its students' texts are in it. So many
-    processes, `workers`, serve it, and share what the model bears.
-
-    Raises:
-        ConfigError: [serve] asks for something unknown, or for rules that cannot be kept: there is no password yet, or
-            no model that could check what is asked.
-        FileReadError: the server's own database cannot be used.
-    """
-    author, course = course, course.for_students()
-    settings = course.settings.serve
-    answering = Answering(CourseSearch(course), options or AskOptions(), major=_major(course, workers))
-    texts, database, log = texts_for(settings), state_of(course), _open_log(course)
-    limiter, key, accounts = open_limiter(settings), secret_key(database), Accounts(database)
-    signer = Signer(key)
-    sessions = Sessions(signer, database, settings.session_hours)
-    students = Login("session", signer, accounts, sessions, Attempts(signer, limiter))
-    _check_accounts(settings, accounts)
-    provider = open_provider(settings, signer)
-    searcher, study = answering.searching, course.settings.study
-    contents = Contents(searcher, study.solutions)
-    pictures = Pictures(course.root, signer, inside=bool(course.settings.storage.addresses))
-    return Service(
-        name=course.settings.storage.course,
-        answering=answering,
-        contents=contents,
-        settings=settings,
-        texts=texts,
-        identity=Identity(settings, signer, accounts, sessions, provider),
-        provider=provider,
-        guard=Guard(settings, signer, limiter),
-        students=students,
-        teacher=_teacher(key, database, limiter),
-        pictures=pictures,
-        material=Material(contents, study, pictures.of_document),
-        metrics=Metrics(course.store, log),
-        queue=Queue(_at_once(course, workers)),
-        answers=AnswerCache(settings.cached_answers),
-        file=SettingsFile(course.config),
-        author=author,
-        log=log,
-        budget=_budget(course, database, settings),
-        topic=_topic(course, answering, texts["off_topic"]) if settings.allowed_content else None,
-        local=all(is_loopback(host) for host in hosts),
-    )
 
 
 def _at_once(course: CourseParts, workers: int) -> int:

@@ -20,7 +20,7 @@ from lmm_education.answer.answer import Answer
 from lmm_education.errors import Denied
 from lmm_education.store.edge import EdgeStore
 from lmm_education.web.answer_cache import CACHED
-from lmm_education.web.service import A_CLASS, Queue, ServedQuestion, Service, open_service
+from lmm_education.web.service import A_CLASS, Queue, ServedQuestion, Service
 
 QUESTION = "What makes leaves green?"
 
@@ -55,7 +55,7 @@ def botany(tmp_path: Path) -> Iterator[Course]:
 def service(course: Course, model: ChatModel) -> Service:
     """The course as it is served, with this model."""
     course.major = model
-    return open_service(course)
+    return Service(course)
 
 
 def asked(served: Service) -> ServedQuestion:
@@ -196,4 +196,4 @@ def test_as_many_are_answered_at_once_as_the_model_bears(tmp_path: Path) -> None
     for text, expected in (("", A_CLASS), ("[major]\nconcurrency = 8\n", 8)):
         (tmp_path / "config.toml").write_text(text)
         with Course.open(config=tmp_path / "config.toml", embedder=EMBEDDER, env={}) as course:
-            assert open_service(course).queue.size == expected
+            assert Service(course).queue.size == expected
