@@ -2,18 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
+from lmm.markdown.quotations import Quotation
 from lmm.messages import Attachment, ChatRequest, Message, Retrying, TextDelta, ToolCall, Usage
 from lmm.prompts.templates import Prompts
 from lmm_education.answer.history import LABEL as CONVERSATION, Understood
 from lmm_education.answer.sources import Sources, as_document
+from lmm_education.answer.verification import Verification
 from lmm_education.material import SOURCE, Passage, as_json
 from lmm_education.search.query import SearchOptions
 
 History = Literal["none", "summary", "extraction", "rewrite"]
+Basis = Literal["course", "general", "nothing"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,7 +49,8 @@ class Answer:
     its text cites, in that order; `removed` are numbers that it cited without having been shown them, and
     that were taken out. `found` is false where nothing relevant was found and no model was asked. `cut`: the
     model stopped at its output limit; `stopped`: agent mode came to its limit of turns; `refused`: it was not given,
-    because question or answer are not about what the course is for, and the text says so.
+    because question or answer are not about what the course is for, and the text says so. `verification`: it was
+    compared with its sources; `general`: where it cites nothing, it may be from what the model knows.
     """
 
     question: str
@@ -63,6 +67,16 @@ class Answer:
     stopped: bool = False
     refused: bool = False
     notices: tuple[str, ...] = ()
+    verification: Verification = field(default_factory=Verification)
+    general: bool = False
+
+    @property
+    def rests_on(self) -> Basis:
+        """What it rests on: the course, where it cites it; what the model knows, where the teacher allows it; else
+        nothing that a reader could look at."""
+        if self.found and self.cited:
+            return "course"
+        return "general" if self.found and self.general else "nothing"
 
     def as_json(self) -> dict[str, Any]:
         """For programs: what ``lmm ask --json`` prints."""
@@ -71,9 +85,11 @@ class Answer:
             "searched": self.searched,
             "answer": self.text,
             "found": self.found,
+            "rests_on": self.rests_on,
             "sources": [as_json(source, SOURCE) for source in self.cited],
             "offered": [as_json(source, SOURCE) for source in self.offered],
             "removed": list(self.removed),
+            **self.verification.as_json(),
             "types": list(self.types),
             "model": self.model,
             "tokens": {"input": self.usage.input_tokens, "output": self.usage.output_tokens},
@@ -102,9 +118,21 @@ class Called:
     call: ToolCall
 
 
-AnswerEvent = Found | Called | TextDelta | Retrying | Answer
-"""An answer's stream: pieces of its text as they are certain; after `Retrying` and `Called`, from the beginning."""
+AnswerEvent = Found | Called | TextDelta | Quotation | Retrying | Answer
+"""An answer's stream: pieces of its text as they are certain, each quotation that was not found as it is, behind its
+end; after `Retrying` and `Called`, from the beginning."""
 AnswerListener = Callable[[AnswerEvent], None]
+
+
+def retold(answer: Answer) -> Iterator[TextDelta | Quotation]:
+    """The same of an answer that is there."""
+    at = 0
+    for each in answer.verification.quotations:
+        if each.found != "exact":
+            yield TextDelta(answer.text[at : each.end])
+            yield each
+            at = each.end
+    yield TextDelta(answer.text[at:])
 
 
 # -- what the model is asked -----------------------------------------------------------------------

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import dataclasses
 import re
-from collections.abc import AsyncGenerator, Collection, Iterator, Sequence
+from collections.abc import AsyncGenerator, Collection, Iterable, Iterator, Sequence
 from contextlib import aclosing
 from dataclasses import dataclass, field
 from functools import partial
@@ -35,6 +35,8 @@ from lmm_education.answer.history import Exchange, Understood, latest, understan
 from lmm_education.answer.lookup import Lookup, course_tools
 from lmm_education.answer.quoting import FAMILIAR, FOUND, LEAST, NOTICE, QuotedPassage, quote
 from lmm_education.answer.sources import Sources, choose_sources
+from lmm_education.answer.verification import QuotationStream, verify
+from lmm_education.material import Passage
 from lmm_education.parts import CourseParts
 from lmm_education.prompts.templates import course_prompts
 from lmm_education.search.found import SearchResult
@@ -87,8 +89,9 @@ class Answering:
             events = self._once(result, sources, answer_request(asked, sources, result.types, self._system))
         else:
             events = self._quoted(result, sources)
-        async with aclosing(events):
-            async for event in events:
+        said = "\n\n".join([question, *(f"{each.question}\n\n{each.answer}" for each in self.known(history))])
+        async with aclosing(verified(events, sources, said)) as checked:
+            async for event in checked:
                 if isinstance(event, Answer):
                     event = dataclasses.replace(event, question=question, usage=event.usage + usage)
                 yield event
@@ -107,8 +110,10 @@ class Answering:
             yield Answer(wanted, attempted.solution, result.text, offered, model=EXTRACTIVE, notices=(NOT_JUDGED,))
             return
         system = system_text(self.course.settings.answer.system, self._prompts, "feedback")
-        async with aclosing(self._once(result, sources, feedback_request(attempted, sources, system))) as events:
-            async for event in events:
+        events = self._once(result, sources, feedback_request(attempted, sources, system))
+        said = "\n\n".join((attempted.exercise, attempted.answer, attempted.solution))
+        async with aclosing(verified(events, sources, said)) as checked:
+            async for event in checked:
                 yield event
 
     async def _understand(self, question: str, history: Sequence[Exchange]) -> tuple[Understood, Usage]:
@@ -274,6 +279,27 @@ class _Turn:
         """The reply; a stream ends in one, or in an error."""
         assert self.reply is not None
         return self.reply
+
+
+async def verified(
+    events: AsyncGenerator[AnswerEvent], sources: Iterable[Passage], said: str
+) -> AsyncGenerator[AnswerEvent]:
+    """The same events; after the text that they end, the quotations that are not in the sources nor in what was `said`
+    before, and the answer compared with its sources."""
+    stream = QuotationStream(sources, said)
+    async with aclosing(events):
+        async for event in events:
+            if isinstance(event, TextDelta):
+                for piece in stream.feed(event.text):
+                    yield piece
+                continue
+            if isinstance(event, Retrying | Called):
+                stream = QuotationStream(sources, said)
+            elif isinstance(event, Answer):
+                for quotation in stream.finish():
+                    yield quotation
+                event = dataclasses.replace(event, verification=verify(event.text, event.offered, said))
+            yield event
 
 
 def _answer(turn: _Turn, sources: Sources, result: SearchResult) -> Answer:

@@ -81,7 +81,7 @@ class QuotedPassage:
 
 @dataclass(slots=True)
 class _Sentence:
-    """A sentence in its place: the number of its passage and block.
+    """A sentence in its place: the number of its passage and block, and its own in the text that is quoted.
 
     `shown` is what it points to; `before` is the sentence that it needs; `instead` the one in whose list it is shown.
     One that needs what is not there is not `whole`.
@@ -94,6 +94,7 @@ class _Sentence:
     before: _Sentence | None = None
     instead: _Sentence | None = None
     whole: bool = True
+    place: int = 0
 
     @property
     def all(self) -> list[_Sentence]:
@@ -119,6 +120,8 @@ def quote(question: str, passages: Sequence[QuotedPassage], fits: Fits, *, famil
     """
     given = passages[: len(PASSAGES)]
     every = [sentence for number, each in enumerate(given) for sentence in _sentences(number, each.text)]
+    for place, sentence in enumerate(every):
+        sentence.place = place
     sentences = list({sentence.text: sentence for sentence in reversed(every)}.values())[::-1]  # each text once
     if not sentences:
         return ""
@@ -298,7 +301,8 @@ def _shown(passages: Sequence[QuotedPassage], chosen: Sequence[_Sentence]) -> It
 
 
 def _paragraphs(sentences: Sequence[_Sentence], cited: str) -> Iterator[str]:
-    """The sentences of a source, those of a block together, each block that they point to after them."""
+    """The sentences of a source, those of a block together, an ellipsis where some are left out, each block that they
+    point to after them."""
     said = ""
     for sentence, after in zip(sentences, [*sentences[1:], None], strict=True):
         said += sentence.text if after else f"{sentence.text}{cited}"
@@ -306,6 +310,7 @@ def _paragraphs(sentences: Sequence[_Sentence], cited: str) -> Iterator[str]:
             yield said
             said = ""
         else:
+            said += " …" if after.place > sentence.place + 1 else ""
             said += "\n" if _ITEM.match(after.text) else " "
         if sentence.shown:
             yield sentence.shown

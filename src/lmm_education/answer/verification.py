@@ -17,8 +17,9 @@ from itertools import pairwise
 from typing import Any, Literal, NamedTuple
 
 from lmm.markdown import prose_of
-from lmm.markdown.quotations import Quotation, blank_code, verify_quotations
+from lmm.markdown.quotations import CLOSING_MARKS, Quotation, blank_code, verify_quotations
 from lmm.markdown.sentences import sentence_ends
+from lmm.messages import TextDelta
 from lmm_education.answer.citations import citations
 from lmm_education.encode.bm25 import LANGUAGES, word_id
 from lmm_education.material import KEPT_PASSAGES, Passage
@@ -77,6 +78,57 @@ def verify(text: str, offered: Sequence[Passage], asked: str = "") -> Verificati
 def quotable(offered: Sequence[Passage], asked: str = "") -> dict[int, str]:
     """What an answer may quote, by its number; the question is number 0."""
     return {passage.number: f"{passage.path}\n\n{passage.text}" for passage in offered} | {0: asked}
+
+
+_FENCES = re.compile(r"^ {0,3}(?:```|~~~)", re.MULTILINE)
+_LONGEST = 8_000  # characters of a paragraph whose quotations are looked for before it ends
+
+
+@dataclass(slots=True)
+class QuotationStream:
+    """Looks for the quotations of an answer while it arrives, in `offered`, which may grow.
+
+    >>> stream = QuotationStream((), "")
+    >>> [each.text for each in [*stream.feed("It is “green at"), *stream.feed(" all times”, or"), *stream.finish()]]
+    ['It is “green at', ' all times”', 'green at all times', ', or']
+    """
+
+    offered: Iterable[Passage]
+    asked: str
+    _open: str = ""  # from the beginning of a block on
+    _before: int = 0  # how much stands before it
+    _told: int = 0  # where the last one that was told ends
+
+    def feed(self, piece: str) -> Iterator[TextDelta | Quotation]:
+        """The piece, and each quotation that was not found as it is behind its end."""
+        given = len(self._open)
+        self._open += piece
+        edge = self._open[max(given - 2, 0) :]
+        if len(self._open) < _LONGEST and any(mark in edge for mark in (*CLOSING_MARKS, "\n")):
+            for quotation in self._ended():
+                end = max(quotation.end - self._before, given)
+                if end > given:
+                    yield TextDelta(self._open[given:end])
+                given = end
+                yield quotation
+        if given < len(self._open):
+            yield TextDelta(self._open[given:])
+        end = self._open.rfind("\n\n") + 2 if "\n" in edge else 0
+        if end > 1 and len(_FENCES.findall(self._open[:end])) % 2 == 0:
+            self._open, self._before = self._open[end:], self._before + end
+
+    def finish(self) -> Iterator[Quotation]:
+        """Those that end with the answer."""
+        yield from self._ended(whole=True)
+
+    def _ended(self, *, whole: bool = False) -> Iterator[Quotation]:
+        """The quotations that fail and were not told of; one whose end may still move is not over."""
+        for each in verify_quotations(self._open, quotable(tuple(self.offered), self.asked)):
+            rest, is_block = self._open[each.end :], self._open[each.start :].lstrip().startswith(">")
+            over = whole or bool(rest.strip() and not rest.lstrip().startswith(">") if is_block else rest)
+            if over and each.found != "exact" and self._before + each.end > self._told:
+                self._told = self._before + each.end
+                yield each._replace(start=self._before + each.start, end=self._told)
 
 
 # -- cited sentences -------------------------------------------------------------------------------
