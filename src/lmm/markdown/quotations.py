@@ -12,7 +12,7 @@ import unicodedata
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from difflib import SequenceMatcher
-from functools import lru_cache
+from functools import lru_cache, partial
 from typing import Literal, NamedTuple
 
 from lmm.markdown.spans import prose_of, spans
@@ -38,11 +38,13 @@ _LEAD = re.compile(r"^ {0,3}>[ ]?", re.MULTILINE)
 _CALLOUT = re.compile(r"\s*(?:\[!|\{)")
 _ATTRIBUTION = re.compile(r"\n[ \t]*(?:—|–|--)[^\n]*\Z")
 _NUMBERS = re.compile(r"(?<![ \t])[ \t]*+\[\d{1,4}(?:[,;–\- ]*\d{1,4})*\](?!\()")
-_ELISION = re.compile(r"\[(?:…|\.\.\.|\. \. \.)\]|\((?:…|\.\.\.)\)|…|\.{3,}|\n[ \t]*\n")
+_ELISION = re.compile(r"\[(?:…|\.\.\.|\. \. \.)\]|\((?:…|\.\.\.)\)|…|\.{3,}")
+_BLANK_LINE = re.compile(r"\n[ \t]*\n")
+_LABEL = re.compile(r"\]\[[^\]\[\n]*\]|(?<!\w)_|_(?!\w)")
 _LINE_MARK = re.compile(r"^[ \t>]*(?:(?:[-*+]|\d{1,9}[.)]|#{1,6})[ \t]+)?", re.MULTILINE)
 _WORD = re.compile(r"[\u3040-\u9fff]{1,2}|[^\W_\u3040-\u9fff]+")
 _SAME = str.maketrans(
-    {**dict.fromkeys('“”„«»‹›‚‘’`´"', "'"), **dict.fromkeys("‐‑‒–—―−", "-"), **dict.fromkeys("*_\\\u00ad", "")}
+    {**dict.fromkeys('“”„«»‹›‚‘’´"', "'"), **dict.fromkeys("-‐‑‒–—―−", " "), **dict.fromkeys("[]*`\\\u00ad", "")}
 )
 _END = ".,;:!?' "
 Found = Literal["exact", "near", "no"]
@@ -96,10 +98,11 @@ def quotations_of(text: str) -> Iterator[Quotation]:
 
 
 _CODE = ("code", "code_block", "math", "raw", "html", "comment", "shortcode", "attributes")
+_LINE = re.compile(r"^((?: {0,3}>)*)([^\n]*)", re.MULTILINE)
 
 
 def blank_code(text: str) -> str:
-    """The text with blanks where code, formulas, tags and the addresses of links stand.
+    """The text with blanks where code, formulas, tags and the addresses of links stand; quotes keep their marks.
 
     >>> blank_code("So `x`, see [it](a.md).")
     'So    , see [it       .'
@@ -112,18 +115,27 @@ def blank_code(text: str) -> str:
         elif span.kind not in _CODE:
             continue
         if start >= at:
-            kept += [text[at:start], re.sub(r"[^\n]", " ", text[start : span.end])]
+            quoted = ">" in text[text.rfind("\n", 0, start) + 1 : start]
+            kept += [text[at:start], _LINE.sub(partial(_blank, keep=quoted), text[start : span.end])]
             at = max(at, span.end)
     return "".join([*kept, text[at:]])
+
+
+def _blank(line: re.Match[str], *, keep: bool) -> str:
+    return (line[1] if keep else " " * len(line[1])) + " " * len(line[2])
 
 
 # -- looking for them ------------------------------------------------------------------------------
 
 
 def _found(quotation: Quotation, sources: Mapping[int, str]) -> Quotation:
-    pieces = [piece for part in _ELISION.split(quotation.text) if (piece := _normal(part).strip(_END))]
+    paragraphs = [
+        [piece for part in _ELISION.split(paragraph) if (piece := _plain(part).strip(_END))]
+        for paragraph in _BLANK_LINE.split(prose_of(quotation.text))
+    ]
+    pieces = [piece for paragraph in paragraphs for piece in paragraph]
     for number, source in sources.items():
-        if _in_order(pieces, _normal(source)):
+        if pieces and all(_in_order(paragraph, _normal(source)) for paragraph in paragraphs):
             return quotation._replace(found="exact", source=number)
     nearest = [(_nearness(pieces, source), number) for number, source in sources.items()]
     (share, words), number = max(nearest, key=lambda each: each[0][0], default=((0.0, ""), 0))
@@ -138,15 +150,19 @@ def _in_order(pieces: Sequence[str], source: str) -> bool:
         if max(ends) < 0:
             return False
         at = min(end for end in ends if end >= 0) + len(piece)
-    return bool(pieces)
+    return True
 
 
 @lru_cache(maxsize=256)
 def _normal(text: str) -> str:
     """A text as it is compared."""
-    text = _LINE_MARK.sub("", _NUMBERS.sub("", prose_of(text)))
-    text = unicodedata.normalize("NFKC", text).translate(_SAME).replace("-", " ")
-    return " ".join(text.split())
+    return _plain(prose_of(text))
+
+
+def _plain(prose: str) -> str:
+    """Prose without what does not count."""
+    text = _LABEL.sub("", _LINE_MARK.sub("", _NUMBERS.sub("", prose)))
+    return " ".join(unicodedata.normalize("NFKC", text).translate(_SAME).split())
 
 
 class _Index(NamedTuple):
