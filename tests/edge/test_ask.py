@@ -105,6 +105,24 @@ def test_numbers_that_were_not_offered_are_taken_out(
     assert "cited 99" in ran.err
 
 
+def test_what_the_sources_do_not_say_is_marked_where_it_stands(
+    course: Path, server: ScriptedServer, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """A quotation while the answer streams; a cited sentence below it. Nothing is taken out."""
+    said = ("They say “leaves are ", "blue in", " winter”, ", "as 77 ", "authors hold [1].")
+    server.queue(Action(pieces=said))
+    ran = run_here(capsys, "ask", "Why is a leaf green?")
+    assert ran.out.startswith(
+        "They say “leaves are blue in winter” [not found in the sources], as 77 authors hold [1].\n"
+    )
+    assert "not in its source: 77" in ran.err
+    server.queue(Action(pieces=said))
+    told = json.loads(run_here(capsys, "ask", "Why is a leaf green?", "--json").out)
+    assert (told["answer"], told["rests_on"]) == ("".join(said), "course")
+    assert [(each["text"], each["found"]) for each in told["quotations"]] == [("leaves are blue in winter", "no")]
+    assert [each["missing"] for each in told["claims"]] == [["77"]]
+
+
 def test_documents_are_data(course: Path, server: ScriptedServer) -> None:
     """A sentence in a document that gives orders stands between tags, under a system message that says what it is."""
     lmm_education.query("How is the income tax of a couple computed?")
@@ -153,6 +171,7 @@ def test_nothing_relevant(course: Path, server: ScriptedServer, capsys: pytest.C
     )
     ran = run_here(capsys, "ask", "Who won the football championship in 1974?")
     assert (ran.code, ran.out, server.requests) == (1, "Dazu steht nichts da.\n", [])
+    assert "nearest:\n  notes/" in ran.err
     assert run_here(capsys, "ask", "Why is a leaf green, chlorophyll?").code == 0
 
 

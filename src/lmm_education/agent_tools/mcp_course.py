@@ -13,9 +13,10 @@ from pathlib import Path
 from lmm.errors import LmmError
 from lmm.messages import ToolDefinition, object_schema
 from lmm.models.port import RunnableTool
-from lmm_education.answer.answer import Answer
+from lmm_education.answer.answer import Answer, basis_notice
 from lmm_education.answer.answering import Answering
 from lmm_education.answer.lookup import CourseTool, Lookup, course_tools
+from lmm_education.answer.verification import mark_of, marked
 from lmm_education.errors import StoreMissing
 from lmm_education.material import Section
 from lmm_education.parts import CourseParts
@@ -117,7 +118,9 @@ def _ask_tool(answering: Answering) -> RunnableTool:
 
 
 def answer_text(answer: Answer) -> str:
-    """An answer and where it comes from, as text."""
-    cited = [source.reference for source in answer.cited]
-    notices = [f"Note: {notice}" for notice in answer.notices]
-    return "\n\n".join(part for part in (answer.text.strip(), "\n".join(cited), "\n".join(notices)) if part)
+    """An answer and where it comes from, as text; what was not found in its sources is marked where it stands."""
+    text = marked(answer.text, answer.verification.failures, lambda failure: f"[{mark_of(failure)}]").strip()
+    cited = [source.reference for source in (answer.cited if answer.found else answer.offered)]
+    notices = [f"Note: {notice}" for notice in (*answer.notices, *basis_notice(answer))]
+    nearest = "" if answer.found or not cited else "What comes nearest:"
+    return "\n\n".join(part for part in (text, nearest, "\n".join(cited), "\n".join(notices)) if part)

@@ -13,7 +13,7 @@ from lmm_education.answer.history import LABEL as CONVERSATION, Understood
 from lmm_education.answer.sources import Sources, as_document
 from lmm_education.answer.verification import Verification
 from lmm_education.material import SOURCE, Passage, as_json
-from lmm_education.search.query import SearchOptions
+from lmm_education.search.query import SearchNotice, SearchOptions
 
 History = Literal["none", "summary", "extraction", "rewrite"]
 Basis = Literal["course", "general", "nothing"]
@@ -47,7 +47,8 @@ class Answer:
 
     `searched` is what was looked up; `offered` are the sources that the model was shown, `cited` those that
     its text cites, in that order; `removed` are numbers that it cited without having been shown them, and
-    that were taken out. `found` is false where nothing relevant was found and no model was asked. `cut`: the
+    that were taken out. `found` is false where nothing relevant was found and no model was asked; `offered` is what
+    comes nearest then. `cut`: the
     model stopped at its output limit; `stopped`: agent mode came to its limit of turns; `refused`: it was not given,
     because question or answer are not about what the course is for, and the text says so. `verification`: it was
     compared with its sources; `general`: where it cites nothing, it may be from what the model knows.
@@ -133,6 +134,17 @@ def retold(answer: Answer) -> Iterator[TextDelta | Quotation]:
             yield each
             at = each.end
     yield TextDelta(answer.text[at:])
+
+
+def basis_notice(answer: Answer) -> tuple[SearchNotice, ...]:
+    """What readers are told of an answer that rests on nothing they could look at in the course."""
+    if not answer.found or answer.rests_on == "course":
+        return ()
+    told = {
+        "general": "from general knowledge, not from the course",
+        "nothing": "the answer cites no source: it rests on nothing that the course says",
+    }
+    return (SearchNotice(f"rests_on_{answer.rests_on}", told[answer.rests_on]),)
 
 
 # -- what the model is asked -----------------------------------------------------------------------

@@ -49,6 +49,7 @@ NOT_JUDGED = SearchNotice(
 )
 _SHARE = 0.6  # of the model's window, for material; the rest is for instructions, conversation and reply
 _MARKS = re.compile(r"[*@]")  # in an exercise they ask for no material
+_NEAREST = 3  # sections that are offered where nothing answers
 _CANDIDATES = 20  # passages that are looked at for the context, at least
 
 
@@ -79,7 +80,8 @@ class Answering:
         asked = with_last(asked, history)
         result, sources = await self._look_up(asked.search)
         if not self.options.agent and not self._is_relevant(result):
-            yield dataclasses.replace(self._nothing(result), question=question, usage=result.usage + usage)
+            nothing = self._nothing(result, sources)
+            yield dataclasses.replace(nothing, question=question, usage=result.usage + usage)
             return
         asked = dataclasses.replace(asked, question=result.asked) if asked.question == asked.search else asked
 
@@ -167,7 +169,7 @@ class Answering:
         yield Found(result.text, tuple(sources))
         text = await asyncio.to_thread(self._quotation, result, sources)
         if not text:
-            yield self._nothing(result)
+            yield self._nothing(result, sources)
             return
         text = f"{text}\n\n{NOTICE}"
         yield TextDelta(text)
@@ -186,11 +188,15 @@ class Answering:
             familiar = near >= FAMILIAR
             return quote(result.text, passages, partial(fits, apart=familiar), familiar=familiar)
 
-    def _nothing(self, result: SearchResult) -> Answer:
-        """The answer where nothing relevant was found."""
+    def _nothing(self, result: SearchResult, sources: Sources) -> Answer:
+        """The answer where nothing relevant was found, with what comes nearest."""
         text = self.course.settings.answer.nothing_found or NOTHING_FOUND
         notices = tuple(notice for notice in result.notices if notice != NO_WORD)  # it tells of passages that are shown
-        return Answer(result.question, text, result.text, types=result.types, found=False, notices=notices)
+        nearest = dict[str, Passage]()
+        for source in sources:
+            nearest.setdefault(source.path, source)
+        offered = tuple(nearest.values())[:_NEAREST]
+        return Answer(result.question, text, result.text, offered, types=result.types, found=False, notices=notices)
 
     async def _agent(self, asked: Understood, result: SearchResult, chosen: Sources) -> AsyncGenerator[AnswerEvent]:
         """The model gets what was found at first, and tools to look further, until it answers or has had its turns."""

@@ -9,11 +9,12 @@ can tell: what does not fail here may still be wrong.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from decimal import Decimal
 from functools import lru_cache
 from itertools import pairwise
+from textwrap import shorten
 from typing import Any, Literal, NamedTuple
 
 from lmm.markdown import prose_of
@@ -23,6 +24,7 @@ from lmm.messages import TextDelta
 from lmm_education.answer.citations import citations
 from lmm_education.encode.bm25 import LANGUAGES, word_id
 from lmm_education.material import KEPT_PASSAGES, Passage
+from lmm_education.search.query import SearchNotice
 
 Problem = Literal["", "numbers", "names", "negation", "words"]
 
@@ -47,7 +49,7 @@ class Verification:
     claims: tuple[Claim, ...] = ()
 
     @property
-    def failures(self) -> list[Quotation | Claim]:
+    def failures(self) -> list[Failure]:
         """The quotations that were not found as they are and the claims that fail, in the order of the text."""
         quotations = (each for each in self.quotations if each.found != "exact")
         claims = (each for each in self.claims if each.problem)
@@ -78,6 +80,59 @@ def verify(text: str, offered: Sequence[Passage], asked: str = "") -> Verificati
 def quotable(offered: Sequence[Passage], asked: str = "") -> dict[int, str]:
     """What an answer may quote, by its number; the question is number 0."""
     return {passage.number: f"{passage.path}\n\n{passage.text}" for passage in offered} | {0: asked}
+
+
+Failure = Quotation | Claim
+
+
+def mark_of(failure: Failure) -> SearchNotice:
+    """What readers are told where it stands.
+
+    >>> mark_of(Quotation("a very green leaf", 0, 9, "near", 2, "a green leaf"))
+    'source 2 has: “a green leaf”'
+    """
+    words = shorten(
+        failure.words if isinstance(failure, Quotation) else ", ".join(failure.missing), _WORDS, placeholder=" …"
+    )
+    if isinstance(failure, Claim):
+        code, told = _TOLD[failure.problem]
+        return SearchNotice(code, told, words=words)
+    if failure.found == "near":
+        return SearchNotice("quote_differs", "source {number} has: “{words}”", number=str(failure.source), words=words)
+    return SearchNotice("quote_missing", "not found in the sources")
+
+
+_WORDS = 200  # characters of a source that a mark shows
+_TOLD = {
+    "numbers": ("claim_missing", "not in its source: {words}"),
+    "names": ("claim_missing", "not in its source: {words}"),
+    "negation": ("claim_opposite", "its source says: “{words}”"),
+    "words": ("claim_foreign", "its source says nothing of this"),
+}
+
+
+def marked(text: str, failures: Sequence[Failure], show: Callable[[Failure], str]) -> str:
+    """A text with what `show` says behind each failure, at the end of a block quote as a paragraph of its own.
+
+    >>> marked("> An oak.\\n\\nWell.", [Quotation("An oak.", 0, 9)], mark_of)
+    '> An oak.\\n>\\n> not found in the sources\\n\\nWell.'
+    """
+    parts, at = list[str](), 0
+    for place, failure in sorted(((_end_in(text, each), each) for each in failures), key=lambda pair: pair[0]):
+        is_block = isinstance(failure, Quotation) and text[failure.start : failure.end].lstrip().startswith(">")
+        parts += [text[at:place], "\n>\n> " if is_block else " ", show(failure)]
+        at = place
+    return "".join([*parts, text[at:]])
+
+
+def _end_in(text: str, failure: Failure) -> int:
+    """Where its mark stands: of a sentence, behind its last citation."""
+    if isinstance(failure, Quotation):
+        return failure.end
+    return failure.start + max((end for _, end, _ in citations(failure.text)), default=len(failure.text))
+
+
+# -- while an answer arrives -----------------------------------------------------------------------
 
 
 _FENCES = re.compile(r"^ {0,3}(?:```|~~~)", re.MULTILINE)

@@ -94,17 +94,22 @@ def ask(
     return DONE if answer.found else FAILED
 
 
+_WIDTH = 80  # characters of a sentence
+
+
 class AnswerPrinter:
     """Prints an answer while it arrives: the text on standard output, everything else on standard error."""
 
     def __init__(self, context: bool = False, *, silent: bool = False) -> None:
         self.context, self.silent = context, silent
-        self.started = False
+        self.started = self.in_line = False
 
     def __call__(self, event: AnswerEvent) -> None:
         """Print what happens."""
+        from lmm.markdown.quotations import Quotation
         from lmm_education.answer.answer import Called, Found
         from lmm_education.answer.sources import shown
+        from lmm_education.answer.verification import mark_of
 
         match event:
             case Found(sources=sources) if self.context:
@@ -117,7 +122,10 @@ class AnswerPrinter:
                 self._aside(terminal.styled(f"{event.reason}; again in {event.wait:.1f} s\n", "yellow", err=True))
             case TextDelta(text) if not self.silent:
                 terminal.say(text, end="")
-                self.started = True
+                self.started, self.in_line = True, not text.endswith("\n")
+            case Quotation() if not self.silent:
+                mark = terminal.styled(f"[{mark_of(event)}]", "yellow")
+                terminal.say(f" {mark}" if self.in_line else f"{mark}\n\n", end="")
 
     def end(self, answer: Answer) -> None:
         """Print the sources, and what the reader should know of the answer."""
@@ -126,6 +134,8 @@ class AnswerPrinter:
         self._break()
         for source in answer.cited:
             terminal.say(_line(source))
+        if answer.offered and not answer.found:
+            self._aside("nearest:\n" + "".join(f"  {each.place}  {each.path}\n" for each in answer.offered))
         for notice in (*answer.notices, *_notices(answer)):
             self._aside(terminal.styled(f"{notice}\n", "yellow", err=True))
         if answer.usage != Usage():
@@ -146,9 +156,12 @@ def _line(source: Passage) -> str:
 
 
 def _notices(answer: Answer) -> list[str]:
-    notices = []
-    if answer.found and not answer.cited:
-        notices.append("the answer cites no source")
+    from lmm_education.answer.answer import basis_notice
+    from lmm_education.answer.verification import mark_of
+
+    claims = (each for each in answer.verification.claims if each.problem)
+    notices = [f"“{terminal.clipped(' '.join(each.text.split()), _WIDTH)}”: {mark_of(each)}" for each in claims]
+    notices += basis_notice(answer)
     if answer.cut:
         notices.append("the model stopped at its output limit: set a larger 'max_tokens'")
     if answer.stopped:

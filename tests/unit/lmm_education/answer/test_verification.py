@@ -1,0 +1,68 @@
+"""A cited sentence fails where its source lacks a number or a name, says the opposite, or says nothing of it."""
+
+from __future__ import annotations
+
+import pytest
+
+from lmm_education.answer.verification import verify
+from lmm_education.material import Lines, Passage, Place
+
+OAK = """Oaks are trees of the genus *Quercus*, which Carl Linnaeus described in 1753; there are about 1,435 species.
+The oak has four kinds of roots. An acorn does not ripen in its first year on the trees of the red group.
+
+```r
+height <- 2.50
+```
+
+| park | oaks |
+|---|---|
+| Kew | 12 % |
+"""
+EICHE = "Die Eiche verliert ihre alten Blätter nicht im Herbst, sondern erst im Frühling, nach etwa 1.435 kalten Tagen."
+
+
+def passage(number: int, text: str, language: str = "en", document: str = "d") -> Passage:
+    return Passage(str(number), Place(document, "a.md", Lines(1, 9), ("Oaks",)), text, number=number, language=language)
+
+
+SHOWN = [passage(1, OAK), passage(2, EICHE, "de"), passage(3, "Beeches grow to 40 m.", document="e")]
+
+
+@pytest.mark.parametrize(
+    ("text", "problem"),
+    [
+        ("There are about 1435 species of oaks, in the genus Quercus [1].", ""),
+        ("There are about 1436 species of oaks, in the genus Quercus [1].", "numbers"),
+        ("They were described by Linnaeus in 1753 [1], and it is 2.5 high; 12 percent are in Kew [1].", ""),
+        ("They were described by Darwin in 1753, as the course has it [1].", "names"),
+        ("The oak has 4 kinds of roots [1].", ""),
+        ("The oak has five kinds of roots [1].", "numbers"),
+        ("There are five reasons for it, which are the 3 following ones [1].", ""),
+        ("An acorn doesn't ripen in its first year on the trees of the red group. [1]", ""),
+        ("An acorn does ripen in its first year on the trees of the red group. [1] It falls.", "negation"),
+        ("The beech is 40 m high [1].", "numbers"),
+        ("The beech is 40 m high [3].", ""),
+        ("Photosynthesis converts sunlight into chemical energy within chloroplasts of the plant cells [1].", "words"),
+        ("1. As chapter 7 and Section 9 of it say, it has 1,435 species of oaks [1].", ""),
+        ("Die Eiche gibt es in 1.435 Arten, die Linnaeus und Darwin kannten [1].", ""),
+        ("Die Eiche gibt es in 1.436 Arten, die Linnaeus und Darwin kannten [1].", "numbers"),
+        ("Nach etwa 1435 kalten Tagen verliert die Eiche ihre Blätter im Frühling, sagt Linnaeus [2].", ""),
+        ("In code, `x[9] = 77` and $y = 78$, as they say of the oaks [1].", ""),
+        ("There are 99 without a source.", ""),
+    ],
+)
+def test_a_cited_sentence_is_compared_with_its_sources(text: str, problem: str) -> None:
+    assert {claim.problem for claim in verify(text, SHOWN).claims} | {""} == {problem, ""}
+
+
+def test_what_the_asker_said_may_be_quoted() -> None:
+    text = "You ask for “the height of an oak”, and say “about one thousand metres”."
+    (only,) = verify(text, SHOWN, "What is the height of an oak?").quotations
+    assert (only.text, only.found) == ("about one thousand metres", "no")
+
+
+def test_a_claim_stands_where_it_says() -> None:
+    text = "- Oaks have 1,435 species [1]\n- they have 7,777 leaves [1, 2]. And more.\n"
+    found = verify(text, SHOWN).claims
+    assert [text[claim.start : claim.end] for claim in found] == [claim.text for claim in found]
+    assert [(claim.sources, claim.missing) for claim in found] == [((1,), ()), ((1, 2), ("7,777",))]
