@@ -31,6 +31,7 @@ if TYPE_CHECKING:
     from starlette.applications import Starlette
 
     from lmm_education.answer.answering import Answering
+    from lmm_education.evaluation.answers import AnswerEvaluation
     from lmm_education.evaluation.experiments import Progress
     from lmm_education.evaluation.judge import Level
     from lmm_education.evaluation.questions import Question
@@ -229,7 +230,7 @@ class Course(CourseParts):
             models = models.replace(major={"temperature": temperature})
         return shared_chat(models.major), shared_chat(models.aux)
 
-    def _answering(self, asked: AskOptions, options: _AskArguments) -> Answering:
+    def _answering(self, asked: AskOptions, options: _AskArguments, search: CourseSearch | None = None) -> Answering:
         from lmm.models.budget import BudgetedModel, SharedBudget
         from lmm_education.answer.answering import Answering
 
@@ -237,7 +238,7 @@ class Course(CourseParts):
         if budget := options.get("budget"):
             spent = SharedBudget.of(budget)
             major, aux = BudgetedModel(major, spent), BudgetedModel(aux, spent)
-        return Answering(dataclasses.replace(self._search, chat=aux), asked, major, aux)
+        return Answering(dataclasses.replace(search or self._search, chat=aux), asked, major, aux)
 
     async def _events(self, question: str, options: _AskArguments) -> AsyncGenerator[AnswerEvent]:
         check_keywords("ask", options, _AskArguments)
@@ -462,6 +463,44 @@ class Course(CourseParts):
 
         variants = make_variants(axes, self.settings)
         return evaluate_variants(self, _questions(questions), variants, documents=documents, progress=progress)
+
+    def evaluate_answers(
+        self,
+        questions: Questions,
+        *axes: str,
+        judge: str = "",
+        documents: Sequence[str | Path] = (),
+        budget: str = "",
+        progress: Progress = lambda what, done, total: None,
+    ) -> list[AnswerEvaluation]:
+        """Ask every question, and measure whether the answers are right, grounded and cite what they rest on.
+
+        Args:
+            axes: settings to compare, such as ``model=OpenAI/gpt-5-mini,Ollama/llama3.2``; else the course's own.
+            judge: a model that judges, besides the comparison with the facts.
+            budget: what the models may use for each setting, as in `aask`.
+
+        Raises:
+            LmmError: a row of a question file cannot be used, or no question was answered.
+            SearchError: the judge has no language to judge in.
+        """
+        from lmm_education.evaluation.answers import evaluate_answers, open_judge
+        from lmm_education.evaluation.experiments import course_of, scratch_courses
+        from lmm_education.evaluation.variants import Variant, make_variants
+        from lmm_education.search.search import CourseSearch
+
+        asked, judging = _questions(questions), open_judge(self, judge, budget) if judge else None
+
+        def measure(course: CourseParts, variant: Variant) -> AnswerEvaluation:
+            options: _AskArguments = {"model": variant.model or None, "budget": budget}
+            answering = self._answering(AskOptions(), options, CourseSearch(course))
+            return loop.run(evaluate_answers(answering, asked, label=variant.label, judge=judging, progress=progress))
+
+        if not axes:
+            with course_of(self, documents, progress=progress) as chosen:
+                return [measure(chosen, Variant("", self.settings))]
+        with scratch_courses(self, documents, progress=progress) as make:
+            return [measure(make(v), v) for v in make_variants(axes, self.settings, answers=True)]
 
     def tune(
         self,

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -150,3 +151,69 @@ def test_the_built_in_model_asks_nothing_in_other_words(capsys: pytest.CaptureFi
     assert (ran.code, "set a model under [aux]" in ran.err) == (1, True)
     ran = run_here(capsys, "eval", QUESTIONS, "--budget", "10")
     assert (ran.code, "add --reword FILE" in ran.err) == (2, True)
+
+
+# -- answers ---------------------------------------------------------------------------------------
+
+
+ANSWERS = """question,document,section,answers,facts
+Was sagt der Median?,02-lage-und-streuung,Median und Quantile,Mitte|mittlere,
+Wann ist ein Merkmal diskret?,01-daten-und-merkmale,Diskrete und stetige Merkmale,,einzelne Werte|zählen
+Wer war der erste König von Dänemark?,,,,
+"""
+
+
+@pytest.fixture
+def teacher(folder: Path) -> Iterator[ScriptedServer]:
+    """A model that knows the median alone and cites the first source, and judges so; questions in ``answers.csv``."""
+    (folder / "answers.csv").write_text(ANSWERS, encoding="utf-8")
+
+    def answer(request: Recorded) -> str:
+        if "<expected>" in request.last:
+            return json.dumps({"right": "in der MITTE" in request.last})
+        return "Er liegt in der MITTE. [1]" if "Median" in request.last.splitlines()[-1] else "Das weiß ich nicht."
+
+    with ScriptedServer(answer) as server:
+        model = f'model = "OpenAICompatible/m"\nbase_url = "{server.url}"\n'
+        (folder / "config.toml").write_text(f'[major]\n{model}[aux]\n{model}[RAG]\nlanguage = "de"\n')
+        yield server
+
+
+def test_answers_are_right_cited_and_refused(capsys: pytest.CaptureFixture[str], teacher: ScriptedServer) -> None:
+    ran = run_here(capsys, "eval", "answers.csv", "--answers", *DOCUMENTS, "--judge", "OpenAICompatible/m", "--json")
+    found = json.loads(ran.out)
+    means = {name: (value["value"], value["questions"]) for name, value in found.items() if "questions" in str(value)}
+    assert means == {
+        "answered": (0.5, 2),
+        "right": (0.5, 2),
+        "judged_right": (0.5, 2),
+        "precision": (1.0, 1),
+        "recall": (0.5, 2),
+        "refused": (1.0, 1),
+        "agreement": (1.0, 2),
+    }
+    assert found["tokens"]["input"] >= 3 * 11
+    ran = run_here(capsys, "eval", "answers.csv", "--answers", *DOCUMENTS, "--failures")
+    assert "1 of 3 failed" in ran.out
+    assert "expected einzelne Werte | zählen\n  said Das weiß ich nicht." in ran.out
+
+
+def test_a_check_fails_where_a_measure_is_lower(capsys: pytest.CaptureFixture[str], teacher: ScriptedServer) -> None:
+    words = ("eval", "answers.csv", *DOCUMENTS)
+    ran = run_here(capsys, *words, "--answers", "--check", "right=50", "--check", "refused=100")
+    assert ran.code == 0
+    ran = run_here(capsys, *words, "--answers", "--check", "right=51")
+    assert (ran.code, ran.err.splitlines()[-1]) == (1, "lmm: right is 50.0 %, less than 51 %")
+    assert run_here(capsys, *words, "--check", "recall@5=50").code == 0
+    ran = run_here(capsys, *words, "--check", "right=51")
+    assert (ran.code, "'right' was not measured" in ran.err) == (2, True)
+
+
+def test_answers_of_two_models_are_compared(capsys: pytest.CaptureFixture[str], teacher: ScriptedServer) -> None:
+    words = ("eval", "answers.csv", "--compare", "model=OpenAICompatible/m,Builtin/extractive", *DOCUMENTS)
+    ran = run_here(capsys, *words, "--answers", "--json")
+    written, quoted = json.loads(ran.out)["variants"]
+    assert (written["model"], quoted["model"]) == ("OpenAICompatible/m", "Builtin/extractive")
+    assert "may be chance" in run_here(capsys, *words, "--answers").out
+    ran = run_here(capsys, *words)
+    assert (ran.code, "add --answers" in ran.err) == (2, True)

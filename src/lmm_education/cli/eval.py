@@ -1,9 +1,9 @@
-"""`lmm eval`: measure how well a course's passages are found."""
+"""`lmm eval`: measure how well a course's passages are found, and its answers."""
 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -16,6 +16,7 @@ from lmm.terminal import DONE, FAILED, INTERRUPTED
 from lmm_education.cli import course_options
 
 if TYPE_CHECKING:
+    from lmm_education.evaluation.answers import AnswerEvaluation
     from lmm_education.evaluation.judge import Level
     from lmm_education.evaluation.questions import Question
     from lmm_education.evaluation.report_text import Mean
@@ -27,7 +28,10 @@ _TOLD = 5
 
 @options.command("eval")
 @options.argument(
-    "words", "QUESTIONS", "JSONL, CSV or YAML files: question, and document, section, passage or answers.", many=True
+    "words",
+    "QUESTIONS",
+    "JSONL, CSV or YAML files: question, and document, section, passage, answers or facts.",
+    many=True,
 )
 @click.option(
     "--documents",
@@ -41,6 +45,11 @@ _TOLD = 5
     metavar="KEY=A,B",
     multiple=True,
     help="Compare settings side by side, such as: --compare encoding=content,hybrid max_size=1000,2000",
+)
+@options.flag("--answers", help="Ask each question, and measure the answers: right, cited, refused.")
+@click.option("--judge", metavar="MODEL", help="With --answers: a model that judges them too.")
+@click.option(
+    "--check", metavar="MEASURE=%", multiple=True, help="Exit with code 1 if a measure is lower, such as recall@5=90"
 )
 @options.flag("--tune", help="Choose leg weights and chunk sizes, and say whether it matters.")
 @click.option(
@@ -68,6 +77,9 @@ def evaluate(
     words: tuple[str, ...],
     documents: tuple[Path, ...],
     compare: tuple[str, ...],
+    answers: bool,
+    judge: str | None,
+    check: tuple[str, ...],
     tune: bool,
     reword: Path | None,
     again: bool,
@@ -81,13 +93,15 @@ def evaluate(
     config: Path | None,
     as_json: bool,
 ) -> int:
-    """Measure how well questions find what answers them: recall, MRR, nDCG, with 95 % intervals, and latency.
+    """Measure how well questions find what answers them: recall, MRR, nDCG, with 95 % intervals, and latency; with
+    --answers, what is answered.
 
     Without a question file of your own there is no telling: some thirty questions that students asked, each
     with the passage or section that answers it, are enough to see large differences. Settings are compared
     in temporary stores, the course's own store stays as it is.
     """
     from lmm_education.course import Course
+    from lmm_education.evaluation.measures import MEASURES
     from lmm_education.evaluation.questions import read_questions
     from lmm_education.evaluation.report_text import best_mean, calibration_text, tuning_text
     from lmm_education.evaluation.variants import is_axis
@@ -99,8 +113,10 @@ def evaluate(
     chosen = {"--compare": axes, "--tune": tune, "--reword": reword, "--calibrate": calibrate}
     modes = [name for name, on in chosen.items() if on]
     _check(modes, files, failures, plot)
-    if reword is None and (again or budget or dry_run):
+    least = _least(check, modes)
+    if reword is None and (again or dry_run or (budget and not answers)):
         raise ConfigError("--again, --budget and --dry-run are about --reword", hint="add --reword FILE")
+    _check_answers(modes, answers=answers, judge=judge, level=level, plot=plot)
     questions, problems = read_questions(files)
     if problems:
         terminal.say("".join(f"{problem}\n" for problem in problems), err=True, end="")
@@ -108,7 +124,7 @@ def evaluate(
         return FAILED
     by = best_mean(questions, level)
     notes = [
-        left_out(questions, by.level) if level is None and (axes or tune) else "",
+        left_out(questions, by.level) if level is None and (axes or tune) and not answers else "",
         repeats(questions) if tune else "",
     ]
     terminal.say("".join(f"{note}\n" for note in notes if note), err=True, end="")
@@ -118,6 +134,11 @@ def evaluate(
         if reword is not None:
             found = opened.reword(questions, reword, again=again, budget=budget, estimate=dry_run, progress=_bar)
             return _say_rewording(found, files, reword, estimate=dry_run, as_json=as_json)
+        if answers:
+            asked = opened.evaluate_answers(
+                questions, *axes, judge=judge or "", documents=documents, budget=budget, progress=_bar
+            )
+            return _say_answers(asked, least, failures=failures, as_json=as_json)
         if axes:
             compared = opened.compare(questions, *axes, documents=documents, progress=_bar)
             _say_comparison(compared, by, plot=plot, as_json=as_json)
@@ -130,6 +151,7 @@ def evaluate(
         else:
             measured = opened.evaluate(questions, documents=documents, progress=_bar)
             _say_evaluation(measured, level, failures=failures, as_json=as_json)
+            return _checked({name: measured.estimate(by.level, name).mean for name in MEASURES}, least)
     return DONE
 
 
@@ -146,6 +168,52 @@ def _check(modes: Sequence[str], files: Sequence[Path], failures: bool, plot: Pa
         from lmm_education.evaluation.report_text import check_plot
 
         check_plot(plot)
+
+
+def _check_answers(
+    modes: Sequence[str], *, answers: bool, judge: str | None, level: Level | None, plot: Path | None
+) -> None:
+    if judge and not answers:
+        raise ConfigError("--judge is about answers", hint="add --answers")
+    others = [
+        *(name for name in modes if name != "--compare"),
+        *(["--level"] if level else []),
+        *(["--plot"] if plot else []),
+    ]
+    if answers and others:
+        raise ConfigError(f"--answers does not go with {others[0]}", hint="run them one after the other")
+
+
+def _least(checks: Sequence[str], modes: Sequence[str]) -> dict[str, float]:
+    """The least that measures have to be, as they are given: ``right=80``.
+
+    Raises:
+        ConfigError: one is not given so, or several settings are measured.
+    """
+    if checks and modes:
+        raise ConfigError(f"--check does not go with {modes[0]}", hint="check one setting by itself")
+    found = {}
+    for text in checks:
+        name, _, value = text.partition("=")
+        try:
+            found[name.strip()] = float(value) / 100
+        except ValueError:
+            raise ConfigError(f"'{text}' is no check", hint="write MEASURE=PERCENT, such as recall@5=90") from None
+    return found
+
+
+def _checked(means: Mapping[str, float], least: Mapping[str, float]) -> int:
+    """Whether each measure is at least what was wanted; tells which is not.
+
+    Raises:
+        ConfigError: one was not measured.
+    """
+    for name in least.keys() - means.keys():
+        raise ConfigError(f"'{name}' was not measured", where="--check", hint=f"measured: {', '.join(means)}")
+    low = [name for name, value in least.items() if means[name] < value]
+    for name in low:
+        terminal.say(f"lmm: {name} is {100 * means[name]:.1f} %, less than {100 * least[name]:g} %", err=True)
+    return FAILED if low else DONE
 
 
 def left_out(questions: Sequence[Question], level: Level) -> str:
@@ -193,6 +261,31 @@ def _say_evaluation(found: Evaluation, level: Level | None, *, failures: bool, a
     terminal.say_result(evaluation_text(found), values_of(found) | more, as_json=as_json)
     if failures and not as_json:
         _say_failures(found, level)
+
+
+def _say_answers(
+    found: Sequence[AnswerEvaluation], least: Mapping[str, float], *, failures: bool, as_json: bool
+) -> int:
+    from lmm_education.evaluation.answer_report import answers_text, compared_answers_text, failed_answer_text
+    from lmm_education.evaluation.answers import AnswerEvaluation
+    from lmm_education.evaluation.results import comparison_json
+
+    first = found[0]
+    _tell(found)
+    for error, times in Counter(str(o.error) for each in found for o in each.outcomes if o.error).items():
+        terminal.say(f"{terminal.count(times, 'question')} without an answer: {error}", err=True)
+    if len(found) > 1:
+        compared = comparison_json(found, AnswerEvaluation.as_json, AnswerEvaluation.differences)
+        terminal.say_result(compared_answers_text(found), compared, as_json=as_json)
+        return DONE
+    failed = [{"question": o.question.text, "answer": o.answer.text if o.answer else ""} for o in first.failures]
+    values = first.as_json() | ({"failures": failed} if failures else {})
+    terminal.say_result(answers_text(first), values, as_json=as_json)
+    if failures and not as_json:
+        terminal.say(f"\n{len(first.failures)} of {len(first.outcomes)} failed")
+        for outcome in first.failures:
+            terminal.say("\n" + failed_answer_text(outcome), end="")
+    return _checked({name: first.estimate(name).mean for name in first.measures}, least)
 
 
 def _say_rewording(found: Rewording, files: Sequence[Path], file: Path, *, estimate: bool, as_json: bool) -> int:
@@ -251,16 +344,17 @@ def _say_failures(found: Evaluation, level: Level | None) -> None:
 
 def _say_comparison(found: Sequence[Evaluation], by: Mean, *, plot: Path | None, as_json: bool) -> None:
     from lmm_education.evaluation.report_text import comparison_text, save_plot
-    from lmm_education.evaluation.results import comparison_json
+    from lmm_education.evaluation.results import as_json as values_of, comparison_json, differences
 
     _tell(found)
-    terminal.say_result(comparison_text(found, by), comparison_json(found), as_json=as_json)
+    values = comparison_json(found, values_of, differences)
+    terminal.say_result(comparison_text(found, by), values, as_json=as_json)
     if plot is not None:
         save_plot(plot, found, by)
         terminal.say(f"{plot} drawn", err=True)
 
 
-def _tell(evaluations: Sequence[Evaluation]) -> None:
+def _tell(evaluations: Sequence[Evaluation] | Sequence[AnswerEvaluation]) -> None:
     """What may explain the figures: advice on models, and answers that are not in the store."""
     for notice in dict.fromkeys(notice for evaluation in evaluations for notice in evaluation.notices):
         terminal.say(notice, err=True)

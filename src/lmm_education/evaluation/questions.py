@@ -1,7 +1,7 @@
 """Question files: JSON lines, JSON, CSV or YAML; each row a question, and what is known of where its answer stands.
 
-A row has ``question`` and any of ``document``, ``section``, ``passage``, ``answers``. A row whose document is
-said to be empty, ``null`` or ``none``, with nothing else, is a question that the course does not answer.
+A row has ``question`` and any of ``document``, ``section``, ``passage``, ``answers``, ``facts``. A row whose document
+is said to be empty, ``null`` or ``none``, with nothing else, is a question that the course does not answer.
 """
 
 from __future__ import annotations
@@ -26,7 +26,8 @@ class Question:
 
     `document` is a document's id, file or title. `section` is a heading, or a path of headings, outermost
     first. Each of `passages` answers the question by itself, and so does a text in which one of `answers`
-    occurs. `where` is the row's path:line. An `unanswerable` question has no right document.
+    occurs; an answer has to hold one of `answers`, and all of `facts`. `where` is the row's path:line. An
+    `unanswerable` question has no right document.
     """
 
     text: str
@@ -35,6 +36,7 @@ class Question:
     section: tuple[str, ...] = ()
     passages: tuple[str, ...] = ()
     answers: tuple[str, ...] = ()
+    facts: tuple[str, ...] = ()
     unanswerable: bool = False
 
 
@@ -54,6 +56,7 @@ FIELDS: dict[str, tuple[str, ...]] = {
     "section": ("section", "heading", "headings"),
     "passage": ("passage", "passages", "context", "excerpt"),
     "answers": ("answers", "answer"),
+    "facts": ("facts", "fact"),
 }
 """What a field may be called; the first name is the one in our documentation."""
 _NAMES = {alias: name for name, aliases in FIELDS.items() for alias in aliases}
@@ -69,9 +72,10 @@ def parse_questions(text: str, kind: str, *, name: str) -> tuple[list[Question],
 
     >>> good, bad = parse_questions('{"q": "Why?", "doc": "a.md"}\\n{"q": "Why not?"}\\n', ".jsonl", name="q.jsonl")
     >>> good
-    [Question(text='Why?', where='q.jsonl:1', document='a.md', section=(), passages=(), answers=(), unanswerable=False)]
+    [Question(text='Why?', where='q.jsonl:1', document='a.md', section=(), passages=(), answers=(), facts=(),
+    unanswerable=False)]
     >>> print(bad[0])
-    q.jsonl:2: nothing says where the answer is; give one of document, section, passage, answers
+    q.jsonl:2: nothing says where the answer is; give one of document, section, passage, answers, facts
     """
     questions: list[Question] = []
     problems: list[BadRow] = []
@@ -101,12 +105,14 @@ def _question(row: Mapping[str, Any], where: str) -> Question | str:
     if not text:
         return "there is no question in this row" if "question" in fields else _no_question(row)
     document = _text(fields.get("document"))
-    section, passages, answers = (_texts(fields.get(name)) for name in ("section", "passage", "answers"))
+    section, passages, answers, facts = (
+        _texts(fields.get(name)) for name in ("section", "passage", "answers", "facts")
+    )
     empty = document.casefold() in _NOTHING
-    if empty and not (section or passages or answers):
+    if empty and not (section or passages or answers or facts):
         if "document" in fields:
             return Question(text, where, unanswerable=True)
-        return "nothing says where the answer is; give one of document, section, passage, answers"
+        return "nothing says where the answer is; give one of document, section, passage, answers, facts"
     return Question(
         text=text,
         where=where,
@@ -114,6 +120,7 @@ def _question(row: Mapping[str, Any], where: str) -> Question | str:
         section=_path(section),
         passages=passages,
         answers=answers,
+        facts=facts,
     )
 
 
@@ -202,7 +209,7 @@ def _csv(text: str) -> Iterator[Row]:
 
 
 def _cell(name: str, cell: str) -> str | list[str]:
-    many = _NAMES.get(name.strip().casefold()) in ("answers", "passage") and _CSV_LIST in cell
+    many = _NAMES.get(name.strip().casefold()) in ("answers", "passage", "facts") and _CSV_LIST in cell
     return cell.split(_CSV_LIST) if many else cell
 
 

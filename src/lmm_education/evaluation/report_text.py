@@ -67,7 +67,8 @@ def percent(value: float) -> str:
     return f"{100 * value:.1f}"
 
 
-def _short(value: float) -> str:
+def short_percent(value: float) -> str:
+    """A share in percent, as short as it can be."""
     return percent(value).replace("100.0", "100")
 
 
@@ -82,7 +83,7 @@ def evaluation_text(evaluation: Evaluation) -> str:
     for level in evaluation.levels:
         found = [evaluation.estimate(level, measure) for measure in MEASURES]
         rows.append((level, str(len(evaluation.judged(level))), *(percent(each.mean) for each in found)))
-        rows.append(("", "95 %", *(f"{_short(each.low)}–{_short(each.high)}" for each in found)))
+        rows.append(("", "95 %", *(f"{short_percent(each.low)}–{short_percent(each.high)}" for each in found)))
     speed = evaluation.latency
     return (table(rows) if evaluation.levels else "") + (
         f"{evaluation.chunks:,} chunks of {evaluation.size:,.0f} characters on average; "
@@ -170,11 +171,12 @@ def failure_text(outcome: QuestionOutcome, level: Level) -> str:
     wanted = question.passages[:1] or question.answers[:1]
     lines += [f"    {excerpt(text)}" for text in wanted]
     lines.append(f"  found {'not among the results' if rank is None else f'at rank {rank}'}; instead:")
-    lines += [f"  {i}. {_place(text)}\n     {excerpt(text.text)}" for i, text in enumerate(outcome.found[:3], 1)]
+    lines += [f"  {i}. {place_of(text)}\n     {excerpt(text.text)}" for i, text in enumerate(outcome.found[:3], 1)]
     return "\n".join(lines) + "\n"
 
 
-def _place(text: Passage) -> str:
+def place_of(text: Passage) -> str:
+    """Where a passage stands, with its headings."""
     return " > ".join((str(text.place), *text.place.headings))
 
 

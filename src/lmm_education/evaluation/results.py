@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Mapping, Sequence
+from collections.abc import Callable, Hashable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Protocol, TypeVar
 
 from lmm_education.evaluation.judge import LEVELS, Level
 from lmm_education.evaluation.measures import (
@@ -19,6 +19,18 @@ from lmm_education.evaluation.measures import (
 )
 from lmm_education.evaluation.questions import Question
 from lmm_education.material import Passage
+
+
+class Labelled(Protocol):
+    """An evaluation of one of several settings."""
+
+    @property
+    def label(self) -> str:
+        """Which they are."""
+        ...
+
+
+T = TypeVar("T", bound=Labelled)
 
 
 @dataclass(frozen=True, slots=True)
@@ -118,22 +130,20 @@ def _level_json(evaluation: Evaluation, level: Level) -> dict[str, Any]:
     }
 
 
-def comparison_json(evaluations: Sequence[Evaluation]) -> dict[str, Any]:
+def comparison_json(
+    evaluations: Sequence[T], values: Callable[[T], Mapping[str, Any]], differences: Callable[[T, T], Mapping[str, Any]]
+) -> dict[str, Any]:
     """Several evaluations, and how each differs from the first."""
-    first = evaluations[0]
+    first, *others = evaluations
+    compared = [{"label": each.label, "against": first.label, **differences(first, each)} for each in others]
+    return {"variants": [values(each) for each in evaluations], "differences": compared}
+
+
+def differences(before: Evaluation, after: Evaluation) -> dict[str, Any]:
+    """How `after` differs at each level, by measure."""
     return {
-        "variants": [as_json(evaluation) for evaluation in evaluations],
-        "differences": [
-            {
-                "label": other.label,
-                "against": first.label,
-                **{
-                    level: {measure: difference(first, other, level, measure).as_json() for measure in MEASURES}
-                    for level in first.levels
-                },
-            }
-            for other in evaluations[1:]
-        ],
+        level: {measure: difference(before, after, level, measure).as_json() for measure in MEASURES}
+        for level in before.levels
     }
 
 

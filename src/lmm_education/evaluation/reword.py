@@ -174,6 +174,7 @@ def row_of(question: Question, reworded: Question) -> dict[str, Any]:
         "section": list(question.section),
         "passage": list(question.passages),
         "answers": list(question.answers),
+        "facts": list(question.facts),
     }
     given = {key: value for key, value in gold.items() if value}
     return {"question": reworded.text, **given, "kind": "reworded", "original": question.text}

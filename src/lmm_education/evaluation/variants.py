@@ -9,25 +9,27 @@ from typing import Any
 
 import msgspec
 
-from lmm.config_tables import ConfigKey, Names, in_words, keys_of
+from lmm.config_tables import ConfigKey, Names, Table, in_words, keys_of
 from lmm.errors import ConfigError, nearest
-from lmm_education.config import CourseSettings, Preparation, SearchSettings, change_settings
+from lmm_education.config import AnswerSettings, CourseSettings, Preparation, SearchSettings, change_settings
 
 SHORT = {"encoding": "encoding_model", "sparse": "sparse_model", "rerank": "reranker"}
 """Shorter names of keys."""
-EMBEDDING, WEIGHT = "embedding", "weight"
-"""An embedding model; the weight of the sparse leg, of which the dense leg has the rest to 1."""
-_COMPARED = (CourseSettings, Preparation, SearchSettings)
+EMBEDDING, WEIGHT, MODEL = "embedding", "weight", "model"
+"""An embedding model; what the sparse leg weighs, of which the dense leg has the rest to 1; what model answers."""
+_COMPARED, _ANSWERING = (CourseSettings, Preparation, SearchSettings), (AnswerSettings,)
 _WHERE = "--compare"
 
 
 @dataclass(frozen=True, slots=True)
 class Variant:
-    """A course with other settings. `label` says which; `embedding` is a model's name, empty for the configured."""
+    """A course with other settings. `label` says which; `embedding` and `model`, which answers, are names, empty for
+    the configured."""
 
     label: str
     settings: CourseSettings
     embedding: str = ""
+    model: str = ""
 
     @property
     def store_key(self) -> object:
@@ -37,12 +39,12 @@ class Variant:
 
 def compared_keys() -> tuple[str, ...]:
     """Everything that can stand before a ``=``."""
-    return (*SHORT, EMBEDDING, WEIGHT, *_keys())
+    return (*SHORT, EMBEDDING, WEIGHT, MODEL, *_keys())
 
 
-def _keys() -> dict[str, ConfigKey]:
+def _keys(kinds: Iterable[type[Table]] = (*_COMPARED, *_ANSWERING)) -> dict[str, ConfigKey]:
     """The keys whose value is one word."""
-    keys = (key for kind in _COMPARED for key in keys_of(kind))
+    keys = (key for kind in kinds for key in keys_of(kind))
     return {key.name: key for key in keys if key.inner is None and key.type != Names}
 
 
@@ -55,8 +57,8 @@ def is_axis(word: str) -> bool:
     return "=" in word and word.partition("=")[0] in compared_keys()
 
 
-def make_variants(axes: Iterable[str], settings: CourseSettings) -> list[Variant]:
-    """Every combination of the values, the last axis varying fastest.
+def make_variants(axes: Iterable[str], settings: CourseSettings, *, answers: bool = False) -> list[Variant]:
+    """Every combination of the values, the last axis varying fastest; those of answers only where they are measured.
 
     Raises:
         ConfigError: an unknown key, a value of the wrong kind, or nothing to compare.
@@ -66,6 +68,10 @@ def make_variants(axes: Iterable[str], settings: CourseSettings) -> list[Variant
     ['encoding=content prefetch=30', 'encoding=content prefetch=60']
     """
     choices = [_choices(axis) for axis in axes]
+    about_answers = [key for (key, _), *_ in choices if key == MODEL or key in _keys(_ANSWERING)]
+    if about_answers and not answers:
+        what = f"'{about_answers[0]}' changes answers, not what is found"
+        raise ConfigError(what, where=_WHERE, hint="add --answers")
     if not choices:
         raise ConfigError("there is nothing to compare", where=_WHERE, hint="give for example encoding=content,hybrid")
     return [_variant(combination, settings) for combination in itertools.product(*choices)]
@@ -84,19 +90,19 @@ def _choices(axis: str) -> list[tuple[str, str]]:
 
 def _variant(combination: Sequence[tuple[str, str]], settings: CourseSettings) -> Variant:
     label = " ".join(f"{key}={value}" for key, value in combination)
-    embedding = next((value for key, value in combination if key == EMBEDDING), "")
+    embedding, model = (next((value for key, value in combination if key == name), "") for name in (EMBEDDING, MODEL))
     tables: dict[str, dict[str, Any]] = {}
     for key, text in combination:
         if key == WEIGHT:
             weight = _value("sparse_weight", text)
             tables.setdefault("search", {}).update(sparse_weight=weight, dense_weight=round(1 - weight, 4))
-        elif key != EMBEDDING:
+        elif key not in (EMBEDDING, MODEL):
             name = SHORT.get(key, key)
             tables.setdefault(_keys()[name].table, {})[name] = _value(name, text)
     smaller = tables.get("text_splitter", {})
     if "max_size" in smaller and "min_size" not in smaller:  # else a smaller maximum alone would be refused
         smaller["min_size"] = min(settings.preparation.min_size, smaller["max_size"])
-    return Variant(label, change_settings(settings, tables, where=lambda table, key: _WHERE), embedding)
+    return Variant(label, change_settings(settings, tables, where=lambda table, key: _WHERE), embedding, model)
 
 
 def _value(key: str, text: str) -> Any:

@@ -15,6 +15,7 @@ SLOTS: dict[str, tuple[str, ...]] = {
     "history_extraction": ("question",),
     "history_rewrite": ("question",),
     "history_summary": ("words",),
+    "judge": ("answer", "expected", "question"),
     "rerank": ("question",),
     "reword": ("question", "words"),
     "topic_answer": ("allowed",),

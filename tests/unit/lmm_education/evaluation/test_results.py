@@ -5,7 +5,14 @@ from __future__ import annotations
 import json
 
 from lmm_education.evaluation.questions import Question
-from lmm_education.evaluation.results import Evaluation, QuestionOutcome, as_json, comparison_json, failures_json
+from lmm_education.evaluation.results import (
+    Evaluation,
+    QuestionOutcome,
+    as_json,
+    comparison_json,
+    differences,
+    failures_json,
+)
 from lmm_education.material import Lines, Passage, Place
 
 PLACE = Place("d", "d.md", Lines(3, 4), ("H",))
@@ -38,7 +45,7 @@ def test_json_has_the_measures_by_name_under_each_level() -> None:
 
 
 def test_a_comparison_tells_how_each_differs_from_the_first() -> None:
-    found = comparison_json([evaluation("a", *[5] * 30), evaluation("b", *[1] * 30)])
+    found = comparison_json([evaluation("a", *[5] * 30), evaluation("b", *[1] * 30)], as_json, differences)
     (difference,) = found["differences"]
     assert (difference["label"], difference["against"]) == ("b", "a")
     assert difference["passage"]["mrr@10"]["real"]

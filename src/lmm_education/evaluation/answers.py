@@ -1,0 +1,266 @@
+"""Measure answers: ask every question as students do, and judge what is said.
+
+*Right* is an answer that holds what the author says it must: all of a question's `facts`, and one of its `answers`,
+without case, punctuation and markup. A model judges only where one is named; how often it agrees with that comparison
+is told. *Answered* means that a source is cited, as in the log; whatever is not, is *refused*. Of the sources that an
+answer cites, *precision* is the share that hold what answers the question, and *recall* whether one does.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import functools
+import time
+from collections.abc import Callable, Hashable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any, Literal
+
+from lmm.config_files import settings_for
+from lmm.errors import LmmError
+from lmm.messages import Usage
+from lmm.models.client import Client
+from lmm.models.port import Ask
+from lmm.models.structured import Schema, object_of
+from lmm_education.answer.answer import Answer
+from lmm_education.answer.answering import Answering
+from lmm_education.errors import SearchError
+from lmm_education.evaluation.experiments import Progress, read_texts
+from lmm_education.evaluation.judge import Expected, contains, find_ranks, find_targets, words
+from lmm_education.evaluation.measures import Difference, MeanEstimate, compare, estimate, latency
+from lmm_education.evaluation.questions import Question
+from lmm_education.evaluation.results import target_of
+from lmm_education.parts import CourseParts
+from lmm_education.prompts.templates import course_prompts
+from lmm_education.search.expand import can_write
+
+Measure = Literal["answered", "right", "judged right", "grounded", "precision", "recall", "refused"]
+
+
+@dataclass(frozen=True, slots=True)
+class AnswerOutcome:
+    """A question, its answer or why there is none, the seconds it took, and what a judging model says of it."""
+
+    target: Expected
+    answer: Answer | None
+    seconds: float = 0.0
+    judged: bool | None = None
+    error: LmmError | None = None
+
+    @property
+    def question(self) -> Question:
+        """What was asked."""
+        return self.target.question
+
+    @property
+    def is_answered(self) -> bool:
+        """Whether there is an answer from the course: one that cites something."""
+        return self.answer is not None and self.answer.found and bool(self.answer.cited)
+
+    @property
+    def is_right(self) -> bool | None:
+        """Whether the answer holds what it must; None where the question does not say what that is."""
+        facts, answers = self.question.facts, self.question.answers
+        if not facts and not answers:
+            return None
+        said = words(self.answer.text if self.answer else "")
+        held = functools.partial(map, lambda text: contains(said, words(text)))
+        return all(held(facts)) and (not answers or any(held(answers)))
+
+    @property
+    def right_sources(self) -> list[bool]:
+        """Of each source that the answer cites, whether it holds what answers the question."""
+        level = next((level for level in ("section", "passage", "document") if level in self.target.levels), None)
+        if level is None or self.answer is None:
+            return []
+        return [find_ranks(self.target, [source])[level] is not None for source in self.answer.cited]
+
+    def value(self, measure: Measure) -> float | None:
+        """A measure of this answer; None where it does not count."""
+        if self.question.unanswerable:
+            return float(not self.is_answered) if measure == "refused" else None
+        value = _MEASURES[measure](self)
+        return None if value is None else float(value)
+
+
+def _precision(outcome: AnswerOutcome) -> float | None:
+    right = outcome.right_sources
+    return sum(right) / len(right) if right else None
+
+
+_MEASURES: Mapping[Measure, Callable[[AnswerOutcome], float | None]] = {
+    "answered": lambda outcome: outcome.is_answered,
+    "right": lambda outcome: outcome.is_right,
+    "judged right": lambda outcome: outcome.judged,
+    "precision": _precision,
+    "recall": lambda outcome: any(outcome.right_sources) if outcome.target.levels else None,
+    "refused": lambda outcome: None,
+}
+ANSWER_MEASURES: tuple[Measure, ...] = tuple(_MEASURES)
+
+
+@dataclass(frozen=True, slots=True)
+class AnswerEvaluation:
+    """The answers to all questions, with one model and one set of settings."""
+
+    label: str
+    outcomes: tuple[AnswerOutcome, ...]
+    model: str = ""
+    judge: str = ""
+    missing: tuple[tuple[Question, str], ...] = ()
+    notices: tuple[str, ...] = ()
+
+    @property
+    def measures(self) -> tuple[Measure, ...]:
+        """Those that count for at least one answer."""
+        return tuple(each for each in ANSWER_MEASURES if self.values(each))
+
+    def values(self, measure: Measure) -> dict[int, float]:
+        """A measure of each answer for which it counts, by the number of its question."""
+        values = ((number, outcome.value(measure)) for number, outcome in enumerate(self.outcomes))
+        return {number: value for number, value in values if value is not None}
+
+    def groups(self, numbers: Sequence[int]) -> list[Hashable]:
+        """What the questions with these numbers ask for: those about one passage are not independent."""
+        return [target_of(self.outcomes[number].question) for number in numbers]
+
+    def estimate(self, measure: Measure) -> MeanEstimate:
+        """The mean of a measure, and its interval."""
+        values = self.values(measure)
+        return estimate(list(values.values()), self.groups(list(values)))
+
+    def difference(self, after: AnswerEvaluation, measure: Measure) -> Difference:
+        """How much better `after` is on the questions that count in both."""
+        mine, other = self.values(measure), after.values(measure)
+        both = [number for number in mine if number in other]
+        return compare([mine[n] for n in both], [other[n] for n in both], self.groups(both))
+
+    @property
+    def agreement(self) -> MeanEstimate:
+        """How often the judging model and the comparison with the facts say the same, where both say something."""
+        both = [o for o in self.outcomes if o.judged is not None and o.is_right is not None]
+        return estimate([float(o.judged == o.is_right) for o in both], [target_of(o.question) for o in both])
+
+    @property
+    def failures(self) -> list[AnswerOutcome]:
+        """The answers that are wrong, cite nothing right, or should not be there; and those that are missing."""
+        judged: tuple[Measure, ...] = ("refused", "judged right", "right", "recall")
+        return [outcome for outcome in self.outcomes if any(outcome.value(measure) == 0 for measure in judged)]
+
+    @property
+    def latency(self) -> dict[str, float]:
+        """What an answer took, in milliseconds."""
+        return latency([outcome.seconds for outcome in self.outcomes])
+
+    @property
+    def usage(self) -> Usage:
+        """What all answers took together."""
+        return sum((outcome.answer.usage for outcome in self.outcomes if outcome.answer), Usage())
+
+    def differences(self, after: AnswerEvaluation) -> dict[str, Any]:
+        """How `after` differs, for programs."""
+        return {measure: self.difference(after, measure).as_json() for measure in self.measures}
+
+    def as_json(self) -> dict[str, Any]:
+        """For programs."""
+        found = {measure: self.estimate(measure).as_json() for measure in self.measures}
+        usage = self.usage
+        return {
+            "label": self.label,
+            "model": self.model,
+            **{measure.replace(" ", "_"): value for measure, value in found.items()},
+            **({"judge": self.judge, "agreement": self.agreement.as_json()} if self.judge else {}),
+            "latency": self.latency,
+            "tokens": {"input": usage.input_tokens, "output": usage.output_tokens},
+            "cost": usage.cost,
+            "failed": [{"question": o.question.text, "error": str(o.error)} for o in self.outcomes if o.error],
+            "missing": [{"where": q.where, "question": q.text, "problem": problem} for q, problem in self.missing],
+            "notices": list(self.notices),
+        }
+
+
+# -- asking ----------------------------------------------------------------------------------------
+
+
+async def evaluate_answers(
+    answering: Answering,
+    questions: Sequence[Question],
+    *,
+    label: str = "",
+    judge: Client | None = None,
+    progress: Progress,
+) -> AnswerEvaluation:
+    """Ask every question, side by side where a model answers elsewhere, and judge what is said.
+
+    Raises:
+        StoreError: there is no store, or it cannot be read.
+        LmmError: no question was answered; the first reason.
+    """
+    course = answering.course
+    answerable, missing = find_targets(questions, await asyncio.to_thread(read_texts, course))
+    targets = [*answerable, *(Expected(question) for question in questions if question.unanswerable)]
+    if answering.can_write:
+        at_once = asyncio.Semaphore(course.models.major.concurrency)
+    else:  # it works here, and would get in its own way
+        at_once = asyncio.Semaphore(1)
+        await _asked(answering, targets[0])  # opens the store and loads the embedding model, which is no part of it
+    done = 0
+
+    async def one(target: Expected) -> AnswerOutcome:
+        nonlocal done
+        async with at_once:
+            outcome = await _asked(answering, target)
+            if judge and outcome.answer and not target.question.unanswerable:
+                outcome = await _judged(outcome, judge, course)
+        done += 1
+        progress(label or "answering", done, len(targets))
+        return outcome
+
+    outcomes = await asyncio.gather(*map(one, targets))
+    errors = [outcome.error for outcome in outcomes if outcome.error]
+    if len(errors) == len(outcomes):
+        raise errors[0]
+    model, judging = next(o.answer.model for o in outcomes if o.answer), judge.name if judge else ""
+    return AnswerEvaluation(label, tuple(outcomes), model, judging, tuple(missing), course.encoder.notices)
+
+
+def open_judge(course: CourseParts, name: str, budget: str) -> Client:
+    """A model that judges answers.
+
+    Raises:
+        SearchError: it has no language to judge in.
+    """
+    models = settings_for(config=course.config, overrides={"aux": name}, env=course.env)
+    judge = Client(models, tier="aux", budget=budget)
+    if not can_write(judge):
+        raise SearchError(f"{judge.name} cannot judge answers", hint="name a language model: --judge PROVIDER/MODEL")
+    return judge
+
+
+async def _asked(answering: Answering, target: Expected) -> AnswerOutcome:
+    start = time.perf_counter()
+    try:
+        *_, answer = [event async for event in answering.stream(target.question.text)]
+    except LmmError as error:
+        return AnswerOutcome(target, None, time.perf_counter() - start, error=error)
+    assert isinstance(answer, Answer)
+    return AnswerOutcome(target, answer, time.perf_counter() - start)
+
+
+async def _judged(outcome: AnswerOutcome, judge: Client, course: CourseParts) -> AnswerOutcome:
+    """The outcome with what the model says of it; without where there is nothing to judge by."""
+    question = outcome.question
+    expected = [*question.facts, *question.answers] or list(question.passages)
+    if not expected or outcome.answer is None:
+        return outcome
+    wanted, prompts = "\n".join(f"- {each}" for each in expected), course_prompts(course.models.prompts_folder)
+    prompt = prompts.fill("judge", question=question.text, expected=wanted, answer=outcome.answer.text)
+    try:
+        said = await judge.value(Ask.of(prompt), _verdict())
+    except LmmError as error:
+        return replace(outcome, error=error)
+    return replace(outcome, judged=bool(said["right"]))
+
+
+@functools.cache
+def _verdict() -> Schema:
+    return object_of(right={"type": "boolean"})
