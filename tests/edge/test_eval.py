@@ -171,7 +171,11 @@ def teacher(folder: Path) -> Iterator[ScriptedServer]:
     def answer(request: Recorded) -> str:
         if "<expected>" in request.last:
             return json.dumps({"right": "in der MITTE" in request.last})
-        return "Er liegt in der MITTE. [1]" if "Median" in request.last.splitlines()[-1] else "Das weiß ich nicht."
+        return (
+            "Er liegt in der MITTE. [1] Das sind 77 %. [1]"
+            if "Median" in request.last.splitlines()[-1]
+            else "Das weiß ich nicht."
+        )
 
     with ScriptedServer(answer) as server:
         model = f'model = "OpenAICompatible/m"\nbase_url = "{server.url}"\n'
@@ -187,6 +191,7 @@ def test_answers_are_right_cited_and_refused(capsys: pytest.CaptureFixture[str],
         "answered": (0.5, 2),
         "right": (0.5, 2),
         "judged_right": (0.5, 2),
+        "grounded": (0.5, 1),
         "precision": (1.0, 1),
         "recall": (0.5, 2),
         "refused": (1.0, 1),

@@ -46,7 +46,7 @@ _TOLD = 5
     multiple=True,
     help="Compare settings side by side, such as: --compare encoding=content,hybrid max_size=1000,2000",
 )
-@options.flag("--answers", help="Ask each question, and measure the answers: right, cited, refused.")
+@options.flag("--answers", help="Ask each question, and measure the answers: right, grounded, cited, refused.")
 @click.option("--judge", metavar="MODEL", help="With --answers: a model that judges them too.")
 @click.option(
     "--check", metavar="MEASURE=%", multiple=True, help="Exit with code 1 if a measure is lower, such as recall@5=90"

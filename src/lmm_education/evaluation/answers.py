@@ -2,8 +2,9 @@
 
 *Right* is an answer that holds what the author says it must: all of a question's `facts`, and one of its `answers`,
 without case, punctuation and markup. A model judges only where one is named; how often it agrees with that comparison
-is told. *Answered* means that a source is cited, as in the log; whatever is not, is *refused*. Of the sources that an
-answer cites, *precision* is the share that hold what answers the question, and *recall* whether one does.
+is told. *Answered* means that a source is cited, as in the log; whatever is not, is *refused*. *Grounded* is the share
+of an answer's quotations and cited sentences in which `verify` finds nothing wrong. Of the sources that it cites,
+*precision* is the share that hold what answers the question, and *recall* whether one does.
 """
 
 from __future__ import annotations
@@ -23,6 +24,7 @@ from lmm.models.port import Ask
 from lmm.models.structured import Schema, object_of
 from lmm_education.answer.answer import Answer
 from lmm_education.answer.answering import Answering
+from lmm_education.answer.verification import verify
 from lmm_education.errors import SearchError
 from lmm_education.evaluation.experiments import Progress, read_texts
 from lmm_education.evaluation.judge import Expected, contains, find_ranks, find_targets, words
@@ -82,6 +84,14 @@ class AnswerOutcome:
         return None if value is None else float(value)
 
 
+def _grounded(outcome: AnswerOutcome) -> float | None:
+    if outcome.answer is None:
+        return None
+    found = verify(outcome.answer.text, outcome.answer.offered, outcome.question.text)
+    checked = len(found.quotations) + len(found.claims)
+    return 1 - len(found.failures) / checked if checked else None
+
+
 def _precision(outcome: AnswerOutcome) -> float | None:
     right = outcome.right_sources
     return sum(right) / len(right) if right else None
@@ -91,6 +101,7 @@ _MEASURES: Mapping[Measure, Callable[[AnswerOutcome], float | None]] = {
     "answered": lambda outcome: outcome.is_answered,
     "right": lambda outcome: outcome.is_right,
     "judged right": lambda outcome: outcome.judged,
+    "grounded": _grounded,
     "precision": _precision,
     "recall": lambda outcome: any(outcome.right_sources) if outcome.target.levels else None,
     "refused": lambda outcome: None,
