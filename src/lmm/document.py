@@ -40,7 +40,8 @@ from lmm.notebook.edits import is_sound
 from lmm.notebook.generated_fields import FieldStatus
 from lmm.notebook.header import check_header, complete_header
 from lmm.notebook.mentions import load_mentions
-from lmm.notebook.problems import Problem, find_problems, header_gaps, without_running_code
+from lmm.notebook.problem import Problem, apply_fixes
+from lmm.notebook.problems import find_problems, header_gaps, without_running_code
 from lmm.notebook.staleness import State, without_generated
 from lmm.pipeline import Change, ChangedDocument, P, ParsedDocument, Planner, R, Report, Rewrite, work
 from lmm.prompts.templates import load_prompts
@@ -241,11 +242,11 @@ class Document:
         """What `answer` would send, with the files, pages and pictures that go along; nothing is asked.
 
         Raises:
-            LmmError: something that a prompt names cannot be had.
+            PartlyFailed: something that a prompt names cannot be had; `report.results` are the others.
         """
         settings = self._check_settings("major", model or None)
         planner = self._planner(settings, at, again=again)
-        return tuple(run(planner.requests(planner.plan(self._version, settings))))
+        return run(planner.requests(planner.plan(self._version, settings))).check().results
 
     def stale(self, *fields: str, refresh: bool = False) -> tuple[FieldStatus, ...]:
         """The annotations that are missing, stale, or edited by hand, each with its reason; nothing is asked."""
@@ -455,10 +456,12 @@ class Document:
         return path is not None and book is not None and book.whole and book.position(path) is not None
 
     def fix(self) -> int:
-        """Spell replies and other values of models so that knitr runs no code in them; how many there were."""
+        """Mend what is certain: prompts that nearly are some, values in which knitr would run code; how many."""
         _, count = without_running_code(self.blocks)
         self._do(lambda blocks: without_running_code(blocks)[0])
-        return count
+        mended = [problem for problem in self.problems() if problem.fix]
+        self._become(apply_fixes(self.text, mended))
+        return count + len(mended)
 
     def accept(self, *, line: int | None = None, force: bool = False, metadata: bool = False) -> int:
         """Keep the new texts of the edits that wait (with `line`, of the one that covers it); how many there were.

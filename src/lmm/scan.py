@@ -15,7 +15,7 @@ from lmm.models.port import ChatModel
 from lmm.notebook.answers import AnsweredPrompt
 from lmm.notebook.batch import BatchFunction
 from lmm.notebook.generated_fields import FieldStatus
-from lmm.notebook.problems import Problem
+from lmm.notebook.problem import Problem
 from lmm.pipeline import Report
 from lmm.watcher import watch_documents
 

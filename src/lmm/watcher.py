@@ -6,7 +6,7 @@ import asyncio
 import contextlib
 import threading
 import time
-from collections.abc import AsyncGenerator, Awaitable, Callable, Collection, Iterable
+from collections.abc import AsyncGenerator, Awaitable, Callable, Collection, Iterable, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -15,11 +15,13 @@ from lmm.disk.watching import Signature, WatchedPaths, changes, signature
 from lmm.document import SETTLE, Document
 from lmm.errors import LmmError, Place
 from lmm.loop import background, blocking
+from lmm.markdown.blocks import Block
 from lmm.markdown.parse_markdown import parse_markdown_text
 from lmm.messages import Event, Failed, Listener, Notice, Reply, Usage, ignore
 from lmm.models.port import ChatModel
 from lmm.notebook.answers import AnsweredPrompt
 from lmm.notebook.chat_log import changed_prompts, waiting_texts
+from lmm.notebook.problems import unasked_prompts
 from lmm.pipeline import Report
 
 _AT_ONCE = 8  # documents; each asks as many questions at once as its settings allow
@@ -193,7 +195,9 @@ class Watcher:
         try:
             since, text = document.text, read_document(path)
             document.text = text
-            if _asks(text, since):
+            blocks, before = parse_markdown_text(text), parse_markdown_text(since)
+            self._tell_unasked(path, blocks, before)
+            if any(waiting_texts(blocks)) or any(changed_prompts(before, blocks)):
                 async with self.limit:
                     scanned = await self.scan(path, since, self._heard)
                 document.text = scanned.text or text
@@ -207,6 +211,14 @@ class Watcher:
         self.report.answered += len(report.results)
         self.listener(scanned, Place(str(path)))
         return scanned
+
+    def _tell_unasked(self, path: Path, blocks: Sequence[Block], before: Sequence[Block]) -> None:
+        """Tell what was meant as a prompt and is not asked, once."""
+        known = {(problem.message, problem.hint) for problem in unasked_prompts(before)}
+        for problem in unasked_prompts(blocks):
+            if (problem.message, problem.hint) not in known:
+                error = LmmError(problem.message, hint=problem.hint)
+                self.listener(Failed(error), Place(str(path), problem.line, problem.column))
 
     def _heard(self, event: Event, place: Place) -> None:
         if isinstance(event, Reply):  # it counts even if the document cannot be saved
@@ -222,12 +234,6 @@ class Watcher:
         with contextlib.suppress(LmmError):
             return not scanned.rebased and read_document(document.path) == scanned.text
         return False
-
-
-def _asks(text: str, since: str) -> bool:
-    """Whether a prompt waits in a document, or an answered one was changed `since`."""
-    blocks = parse_markdown_text(text)
-    return any(waiting_texts(blocks)) or any(changed_prompts(parse_markdown_text(since), blocks))
 
 
 def _half_typed(path: Path) -> bool:

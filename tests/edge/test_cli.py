@@ -185,3 +185,36 @@ def test_a_question_in_a_block_that_cannot_be_read_is_told(tmp_path: Path) -> No
     result = lmm("messages", "p.md", cwd=tmp_path)
     assert result.returncode == 1
     assert "a question stands in a block that cannot be read" in result.stderr
+
+
+@pytest.mark.parametrize("words", [["messages"], ["messages", "--dry-run"], ["scan", "--check"]])
+def test_a_prompt_that_just_misses_is_told(words: list[str], tmp_path: Path) -> None:
+    """By each command, with the same words; scan --fix mends it, and then it is asked."""
+    path = tmp_path / "p.md"
+    path.write_text("---\ntitle: T\ndocid: t\n---\n\nA leaf is green.\n---\nQuery: what is green?\n---\nA leaf.\n")
+    result = lmm(*words, "p.md", cwd=tmp_path)
+    assert result.returncode == 1
+    for told in (
+        "p.md:7:1: a metadata block directly below text",
+        "p.md:8:1: 'Query:' is no prompt (write 'query: what",
+    ):
+        assert told in result.stdout + result.stderr
+    assert lmm("scan", "--fix", "p.md", cwd=tmp_path).stdout == "p.md: mended 2 problems\n1 file: no problems\n"
+    assert path.read_text().endswith("A leaf is green.\n\n---\nquery: what is green?\n---\nA leaf.\n")
+    assert lmm("messages", "--model", "Builtin/extractive", "p.md", cwd=tmp_path).returncode == 0
+
+
+def test_a_dry_run_says_and_exits_as_the_run_would(tmp_path: Path) -> None:
+    """What goes wrong with one prompt, or block, hides none of the others."""
+    path = tmp_path / "p.md"
+    path.write_text(
+        '---\n?: what is in @none.md?\n---\nA leaf.\n\n---\n?: and this?\n---\nB.\n\n---\na: "open\n?: c?\n---\nC.\n'
+    )
+    dry, run = (
+        lmm("messages", "--model", "Builtin/extractive", *more, "p.md", cwd=tmp_path) for more in (["--dry-run"], [])
+    )
+    assert dry.returncode == run.returncode == 1
+    assert "p.md: 1 request would be sent" in dry.stdout
+    for told in ("none.md", "a question stands in a block that cannot be read"):
+        assert told in dry.stderr
+        assert told in run.stderr

@@ -13,7 +13,7 @@ from lmm import terminal
 from lmm.cli import options
 from lmm.cli.main import each
 from lmm.cli.work import exit_code, work
-from lmm.errors import ConfigError, LmmError
+from lmm.errors import ConfigError, Failure, LmmError, PartlyFailed
 from lmm.messages import Image, Usage, render
 from lmm.terminal import DONE, FAILED
 
@@ -89,7 +89,7 @@ def _tell_outcome(document: Document, path: Path, report: Report[AnsweredPrompt]
     err = path == STDIN
     if not as_json:
         _tell_edits(str(path), document, diff, err=err)
-    code = _tell_unreadable(str(path), document)
+    code = _tell_unasked(str(path), document)
     if as_json:
         waiting = [{"line": edit.line, "prompt": edit.prompt, "warnings": edit.warnings} for edit in document.edits]
         terminal.say_json({"path": str(path), **report.as_json(), "edits": waiting})
@@ -98,19 +98,15 @@ def _tell_outcome(document: Document, path: Path, report: Report[AnsweredPrompt]
     return exit_code(report) or code
 
 
-def _tell_unreadable(name: str, document: Document) -> int:
-    """Blocks that cannot be read and hold what looks like a question: nobody should wait for an answer."""
-    from lmm.markdown.blocks import ErrorBlock
-    from lmm.markdown.metadata import find_prompts
+def _tell_unasked(name: str, document: Document) -> int:
+    """Tell what was meant as a prompt and is not asked: nobody should wait for an answer; the exit code."""
+    from lmm.notebook.problems import unasked_prompts
 
-    code = DONE
-    for block in document.blocks:
-        if isinstance(block, ErrorBlock) and find_prompts(block.source):
-            what = f"a question stands in a block that cannot be read: {block.reason}"
-            where = f"{name}:{block.error_line}:{block.error_column}"
-            terminal.tell_error(LmmError(what, where=where, hint=block.hint))
-            code = FAILED
-    return code
+    unasked = unasked_prompts(document.blocks)
+    for problem in unasked:
+        where = f"{name}:{problem.line}:{problem.column}"
+        terminal.tell_error(LmmError(problem.message, where=where, hint=problem.hint))
+    return FAILED if unasked else DONE
 
 
 def _tell_edits(name: str, document: Document, diff: bool, *, err: bool = False) -> None:
@@ -143,7 +139,11 @@ def _summary(name: str, report: Report[AnsweredPrompt], *, err: bool = False) ->
 
 
 def _show_requests(document: Document, path: Path, *, at: int | None, model: str | None, again: bool) -> int:
-    asks = document.requests(at=at, model=model, again=again)
+    failures: tuple[Failure, ...] = ()
+    try:
+        asks = document.requests(at=at, model=model, again=again)
+    except PartlyFailed as error:
+        asks, failures = error.report.results, error.report.failures
     name = model or str(document.settings.major.model)
     for ask in asks:
         terminal.say(f"── {path}:{ask.place.line} → {name} · {ask.about.rpartition(', ')[0]}")
@@ -153,4 +153,6 @@ def _show_requests(document: Document, path: Path, *, at: int | None, model: str
                 if isinstance(part, Image):
                     terminal.say(f"[a picture, {part.media_type}, {len(part.data):,} bytes]\n")
     terminal.say(f"{path}: {terminal.count(len(asks), 'request')} would be sent to {name}")
-    return DONE
+    for failure in failures:
+        terminal.tell_failed(failure.error, failure.what, failure.place)
+    return max(FAILED if failures else DONE, _tell_unasked(str(path), document))

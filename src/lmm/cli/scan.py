@@ -13,13 +13,13 @@ from lmm.errors import ConfigError, LmmError
 from lmm.terminal import DONE, FAILED
 
 if TYPE_CHECKING:
-    from lmm.notebook.problems import Problem
+    from lmm.notebook.problem import Problem
 
 
 @options.command()
 @options.files
 @options.flag("--check", help="Report only; write nothing.")
-@options.flag("--fix", help="Spell replies in which knitr would run code so that it does not.")
+@options.flag("--fix", help="Mend what is certain: prompts that just miss, replies in which knitr would run code.")
 @options.json_lines
 def scan(*, files: tuple[Path, ...], check: bool, fix: bool, as_json: bool) -> int:
     """Add title and docid to headers that lack them, and report problems as path:line:col: message.
@@ -65,7 +65,7 @@ def _scan(path: Path, *, check: bool, fix: bool) -> tuple[tuple[Problem, ...], s
         completed = not check and document.complete()
         fixed = document.fix() if fix else 0
         document.save()
-    done = f"wrote {terminal.count(fixed, 'value')} so that knitr does not run code in it" if fixed else ""
+    done = f"mended {terminal.count(fixed, 'problem')}" if fixed else ""
     return document.problems(gaps=check), done or ("completed the header" if completed else "")
 
 

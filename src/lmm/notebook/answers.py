@@ -50,7 +50,7 @@ from lmm.notebook.edit_warnings import CUT, says_nothing
 from lmm.notebook.edits import check_restorable, ids_for, old_view, place_edit, text_of_reply
 from lmm.notebook.mentions import NO_MENTIONS, Mentions, no_mentions
 from lmm.notebook.tree_changes import bisect_failures
-from lmm.pipeline import ChangedDocument, ParsedDocument
+from lmm.pipeline import ChangedDocument, ParsedDocument, Report
 from lmm.prompts.templates import Prompts
 
 # What servers say to a picture that their model cannot see.
@@ -570,24 +570,26 @@ class AnswerPlanner:
             raise EmptyReply(f"{reply.model} sent an empty reply", hint="try again, or ask in other words")
         return pending, reply
 
-    async def requests(self, plan: AnswerPlan) -> list[Ask]:
-        """What would be asked first about every thread, and what would follow it.
-
-        Raises:
-            LmmError: something that a prompt names cannot be had.
-        """
-        found = []
+    async def requests(self, plan: AnswerPlan) -> Report[Ask]:
+        """What would be asked first about every thread, and what would follow it; failures where nothing could be."""
+        found, failures = list[Ask](), list[Failure]()
         for thread in plan.threads:
-            asks = [await self._bringing(pending, plan) for pending in thread.asks]
+            asks = list[PendingPrompt]()
+            for pending in thread.asks:
+                try:
+                    asks.append(await self._bringing(pending, plan))
+                except LmmError as error:
+                    failures.append(_failure(plan.document, pending, error))
+                    break
             flow = self.thread(replace(thread, asks=tuple(asks)), plan)
             try:
                 ask = next(flow)
                 while True:
                     found.append(ask)
                     ask = flow.send(Reply("(the reply to this)", ""))
-            except StopIteration:
-                continue
-        return found
+            except StopIteration as ended:
+                failures += [outcome for outcome in ended.value if isinstance(outcome, Failure)]
+        return Report(tuple(found), tuple(failures))
 
     def _request(self, pending: PendingPrompt, plan: AnswerPlan, chat: tuple[ChatExchange, ...]) -> Ask:
         system = plan.settings.system

@@ -4,9 +4,8 @@ from __future__ import annotations
 
 import contextlib
 import re
+from bisect import bisect_left
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
-from typing import Literal
 
 import yaml
 
@@ -20,22 +19,13 @@ from lmm.markdown.units import like_captions, texts_of
 from lmm.notebook.chat_log import logged_warnings
 from lmm.notebook.edits import damaged_edits, find_edits, orphaned_marks
 from lmm.notebook.header import missing_keys
+from lmm.notebook.near_misses import find_near_misses
+from lmm.notebook.problem import Problem
 
 _PANDOC_TAB = 4
 _AS_TEXT = "Pandoc reads this metadata, with any replies in it, as text"
 _RESOLVE = "lmm accept or lmm reject"
 _RULE_LIKE_METADATA = re.compile(r"---[ \t]*\r?\n[ \t]*[^\s]")
-
-
-@dataclass(frozen=True, slots=True)
-class Problem:
-    """One finding; `line` and `column` count from 1. An ``error`` makes `lmm scan` exit with 1."""
-
-    line: int
-    column: int
-    message: str
-    hint: str
-    severity: Literal["error", "warning"] = "error"
 
 
 def _warning(line: int, message: str, hint: str) -> Problem:
@@ -49,10 +39,31 @@ def find_problems(blocks: Sequence[Block]) -> list[Problem]:
     >>> [(p.line, p.hint) for p in find_problems(parse_markdown_text("---\\ntype: x\\nsee: a: b\\n---\\n"))]
     [(3, "quote values that contain ': ' or ' #', or start with a special character")]
     """
-    found = [p for before, block in zip((None, *blocks), blocks, strict=False) for p in _block_problems(block, before)]
+    found = find_near_misses(blocks)
+    lines = [miss.line for miss in found]
+    for before, block in zip((None, *blocks), blocks, strict=False):
+        if not (isinstance(block, ErrorBlock | TextBlock) and _is_within(lines, block)):
+            found += _block_problems(block, before)
     found += _taken_for_tables(blocks)
     found += _edit_problems(blocks)
     return sorted(found, key=lambda p: (p.line, p.column))
+
+
+def unasked_prompts(blocks: Sequence[Block]) -> list[Problem]:
+    """What was meant as a prompt and is not asked: near misses, and prompts in blocks that cannot be read."""
+    found = find_near_misses(blocks)
+    lines = [miss.line for miss in found]
+    for block in blocks:
+        if isinstance(block, ErrorBlock) and metadata.find_prompts(block.source) and not _is_within(lines, block):
+            what = f"a question stands in a block that cannot be read: {block.reason}"
+            found.append(Problem(block.error_line or block.line, block.error_column, what, block.hint))
+    return sorted(found, key=lambda p: (p.line, p.column))
+
+
+def _is_within(lines: Sequence[int], block: Block) -> bool:
+    """Whether a block holds one of these lines, which are in order: what is wrong there is said."""
+    at = bisect_left(lines, block.line)
+    return at < len(lines) and lines[at] <= block.line + block.content.count("\n")
 
 
 def header_gaps(blocks: Sequence[Block], *, chapter: bool = False) -> list[Problem]:

@@ -7,7 +7,8 @@ from hypothesis import given
 from strategies import documents, written_documents
 
 from lmm.markdown import parse_markdown_text
-from lmm.notebook.problems import Problem, find_problems, header_gaps
+from lmm.notebook.problem import Problem
+from lmm.notebook.problems import find_problems, header_gaps
 
 # The line and column of each problem are marked in the text by "«".
 CASES = {

@@ -1,0 +1,355 @@
+"""Prompts that just miss: what an author meant as a prompt, and nobody would ask.
+
+Three things are compared with the form that works: the line of a prompt (``Query:``, ``? why``), the lines ``---``
+around it, and the place of the block. What is the author's own is left alone: code, comments, the text of other
+values, fields such as ``question:``, and rules.
+"""
+
+from __future__ import annotations
+
+import re
+from bisect import bisect_left, bisect_right
+from collections.abc import Collection, Iterator, Sequence
+from dataclasses import dataclass, field
+from itertools import accumulate, zip_longest
+
+from lmm.markdown import metadata
+from lmm.markdown.blocks import Block, ErrorBlock, MetadataBlock, TextBlock
+from lmm.markdown.metadata import WORDS, find_prompts
+from lmm.markdown.spans import spans
+from lmm.notebook.problem import Problem, Replacement
+
+# Characters that are typed for others, each for one, so that offsets stay.
+_ALIKE = str.maketrans("？﹖¿＋﹢＝﹦：﹕；“”„‟«»‘’‚\xa0\u202f\u200b\u2060\ufeff", '???++==::;""""""\'\'\'     ')
+_LEAD = r"""(?P<lead>[ \t]*(?:-[ \t]+)?[~*_\\]*[ \t]*["']?)(?P<first>:?)"""
+_AFTER = r"""["'*_]*[ \t]*(?P<colon>[:;]+|=:?|)(?P<more>["'*_]*)"""
+_SYMBOL = re.compile(rf"{_LEAD}(?P<mark>[?+=])(?P=mark)?{_AFTER}")
+_WORD = re.compile(rf"{_LEAD}(?P<mark>[A-Za-z]{{3,9}}){_AFTER}")
+_OTHER_WORDS = {"queries", "messages", "edits", "exit", "emit", "jquery"}
+_NO_TEXT = re.compile(r"(?:true|false|yes|no|null|~|[-+\d.]+|[\[{&*!].*|)\Z", re.IGNORECASE)
+_EXACT = re.compile(r"[?+=]:(?![=-])|(?:query|message|edit):(?=[ \t\r\n]|\Z)")
+_OPENS = re.compile(r"---[ \t]*(?:#[^\n]*)?\r?\n?\Z")
+_CLOSES = re.compile(r"(?:---|\.\.\.)[ \t]*(?:#[^\n]*)?\r?\n?\Z")
+_DASH = "-‐‑‒–—―−─"
+_LIKE_FENCE = re.compile(
+    rf"(?!-\s*\Z|-[ \t]+--)(?:[{_DASH}][ \t]*)+\r?\n?\Z|(?:\*[ \t]*){{3,}}\r?\n?\Z|_{{3,}}\s*\Z|\+{{3}}\s*\Z"
+)
+_MARGIN = re.compile(r"[ \t]*(?:>[ \t]*)*")
+_ITEM = re.compile(r"(?:[-*+]|\d{1,9}[.)])[ \t]+(?=\S)")
+_KEY = re.compile(r"""[#\-\]}]|["']?[\w~][\w.~ -]*=?["']?[ \t]*:(?:\s|\Z)""")
+_CANDIDATE = re.compile(rf"^[ \t>]*(?:(?:[-*+]|\d{{1,9}}[.)])[ \t]+)?(?:{_EXACT.pattern}|[{_DASH}*_+])", re.MULTILINE)
+_AT_MARGIN = "put it at the margin, between blank lines"
+_HIDING = ("code_block", "code", "comment", "math", "raw")
+
+
+def _slips_of(word: str) -> re.Pattern[str]:
+    """What is one letter away from a word: one more, one less, another one, two changed round."""
+    found = [rf"{word[:i]}\w{word[i:]}" for i in range(len(word) + 1)]
+    found += [rf"{word[:i]}\w?{word[i + 1 :]}" for i in range(len(word))]
+    found += [f"{word[:i]}{word[i + 1]}{word[i]}{word[i + 2 :]}" for i in range(len(word) - 1)]
+    return re.compile("|".join(found))
+
+
+_MISSPELT = {word: _slips_of(word) for word in ("query", "message", "edit")}
+
+
+def find_near_misses(blocks: Sequence[Block]) -> list[Problem]:
+    """What was meant as a prompt and is not read as one, each with the form that works, in order.
+
+    >>> from lmm.markdown.parse_markdown import parse_markdown_text
+    >>> (miss,) = find_near_misses(parse_markdown_text("# A\\n\\n---\\nQuery: why?\\n---\\nText.\\n"))
+    >>> miss.line, miss.column, miss.hint, miss.fix
+    (4, 1, "write 'query: why?'", (Replacement(start=9, end=21, text='query: why?\\n'),))
+    """
+    found, at, line, text = list[Problem](), 0, 1, ""
+    for block, following in zip_longest(blocks, blocks[1:]):
+        text += block.source
+        unread = isinstance(block, TextBlock | ErrorBlock)
+        if unread and isinstance(following, TextBlock | ErrorBlock):
+            continue
+        if isinstance(block, MetadataBlock):
+            found += _Lines(text, at, line).in_metadata(block)
+        elif unread:
+            found += _Lines(text, at, line).in_text()
+        at, line, text = at + len(text), line + text.count("\n"), ""
+    return found
+
+
+@dataclass(slots=True)
+class _Draft:
+    """Lines that are, or may be meant as, metadata: what is wrong with them, and how they should read."""
+
+    body: range
+    lines: list[str]  # of the body, at the margin
+    issues: dict[tuple[int, int], tuple[str, str]] = field(default_factory=dict)  # by line and column: message, hint
+    edits: dict[int, str] = field(default_factory=dict)
+    before: str = ""  # what is to be put above, and below
+    after: str = ""
+    certain: bool = True
+
+    def say(self, line: int, column: int, message: str, hint: str) -> None:
+        """Add what is wrong; of a place, the first thing counts."""
+        self.issues.setdefault((line, column), (message, hint))
+
+
+class _Lines:
+    """The lines of a part of a document; `at` and `line` tell where in it they begin."""
+
+    def __init__(self, text: str, at: int, line: int) -> None:
+        self.text, self.at, self.line = text, at, line
+        self.lines = re.findall(r"[^\n]*\n|[^\n]+\Z", text)
+        self.starts = list(accumulate(map(len, self.lines), initial=0))
+        self.hidden = set[int]()  # lines in code, comments and the like
+        self.newline = "\r\n" if "\r\n" in text else "\n"
+
+    def in_metadata(self, block: MetadataBlock) -> list[Problem]:
+        """What is no prompt in a block that can be read."""
+        first, body = self.text.count("\n", 0, len(block.around()[0])) + 1, block.body
+        lines = self.lines[first : first + body.count("\n")]
+        if not any(_slips(lines, ())):
+            return []
+        own = set[int]()  # lines in the texts of other values
+        for value in metadata.scalars(body):
+            start = body.count("\n", 0, value.start)
+            own |= set(range(start + 1, start + 1 + body.count("\n", value.start, value.end)))
+        draft = _Draft(range(first, first + len(lines)), lines)
+        self._compare_lines(draft, own)
+        return self._problems(draft)
+
+    def in_text(self) -> list[Problem]:
+        """What is meant as metadata with a prompt, and is none."""
+        found, i = list[Problem](), 0
+        if _CANDIDATE.search(self.text):
+            self._hide()
+            while i < len(self.lines):
+                i, problems = self._read_draft(i)
+                found += problems
+        return found
+
+    def _hide(self) -> None:
+        for span in spans(self.text, in_list=True):
+            if span.kind in _HIDING:
+                i = bisect_right(self.starts, span.start) - 1
+                begins = not self.text[self.starts[i] : span.start].strip(" \t>")
+                self.hidden.update(range(i if begins else i + 1, bisect_left(self.starts, span.end)))
+
+    def _rest(self, i: int) -> str:
+        """A line without its margin: blanks, and the marks of a quotation. Nothing of a line in code."""
+        return "" if i in self.hidden or i >= len(self.lines) else _MARGIN.sub("", self.lines[i], count=1)
+
+    def _read_draft(self, i: int) -> tuple[int, list[Problem]]:
+        """Where to go on, and what is wrong with the metadata that is meant to begin on a line."""
+        rest = self._rest(i)
+        item = None if _LIKE_FENCE.match(rest) else _ITEM.match(rest)
+        rest = rest[item.end() :] if item else rest
+        margin = self.lines[i].removesuffix(rest)
+        opens = _LIKE_FENCE.match(rest) is not None or _OPENS.match(rest) is not None
+        if not opens and not _EXACT.match(rest):
+            return i + 1, []
+        start = i + opens
+        while _OPENS.match(rest) and start < len(self.lines) and not self.lines[start].strip():
+            start += 1
+        end = self._end(start + (not opens))
+        draft = _Draft(range(start, end), [rest] if not opens else [])
+        draft.lines += [_outdented(self.lines[k], margin) for k in range(start + (not opens), end)]
+        problems = []
+        if draft.lines and self._is_meant(draft, i, margin, opens=opens):
+            self._compare_place(draft, i, margin, rest)
+            self._compare_fences(draft, i, len(margin) + 1, rest if opens else "")
+            self._compare_lines(draft, ())
+            problems = self._problems(draft)
+        return max(i + 1, end + bool(problems and self._closing(end))), problems
+
+    def _end(self, k: int) -> int:
+        """The line after a body that goes on at line `k`: one that closes it, or a blank one."""
+        while k < len(self.lines) and k not in self.hidden and not self._closing(k):
+            if not self.lines[k].strip():
+                following = k
+                while following < len(self.lines) and not self.lines[following].strip():
+                    following += 1
+                if not self.text.startswith((" ", "\t"), self.starts[following]):
+                    break
+                k = following
+            k += 1
+        return k
+
+    def _closing(self, k: int) -> str:
+        """The line, if it closes metadata or is meant to."""
+        rest = self._rest(k)
+        return rest if _CLOSES.match(rest) or _LIKE_FENCE.match(rest) else ""
+
+    def _is_meant(self, draft: _Draft, i: int, margin: str, *, opens: bool) -> bool:
+        """Whether these lines are meant as metadata with a prompt, and not as a rule, a heading or a list."""
+        closing, above = self._closing(draft.body.stop), self._is_text(i - 1)
+        if opens:
+            return any(_EXACT.match(line) for line in draft.lines) or (closing != "" and any(_slips(draft.lines, ())))
+        closes = closing.startswith("---")
+        if draft.lines[0][0].isalpha() or margin.strip():
+            return closes and not above
+        return closes or not above
+
+    def _is_text(self, i: int) -> bool:
+        return i >= 0 and self.lines[i].strip() != "" and i not in self.hidden
+
+    def _compare_place(self, draft: _Draft, i: int, margin: str, rest: str) -> None:
+        """Compare where a draft stands with the places in which metadata is read."""
+        if margin.strip():
+            where = "a quotation" if ">" in margin else "a list"
+            draft.certain = False
+            draft.say(i, len(margin) + 1, f"metadata in {where} is not read", _AT_MARGIN)
+        elif margin:
+            draft.say(i, len(margin) + 1, "metadata that is indented is not read", _AT_MARGIN)
+            draft.edits |= {i: rest} | dict(zip(draft.body, draft.lines, strict=True))
+        elif self._is_text(i - 1):
+            draft.before = self.newline
+            if draft.body.start > i:
+                message = "a metadata block directly below text is read as a part of that text"
+                draft.say(i, 1, message, "put a blank line above it")
+
+    def _compare_fences(self, draft: _Draft, i: int, column: int, opening: str) -> None:
+        """Compare the lines around a draft's body with those that open and close metadata."""
+        end, fence = draft.body.stop, f"---{self.newline}"
+        closing = self._closing(end)
+        if not opening:
+            below = "" if closing else " and below"
+            draft.say(i, column, "this prompt is in no metadata block", f"put a line '---' above{below} it")
+            draft.before += fence
+        elif not _OPENS.match(opening):
+            draft.say(i, column, f"'{opening.strip()}' does not open metadata", "write '---'")
+            draft.edits[i] = fence
+        elif draft.body.start > i + 1:
+            message = "'---' and a blank line are a rule, and the prompt below is text"
+            draft.say(i, column, message, "delete the blank line")
+            draft.edits |= dict.fromkeys(range(i + 1, draft.body.start), "")
+        if closing and not _CLOSES.match(closing):
+            at = len(self.lines[end]) - len(closing) + 1
+            draft.say(end, at, f"'{closing.strip()}' does not close metadata", "write '---'")
+            draft.edits[end] = fence
+        elif closing and column > 1:
+            draft.edits[end] = closing
+        elif not closing:
+            draft.after = fence if self.text[: self.starts[end]].endswith("\n") else self.newline + fence
+            if opening:
+                draft.say(i, column, "this metadata block never closes", "put a line '---' below the prompt")
+            draft.certain = draft.certain and not self._goes_on(end)
+
+    def _goes_on(self, end: int) -> bool:
+        """Whether what follows a body that nothing closes may be a part of it."""
+        while end < len(self.lines) and not self.lines[end].strip():
+            end += 1
+        return end < len(self.lines) and bool(_KEY.match(self.lines[end]) or self._closing(end + 1))
+
+    def _compare_lines(self, draft: _Draft, own: Collection[int]) -> None:
+        """Compare the lines of a body with prompts."""
+        for k, column, message, hint, right in _slips(draft.lines, own):
+            i = draft.body.start + k
+            margin = len(self.lines[i]) - len(draft.lines[k])
+            draft.say(i, margin + column, message, hint)
+            draft.edits[i] = right
+
+    def _problems(self, draft: _Draft) -> list[Problem]:
+        """What is wrong with a draft; the fix mends all of it."""
+        lines = zip(draft.body, draft.lines, strict=True)
+        body = "".join(draft.edits.get(i, line) for i, line in lines) if draft.issues else ""
+        fix = []
+        if draft.certain and find_prompts(body) and metadata.check(body) is None:
+            places = [(self.starts[i], self.starts[i + 1], new) for i, new in draft.edits.items()]
+            first = min(i for i, _ in (*draft.issues, (draft.body.start, 0)))
+            places += [(self.starts[first],) * 2 + (draft.before,)] if draft.before else []
+            places += [(self.starts[draft.body.stop],) * 2 + (draft.after,)] if draft.after else []
+            fix = sorted(Replacement(self.at + start, self.at + end, new) for start, end, new in places)
+        return [
+            Problem(self.line + i, column, message, hint, fix=tuple(fix))
+            for (i, column), (message, hint) in draft.issues.items()
+        ]
+
+
+# -- the lines of a body ---------------------------------------------------------------------------
+
+
+def _outdented(line: str, margin: str) -> str:
+    """A line without its margin, as far as it has one."""
+    if margin.strip():
+        return _MARGIN.sub("", line, count=1)
+    return line[min(len(margin), len(line) - len(line.lstrip(" \t"))) :]
+
+
+def _slips(lines: Sequence[str], own: Collection[int]) -> Iterator[tuple[int, int, str, str, str]]:
+    """Lines of a body that are nearly prompts: index, column, message, hint, and the line as it should be.
+
+    `own` are those in the texts of other values.
+    """
+    body = "".join(lines)
+    prompts = find_prompts(body)
+    asked = {prompt.line - 1 + k for prompt in prompts for k in range(body.count("\n", prompt.start, prompt.end) or 1)}
+    readable = None if prompts else True  # known when it is wanted
+    below = False  # whether the line above belongs to a prompt
+    for k, line in enumerate(lines):
+        if k in own or k in asked or not line.strip():
+            below = below or k in asked
+            continue
+        right = _right_form(lines, k)
+        indented = line[0] in " \t"
+        if right:
+            column = len(line) - len(line.lstrip()) + 1
+            yield k, column, f"'{_beginning(line)}' is no prompt", f"write '{_shown(right)}'", right
+        elif below and not indented and not _KEY.match(line) and not _closes_key(lines, k):
+            readable = metadata.check(body) is None if readable is None else readable
+            if not readable:
+                yield k, 1, "this line of a prompt is not indented", f"write '  {_shown(line)}'", f"  {line}"
+        below = bool(right) or (below and (indented or not _KEY.match(line)))
+
+
+def _right_form(lines: Sequence[str], k: int) -> str:
+    """The prompt that is meant by a line; empty if it is none, or the author's own."""
+    line = lines[k].translate(_ALIKE)
+    match = _SYMBOL.match(line) or _WORD.match(line)
+    word = _word_of(match["mark"]) if match else ""
+    if match is None or not word:
+        return ""
+    lead, text = match["lead"], lines[k][match.end() :]
+    indented, listed = line[0] in " \t", "-" in lead
+    if not (match["first"] or match["colon"]) and not _may_lack_colon(lines, k, match, text.strip()):
+        return ""
+    if word.isalpha() and (_NO_TEXT.match(text.strip()) or (indented and lines[0][0] not in " \t")):
+        return ""
+    if listed and (indented or not lines[0].startswith("-")):
+        return ""
+    if lead[-1:] in ("'", '"') and not re.search(r"[\"']", line[match.end("mark") : match.end()]):
+        text = text.rstrip().removesuffix(lines[k][match.start("mark") - 1]).rstrip("\"'”’»") + "\n"
+    return f"{word}: {text.strip()}".rstrip() + lines[k][len(lines[k].rstrip("\r\n")) :]
+
+
+def _word_of(mark: str) -> str:
+    """The word or the sign of a prompt that is meant."""
+    if mark in WORDS or mark.lower() in _MISSPELT:
+        return mark.lower()
+    if mark.lower() in _OTHER_WORDS:
+        return ""
+    return next((word for word, pattern in _MISSPELT.items() if pattern.fullmatch(mark.lower())), "")
+
+
+def _may_lack_colon(lines: Sequence[str], k: int, match: re.Match[str], text: str) -> bool:
+    """Whether a line is a prompt without its colon: ``? why``, and the only line of a block ``+ more``."""
+    if match.start("mark") > 0 or (k + 1 < len(lines) and lines[k + 1].startswith(":")):
+        return False
+    if match["mark"] == "?":
+        return text == "" or text[0].isalnum()
+    alone = len(lines) == 1 and (text == "" or match.string[match.end("mark")].isspace())
+    return alone and (match["mark"] in WORDS)
+
+
+def _closes_key(lines: Sequence[str], k: int) -> bool:
+    """Whether a line is the value of a ``? key`` above."""
+    return lines[k].startswith(":") and k > 0
+
+
+def _beginning(line: str) -> str:
+    """What stands in the place of a prompt's word: up to the colon, or the first word."""
+    found = re.match(r"\s*(?:[^:：\s]*[:：;；]+|\S+)", line)
+    return found[0].strip() if found else line.strip()
+
+
+def _shown(line: str) -> str:
+    words = line.strip()
+    return words if len(words) <= 60 else f"{words[:58].rstrip()} …"
