@@ -40,7 +40,8 @@ from lmm.notebook.edits import is_sound
 from lmm.notebook.generated_fields import FieldStatus
 from lmm.notebook.header import check_header, complete_header
 from lmm.notebook.mentions import load_mentions
-from lmm.notebook.problem import Problem, apply_fixes
+from lmm.notebook.near_misses import without_near_misses
+from lmm.notebook.problem import Problem
 from lmm.notebook.problems import find_problems, header_gaps, without_running_code
 from lmm.notebook.staleness import State, without_generated
 from lmm.pipeline import Change, ChangedDocument, P, ParsedDocument, Planner, R, Report, Rewrite, work
@@ -459,9 +460,9 @@ class Document:
         """Mend what is certain: prompts that nearly are some, values in which knitr would run code; how many."""
         _, count = without_running_code(self.blocks)
         self._do(lambda blocks: without_running_code(blocks)[0])
-        mended = [problem for problem in self.problems() if problem.fix]
-        self._become(apply_fixes(self.text, mended))
-        return count + len(mended)
+        text, mended = without_near_misses(self.text)
+        self._become(text)
+        return count + mended
 
     def accept(self, *, line: int | None = None, force: bool = False, metadata: bool = False) -> int:
         """Keep the new texts of the edits that wait (with `line`, of the one that covers it); how many there were.

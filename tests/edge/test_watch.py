@@ -139,6 +139,19 @@ def test_every_way_to_save(server: ScriptedServer, folder: Path, mode: list[str]
     assert server.prompts == ["at the start", *(save.__name__ for save in SAVES)]
 
 
+def test_a_prompt_that_just_misses_is_told_once(server: ScriptedServer, folder: Path) -> None:
+    """With its place and the form that works; once it is mended, it is answered."""
+    path = folder / "d.md"
+    path.write_text("---\n? why\n---\nA paragraph.\n")
+    with watching("d.md") as watch:
+        watch.says("d.md:2:1: '?' is no prompt (write '?: why')")
+        write(path, "---\n? why\n---\nAnother paragraph.\n")
+        write(path, "---\n?: why\n---\nAnother paragraph.\n")
+        answered(path, "why")
+        ran = watch.stop()
+    assert ran.err.count("is no prompt") == 1
+
+
 @pytest.mark.parametrize("mode", [[], ["--poll"]], ids=["notifications", "poll"])
 def test_a_folder(server: ScriptedServer, folder: Path, mode: list[str]) -> None:
     """Documents that come into it or into its subfolders, also with their folder; nothing else is touched."""

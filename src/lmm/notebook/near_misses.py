@@ -11,13 +11,14 @@ import re
 from bisect import bisect_left, bisect_right
 from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass, field
-from itertools import accumulate, zip_longest
+from itertools import accumulate, takewhile, zip_longest
 
 from lmm.markdown import metadata
 from lmm.markdown.blocks import Block, ErrorBlock, MetadataBlock, TextBlock
 from lmm.markdown.metadata import WORDS, find_prompts
+from lmm.markdown.parse_markdown import parse_markdown_text
 from lmm.markdown.spans import spans
-from lmm.notebook.problem import Problem, Replacement
+from lmm.notebook.problem import Problem, Replacement, apply_fixes
 
 # Characters that are typed for others, each for one, so that offsets stay.
 _ALIKE = str.maketrans("？﹖¿＋﹢＝﹦：﹕；“”„‟«»‘’‚\xa0\u202f\u200b\u2060\ufeff", '???++==::;""""""\'\'\'     ')
@@ -25,6 +26,7 @@ _LEAD = r"""(?P<lead>[ \t]*(?:-[ \t]+)?[~*_\\]*[ \t]*["']?)(?P<first>:?)"""
 _AFTER = r"""["'*_]*[ \t]*(?P<colon>[:;]+|=:?|)(?P<more>["'*_]*)"""
 _SYMBOL = re.compile(rf"{_LEAD}(?P<mark>[?+=])(?P=mark)?{_AFTER}")
 _WORD = re.compile(rf"{_LEAD}(?P<mark>[A-Za-z]{{3,9}}){_AFTER}")
+_WORDS = ("query", "message", "edit")
 _OTHER_WORDS = {"queries", "messages", "edits", "exit", "emit", "jquery"}
 _NO_TEXT = re.compile(r"(?:true|false|yes|no|null|~|[-+\d.]+|[\[{&*!].*|)\Z", re.IGNORECASE)
 _EXACT = re.compile(r"[?+=]:(?![=-])|(?:query|message|edit):(?=[ \t\r\n]|\Z)")
@@ -39,18 +41,9 @@ _ITEM = re.compile(r"(?:[-*+]|\d{1,9}[.)])[ \t]+(?=\S)")
 _KEY = re.compile(r"""[#\-\]}]|["']?[\w~][\w.~ -]*=?["']?[ \t]*:(?:\s|\Z)""")
 _CANDIDATE = re.compile(rf"^[ \t>]*(?:(?:[-*+]|\d{{1,9}}[.)])[ \t]+)?(?:{_EXACT.pattern}|[{_DASH}*_+])", re.MULTILINE)
 _AT_MARGIN = "put it at the margin, between blank lines"
+_WRITE_FENCE = "write '---' at the margin"
+_ROUNDS = 5  # what is mended may show what else was meant
 _HIDING = ("code_block", "code", "comment", "math", "raw")
-
-
-def _slips_of(word: str) -> re.Pattern[str]:
-    """What is one letter away from a word: one more, one less, another one, two changed round."""
-    found = [rf"{word[:i]}\w{word[i:]}" for i in range(len(word) + 1)]
-    found += [rf"{word[:i]}\w?{word[i + 1 :]}" for i in range(len(word))]
-    found += [f"{word[:i]}{word[i + 1]}{word[i]}{word[i + 2 :]}" for i in range(len(word) - 1)]
-    return re.compile("|".join(found))
-
-
-_MISSPELT = {word: _slips_of(word) for word in ("query", "message", "edit")}
 
 
 def find_near_misses(blocks: Sequence[Block]) -> list[Problem]:
@@ -61,18 +54,36 @@ def find_near_misses(blocks: Sequence[Block]) -> list[Problem]:
     >>> miss.line, miss.column, miss.hint, miss.fix
     (4, 1, "write 'query: why?'", (Replacement(start=9, end=21, text='query: why?\\n'),))
     """
-    found, at, line, text = list[Problem](), 0, 1, ""
+    found, at, line = list[Problem](), 0, 1
+    run, broken, count = list[str](), list[int](), 0
     for block, following in zip_longest(blocks, blocks[1:]):
-        text += block.source
-        unread = isinstance(block, TextBlock | ErrorBlock)
-        if unread and isinstance(following, TextBlock | ErrorBlock):
+        run.append(block.source)
+        lines = block.source.count("\n")
+        if isinstance(block, ErrorBlock):
+            broken += range(count + 1, count + lines)
+        count += lines
+        if isinstance(block, TextBlock | ErrorBlock) and isinstance(following, TextBlock | ErrorBlock):
             continue
-        if isinstance(block, MetadataBlock):
-            found += _Lines(text, at, line).in_metadata(block)
-        elif unread:
-            found += _Lines(text, at, line).in_text()
-        at, line, text = at + len(text), line + text.count("\n"), ""
+        part = _Lines("".join(run), at, line, broken)
+        found += part.in_metadata(block) if isinstance(block, MetadataBlock) else part.in_text()
+        at, line = at + len(part.text), line + count
+        run, broken, count = [], [], 0
     return found
+
+
+def without_near_misses(text: str) -> tuple[str, int]:
+    """A document in which those are mended that are certain, and how many there were.
+
+    >>> without_near_misses("A leaf.\\n---\\nQuery: why?\\n---\\n")
+    ('A leaf.\\n\\n---\\nquery: why?\\n---\\n', 2)
+    """
+    count = 0
+    for _ in range(_ROUNDS):
+        problems = [problem for problem in find_near_misses(parse_markdown_text(text)) if problem.fix]
+        text, count = apply_fixes(text, problems), count + len(problems)
+        if not problems:
+            break
+    return text, count
 
 
 @dataclass(slots=True)
@@ -95,11 +106,12 @@ class _Draft:
 class _Lines:
     """The lines of a part of a document; `at` and `line` tell where in it they begin."""
 
-    def __init__(self, text: str, at: int, line: int) -> None:
+    def __init__(self, text: str, at: int, line: int, broken: Collection[int] = ()) -> None:
         self.text, self.at, self.line = text, at, line
         self.lines = re.findall(r"[^\n]*\n|[^\n]+\Z", text)
         self.starts = list(accumulate(map(len, self.lines), initial=0))
         self.hidden = set[int]()  # lines in code, comments and the like
+        self.broken = set(broken)  # lines in metadata that cannot be read, but its first
         self.newline = "\r\n" if "\r\n" in text else "\n"
 
     def in_metadata(self, block: MetadataBlock) -> list[Problem]:
@@ -193,6 +205,7 @@ class _Lines:
 
     def _compare_place(self, draft: _Draft, i: int, margin: str, rest: str) -> None:
         """Compare where a draft stands with the places in which metadata is read."""
+        draft.certain = i not in self.broken
         if margin.strip():
             where = "a quotation" if ">" in margin else "a list"
             draft.certain = False
@@ -200,11 +213,11 @@ class _Lines:
         elif margin:
             draft.say(i, len(margin) + 1, "metadata that is indented is not read", _AT_MARGIN)
             draft.edits |= {i: rest} | dict(zip(draft.body, draft.lines, strict=True))
-        elif self._is_text(i - 1):
+        if self._is_text(i - 1):
             draft.before = self.newline
             if draft.body.start > i:
                 message = "a metadata block directly below text is read as a part of that text"
-                draft.say(i, 1, message, "put a blank line above it")
+                draft.say(i, len(margin) + 1, message, "put a blank line above it")
 
     def _compare_fences(self, draft: _Draft, i: int, column: int, opening: str) -> None:
         """Compare the lines around a draft's body with those that open and close metadata."""
@@ -215,20 +228,20 @@ class _Lines:
             draft.say(i, column, "this prompt is in no metadata block", f"put a line '---' above{below} it")
             draft.before += fence
         elif not _OPENS.match(opening):
-            draft.say(i, column, f"'{opening.strip()}' does not open metadata", "write '---'")
+            draft.say(i, column, f"'{opening.strip()}' does not open metadata", _WRITE_FENCE)
             draft.edits[i] = fence
         elif draft.body.start > i + 1:
             message = "'---' and a blank line are a rule, and the prompt below is text"
             draft.say(i, column, message, "delete the blank line")
             draft.edits |= dict.fromkeys(range(i + 1, draft.body.start), "")
-        if closing and not _CLOSES.match(closing):
-            at = len(self.lines[end]) - len(closing) + 1
-            draft.say(end, at, f"'{closing.strip()}' does not close metadata", "write '---'")
+        line = self.lines[end].rstrip() if closing else ""
+        if closing and not (_CLOSES.match(closing) and (column > 1 or line == closing.rstrip())):
+            draft.say(end, line.index(closing.rstrip()) + 1, f"'{line}' does not close metadata", _WRITE_FENCE)
             draft.edits[end] = fence
         elif closing and column > 1:
             draft.edits[end] = closing
         elif not closing:
-            draft.after = fence if self.text[: self.starts[end]].endswith("\n") else self.newline + fence
+            draft.after = fence if self.lines[end - 1].endswith("\n") else self.newline + fence
             if opening:
                 draft.say(i, column, "this metadata block never closes", "put a line '---' below the prompt")
             draft.certain = draft.certain and not self._goes_on(end)
@@ -237,7 +250,9 @@ class _Lines:
         """Whether what follows a body that nothing closes may be a part of it."""
         while end < len(self.lines) and not self.lines[end].strip():
             end += 1
-        return end < len(self.lines) and bool(_KEY.match(self.lines[end]) or self._closing(end + 1))
+        if end >= len(self.lines) or self._closing(end):
+            return False
+        return bool(_KEY.match(self.lines[end]) or self._closing(end + 1))
 
     def _compare_lines(self, draft: _Draft, own: Collection[int]) -> None:
         """Compare the lines of a body with prompts."""
@@ -322,11 +337,24 @@ def _right_form(lines: Sequence[str], k: int) -> str:
 
 def _word_of(mark: str) -> str:
     """The word or the sign of a prompt that is meant."""
-    if mark in WORDS or mark.lower() in _MISSPELT:
+    if mark in WORDS or mark.lower() in _WORDS:
         return mark.lower()
     if mark.lower() in _OTHER_WORDS:
         return ""
-    return next((word for word, pattern in _MISSPELT.items() if pattern.fullmatch(mark.lower())), "")
+    return next((word for word in _WORDS if _is_slip(mark.lower(), word)), "")
+
+
+def _is_slip(written: str, word: str) -> bool:
+    """Whether one letter too many, too few, or wrong, or two changed round, make the difference."""
+    start = _same(written, word)
+    end = _same(written[start:][::-1], word[start:][::-1])
+    one, two = written[start : len(written) - end], word[start : len(word) - end]
+    return max(len(one), len(two)) <= 1 or (len(one) == 2 and one == two[::-1])
+
+
+def _same(one: str, two: str) -> int:
+    """How many characters two texts begin with in common."""
+    return sum(1 for _ in takewhile(lambda pair: pair[0] == pair[1], zip(one, two, strict=False)))
 
 
 def _may_lack_colon(lines: Sequence[str], k: int, match: re.Match[str], text: str) -> bool:
