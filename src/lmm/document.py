@@ -141,10 +141,20 @@ class Document:
 
     @classmethod
     def from_text(
-        cls, text: str, *, title: str = "", config: str | Path | Config | None = None, listener: Listener = ignore
+        cls,
+        text: str,
+        *,
+        title: str = "",
+        path: Path | None = None,
+        config: str | Path | Config | None = None,
+        listener: Listener = ignore,
     ) -> Self:
-        """A document that is in no file yet; `title` names it where it has no title of its own."""
-        return cls(ParsedDocument(text, title), config=config, listener=listener)
+        """A document that is in no file yet; `title` names it where it has no title of its own.
+
+        `path` says where it belongs, for its configuration and what it names: the file itself is left alone.
+        """
+        version = ParsedDocument(text, title or (files.title_of(path) if path else ""), str(path or ""))
+        return cls(version, path=path, config=config, listener=listener)
 
     def __repr__(self) -> str:
         return f"Document({str(self.path or self._parsed.name)!r}, {len(self.text):,} characters)"
@@ -284,8 +294,8 @@ class Document:
         """
         async with self._locked():
             wanted = any(waiting_texts(self.blocks)) or at is not None or since is not None
-            if self.path is not None and wanted:
-                files.check_writable(self.path)
+            if self._file is not None and wanted:
+                files.check_writable(self._file.path)
             client = self._client("major", model, again=again, budget=budget)
             if not wanted:
                 return Report(model=client.name, hints=client.settings.hints)
@@ -359,8 +369,8 @@ class Document:
         estimate: bool,
     ) -> Report[FieldStatus]:
         async with self._locked(estimate):
-            if self.path is not None and not estimate:
-                files.check_writable(self.path)
+            if self._file is not None and not estimate:
+                files.check_writable(self._file.path)
             client = self._client("minor", model, again=again, budget=budget, estimate=estimate)
             before, changes = self.text, [*self._changes]
             if self._is_chapter and self.blocks and not isinstance(self.blocks[0], HeaderBlock | ErrorBlock):
@@ -541,7 +551,7 @@ class Document:
         last = self._changes[-1] if self._changes else None
         if isinstance(last, Rewrite) and isinstance(change, Rewrite):
             self._changes[-1] = Rewrite(last.before, change.after)
-        elif self._file is not None:
+        else:
             self._changes.append(change)
 
     def _rebase(self, theirs: str) -> tuple[str, tuple[Failure, ...]]:
@@ -559,13 +569,22 @@ class Document:
 
     def _rebase_soundly(self, theirs: str) -> tuple[str, tuple[Failure, ...]]:
         """The same, unless something else would be read as what it is not."""
-        assert self._file is not None
-        text, failures = (self.text, self._lost) if theirs == self._file.base else self._rebase(theirs)
+        known = self._file is not None and theirs == self._file.base
+        text, failures = (self.text, self._lost) if known else self._rebase(theirs)
         if text != theirs and not is_sound(theirs, text):
             why = "nothing was written: with it, something else in the file would be read as what it is not"
             hint = "lmm scan --check shows what cannot be read there; mend it and run again: replies are remembered"
             raise DocumentError(why, where=self._parsed.file, hint=hint)
         return text, failures
+
+    def rebased(self, text: str) -> tuple[str, tuple[Failure, ...]]:
+        """What was done here, done in another version of the text, as an editor has it; and what found no place there.
+
+        Raises:
+            Changed: lines that were rewritten here were changed there too.
+            DocumentError: with it, something else would be read as what it is not.
+        """
+        return self._rebase_soundly(text)
 
     # -- the disk --------------------------------------------------------------------------------------
 

@@ -21,13 +21,13 @@ Made from the commands by `make reference`; `lmm COMMAND --help` shows the same.
 or was found, 2 wrong usage or missing agreement, 130 interrupted.
 
 """
-_TITLES = {"lmm": "Documents", "lmm_education": "Courses", "chatmd": "Agents"}
+_TITLES = {"lmm": "Documents", "lmm_education": "Courses", "chatmd": "Agents", "lmm_editor": "Editors"}
 _GUIDES = {  # where a command is explained, if not on a page of its name
     "demo": "index", "init": "configuration", "status": "configuration", "trust": "configuration", "scan": "formats",
     "messages": "tutorial", "watch": "cookbook/watch", "accept": "cookbook/edit", "reject": "cookbook/edit",
     "undo": "cookbook/edit", "annotate": "cookbook/annotate", "batch": "cookbook/batch-models",
     "extract": "cookbook/extract", "import": "cookbook/import", "clear": "tutorial", "log": "serve",
-    "completion": "cookbook/install",
+    "completion": "cookbook/install", "lsp": "editors",
     "eval": "retrieval", "toc": "cookbook/study", "plan": "cookbook/study", "cards": "cookbook/study",
     "exercises": "cookbook/study", "export": "cookbook/export", "run": "chatmd", "agents": "cookbook/agents",
     "check": "chatmd", "render": "chatmd", "tools": "chatmd-tools", "compact": "chatmd",

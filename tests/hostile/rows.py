@@ -183,6 +183,7 @@ ROWS = [
     Row("store push outbox"),
     Row("store pull outbox"),
     Row("store delete good.md"),
+    Row("lsp", long_running=True),
     Row("run chats/doc.chatmd"),
     Row("run chats/doc-up.chatmd"),
     Row("run chats/doc-link.chatmd"),

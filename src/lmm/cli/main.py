@@ -81,6 +81,7 @@ COMMANDS = (
     CommandRow("tools", "chatmd", "show the tools that a ChatMD file offers its model, and what they can do"),
     CommandRow("compact", "chatmd", "replace the older part of a long conversation by a summary"),
     CommandRow("refine", "chatmd", "measure a prompt on cases, and find a better one"),
+    CommandRow("lsp", "lmm_editor", "serve an editor: questions answered in the text, problems as you write"),
     CommandRow("mcp", "chatmd", "publish the course and prompt files to programs that speak MCP"),
 )
 

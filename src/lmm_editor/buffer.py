@@ -1,0 +1,165 @@
+"""The text of a document as its editor has it: kept by changes, with positions as the protocol counts them."""
+
+from __future__ import annotations
+
+import re
+from bisect import bisect_right
+from collections.abc import Sequence
+from itertools import accumulate
+
+from lsprotocol.types import (
+    Position,
+    PositionEncodingKind,
+    Range,
+    TextDocumentContentChangeEvent,
+    TextDocumentContentChangePartial,
+    TextEdit,
+)
+
+from lmm.disk.diff import hunks
+
+_LINES = re.compile(r"[^\r\n]*(?:\r\n|\r|\n)|[^\r\n]+\Z")
+_UNITS = {PositionEncodingKind.Utf8: "utf-8", PositionEncodingKind.Utf16: "utf-16-le"}
+Encoding = PositionEncodingKind | str | None
+
+
+def split_lines(text: str) -> list[str]:
+    """The lines of a text as the protocol has them: U+2028 ends none. The last one has no end, and may be empty.
+
+    >>> split_lines("a\\u2028b\\r\\nc\\n")
+    ['a\\u2028b\\r\\n', 'c\\n', '']
+    """
+    if "\r" not in text:
+        *lines, last = text.split("\n")
+        return [*(line + "\n" for line in lines), last]
+    lines = _LINES.findall(text)
+    return lines if lines and not lines[-1].endswith(("\r", "\n")) else [*lines, ""]
+
+
+class Buffer:
+    """A document that is open in an editor.
+
+    >>> buffer = Buffer("a 😀 b\\n", 1)
+    >>> at = Range(buffer.position(4), buffer.position(5))
+    >>> at.start.character
+    5
+    >>> buffer.change([TextDocumentContentChangePartial(range=at, text="c")], 2)
+    >>> buffer.text, buffer.edits("a 😀 c d\\n")[0].new_text
+    ('a 😀 c\\n', ' d')
+    """
+
+    def __init__(self, text: str, version: int, encoding: Encoding = PositionEncodingKind.Utf16) -> None:
+        self.version, self._encoding = version, encoding
+        self._take(text)
+
+    def _take(self, text: str) -> None:
+        self._text: str | None = text
+        self.lines = split_lines(text)
+        self._starts: list[int] | None = None
+
+    @property
+    def text(self) -> str:
+        """All of it."""
+        if self._text is None:
+            self._text = "".join(self.lines)
+        return self._text
+
+    def change(self, changes: Sequence[TextDocumentContentChangeEvent], version: int) -> None:
+        """Do what the editor says was done, in order."""
+        for change in changes:
+            if isinstance(change, TextDocumentContentChangePartial):
+                self._replace(change.range, change.text)
+            else:
+                self._take(change.text)
+        self.version = version
+
+    def _replace(self, at: Range, text: str) -> None:
+        (first, start), (last, end) = self._place(at.start), self._place(at.end)
+        between = self.lines[first][:start] + text + self.lines[last][end:]
+        if "\r" in between:  # half of a line's end may have gone, or come
+            self._take("".join([*self.lines[:first], between, *self.lines[last + 1 :]]))
+            return
+        fresh = split_lines(between)
+        if last + 1 < len(self.lines):
+            fresh.pop()  # the line ended with a newline
+        self.lines[first : last + 1] = fresh
+        self._text = self._starts = None
+
+    def _place(self, position: Position) -> tuple[int, int]:
+        """Line and character of a position; one that is beyond an end is there."""
+        if position.line >= len(self.lines):
+            return len(self.lines) - 1, len(self.lines[-1])
+        line = self.lines[position.line]
+        length = len(line.rstrip("\r\n"))
+        if line.isascii() or self._encoding == PositionEncodingKind.Utf32:
+            return position.line, min(position.character, length)
+        units = self._units(line[:length])
+        return position.line, bisect_right(units, position.character) - 1
+
+    def _units(self, line: str) -> list[int]:
+        """Where each character of a line begins, and the line ends, in the units of the editor."""
+        codec = _UNITS[self._encoding or PositionEncodingKind.Utf16]  # type: ignore[index]
+        size = 2 if codec == "utf-16-le" else 1
+        return list(accumulate((len(c.encode(codec, "surrogatepass")) // size for c in line), initial=0))
+
+    # -- positions ---------------------------------------------------------------------------------
+
+    @property
+    def starts(self) -> list[int]:
+        """Where each line begins."""
+        if self._starts is None:
+            self._starts = list(accumulate(map(len, self.lines), initial=0))[:-1]
+        return self._starts
+
+    def offset(self, position: Position) -> int:
+        """Where in the text a position is."""
+        line, character = self._place(position)
+        return self.starts[line] + character
+
+    def position(self, offset: int) -> Position:
+        """The position of a place in the text."""
+        line = bisect_right(self.starts, offset) - 1
+        return self.in_line(line, offset - self.starts[line])
+
+    def in_line(self, line: int, character: int) -> Position:
+        """The position of a character of a line, both from 0; beyond its end, its end."""
+        line = min(line, len(self.lines) - 1)
+        text = self.lines[line].rstrip("\r\n")
+        character = min(max(character, 0), len(text))
+        if text.isascii() or self._encoding == PositionEncodingKind.Utf32:
+            return Position(line, character)
+        return Position(line, self._units(text[:character])[-1])
+
+    def whole_line(self, line: int, character: int = 0) -> Range:
+        """A line, from 0, from a character on."""
+        start = self.in_line(line, character)
+        return Range(start, self.in_line(start.line, len(self.lines[start.line])))
+
+    def edits(self, text: str) -> list[TextEdit]:
+        """The changes after which the buffer has this text: as few lines as differ, of these what differs."""
+        new = split_lines(text)
+        found = []
+        for first, last, begin, end in hunks(self.lines, new):
+            start = self.starts[first] if first < len(self.lines) else len(self.text)
+            old_part, new_part = "".join(self.lines[first:last]), "".join(new[begin:end])
+            before = common_prefix(old_part, new_part)
+            after = common_prefix(old_part[before:][::-1], new_part[before:][::-1])
+            at = Range(self.position(start + before), self.position(start + len(old_part) - after))
+            found.append(TextEdit(at, new_part[before : len(new_part) - after]))
+        return found
+
+
+def common_prefix(one: str, two: str) -> int:
+    """How many characters two texts have in common at their beginnings.
+
+    >>> common_prefix("abc", "abd"), common_prefix("", "a")
+    (2, 0)
+    """
+    low, high = 0, min(len(one), len(two))
+    while low < high:
+        middle = (low + high + 1) // 2
+        if one[:middle] == two[:middle]:
+            low = middle
+        else:
+            high = middle - 1
+    return low

@@ -1,0 +1,26 @@
+"""`lmm lsp`: the language server."""
+
+from __future__ import annotations
+
+import importlib.util
+
+from lmm import terminal
+from lmm.cli import options
+from lmm.errors import LmmError
+from lmm.terminal import DONE
+
+
+@options.command()
+@options.flag("--stdio", help="Speak on standard input and output, as it always does; some editors add this.")
+def lsp(*, stdio: bool) -> int:
+    """Serve an editor: questions answered in the text, problems shown as you write, edits accepted one by one.
+
+    The editor starts this command itself: see docs/editors.md. Needs the extra `editor`.
+    """
+    if importlib.util.find_spec("pygls") is None:
+        raise LmmError("the package that speaks to editors is not installed", hint="pip install 'lmmarkdown[editor]'")
+    from lmm_editor.server import create_server
+
+    terminal.log_to_stderr("%(levelname)s %(name)s: %(message)s")  # standard output belongs to the protocol
+    create_server().start_io()
+    return DONE

@@ -1,0 +1,126 @@
+"""A document that an editor has open: its buffer, and the way to change it while its author types."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from lsprotocol import types as lsp
+from pygls.uris import to_fs_path
+
+from lmm.document import Document
+from lmm.errors import Changed, DocumentBusy, Failure
+from lmm_editor.buffer import Buffer
+from lmm_editor.overlay import Overlay
+
+if TYPE_CHECKING:
+    from lmm_editor.server import EditorServer
+
+CHATMD = ".chatmd"
+_ANSWER = 10.0  # seconds that an editor may take to say whether it made a change
+_ECHO = 2.0  # seconds after which a change that was made has been told; some editors gather what they tell
+_TRIES = 100  # of an author who types faster than an editor takes changes
+
+Rebase = Callable[[str], tuple[str, tuple[Failure, ...]]]
+
+
+class OpenDocument:
+    """A buffer with what is going on in it. `path` is None for a text that is in no file yet."""
+
+    def __init__(self, server: EditorServer, item: lsp.TextDocumentItem) -> None:
+        self.server, self.uri = server, item.uri
+        self.buffer = Buffer(item.text, item.version, server.workspace.position_encoding)
+        path = to_fs_path(item.uri) if item.uri.startswith("file:") else None
+        self.path = Path(path) if path else None
+        self.is_chat = item.language_id == "chatmd" or item.uri.endswith(CHATMD)
+        self.running: dict[int, asyncio.Task[Any]] = {}  # by the line that was asked at; 0 for all
+        self.overlays: dict[int, Overlay] = {}  # of these, what is shown of their replies
+        self.checking: asyncio.Task[None] | None = None
+        self.undone: list[Overlay] = []  # what we changed, the last last
+        self._overlays: list[Overlay] = []
+        self._touched: dict[int, Callable[[], object]] = {}  # what to do when an overlay's own text is changed
+        self._changed = asyncio.Event()
+        self._applying = asyncio.Lock()
+
+    def document(self, **options: Any) -> Document:
+        """The document as the editor has it now."""
+        return Document.from_text(self.buffer.text, path=self.path, **options)
+
+    def change(self, params: lsp.DidChangeTextDocumentParams) -> None:
+        """Follow the editor."""
+        self.buffer.change(params.content_changes, params.text_document.version)
+        for overlay in [*self._overlays]:
+            try:
+                overlay.typed(self.buffer.text)
+            except Changed:
+                self._overlays.remove(overlay)
+                self._touched[id(overlay)]()
+        self._changed.set()
+
+    @contextlib.contextmanager
+    def overlay(self, touched: Callable[[], object] = lambda: None) -> Iterator[Overlay]:
+        """While this is open, what is put into the buffer is told apart from what its author types.
+
+        `touched` is called, and the overlay follows no more, when the author changes what was put there.
+        """
+        overlay = Overlay(self.buffer.text, self.buffer.text)
+        self._overlays.append(overlay)
+        self._touched[id(overlay)] = touched
+        try:
+            yield overlay
+        finally:
+            del self._touched[id(overlay)]
+            if overlay in self._overlays:
+                self._overlays.remove(overlay)
+
+    def follows(self, overlay: Overlay) -> bool:
+        """Whether its author has left alone what an overlay shows."""
+        return any(overlay is one for one in self._overlays)
+
+    async def show(self, text: str, overlay: Overlay, label: str) -> bool:
+        """Change the buffer from what the overlay shows to `text`; False if its author was faster."""
+        async with self._applying:
+            if not self.follows(overlay) or self.buffer.text != overlay.shown or text == overlay.shown:
+                return text == overlay.shown
+            overlay.sent = text
+            try:
+                applied = await self._apply(text, label)
+                while applied and overlay.sent is not None and self.follows(overlay):
+                    self._changed.clear()
+                    await asyncio.wait_for(self._changed.wait(), _ECHO)
+                return overlay.sent is None
+            except Exception:  # an editor that does not answer, or says that this is not its version any more
+                return False
+            finally:
+                overlay.sent = None
+
+    async def _apply(self, text: str, label: str) -> bool:
+        edits, uri = self.buffer.edits(text), self.uri
+        edit = lsp.WorkspaceEdit(changes={uri: edits})
+        known = self.server.client_capabilities.workspace
+        if known and known.workspace_edit and known.workspace_edit.document_changes:
+            which = lsp.OptionalVersionedTextDocumentIdentifier(uri=uri, version=self.buffer.version)
+            edit = lsp.WorkspaceEdit(document_changes=[lsp.TextDocumentEdit(which, [*edits])])
+        params = lsp.ApplyWorkspaceEditParams(edit, label)
+        return (await asyncio.wait_for(self.server.workspace_apply_edit_async(params), _ANSWER)).applied
+
+    async def settle(self, rebase: Rebase, overlay: Overlay, label: str) -> tuple[Failure, ...]:
+        """Put into the buffer what `rebase` makes of the author's text, as often as it takes; what found no place.
+
+        Raises:
+            DocumentBusy: the editor took no change.
+            LmmError: `rebase` cannot.
+        """
+        for _ in range(_TRIES):
+            author = overlay.author
+            text, failures = await asyncio.to_thread(rebase, author)
+            if overlay.author == author and await self.show(text, overlay, label):
+                if overlay.author != overlay.shown:
+                    self.undone.append(overlay)
+                return failures
+            if not self.follows(overlay):
+                break
+        raise DocumentBusy("the editor took no change", hint="save the document and try again")
