@@ -15,7 +15,7 @@ from lmm.errors import LmmError, Place
 from lmm.markdown.blocks import serialize
 from lmm.messages import Asked, Event, Notice, Reply, Retrying, TextDelta, Waiting
 from lmm.notebook.answers import AnsweredPrompt, AnswerPlan, AnswerPlanner, Outcomes
-from lmm.pipeline import ParsedDocument
+from lmm.pipeline import ParsedDocument, Report
 from lmm.prompts.templates import load_prompts
 from lmm_editor.overlay import Overlay
 
@@ -78,17 +78,23 @@ async def ask(opened: OpenDocument, line: int | None, model: str | None = None) 
     document.listener = listen
     name = model or str(document.settings.major.model)
     answering = asyncio.create_task(document.aanswer(at=line, model=model))
+    opened.cancels[line or 0] = answering.cancel
+    report: Report[AnsweredPrompt] = Report(interrupted=True)
     async with Progress(opened, f"Asking {name}", answering) as progress:
-        with opened.overlay(answering.cancel) as overlay:
-            opened.overlays[line or 0] = overlay
-            await _stream(opened, overlay, reading, answering, progress)
-            report = await answering
-            if not opened.follows(overlay):
-                progress.end = "stopped: you changed the reply while it arrived"
-                return
-            failures = (*report.failures, *await opened.settle(document.rebased, overlay, "lmm: reply"))
+        try:
+            with opened.overlay(answering.cancel) as overlay:
+                opened.overlays[line or 0] = overlay
+                await _stream(opened, overlay, reading, answering, progress)
+                if not answering.cancelled():  # else what had been answered before is in the document
+                    report = answering.result()
+                if not opened.follows(overlay):
+                    progress.end = "stopped: you changed the reply while it arrived"
+                    return
+                lost = await opened.settle(document.rebased, overlay, "lmm: reply")
+        finally:
+            answering.cancel()
         progress.end = "cancelled" if report.interrupted else terminal.usage_text(report.usage)
-    for failure in failures:
+    for failure in (*report.failures, *lost):
         opened.server.tell(str(failure))
     for hint in report.hints:
         opened.server.tell(hint, lsp.MessageType.Info)
@@ -97,9 +103,9 @@ async def ask(opened: OpenDocument, line: int | None, model: str | None = None) 
 async def _stream(
     opened: OpenDocument, overlay: Overlay, reading: Reading, answering: asyncio.Task[object], progress: Progress
 ) -> None:
-    """Show what arrives, until there is no more, or its author changes it."""
+    """Show what arrives, until there is no more."""
     pause, shown = _PAUSE, 0
-    while opened.follows(overlay):
+    while True:
         await asyncio.wait((answering,), timeout=pause)
         if answering.done():
             return

@@ -22,6 +22,7 @@ if TYPE_CHECKING:
 CHATMD = ".chatmd"
 _ANSWER = 10.0  # seconds that an editor may take to say whether it made a change
 _ECHO = 2.0  # seconds after which a change that was made has been told; some editors gather what they tell
+_REFUSED = 0.3  # seconds after which the change of its author is known for which an editor refused ours
 _TRIES = 100  # of an author who types faster than an editor takes changes
 
 Rebase = Callable[[str], tuple[str, tuple[Failure, ...]]]
@@ -38,6 +39,7 @@ class OpenDocument:
         self.is_chat = item.language_id == "chatmd" or item.uri.endswith(CHATMD)
         self.running: dict[int, asyncio.Task[Any]] = {}  # by the line that was asked at; 0 for all
         self.overlays: dict[int, Overlay] = {}  # of these, what is shown of their replies
+        self.cancels: dict[int, Callable[[], object]] = {}  # and what ends them, with what had been asked and answered
         self.checking: asyncio.Task[None] | None = None
         self.undone: list[Overlay] = []  # what we changed, the last last
         self._overlays: list[Overlay] = []
@@ -88,14 +90,21 @@ class OpenDocument:
             overlay.sent = text
             try:
                 applied = await self._apply(text, label)
-                while applied and overlay.sent is not None and self.follows(overlay):
-                    self._changed.clear()
-                    await asyncio.wait_for(self._changed.wait(), _ECHO)
+                await self._hear(overlay, applied)
                 return overlay.sent is None
             except Exception:  # an editor that does not answer, or says that this is not its version any more
                 return False
             finally:
                 overlay.sent = None
+
+    async def _hear(self, overlay: Overlay, applied: bool) -> None:
+        """Wait until the buffer has what was sent; if it was refused, for what the editor has in its place."""
+        self._changed.clear()
+        while overlay.sent is not None and self.follows(overlay):
+            await asyncio.wait_for(self._changed.wait(), _ECHO if applied else _REFUSED)
+            if not applied:
+                return
+            self._changed.clear()
 
     async def _apply(self, text: str, label: str) -> bool:
         edits, uri = self.buffer.edits(text), self.uri

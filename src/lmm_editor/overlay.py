@@ -33,23 +33,32 @@ class Overlay:
         before = common_prefix(self.author, self.shown)
         return self.shown.count("\n", 0, before) + 1 if self.author != self.shown else 0
 
+    @property
+    def _possible(self) -> list[str]:
+        return [self.shown] if self.sent is None else [self.sent, self.shown]
+
     def typed(self, now: str) -> None:
         """Take the buffer's new text: somebody typed, or what was sent has arrived, or both.
 
         Raises:
             Changed: what the reply shows was changed itself.
         """
-        for shown in (self.sent, self.shown):
-            if shown is not None:
-                try:
-                    self.author = without(self.author, shown, now)
-                except Changed as error:
-                    last = error
-                else:
-                    self.shown = now
-                    self.sent = None if shown == self.sent else self.sent
-                    return
+        for shown in sorted(self._possible, key=lambda text: _distance(text, now)):
+            try:
+                self.author = without(self.author, shown, now)
+            except Changed as error:
+                last = error
+            else:
+                self.sent = None if shown == self.sent else self.sent
+                self.shown = now
+                return
         raise last
+
+
+def _distance(shown: str, now: str) -> int:
+    """How much was typed, if it was typed in one place: the text that it was typed in is the nearer one."""
+    start, end, text = _typings(shown, now)[0]
+    return end - start + len(text)
 
 
 def without(author: str, shown: str, now: str) -> str:

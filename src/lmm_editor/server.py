@@ -153,6 +153,7 @@ class EditorServer(LanguageServer):
     def _ended(self, opened: OpenDocument, line: int) -> None:
         opened.running.pop(line, None)
         opened.overlays.pop(line, None)
+        opened.cancels.pop(line, None)
         self._refresh()
 
     def _refresh(self) -> None:
@@ -174,7 +175,7 @@ class EditorServer(LanguageServer):
     def cancel(self, uri: str, line: int) -> None:
         """End what is asked there."""
         if (opened := self.documents.get(uri)) and (task := opened.running.get(line)):
-            task.cancel()
+            opened.cancels.get(line, task.cancel)()
 
     def undo(self, uri: str) -> None:
         """Take back what we changed last; what the author typed meanwhile stays."""

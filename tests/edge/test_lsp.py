@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 from edge.support import exchanges, wait_until
 from fakes.editor import FakeEditor
-from fakes.openai_server import Action, ScriptedServer, hang
+from fakes.openai_server import Action, ScriptedServer
 
 from lmm import Document
 
@@ -60,12 +60,67 @@ def test_a_reply_streams_into_the_buffer(editor: FakeEditor, server: ScriptedSer
 
 def test_a_model_that_hangs_blocks_nothing(editor: FakeEditor, server: ScriptedServer) -> None:
     """Problems are shown and lenses answered meanwhile; cancelled, the buffer is as its author left it."""
-    server.queue(hang())
+    server.queue(Action(pieces=("Green ", "as "), hold=threading.Event(), hold_after=1))
     editor.open("a.md", NOTES)
     editor.press("a.md", "Ask")
-    server.wait_for(1)
+    wait_until(lambda: "Green" in editor.text("a.md"))
     editor.type("a.md", 0, 0, "---\nsee: a: b\n---\n\n")
     editor.wait_for_problem("a.md", "quote values")
     editor.press("a.md", "Cancel")
-    wait_until(lambda: (8, "Ask") in editor.titles("a.md"))
+    wait_until(lambda: "Ask" in [title for _, title in editor.titles("a.md")])
     assert editor.text("a.md") == "---\nsee: a: b\n---\n\n" + NOTES
+
+
+def test_who_changes_the_reply_stops_it(editor: FakeEditor, server: ScriptedServer) -> None:
+    """What is in the buffer then stays, and no more is put there."""
+    go_on = threading.Event()
+    server.queue(Action(pieces=("Green ", "as ", "grass."), hold=go_on, hold_after=2))
+    editor.open("a.md", NOTES)
+    editor.press("a.md", "Ask")
+    wait_until(lambda: "Green as" in editor.text("a.md"))
+    editor.type_after("a.md", "Green", ", mostly,")
+    mine = editor.text("a.md")
+    wait_until(lambda: "Cancel" not in [title for _, title in editor.titles("a.md")])
+    go_on.set()
+    assert "you changed the reply" in str(editor.client.progress_reports)
+    assert editor.text("a.md") == mine
+
+
+def test_an_editor_that_types_at_every_change_loses_nothing(editor: FakeEditor, server: ScriptedServer) -> None:
+    """Each change is for a version that is over when it arrives, half of the time."""
+    count = 0
+
+    def type_something() -> None:
+        nonlocal count
+        count += 1
+        if count % 2:
+            editor.type_after("a.md", "It falls", "!")
+
+    server.queue(Action("A leaf is green as long as it works, and the work is over in autumn. " * 9))
+    editor.open("a.md", NOTES)
+    editor.before_change = type_something
+    editor.press("a.md", "Ask")
+    wait_until(lambda: "Take back" in [title for _, title in editor.titles("a.md")])
+    typed = NOTES.replace("falls", "falls" + "!" * ((count + 1) // 2))
+    assert [reply for _, reply in exchanges(editor.text("a.md"))] == [
+        "A leaf is green as long as it works, and the work is over in autumn. " * 9
+    ]
+    editor.press("a.md", "Take back")
+    wait_until(lambda: editor.text("a.md").replace("!", "") == typed.replace("!", ""))
+
+
+def test_a_folder_that_asks_for_more_is_asked_about(editor: FakeEditor, folder: Path) -> None:
+    """A configuration of a stranger's counts when its author agreed, and not before."""
+    config = folder / "config.toml"
+    config.write_text('[major]\nmodel = "OpenAICompatible/x"\nbase_url = "http://192.0.2.1:9/v1"\n' + "timeout = 1\n")
+    editor.open("a.md", NOTES)
+    editor.choices = ["Do not trust"]
+    editor.press("a.md", "Ask")
+    wait_until(lambda: any("you have not approved this file" in message for message in editor.messages))
+    assert "192.0.2.1" in editor.questions[0]
+    assert editor.text("a.md") == NOTES
+    config.write_text('[major]\nmodel = "Builtin/extractive"\n[minor]\nbase_url = "http://192.0.2.1:9/v1"\n')
+    editor.choices = ["Trust"]
+    editor.press("a.md", "Ask")
+    wait_until(lambda: exchanges(editor.text("a.md")))
+    assert len(editor.questions) == 2
