@@ -147,13 +147,17 @@ class ChatRequest:
 
 @dataclass(frozen=True, slots=True)
 class Usage:
-    """Tokens and, where the price is known, US dollars; `estimated` where a server did not count them."""
+    """Tokens and, where the price is known, US dollars; `estimated` where a server did not count them.
+
+    `cached_tokens` are those of `input_tokens` that the provider had kept from an earlier request.
+    """
 
     input_tokens: int = 0
     output_tokens: int = 0
     cost: float | None = None
     requests: int = 0
     estimated: bool = False
+    cached_tokens: int = 0
 
     def __add__(self, other: Usage) -> Usage:
         costs = [c for c in (self.cost, other.cost) if c is not None]
@@ -163,6 +167,7 @@ class Usage:
             sum(costs) if costs else None,
             self.requests + other.requests,
             self.estimated or other.estimated,
+            self.cached_tokens + other.cached_tokens,
         )
 
 

@@ -354,9 +354,12 @@ def usage_text(usage: Usage) -> str:
 
     >>> usage_text(Usage(1200, 34, 0.00012, 1))
     '1,200 tokens in, 34 out, $0.0001'
+    >>> usage_text(Usage(1200, 34, cached_tokens=1024))
+    '1,200 tokens in (1,024 from the cache), 34 out'
     >>> usage_text(Usage(1200, 34, estimated=True))
     'about 1,200 tokens in, 34 out (estimated: not all were counted by the server)'
     """
     cost = f", ${usage.cost:.4f}" if usage.cost else ""
-    text = f"{usage.input_tokens:,} tokens in, {usage.output_tokens:,} out{cost}"
+    cached = f" ({usage.cached_tokens:,} from the cache)" if usage.cached_tokens else ""
+    text = f"{usage.input_tokens:,} tokens in{cached}, {usage.output_tokens:,} out{cost}"
     return f"about {text} (estimated: not all were counted by the server)" if usage.estimated else text

@@ -133,6 +133,27 @@ def test_a_question_and_its_answer(server: ScriptedServer, name: str) -> None:
     assert all(text in json.dumps(request.body) for text in ("Be brief.", "Why?", "50"))
 
 
+def test_the_provider_is_asked_to_keep_what_comes_again(server: ScriptedServer) -> None:
+    """Instructions of a single question; of a conversation, all that was said. What it had kept is counted."""
+    pytest.importorskip("anthropic")
+    start, *rest = VENDORS["Anthropic"].stream
+    used = {"input_tokens": 4, "output_tokens": 1, "cache_read_input_tokens": 5, "cache_creation_input_tokens": 0}
+    kept = ({**start, "message": {**start["message"], "usage": used}}, *rest)
+    server.queue(Action(raw=tuple(f"event: {one['type']}\ndata: {json.dumps(one)}\n\n" for one in kept)))
+    first = (Message("system", "Be brief."), Message("user", "Why?"))
+    reply = asked(server, "Anthropic", ChatRequest(first))[-1]
+    assert isinstance(reply, Reply)
+    assert (reply.usage.input_tokens, reply.usage.cached_tokens) == (9, 5)
+    server.queue(streamed("Anthropic"))
+    asked(server, "Anthropic", ChatRequest((*first, Message("assistant", "So."), Message("user", "And?"))))
+    once, goes_on = (request.body for request in server.requests)
+    assert once["system"][-1]["cache_control"] == {"type": "ephemeral", "ttl": "5m"}
+    assert "cache_control" not in {key for key in once if key != "system"} | set(
+        json.dumps(once["messages"]).split('"')
+    )
+    assert "cache_control" in goes_on
+
+
 def test_a_schema_goes_out(server: ScriptedServer, name: str) -> None:
     """In the vendor's own field; Mistral's library has none for it here, and the schema stands in the prompt alone."""
     if name == "Mistral":

@@ -214,8 +214,11 @@ class PydanticAIModel:
                     yield event
 
     async def _stream(self, request: ChatRequest) -> AsyncGenerator[ChatEvent]:
-        # Said only when tools are offered: some servers refuse the field without them.
-        parallel = VendorSettings(parallel_tool_calls=True) if request.tools else VendorSettings()
+        # A conversation is read again by its next request; of a single question, instructions alone may come again.
+        goes_on = bool(request.tools) or any(message.role == "assistant" for message in request.messages)
+        settings = VendorSettings(cache=True if goes_on else {"messages": False}) | self._settings
+        if request.tools:  # else some servers refuse the field
+            settings["parallel_tool_calls"] = True
         try:
             # Entering the model opens its connections; they are closed when no call of it is in flight.
             async with (
@@ -223,7 +226,7 @@ class PydanticAIModel:
                 model_request_stream(
                     watching(self._model, self.name, self._heard),
                     history_of(request.messages, thinking_of=self._model.system if self._returns_thinking else ""),
-                    model_settings=self._settings | parallel,
+                    model_settings=settings,
                     model_request_parameters=parameters_of(request),
                 ) as stream,
             ):
@@ -257,7 +260,8 @@ class PydanticAIModel:
             raise errors.ModelRejected(
                 f"{self.name}: the provider's filter stopped the reply", hint="ask in other words"
             )
-        usage = Usage(response.usage.input_tokens, response.usage.output_tokens, _cost(response), 1)
+        used = response.usage
+        usage = Usage(used.input_tokens, used.output_tokens, _cost(response), 1, cached_tokens=used.cache_read_tokens)
         reply = Reply(
             response.text or "",
             self.name,

@@ -323,10 +323,15 @@ def _without_type(annotation: Mapping[str, Any]) -> dict[str, Any]:
     return {name: value for name, value in annotation.items() if name != "type"}
 
 
-def usage_values(usage: Usage) -> dict[str, int]:
+def usage_values(usage: Usage) -> dict[str, Any]:
     """Tokens as Chat Completions count them."""
     sent, received = usage.input_tokens, usage.output_tokens
-    return {"prompt_tokens": sent, "completion_tokens": received, "total_tokens": sent + received}
+    return {
+        "prompt_tokens": sent,
+        "completion_tokens": received,
+        "total_tokens": sent + received,
+        "prompt_tokens_details": {"cached_tokens": usage.cached_tokens},
+    }
 
 
 def _finish(answer: Answer) -> str:
@@ -350,7 +355,7 @@ class ResponseAnswer(ClientAnswer):
             "incomplete_details": {"reason": left} if status == "incomplete" else None,
             "usage": {
                 "input_tokens": usage["prompt_tokens"],
-                "input_tokens_details": {"cached_tokens": 0, "cache_write_tokens": 0},
+                "input_tokens_details": {"cached_tokens": answer.usage.cached_tokens, "cache_write_tokens": 0},
                 "output_tokens": usage["completion_tokens"],
                 "output_tokens_details": {"reasoning_tokens": 0},
                 "total_tokens": usage["total_tokens"],
