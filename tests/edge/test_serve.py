@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import logging
 import re
+import socket
 import threading
 import urllib.error
 import urllib.request
@@ -309,10 +310,31 @@ def test_health(address: str, folder: Path) -> None:
     (folder / "empty").mkdir()
     (folder / "empty/config.toml").write_text("")
     with serving(folder / "empty/config.toml") as other:
-        status, told = send(f"{other}/healthz")
-        assert status == 503
-        assert str(folder) not in told["error"]["message"]
+        assert send(f"{other}/healthz") == (503, {"status": "nothing to search", "course": "course"})
         assert send(f"{other}/contents")[1] == {"types": [], "documents": []}
+
+
+def test_a_model_that_does_not_answer_is_not_well(address: str, server: ScriptedServer) -> None:
+    """As the last question showed, at once; the metrics say so too, and the next answer ends it."""
+    server.queue(fail(503), "Green [1].")
+    question = {"model": "course", "messages": [{"role": "user", "content": "Why is a leaf green?"}]}
+    assert send(f"{address}/healthz")[0] == 200
+    assert "lmm_model_up 1.0" in send(f"{address}/metrics")[1]
+    assert send(f"{address}/v1/chat/completions", question)[0] >= 500
+    assert send(f"{address}/healthz") == (503, {"status": "the model does not answer", "course": "course"})
+    assert "lmm_model_up 0.0" in send(f"{address}/metrics")[1]
+    assert send(f"{address}/v1/chat/completions", question)[0] == 200
+    assert send(f"{address}/healthz")[0] == 200
+
+
+def test_a_server_that_is_gone_is_found_before_anybody_asks(folder: Path, ingested: Path) -> None:
+    """It lists no models."""
+    copy_course(ingested, folder)
+    with socket.create_server(("127.0.0.1", 0)) as free:
+        gone = f"http://127.0.0.1:{free.getsockname()[1]}/v1"
+    (folder / "config.toml").write_text(f'[major]\nmodel = "OpenAICompatible/x"\nbase_url = "{gone}"\n')
+    with serving(folder / "config.toml") as address:
+        assert send(f"{address}/healthz") == (503, {"status": "the model does not answer", "course": "course"})
 
 
 # -- the command -----------------------------------------------------------------------------------

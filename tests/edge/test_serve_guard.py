@@ -15,6 +15,8 @@ from urllib.parse import urlsplit
 import pytest
 from edge.serving import serving
 from edge.support import copy_course, run_here
+from edge.test_serve_log import set_password as set_password_of_teacher
+from edge.test_serve_teacher import teacher_at
 from fakes.openai_server import Recorded, ScriptedServer, fail
 
 from lmm.cli.main import main
@@ -321,6 +323,21 @@ def test_the_budget_outlives_a_restart(serve: Serve, server: ScriptedServer, cap
     assert "come again tomorrow" in again.send("/chat", QUESTION).text
     assert caplog.text.count("the budget of the day is spent") == 1
     assert len(server.requests) == 2
+
+
+def test_the_log_and_the_teacher_are_warned_before_the_budget_is_spent(
+    serve: Serve, server: ScriptedServer, caplog: pytest.LogCaptureFixture
+) -> None:
+    """From 80 % on, once a day."""
+    client = Client(serve('daily_tokens = 40\nquestions_per_minute = 0\nlog = "log.sqlite"'))
+    with caplog.at_level(logging.WARNING, "lmm.serve"):
+        for _ in range(2):
+            client.send("/v1/chat/completions", COMPLETION)
+            assert "of today's budget" not in caplog.text
+        assert [client.send("/v1/chat/completions", COMPLETION).status for _ in range(2)] == [200, 429]
+    assert caplog.text.count("90% of today's budget is spent or reserved: 36 tokens") == 1
+    set_password_of_teacher()
+    assert "Of today&#39;s budget, 135% is spent." in teacher_at(client.address).send("/teacher")[1]
 
 
 def test_a_price_that_is_not_known_is_told(serve: Serve, caplog: pytest.LogCaptureFixture) -> None:

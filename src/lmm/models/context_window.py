@@ -11,12 +11,15 @@ import json
 import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from lmm.config import ModelSettings
 from lmm.errors import TooLong
 from lmm.hosts import tls_for
 from lmm.loop import background
+
+if TYPE_CHECKING:
+    import httpx2
 
 DEFAULT = 100_000
 """Tokens, where nothing is known."""
@@ -99,10 +102,9 @@ async def _asked(settings: ModelSettings) -> ContextWindow:
     import httpx2
 
     base = settings.base_url.rstrip("/")
-    headers = {"Authorization": f"Bearer {settings.api_key.reveal()}"} if settings.api_key else {}
     window = ContextWindow(0, "its server does not tell")
     try:
-        async with httpx2.AsyncClient(headers=headers, verify=tls_for(base), timeout=_PATIENCE) as client:
+        async with server_client(settings) as client:
             answer: Mapping[str, Any] = {}
             for path, read in _PLACES:
                 if read is _unloaded and "models" not in answer:  # it is not Ollama
@@ -118,6 +120,14 @@ async def _asked(settings: ModelSettings) -> ContextWindow:
     if not (window.tokens and read is _unloaded):  # which may be loaded in a moment
         _told[_server(settings)] = (time.monotonic(), window)
     return window
+
+
+def server_client(settings: ModelSettings) -> httpx2.AsyncClient:
+    """Asks the server of a tier's model what it tells about itself, with the tier's key."""
+    import httpx2
+
+    headers = {"Authorization": f"Bearer {settings.api_key.reveal()}"} if settings.api_key else {}
+    return httpx2.AsyncClient(headers=headers, verify=tls_for(settings.base_url), timeout=_PATIENCE)
 
 
 async def _json(client: Any, url: str, body: Mapping[str, Any] | None) -> Mapping[str, Any]:

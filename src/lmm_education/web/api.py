@@ -10,7 +10,7 @@ from starlette.requests import Request
 from starlette.responses import JSONResponse, Response
 
 from lmm import loop
-from lmm_education.errors import RequestError, StoreMissing
+from lmm_education.errors import RequestError
 from lmm_education.search.query import SearchOptions
 from lmm_education.web.http import read_json
 from lmm_education.web.panels import without_solution
@@ -67,12 +67,10 @@ _SOLUTIONS = ("1", "true", "yes")
 
 
 async def health(request: Request) -> Response:
-    """``GET /healthz``: whether there is a store that can be read. The model is not asked."""
+    """``GET /healthz``: whether the store can be read, and the model can be expected to answer."""
     service = service_of(request)
-    store = service.searching.course.store
-    if await asyncio.to_thread(store.manifest) is None:
-        raise StoreMissing()
-    return JSONResponse({"status": "ok", "course": service.name})
+    state = await service.health()
+    return JSONResponse({"status": state, "course": service.name}, 200 if state == "ok" else 503)
 
 
 async def search(request: Request) -> Response:

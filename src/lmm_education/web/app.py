@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import json
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
@@ -20,7 +19,7 @@ from starlette.types import Message, Receive, Scope, Send
 
 from lmm.errors import LmmError
 from lmm_education.answer.answer import AskOptions
-from lmm_education.errors import RequestError, StoreError
+from lmm_education.errors import RequestError
 from lmm_education.parts import CourseParts
 from lmm_education.web import api, openai_api, page, teacher, teacher_course, teacher_documents
 from lmm_education.web.guard import CONSENT_HEADER
@@ -147,9 +146,8 @@ def create_site(apps: Mapping[str, Starlette]) -> Starlette:
         return template("courses.html", language=language, title=title, courses=courses)
 
     async def health(request: Request) -> Response:
-        readable = {name: await asyncio.to_thread(_is_readable, service) for name, service in services.items()}
-        states = {name: "ok" if good else "nothing to search" for name, good in readable.items()}
-        return JSONResponse({"courses": states}, 200 if all(readable.values()) else 503)
+        states = {name: await service.health() for name, service in services.items()}
+        return JSONResponse({"courses": states}, 200 if set(states.values()) == {"ok"} else 503)
 
     async def models(request: Request) -> Response:
         return openai_api.models_response(list(services))
@@ -201,10 +199,3 @@ def _to_the_course(name: str) -> Any:
         return RedirectResponse(f"{quote(name)}/", 308)  # relative: a proxy may have put all of this under a path
 
     return redirect
-
-
-def _is_readable(service: Service) -> bool:
-    try:
-        return service.searching.course.store.manifest() is not None
-    except StoreError:
-        return False

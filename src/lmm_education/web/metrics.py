@@ -15,6 +15,7 @@ from lmm_education.errors import StoreError
 from lmm_education.exchange_log.exchanges import LoggedExchange
 from lmm_education.exchange_log.log_file import LogWriter
 from lmm_education.store.port import Store
+from lmm_education.web.model_health import ModelHealth
 
 SHARED = "PROMETHEUS_MULTIPROC_DIR"
 """The variable with the folder in which processes count together; prometheus_client reads it when it is imported."""
@@ -30,7 +31,9 @@ disable_created_metrics()  # type: ignore[no-untyped-call]  # when each was firs
 class Metrics:
     """Everything that is counted in one course. `store` and `log` are looked at when Prometheus asks."""
 
-    def __init__(self, store: Store | None = None, log: LogWriter | None = None) -> None:
+    def __init__(
+        self, store: Store | None = None, log: LogWriter | None = None, model: ModelHealth | None = None
+    ) -> None:
         self._registry = all_ = CollectorRegistry()
         self.requests = Counter("lmm_requests", "Requests, by route and status.", ["path", "status"], registry=all_)
         self.exchanges = Counter("lmm_exchanges", "Questions, by what came of them.", ["via", "outcome"], registry=all_)
@@ -53,7 +56,7 @@ class Metrics:
         told = "When the server was started, in seconds since 1970."
         started = Gauge("lmm_start_time_seconds", told, registry=all_, multiprocess_mode="min")
         started.set_to_current_time()
-        self._looked = _Looked(store, log)
+        self._looked = _Looked(store, log, model)
 
     def note_request(self, route: object, status: str) -> None:
         """Count a request by its route, never by its path: paths may have ids."""
@@ -95,8 +98,8 @@ def _only(collector: Collector) -> CollectorRegistry:
 class _Looked(Collector):
     """What is not counted, but looked up."""
 
-    def __init__(self, store: Store | None, log: LogWriter | None) -> None:
-        self._store, self._log = store, log
+    def __init__(self, store: Store | None, log: LogWriter | None, model: ModelHealth | None) -> None:
+        self._store, self._log, self._model = store, log, model
 
     def describe(self) -> Iterable[Metric]:
         """Nothing before it is asked for: the store need not be there yet."""
@@ -106,6 +109,8 @@ class _Looked(Collector):
         if self._log is not None:
             yield CounterMetricFamily("lmm_log_failures", "Tries to write the log that failed.", self._log.failures)
             yield CounterMetricFamily("lmm_log_lost", "Exchanges that the log does not have.", self._log.lost)
+        if self._model is not None:
+            yield GaugeMetricFamily("lmm_model_up", "Whether the model answers, as last seen.", not self._model.reason)
         if self._store is not None:
             yield from _store_metrics(self._store)
 

@@ -44,6 +44,7 @@ from lmm_education.web.http import ToldFailure, failure_of
 from lmm_education.web.identity import Identity
 from lmm_education.web.login import OF_ONE, Attempts, Login
 from lmm_education.web.metrics import Metrics
+from lmm_education.web.model_health import ModelHealth
 from lmm_education.web.openid import open_provider
 from lmm_education.web.panels import Contents, Material
 from lmm_education.web.pictures import Pictures
@@ -57,6 +58,8 @@ T = TypeVar("T")
 logger = logging.getLogger("lmm.serve")
 A_CLASS = 400
 """Answers that are made at once, unless the configuration says how many calls the model bears."""
+NEARLY_SPENT = 0.8
+"""The share of the day's budget from which on the server's log and the teacher's page warn."""
 _TEACHER_HOURS = 12  # until a session ends
 _BESIDES = 1500  # tokens of a question besides its context: instructions, history, the answer
 _LONGEST_ERROR = 1000  # characters
@@ -98,7 +101,8 @@ class Service:
         self.pictures = Pictures(course.root, signer, inside=bool(course.settings.storage.addresses))
         self.material = Material(self.contents, study, self.pictures.of_document)
         self.log = _open_log(course)
-        self.metrics = Metrics(course.store, self.log)
+        self.model = ModelHealth(course.models.major)
+        self.metrics = Metrics(course.store, self.log, self.model)
         self.queue, self.file = Queue(_at_once(course, workers)), SettingsFile(course.config)
         self.budget = _budget(course, database, settings)
         self.topic = _topic(course, self.answering, self.texts["off_topic"]) if settings.allowed_content else None
@@ -121,6 +125,15 @@ class Service:
     @property
     def searching(self) -> CourseSearch:
         return self.answering.searching
+
+    async def health(self) -> str:
+        """``ok``, or what is wrong, in words that anybody may read."""
+        try:
+            if await asyncio.to_thread(self.answering.course.store.manifest) is None:
+                return "nothing to search"
+        except StoreError:
+            return "nothing to search"
+        return "the model does not answer" if await self.model.check() else "ok"
 
     def refresh(self) -> None:
         """Let count what changed in config.toml, if it is one of the keys that count at once."""
@@ -163,6 +176,7 @@ class Service:
         except Exception as failure:
             asked.outcome = "refused" if isinstance(failure, Denied) else "failed"
             asked.error = f"{type(failure).__name__}: {failure}"[:_LONGEST_ERROR]
+            self.model.note(failure)
             self.metrics.errors.labels(type(failure).__name__).inc()
             raise
         finally:
@@ -221,6 +235,8 @@ class Service:
                     said = said or isinstance(told, TextDelta)
                     if isinstance(told, Answer):
                         self._check_price(told)
+                        if told.usage.requests:
+                            self.model.note(None)
                         await self._settle(reservation, told.usage)
                     if told is not None:
                         yield told
@@ -261,12 +277,14 @@ class Service:
     def _reserve(self) -> Reservation:
         assert self.budget is not None
         reservation = self.budget.reserve()
+        spent = reservation.before if reservation else self.budget.spent()
+        used = f"{spent.tokens} tokens" + (f", ${spent.cost:.2f}" if spent.cost else "")
         if reservation is not None:
+            if (share := self.budget.share(spent)) >= NEARLY_SPENT:
+                told = f"{share:.0%} of today's budget is spent or reserved: {used}"
+                self._warn_once(told, once=f"nearly {self.budget.today}")
             return reservation
-        spent = self.budget.spent()
-        cost = f", ${spent.cost:.2f}" if spent.cost else ""
-        told = f"the budget of the day is spent: {spent.tokens} tokens{cost}"
-        self._warn_once(told, once=f"spent {self.budget.today}")
+        self._warn_once(f"the budget of the day is spent: {used}", once=f"spent {self.budget.today}")
         raise too_soon(self.texts["spent"], self.budget.until_tomorrow(), code="insufficient_quota")
 
     async def _settle(self, reservation: Reservation | None, usage: Usage) -> None:

@@ -151,10 +151,10 @@ class Budget:
         day, expected = self.today, self.expected
         with self.database.writing("spent") as connection:
             spent = _spent(connection, day)
-            if (self.tokens and spent.tokens >= self.tokens) or (self.cost and spent.cost >= self.cost):
+            if self.share(spent) >= 1:
                 return None
             _spend(connection, day, expected)
-        return Reservation(day, expected)
+        return Reservation(day, expected, spent)
 
     def settle(self, reservation: Reservation, usage: Usage) -> None:
         """Count what an answer did use in the place of what was expected.
@@ -175,6 +175,11 @@ class Budget:
         with self.database.reading() as connection:
             return _spent(connection, self.today)
 
+    def share(self, spent: Spent) -> float:
+        """How much of the limits that is, of the one that is nearer: 1.0 for all."""
+        limits = ((spent.tokens, self.tokens), (spent.cost, self.cost))
+        return max((used / limit for used, limit in limits if limit), default=0.0)
+
     def until_tomorrow(self) -> float:
         """Seconds until there is a new budget."""
         now = self.now()
@@ -184,10 +189,11 @@ class Budget:
 
 @dataclass(frozen=True, slots=True)
 class Reservation:
-    """What was counted in advance, and for which day."""
+    """What was counted in advance, and for which day; `before` was spent until then."""
 
     day: str
     expected: Spent
+    before: Spent
 
 
 def _spent(connection: Connection, day: str) -> Spent:

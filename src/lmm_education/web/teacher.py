@@ -40,7 +40,7 @@ from lmm_education.web.http import NO_STORE, read_json, render, short_text, temp
 from lmm_education.web.metrics import MEDIA_TYPE
 from lmm_education.web.plots import Number, Plot, Series, bars, lines
 from lmm_education.web.rendering import to_html
-from lmm_education.web.service import Service, service_of, service_of_teacher
+from lmm_education.web.service import NEARLY_SPENT, Service, service_of, service_of_teacher
 from lmm_education.web.words import Wording, theme_of
 
 RANGES = (7, 30, 180)
@@ -245,14 +245,25 @@ def chosen_days(request: Request) -> Range:
 
 def _told(service: Service, range: Range, say: Wording) -> dict[str, Any]:
     """What the page tells: the report, or why there is none."""
-    log = service.log
+    log, failures = service.log, _warnings(service, say)
     if log is None:
-        return {"message": say["no_log"]}
-    losing = [say["losing"].replace("{n}", str(log.lost))] if log.lost or log.is_failing else []
+        return {"message": say["no_log"], "failures": failures}
     try:
-        return {"failures": losing, "report": _report(service, log, range)}
+        return {"failures": failures, "report": _report(service, log, range)}
     except LogError as error:
-        return {"failures": [*losing, say["broken"].replace("{error}", str(error))]}
+        return {"failures": [*failures, say["broken"].replace("{error}", str(error))]}
+
+
+def _warnings(service: Service, say: Wording) -> list[str]:
+    """What goes wrong while students ask."""
+    log, budget, found = service.log, service.budget, []
+    if log is not None and (log.lost or log.is_failing):
+        found.append(say["losing"].replace("{n}", str(log.lost)))
+    if service.model.reason:
+        found.append(say["model_down"].replace("{reason}", service.model.reason))
+    if budget is not None and (share := budget.share(budget.spent())) >= NEARLY_SPENT:
+        found.append(say["nearly_spent"].replace("{percent}", f"{share:.0%}"))
+    return found
 
 
 def _report(service: Service, log: LogWriter, range: Range) -> TeacherReport:
@@ -302,7 +313,9 @@ async def log_out(request: Request) -> Response:
 async def metrics(request: Request) -> Response:
     """``GET /metrics``: for Prometheus."""
     await may_measure(request)
-    counted = await asyncio.to_thread(service_of(request).metrics.text)
+    service = service_of(request)
+    await service.model.check()
+    counted = await asyncio.to_thread(service.metrics.text)
     return Response(counted, media_type=MEDIA_TYPE, headers=NO_STORE)
 
 
