@@ -27,11 +27,12 @@ def _of_markdown(opened: OpenDocument) -> list[lsp.Diagnostic]:
 def _of_chat(opened: OpenDocument) -> list[lsp.Diagnostic]:
     from chatmd.checking import check_text
     from chatmd.errors import InvalidDocument
+    from chatmd.runtime.prepare import prepare
 
     path = opened.path
     assert path is not None
     try:
-        found = check_text(opened.buffer.text, path)
+        found = check_text(opened.buffer.text, path, prepare(path))
     except InvalidDocument as error:
         found = [*error.problems]
     except LmmError as error:  # config.toml, or nobody agreed to it

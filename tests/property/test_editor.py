@@ -54,7 +54,7 @@ TYPING = st.tuples(st.booleans(), st.integers(0, 60), st.integers(0, 3), TEXT)
 
 @given(PIECES, st.lists(st.tuples(st.lists(TYPING, max_size=3), st.lists(TYPING, max_size=2), st.booleans())))
 def test_what_is_typed_and_what_arrives_are_both_there(pieces: list[str], steps: list) -> None:  # type: ignore[type-arg]
-    """A change that the editor refuses since somebody typed, and one that is told late with typing in it, lose nothing."""
+    """A change that the editor refuses since somebody typed, and one told late with typing in it, lose nothing."""
     author = Author()
     document = Document.from_text(author.text)
     reading, overlay = Reading(document), Overlay(author.text, author.text)
