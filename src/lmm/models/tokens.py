@@ -63,7 +63,7 @@ def estimated(request: ChatRequest, reply: Reply) -> Usage:
 
     >>> from lmm.messages import Message
     >>> estimated(ChatRequest((Message("user", "Is a leaf green?"),)), Reply("Yes, it is.", "Ollama/llama3.2"))
-    Usage(input_tokens=4, output_tokens=3, cost=None, requests=1, estimated=True)
+    Usage(input_tokens=4, output_tokens=3, cost=None, requests=1, estimated=True, cached_tokens=0)
     """
     tools = [f"{tool.name}{tool.description}{json.dumps(tool.parameters)}" for tool in request.tools]
     sent = sum(len(text) for text in (*tools, *(text for one in request.messages for text in message_texts(one))))

@@ -71,9 +71,8 @@ def parse_questions(text: str, kind: str, *, name: str) -> tuple[list[Question],
     """The questions of a file's text, and the rows that cannot be used. `kind` is a suffix of `READERS`.
 
     >>> good, bad = parse_questions('{"q": "Why?", "doc": "a.md"}\\n{"q": "Why not?"}\\n', ".jsonl", name="q.jsonl")
-    >>> good
-    [Question(text='Why?', where='q.jsonl:1', document='a.md', section=(), passages=(), answers=(), facts=(),
-    unanswerable=False)]
+    >>> [(question.text, question.where, question.document) for question in good]
+    [('Why?', 'q.jsonl:1', 'a.md')]
     >>> print(bad[0])
     q.jsonl:2: nothing says where the answer is; give one of document, section, passage, answers, facts
     """
