@@ -22,24 +22,16 @@ from lmm.importing.import_document import check_installed, read_source
 from lmm.importing.imported import Imported, link_images
 from lmm.urls import name_of
 
-_LANGUAGES = {
-    **{".py": "python", ".js": "javascript", ".ts": "typescript", ".rs": "rust", ".rb": "ruby", ".sh": "bash"},
-    **{".h": "c", ".hpp": "cpp", ".cc": "cpp", ".cs": "csharp", ".kt": "kotlin", ".yml": "yaml", ".tex": "latex"},
-    **{".ml": "ocaml", ".hs": "haskell", ".jl": "julia", ".pl": "perl", ".txt": "text", ".log": "text"},
-}
-
 
 def language_of(name: str, media_type: str = "") -> str:
     """What the code block is called in which a text is shown that is no markdown.
 
-    >>> language_of("a.py"), language_of("a.toml"), language_of("data", "application/json")
-    ('python', 'toml', 'json')
+    >>> language_of("a.py"), language_of("data", "application/json")
+    ('py', 'json')
     """
-    suffix = suffix_of(name)
-    for word in ("json", "xml", "yaml", "javascript", "css", "csv"):
-        if not suffix and word in media_type:
-            return word
-    return _LANGUAGES.get(suffix, suffix.removeprefix(".") if suffix[1:].isalnum() else "")
+    words = ("json", "xml", "yaml", "javascript", "css", "csv")
+    suffix = suffix_of(name)[1:] or next((word for word in words if word in media_type), "")
+    return suffix if suffix.isalnum() else ""
 
 
 # -- Documents without their HTML tags ------------------------------------------------------------------------

@@ -8,7 +8,6 @@ left to whoever did so, and what we have steps aside into a second file, which t
 
 from __future__ import annotations
 
-import codecs
 import contextlib
 import errno
 import os
@@ -22,6 +21,7 @@ from typing import NamedTuple
 from chatmd.language.repair import repair
 from chatmd.language.transcript import gap
 from chatmd.sidecar import FOLDER
+from chatmd.tools.text_lines import whole_characters
 from lmm.disk.files import check_writable, decode_document, document_lock, read_bytes, replace
 from lmm.disk.folder import Folder
 from lmm.disk.opened import write_errors
@@ -354,7 +354,7 @@ class TranscriptFile(Transcript):
             found_now = _Signature(stat.st_ino, stat.st_size, stat.st_mtime_ns)
             if found_now == self._seen:
                 return
-            theirs = decode_document(_whole_characters(read_bytes(self.path)), str(self.path))
+            theirs = decode_document(whole_characters(read_bytes(self.path)), str(self.path))
         except (FileNotFoundError, FileReadError) as error:
             # Deleted, or an editor is about to put another in its place.
             self._wait_for_better(str(error) if self.path.exists() else "")
@@ -415,11 +415,6 @@ def aside_of(path: Path) -> Path:
     return path.resolve().parent / FOLDER / f"{path.stem}.aside{path.suffix}"
 
 
-def _whole_characters(data: bytes) -> bytes:
-    """Without the first bytes of a character at the end, of which a crash kept the others from being written."""
-    return data[: codecs.utf_8_decode(data, "surrogateescape", False)[1]]
-
-
 @contextlib.contextmanager
 def open_transcript(path: Path, *, locked: bool = False) -> Iterator[TranscriptFile]:
     """A transcript, repaired if a crash left it torn, and locked as long as the context is open, or `locked` already.
@@ -430,7 +425,7 @@ def open_transcript(path: Path, *, locked: bool = False) -> Iterator[TranscriptF
     """
     with contextlib.nullcontext() if locked else document_lock(path, timeout=0):
         data = read_bytes(path)
-        text = decode_document(_whole_characters(data), str(path))
+        text = decode_document(whole_characters(data), str(path))
         check_writable(path)
         repaired = repair(text, str(path))
         if len(repaired.text.encode("utf-8")) != len(data) or repaired.text != text:

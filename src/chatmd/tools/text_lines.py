@@ -5,11 +5,13 @@ A line ends with LF or CRLF; any other character, such as a lone CR or a form fe
 
 from __future__ import annotations
 
+import codecs
 import re
 from dataclasses import dataclass
 from typing import BinaryIO
 
 from chatmd.errors import NotStorable
+from lmm.disk.files import decode_document
 from lmm.errors import FileReadError
 
 BOM = "\ufeff"
@@ -62,28 +64,24 @@ def with_newline(text: str, newline: str) -> str:
     return text.replace("\r\n", "\n").replace("\n", newline)
 
 
-def decode_text(data: bytes | bytearray, name: str, *, first: int = 1, cut: bool = False) -> str:
-    """The text of a file that is text: UTF-8 without NUL. `first` is the number of its first line.
-
-    With `cut`, the last character may have been cut off, and is left out then.
+def decode_text(data: bytes, name: str) -> str:
+    """The text of a file that is text: UTF-8 without NUL.
 
     Raises:
         FileReadError: it is something else.
     """
-    if data[:2] in (b"\xff\xfe", b"\xfe\xff"):
-        raise FileReadError("this is UTF-16, not UTF-8", where=name, hint="convert it: iconv -f UTF-16 -t UTF-8")
-    if b"\0" in data:
+    if b"\0" in data and data[:2] not in (codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE):
         raise FileReadError("this is no text file", where=name)
-    try:
-        return data.decode("utf-8")
-    except UnicodeDecodeError as error:
-        if cut and error.start >= len(data) - 3:
-            return data[: error.start].decode("utf-8")
-        line = first + data[: error.start].count(b"\n")
-        raise FileReadError(
-            f"this is no text file, or an old one: byte 0x{data[error.start]:02x} in line {line} is not UTF-8",
-            where=name,
-        ) from error
+    return decode_document(data, name)
+
+
+def whole_characters(data: bytes) -> bytes:
+    """Without the first bytes of a character at the end, the others of which are missing.
+
+    >>> whole_characters("aü".encode()[:-1])
+    b'a'
+    """
+    return data[: codecs.utf_8_decode(data, "surrogateescape", False)[1]]
 
 
 def encode_text(text: str, name: str) -> bytes:
@@ -138,7 +136,12 @@ def read_excerpt(file: BinaryIO, name: str, *, offset: int = 0, count: int | Non
         decode_text(data[:8192], name)  # which says what it is
     start = _line_start(data, offset)
     total = data.count(b"\n") + (not data.endswith(b"\n") and bool(data))
-    lines, cut = _shown(data[start : start + room], start + room >= len(data), name, offset, count, budget)
+    taken = whole_characters(data[start : start + room])
+    try:
+        text = taken.decode("utf-8")
+    except UnicodeDecodeError:
+        text = decode_text(data[: start + room], name)  # which says where
+    lines, cut = _shown(TextLines.of(text), start + room >= len(data), count, budget)
     return Excerpt(lines.texts, offset, total, exact=len(data) < READ, cut=cut, crlf=lines.newline == "\r\n")
 
 
@@ -152,9 +155,8 @@ def _line_start(data: bytes, offset: int) -> int:
     return at
 
 
-def _shown(taken: bytes, whole: bool, name: str, offset: int, count: int | None, budget: int) -> tuple[TextLines, bool]:
-    """The lines that fit, and whether the last one is cut."""
-    lines = TextLines.of(decode_text(taken, name, first=offset + 1, cut=not whole))
+def _shown(lines: TextLines, whole: bool, count: int | None, budget: int) -> tuple[TextLines, bool]:
+    """The lines that fit, and whether the last one is cut; that of a text that is not `whole` is."""
     complete = len(lines.texts) if whole else len(lines.texts) - 1
     size = fitting = 0
     for line in lines.texts[: complete if count is None else min(complete, count)]:

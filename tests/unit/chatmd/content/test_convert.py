@@ -147,8 +147,8 @@ def _spaceless(text: str) -> str:
 @pytest.mark.parametrize(
     ("name", "media_type", "language"),
     [
-        ("a.py", "", "python"),
-        ("a.rs", "text/plain", "rust"),
+        ("a.py", "", "py"),
+        ("a.rs", "text/plain", "rs"),
         ("b", "text/csv", "csv"),
         ("README", "text/plain", ""),
         ("a.c++", "", ""),

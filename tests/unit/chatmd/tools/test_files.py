@@ -114,8 +114,8 @@ def test_an_empty_file_and_a_long_line(tmp_path: Path) -> None:
     ("data", "message"),
     [
         (b"a\0b", "this is no text file"),
-        ("ab".encode("utf-16"), "this is UTF-16"),
-        (b"a\n\xe9t\xe9\n", "byte 0xe9 in line 2 is not UTF-8"),
+        ("ab".encode("utf-16"), "iconv -f UTF-16"),
+        (b"a\n\xe9t\xe9\n", "a.md:2:1: byte 0xe9 is not UTF-8"),
         (b"x" * 3_000_000 + b"\n\0", ""),
     ],
 )

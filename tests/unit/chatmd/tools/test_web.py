@@ -62,7 +62,7 @@ def test_other_texts_are_code(web: WebServer) -> None:
         "/b.md": page("# B\n", "text/plain"),
     }
     assert read(f"{web.url}/a.json").endswith('\n\n````json\n{"a": "```"}\n````')
-    assert read(f"{web.url}/a.txt").endswith("\n\n```text\none\ntwo\n```")
+    assert read(f"{web.url}/a.txt").endswith("\n\n```txt\none\ntwo\n```")
     assert read(f"{web.url}/a.md").endswith("\n\n# A")
     assert read(f"{web.url}/b.md").endswith("\n\n# B")
 
