@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+import asyncio
 import os
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping
+from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Protocol, Self
 
 from chatmd.config import ChatmdSettings, read_chatmd
-from chatmd.errors import ChatmdError
+from chatmd.errors import ChatmdError, LimitReached
 from chatmd.language.agent import AgentSpec, Config, Content
 from chatmd.language.imports import resolve_imports
 from chatmd.language.nodes import Element, SyntaxTree
@@ -268,6 +270,22 @@ class Run:
     confirm: Confirm | None = None
     ask_user: AskUser | None = None
     goes_on: bool = False
+
+    @asynccontextmanager
+    async def in_time(self) -> AsyncGenerator[None]:
+        """Cancel what takes longer than `timeout`.
+
+        Raises:
+            LimitReached: it did.
+        """
+        try:
+            async with asyncio.timeout(self.timeout) as limit:
+                yield
+        except TimeoutError as error:
+            if not limit.expired():
+                raise
+            message = f"it took longer than {self.timeout:g} s"
+            raise LimitReached(message, where=self.chain[-1], hint="allow more: --timeout") from error
 
     def tell(self, event: Event) -> None:
         """Tell the listener what happens here."""

@@ -106,7 +106,7 @@ async def expansions(
     once; agents are asked when everything else is there.
 
     Raises:
-        ChatmdError: something cannot be had; of several, the first tells how many there are.
+        ChatmdError: something cannot be had; of several, the first.
     """
     found: dict[int, tuple[Expandable, Value]] = {}
     open_: list[Occurrence] = []
@@ -168,9 +168,8 @@ class _Work:
         for one in wanted:
             same.setdefault(_same(one), []).append(one)
         done = await asyncio.gather(*(self._value(group) for group in same.values()), return_exceptions=True)
-        failed = [value for value in done if isinstance(value, BaseException)]
-        if failed:
-            raise _collected(failed)
+        if failed := next((value for value in done if isinstance(value, BaseException)), None):
+            raise failed
         values = dict(zip(same, done, strict=True))
         return [values[_same(one)] for one in wanted]  # type: ignore[misc]
 
@@ -299,14 +298,3 @@ def with_place(error: LmmError, part: Expandable) -> LmmError:
     if isinstance(part, SubAgent) and error.where:
         told = f"{named}: {error.where}: {error.message}"
     return ChatmdError(told, where=part.span.where, hint=error.hint)
-
-
-def _collected(errors: list[BaseException]) -> BaseException:
-    """One error for several; one that is no mistake of the document counts most."""
-    unexpected = next((error for error in errors if type(error) is not ChatmdError), None)
-    first = errors[0]
-    if unexpected is not None or not isinstance(first, ChatmdError) or len(errors) == 1:
-        return unexpected or first
-    more = ", ".join(error.where for error in errors[1:4] if isinstance(error, ChatmdError) and error.where)
-    rest = f"; and {len(errors) - 1} more that cannot be had{more and f': {more}'}"
-    return ChatmdError(f"{first.message}{rest}", where=first.where, hint=first.hint)

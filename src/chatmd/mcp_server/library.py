@@ -219,7 +219,7 @@ class PromptRunner:
         text = await asyncio.to_thread(_read, path, input)
         text += gap(text) + user_text(input) if input.strip() else ""
         run = prepare(path, **self.options)
-        async with asyncio.timeout(run.timeout):
+        async with run.in_time():
             rendered = await render_text(text, path, run, run_agents=True)
         return [one.message for one in rendered.messages]
 

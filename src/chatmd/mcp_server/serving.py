@@ -127,8 +127,6 @@ class Publisher:
                 messages = await runner.messages(prompt.path, given)
         except LmmError as error:
             raise MCPError(types.INVALID_PARAMS, str(error)) from None
-        except TimeoutError:
-            raise MCPError(types.INTERNAL_ERROR, f"{params.name} took too long") from None
         return types.GetPromptResult(description=prompt.description, messages=prompt_messages(messages))
 
     # -- documents ---------------------------------------------------------------------------------

@@ -261,10 +261,8 @@ class Runs:
     async def _answer(self, conversation: Conversation, tally: SharedBudget) -> tuple[str, str]:
         """The answer; else what kept it from coming, if something of its own did."""
         try:
-            async with asyncio.timeout(self.run.timeout):
+            async with self.run.in_time():
                 return await conversation.answered(), ""
-        except TimeoutError:
-            return "", f"it took longer than {self.run.timeout:g} s"
         except LimitReached as reached:
             if tally.is_used_up:
                 self.budget.count("run", tally.usage)

@@ -10,7 +10,6 @@ from dataclasses import replace
 from pathlib import Path
 
 from chatmd.context import Run
-from chatmd.errors import LimitReached
 from chatmd.language.transcript import gap, user_text
 from chatmd.runtime import events
 from chatmd.runtime.events import RunResult
@@ -146,15 +145,8 @@ class Runner:
         self._turn = asyncio.create_task(conversation.turn(once=self.context.once))
         self._cancelled = False
         try:
-            async with asyncio.timeout(self.context.timeout) as limit:
+            async with self.context.in_time():
                 await self._turn
-        except TimeoutError as error:
-            if not limit.expired():
-                raise
-            raise LimitReached(
-                f"the turn took longer than {self.context.timeout:g} s", where=self.context.chain[-1],
-                hint="allow more: --timeout",
-            ) from error  # fmt: skip
         except asyncio.CancelledError:
             task = asyncio.current_task()
             if task is None or task.cancelling():
@@ -232,11 +224,6 @@ async def reply_to(text: str, input: str, run: Run) -> tuple[str, str]:
     text += gap(text) + user_text(input) if input.strip() else ""
     run, transcript = await asyncio.to_thread(agree, run, text), Transcript(text)
     conversation = Conversation(run, transcript, user_turn="")
-    try:
-        async with asyncio.timeout(run.timeout) as limit:
-            answer = await conversation.answered(once=run.once)
-    except TimeoutError as error:
-        if not limit.expired():
-            raise
-        raise LimitReached(f"it took longer than {run.timeout:g} s", hint="allow more: timeout") from error
+    async with run.in_time():
+        answer = await conversation.answered(once=run.once)
     return answer, transcript.text

@@ -104,7 +104,7 @@ def test_everything_is_read_once_and_side_by_side(tmp_path: Path, web: WebServer
         ),
         (
             user("b.md") + "\n" + user("c.md"),
-            "'b.md': there is no such file; and 1 more that cannot be had: a.chatmd:2:7",
+            "'b.md': there is no such file",
         ),
     ],
 )
