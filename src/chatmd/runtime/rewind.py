@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import contextlib
+import dataclasses
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from pathlib import Path
-from typing import NamedTuple
 
 from chatmd.compaction.compact import free_name, keep
 from chatmd.compaction.summary import is_summary
@@ -35,10 +35,11 @@ class Draft:
 
 @dataclass(frozen=True, slots=True)
 class Rewound:
-    """A file without its last message of the user and what followed; and that message, to be changed."""
+    """A file without its last message of the user and what followed; that message, to be changed; where all is kept."""
 
     text: str
     draft: Draft
+    original: Path = Path()
 
 
 def mentions(text: str) -> list[str]:
@@ -110,14 +111,7 @@ def rewind_text(text: str, file: str = "") -> Rewound | None:
     return Rewound(kept + gap(kept) + USER_TURN, draft_of(element))
 
 
-class RewoundFile(NamedTuple):
-    """The message, and where the whole file is kept."""
-
-    draft: Draft
-    original: Path
-
-
-def rewind_file(path: Path, *, locked: bool = False) -> RewoundFile | None:
+def rewind_file(path: Path, *, locked: bool = False) -> Rewound | None:
     """Cut a file before its last message of the user, in one step; None if it has none.
 
     `locked` says that the caller has its lock.
@@ -140,4 +134,4 @@ def rewind_file(path: Path, *, locked: bool = False) -> RewoundFile | None:
             raise DocumentBusy(
                 "the file was changed meanwhile; it stays as it is", where=str(path), hint="try again"
             ) from error
-        return RewoundFile(done.draft, original)
+        return dataclasses.replace(done, original=original)

@@ -8,7 +8,7 @@ import shutil
 import signal
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager, nullcontext
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from chatmd.context import Run
@@ -112,9 +112,7 @@ OPERATORS = frozenset(("|", "||", "&", "&&", ";", ">", ">>", "<", "<<", "2>", "2
 class DeclaredCommand:
     """A program as it was declared; `timeout` in seconds, `limit` in characters of output."""
 
-    words: tuple[str, ...]
-    folder: Path
-    environment: dict[str, str]
+    program: Program
     timeout: float
     limit: int
 
@@ -126,7 +124,7 @@ class DeclaredCommand:
         """
         for argument in arguments:
             _check_argument(argument)
-        program = Program((*self.words, *arguments), self.folder, self.environment)
+        program = replace(self.program, argv=(*self.program.argv, *arguments))
         ended = await run_program(program, stdin=_encoded(stdin), timeout=self.timeout, limit=self.limit)
         text = report(self._ending(ended), {"stdout": ended.stdout, "stderr": ended.stderr}, self.limit)
         return ToolOutput(text, failed=bool(ended.stopped))
@@ -155,9 +153,7 @@ def open_command(declared: Tool, run: Run) -> AbstractAsyncContextManager[Sequen
     environment = environment_for(declared, run)
     program = find_program(words[0], run.folder, environment["PATH"], where)
     command = DeclaredCommand(
-        (program, *words[1:]),
-        folder,
-        environment,
+        Program((program, *words[1:]), folder, environment),
         declared.timeout or run.rules.tool_timeout,
         declared.max_output or run.rules.max_output,
     )

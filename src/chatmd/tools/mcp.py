@@ -14,7 +14,7 @@ from chatmd.context import Run
 from chatmd.errors import ChatmdError
 from chatmd.language.agent import Tool
 from chatmd.language.transcript import storable
-from chatmd.tools.mcp_connection import Connection, ServerTool, check_installed, read_address
+from chatmd.tools.mcp_connection import Connection, check_installed, read_address
 from lmm.disk.digest import digest
 from lmm.errors import LmmError, nearest
 from lmm.messages import ToolDefinition, ToolOutput
@@ -26,7 +26,7 @@ from lmm.models.port import RunnableTool
 _LONGEST = 64  # characters of a name: OpenAI's limit, the lowest
 
 
-def offered_tools(tools: Sequence[ServerTool], declared: Tool) -> dict[str, ToolDefinition]:
+def offered_tools(tools: Sequence[ToolDefinition], declared: Tool) -> dict[str, ToolDefinition]:
     """What a declaration offers of a server's catalogue, by the server's names.
 
     Raises:
@@ -38,13 +38,13 @@ def offered_tools(tools: Sequence[ServerTool], declared: Tool) -> dict[str, Tool
     better = declared.description if len(declared.include) == 1 else ""
     return {
         tool.name: ToolDefinition(
-            names[tool.name], storable(better or tool.description), accept_schema(tool.schema), declared.strict
+            names[tool.name], storable(better or tool.description), accept_schema(tool.parameters), declared.strict
         )
         for tool in chosen
     }
 
 
-def _chosen(tools: Sequence[ServerTool], wanted: Sequence[str]) -> list[ServerTool]:
+def _chosen(tools: Sequence[ToolDefinition], wanted: Sequence[str]) -> list[ToolDefinition]:
     by_name = {tool.name: tool for tool in tools}
     for name in wanted:
         if name not in by_name:

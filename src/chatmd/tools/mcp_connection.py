@@ -32,7 +32,7 @@ from chatmd.sidecar import SUFFIXES
 from chatmd.tools.command import check_variables, environment_for, scrubber, split_command
 from lmm.fetch import CheckedTransport
 from lmm.hosts import certificates, is_loopback
-from lmm.messages import Attachment, Image, Message, ToolOutput, render
+from lmm.messages import Attachment, Image, Message, ToolDefinition, ToolOutput, render
 from lmm.terminal import megabytes
 from lmm.urls import same_host
 
@@ -380,15 +380,6 @@ for _name in ("mcp", "client"):
     logging.getLogger(_name).addHandler(logging.NullHandler())
 
 
-@dataclass(frozen=True, slots=True)
-class ServerTool:
-    """A tool as its server describes it."""
-
-    name: str
-    description: str
-    schema: Mapping[str, Any]
-
-
 @dataclass(slots=True)
 class Connection:
     """One declared server. `patience` is how long it may take to answer, in seconds."""
@@ -404,18 +395,18 @@ class Connection:
     _errors: StandardError = field(default_factory=StandardError)
     _refusal: LastRefusal = field(default_factory=LastRefusal)
 
-    async def tools(self) -> tuple[ServerTool, ...]:
-        """The server's catalogue, all pages of it.
+    async def tools(self) -> tuple[ToolDefinition, ...]:
+        """The server's catalogue as it describes it, all pages of it.
 
         Raises:
             ChatmdError: the server cannot be reached, or does not answer as it should.
         """
-        client, found, cursor = await self._connected(), dict[str, ServerTool](), None
+        client, found, cursor = await self._connected(), dict[str, ToolDefinition](), None
         for _ in range(_MOST_PAGES):
             page = await self._asked(client.list_tools(cursor=cursor), "list its tools")
             for tool in page.tools:
                 described = tool.description or tool.title or ""
-                found[tool.name] = ServerTool(tool.name, described, tool.input_schema)
+                found[tool.name] = ToolDefinition(tool.name, described, tool.input_schema)
             if page.next_cursor is None:
                 return tuple(found.values())
             if page.next_cursor == cursor or len(found) > _MOST_TOOLS:

@@ -11,13 +11,13 @@ from hypothesis import given, strategies as st
 from chatmd.errors import ChatmdError
 from chatmd.language.agent import Tool
 from chatmd.tools.mcp import model_names, offered_tools
-from chatmd.tools.mcp_connection import ServerTool
+from lmm.messages import ToolDefinition
 
 FREE: dict[str, Any] = {"type": "object", "properties": {"x": {"type": "object"}}}
 TOOLS = [
-    ServerTool("search", "Find.", {"type": "object"}),
-    ServerTool("docs.read", "Read\0.", {"type": "object"}),
-    ServerTool("free", "", FREE),
+    ToolDefinition("search", "Find.", {"type": "object"}),
+    ToolDefinition("docs.read", "Read\0.", {"type": "object"}),
+    ToolDefinition("free", "", FREE),
 ]
 
 
