@@ -22,7 +22,7 @@ from chatmd.context import Approve, AskUser, Confirm, Run, ask_nobody, settings_
 from chatmd.errors import ChatmdError
 from chatmd.language.agent import AgentSpec, read_agent
 from chatmd.language.nodes import Element, Problem, SyntaxTree
-from chatmd.language.repair import Repaired, repair
+from chatmd.language.repair import RepairedText, repair
 from chatmd.language.transcript import answer_of, parse_cached
 from chatmd.refine.api import Refinement, read_cases, refine
 from chatmd.refine.search import Progress
@@ -472,7 +472,7 @@ class Chat:
             self.__dict__.pop(name, None)
 
     @cached_property
-    def _repaired(self) -> Repaired:
+    def _repaired(self) -> RepairedText:
         return repair(self._raw or "", str(self.path or ""))
 
     def _prepared(self, **how: Unpack[How]) -> Run:

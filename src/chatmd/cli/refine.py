@@ -16,7 +16,7 @@ from lmm.terminal import DONE, FAILED, INTERRUPTED, usage_text
 
 if TYPE_CHECKING:
     from chatmd.refine.api import Refinement
-    from chatmd.refine.search import Refined, Task
+    from chatmd.refine.search import SearchOutcome, Task
     from chatmd.refine.versions import CaseResult, CaseTally, Version
 
 
@@ -139,12 +139,12 @@ def _indented(text: str) -> str:
 _NAME = 32
 
 
-def table(done: Refined) -> str:
+def table(done: SearchOutcome) -> str:
     """One line per version, and one per case."""
     return "\n".join([*_versions(done), "", *_cases(done)])
 
 
-def _versions(done: Refined) -> Iterator[str]:
+def _versions(done: SearchOutcome) -> Iterator[str]:
     judged = any(version.tally(version.results).score is not None for version in done.versions)
     priced = any(version.tally(version.results).usage.cost for version in done.versions)
     head = ["version", "cases" if not done.held_out else "train", *(["held out"] if done.held_out else []),
@@ -161,7 +161,7 @@ def _versions(done: Refined) -> Iterator[str]:
     return _aligned(rows)
 
 
-def _name(version: Version, done: Refined) -> str:
+def _name(version: Version, done: SearchOutcome) -> str:
     mark = " *" if version is done.winner else ""
     return "as it is" if version is done.baseline else f"{version.id}{mark}"
 
@@ -173,7 +173,7 @@ def _passed(came: CaseTally, total: int) -> str:
     return f"{came.passed}/{came.total}{part}"
 
 
-def _cases(done: Refined) -> Iterator[str]:
+def _cases(done: SearchOutcome) -> Iterator[str]:
     rows = [["case", *(("as it is" if v is done.baseline else v.id) for v in done.versions)]]
     for case in done.cases:
         name = case.name if len(case.name) <= _NAME else f"{case.name[: _NAME - 1]}…"
@@ -194,7 +194,7 @@ def _aligned(rows: Sequence[Sequence[str]]) -> Iterator[str]:
         yield "  ".join([f"{first:<{widths[0]}}", *cells]).rstrip()
 
 
-def faults(done: Refined, version: Version) -> str:
+def faults(done: SearchOutcome, version: Version) -> str:
     """Why cases fail with a version, a line each; empty if none does."""
     measured = ((case.name, version.results.get(case.name)) for case in done.cases)
     return "\n".join(

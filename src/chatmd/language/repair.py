@@ -141,7 +141,7 @@ _REPLY_END = f"{CLOSE_RAW}</assistant>\n"
 _TORN_TURN = re.compile(r"<user>\s*(?:<(?:/(?:u(?:s(?:e(?:r)?)?)?)?)?)?\Z")
 
 
-class Repaired(NamedTuple):
+class RepairedText(NamedTuple):
     """The text, and what was done to it, for people."""
 
     text: str
@@ -149,14 +149,14 @@ class Repaired(NamedTuple):
 
 
 @lru_cache(maxsize=2)  # asked before and after the file is locked
-def repair(text: str, file: str = "") -> Repaired:
+def repair(text: str, file: str = "") -> RepairedText:
     """Make a transcript whole. Text that is no transcript of ours, or has other errors, stays as it is.
 
     `file` is whose text it is: one that is whole is parsed once, here and by who reads it next (`parse_cached`).
 
     >>> torn = '<user>Why?</user>\\n<assistant>\\nRAW|Beca'
     >>> repair(torn)
-    Repaired(text='<user>Why?</user>\\n', notes=('a reply that was cut off is asked for again',))
+    RepairedText(text='<user>Why?</user>\\n', notes=('a reply that was cut off is asked for again',))
     >>> repair('<user>2+2?</user>\\n<tool_call tool_call_id="c1" function_name="add">{}</tool_call>\\n').notes
     ('1 call was interrupted',)
     """
@@ -174,7 +174,7 @@ def repair(text: str, file: str = "") -> Repaired:
     answered, count = _answered(whole, file)
     if count:
         notes = (*notes, f"{count} call{'s were' if count > 1 else ' was'} interrupted")
-    return Repaired(answered, notes)
+    return RepairedText(answered, notes)
 
 
 def _without_incomplete(text: str) -> str:

@@ -15,7 +15,7 @@ from chatmd.language.syntax import errors_of, parse
 from chatmd.prompts.templates import chatmd_prompts
 from chatmd.refine.cases import READERS, Case, parse_cases
 from chatmd.refine.measure import Evaluator, open_runs
-from chatmd.refine.search import Progress, Refined, Task, search_versions
+from chatmd.refine.search import Progress, SearchOutcome, Task, search_versions
 from chatmd.refine.versions import Version, find_instructions
 from lmm.config import ModelSettings
 from lmm.disk import files
@@ -31,7 +31,7 @@ from lmm.models.port import ChatModel
 class Refinement:
     """What came of it: all versions in `done`, and in `usage` what everything took together."""
 
-    done: Refined
+    done: SearchOutcome
     task: Task
     path: Path
     usage: Usage

@@ -53,10 +53,10 @@ class Check:
 
 
 @dataclass(frozen=True, slots=True)
-class Judging:
-    """Criteria in words, and the score that is needed."""
+class Criteria:
+    """What a judge goes by, in words, and the score that is needed."""
 
-    criteria: str
+    text: str
     at_least: float = PASS_MARK
 
 
@@ -148,13 +148,13 @@ def _schema(value: Any) -> list[Any]:
     return [value]
 
 
-def _judgings(value: Any) -> list[Any]:
-    return [_judging(one) for one in (value if isinstance(value, list) else [value])]
+def _all_criteria(value: Any) -> list[Any]:
+    return [_criteria(one) for one in (value if isinstance(value, list) else [value])]
 
 
-def _judging(value: Any) -> Judging:
+def _criteria(value: Any) -> Criteria:
     if isinstance(value, str) and value.strip():
-        return Judging(value.strip())
+        return Criteria(value.strip())
     if not isinstance(value, dict) or not isinstance(value.get("criteria"), str) or value.keys() - {
         "criteria", "at_least",
     }:  # fmt: skip
@@ -162,7 +162,7 @@ def _judging(value: Any) -> Judging:
     mark = value.get("at_least", PASS_MARK)
     if isinstance(mark, bool) or not isinstance(mark, (int, float)) or not 0 <= mark <= 10:
         raise ValueError("'at_least' must be a number from 0 to 10")
-    return Judging(value["criteria"].strip(), float(mark))
+    return Criteria(value["criteria"].strip(), float(mark))
 
 
 # -- testing -------------------------------------------------------------------------------------
@@ -234,13 +234,13 @@ CHECKS: dict[str, CheckKind] = {
     "max_tokens": CheckKind("must have at most {value} tokens", _count, _max_tokens),
     "calls": CheckKind("must call the tool {value}", _texts, _calls),
     "not_calls": CheckKind("must not call the tool {value}", _texts, _not_calls),
-    "judge": CheckKind("must meet these criteria: {value}", _judgings, None),
+    "judge": CheckKind("must meet these criteria: {value}", _all_criteria, None),
 }
 
 
 def _shown(value: Any) -> str:
-    if isinstance(value, Judging):
-        return value.criteria
+    if isinstance(value, Criteria):
+        return value.text
     return json.dumps(value, ensure_ascii=False)[:400] if isinstance(value, dict) else str(value)
 
 

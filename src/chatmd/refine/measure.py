@@ -198,7 +198,7 @@ class Evaluator:
             return verdict(check, outcome)
         if outcome.error:
             return CheckResult(check, False, f"{check.words}; there is nothing to judge: {outcome.error}", 0.0)
-        message = judge_message(case.input, outcome.text, check.value.criteria, self.prompts)
+        message = judge_message(case.input, outcome.text, check.value.text, self.prompts)
         for attempt in range(_ATTEMPTS):
             found = read_judgement(await self._chat("judge", self.judge, message, attempt))
             if found is not None:

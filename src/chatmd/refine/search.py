@@ -36,7 +36,7 @@ class Task:
 
 
 @dataclass(slots=True)
-class Refined:
+class SearchOutcome:
     """What came of it. `winner` is None if nothing is better than what there was; `reason` says why in words.
 
     `stopped` says what ended it early, `error` is the error that did.
@@ -58,7 +58,7 @@ class Refined:
         return self.versions[0]
 
 
-def decide(done: Refined, rounds: int) -> None:
+def decide(done: SearchOutcome, rounds: int) -> None:
     """Say who won: a version that is better where proposals were made from, and no worse where they were not."""
     if not rounds:
         done.reason = ""
@@ -97,13 +97,13 @@ async def search_versions(
     rounds: int,
     evaluator: Evaluator,
     progress: Progress = lambda text: None,
-) -> Refined:
+) -> SearchOutcome:
     """Measure the instructions on the cases, and look for better ones in so many rounds of proposals.
 
     It always comes back, with what was found so far: cancelling, errors and an empty budget only end it early.
     """
     train, held = split(cases) if rounds else (tuple(case.name for case in cases), ())
-    done = Refined(tuple(cases), train, held, [Version("0", task.instructions.text)])
+    done = SearchOutcome(tuple(cases), train, held, [Version("0", task.instructions.text)])
     search = _Search(task, rounds, evaluator, progress, done)
     try:
         await search.run()
@@ -120,7 +120,7 @@ async def search_versions(
 class _Search:
     """One refinement under way; what it finds is in `done`."""
 
-    def __init__(self, task: Task, rounds: int, evaluator: Evaluator, progress: Progress, done: Refined) -> None:
+    def __init__(self, task: Task, rounds: int, evaluator: Evaluator, progress: Progress, done: SearchOutcome) -> None:
         self.task, self.rounds, self.evaluator, self.progress, self.done = task, rounds, evaluator, progress, done
         self.by_name = {case.name: case for case in done.cases}
 

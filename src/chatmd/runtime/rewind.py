@@ -34,7 +34,7 @@ class Draft:
 
 
 @dataclass(frozen=True, slots=True)
-class Rewound:
+class RewindResult:
     """A file without its last message of the user and what followed; that message, to be changed; where all is kept."""
 
     text: str
@@ -90,7 +90,7 @@ def draft_of(element: Element) -> Draft:
     return Draft(serialize(element.children).strip("\n"), markup=True)
 
 
-def rewind_text(text: str, file: str = "") -> Rewound | None:
+def rewind_text(text: str, file: str = "") -> RewindResult | None:
     """A file as it was before the last message of the user; None if there is none that was not put there for them.
 
     >>> rewind_text("<user>A?</user><assistant>B.</assistant><user>C?</user><assistant>D.</assistant>").draft.text
@@ -108,10 +108,10 @@ def rewind_text(text: str, file: str = "") -> Rewound | None:
     behind = [node.span.text for node in document.elements if node.span.start > start and node.tag in _KEPT]
     kept = text[:start].rstrip() + "".join(f"\n{source}" for source in behind)
     kept = kept + "\n" if kept else ""
-    return Rewound(kept + gap(kept) + USER_TURN, draft_of(element))
+    return RewindResult(kept + gap(kept) + USER_TURN, draft_of(element))
 
 
-def rewind_file(path: Path, *, locked: bool = False) -> Rewound | None:
+def rewind_file(path: Path, *, locked: bool = False) -> RewindResult | None:
     """Cut a file before its last message of the user, in one step; None if it has none.
 
     `locked` says that the caller has its lock.

@@ -472,14 +472,14 @@ _REPORTED_AROUND = 2  # lines of context in a report
 
 
 @dataclass(frozen=True, slots=True)
-class Updated:
+class PatchedText:
     """A text after its hunks, and what the model is told of each."""
 
     text: str
     report: tuple[str, ...]
 
 
-def update_text(text: str, hunks: Sequence[Hunk], name: str) -> Updated:
+def update_text(text: str, hunks: Sequence[Hunk], name: str) -> PatchedText:
     """Apply hunks to a text; `name` stands for it in messages.
 
     >>> from chatmd.tools.patch import parse_patch
@@ -509,7 +509,7 @@ def update_text(text: str, hunks: Sequence[Hunk], name: str) -> Updated:
     new = TextLines(tuple(texts), _closed(ends, old.newline), old.bom).text
     if new == text and hunks:
         raise PatchError("the patch changes nothing here", where=name, hint="it may have been applied already")
-    return Updated(new, tuple(report))
+    return PatchedText(new, tuple(report))
 
 
 def text_of(lines: Sequence[PatchLine]) -> str:

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from chatmd.refine.cases import CHECKS, Check, Judging, RunOutcome, apply_score, verdict
+from chatmd.refine.cases import CHECKS, Check, Criteria, RunOutcome, apply_score, verdict
 from lmm.messages import ToolCall
 
 CALLED = (ToolCall("c1", "read_file", "{}"),)
@@ -54,7 +54,7 @@ def test_a_run_that_failed_fails_every_check(kind: str) -> None:
 
 def test_the_judge_has_a_mark() -> None:
     (check,) = [Check("judge", one) for one in CHECKS["judge"].read({"criteria": "Polite.", "at_least": 5})]
-    assert check.value == Judging("Polite.", 5.0)
+    assert check.value == Criteria("Polite.", 5.0)
     assert apply_score(check, 5.0, "fine").passed
     assert "judged 4.5 of 10, 5 are needed: curt" in apply_score(check, 4.5, "curt").reason
 

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from hypothesis import given, strategies as st
 
-from chatmd.refine.cases import Case, Check, CheckResult, Judging, RunOutcome
+from chatmd.refine.cases import Case, Check, CheckResult, Criteria, RunOutcome
 from chatmd.refine.versions import CaseResult, Version, best_of, compare, split
 
-_JUDGE = Check("judge", Judging("Good."))
+_JUDGE = Check("judge", Criteria("Good."))
 
 
 def result(passed: bool, score: float | None = None) -> CaseResult:
