@@ -91,17 +91,9 @@ class TextEmbedder:
     def __init__(self, encoder: TextEncoder, dimensions: int | None = None) -> None:
         self._encoder = encoder
         self._dimensions = dimensions
-
-    @property
-    def name(self) -> str:
-        """``Provider/model``."""
-        return self._encoder.name
-
-    @property
-    def space(self) -> str:
-        """What a document's vector depends on besides its text: name, weights, `dimensions`, prefix."""
-        prefix = self._encoder.prefixes.document
-        return identity_of(self._encoder.identity, prefix and f"document_prefix={prefix!r}")
+        self.name, prefix = encoder.name, encoder.prefixes.document
+        # What a document's vector depends on besides its text: name, weights, `dimensions`, prefix.
+        self.space = identity_of(encoder.identity, prefix and f"document_prefix={prefix!r}")
 
     @property
     def dimensions(self) -> int:

@@ -45,7 +45,7 @@ from lmm_education.ingestion.plan import (
     error_of,
     read_file,
 )
-from lmm_education.ingestion.prepare import prepare_document
+from lmm_education.ingestion.prepare import PrepareArguments, prepare_document
 from lmm_education.ingestion.prepared import MARK, is_edited, is_own_output, read_steps, step_files
 from lmm_education.ingestion.report import DocumentReport, IngestReport, Listener, Lost, State
 from lmm_education.ingestion.source_files import SourceFile
@@ -239,22 +239,25 @@ def prepare(read: Read, course: CourseParts) -> PreparedDocument:
     Raises:
         LmmError: its header asks for something that is not known, or its text cannot be cut.
     """
-    document, settings = read.document, course.settings.preparation
+    document = read.document
     try:
         if document.shows is not None:
             steps = read_steps(read.text, count=count_tokens, withholding=course.settings.withholding)
             return replace(steps, chapter=read.chapter).document
-        return prepare_document(
-            read.text,
-            docid=document.id,
-            file=document.file,
-            settings=settings,
-            chapter=read.chapter,
-            count=count_tokens,
-            withholding=course.settings.withholding,
-        )
+        return prepare_document(read.text, chapter=read.chapter, **_how(document, course))
     except LmmError as error:
         raise error_of(error, document.file) from error
+
+
+def _how(document: DocumentFile, course: CourseParts) -> PrepareArguments:
+    settings, withholding = course.settings.preparation, course.settings.withholding
+    return {
+        "docid": document.id,
+        "file": document.file,
+        "settings": settings,
+        "count": count_tokens,
+        "withholding": withholding,
+    }
 
 
 def save_steps(run: IngestRun, read: Read) -> tuple[Path, ...]:
@@ -262,15 +265,7 @@ def save_steps(run: IngestRun, read: Read) -> tuple[Path, ...]:
     document = read.document
     if not run.options.save_files or run.options.dry_run or document.shows is not None:
         return ()
-    settings = run.course.settings
-    texts = step_files(
-        read.text,
-        docid=document.id,
-        file=document.file,
-        settings=settings.preparation,
-        count=count_tokens,
-        withholding=settings.withholding,
-    )
+    texts = step_files(read.text, **_how(document, run.course))
     folder = document.source.path.parent
     if run.options.output is not None:  # documents of one name in several folders keep apart
         inside = PurePath(document.file.replace("../", "")).parent

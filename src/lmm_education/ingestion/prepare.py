@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import groupby
 from pathlib import PurePosixPath
-from typing import Any, TypeVar
+from typing import Any, Required, TypedDict, TypeVar, Unpack
 
 from lmm.errors import ConfigError
 from lmm_education.audience import DEFAULT, EVERYONE, TEACHER, Withholding
@@ -79,7 +79,7 @@ class Steps:
     settings: Preparation
     outline: Outline
     pooled: tuple[Item, ...]
-    parts: tuple[tuple[Part, tuple[ChunkDraft, ...]], ...]
+    parts: tuple[tuple[Part, tuple[ChunkDraft, ...]], ...] = ()
     chapter: BookChapter = NO_BOOK
     withholding: Withholding = DEFAULT
 
@@ -89,17 +89,18 @@ class Steps:
         return as_readers_see(as_written(self), self.chapter)
 
 
-def prepare_document(
-    text: str,
-    *,
-    docid: str,
-    file: str,
-    settings: Preparation,
-    title: str = "",
-    chapter: BookChapter = NO_BOOK,
-    count: Count | None = None,
-    withholding: Withholding = DEFAULT,
-) -> PreparedDocument:
+class PrepareArguments(TypedDict, total=False):
+    """How to prepare a document; see `prepare_document`."""
+
+    docid: Required[str]
+    file: Required[str]
+    settings: Required[Preparation]
+    title: str
+    count: Count | None
+    withholding: Withholding
+
+
+def prepare_document(text: str, *, chapter: BookChapter = NO_BOOK, **how: Unpack[PrepareArguments]) -> PreparedDocument:
     """Prepare a markdown document.
 
     Args:
@@ -121,10 +122,7 @@ def prepare_document(
     >>> [section.place.headings for section in document.sections]
     [('Leaves',), ('Leaves', 'Colour')]
     """
-    steps = prepare_steps(
-        text, docid=docid, file=file, settings=settings, title=title, count=count, withholding=withholding
-    )
-    return replace(steps, chapter=chapter).document
+    return replace(prepare_steps(text, **how), chapter=chapter).document
 
 
 def prepare_steps(
@@ -142,14 +140,17 @@ def prepare_steps(
     settings = for_document(settings, outline.root.values, where=f"{file}:1")
     limits = limits_of(settings, count, where=file)
     pooled = pool(outline.items, limits, shorter_than=settings.pool_size if settings.pool else None)
-    whole = settings.splitter == "none"
+    return cut_into_passages(Steps(docid, file, settings, outline, tuple(pooled), withholding=withholding), limits)
+
+
+def cut_into_passages(steps: Steps, limits: Limits) -> Steps:
+    """The last two steps, on what was pooled."""
+    settings, whole = steps.settings, steps.settings.splitter == "none"
     parts = tuple(
         (part, tuple(passages_of(part, limits, whole=whole, overlap=settings.overlap)))
-        for part in divide(outline, pooled, settings)
+        for part in divide(steps.outline, steps.pooled, settings)
     )
-    return Steps(
-        docid, file, settings=settings, outline=outline, pooled=tuple(pooled), parts=parts, withholding=withholding
-    )
+    return replace(steps, parts=parts)
 
 
 def limits_of(settings: Preparation, count: Count | None, *, where: str = "") -> Limits:

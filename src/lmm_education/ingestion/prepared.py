@@ -13,7 +13,7 @@ import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from pathlib import PurePosixPath
-from typing import Any
+from typing import Any, Unpack
 
 import msgspec
 
@@ -23,12 +23,12 @@ from lmm.markdown.tree import TextNode
 from lmm_education.audience import DEFAULT, Withholding
 from lmm_education.config import Preparation
 from lmm_education.errors import IngestError
-from lmm_education.ingestion.chunks import SUMMARY, ChunkDraft, passages_of
-from lmm_education.ingestion.documents import Part, divide
+from lmm_education.ingestion.chunks import SUMMARY, ChunkDraft
+from lmm_education.ingestion.documents import Part
 from lmm_education.ingestion.outline import Heading, Item, Outline, Text, block_text, read_outline, without_conversation
 from lmm_education.ingestion.packing import key_of
 from lmm_education.ingestion.pool import join
-from lmm_education.ingestion.prepare import Count, Steps, limits_of, prepare_steps
+from lmm_education.ingestion.prepare import Count, PrepareArguments, Steps, cut_into_passages, limits_of, prepare_steps
 from lmm_education.material import Lines, PreparedDocument
 
 # Keys of the program in a prepared file.
@@ -52,16 +52,7 @@ Shown = Iterator[tuple[Item, Part | None]]
 # -- writing ---------------------------------------------------------------------------------------
 
 
-def step_files(
-    text: str,
-    *,
-    docid: str,
-    file: str,
-    settings: Preparation,
-    title: str = "",
-    count: Count | None = None,
-    withholding: Withholding = DEFAULT,
-) -> dict[str, str]:
+def step_files(text: str, **how: Unpack[PrepareArguments]) -> dict[str, str]:
     """The prepared files of a document, name to text; arguments as for `prepare_document`.
 
     >>> files = step_files("# Leaves\\n\\nThey are green.\\n", docid="b", file="botany.md", settings=Preparation())
@@ -79,11 +70,9 @@ def step_files(
     They are green.
     <BLANKLINE>
     """
-    steps = prepare_steps(
-        text, docid=docid, file=file, settings=settings, title=title, count=count, withholding=withholding
-    )
-    stem = PurePosixPath(file).stem
-    skipped = "documents" if settings.documents == "none" else ""
+    steps = prepare_steps(text, **how)
+    stem = PurePosixPath(steps.file).stem
+    skipped = "documents" if how["settings"].documents == "none" else ""
     return {f"{stem}.{name}.md": render(steps, name) for name in STEPS if name != skipped}
 
 
@@ -263,20 +252,8 @@ def read_steps(text: str, *, count: Count | None = None, withholding: Withholdin
     root = replace(outline.root, metadata_line=lines.first, line=lines.last)
     items = tuple(_joined(_placed(outline, root)))
     outline = replace(outline, root=root)
-    limits, whole = limits_of(settings, count, where=mark["file"]), settings.splitter == "none"
-    parts = tuple(
-        (part, tuple(passages_of(part, limits, whole=whole, overlap=settings.overlap)))
-        for part in divide(outline, items, settings)
-    )
-    return Steps(
-        docid=str(header["docid"]),
-        file=mark["file"],
-        settings=settings,
-        outline=outline,
-        pooled=items,
-        parts=parts,
-        withholding=withholding,
-    )
+    steps = Steps(str(header["docid"]), mark["file"], settings, outline, items, withholding=withholding)
+    return cut_into_passages(steps, limits_of(settings, count, where=mark["file"]))
 
 
 def _read_header(text: str) -> dict[str, Any]:

@@ -23,10 +23,6 @@ from lmm_education.encode.bm25 import bm25
 from lmm_education.errors import Denied, LogError, LogMissing, RequestError
 from lmm_education.exchange_log.exchanges import WRITERS, LogFilter, LoggedExchange, LoggedSource, as_questions
 from lmm_education.exchange_log.figures import (
-    Bin,
-    Figures,
-    QuestionGroup,
-    SectionUse,
     Words,
     bin_name,
     figures,
@@ -115,19 +111,24 @@ class TeacherTable:
         return (self.unit, *(column.name for column in self.columns))
 
 
-@dataclass(frozen=True, slots=True)
 class TeacherReport:
-    """Everything about some days."""
+    """Everything about the exchanges of some days; `down` are those with thumbs down, with their answers."""
 
-    range: Range
-    total: Figures
-    bins: Sequence[Bin]
-    asked: Sequence[QuestionGroup]
-    unanswered: Sequence[QuestionGroup]
-    down: Sequence[LoggedExchange]
-    failures: Sequence[Failures]
-    uses: Sequence[SectionUse]
-    latest: Sequence[LoggedExchange] = ()
+    def __init__(
+        self,
+        exchanges: Sequence[LoggedExchange],
+        down: Sequence[LoggedExchange],
+        sections: Iterable[LoggedSource],
+        range: Range,
+        words: Words,
+        zone: tzinfo | None = None,
+    ) -> None:
+        missing = [e for e in exchanges if e.outcome == "not found" or (e.outcome == "answered" and not e.is_answered)]
+        self.range, self.total = range, figures(exchanges)
+        self.bins = over_time(exchanges, range.first, range.last, zone)
+        self.asked, self.unanswered = group_questions(exchanges, words), group_questions(missing, words)
+        self.down, self.latest = tuple(reversed(down)), tuple(reversed(exchanges[-_LATEST:]))
+        self.failures, self.uses = _failures(exchanges), section_uses(exchanges, sections)
 
     def tiles(self, say: Wording) -> list[tuple[str, str, str]]:
         """The figures at the top: what, how much, and what there is besides."""
@@ -168,29 +169,6 @@ class TeacherReport:
         labels = [say.day(bin.first, unit) for bin in self.bins]
         plot = draw(title, labels, columns, lambda value: say.short(value, digits))
         return TeacherTable(plot, say[unit], labels, columns, digits)
-
-
-def make_report(
-    exchanges: Sequence[LoggedExchange],
-    down: Sequence[LoggedExchange],
-    sections: Iterable[LoggedSource],
-    range: Range,
-    words: Words,
-    zone: tzinfo | None = None,
-) -> TeacherReport:
-    """The report on the exchanges of a range; `down` are those with thumbs down, with their answers."""
-    missing = [e for e in exchanges if e.outcome == "not found" or (e.outcome == "answered" and not e.is_answered)]
-    return TeacherReport(
-        range=range,
-        total=figures(exchanges),
-        bins=over_time(exchanges, range.first, range.last, zone),
-        asked=group_questions(exchanges, words),
-        unanswered=group_questions(missing, words),
-        down=tuple(reversed(down)),
-        failures=_failures(exchanges),
-        uses=section_uses(exchanges, sections),
-        latest=tuple(reversed(exchanges[-_LATEST:])),
-    )
 
 
 def _failures(exchanges: Sequence[LoggedExchange]) -> list[Failures]:
@@ -271,7 +249,7 @@ def _report(service: Service, log: LogWriter, range: Range) -> TeacherReport:
     exchanges, down = _read(log, chosen, answers=False), _read(log, replace(chosen, reaction=-1))
     sections = service.contents.once("sections of the report", _sections) or []
     stems = bm25(service.author.settings.preparation.language)
-    return make_report(exchanges, down, sections, range, lambda text: stems.embed_document(text).indices)
+    return TeacherReport(exchanges, down, sections, range, lambda text: stems.embed_document(text).indices)
 
 
 def _sections(catalogue: Catalogue) -> list[LoggedSource]:

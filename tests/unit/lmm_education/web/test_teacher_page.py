@@ -11,7 +11,7 @@ from unit.lmm_education.exchange_log.logs import logs
 
 from lmm_education.exchange_log.exchanges import LoggedExchange, LoggedSource
 from lmm_education.web.http import render
-from lmm_education.web.teacher import RANGES, Range, TeacherReport, make_report
+from lmm_education.web.teacher import RANGES, Range, TeacherReport
 from lmm_education.web.words import Wording
 
 DAYS = Range(date(2026, 11, 1), date(2026, 11, 21))
@@ -50,7 +50,7 @@ def page(exchanges: list[LoggedExchange], language: str = "en") -> str:
     """The report on some exchanges."""
     words = lambda text: {hash(word) for word in text.split()}  # noqa: E731
     down = [exchange for exchange in exchanges if exchange.reaction < 0]
-    return shown_page(make_report(exchanges, down, COURSE, DAYS, words, UTC), language)
+    return shown_page(TeacherReport(exchanges, down, COURSE, DAYS, words, UTC), language)
 
 
 def shown_page(report: TeacherReport, language: str = "en") -> str:
@@ -119,6 +119,6 @@ def test_nobody_asked() -> None:
 def test_the_days() -> None:
     """The range that is shown is marked."""
     range = Range(date(2026, 11, 15), date(2026, 11, 21))
-    shown = shown_page(make_report([], [], COURSE, range, lambda text: set(), UTC))
+    shown = shown_page(TeacherReport([], [], COURSE, range, lambda text: set(), UTC))
     assert shown.count("aria-current") == 1
     assert '?days=7" aria-current' in shown
