@@ -28,7 +28,7 @@ def log(folder: Path) -> Path:
         LoggedExchange("aaaa01", now - 40 * DAY, "An old \x1b[31mquestion", error="ModelTimeout: x", outcome="failed"),
         LoggedExchange("bbbb02", now - 2 * DAY, "When is the exam?", outcome="not found"),
         LoggedExchange("cccc03", now - DAY, "And why?", first_word=1.25, cost=0.5, reaction=1, **green),  # type: ignore[arg-type]
-        LoggedExchange("dddd04", now, "Why?", reaction=-1, comment="Not green.", **green),  # type: ignore[arg-type]
+        LoggedExchange("dddd04", now, "Why?", reaction=-1, comment="Not green.", unverified="“so”: not found", **green),  # type: ignore[arg-type]
     ]
     with LogFile(folder / "logs/course.sqlite") as opened:
         opened.add((exchange, "ada") for exchange in held)
@@ -55,6 +55,7 @@ def test_the_latest_as_a_table(log: Path, capsys: pytest.CaptureFixture[str]) ->
     ("words", "expected"),
     [
         (["--unanswered"], ["bbbb02"]),
+        (["--unverified"], ["dddd04"]),
         (["--down"], ["dddd04"]),
         (["--up"], ["cccc03"]),
         (["--errors"], ["aaaa01"]),

@@ -91,6 +91,28 @@ def test_an_answer_streams_with_formula_and_sources(page: Browser, model: Script
     page.keep("answer")
 
 
+def test_what_the_sources_do_not_say_is_marked(page: Browser, model: ScriptedServer) -> None:
+    """A quotation as soon as it ends, a cited sentence with the answer; the source opens where its words stand."""
+    go_on = threading.Event()
+    pieces = (
+        "It says “green in all winters”, ",
+        "and that “root hairs enlarge their surface” [1].\n\nIn 1807 [1]. End.",
+    )
+    model.queue(Action(pieces=pieces, hold=go_on, hold_after=1))
+    type_question(page, "What do roots take up?")
+    page.wait_for("document.querySelector('.tail .unverified')")
+    assert page.text(".tail").startswith("It says “green in all winters”not found in the sources")
+    go_on.set()
+    page.wait_for("document.querySelector('aside li')")
+    marks = "[...document.querySelectorAll('.done .unverified')].map((mark) => mark.textContent).join('; ')"
+    assert page.run(marks) == "not found in the sources; not in its source: 1807"
+    assert page.run("getComputedStyle(document.querySelector('.unverified')).borderStyle") == "dashed"
+    page.click("aside li button")
+    page.wait_for("document.querySelector('#section .passage')")
+    assert "enlarge their surface" in page.text("#section .passage")
+    page.keep("unverified")
+
+
 def test_who_waits_reads_how_many_are_before_him(
     browser: Browser, model: ScriptedServer, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -111,6 +111,15 @@ _TOLD = {
 }
 
 
+def failure_text(failure: Failure) -> str:
+    """In a line: what was looked for, and what was found.
+
+    >>> failure_text(Quotation("a  very green leaf", 0, 9))
+    '“a very green leaf”: not found in the sources'
+    """
+    return f"“{shorten(failure.text, _WORDS, placeholder=' …')}”: {mark_of(failure)}"
+
+
 def marked(text: str, failures: Sequence[Failure], show: Callable[[Failure], str]) -> str:
     """A text with what `show` says behind each failure, at the end of a block quote as a paragraph of its own.
 

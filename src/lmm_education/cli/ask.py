@@ -94,9 +94,6 @@ def ask(
     return DONE if answer.found else FAILED
 
 
-_WIDTH = 80  # characters of a sentence
-
-
 class AnswerPrinter:
     """Prints an answer while it arrives: the text on standard output, everything else on standard error."""
 
@@ -157,10 +154,9 @@ def _line(source: Passage) -> str:
 
 def _notices(answer: Answer) -> list[str]:
     from lmm_education.answer.answer import basis_notice
-    from lmm_education.answer.verification import mark_of
+    from lmm_education.answer.verification import failure_text
 
-    claims = (each for each in answer.verification.claims if each.problem)
-    notices = [f"“{terminal.clipped(' '.join(each.text.split()), _WIDTH)}”: {mark_of(each)}" for each in claims]
+    notices = [failure_text(each) for each in answer.verification.claims if each.problem]
     notices += basis_notice(answer)
     if answer.cut:
         notices.append("the model stopped at its output limit: set a larger 'max_tokens'")

@@ -62,7 +62,8 @@ class LoggedExchange:
     `via` is where the question came from: ``page`` or ``api``. `searched` is what was looked up: the question,
     rewritten where it follows others. `first_word` and `total` are in seconds; `first_word` is None where there was
     none. `cost` is in US dollars, None where the price is not known. `reaction` is 1 (good), -1 (bad) or 0. `cached`:
-    the answer was given before, to the same question. `removed` are the numbers that it cited and that are no source's.
+    the answer was given before, to the same question. `removed` are the numbers that it cited and that are no source's;
+    `unverified` is what it quotes or says that its sources do not, a line each.
     """
 
     id: str
@@ -85,6 +86,7 @@ class LoggedExchange:
     error: str = ""
     cached: bool = False
     removed: str = ""
+    unverified: str = ""
 
     @property
     def is_unpriced(self) -> bool:
@@ -140,7 +142,10 @@ EXCHANGES = Table(
     *(Column(name, BigInteger, nullable=False) for name in ("input_tokens", "output_tokens")),
     Column("cost", Double),
     *(Column(name, kind, nullable=False) for name, kind in (("reaction", Integer), ("comment", Text), ("error", Text))),
-    *(Column(name, kind, nullable=False) for name, kind in (("cached", Integer), ("removed", Text))),
+    *(
+        Column(name, kind, nullable=False)
+        for name, kind in (("cached", Integer), ("removed", Text), ("unverified", Text))
+    ),
     sqlite_with_rowid=False,
 )
 """`cited` is how many sources the answer cites, `cached` 1 if it was given before."""
@@ -184,13 +189,15 @@ class LogFilter:
     """Which exchanges are wanted: those for which all of it holds.
 
     `since` and `until` are seconds since 1970, `until` not included. `unanswered`: without an answer from the course,
-    because nothing was found or the answer cites nothing. `reaction`: 1 or -1. `errors`: the answer failed. `contains`:
+    because nothing was found or the answer cites nothing. `unverified`: its sources do not say all of what it quotes or
+    says. `reaction`: 1 or -1. `errors`: the answer failed. `contains`:
     in question, answer or comment, whatever the case. `latest`: so many, the latest.
     """
 
     since: float | None = None
     until: float | None = None
     unanswered: bool = False
+    unverified: bool = False
     reaction: int | None = None
     errors: bool = False
     contains: str = ""
@@ -215,6 +222,7 @@ class LogFilter:
             (row.time >= (self.since or 0.0), self.since is not None),
             (row.time < (self.until or 0.0), self.until is not None),
             ((row.outcome == "not found") | uncited, self.unanswered),
+            (row.unverified != "", self.unverified),
             (row.reaction == self.reaction, self.reaction is not None),
             (row.outcome == "failed", self.errors),
         )

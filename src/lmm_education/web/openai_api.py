@@ -12,9 +12,10 @@ import secrets
 import struct
 import time
 from abc import ABC, abstractmethod
-from collections.abc import AsyncGenerator, Iterator, Mapping, Sequence
+from collections.abc import AsyncGenerator, Callable, Iterator, Mapping, Sequence
 from contextlib import aclosing
 from dataclasses import dataclass, field
+from functools import partial
 from typing import Any
 
 from starlette.requests import Request
@@ -25,6 +26,7 @@ from lmm.notebook.condensing import CHARACTERS_PER_TOKEN
 from lmm_education.answer.answer import Answer, AnswerEvent, Called
 from lmm_education.answer.citations import citations
 from lmm_education.answer.history import Exchange
+from lmm_education.answer.verification import mark_of
 from lmm_education.errors import RequestError
 from lmm_education.material import SOURCE, Passage, as_json
 from lmm_education.search.search import CourseSearch
@@ -39,6 +41,7 @@ from lmm_education.web.http import (
     unless_caller_leaves,
 )
 from lmm_education.web.service import Service, WaitingAnswer, service_of
+from lmm_education.web.words import notice_for
 
 WITHOUT_EFFECT = frozenset(
     (
@@ -186,7 +189,8 @@ class ClientAnswer(ABC):
 
     `address` is the course's, `exchange` the answer's id in the log, if one is kept. These protocols take nothing back:
     where the model begins again, what repeats `attempt`, which was sent, is not sent again, and `again` is said where
-    that is void. `repeated` is what has come anew so far, while it is the same.
+    that is void; `tell` puts marks into the course's words. `repeated` is what has come anew so far, while it is the
+    same.
     """
 
     model: str
@@ -195,6 +199,7 @@ class ClientAnswer(ABC):
     address: str
     exchange: str = ""
     include_usage: bool = False
+    tell: Callable[[str], str] = str
     created: int = field(default_factory=lambda: int(time.time()))
     id: str = field(default_factory=lambda: secrets.token_hex(12))
     said: list[str] = field(default_factory=list)
@@ -212,7 +217,7 @@ class ClientAnswer(ABC):
             self.attempt = ""
             yield from self._piece(self._void)
         elif isinstance(event, Answer):
-            text = ("" if self.said else event.text) + sources_text(event.cited, self.heading)
+            text = ("" if self.said else event.text) + self._below(event)
             if self.repeated is not None and self.repeated != self.attempt:
                 text = self._void + self.repeated + text
             if text:
@@ -237,10 +242,11 @@ class ClientAnswer(ABC):
 
     def text(self, answer: Answer) -> str:
         """All that is said: the answer and its sources."""
-        return "".join(self.said) or answer.text + sources_text(answer.cited, self.heading)
+        return "".join(self.said) or answer.text + self._below(answer)
 
     def annotations(self, answer: Answer) -> list[dict[str, Any]]:
-        """What each citation in the text refers to, with a link that opens it on the page of the course."""
+        """What each citation in the text refers to, with a link that opens it on the page of the course; of the type
+        ``unverified``, what its sources do not say."""
         cited = {source.number: source for source in answer.cited}
         begins = len("".join(self.said).partition(answer.text)[0]) if self.said else 0
         return [
@@ -254,13 +260,31 @@ class ClientAnswer(ABC):
             for start, end, numbers in citations(answer.text)
             for number in numbers
             if number in cited
+        ] + [
+            {
+                "type": "unverified",
+                "start_index": begins + each.start,
+                "end_index": begins + each.end,
+                "message": self.tell(mark_of(each)),
+            }
+            for each in answer.verification.failures
         ]
+
+    def _below(self, answer: Answer) -> str:
+        """What is said below an answer: its sources, and what they do not say; most clients show no more than text."""
+        failed = [
+            f"- “{' '.join(each.text.split())}”: {self.tell(mark_of(each))}" for each in answer.verification.failures
+        ]
+        below = sources_text(answer.cited, self.heading)
+        return (below or _above_sources(self.heading)) + "\n" * bool(below) + "\n".join(failed) if failed else below
 
     def beyond(self, answer: Answer) -> dict[str, Any]:
         """Beyond the protocol: clients that do not know these fields pass over them."""
-        sources = [_for_clients(source) for source in answer.cited]
-        exchange = {"exchange": self.exchange} if self.exchange else {}
-        return exchange | {"sources": sources, "found": answer.found, "notices": list(answer.notices)}
+        sources, offered = ([_for_clients(each) for each in found] for found in (answer.cited, answer.offered))
+        exchange: dict[str, Any] = {"exchange": self.exchange} if self.exchange else {}
+        exchange |= {} if answer.found else {"nearest": offered}
+        told = {"sources": sources, "found": answer.found, "rests_on": answer.rests_on, "notices": list(answer.notices)}
+        return exchange | told | answer.verification.as_json()
 
     @abstractmethod
     def whole(self, answer: Answer) -> dict[str, Any]:
@@ -304,7 +328,7 @@ class CompletionAnswer(ClientAnswer):
         return server_sent(error)
 
     def _cited(self, answer: Answer) -> list[dict[str, Any]]:
-        return [{"type": "url_citation", "url_citation": _without_type(each)} for each in self.annotations(answer)]
+        return [{"type": each["type"], each["type"]: _without_type(each)} for each in self.annotations(answer)]
 
     def _chunk(self, delta: Mapping[str, Any], finish: str | None, **more: Any) -> str:
         return server_sent(self._head() | {"choices": [{"index": 0, "delta": delta, "finish_reason": finish}]} | more)
@@ -464,7 +488,7 @@ async def _answered(request: Request, protocol: type[ClientAnswer], messages: st
     asked = service.asked(call.question, request, "api")
     reply = protocol(
         service.name, heading, again=service.texts["again"], address=address_of(request), exchange=asked.number,
-        include_usage=call.include_usage,
+        include_usage=call.include_usage, tell=partial(notice_for, texts=service.texts),
     )  # fmt: skip
     events = service.answer(asked, call.history)
     if not call.stream:

@@ -6,7 +6,7 @@ import asyncio
 import hashlib
 import re
 import textwrap
-from collections.abc import AsyncGenerator, Callable, Iterator, Mapping, Sequence
+from collections.abc import AsyncGenerator, Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import aclosing
 from dataclasses import dataclass, field
 from functools import lru_cache, reduce
@@ -18,11 +18,13 @@ from starlette.requests import Request
 from starlette.responses import JSONResponse, PlainTextResponse, RedirectResponse, Response
 
 from lmm.markdown import prose_of
+from lmm.markdown.quotations import Quotation
 from lmm.messages import Retrying, TextDelta
 from lmm_education.answer.answer import Answer, AnswerEvent, Attempted, Called, Found
 from lmm_education.answer.answering import NOTHING_FOUND
 from lmm_education.answer.history import Exchange
 from lmm_education.answer.quoting import NOTICE
+from lmm_education.answer.verification import Failure, mark_of, marked
 from lmm_education.errors import LogError, RequestError, StoreError
 from lmm_education.exchange_log.exchanges import LONGEST_COMMENT
 from lmm_education.material import Passage
@@ -39,11 +41,13 @@ from lmm_education.web.words import LANGUAGES, language_of, notice_for, texts_of
 
 _FIRST_WORDS = 90  # characters
 _NO_WORDS = ("#", ":::", "---", "|", "$$")
+_PLACE = re.compile("\ue000(\\d+)\ue001")
+_MARK = Markup('<span class="unverified" role="note">{}</span>')
 _MARKS = re.compile(r"\*+|`+|(?<!\w)_|_(?!\w)|^\s*>\s?")
 PageEvent = tuple[str, Mapping[str, Any]]
 """A name and its values: ``waiting`` (in the queue), ``found``, ``read`` (what the model reads), ``text`` (as it
-arrives), ``block`` (the same, what it comes to, and what is left of the text), ``restart`` (all text is void),
-``answer``."""
+arrives), ``block`` (the same, what it comes to, and what is left of the text), ``mark`` (of a quotation that ends
+there), ``restart`` (all text is void), ``answer``."""
 
 
 @dataclass(slots=True)
@@ -62,6 +66,8 @@ class PageAnswer:
     found: Found | None = None
     shown: dict[str, dict[str, Any]] = field(default_factory=dict)
     blocks: BlockStream = field(default_factory=BlockStream)
+    begun: int = 0  # where the text begins that is in no block yet
+    failures: list[Quotation] = field(default_factory=list)
 
     def events(self, event: AnswerEvent | WaitingAnswer) -> Iterator[PageEvent]:
         """What the page has to do next."""
@@ -78,15 +84,34 @@ class PageAnswer:
                 self.found = None
             ended = self.blocks.feed(event.text)
             if ended:
-                html = to_html(ended, numbers=self.numbers, picture=self.picture)
+                failures = [each for each in self.failures if each.start >= self.begun]
+                html = self._html(ended, failures, self.numbers, self.begun)
+                self.begun += len(ended)
                 yield "block", {"text": event.text, "html": html, "rest": self.blocks.rest}
             else:
                 yield "text", {"text": event.text}
+        elif isinstance(event, Quotation):
+            self.failures.append(event)
+            yield "mark", {"mark": notice_for(mark_of(event), self.texts)}
         elif isinstance(event, Retrying | Called):
-            self.blocks = BlockStream()
+            self.blocks, self.failures, self.begun = BlockStream(), [], 0
             yield "restart", {"message": self.texts["again"] if isinstance(event, Retrying) else self.texts["thinking"]}
         elif isinstance(event, Answer):
             yield "answer", self._answer(event)
+
+    def _html(
+        self, text: str, failures: Sequence[Failure], numbers: Collection[int], begun: int | None = None
+    ) -> Markup:
+        """A text from `begun` on as HTML, with a mark behind what fails."""
+        begun, marks = self.begun if begun is None else begun, list[str]()
+
+        def mark(failure: Failure) -> str:
+            marks.append(notice_for(mark_of(failure), self.texts))
+            return f"\ue000{len(marks) - 1}\ue001"
+
+        within = [each._replace(start=each.start - begun, end=each.end - begun) for each in failures]
+        html = to_html(marked(text, within, mark), numbers=numbers, picture=self.picture)
+        return Markup(_PLACE.sub(lambda place: _MARK.format(marks[int(place[1])]), html)) if marks else html
 
     def _answer(self, answer: Answer) -> dict[str, Any]:
         numbers = [source.number for source in answer.cited]
@@ -94,8 +119,10 @@ class PageAnswer:
         read = [source for source in answer.offered if source.number not in numbers]
         used = [source.section or source.id for source in answer.cited or answer.offered]
         return {
-            "html": to_html(text, numbers=numbers, picture=self.picture),
+            "html": self._html(text, answer.verification.failures, numbers, 0),
             "text": text,
+            "found": answer.found,
+            "quoted": {each.source: each.text for each in reversed(answer.verification.quotations) if each.source},
             "exchange": self.exchange,
             "known": self.known,
             "sources": self._sources(answer.cited, answer.searched),
@@ -104,6 +131,7 @@ class PageAnswer:
             "notices": [
                 *(notice_for(notice, self.texts) for notice in answer.notices),
                 *([self.texts["cut"]] if answer.cut else []),
+                *([self.texts["rests_on_general"]] if answer.rests_on == "general" else []),
             ],
         }
 
@@ -204,7 +232,8 @@ async def contents(request: Request) -> Response:
 
 
 async def section(request: Request) -> Response:
-    """``GET /sections/ID``: its text, with the passage ``passage`` marked, or the one that fits ``searched`` best."""
+    """``GET /sections/ID``: its text, with what holds ``quoted`` marked, the passage ``passage``, or the one that fits
+    ``searched`` best."""
     shown = await section_of(request)
     return JSONResponse({name: value for name, value in shown.items() if name != "place"})
 
@@ -212,13 +241,13 @@ async def section(request: Request) -> Response:
 async def section_of(request: Request) -> dict[str, Any]:
     """A section for the teacher, who also sees its ``place`` in a file."""
     service = service_of(request)
-    wanted = {name: request.query_params.get(name, "") for name in ("passage", "searched")}
-    searched = wanted["searched"][: service.settings.longest_question]
-    texts = texts_of(request, service.settings)
+    wanted = {name: request.query_params.get(name, "") for name in ("passage", "searched", "quoted")}
+    longest = service.settings.longest_question
+    searched, quoted = wanted["searched"][:longest], wanted["quoted"][:longest]
+    hidden = Hidden(service.answering.course.settings.study.solutions, texts_of(request, service.settings)["solution"])
     return await asyncio.to_thread(
         section_values, service.searching, request.path_params["id"], passage=wanted["passage"],
-        searched=searched, hidden=Hidden(service.answering.course.settings.study.solutions, texts["solution"]),
-        pictures=service.pictures.of_document,
+        searched=searched, quoted=quoted, hidden=hidden, pictures=service.pictures.of_document,
     )  # fmt: skip
 
 

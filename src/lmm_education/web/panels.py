@@ -7,6 +7,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, TypeVar
 
+from lmm.markdown.quotations import verify_quotations
 from lmm_education.catalogue import Catalogue
 from lmm_education.config import StudySettings
 from lmm_education.errors import RequestError, SearchError, StoreMissing
@@ -92,10 +93,12 @@ def section_values(
     *,
     passage: str = "",
     searched: str = "",
+    quoted: str = "",
     hidden: Hidden = Hidden(),
     pictures: Callable[[str], Picture] | None = None,
 ) -> dict[str, Any]:
-    """A section as HTML. The passage with that id is marked, else the one in it that fits what was searched best.
+    """A section as HTML. What holds the words that are quoted is marked, else the passage with that id, else the one
+    that fits what was searched best.
 
     Raises:
         RequestError: the store holds it no longer.
@@ -112,7 +115,20 @@ def section_values(
         chunks = reader.scroll("chunks", where=[Match("section", (id,))], fields=("kind", "text"))
         secret = [hit_of(chunk.id, chunk.payload) for chunk in chunks] + ([hit] if hit else [])
     texts = [each.text for each in secret if is_one_of(each.kind, hidden.types)]
-    return _shown(section, hit, title, texts, hidden.label, pictures)
+    return _shown(section, hit, quoted, title, texts, hidden.label, pictures)
+
+
+def _lines_quoted(quoted: str, text: str) -> Lines | None:
+    """The lines of the paragraphs that hold a quotation, or come near it.
+
+    >>> _lines_quoted("it falls in autumn", "A leaf.\\n\\nIt is green.\\nIt *falls* in autumn.\\n")
+    Lines(first=3, last=4)
+    """
+    paragraphs = dict(enumerate(text.split("\n\n"))) if quoted else {}
+    found = [verify_quotations(f"> {part}", paragraphs) for part in quoted.split("\n\n")]
+    held = [paragraphs[each.source] for quotations in found for each in quotations if each.source is not None]
+    lines = [lines for paragraph in held if (lines := lines_of(paragraph, text))]
+    return Lines(min(lines)[0], max(lines)[1]) if lines else None
 
 
 def _lines_of_all(passages: Sequence[str], text: str) -> list[Lines]:
@@ -141,6 +157,7 @@ def _passage(view: SearchView, section: str, passage: str, searched: str) -> Pas
 def _shown(
     section: Section | None,
     hit: Passage | None,
+    quoted: str,
     title: str,
     secret: Sequence[str],
     label: str,
@@ -156,7 +173,7 @@ def _shown(
         "place": str(place),
         "html": marked_html(
             text,
-            lines_of(hit.text, text) if hit else None,
+            _lines_quoted(quoted, text) or (lines_of(hit.text, text) if hit else None),
             _lines_of_all(secret, text),
             label,
             picture=pictures(place.file) if pictures else None,

@@ -24,9 +24,10 @@ from lmm.hosts import is_loopback
 from lmm.messages import Retrying, TextDelta, Usage
 from lmm.models.chat import shared_chat
 from lmm.models.port import ChatModel, connected
-from lmm_education.answer.answer import Answer, AnswerEvent, AskOptions, Attempted, Called, Found
+from lmm_education.answer.answer import Answer, AnswerEvent, AskOptions, Attempted, Called, Found, retold
 from lmm_education.answer.answering import Answering
 from lmm_education.answer.history import Exchange
+from lmm_education.answer.verification import failure_text
 from lmm_education.config import ServeSettings
 from lmm_education.database import Database
 from lmm_education.errors import Denied, StoreError
@@ -193,7 +194,8 @@ class Service:
         stamp = await asyncio.to_thread(self._stamp) if caches else None
         if stamp and not asked.anew and (known := self.answers.get(stamp, question)):
             yield Found(known.searched, known.offered)
-            yield TextDelta(known.text)
+            for piece in retold(known):
+                yield piece
             yield known
             return
         make = functools.partial(self._in_turn, asked, history)
@@ -420,6 +422,7 @@ class ServedQuestion:
             total=time.monotonic() - self._begun, input_tokens=answer.usage.input_tokens,
             output_tokens=answer.usage.output_tokens, cost=answer.usage.cost, error=self.error,
             cached=CACHED in answer.notices, removed=", ".join(map(str, answer.removed)),
+            unverified="\n".join(map(failure_text, answer.verification.failures)),
         )  # fmt: skip
 
 

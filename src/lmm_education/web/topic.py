@@ -16,6 +16,7 @@ from typing import NamedTuple
 
 from lmm.errors import LmmError
 from lmm.loop import ended
+from lmm.markdown.quotations import Quotation
 from lmm.messages import Attachment, ChatRequest, Message, Retrying, TextDelta, Usage
 from lmm.models.client import Client
 from lmm.models.port import Ask, ChatModel
@@ -94,6 +95,8 @@ class ModerationStream:
             return event
         if isinstance(event, Retrying | Called):
             self._held, self._through = "", False
+        if not self._through and isinstance(event, Quotation):  # its text is held back; the answer has it
+            return None
         if not self._through and isinstance(event, TextDelta):
             self._held += event.text
             if len(self._held) < BEGINNING and not _is_refused(self._asked):

@@ -11,13 +11,14 @@ const offered = new WeakMap();  // to the model: the sources of an article
 export const offer = (article, sources) => offered.set(article, sources);
 
 // Those that the answer cites; folded below, what was read besides. Where none is cited, what was read stands there.
-export function showSources({ article, aside }, { sources, read, html }) {
+export function showSources({ article, aside }, { sources, read, html, found, quoted = {} }) {
+  for (const source of sources) source.quoted = quoted[source.number];
   offer(article, [...sources, ...read]);
-  const heading = make("h3", {}, sources.length ? texts.sources : texts.read);
+  const heading = make("h3", {}, sources.length ? texts.sources : found === false ? texts.nearest : texts.read);
   const more = sources.length && read.length
     ? [make("details", {}, make("summary", {}, `${texts.also_read} (${read.length})`), listOf(read))] : [];
   aside.replaceChildren(heading, listOf(sources.length ? sources : read), ...more);
-  if (!sources.length && html) heading.after(make("p", { class: "note" }, texts.uncited));
+  if (!sources.length && html && found !== false) heading.after(make("p", { class: "note" }, texts.uncited));
   aside.hidden = !sources.length && !read.length;
 }
 
@@ -45,9 +46,9 @@ document.addEventListener("click", (event) => {
 
 const sectionAt = (id, values) => fetchJson(`sections/${encodeURIComponent(id)}?${new URLSearchParams(values)}`);
 
-export async function openSection(id, { passage = "", searched = "" } = {}) {
+export async function openSection(id, { passage = "", searched = "", quoted = "" } = {}) {
   hide();
-  const found = await sectionAt(id, { passage, searched });
+  const found = await sectionAt(id, { passage, searched, quoted });
   const dialog = showSection({ title: texts.sources, ...found });
   withCopiers(dialog);
   for (const marked of dialog.querySelectorAll(".passage")) {

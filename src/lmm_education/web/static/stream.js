@@ -1,4 +1,4 @@
-import { say, texts } from "./dom.js";
+import { make, say, texts } from "./dom.js";
 
 const LATE = 10_000;  // milliseconds without an event
 
@@ -6,7 +6,8 @@ const LATE = 10_000;  // milliseconds without an event
 export const ARRIVING = {
   waiting({ note }, { message }) { note.textContent = message; },
   found({ note }) { note.textContent = texts.thinking; },
-  text({ note, tail }, { text }) { note.textContent = ""; tail.textContent += text; },
+  text({ note, tail }, { text }) { note.textContent = ""; tail.append(text); },
+  mark({ tail }, { mark }) { tail.append(make("span", { class: "unverified", role: "note" }, mark)); },
   block({ note, done, tail }, { html, rest }) {
     note.textContent = "";
     done.insertAdjacentHTML("beforeend", html);

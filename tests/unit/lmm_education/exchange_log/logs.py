@@ -44,6 +44,7 @@ def exchanges() -> st.SearchStrategy[LoggedExchange]:
         error=texts(),
         cached=st.booleans(),
         removed=st.sampled_from(["", "7, 9"]),
+        unverified=st.sampled_from(["", "“a leaf”: not found in the sources"]),
     )
 
 

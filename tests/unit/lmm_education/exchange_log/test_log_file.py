@@ -187,6 +187,7 @@ def test_a_filter_finds_what_it_says(held: list[LoggedExchange]) -> None:
             LogFilter(unanswered=True),
             lambda e: e.outcome == "not found" or (e.outcome == "answered" and not e.is_answered),
         ),
+        (LogFilter(unverified=True), lambda e: bool(e.unverified)),
         (LogFilter(contains=word), lambda e: word.casefold() in f"{e.question}\n{e.answer}\n{e.comment}".casefold()),
     ]
     with folder_in_memory() as folder, LogFile(folder / "log.sqlite") as log:

@@ -9,6 +9,7 @@ import pytest
 from lmm.messages import Retrying, TextDelta
 from lmm_education.answer.answer import Answer
 from lmm_education.answer.history import Exchange
+from lmm_education.answer.verification import verify
 from lmm_education.errors import RequestError
 from lmm_education.material import Lines, Passage, Place
 from lmm_education.web.openai_api import Call, CompletionAnswer, read_call, sources_text
@@ -91,3 +92,17 @@ def test_what_is_not_done_is_refused(messages: list[Any], more: dict[str, Any], 
     with pytest.raises(RequestError) as refused:
         read(*messages, **more)
     assert refused.value.status == status
+
+
+def test_what_the_sources_do_not_say_is_annotated_and_told_below() -> None:
+    """Nothing is taken out; the annotation says where it stands."""
+    text = "Leaves are “red at all times” [2]."
+    whole = Answer("?", text, offered=(SOURCE,), cited=(SOURCE,), verification=verify(text, [SOURCE]))
+    answer = CompletionAnswer("botany", "Sources", "Anew.", "http://127.0.0.1/")
+    sent = answer.whole(whole)
+    message = sent["choices"][0]["message"]
+    assert message["content"].startswith(text + "\n\n**Sources**\n\n- [2] ")
+    assert message["content"].endswith("\n- “red at all times”: not found in the sources")
+    (found,) = [each["unverified"] for each in message["annotations"] if each["type"] == "unverified"]
+    assert message["content"][found["start_index"] : found["end_index"]] == "“red at all times”"
+    assert (sent["rests_on"], sent["quotations"][0]["found"]) == ("course", "no")
