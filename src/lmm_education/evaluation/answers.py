@@ -38,7 +38,7 @@ from lmm_education.search.expand import can_write
 Measure = Literal["answered", "right", "judged right", "grounded", "precision", "recall", "refused"]
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class AnswerOutcome:
     """A question, its answer or why there is none, the seconds it took, and what a judging model says of it."""
 
@@ -68,7 +68,7 @@ class AnswerOutcome:
         held = functools.partial(map, lambda text: contains(said, words(text)))
         return all(held(facts)) and (not answers or any(held(answers)))
 
-    @property
+    @functools.cached_property
     def right_sources(self) -> list[bool]:
         """Of each source that the answer cites, whether it holds what answers the question."""
         level = next((level for level in ("section", "passage", "document") if level in self.target.levels), None)
@@ -76,12 +76,13 @@ class AnswerOutcome:
             return []
         return [find_ranks(self.target, [source])[level] is not None for source in self.answer.cited]
 
-    def value(self, measure: Measure) -> float | None:
-        """A measure of this answer; None where it does not count."""
+    @functools.cached_property
+    def values(self) -> Mapping[Measure, float]:
+        """The measures that count for this answer."""
         if self.question.unanswerable:
-            return float(not self.is_answered) if measure == "refused" else None
-        value = _MEASURES[measure](self)
-        return None if value is None else float(value)
+            return {"refused": float(not self.is_answered)}
+        values = ((measure, value(self)) for measure, value in _MEASURES.items())
+        return {measure: float(value) for measure, value in values if value is not None}
 
 
 def _grounded(outcome: AnswerOutcome) -> float | None:
@@ -104,9 +105,8 @@ _MEASURES: Mapping[Measure, Callable[[AnswerOutcome], float | None]] = {
     "grounded": _grounded,
     "precision": _precision,
     "recall": lambda outcome: any(outcome.right_sources) if outcome.target.levels else None,
-    "refused": lambda outcome: None,
 }
-ANSWER_MEASURES: tuple[Measure, ...] = tuple(_MEASURES)
+ANSWER_MEASURES: tuple[Measure, ...] = (*_MEASURES, "refused")
 
 
 @dataclass(frozen=True, slots=True)
@@ -127,8 +127,7 @@ class AnswerEvaluation:
 
     def values(self, measure: Measure) -> dict[int, float]:
         """A measure of each answer for which it counts, by the number of its question."""
-        values = ((number, outcome.value(measure)) for number, outcome in enumerate(self.outcomes))
-        return {number: value for number, value in values if value is not None}
+        return {n: outcome.values[measure] for n, outcome in enumerate(self.outcomes) if measure in outcome.values}
 
     def groups(self, numbers: Sequence[int]) -> list[Hashable]:
         """What the questions with these numbers ask for: those about one passage are not independent."""
@@ -155,7 +154,7 @@ class AnswerEvaluation:
     def failures(self) -> list[AnswerOutcome]:
         """The answers that are wrong, cite nothing right, or should not be there; and those that are missing."""
         judged: tuple[Measure, ...] = ("refused", "judged right", "right", "recall")
-        return [outcome for outcome in self.outcomes if any(outcome.value(measure) == 0 for measure in judged)]
+        return [outcome for outcome in self.outcomes if any(outcome.values.get(measure) == 0 for measure in judged)]
 
     @property
     def latency(self) -> dict[str, float]:
