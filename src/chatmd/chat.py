@@ -49,7 +49,8 @@ class How(TypedDict, total=False):
     reply and its calls. `max_turns` bounds the requests to models, `budget` tokens (``20000``) or money (``0.50$``), of
     this run and all agents that it asks; `timeout` is in seconds, for a turn. `yes` agrees to what the tools can do, or
     `confirm` is asked; `approve` is asked about each call, `ask_user` for the next message. With `replay`, documents
-    and agents in messages are taken as they were recorded.
+    and agents in messages are taken as they were recorded; with `skip_missing_tools`, programs and MCP servers that
+    cannot be started are left out.
     """
 
     model: str | ChatModel
@@ -59,6 +60,7 @@ class How(TypedDict, total=False):
     timeout: float | None
     yes: bool
     replay: bool
+    skip_missing_tools: bool
     confirm: Confirm | None
     approve: Approve | None
     ask_user: AskUser | None

@@ -11,7 +11,7 @@ from typing import Literal
 from chatmd.content.documents import plain_text, strip_markup
 from chatmd.content.expand import locate, read_img, read_raw, read_stored, shown_part, with_place
 from chatmd.context import Configuration, Run, model_settings
-from chatmd.errors import LimitReached
+from chatmd.errors import LimitReached, ToolNotAvailable
 from chatmd.language.agent import AgentSpec, Doc, Img, SubAgent, Tool, interpret
 from chatmd.language.lint import check, letter
 from chatmd.language.nodes import Problem, SourceRange, SyntaxTree
@@ -22,7 +22,7 @@ from chatmd.runtime.agents import check_depth
 from chatmd.sidecar import Expandable, Occurrence, Payloads, Recorded, occurrences
 from chatmd.tools.calling import agent_in
 from chatmd.tools.command import check_variables, command_folder, find_program, minimal_environment, split_command
-from chatmd.tools.consent import sent_files
+from chatmd.tools.consent import sent_files, why_asked
 from chatmd.tools.mcp_connection import StdioAddress, read_address
 from chatmd.tools.registry import kind_of
 from chatmd.tools.roots import roots_of
@@ -75,7 +75,7 @@ def _tools(spec: AgentSpec, run: Run) -> Iterator[Problem]:
             try:
                 look(tool, run)
             except LmmError as error:
-                yield _problem(tool.span, error, severity)
+                yield _problem(tool.span, error, "warning" if isinstance(error, ToolNotAvailable) else severity)
                 break
 
 
@@ -183,7 +183,7 @@ def _read(part: Doc | Img, run: Run, *, stored: bool) -> None:
 
 def _keys(spec: AgentSpec, run: Run) -> Iterator[Problem]:
     for part in sent_files(spec, run).values():
-        message = f"{shown_part(part)} may hold keys, and is sent to the model"
+        message = f"{shown_part(part)} {why_asked(part, run)}, and is sent to the model"
         yield Problem(part.span, message, "lmm run asks whether you agree", "warning")
 
 

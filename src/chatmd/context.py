@@ -241,7 +241,9 @@ class Run:
     `folder` is the prompt's, as a real path: what the prompt names is relative to it, wherever one runs it. `chain`
     are the files from the first that was run down to this one. No tool may change the `protected` files: the
     transcripts that are being written, the settings that rule the run. With `replay`, documents and agents in messages
-    are taken as they were recorded. What agents below say and do is kept below the folder `records`, if there is one.
+    are taken as they were recorded; with `skip_missing_tools`, programs and servers that cannot be had are left out.
+    Documents that are not in the prompt's folder are looked for in the `working` folder. What agents below say and do
+    is kept below the folder `records`, if there is one.
 
     `once` stops after one reply and its calls; `timeout` is in seconds, for a turn. `yes` agrees to what the tools can
     do, else `confirm` is asked; `approve` is asked about each call, `ask_user` for the next message (without it, a run
@@ -263,6 +265,8 @@ class Run:
     open_model: OpenModel = open_model
     ask: AskAgent = ask_nobody
     replay: bool = False
+    skip_missing_tools: bool = False
+    working: Path | None = None
     records: Path | None = None
     once: bool = False
     timeout: float | None = None

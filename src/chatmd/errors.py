@@ -8,6 +8,7 @@
     └── ChatmdError           anything that is raised on purpose here
         ├── InvalidDocument   a document has errors, and something asked for what it means
         ├── NotStorable       a text that no file of ours can hold exactly
+        ├── ToolNotAvailable  ochat has this tool, and we have another
         ├── FileRefused       a file tool may not touch this path
         ├── PatchError        a patch cannot be read, or does not fit
         ├── ConsentNeeded     a file's tools could do what nobody has agreed to
@@ -43,6 +44,10 @@ class InvalidDocument(ChatmdError):
 
 class NotStorable(ChatmdError):
     """A text holds a NUL or half of a surrogate pair; `chatmd.language.transcript.storable` gives one that does not."""
+
+
+class ToolNotAvailable(ChatmdError):
+    """A tool of ochat that does not exist here; a run goes on without it."""
 
 
 class FileRefused(ChatmdError):

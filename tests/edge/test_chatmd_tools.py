@@ -73,7 +73,7 @@ def test_a_tool_that_cannot_be_used_does_not_hide_the_others(folder: Path) -> No
     assert done.code == 1
     assert "not usable: p.md:1:1: there is no program 'no-such-program' on the PATH" in done.out
     said = " ".join(done.out.split())
-    assert "not usable: p.md:1:49: there is no built-in tool 'fork' (let an agent of its own" in said
+    assert "not usable: p.md:1:49: ochat's tool 'fork' is not available here (let an agent of its own" in said
     assert "read_file  built in: " in done.out
     (folder / "none.md").write_text("<user>Hello</user>")
     assert lmm("tools", "none.md").out == "none.md: no tools\n"

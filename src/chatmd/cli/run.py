@@ -37,6 +37,7 @@ if TYPE_CHECKING:
 @options.yes("Agree to what the file's tools can do.")
 @options.flag("--ask", help="Show each call, and ask before it is made.")
 @options.flag("--replay", help="Take documents and agents as recorded; fetch and ask nothing for them.")
+@options.flag("--skip-missing-tools", help="Go on without programs and MCP servers that cannot be started.")
 @click.option(
     "--model",
     metavar="NAME",
@@ -58,6 +59,7 @@ def run(
     yes: bool,
     ask: bool,
     replay: bool,
+    skip_missing_tools: bool,
     model: str,
     config: Path | None,
     roots: tuple[Path, ...],
@@ -81,8 +83,8 @@ def run(
         raise ConfigError("--ask needs a terminal, where you are asked", hint="run it in one, or leave --ask out")
     how = prepare(
         file, model=model, config=config, once=once, max_turns=max_turns, budget=budget, timeout=timeout, yes=yes,
-        replay=replay, roots=roots, confirm=confirm_on_terminal(), approve=approve, listener=printer,
-        ask_user=_typed if interactive else None,
+        replay=replay, skip_missing_tools=skip_missing_tools, roots=roots, confirm=confirm_on_terminal(),
+        approve=approve, listener=printer, ask_user=_typed if interactive else None,
     )  # fmt: skip
     runner = open_run(file, how, output)
     if interactive and _has_screen():

@@ -7,6 +7,7 @@ its answer is read anew each time, so that a file may be mended before one tries
 from __future__ import annotations
 
 import asyncio
+import contextlib
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -52,9 +53,23 @@ def locate(src: str, run: Run) -> Path:
         allowed = [folder.resolve() for folder in (run.folder, *run.rules.roots)]
     except (OSError, RuntimeError, ValueError) as error:  # a loop of links
         raise ChatmdError("this path cannot be followed", hint="check the path") from error
+    if (other := in_working_folder(src, run)) is not None:
+        return other
     if not any(real.is_relative_to(folder) for folder in allowed):
         raise ChatmdError(f"'{src}' lies outside of {allowed[0]}", hint=f"allow its folder: --root {path.parent}")
     return real
+
+
+def in_working_folder(src: str, run: Run) -> Path | None:
+    """The real path of a file in the working folder, if the prompt's folder has none of that name, as in ochat."""
+    with contextlib.suppress(OSError, RuntimeError, ValueError):
+        name = src.strip()
+        if run.working is not None and not (run.folder / name).exists():
+            working = run.working.resolve()
+            real = (working / name).resolve()
+            if real.is_file() and real.is_relative_to(working):
+                return real
+    return None
 
 
 def read_local(path: Path, *, limit: int) -> bytes:

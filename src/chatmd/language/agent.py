@@ -14,7 +14,7 @@ from typing import Any, Literal, cast
 from chatmd.errors import InvalidDocument
 from chatmd.language.nodes import BLANK, NOWHERE, Element, Problem, SourceRange, SyntaxTree, Text, body
 from chatmd.language.syntax import attribute_offsets, errors_of
-from chatmd.language.tags import ROLES, TAGS
+from chatmd.language.tags import OCHAT, ROLES, TAGS
 
 # -- What a ChatMD document means, as values: configuration, tools, and the items of the conversation
 #
@@ -52,7 +52,7 @@ class Tool:
     MCP server's get names that begin with `prefix`; `issuer` is who may see its client's secret. `roots` are the
     folders that a file tool may touch, `cwd` and `env` folder and variables of a command, all relative to the
     prompt's folder and as written; `timeout` is in seconds, `max_output` in characters; `course` is the folder of
-    a course.
+    a course. `shell` marks what ochat's ``type="shell"`` declares without a command of its own.
     """
 
     kind: Literal["builtin", "command", "agent", "mcp"]
@@ -74,6 +74,7 @@ class Tool:
     timeout: float | None = None
     max_output: int | None = None
     course: str = ""
+    shell: bool = False
     span: SourceRange = field(default=NOWHERE, compare=False, repr=False)
 
 
@@ -308,7 +309,12 @@ class _Reader:
         if span is not None:
             offset = len(node.value) - len(node.value.lstrip(BLANK)) if not node.raw else 0
             span = span._replace(start=min(span.start + offset, span.end))
-            self._problem(span, "this text stands in no element, and would not be sent", _meant_tag(node.value))
+            foreign = [match for match in _TAG_NAME.finditer(span.text) if match[1] in OCHAT]
+            for match in foreign:
+                at = span._replace(start=span.start + match.start())
+                self._problem(at, f"<{match[1]}> is an element of ochat, and not available here", OCHAT[match[1]])
+            if not foreign:
+                self._problem(span, "this text stands in no element, and would not be sent", _meant_tag(node.value))
 
     # -- elements ------------------------------------------------------------------------------------
 
@@ -355,7 +361,12 @@ class _Reader:
         }
         # The most particular choice counts.
         include = (name,) if name and kind == "mcp" else lists["include"] or lists["includes"]
-        values |= {"name": name, "server": values.pop("mcp_server"), "local": self._local(element)}
+        values |= {
+            "name": name,
+            "server": values.pop("mcp_server"),
+            "local": self._local(element),
+            "shell": element.get("type") == "shell",
+        }
         return Tool(kind, include=include, roots=lists["roots"], env=lists["env"], span=element.span, **values)
 
     def _msg(self, element: Element) -> None:
@@ -549,6 +560,9 @@ _READERS: dict[str, Callable[[_Reader, Element], None]] = {
 
 def _is_cleared(element: Element, flag: str) -> bool:
     return (element.get(flag) or "").strip().lower() == "false"
+
+
+_TAG_NAME = re.compile(r"<([A-Za-z_][\w-]{0,30})")
 
 
 def _meant_tag(text: str) -> str:

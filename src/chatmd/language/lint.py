@@ -11,7 +11,7 @@ from functools import lru_cache
 from chatmd.language.agent import AgentSpec, CallItem, MessageItem, OutputItem, attribute_spans, interpret
 from chatmd.language.nodes import BLANK, Element, Problem, SourceRange, SyntaxTree, Text, body, walk
 from chatmd.language.syntax import MAX_PROBLEMS, has_open_quote, passed_over, right_place
-from chatmd.language.tags import DOCUMENT, TAGS, VOID, Tag
+from chatmd.language.tags import DOCUMENT, OCHAT, TAGS, VOID, Tag
 
 _STRAY_END = "|RAW"
 _KNOWN_TAG = re.compile(rf"<(?:{'|'.join(TAGS)})[ \t\r\n/>]")
@@ -95,7 +95,9 @@ def _content(element: Element, tag: Tag) -> Iterator[Problem]:
     parts = body(element.children)
     if tag.content == "nothing" and any(not isinstance(part, str) or part.strip(BLANK) for part in parts):
         message = f"what stands inside <{tag.name}> is dropped"
-        yield _warning(element.span, message, f"write <{tag.name} …/>", unseen=True)
+        has_roots = tag.name == "tool" and "<read" in element.span.text
+        hint = OCHAT["tool <read>"] if has_roots else f"write <{tag.name} …/>"
+        yield _warning(element.span, message, hint, unseen=True)
 
 
 def _attributes(element: Element, tag: Tag) -> Iterator[Problem]:
@@ -120,6 +122,8 @@ def _attributes(element: Element, tag: Tag) -> Iterator[Problem]:
 
 @lru_cache(maxsize=1000)
 def _meant(tag: Tag, name: str) -> str:
+    if f"{tag.name} {name}" in OCHAT:
+        return f"it is ochat's: {OCHAT[f'{tag.name} {name}']}"
     names = [rule.name for rule in tag.attributes]
     close = get_close_matches(name[:40], names, n=1)
     return f"did you mean '{close[0]}'?" if close else f"it has {', '.join(names)}"

@@ -163,6 +163,18 @@ _ROWS: Iterable[Tag] = (
     Tag("agent", "the answer of another ChatMD file; the body is more input for it", (_SRC, _LOCAL), BODIES),
 )
 
+# What ochat has and we do not: elements, attributes and contents, with what to use instead.
+OCHAT = {
+    "shell_access": 'a program that you agree to is <tool name="…" command="…"/>; delete the element',
+    "script": "calls are approved by you (lmm run --ask), and nothing is scripted; delete the element",
+    "moderator_runtime": "nothing is scripted; delete the element",
+    "tool type": 'one program is <tool name="…" command="rg -n"/>, and no shell is offered',
+    "tool runtime": "you are asked before a file's commands run",
+    "tool <read>": 'folders are named in roots="…"',
+    "import namespace": "names are not prefixed; an MCP server's tools can have a prefix",
+    "config show": "show_tool_call keeps calls and results in the file",
+}
+
 TAGS: dict[str, Tag] = {tag.name: tag for tag in _ROWS}
 # Elements without content: one that is not closed ends where it begins.
 VOID = frozenset(tag.name for tag in TAGS.values() if tag.content == "nothing")

@@ -55,6 +55,7 @@ def prepare(
         tally=SharedBudget(replace(limits, turns=rules.max_turns if max_turns is None else max_turns)),
         open_model=open_model if isinstance(model, str) else lambda settings: model,
         ask=ask_agent,
+        working=Path.cwd(),
         **fields,
     )
 

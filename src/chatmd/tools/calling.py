@@ -19,7 +19,7 @@ from typing import Any
 
 from chatmd.content.expand import locate
 from chatmd.context import AgentRequest, Approve, Run
-from chatmd.errors import ChatmdError, StoppedByUser
+from chatmd.errors import ChatmdError, StoppedByUser, ToolNotAvailable
 from chatmd.language.agent import AgentSpec, Tool, read_agent
 from chatmd.language.notes import without_marks
 from chatmd.language.syntax import parse
@@ -28,7 +28,7 @@ from chatmd.tools.consent import REFUSED, Declaration, own_declarations
 from chatmd.tools.registry import FunctionTool, kind_of
 from lmm.disk.files import read_document
 from lmm.errors import DocumentError, LmmError
-from lmm.messages import ToolCall, ToolDefinition, ToolOutput, ToolResult, object_schema
+from lmm.messages import Notice, ToolCall, ToolDefinition, ToolOutput, ToolResult, object_schema
 from lmm.models.port import RunnableTool
 
 # -- Another ChatMD file as a tool: the model gives it an input, and gets its answer --------------------------
@@ -140,12 +140,21 @@ _GRACE = 5.0  # seconds: tools that keep the time themselves tell more about it
 async def open_tools(declared: Iterable[Tool], run: Run, stack: AsyncExitStack) -> dict[str, OpenTool]:
     """The tools by the names that the model calls them by; they are closed with `stack`.
 
+    A tool that only ochat has is left out, and named in a notice; with ``run.skip_missing_tools`` also a program
+    that is not there and an MCP server that does not answer.
+
     Raises:
         ChatmdError: there is no such tool, it cannot be opened, or two have the same name.
     """
     tools: dict[str, OpenTool] = {}
     for one in declared:
-        opened = await stack.enter_async_context(kind_of(one).load()(one, run))
+        try:
+            opened = await stack.enter_async_context(kind_of(one).load()(one, run))
+        except LmmError as error:
+            if not (isinstance(error, ToolNotAvailable) or (run.skip_missing_tools and one.kind in ("command", "mcp"))):
+                raise
+            run.tell(Notice(f"the run goes on without a tool: {error}"))
+            continue
         for tool in opened:
             name = tool.definition.name
             if name in tools:

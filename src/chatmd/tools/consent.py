@@ -18,9 +18,9 @@ from dataclasses import dataclass, replace
 from pathlib import Path, PurePath
 from typing import NamedTuple
 
-from chatmd.content.expand import locate
+from chatmd.content.expand import in_working_folder, locate
 from chatmd.context import Confirm, Run
-from chatmd.errors import ChatmdError, ConsentNeeded
+from chatmd.errors import ChatmdError, ConsentNeeded, ToolNotAvailable
 from chatmd.language.agent import AgentSpec, Doc, Img, SubAgent, Tool, content_of, interpret, parts_in
 from chatmd.language.syntax import parse
 from chatmd.tools.command import variables_of
@@ -124,7 +124,8 @@ def declared_by(spec: AgentSpec, run: Run) -> tuple[DeclaringFile, ...]:
     """
     path = _path_of(spec, run)
     for tool in spec.tools:
-        kind_of(tool)
+        with contextlib.suppress(ToolNotAvailable):  # a run goes on without it
+            kind_of(tool)
     found = list(_walk(spec, path, spec.file or str(run.folder), run, {path}, 0))
     together = functools.reduce(operator.or_, (traffic_of(one.spec, one.run) for one in found))
     return tuple(
@@ -139,7 +140,7 @@ def own_declarations(spec: AgentSpec, run: Run, together: Traffic = Traffic()) -
     together |= own
     declarations = [_declaration(tool, run, together) for tool in spec.tools]
     declarations += dict.fromkeys(_inline(one, together) for one in _inline_agents(spec) if not one.local)
-    declarations += [_sending(real, part) for real, part in sent_files(spec, run).items()]
+    declarations += [_sending(real, part, run) for real, part in sent_files(spec, run).items()]
     name = spec.file or str(run.folder)
     return DeclaringFile(_path_of(spec, run), name, tuple(declarations), traffic=own)
 
@@ -220,20 +221,28 @@ _PAYLOAD = re.compile(r"\.chatmd/[0-9a-f]{32}\.(txt|json|png|jpg|gif|webp)")  # 
 
 
 def sent_files(spec: AgentSpec, run: Run) -> dict[Path, Doc | Img]:
-    """The documents and images that may hold keys or passwords, by their real paths; where each stands first."""
+    """The documents and images that may hold keys or lie in the working folder, by their real paths; where each stands
+    first."""
     roots = [Path(os.path.realpath(folder)) for folder in (run.folder, *run.rules.roots)]
     sent: dict[Path, Doc | Img] = {}
     for part in _parts(spec):
         if isinstance(part, SubAgent) or not part.local:
             continue
-        real = _real_path(part.src, run)
-        if real is not None and _may_hold_keys(real, roots, part):
+        elsewhere = in_working_folder(part.src, run)
+        real = elsewhere or _real_path(part.src, run)
+        if real is not None and (elsewhere or _may_hold_keys(real, roots, part)):
             sent.setdefault(real, part)
     return sent
 
 
-def _sending(real: Path, part: Doc | Img) -> Declaration:
-    words = f"sends the file {part.src}, which may hold keys, to the model"
+def why_asked(part: Doc | Img, run: Run) -> str:
+    """Why it takes consent to send a file."""
+    elsewhere = in_working_folder(part.src, run)
+    return "may hold keys" if elsewhere is None else f"lies in the working folder ({elsewhere})"
+
+
+def _sending(real: Path, part: Doc | Img, run: Run) -> Declaration:
+    words = f"sends the file {part.src}, which {why_asked(part, run)}, to the model"
     known_by = digest(json.dumps(["sent", str(real)]))
     return Declaration("<doc>" if isinstance(part, Doc) else "<img>", words, True, known_by, is_tool=False)
 

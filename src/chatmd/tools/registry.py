@@ -18,8 +18,9 @@ from importlib.metadata import entry_points
 from typing import Any, Literal, Protocol, cast
 
 from chatmd.context import Run
-from chatmd.errors import ChatmdError
+from chatmd.errors import ChatmdError, ToolNotAvailable
 from chatmd.language.agent import Tool
+from chatmd.language.tags import OCHAT
 from lmm.messages import ToolDefinition, ToolOutput
 from lmm.models.port import RunnableTool
 
@@ -99,19 +100,27 @@ def kind_of(declared: Tool) -> ToolKind:
     """The row that a declaration means.
 
     Raises:
+        ToolNotAvailable: it is one of ochat's that does not exist here.
         ChatmdError: there is no tool of that name.
     """
     if declared.kind != "builtin":
         return KINDS[declared.kind]
+    where = declared.span.where
+    if declared.shell:
+        raise ToolNotAvailable(
+            f"the shell tool '{declared.name}' is not available", where=where, hint=OCHAT["tool type"]
+        )
     name = ALIASES.get(declared.name, declared.name)
     if name in BUILTINS:
         return BUILTINS[name]
     for found in entry_points(group=GROUP, name=name):
         return _row(found.value, "read", "write", "process", "network")
+    if name in ELSEWHERE:
+        raise ToolNotAvailable(f"ochat's tool '{name}' is not available here", where=where, hint=ELSEWHERE[name])
     close = get_close_matches(name, [*BUILTINS, *ALIASES], n=1)
     known = f'built in: {", ".join(BUILTINS)}; a program of yours: command="…"'
-    hint = ELSEWHERE.get(name) or (f"did you mean {close[0]}?" if close else known)
-    raise ChatmdError(f"there is no built-in tool '{declared.name}'", where=declared.span.where, hint=hint)
+    hint = f"did you mean {close[0]}?" if close else known
+    raise ChatmdError(f"there is no built-in tool '{declared.name}'", where=where, hint=hint)
 
 
 # -- A tool made of a function --------------------------------------------------------------------------------

@@ -255,8 +255,8 @@ def test_what_is_shown_cannot_hide_anything(prompts: Prompts) -> None:
 
 
 def test_a_tool_that_does_not_exist_is_an_error(prompts: Prompts) -> None:
-    with pytest.raises(ChatmdError, match=r"no built-in tool .odoc_search. \(markdown_search"):
-        prompts.ask('<tool name="odoc_search"/>')
+    with pytest.raises(ChatmdError, match=r"no built-in tool .read_fiel. \(did you mean read_file"):
+        prompts.ask('<tool name="read_fiel"/>')
 
 
 @pytest.mark.parametrize(
