@@ -21,7 +21,7 @@ from chatmd.compaction.plan import KEEP, CompactOptions
 from chatmd.context import Approve, AskUser, Confirm, Run, ask_nobody, settings_of
 from chatmd.errors import ChatmdError
 from chatmd.language.agent import AgentSpec, read_agent
-from chatmd.language.nodes import Element, Problem, SyntaxTree
+from chatmd.language.nodes import Attribute, Element, Node, Problem, SyntaxTree, Text
 from chatmd.language.repair import RepairedText, repair
 from chatmd.language.transcript import answer_of, parse_cached
 from chatmd.refine.api import Refinement, read_cases, refine
@@ -35,6 +35,7 @@ from chatmd.runtime.transcript_file import Transcript, open_transcript
 from chatmd.runtime.turns import Conversation
 from chatmd.tools.calling import Offer, offered_by
 from chatmd.tools.consent import Declaration, consent, declared_by, is_agreed
+from chatmd.tools.functions import PythonTool
 from lmm.disk.files import document_lock, read_document
 from lmm.errors import DocumentBusy, FileReadError, Place, check_keywords
 from lmm.loop import background, blocking
@@ -50,7 +51,7 @@ class How(TypedDict, total=False):
     this run and all agents that it asks; `timeout` is in seconds, for a turn. `yes` agrees to what the tools can do, or
     `confirm` is asked; `approve` is asked about each call, `ask_user` for the next message. With `replay`, documents
     and agents in messages are taken as they were recorded; with `skip_missing_tools`, programs and MCP servers that
-    cannot be started are left out.
+    cannot be started are left out. `tools` are Python functions that the model may call (`chatmd.tools.functions`).
     """
 
     model: str | ChatModel
@@ -61,6 +62,7 @@ class How(TypedDict, total=False):
     yes: bool
     replay: bool
     skip_missing_tools: bool
+    tools: Sequence[PythonTool]
     confirm: Confirm | None
     approve: Approve | None
     ask_user: AskUser | None
@@ -78,6 +80,8 @@ class Chat:
     'model'
     >>> chat.run(model=ScriptedModel(["Beech."])).answer
     'Beech.'
+
+    Python functions are tools by their signature and docstring: ``Chat.from_text("…", tools=[add])``.
     """
 
     def __init__(
@@ -88,6 +92,7 @@ class Chat:
         folder: str | Path = ".",
         config: str | Path | None = None,
         roots: Sequence[str | Path] = (),
+        tools: Sequence[PythonTool] = (),
         listener: Listener = ignore,
     ) -> None:
         self.path = path
@@ -95,6 +100,7 @@ class Chat:
         self.listener = listener
         self._config = Path(config) if config is not None else None
         self._roots = tuple(map(Path, roots))
+        self._tools = tuple(tools)
         self._lock = contextlib.ExitStack()
         self._locked = False
         self._runner: Runner | None = None
@@ -109,6 +115,7 @@ class Chat:
         *,
         config: str | Path | None = None,
         roots: Sequence[str | Path] = (),
+        tools: Sequence[PythonTool] = (),
         listener: Listener = ignore,
     ) -> Self:
         """Read a ChatMD file.
@@ -118,13 +125,16 @@ class Chat:
         Args:
             config: a configuration file; else it is looked for as always.
             roots: further folders that files may be imported from.
+            tools: Python functions that the model may call besides what the file declares.
             listener: is told what happens (`lmm.messages`, `chatmd.runtime.events`), in another thread.
 
         Raises:
             FileReadError: it is missing, not readable, or not UTF-8.
             ConfigError: the configuration asks for something unknown.
         """
-        return cls(read_document(Path(path)), path=Path(path), config=config, roots=roots, listener=listener)
+        return cls(
+            read_document(Path(path)), path=Path(path), config=config, roots=roots, tools=tools, listener=listener
+        )
 
     @classmethod
     def from_text(
@@ -134,10 +144,11 @@ class Chat:
         folder: str | Path = ".",
         config: str | Path | None = None,
         roots: Sequence[str | Path] = (),
+        tools: Sequence[PythonTool] = (),
         listener: Listener = ignore,
     ) -> Self:
         """A chat that is in no file, and is written nowhere; what it names is relative to `folder`."""
-        return cls(text, folder=folder, config=config, roots=roots, listener=listener)
+        return cls(text, folder=folder, config=config, roots=roots, tools=tools, listener=listener)
 
     def copy(self, path: str | Path) -> Self:
         """Write the chat into a new file in its folder, and open that.
@@ -147,7 +158,7 @@ class Chat:
         """
         self.reload()
         write_copy(self._place, self.text, Path(path))
-        return type(self).open(path, config=self._config, roots=self._roots, listener=self.listener)
+        return type(self).open(path, config=self._config, roots=self._roots, tools=self._tools, listener=self.listener)
 
     def __repr__(self) -> str:
         return f"Chat({str(self.path or '')!r}, {len(self.text):,} characters)"
@@ -284,8 +295,15 @@ class Chat:
 
     # -- going on --------------------------------------------------------------------------------------
 
-    def say(self, said: str | Element) -> None:
+    def say(self, said: str | Element, *, docs: Sequence[str | Path] = ()) -> None:
         """Say something as the user, in the place that waits for it: a text means itself, an element's tags count.
+
+        `docs` are files behind it, as `<doc>` elements: relative to the chat's folder, or URLs.
+
+        >>> chat = Chat.from_text("")
+        >>> chat.say("Is <b> right?", docs=["notes.md"])
+        >>> chat.text
+        '<user>RAW|Is <b> right?\\n|RAW<doc src="notes.md" local/></user>\\n'
 
         Raises:
             ChatmdError: an element that no message of a user is, or that holds what means nothing there.
@@ -293,6 +311,8 @@ class Chat:
             FileWriteError: it cannot be written.
         """
         self.reload()
+        if docs:
+            said = _user_with_documents(said, docs)
         with contextlib.ExitStack() as stack:
             if self.path is None:
                 transcript: Transcript = Transcript(self.text)
@@ -369,8 +389,10 @@ class Chat:
         """
         self.reload()
         answer, text = await reply_to(self.text, input, self._prepared(**how))
-        folder, config = self.folder.resolve(), self._config
-        return answer, Chat.from_text(text, folder=folder, config=config, roots=self._roots, listener=self.listener)
+        folder, config, roots = self.folder.resolve(), self._config, self._roots
+        return answer, Chat.from_text(
+            text, folder=folder, config=config, roots=roots, tools=self._tools, listener=self.listener
+        )
 
     reply = blocking(areply)
 
@@ -479,6 +501,7 @@ class Chat:
 
     def _prepared(self, **how: Unpack[How]) -> Run:
         check_keywords("Chat.run", how, How)
+        how["tools"] = (*self._tools, *how.get("tools", ()))
         folder, listener = self.folder.resolve(), self.listener
         return prepare(self.path, folder, config=self._config, roots=self._roots, listener=listener, **how)
 
@@ -506,3 +529,14 @@ class Chat:
             else:
                 with contextlib.suppress(FileReadError):  # told by what ended the run
                     self.reload()
+
+
+def _user_with_documents(said: str | Element, docs: Sequence[str | Path]) -> Element:
+    """A message of the user with files behind it."""
+    if isinstance(said, Element):
+        raise ChatmdError("docs go with a text", hint="put <doc> elements into the element")
+    children: list[Node] = [Text(f"{said}\n")]
+    for name in map(str, docs):
+        local = () if name.lower().startswith(("http://", "https://")) else (Attribute("local"),)
+        children += [Element("doc", (Attribute("src", name), *local)), Text("\n")]
+    return Element("user", (), tuple(children[:-1]))

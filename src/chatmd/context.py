@@ -22,7 +22,7 @@ from lmm.errors import ConfigError, Place, Untrusted
 from lmm.messages import Event, Listener, ToolCall, ignore
 from lmm.models.budget import SharedBudget
 from lmm.models.chat import shared_chat
-from lmm.models.port import ChatModel
+from lmm.models.port import ChatModel, RunnableTool
 
 if TYPE_CHECKING:
     from lmm.fetch import FetchRules
@@ -242,8 +242,8 @@ class Run:
     are the files from the first that was run down to this one. No tool may change the `protected` files: the
     transcripts that are being written, the settings that rule the run. With `replay`, documents and agents in messages
     are taken as they were recorded; with `skip_missing_tools`, programs and servers that cannot be had are left out.
-    Documents that are not in the prompt's folder are looked for in the `working` folder. What agents below say and do
-    is kept below the folder `records`, if there is one.
+    Documents that are not in the prompt's folder are looked for in the `working` folder. `functions` are tools beside
+    those that the file declares. What agents below say and do is kept below the folder `records`, if there is one.
 
     `once` stops after one reply and its calls; `timeout` is in seconds, for a turn. `yes` agrees to what the tools can
     do, else `confirm` is asked; `approve` is asked about each call, `ask_user` for the next message (without it, a run
@@ -267,6 +267,7 @@ class Run:
     replay: bool = False
     skip_missing_tools: bool = False
     working: Path | None = None
+    functions: tuple[RunnableTool, ...] = ()
     records: Path | None = None
     once: bool = False
     timeout: float | None = None

@@ -210,7 +210,8 @@ async def _messages(spec: AgentSpec, run: Run, recorded: Recorded) -> tuple[Rend
 async def _tools(spec: AgentSpec, run: Run, servers: bool) -> tuple[tuple[RenderedTool, ...], tuple[str, ...]]:
     """The tools, and notes about those that are not known."""
     offers = await offered_by(spec, run, servers=servers)
-    tools = tuple(RenderedTool(one, _tool_tokens(one)) for offer in offers for one in offer.definitions)
+    definitions = [one for offer in offers for one in offer.definitions] + [one.definition for one in run.functions]
+    tools = tuple(RenderedTool(one, _tool_tokens(one)) for one in definitions)
     notes = [f"{offer.declared.span.where}: {offer.problem}" for offer in offers if offer.problem]
     notes += [
         f"{offer.declared.span.where}: the tools of this server are not counted (--servers asks it for them)"

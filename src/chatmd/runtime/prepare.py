@@ -14,6 +14,7 @@ from chatmd.language.repair import repair
 from chatmd.language.transcript import parse_cached
 from chatmd.runtime.agents import ask_agent
 from chatmd.tools.consent import consent
+from chatmd.tools.functions import PythonTool, function_tool
 from lmm.models.budget import SharedBudget, UsageLimits, parse_budget
 from lmm.models.port import ChatModel
 
@@ -27,13 +28,15 @@ def prepare(
     roots: Sequence[Path] = (),
     max_turns: int | None = None,
     budget: str = "",
+    tools: Sequence[PythonTool] = (),
     **fields: Any,
 ) -> Run:
     """What the run of a file, or of a text that belongs into `folder`, works with; further `fields` are those of `Run`.
 
     `model` is a name, or a model; it counts more than the file's. `config` names a configuration file. `max_turns`
     bounds the requests to models, `budget` tokens (``20000``) or money (``0.50$``), of this run and all agents that it
-    asks. `roots` are further folders that files may be imported from.
+    asks. `roots` are further folders that files may be imported from, `tools`
+    Python functions that the model may call besides what the file declares.
 
     Raises:
         ConfigError: config.toml or an option asks for something that we do not know.
@@ -56,6 +59,7 @@ def prepare(
         open_model=open_model if isinstance(model, str) else lambda settings: model,
         ask=ask_agent,
         working=Path.cwd(),
+        functions=tuple(map(function_tool, tools)),
         **fields,
     )
 

@@ -161,6 +161,11 @@ async def open_tools(declared: Iterable[Tool], run: Run, stack: AsyncExitStack) 
                 hint = 'its tools can have a prefix="…"' if one.kind == "mcp" else "name one of them otherwise"
                 raise ChatmdError(f"two tools are called '{name}'", where=one.span.where, hint=hint)
             tools[name] = OpenTool(tool, _timeout(one, run))
+    for function in run.functions:
+        name = function.definition.name
+        if name in tools:
+            raise ChatmdError(f"two tools are called '{name}'", hint="name the function otherwise")
+        tools[name] = OpenTool(function, run.rules.tool_timeout)
     return tools
 
 

@@ -167,8 +167,8 @@ def test_what_means_nothing_is_refused(path: Path) -> None:
     model = ScriptedModel(["Oak."])
     with pytest.raises(TypeError, match=r"max_turn.*did you mean 'max_turns'"):
         chat.run(model=model, max_turn=1)  # type: ignore[call-arg]
-    with pytest.raises(TypeError, match="tools"):
-        chat.render(tools=[])  # type: ignore[call-arg]
+    with pytest.raises(TypeError, match="agents"):
+        chat.render(agents=True)  # type: ignore[call-arg]
     inside = Element("user", (), (Element("summary"),))
     for said, why in ((Element("doc"), "only a <user> element"), (inside, "<summary> is not read")):
         with pytest.raises(ChatmdError, match=why):
