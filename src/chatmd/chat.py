@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-from collections.abc import AsyncGenerator, Iterator, Sequence
+from collections.abc import AsyncGenerator, Iterator, Mapping, Sequence
 from contextlib import aclosing
 from dataclasses import replace
 from functools import cached_property
@@ -51,7 +51,8 @@ class How(TypedDict, total=False):
     this run and all agents that it asks; `timeout` is in seconds, for a turn. `yes` agrees to what the tools can do, or
     `confirm` is asked; `approve` is asked about each call, `ask_user` for the next message. With `replay`, documents
     and agents in messages are taken as they were recorded; with `skip_missing_tools`, programs and MCP servers that
-    cannot be started are left out. `tools` are Python functions that the model may call (`chatmd.tools.functions`).
+    cannot be started are left out. `tools` are Python functions that the model may call (`chatmd.tools.functions`);
+    `inputs` are values of what ``<input>`` declares, which stay in the file.
     """
 
     model: str | ChatModel
@@ -63,6 +64,7 @@ class How(TypedDict, total=False):
     replay: bool
     skip_missing_tools: bool
     tools: Sequence[PythonTool]
+    inputs: Mapping[str, object]
     confirm: Confirm | None
     approve: Approve | None
     ask_user: AskUser | None
@@ -362,8 +364,15 @@ class Chat:
             self._runner.cancel()
 
     @background
-    async def aask(self, input: str, **how: Unpack[How]) -> str:
+    async def aask(self, input: str = "", **how: Unpack[How]) -> str:
         """Answer an input, as a function does, and forget it; nothing is written.
+
+        Without `input`, what the text itself asks is answered, with the ``inputs`` that are given.
+
+        >>> from lmm.testing import ScriptedModel
+        >>> chat, model = Chat.from_text('<input name="n"/><user>{{n}} trees?</user>'), ScriptedModel(["Oak."])
+        >>> chat.ask(inputs={"n": "1"}, model=model), model.seen[0].messages[0].text
+        ('Oak.', '1 trees?')
 
         Raises: as `run`.
         """
@@ -372,7 +381,7 @@ class Chat:
     ask = blocking(aask)
 
     @background
-    async def areply(self, input: str, **how: Unpack[How]) -> tuple[str, Chat]:
+    async def areply(self, input: str = "", **how: Unpack[How]) -> tuple[str, Chat]:
         """Answer an input, and return the chat in memory that has heard it; this one stays as it is.
 
         So a conversation is a fold.
@@ -510,9 +519,7 @@ class Chat:
         run = self._prepared(**how)
         if self.path is None:
             return open_text(self.text, run)
-        runner = open_run(self.path, run)
-        runner.locked = self._locked
-        return runner
+        return open_run(self.path, run, locked=self._locked)
 
     @contextlib.contextmanager
     def _running(self, runner: Runner) -> Iterator[Runner]:

@@ -70,7 +70,8 @@ class Rules(ChatmdSettings, frozen=True):
 class AgentRequest:
     """Another ChatMD file is to be asked: `src` is a path (`local`), relative to `folder`, or a URL.
 
-    `input` is what its user says, after what the file itself makes the user say. `kept` is told of the file that
+    `input` is what its user says, after what the file itself makes the user say; `values` are those of its declared
+    inputs. `kept` is told of the file that
     holds what was said and done, relative to the transcript's folder, if there is one.
     """
 
@@ -78,6 +79,7 @@ class AgentRequest:
     local: bool
     folder: Path
     input: Content = ()
+    values: Mapping[str, object] = field(default_factory=dict)
     kept: Callable[[str], None] = field(default=lambda path: None, compare=False, repr=False)
 
 
@@ -248,7 +250,8 @@ class Run:
     `once` stops after one reply and its calls; `timeout` is in seconds, for a turn. `yes` agrees to what the tools can
     do, else `confirm` is asked; `approve` is asked about each call, `ask_user` for the next message (without it, a run
     ends when it is the user's turn); `listener` is told what happens, and where (`chatmd.runtime.events`). With
-    `goes_on`, a failed turn does not end the run: it is told, and the user asked.
+    `goes_on`, a failed turn does not end the run: it is told, and the user asked. `inputs` are those of each
+    ``<input>``.
     """
 
     folder: Path
@@ -275,6 +278,7 @@ class Run:
     confirm: Confirm | None = None
     ask_user: AskUser | None = None
     goes_on: bool = False
+    inputs: Mapping[str, object] = field(default_factory=dict)
 
     @asynccontextmanager
     async def in_time(self) -> AsyncGenerator[None]:

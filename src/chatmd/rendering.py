@@ -14,11 +14,11 @@ from chatmd.content.expand import expansions, shown_part
 from chatmd.content.images import describe_image
 from chatmd.context import AgentRequest, Run, model_settings, settings_of
 from chatmd.language.agent import AgentSpec, MessageItem, SubAgent, read_agent
-from chatmd.language.lint import find_unseen, unseen_note
+from chatmd.language.lint import find_unseen, problem_line, unseen_note
 from chatmd.language.repair import repair
 from chatmd.language.syntax import parse
 from chatmd.language.transcript import messages_of
-from chatmd.runtime.prepare import agree
+from chatmd.runtime.prepare import agree, with_inputs
 from chatmd.sidecar import Payloads, Recorded
 from chatmd.tools.calling import offered_by
 from lmm.messages import Image, Message, ToolDefinition, ToolResult, message_parts, message_texts
@@ -184,12 +184,13 @@ def _tool(tool: RenderedTool) -> dict[str, Any]:
 
 async def render_text(text: str, path: Path, run: Run, *, run_agents: bool = False, servers: bool = False) -> Rendered:
     """What a model would get next for a text that stands, or could stand, in `path`; see `chatmd.Chat.render`."""
+    text = with_inputs(text, run)
     if run_agents or servers:
         run = await asyncio.to_thread(agree, run, text)
     whole, notes = repair(text)
     document = run.rules.imported(parse(whole, file=run.chain[-1]))
     spec = read_agent(document)
-    notes = (*notes, *map(unseen_note, find_unseen(document)))
+    notes = (*notes, *map(unseen_note, find_unseen(document)), *map(problem_line, spec.unset))
     settings, unasked = model_settings(spec.config, run.configuration), _Unasked()
     run = replace(run, settings=settings_of(spec.config, run.configuration), ask=run.ask if run_agents else unasked.ask)
     messages = await _messages(spec, run, Recorded(path, only=run.replay, keeps=False))

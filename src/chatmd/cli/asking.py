@@ -6,13 +6,34 @@ import asyncio
 import os
 import sys
 import threading
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from concurrent.futures import Future
+from typing import TypeVar
+
+import click
 
 from chatmd.context import Approve, Confirm
 from chatmd.terminal.call_texts import AGREE, CHOICES, approval, call_in_words, read_answer
 from lmm import terminal
 from lmm.messages import ToolCall
+
+_Command = TypeVar("_Command", bound=Callable[..., object])
+
+
+def input_values(command: _Command) -> _Command:
+    """The option ``--set NAME=VALUE``, as `inputs`."""
+    return click.option(
+        "--set", "inputs", metavar="NAME=VALUE", multiple=True, callback=_read_values,
+        help="Give an input that the file declares a value, which is written into the file.",
+    )(command)  # fmt: skip
+
+
+def _read_values(context: click.Context, option: click.Parameter, given: tuple[str, ...]) -> dict[str, str]:
+    pairs = [word.partition("=") for word in given]
+    for name, equals, _ in pairs:
+        if not (name and equals):
+            raise click.BadParameter(f"write it as --set {name or 'NAME'}=VALUE", context, option)
+    return {name.strip(): value for name, _, value in pairs}
 
 
 def confirm_on_terminal() -> Confirm | None:

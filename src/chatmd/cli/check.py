@@ -50,8 +50,10 @@ def check(*, files: tuple[Path, ...], strict: bool, roots: tuple[Path, ...], as_
 
 
 def _line(problem: Problem) -> str:
+    from chatmd.language.lint import problem_line
+
     warning = "warning: " if problem.severity == "warning" else ""
-    return f"{problem.span.where}: {warning}{problem.message} ({problem.hint})"
+    return problem_line(problem, warning)
 
 
 def _as_values(problem: Problem) -> dict[str, object]:

@@ -6,6 +6,7 @@ from pathlib import Path
 
 import click
 
+from chatmd.cli.asking import input_values
 from lmm import terminal
 from lmm.cli import options
 from lmm.terminal import DONE
@@ -18,6 +19,7 @@ from lmm.terminal import DONE
 @options.flag("--run-agents", help="Ask the agents in messages whose answers were not recorded.")
 @options.flag("--servers", help="Start or call its MCP servers, to count their tools.")
 @options.flag("--replay", help="Take documents and agents as recorded; fetch and ask nothing for them.")
+@input_values
 @options.yes("Agree to what the file's tools can do.")
 @click.option("--model", metavar="NAME", default="", show_default=False, help="As if this model were asked.")
 @options.config
@@ -30,6 +32,7 @@ def render(
     run_agents: bool,
     servers: bool,
     replay: bool,
+    inputs: dict[str, str],
     yes: bool,
     model: str,
     config: Path | None,
@@ -45,7 +48,9 @@ def render(
 
     chat = Chat.open(file, config=config, roots=roots)
     confirm = confirm_on_terminal()
-    rendered = chat.render(servers=servers, run_agents=run_agents, model=model, yes=yes, replay=replay, confirm=confirm)
+    rendered = chat.render(
+        servers=servers, run_agents=run_agents, model=model, yes=yes, replay=replay, inputs=inputs, confirm=confirm
+    )
     if as_json:
         terminal.say_json(as_data(rendered), indent=1)
         return DONE

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 
 import click
 
+from chatmd.cli.asking import input_values
 from chatmd.runtime import events
 from chatmd.terminal.call_texts import call_line
 from lmm import terminal
@@ -37,6 +38,7 @@ if TYPE_CHECKING:
 @options.yes("Agree to what the file's tools can do.")
 @options.flag("--ask", help="Show each call, and ask before it is made.")
 @options.flag("--replay", help="Take documents and agents as recorded; fetch and ask nothing for them.")
+@input_values
 @options.flag("--skip-missing-tools", help="Go on without programs and MCP servers that cannot be started.")
 @click.option(
     "--model",
@@ -59,6 +61,7 @@ def run(
     yes: bool,
     ask: bool,
     replay: bool,
+    inputs: dict[str, str],
     skip_missing_tools: bool,
     model: str,
     config: Path | None,
@@ -84,7 +87,7 @@ def run(
     how = prepare(
         file, model=model, config=config, once=once, max_turns=max_turns, budget=budget, timeout=timeout, yes=yes,
         replay=replay, skip_missing_tools=skip_missing_tools, roots=roots, confirm=confirm_on_terminal(),
-        approve=approve, listener=printer, ask_user=_typed if interactive else None,
+        approve=approve, listener=printer, inputs=inputs, ask_user=_typed if interactive else None,
     )  # fmt: skip
     runner = open_run(file, how, output)
     if interactive and _has_screen():

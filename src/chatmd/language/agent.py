@@ -12,7 +12,8 @@ from functools import lru_cache
 from typing import Any, Literal, cast
 
 from chatmd.errors import InvalidDocument
-from chatmd.language.nodes import BLANK, NOWHERE, Element, Problem, SourceRange, SyntaxTree, Text, body
+from chatmd.language.inputs import TYPES, DeclaredInput, fill, slots_in
+from chatmd.language.nodes import BLANK, NOWHERE, Element, Node, Problem, SourceRange, SyntaxTree, Text, body
 from chatmd.language.syntax import attribute_offsets, errors_of
 from chatmd.language.tags import OCHAT, ROLES, TAGS
 
@@ -193,7 +194,8 @@ def parts_in(content: Content) -> Iterator[Doc | Img | SubAgent]:
 class AgentSpec:
     """What a document means: how the model is called, its tools, and the conversation so far.
 
-    `imported` names the files that parts of it come from.
+    `imported` names the files that parts of it come from. `unset` are the places where something should stand that
+    nobody has set.
     """
 
     config: Config = Config()
@@ -201,6 +203,8 @@ class AgentSpec:
     items: tuple[Item, ...] = ()
     file: str = ""
     imported: frozenset[str] = frozenset()
+    inputs: tuple[DeclaredInput, ...] = ()
+    unset: tuple[Problem, ...] = field(default=(), compare=False, repr=False)
 
     @property
     def waits_for_user(self) -> bool:
@@ -256,13 +260,17 @@ def interpret(document: SyntaxTree) -> tuple[AgentSpec, tuple[Problem, ...]]:
     """The agent as far as it can be made out, and what is wrong; never raises."""
     reader = _Reader()
     reader.characters(document)
+    reader.inputs = {one.name: one for one in map(reader.input, document.elements) if one is not None}
+    reader.values = {one.name: one.value for one in reader.inputs.values() if one.value is not None}
     for node in document.children:
         if isinstance(node, Element):
             reader.read(node)
         elif isinstance(node, Text) and node.value.strip(BLANK + "\ufeff") and not document.is_body:
             reader.stray_text(node)
     config, tools, items = reader.config or Config(), tuple(reader.tools), tuple(reader.items)
-    return AgentSpec(config, tools, items, file=document.file, imported=document.imported), tuple(reader.problems)
+    inputs, unset = tuple(reader.inputs.values()), tuple(reader.unset)
+    spec = AgentSpec(config, tools, items, document.file, document.imported, inputs, unset)
+    return spec, (*reader.problems, *unset)
 
 
 def attribute_span(element: Element, name: str) -> SourceRange:
@@ -289,6 +297,9 @@ class _Reader:
         self.tool_names: set[str] = set()
         self.items: list[Item] = []
         self.problems: list[Problem] = []
+        self.inputs: dict[str, DeclaredInput] = {}
+        self.values: dict[str, str] = {}
+        self.unset: list[Problem] = []
 
     def read(self, element: Element) -> None:
         """Read one element at the top of the document."""
@@ -368,6 +379,22 @@ class _Reader:
             "shell": element.get("type") == "shell",
         }
         return Tool(kind, include=include, roots=lists["roots"], env=lists["env"], span=element.span, **values)
+
+    def input(self, element: Element) -> DeclaredInput | None:
+        """What an ``<input>`` declares; of several with one name, one that has a value counts."""
+        if element.tag != "input":
+            return None
+        values = element.values
+        name, kind = self._required(element, "name", may_be_empty=False).strip(), values.get("type", "string")
+        if kind not in TYPES:
+            self._bad(element, "type", "is no type", f"one of {', '.join(TYPES)}")
+            kind = "string"
+        value = values.get("value", values.get("default"))
+        made = DeclaredInput(name, kind, values.get("description", ""), value, element.span)
+        if value is not None and not made.accepts(value):
+            self._bad(element, "value" if "value" in values else "default", f"is no {kind}", "mend it")
+        self.inputs[name] = known = self.inputs[name] if name in self.inputs and "value" not in values else made
+        return known
 
     def _msg(self, element: Element) -> None:
         role = (element.get("role") or "").strip().lower()
@@ -453,8 +480,21 @@ class _Reader:
     # -- contents ------------------------------------------------------------------------------------
 
     def _content(self, element: Element) -> Content:
-        parts = body(element.children)
+        parts = body(map(self._filled, element.children))
         return tuple(value for part in parts if (value := self._part(part)) is not None)
+
+    def _filled(self, node: Node) -> Node:
+        """The node with the values of inputs in it; what nobody sets is noted."""
+        if not isinstance(node, Text) or not node.plain:
+            return node
+        for name, *_ in slots_in(node):
+            if name not in self.values and node.span is not None:
+                hint = f"lmm run --set {name}=…" if name in self.inputs else f'declare it: <input name="{name}"/>'
+                found = re.search(rf"\{{\{{[ \t]*{name}[ \t]*\}}\}}", node.span.text)
+                span = node.span._replace(start=node.span.start + (found.start() if found else 0))
+                message = f"nobody sets {{{{{name}}}}}, and the model gets it as it is written"
+                self.unset.append(Problem(span, message, f"{hint}; as text, put it in RAW|…|RAW", "warning"))
+        return fill(node, self.values)
 
     def _part(self, part: str | Element) -> Part | None:
         """A part of a message, or None for an element that means nothing there."""

@@ -48,7 +48,12 @@ def find_unseen(document: SyntaxTree) -> list[Problem]:
 
 def unseen_note(problem: Problem) -> str:
     """What somebody is told of one before a model is asked."""
-    return f"{problem.span.where}: the model will not see this: {problem.message} ({problem.hint})"
+    return problem_line(problem, "the model will not see this: ")
+
+
+def problem_line(problem: Problem, about: str = "") -> str:
+    """A problem with its place, on a line."""
+    return f"{problem.span.where}: {about}{problem.message} ({problem.hint})"
 
 
 def _at_most(number: int, problems: list[Problem]) -> Iterator[Problem]:
@@ -185,6 +190,8 @@ def _loose_tags(element: Element, parent: str) -> Iterator[tuple[str, str]]:
         yield f"another reader wants <{tag}> closed", f"write <{tag} …/>"
     if tag == "import" and parent == DOCUMENT:
         yield "<import> at the top is text for another reader", "put it into a message"
+    if tag in ("input", "output"):
+        yield f"another reader does not know <{tag}>", "fill in its value"
     if tag == "assistant" and element.get("status") and not element.get("id"):
         yield "an assistant's status needs an id", "add the id, or delete the status"
 

@@ -91,12 +91,14 @@ class Attribute(NamedTuple):
 class Text:
     """Text as the model sees it, RAW blocks and all; `raw` if any of it stands in a RAW block.
 
-    Neighbouring texts are one node; only comments and elements part them.
+    Neighbouring texts are one node; only comments and elements part them. `plain` are the ranges of the value, outside
+    of RAW, that hold double braces.
     """
 
     value: str
     raw: bool = field(default=False, compare=False)
     span: SourceRange | None = field(default=None, compare=False, repr=False)
+    plain: tuple[tuple[int, int], ...] = field(default=(), compare=False, repr=False)
 
     @property
     def is_blank(self) -> bool:

@@ -325,13 +325,14 @@ def parse_body(text: str, *, file: str = "") -> SyntaxTree:
 class _Frame:
     """An element that is open: what it has so far, the text that is still growing, tags in it that are text."""
 
-    __slots__ = ("attributes", "children", "end", "literal", "raw", "start", "tag", "text_start", "texts")
+    __slots__ = ("attributes", "children", "end", "literal", "plain", "raw", "start", "tag", "text_start", "texts")
 
     def __init__(self, tag: str, start: int, end: int, attributes: tuple[Attribute, ...]) -> None:
         self.tag, self.start, self.end, self.attributes = tag, start, end, attributes
         self.children: list[Node] = []
         self.literal: list[str] = []
         self.texts: list[str] = []
+        self.plain: list[tuple[int, int]] = []
         self.text_start, self.raw = 0, False
 
 
@@ -363,7 +364,11 @@ class _Builder:
     def _take(self, token: Token) -> None:
         frame = self.stack[-1]
         if isinstance(token, TextToken):
-            self._add_text(frame, token.start, self.source.text[token.start : token.end])
+            text = self.source.text[token.start : token.end]
+            if "{{" in text:
+                before = sum(map(len, frame.texts))
+                frame.plain.append((before, before + len(text)))
+            self._add_text(frame, token.start, text)
         elif isinstance(token, CloseToken):
             self._close(frame, token)
         elif isinstance(token, OpenToken):
@@ -384,7 +389,7 @@ class _Builder:
         if not self._means_something(token):
             self._add_text(frame, start, self.source.text[start:end])
             self._host.literal += () if empty else (tag,)
-            if tag != "import":
+            if tag not in ("import", "input", "output"):  # of which the latter two are elements of HTML as well
                 self._problem(start, end, f"<{tag}> means nothing here, and is text", right_place(tag), error=False)
         elif len(self.stack) > MAX_DEPTH:
             self._add_text(frame, start, self.source.text[start:end])
@@ -447,8 +452,10 @@ class _Builder:
         if not frame.texts:
             return
         value = frame.texts[0] if len(frame.texts) == 1 else "".join(frame.texts)
-        frame.children.append(Text(value, frame.raw, SourceRange(self.source, frame.text_start, end)))
+        span = SourceRange(self.source, frame.text_start, end)
+        frame.children.append(Text(value, frame.raw, span, tuple(frame.plain)))
         frame.texts.clear()
+        frame.plain.clear()
         frame.raw = False
 
     def _problem(self, start: int, end: int, message: str, hint: str, *, error: bool = True) -> None:
@@ -553,7 +560,8 @@ def _element(element: Element, inside: str) -> str:
 
 def _written(node: Text | Comment) -> str:
     if isinstance(node, Text):
-        return raw(node.value) if node.raw or not node.value or _NEEDS_RAW.search(node.value) else node.value
+        braces = "{{" in node.value and not node.plain
+        return raw(node.value) if node.raw or not node.value or braces or _NEEDS_RAW.search(node.value) else node.value
     if "-->" in node.value:
         raise ValueError("a comment cannot hold '-->'")
     return f"<!--{node.value}-->"

@@ -98,6 +98,18 @@ _ROWS: Iterable[Tag] = (
         content="nothing",
     ),
     Tag(
+        "input",
+        "what the prompt is given; {{name}} in its messages stands for it",
+        (
+            AttributeRule("name", "what it is called", required=True),
+            AttributeRule("type", "string, integer, number or boolean"),
+            AttributeRule("description", "what it is, for whoever calls the agent"),
+            AttributeRule("default", "its value, if nobody sets one"),
+            AttributeRule("value", "what was set"),
+        ),
+        content="nothing",
+    ),
+    Tag(
         "msg",
         "a message",
         (

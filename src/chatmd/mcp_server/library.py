@@ -7,21 +7,24 @@ import re
 from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any, Protocol
 
 from chatmd.errors import ChatmdError
 from chatmd.language.agent import AgentSpec, MessageItem, interpret
 from chatmd.language.imports import resolve_imports
+from chatmd.language.inputs import DeclaredInput
 from chatmd.language.nodes import BLANK, Comment, Element, SyntaxTree, Text
 from chatmd.language.syntax import errors_of, parse
 from chatmd.language.transcript import gap, user_text
 from chatmd.rendering import render_text
 from chatmd.runtime.prepare import prepare
 from chatmd.runtime.runner import reply_to
+from chatmd.tools.calling import agent_schema
 from chatmd.tools.mcp import model_names
 from lmm.disk.files import read_document
 from lmm.errors import LmmError
-from lmm.messages import Message, ToolDefinition, ToolOutput, object_schema
+from lmm.messages import Message, ToolDefinition, ToolOutput
 from lmm.models.port import RunnableTool
 
 # -- The ChatMD files of a folder, as they are published: read again when they change -------------------------
@@ -44,6 +47,7 @@ class PromptFile:
     description: str
     needs_input: bool
     problem: str = ""
+    inputs: tuple[DeclaredInput, ...] = ()
 
 
 def read_prompts(folder: Path, *, taken: Iterable[str] = ()) -> tuple[list[PromptFile], list[str]]:
@@ -92,7 +96,7 @@ def _prompt(path: Path, name: str, document: SyntaxTree) -> PromptFile:
     spec, found = interpret(resolve_imports(document))
     errors = errors_of((*document.problems, *found))
     problem = f"{errors[0].span.where}: {errors[0].message}" if errors else ""
-    return PromptFile(path, name, describe_prompt(path, document, spec), spec.waits_for_user, problem)
+    return PromptFile(path, name, describe_prompt(path, document, spec), spec.waits_for_user, problem, spec.inputs)
 
 
 def describe_prompt(path: Path, document: SyntaxTree, spec: AgentSpec) -> str:
@@ -134,18 +138,20 @@ class PromptTool:
     """A prompt file as a tool."""
 
     prompt: PromptFile
-    run: Callable[[Path, str], Awaitable[str]]
+    run: Callable[[Path, str, Mapping[str, object]], Awaitable[str]]
 
     @property
     def definition(self) -> ToolDefinition:
         meaning = "what it is to do, with all that it has to know: it sees nothing else"
-        schema = object_schema(("input",) if self.prompt.needs_input else (), input={**_INPUT, "description": meaning})
+        said = {**_INPUT, "description": meaning}
+        schema = agent_schema(self.prompt.inputs, input=said, needs_input=self.prompt.needs_input)
         return ToolDefinition(self.prompt.name, self.prompt.description, schema)
 
     async def call(self, arguments: Mapping[str, Any]) -> ToolOutput:
         if self.prompt.problem:
             raise ChatmdError(f"this prompt has errors: {self.prompt.problem}", hint="lmm check lists them")
-        return ToolOutput(await self.run(self.prompt.path, arguments.get("input", "")))
+        values = {name: value for name, value in arguments.items() if name != "input"}
+        return ToolOutput(await self.run(self.prompt.path, arguments.get("input", ""), values))
 
 
 @dataclass(slots=True)
@@ -201,16 +207,18 @@ class PromptRunner:
 
     options: Mapping[str, Any] = field(default_factory=dict)
 
-    async def run(self, path: Path, input: str) -> str:
-        """The answer to `input`.
+    async def run(self, path: Path, input: str, values: Mapping[str, object] = MappingProxyType({})) -> str:
+        """The answer to `input`, with the values of declared inputs.
 
         Raises:
             LmmError: it cannot be read or run, nobody agreed to what it does, or its model does not answer.
         """
         text = await asyncio.to_thread(_read, path, input)
-        return (await reply_to(text, input, prepare(path, **self.options)))[0]
+        return (await reply_to(text, input, prepare(path, **self.options, inputs=values)))[0]
 
-    async def messages(self, path: Path, input: str) -> Sequence[Message]:
+    async def messages(
+        self, path: Path, input: str, values: Mapping[str, object] = MappingProxyType({})
+    ) -> Sequence[Message]:
         """What its model would get, documents and images in place.
 
         Raises:
@@ -218,7 +226,7 @@ class PromptRunner:
         """
         text = await asyncio.to_thread(_read, path, input)
         text += gap(text) + user_text(input) if input.strip() else ""
-        run = prepare(path, **self.options)
+        run = prepare(path, **self.options, inputs=values)
         async with run.in_time():
             rendered = await render_text(text, path, run, run_agents=True)
         return [one.message for one in rendered.messages]

@@ -110,7 +110,13 @@ class Publisher:
                 types.Prompt(
                     name=prompt.name,
                     description=prompt.description,
-                    arguments=[types.PromptArgument(name="input", description=given, required=prompt.needs_input)],
+                    arguments=[
+                        *(
+                            types.PromptArgument(name=i.name, description=i.description, required=i.value is None)
+                            for i in prompt.inputs
+                        ),
+                        types.PromptArgument(name="input", description=given, required=prompt.needs_input),
+                    ],
                 )
                 for prompt in self.library.prompts
             ]
@@ -118,13 +124,14 @@ class Publisher:
 
     async def _get_prompt(self, ctx: Any, params: types.GetPromptRequestParams) -> types.GetPromptResult:
         self.library.refresh()
-        given = (params.arguments or {}).get("input", "")
+        values = dict(params.arguments or {})
+        given = values.pop("input", "")
         runner = self.library.runner
         assert runner is not None
         try:
             prompt = self.library.prompt(params.name)
             async with self._calls:
-                messages = await runner.messages(prompt.path, given)
+                messages = await runner.messages(prompt.path, given, values)
         except LmmError as error:
             raise MCPError(types.INVALID_PARAMS, str(error)) from None
         return types.GetPromptResult(description=prompt.description, messages=prompt_messages(messages))

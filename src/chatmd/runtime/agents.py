@@ -11,6 +11,9 @@ from chatmd.content.documents import Raw, plain_text
 from chatmd.content.expand import locate
 from chatmd.context import AgentRequest, Run
 from chatmd.errors import LimitReached
+from chatmd.language.agent import interpret
+from chatmd.language.inputs import set_inputs
+from chatmd.language.syntax import parse
 from chatmd.language.transcript import gap, user_element_text
 from chatmd.runtime.transcript_file import Transcript
 from chatmd.runtime.turns import Conversation
@@ -40,6 +43,9 @@ async def ask_agent(run: Run, request: AgentRequest) -> str:
     below = replace(run, folder=found.folder, chain=(*run.chain, found.name), ask=ask_agent, functions=())
     check_depth(below.chain, run.rules.max_depth)
     text = found.text
+    if request.values:
+        declared = interpret(run.rules.imported(parse(text, file=found.name)))[0].inputs
+        text = set_inputs(text, request.values, declared, file=found.name)
     if any(not isinstance(part, str) or part.strip() for part in request.input):
         text += gap(text) + user_element_text(request.input)
     transcript = Transcript(text)

@@ -9,7 +9,8 @@ from pathlib import Path
 from typing import Any
 
 from chatmd.context import Rules, Run, configuration_for, open_model, settings_of
-from chatmd.language.agent import read_agent
+from chatmd.language.agent import interpret, read_agent
+from chatmd.language.inputs import check_values, set_inputs
 from chatmd.language.repair import repair
 from chatmd.language.transcript import parse_cached
 from chatmd.runtime.agents import ask_agent
@@ -64,14 +65,28 @@ def prepare(
     )
 
 
+def with_inputs(text: str, run: Run) -> str:
+    """The text with the values that its inputs were given.
+
+    Raises:
+        ChatmdError: it has no such input, or the value is none of its type.
+    """
+    if not run.inputs:
+        return text
+    declared = interpret(run.rules.imported(parse_cached(text, run.chain[-1])))[0].inputs
+    return set_inputs(text, run.inputs, declared, file=run.chain[-1])
+
+
 def agree(run: Run, text: str) -> Run:
     """The run, once somebody has agreed to what the tools of a text and of the agents that it asks can do.
 
     Raises:
         InvalidDocument: the text has errors.
+        ChatmdError: an input has no value.
         ConsentNeeded: nobody agreed.
     """
     name = run.chain[-1]
     spec = read_agent(run.rules.imported(parse_cached(repair(text, name).text, name)))
+    check_values(spec.inputs)
     run = replace(run, settings=settings_of(spec.config, run.configuration))
     return replace(run, agreement=consent(spec, run))

@@ -13,7 +13,7 @@ from chatmd.context import Run
 from chatmd.language.transcript import gap, user_text
 from chatmd.runtime import events
 from chatmd.runtime.events import RunResult
-from chatmd.runtime.prepare import agree
+from chatmd.runtime.prepare import agree, with_inputs
 from chatmd.runtime.transcript_file import Transcript, open_transcript, without_blank_turn
 from chatmd.runtime.turns import Conversation
 from chatmd.sidecar import Recorded
@@ -171,17 +171,24 @@ class Runner:
         return True
 
 
-def open_run(path: Path, run: Run, output: Path | None = None) -> Runner:
+def open_run(path: Path, run: Run, output: Path | None = None, *, locked: bool = False) -> Runner:
     """What runs a ChatMD file, to steer or cancel it; ``run.confirm`` is asked here.
 
-    With `output`, the file stays as it is, and a copy of it that is made there is run.
+    With `output`, the file stays as it is, and a copy of it that is made there is run. Values of inputs are written
+    into the file. `locked` says that the caller has its lock.
 
     Raises: as `chatmd.Chat.run`, before anything is sent.
     """
-    text = read_document(path)
+    read = read_document(path)
+    text = with_inputs(read, run)
     agreed = agree(run, text)
     if output is None:
-        return Runner(path, agreed)
+        if text != read:
+            with open_transcript(path, locked=locked) as transcript:
+                transcript.restart(transcript.text, with_inputs(transcript.text, run))
+        runner = Runner(path, agreed)
+        runner.locked = locked
+        return runner
     write_copy(path, text, output)
     # Its tools are those that were agreed to a moment ago, under another name.
     run = replace(run, protected=(*run.protected, output.resolve()), chain=(str(output),))
@@ -190,6 +197,7 @@ def open_run(path: Path, run: Run, output: Path | None = None) -> Runner:
 
 def open_text(text: str, run: Run) -> Runner:
     """`open_run` for a text that is in no file: nothing is written."""
+    text = with_inputs(text, run)
     return Runner(run.folder / "text", agree(run, text), Transcript(text))
 
 
@@ -220,7 +228,7 @@ async def reply_to(text: str, input: str, run: Run) -> tuple[str, str]:
 
     Nothing is written. Without an input, it answers what the text itself asks.
     """
-    text = without_blank_turn(text)
+    text = with_inputs(without_blank_turn(text), run)
     text += gap(text) + user_text(input) if input.strip() else ""
     run, transcript = await asyncio.to_thread(agree, run, text), Transcript(text)
     conversation = Conversation(run, transcript, user_turn="")

@@ -28,7 +28,8 @@ from chatmd.language.agent import (
     read_agent,
 )
 from chatmd.language.imports import imports_in
-from chatmd.language.lint import find_unseen, unseen_note
+from chatmd.language.inputs import check_values
+from chatmd.language.lint import find_unseen, problem_line, unseen_note
 from chatmd.language.nodes import Element, SourceRange, SyntaxTree
 from chatmd.language.notes import with_notes
 from chatmd.language.syntax import errors_of, parse, write
@@ -172,6 +173,9 @@ class Conversation:
         self._compactor = Compactor(model, run, self.transcript.path)
         for problem in find_unseen(document):
             run.tell(Notice(unseen_note(problem)))
+        for problem in self.spec.unset:
+            run.tell(Notice(problem_line(problem)))
+        check_values(self.spec.inputs)
         (run.agreement or Consent()).check(self.spec, run)
         run.tally.limits.check_price(str(model.model))
         self._name, self._stack = str(model.model), stack

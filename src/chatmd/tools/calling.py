@@ -7,6 +7,7 @@ its result. Tools get arguments that fit their schema, and what they return hold
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import json
 import logging
 import time
@@ -21,6 +22,7 @@ from chatmd.content.expand import locate
 from chatmd.context import AgentRequest, Approve, Run
 from chatmd.errors import ChatmdError, StoppedByUser, ToolNotAvailable
 from chatmd.language.agent import AgentSpec, Tool, read_agent
+from chatmd.language.inputs import DeclaredInput
 from chatmd.language.notes import without_marks
 from chatmd.language.syntax import parse
 from chatmd.language.transcript import storable
@@ -39,13 +41,31 @@ _INPUT = {"type": "string", "description": "What it is to do, with all that it h
 
 @asynccontextmanager
 async def open_agent(declared: Tool, run: Run) -> AsyncIterator[Sequence[RunnableTool]]:
-    """The one tool of ``<tool name="…" agent="…"/>``; its file is read anew at each call."""
+    """The one tool of ``<tool name="…" agent="…"/>``; its file is read anew at each call.
 
-    async def ask(input: str) -> str:
-        return await run.ask(run, AgentRequest(declared.agent, declared.local, run.folder, (input,)))
+    Besides ``input``, it takes what the file declares.
+    """
 
+    async def ask(input: str = "", **values: object) -> str:
+        return await run.ask(run, AgentRequest(declared.agent, declared.local, run.folder, (input,), values))
+
+    inputs: tuple[DeclaredInput, ...] = ()
+    with contextlib.suppress(LmmError):  # a call tells what is wrong with it
+        inputs = agent_in(declared.agent, run).inputs if declared.local else ()
     description = declared.description or f"Ask the agent in {declared.agent}, and get its answer."
-    yield [FunctionTool(ToolDefinition(declared.name, description, object_schema(("input",), input=_INPUT)), ask)]
+    yield [FunctionTool(ToolDefinition(declared.name, description, agent_schema(inputs, input=_INPUT)), ask)]
+
+
+def agent_schema(
+    inputs: Sequence[DeclaredInput], *, input: Mapping[str, Any], needs_input: bool = True
+) -> dict[str, Any]:
+    """What an agent takes as a tool: the inputs that its file declares, and what its user says.
+
+    An agent that declares inputs needs no more.
+    """
+    declared = {one.name: one.schema for one in inputs}
+    needed = [one.name for one in inputs if one.value is None]
+    return object_schema([*needed, *(["input"] if needs_input and not inputs else [])], **{"input": input} | declared)
 
 
 def agent_in(src: str, run: Run) -> AgentSpec:

@@ -38,15 +38,15 @@ def function_tool(function: PythonTool) -> RunnableTool:
     >>> asyncio.run(function_tool(add).call({"a": 2, "b": 3})).text
     '5'
     """
-    if not inspect.isroutine(function) and isinstance(getattr(function, "definition", None), ToolDefinition):
-        return function  # type: ignore[return-value]
+    if not callable(function):
+        return function
     from pydantic import PydanticUserError, TypeAdapter, validate_call
     from pydantic_core import to_json
 
     name = getattr(function, "__name__", type(function).__name__)
     try:
-        checked: Callable[..., Any] = validate_call(function)  # type: ignore[arg-type]
-        schema = TypeAdapter(function).json_schema()
+        checked: Callable[..., Any] = validate_call(function)
+        schema = TypeAdapter[Any](function).json_schema()  # type: ignore[arg-type]
     except (PydanticUserError, NameError, TypeError) as error:
         hint = "annotate its parameters with types that JSON has, such as str, int, list[str], a Pydantic model"
         raise ChatmdError(f"no tool can be made of {name}: {str(error).splitlines()[0]}", hint=hint) from error

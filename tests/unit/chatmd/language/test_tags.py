@@ -29,7 +29,7 @@ SEED = {
 
 
 def test_the_published_vocabulary_is_there() -> None:
-    assert set(SEED) == set(TAGS)
+    assert set(TAGS) - set(SEED) <= {"input", "output"}  # ours
     for tag, names in SEED.items():
         assert set(names.split()) <= {rule.name for rule in TAGS[tag].attributes}
 

@@ -9,6 +9,7 @@ import pytest
 
 from chatmd import Chat
 from chatmd.errors import ChatmdError
+from chatmd.language.agent import OutputItem
 from chatmd.tools.functions import function_tool
 from lmm.messages import Reply, ToolCall
 from lmm.testing import ScriptedModel
@@ -38,7 +39,7 @@ def ask(calls: dict[str, str], *tools: Any) -> dict[str, str]:
     made = tuple(ToolCall(name, name, arguments) for name, arguments in calls.items())
     chat = Chat.from_text("<user>Go.</user>", tools=tools[:1])
     chat.run(model=ScriptedModel([Reply("", "m", calls=made), "Done."]), tools=tools[1:])
-    return {item.name: "".join(map(str, item.content)) for item in chat.agent.items if hasattr(item, "failed")}
+    return {item.name: "".join(map(str, item.content)) for item in chat.agent.items if isinstance(item, OutputItem)}
 
 
 def test_functions_are_called_with_what_their_parameters_say() -> None:

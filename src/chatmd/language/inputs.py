@@ -1,0 +1,123 @@
+"""Declared inputs: ``<input name="topic" default="leaves"/>``, and ``{{topic}}`` in the messages of a prompt.
+
+Only names that are declared are filled in, only in what the prompt itself says outside of RAW: what is said with
+`Chat.say`, and what models and tools say, is always taken literally.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+from chatmd.errors import ChatmdError
+from chatmd.language.nodes import NOWHERE, Attribute, Element, SourceRange, Text
+from chatmd.language.syntax import parse, serialize
+from lmm.errors import nearest
+
+TYPES = ("string", "integer", "number", "boolean")
+_SLOT = re.compile(r"\{\{[ \t]*([A-Za-z_][\w-]*)[ \t]*\}\}")
+
+
+@dataclass(frozen=True, slots=True)
+class DeclaredInput:
+    """`<input>`; `value` is what was set, else its default; None if it has neither. `type` is one of `TYPES`."""
+
+    name: str
+    type: str = "string"
+    description: str = ""
+    value: str | None = None
+    span: SourceRange = field(default=NOWHERE, compare=False, repr=False)
+
+    @property
+    def schema(self) -> dict[str, Any]:
+        """Its JSON schema, for whoever calls the agent."""
+        default = {} if self.value is None else {"default": self.value if self.type == "string" else _read(self.value)}
+        return {"type": self.type, **({"description": self.description} if self.description else {}), **default}
+
+    def accepts(self, written: str) -> bool:
+        """Whether a text is a value of its type.
+
+        >>> DeclaredInput("n", "integer").accepts("3"), DeclaredInput("n", "integer").accepts("x")
+        (True, False)
+        """
+        value = _read(written)
+        kinds: dict[str, tuple[type, ...]] = {"integer": (int,), "number": (int, float), "boolean": (bool,)}
+        return self.type == "string" or type(value) in kinds[self.type]
+
+
+def _read(written: str) -> object:
+    try:
+        return json.loads(written.lower(), parse_constant=str)
+    except ValueError:
+        return None
+
+
+def slots_in(text: Text) -> Iterator[tuple[str, int, int]]:
+    """The names in double braces outside of RAW, with where they stand in the value."""
+    for start, end in text.plain:
+        yield from ((match[1], *match.span()) for match in _SLOT.finditer(text.value, start, end))
+
+
+def fill(text: Text, values: Mapping[str, str]) -> Text:
+    """The text with the values in the places of their names.
+
+    >>> fill(parse("<user>On {{ topic }}, RAW|not {{topic}}|RAW.</user>").children[0].children[0], {"topic": "<b>"})
+    Text(value='On <b>, not {{topic}}.', raw=True)
+    """
+    pieces, at = [], 0
+    for name, start, end in slots_in(text):
+        if name in values:
+            pieces += [text.value[at:start], values[name]]
+            at = end
+    return replace(text, value="".join([*pieces, text.value[at:]])) if pieces else text
+
+
+def check_values(inputs: Iterable[DeclaredInput]) -> None:
+    """See to it that each input has a value.
+
+    Raises:
+        ChatmdError: one has none.
+    """
+    for one in inputs:
+        if one.value is None:
+            hint = f"lmm run --set {one.name}=…; in Python run(inputs={{…}})"
+            raise ChatmdError(f"the input '{one.name}' has no value", where=one.span.where, hint=hint)
+
+
+def set_inputs(text: str, values: Mapping[str, object], known: Iterable[DeclaredInput], *, file: str = "") -> str:
+    """A document in which inputs have these values; an input that it imports is declared once more, at its top.
+
+    Raises:
+        ChatmdError: it declares no such input, or the value is none of its type.
+
+    >>> set_inputs('<input name="n" type="integer"/>', {"n": 3}, [DeclaredInput("n", "integer")])
+    '<input name="n" type="integer" value="3"/>'
+    """
+    declared = {one.name: one for one in known}
+    written = {name: value if isinstance(value, str) else json.dumps(value) for name, value in values.items()}
+    for name, value in written.items():
+        if name not in declared:
+            hint = nearest(name, declared) or f'declare it: <input name="{name}"/>'
+            raise ChatmdError(f"there is no input '{name}'", where=file, hint=hint)
+        if not declared[name].accepts(value):
+            raise ChatmdError(f"'{value}' is no {declared[name].type}", where=file, hint=f"it is the input '{name}'")
+    tree = parse(text, file=file)
+    nodes = [_with_value(node, written) if isinstance(node, Element) else node for node in tree.children]
+    own = {node.get("name") for node in tree.elements if node.tag == "input"}
+    added = [Element("input", _attributes(declared[name], written[name])) for name in written if name not in own]
+    return "".join(f"{serialize([one])}\n" for one in added) + serialize(nodes)
+
+
+def _with_value(element: Element, values: Mapping[str, str]) -> Element:
+    name = element.get("name") or ""
+    if element.tag != "input" or name not in values:
+        return element
+    kept = tuple(attribute for attribute in element.attributes if attribute.name != "value")
+    return Element("input", (*kept, Attribute("value", values[name])))
+
+
+def _attributes(declared: DeclaredInput, value: str) -> tuple[Attribute, ...]:
+    return Attribute("name", declared.name), Attribute("type", declared.type), Attribute("value", value)
