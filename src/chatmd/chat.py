@@ -8,12 +8,12 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-from collections.abc import AsyncGenerator, Iterator, Mapping, Sequence
+from collections.abc import AsyncGenerator, Callable, Iterator, Mapping, Sequence
 from contextlib import aclosing
 from dataclasses import replace
 from functools import cached_property
 from pathlib import Path
-from typing import Literal, Self, TypedDict, Unpack
+from typing import Any, Literal, Self, TypedDict, TypeVar, Unpack, overload
 
 from chatmd.checking import check_text
 from chatmd.compaction.compact import Compacted, compact_file, compact_text, summarising
@@ -28,6 +28,7 @@ from chatmd.refine.api import Refinement, read_cases, refine
 from chatmd.refine.search import Progress
 from chatmd.rendering import Rendered, render_text
 from chatmd.runtime.events import RunResult
+from chatmd.runtime.output import value_in
 from chatmd.runtime.prepare import prepare
 from chatmd.runtime.rewind import Draft, rewind_file, rewind_text
 from chatmd.runtime.runner import Runner, open_run, open_text, reply_to, write_copy
@@ -38,9 +39,12 @@ from chatmd.tools.consent import Declaration, consent, declared_by, is_agreed
 from chatmd.tools.functions import PythonTool
 from lmm.disk.files import document_lock, read_document
 from lmm.errors import DocumentBusy, FileReadError, Place, check_keywords
-from lmm.loop import background, blocking
+from lmm.loop import background, blocking, run as run_blocking, run_async
 from lmm.messages import Event, Listener, ignore
 from lmm.models.port import ChatModel
+from lmm.models.structured import make_schema
+
+T = TypeVar("T")
 
 
 class How(TypedDict, total=False):
@@ -52,7 +56,8 @@ class How(TypedDict, total=False):
     `confirm` is asked; `approve` is asked about each call, `ask_user` for the next message. With `replay`, documents
     and agents in messages are taken as they were recorded; with `skip_missing_tools`, programs and MCP servers that
     cannot be started are left out. `tools` are Python functions that the model may call (`chatmd.tools.functions`);
-    `inputs` are values of what ``<input>`` declares, which stay in the file.
+    `inputs` are values of what ``<input>`` declares, which stay in the file. The last reply
+    passes `check`, which is called with it and returns what is wrong, or the model is asked again, `retries` times (2).
     """
 
     model: str | ChatModel
@@ -65,6 +70,8 @@ class How(TypedDict, total=False):
     skip_missing_tools: bool
     tools: Sequence[PythonTool]
     inputs: Mapping[str, object]
+    check: Callable[[str], object] | None
+    retries: int | None
     confirm: Confirm | None
     approve: Approve | None
     ask_user: AskUser | None
@@ -363,22 +370,44 @@ class Chat:
         if self._runner is not None:
             self._runner.cancel()
 
-    @background
-    async def aask(self, input: str = "", **how: Unpack[How]) -> str:
+    @overload
+    async def aask(self, input: str = "", *, schema: None = None, **how: Unpack[How]) -> str: ...
+    @overload
+    async def aask(self, input: str = "", *, schema: type[T], **how: Unpack[How]) -> T: ...
+    @overload
+    async def aask(self, input: str = "", *, schema: Any, **how: Unpack[How]) -> Any: ...
+    async def aask(self, input: str = "", *, schema: Any = None, **how: Unpack[How]) -> Any:
+        """The same as a coroutine."""
+        return await run_async(self._ask(input, schema, how))
+
+    @overload
+    def ask(self, input: str = "", *, schema: None = None, **how: Unpack[How]) -> str: ...
+    @overload
+    def ask(self, input: str = "", *, schema: type[T], **how: Unpack[How]) -> T: ...
+    @overload
+    def ask(self, input: str = "", *, schema: Any, **how: Unpack[How]) -> Any: ...
+    def ask(self, input: str = "", *, schema: Any = None, **how: Unpack[How]) -> Any:
         """Answer an input, as a function does, and forget it; nothing is written.
 
-        Without `input`, what the text itself asks is answered, with the ``inputs`` that are given.
+        Without `input`, what the text itself asks is answered, with the ``inputs`` that are given. With a `schema` (a
+        Pydantic model, another type, a JSON schema), the answer is data of that type:
 
         >>> from lmm.testing import ScriptedModel
-        >>> chat, model = Chat.from_text('<input name="n"/><user>{{n}} trees?</user>'), ScriptedModel(["Oak."])
-        >>> chat.ask(inputs={"n": "1"}, model=model), model.seen[0].messages[0].text
+        >>> model = ScriptedModel(["Oak.", "2"])
+        >>> chat = Chat.from_text('<input name="n"/><user>{{n}} trees?</user>')
+        >>> chat.ask(inputs={"n": 1}, model=model), model.seen[0].messages[0].text
         ('Oak.', '1 trees?')
+        >>> chat.ask("How many?", schema=int, inputs={"n": 2}, model=model)
+        2
 
         Raises: as `run`.
         """
-        return (await self.areply(input, **how))[0]
+        return run_blocking(self._ask(input, schema, how))
 
-    ask = blocking(aask)
+    async def _ask(self, input: str, schema: Any, how: How) -> Any:
+        self.reload()
+        answer, _ = await reply_to(self.text, input, self._prepared(schema, **how))
+        return answer if schema is None else value_in(answer, make_schema(schema))
 
     @background
     async def areply(self, input: str = "", **how: Unpack[How]) -> tuple[str, Chat]:
@@ -508,11 +537,11 @@ class Chat:
     def _repaired(self) -> RepairedText:
         return repair(self._raw or "", str(self.path or ""))
 
-    def _prepared(self, **how: Unpack[How]) -> Run:
+    def _prepared(self, schema: Any = None, **how: Unpack[How]) -> Run:
         check_keywords("Chat.run", how, How)
         how["tools"] = (*self._tools, *how.get("tools", ()))
-        folder, listener = self.folder.resolve(), self.listener
-        return prepare(self.path, folder, config=self._config, roots=self._roots, listener=listener, **how)
+        folder, config, roots = self.folder.resolve(), self._config, self._roots
+        return prepare(self.path, folder, config=config, roots=roots, listener=self.listener, schema=schema, **how)
 
     def _open_run(self, how: How) -> Runner:
         self.reload()

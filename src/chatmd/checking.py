@@ -19,6 +19,7 @@ from chatmd.language.repair import repair
 from chatmd.language.syntax import errors_of, parse
 from chatmd.language.transcript import image_of
 from chatmd.runtime.agents import check_depth
+from chatmd.runtime.output import schema_of
 from chatmd.sidecar import Expandable, Occurrence, Payloads, Recorded, occurrences
 from chatmd.tools.calling import agent_in
 from chatmd.tools.command import check_variables, command_folder, find_program, minimal_environment, split_command
@@ -46,6 +47,7 @@ def surroundings(spec: AgentSpec, path: Path, run: Run) -> Iterator[Problem]:
     recorded = Recorded(path, keeps=False)
     yield from _model(spec, run.configuration, own=True)
     yield from _tools(spec, run)
+    yield from _output(spec, run)
     yield from _contents(spec, run, recorded)
     yield from _keys(spec, run)
     for edge in _agents_of(spec, recorded):
@@ -128,6 +130,15 @@ _LOOKS: dict[str, tuple[tuple[Severity, Callable[[Tool, Run], object]], ...]] = 
     "mcp": (("error", _look_for_address), ("warning", check_variables), ("warning", _look_for_server)),
     "agent": (),
 }
+
+
+def _output(spec: AgentSpec, run: Run) -> Iterator[Problem]:
+    if spec.output is not None:
+        try:
+            schema_of(spec, run)
+            _look_for_words(spec.output.tool, run)
+        except LmmError as error:
+            yield _problem(spec.output.span, error)
 
 
 # -- documents and images --------------------------------------------------------------------------

@@ -8,7 +8,7 @@ from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING, Protocol, Self
+from typing import TYPE_CHECKING, ClassVar, Protocol, Self
 
 from chatmd.config import ChatmdSettings, read_chatmd
 from chatmd.errors import ChatmdError, LimitReached
@@ -26,6 +26,7 @@ from lmm.models.port import ChatModel, RunnableTool
 
 if TYPE_CHECKING:
     from lmm.fetch import FetchRules
+    from lmm.models.structured import Schema
 
 
 class Rules(ChatmdSettings, frozen=True):
@@ -219,6 +220,19 @@ AskUser = Callable[[], Awaitable[str | Element | None]]
 turn that failed is tried again); None ends the run."""
 
 
+@dataclass(frozen=True, slots=True)
+class AnswerRule:
+    """What the last reply of a run has to be; after so many `retries` the run fails (None: what the file says, or 2).
+
+    `check` is called with the reply, and returns what is wrong with it; None, True and the empty text pass.
+    """
+
+    DEFAULT: ClassVar[int] = 2
+    schema: Schema | None = None
+    check: Callable[[str], object] | None = None
+    retries: int | None = None
+
+
 AskAgent = Callable[["Run", AgentRequest], Awaitable[str]]
 """How a run asks another agent, within the limits that hold for all of them together."""
 
@@ -271,6 +285,7 @@ class Run:
     skip_missing_tools: bool = False
     working: Path | None = None
     functions: tuple[RunnableTool, ...] = ()
+    expects: AnswerRule | None = None
     records: Path | None = None
     once: bool = False
     timeout: float | None = None

@@ -11,6 +11,7 @@
         ├── ToolNotAvailable  ochat has this tool, and we have another
         ├── FileRefused       a file tool may not touch this path
         ├── PatchError        a patch cannot be read, or does not fit
+        ├── AnswerRejected    the model's replies do not fit the schema, or do not pass the check
         ├── ConsentNeeded     a file's tools could do what nobody has agreed to
         ├── StoppedByUser     asked about a call, the user ended the run
         ├── NothingToCompact  a conversation is as short as it can be made
@@ -56,6 +57,10 @@ class FileRefused(ChatmdError):
 
 class PatchError(ChatmdError):
     """A patch cannot be read, or does not fit the files; nothing was changed."""
+
+
+class AnswerRejected(ChatmdError):
+    """The last reply is not what was asked for, and neither were those before."""
 
 
 class ConsentNeeded(ChatmdError):

@@ -18,6 +18,7 @@ from chatmd.language.lint import find_unseen, problem_line, unseen_note
 from chatmd.language.repair import repair
 from chatmd.language.syntax import parse
 from chatmd.language.transcript import messages_of
+from chatmd.runtime.output import schema_of, with_shown
 from chatmd.runtime.prepare import agree, with_inputs
 from chatmd.sidecar import Payloads, Recorded
 from chatmd.tools.calling import offered_by
@@ -204,7 +205,7 @@ async def render_text(text: str, path: Path, run: Run, *, run_agents: bool = Fal
 async def _messages(spec: AgentSpec, run: Run, recorded: Recorded) -> tuple[RenderedMessage, ...]:
     items = spec.sent
     known = await expansions(items, run, recorded, Payloads(run.folder, inline=True))
-    messages = messages_of(items, expand=known.__getitem__)
+    messages = with_shown(messages_of(items, expand=known.__getitem__), schema_of(spec, run))
     return tuple(RenderedMessage(one, sum(count_tokens(text) for text in message_texts(one))) for one in messages)
 
 

@@ -80,6 +80,21 @@ class Tool:
 
 
 @dataclass(frozen=True, slots=True)
+class DeclaredOutput:
+    """`<output>`: the last reply fits the JSON schema in a file, and `check`, a program that reads it, ends with 0."""
+
+    schema: str = ""
+    check: str = ""
+    retries: int = 2
+    span: SourceRange = field(default=NOWHERE, compare=False, repr=False)
+
+    @property
+    def tool(self) -> Tool:
+        """The check as a program like that of a tool."""
+        return Tool("command", "<output>", command=self.check, span=self.span)
+
+
+@dataclass(frozen=True, slots=True)
 class Doc:
     """`<doc>`: the text of a document. Stripped of tags or converted to markdown, not both."""
 
@@ -204,6 +219,7 @@ class AgentSpec:
     file: str = ""
     imported: frozenset[str] = frozenset()
     inputs: tuple[DeclaredInput, ...] = ()
+    output: DeclaredOutput | None = None
     unset: tuple[Problem, ...] = field(default=(), compare=False, repr=False)
 
     @property
@@ -269,7 +285,7 @@ def interpret(document: SyntaxTree) -> tuple[AgentSpec, tuple[Problem, ...]]:
             reader.stray_text(node)
     config, tools, items = reader.config or Config(), tuple(reader.tools), tuple(reader.items)
     inputs, unset = tuple(reader.inputs.values()), tuple(reader.unset)
-    spec = AgentSpec(config, tools, items, document.file, document.imported, inputs, unset)
+    spec = AgentSpec(config, tools, items, document.file, document.imported, inputs, reader.output, unset)
     return spec, (*reader.problems, *unset)
 
 
@@ -300,6 +316,7 @@ class _Reader:
         self.inputs: dict[str, DeclaredInput] = {}
         self.values: dict[str, str] = {}
         self.unset: list[Problem] = []
+        self.output: DeclaredOutput | None = None
 
     def read(self, element: Element) -> None:
         """Read one element at the top of the document."""
@@ -395,6 +412,13 @@ class _Reader:
             self._bad(element, "value" if "value" in values else "default", f"is no {kind}", "mend it")
         self.inputs[name] = known = self.inputs[name] if name in self.inputs and "value" not in values else made
         return known
+
+    def _output(self, element: Element) -> None:
+        schema, check = ((element.get(name) or "").strip() for name in ("schema", "check"))
+        if not schema and not check:
+            self._problem(element.span, "this output asks for nothing", 'write schema="….json" or check="…"')
+        retries = 0 if element.get("retries") == "0" else self._integer(element, "retries")
+        self.output = DeclaredOutput(schema, check, 2 if retries is None else retries, element.span)
 
     def _msg(self, element: Element) -> None:
         role = (element.get("role") or "").strip().lower()
@@ -587,6 +611,7 @@ class _Reader:
 _READERS: dict[str, Callable[[_Reader, Element], None]] = {
     "config": _Reader._config,
     "tool": _Reader._tool,
+    "output": _Reader._output,
     "msg": _Reader._msg,
     "user": _Reader._said,
     "assistant": _Reader._said,

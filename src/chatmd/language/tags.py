@@ -110,6 +110,16 @@ _ROWS: Iterable[Tag] = (
         content="nothing",
     ),
     Tag(
+        "output",
+        "what the last reply has to be",
+        (
+            AttributeRule("schema", "the JSON schema that it fits, in a file"),
+            AttributeRule("check", "a program that reads it, and ends with 0 if it is right"),
+            AttributeRule("retries", "how often the model is asked again; 2 if left out", "integer"),
+        ),
+        content="nothing",
+    ),
+    Tag(
         "msg",
         "a message",
         (

@@ -40,7 +40,7 @@ async def ask_agent(run: Run, request: AgentRequest) -> str:
         LmmError: its file cannot be read or has errors, its tools were not agreed to, its model does not answer.
     """
     found = await _find(run, request)
-    below = replace(run, folder=found.folder, chain=(*run.chain, found.name), ask=ask_agent, functions=())
+    below = replace(run, folder=found.folder, chain=(*run.chain, found.name), ask=ask_agent, functions=(), expects=None)
     check_depth(below.chain, run.rules.max_depth)
     text = found.text
     if request.values:

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from chatmd.context import Rules, Run, configuration_for, open_model, settings_of
+from chatmd.context import AnswerRule, Rules, Run, configuration_for, open_model, settings_of
 from chatmd.language.agent import interpret, read_agent
 from chatmd.language.inputs import check_values, set_inputs
 from chatmd.language.repair import repair
@@ -18,6 +18,7 @@ from chatmd.tools.consent import consent
 from chatmd.tools.functions import PythonTool, function_tool
 from lmm.models.budget import SharedBudget, UsageLimits, parse_budget
 from lmm.models.port import ChatModel
+from lmm.models.structured import make_schema
 
 
 def prepare(
@@ -30,14 +31,18 @@ def prepare(
     max_turns: int | None = None,
     budget: str = "",
     tools: Sequence[PythonTool] = (),
+    schema: Any = None,
+    check: Callable[[str], object] | None = None,
+    retries: int | None = None,
     **fields: Any,
 ) -> Run:
     """What the run of a file, or of a text that belongs into `folder`, works with; further `fields` are those of `Run`.
 
     `model` is a name, or a model; it counts more than the file's. `config` names a configuration file. `max_turns`
     bounds the requests to models, `budget` tokens (``20000``) or money (``0.50$``), of this run and all agents that it
-    asks. `roots` are further folders that files may be imported from, `tools`
-    Python functions that the model may call besides what the file declares.
+    asks. `roots` are further folders that files may be imported from, `tools` Python functions that the model may call
+    besides what the file declares. The last reply fits `schema` (a type, or a JSON schema) and passes `check`, or the
+    model is asked again, `retries` times (`AnswerRule`).
 
     Raises:
         ConfigError: config.toml or an option asks for something that we do not know.
@@ -61,6 +66,7 @@ def prepare(
         ask=ask_agent,
         working=Path.cwd(),
         functions=tuple(map(function_tool, tools)),
+        expects=None if schema is check is None else AnswerRule(schema and make_schema(schema), check, retries),
         **fields,
     )
 

@@ -17,7 +17,7 @@ from dataclasses import dataclass, field, replace
 from chatmd.compaction.compact import Compactor
 from chatmd.content.expand import Expansions, expansions
 from chatmd.context import AgentRequest, AskAgent, Run, model_settings, settings_of
-from chatmd.errors import ChatmdError, StoppedByUser
+from chatmd.errors import AnswerRejected, ChatmdError, StoppedByUser
 from chatmd.language.agent import (
     AgentSpec,
     Item,
@@ -45,6 +45,7 @@ from chatmd.language.transcript import (
     user_text,
 )
 from chatmd.runtime import events
+from chatmd.runtime.output import AnswerJudge, again, open_judge, with_shown
 from chatmd.runtime.transcript_file import Transcript
 from chatmd.sidecar import Payloads, Recorded
 from chatmd.tools.calling import CANCELLED, PRESENT, ToolCaller, open_tools
@@ -147,6 +148,7 @@ class Conversation:
     _records: dict[str, list[str]] = field(default_factory=dict)
     _expanded: Expansions = field(default_factory=Expansions)
     _compactor: Compactor | None = None
+    _judge: AnswerJudge | None = None
 
     # -- before the first turn -----------------------------------------------------------------------
 
@@ -182,6 +184,7 @@ class Conversation:
         self._opening = asyncio.create_task(asyncio.to_thread(run.open_model, model))
         self._opening.add_done_callback(lambda opening: opening.cancelled() or opening.exception())
         tools = await open_tools(self.spec.tools, run, stack)
+        self._judge = await open_judge(self.spec, run, stack)
         self._caller = ToolCaller(
             tools,
             run.rules.max_parallel,
@@ -277,24 +280,44 @@ class Conversation:
         Raises:
             ModelError: the model did not answer.
             LimitReached: the run has used up what it may.
+            AnswerRejected: no reply was what `<output>` or the caller asks for.
             FileWriteError: the transcript cannot be written.
         """
+        asked = not self.waits_for_user
+        done = await self._exchange(once=once)
+        judge = self._judge
+        retries = judge.rule.retries or 0 if judge is not None else 0
+        while asked and done and not once and judge is not None:
+            problem = await judge.problem(self.answer)
+            if not problem:
+                return
+            if not retries:
+                hint = "it is in the transcript; say what is wrong with it, or allow more retries"
+                raise AnswerRejected(f"the reply is not what was asked for: {problem}", hint=hint)
+            retries -= 1
+            self.run.tell(Notice(f"the reply is not what was asked for, and is asked for again: {problem}"))
+            self.say(again(problem))
+            done = await self._exchange()
+
+    async def _exchange(self, *, once: bool = False) -> bool:
+        """Ask the model, and carry out its calls, until it is the user's turn; False if the user ended that."""
         await self._refresh()
         while not self.waits_for_user:
             if self._compactor is not None and await self._compactor.is_due(self.transcript.text):
                 await self._make_room(self._compactor)
             await self._refresh()  # what others write from now on comes after the reply
             if self.waits_for_user:
-                return
+                break
             try:
                 calls = await self._ask()
             except TooLong as refusal:
                 await self._after(refusal)
                 calls = await self._ask()
             if calls and not await self._carry_out(calls):
-                return
+                return False
             if once:
-                return
+                break
+        return True
 
     async def _after(self, refusal: TooLong) -> None:
         """Make room after a request was too long.
@@ -341,7 +364,8 @@ class Conversation:
         messages = await self._messages()
         await asyncio.to_thread(self.transcript.check_room)
         self.run.tally.begin(self._model.name)
-        request = ChatRequest(messages, tools=self.tools)
+        schema = self._judge.rule.schema if self._judge is not None else None
+        request = ChatRequest(messages, tools=self.tools, schema=schema.sent if schema is not None else None)
         self.run.tell(Asked(request, self._model.name))
         before, newline = gap(self.transcript.end, self.transcript.newline), self.transcript.newline
         writer, reply = ReplyWriter(before, newline), None
@@ -505,7 +529,8 @@ class Conversation:
         """What the model gets."""
         items = AgentSpec(items=tuple(self.items)).sent
         self._expanded = await expansions(items, self.run, self.recorded, self._payloads, self._expanded)
-        return messages_of(items, expand=self._expanded.__getitem__)
+        messages = messages_of(items, expand=self._expanded.__getitem__)
+        return messages if self._judge is None else with_shown(messages, self._judge.rule.schema)
 
     def _tell_piece(self, event: Event) -> None:
         if isinstance(event, ReasoningDelta | Waiting) or (isinstance(event, TextDelta) and event.text):

@@ -139,6 +139,8 @@ def own_declarations(spec: AgentSpec, run: Run, together: Traffic = Traffic()) -
     own = traffic_of(spec, run)
     together |= own
     declarations = [_declaration(tool, run, together) for tool in spec.tools]
+    if spec.output is not None and spec.output.check:
+        declarations.append(_declaration(spec.output.tool, run, together))
     declarations += dict.fromkeys(_inline(one, together) for one in _inline_agents(spec) if not one.local)
     declarations += [_sending(real, part, run) for real, part in sent_files(spec, run).items()]
     name = spec.file or str(run.folder)

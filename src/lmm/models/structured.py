@@ -351,11 +351,16 @@ def structured(
         request, fresh = first, True
 
 
+def shown_schema(schema: Schema) -> str:
+    """How a model is told of a schema."""
+    return f"{_SHOWN}\n\n{schema.text}"
+
+
 def with_schema(request: ChatRequest, schema: Schema) -> ChatRequest:
     """The request with the schema, which its last message shows as well."""
     *earlier, last = request.messages
     if schema.text not in last.text:
-        last = replace(last, text=f"{last.text}\n\n{_SHOWN}\n\n{schema.text}")
+        last = replace(last, text=f"{last.text}\n\n{shown_schema(schema)}")
     return replace(request, messages=(*earlier, last), schema=schema.sent)
 
 

@@ -1,0 +1,113 @@
+"""What a reply has to be: data that fits a schema, something that a check passes; else the model is asked again."""
+
+from __future__ import annotations
+
+import asyncio
+import inspect
+from collections.abc import Sequence
+from contextlib import AsyncExitStack
+from dataclasses import dataclass
+from typing import Any
+
+from chatmd.content.expand import locate
+from chatmd.context import AnswerRule, Run
+from chatmd.errors import ChatmdError
+from chatmd.language.agent import AgentSpec
+from chatmd.tools.command import open_command
+from lmm.errors import LmmError
+from lmm.messages import Message
+from lmm.models.port import RunnableTool
+from lmm.models.structured import Mismatch, NoJson, Schema, load_schema, shown_schema, valid_records
+
+_AGAIN = "This reply is not what was asked for:\n\n{}\n\nReply again, with nothing but the corrected reply.".format
+
+
+@dataclass(frozen=True, slots=True)
+class AnswerJudge:
+    """Says what is wrong with a reply; `retries` is how often the model is asked again."""
+
+    rule: AnswerRule
+    program: RunnableTool | None = None
+
+    async def problem(self, answer: str) -> str:
+        """What is wrong with a reply, in words for the model; empty if it is what was asked for."""
+        try:
+            if self.rule.schema is not None:
+                value_in(answer, self.rule.schema)
+        except (Mismatch, NoJson) as error:
+            return str(error)
+        if self.program is not None:
+            output = await self.program.call({"arguments": [], "stdin": answer})
+            if output.failed or output.text.split()[:3] not in (["exit", "code", "0"], ["exit", "code", "0,"]):
+                return output.text
+        return await self._own(answer)
+
+    async def _own(self, answer: str) -> str:
+        check = self.rule.check
+        if check is None:
+            return ""
+        try:
+            verdict = await asyncio.to_thread(check, answer)
+            verdict = await verdict if inspect.isawaitable(verdict) else verdict
+        except (ValueError, AssertionError) as error:
+            return str(error) or f"{type(error).__name__} in the check"
+        return "" if verdict in (None, True, "") else "The check failed." if verdict is False else str(verdict)
+
+
+def again(problem: str) -> str:
+    """What the model is told about a reply that has this problem."""
+    return _AGAIN(problem)
+
+
+def value_in(answer: str, schema: Schema) -> Any:
+    """The data in a reply.
+
+    Raises:
+        Mismatch, NoJson: there is none that fits the schema.
+    """
+    records = valid_records(answer, schema)
+    return records if schema.many else records[0]
+
+
+async def open_judge(spec: AgentSpec, run: Run, stack: AsyncExitStack) -> AnswerJudge | None:
+    """What judges the replies of an agent; None if any will do.
+
+    Raises:
+        LmmError: its schema or its check cannot be used.
+    """
+    rule, declared = run.expects or AnswerRule(), spec.output
+    schema = schema_of(spec, run)
+    if schema is None and rule.check is None and (declared is None or not declared.check):
+        return None
+    retries = rule.retries if rule.retries is not None else declared.retries if declared else AnswerRule.DEFAULT
+    program: RunnableTool | None = None
+    if declared is not None and declared.check:
+        (program,) = await stack.enter_async_context(open_command(declared.tool, run))
+    return AnswerJudge(AnswerRule(schema, rule.check, retries), program)
+
+
+def schema_of(spec: AgentSpec, run: Run) -> Schema | None:
+    """The schema that replies have to fit: the caller's, else the file's.
+
+    Raises:
+        LmmError: the file of the schema is none, or cannot be read.
+    """
+    if run.expects is not None and run.expects.schema is not None:
+        return run.expects.schema
+    if spec.output is None or not spec.output.schema:
+        return None
+    where = spec.output.span.where
+    if not spec.output.schema.lower().endswith(".json"):
+        raise ChatmdError(f'schema="{spec.output.schema}" is no JSON file', where=where, hint="name a JSON schema")
+    try:
+        return load_schema(str(locate(spec.output.schema, run)))
+    except LmmError as error:
+        raise ChatmdError(error.message, where=where, hint=error.hint) from error
+
+
+def with_shown(messages: Sequence[Message], schema: Schema | None) -> tuple[Message, ...]:
+    """Messages with the schema behind the instructions that they begin with, where it stays in every request."""
+    if schema is None:
+        return tuple(messages)
+    first = next((n for n, message in enumerate(messages) if message.role != "system"), len(messages))
+    return (*messages[:first], Message("system", shown_schema(schema)), *messages[first:])

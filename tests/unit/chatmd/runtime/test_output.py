@@ -1,0 +1,92 @@
+"""What the last reply of a run has to be: data that fits a schema, text that a check passes."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+from pydantic import BaseModel
+
+from chatmd import Chat
+from chatmd.errors import AnswerRejected, ConsentNeeded
+from lmm.messages import Reply, ToolCall
+from lmm.testing import ScriptedModel
+
+ASK = "<system>Be brief.</system><user>A tree?</user>"
+SCHEMA = {"type": "object", "properties": {"height": {"type": "integer"}}, "required": ["height"]}
+
+
+class Tree(BaseModel):
+    name: str
+    height: int
+
+
+def test_a_typed_answer_is_asked_for_until_it_fits() -> None:
+    model = ScriptedModel(
+        ["An oak.", '{"name": "Oak", "height": "tall"}', '```json\n{"name": "Oak", "height": 30}\n```']
+    )
+    assert Chat.from_text(ASK).ask(schema=Tree, model=model) == Tree(name="Oak", height=30)
+    first, _, last = model.seen
+    assert all(request.schema == first.schema and request.messages[:3] == first.messages for request in model.seen)
+    assert [message.role for message in first.messages] == ["system", "system", "user"]
+    assert "height" in last.messages[-1].text  # what was wrong
+
+
+def test_lists_and_json_schemas_and_the_event_loop() -> None:
+    chat = Chat.from_text(ASK)
+    assert chat.ask(schema=list[int], model=ScriptedModel(["[1, 2]"])) == [1, 2]
+    assert asyncio.run(chat.aask(schema=SCHEMA, model=ScriptedModel(['{"height": 3}']))) == {"height": 3}
+
+
+def test_the_file_names_schema_and_check_and_holds_what_was_asked_again(tmp_path: Path) -> None:
+    (tmp_path / "tree.json").write_text(json.dumps(SCHEMA))
+    path = tmp_path / "tree.chatmd"
+    path.write_text(f'<output schema="tree.json" check="grep -q 30" retries="3"/>{ASK}')
+    with pytest.raises(ConsentNeeded, match="<output> runs grep -q 30"):
+        Chat.open(path).run(model=ScriptedModel([]))
+    model = ScriptedModel(["Tall.", '{"height": 3}', '{"height": 30}'])
+    chat = Chat.open(path)
+    assert chat.run(model=model, yes=True).answer == '{"height": 30}'
+    assert "exit code 1" in model.seen[-1].messages[-1].text
+    assert path.read_text().count("This reply is not what was asked for") == 2
+    assert [one.message.role for one in chat.render().messages][:3] == ["system", "system", "user"]
+
+
+@pytest.mark.parametrize(
+    ("check", "why"),
+    [
+        (lambda answer: "birch" in answer, "The check failed."),
+        (lambda answer: None if "birch" in answer else "name a birch", "name a birch"),
+        (lambda answer: int("x"), "invalid literal"),
+    ],
+)
+def test_a_check_of_python_says_what_is_wrong_and_the_limit_holds(check: Any, why: str) -> None:
+    model = ScriptedModel(["Oak.", "Elm."])
+    chat = Chat.from_text(ASK)
+    with pytest.raises(AnswerRejected, match=why):
+        chat.run(model=model, check=check, retries=1)
+    assert why in model.seen[1].messages[-1].text
+    assert chat.answer == "Elm."
+
+
+def test_only_the_last_reply_counts_and_a_step_of_one_does_not() -> None:
+    call = Reply("Let me look.", "m", calls=(ToolCall("c", "no_such_tool", "{}"),))
+    chat = Chat.from_text(ASK)
+    assert chat.ask(schema=int, model=ScriptedModel([call, "7"])) == 7
+    chat.run(model=ScriptedModel(["x"]), check=lambda answer: False, once=True)
+    assert chat.answer == "x"
+
+
+def test_what_cannot_be_asked_for_is_an_error_of_the_file(tmp_path: Path) -> None:
+    for output, why in (
+        ("<output/>", "this output asks for nothing"),
+        ('<output schema="none.json"/>', "there is no such file"),
+        ('<output schema="os:path"/>', "is no JSON file"),
+        ('<output check="a | b"/>', "needs a shell"),
+        ('<output schema="../x.json"/>', "lies outside"),
+    ):
+        (problem,) = Chat.from_text(output + ASK, folder=tmp_path).problems()
+        assert why in problem.message
