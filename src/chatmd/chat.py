@@ -26,7 +26,7 @@ from chatmd.language.repair import RepairedText, repair
 from chatmd.language.transcript import answer_of, parse_cached
 from chatmd.refine.api import Refinement, read_cases, refine
 from chatmd.refine.search import Progress
-from chatmd.rendering import Rendered, render_text
+from chatmd.rendering import Rendered, render_text, self_contained
 from chatmd.runtime.events import RunResult
 from chatmd.runtime.output import value_in
 from chatmd.runtime.prepare import prepare
@@ -272,6 +272,19 @@ class Chat:
         return await render_text(self.text, self._place, self._prepared(**how), run_agents=run_agents, servers=servers)
 
     render = blocking(arender)
+
+    @background
+    async def aexport(self, **how: Unpack[How]) -> str:
+        """Write the transcript as one text that holds what its messages refer to: it goes on elsewhere as it does here.
+
+        Raises:
+            InvalidDocument: the text has errors.
+            ChatmdError: something that a message refers to cannot be had.
+        """
+        self.reload()
+        return await self_contained(self.text, self._place, self._prepared(**how))
+
+    export = blocking(aexport)
 
     @background
     async def aoffers(self, *, servers: bool = False, **how: Unpack[How]) -> tuple[Offer, ...]:

@@ -265,7 +265,7 @@ class Run:
     do, else `confirm` is asked; `approve` is asked about each call, `ask_user` for the next message (without it, a run
     ends when it is the user's turn); `listener` is told what happens, and where (`chatmd.runtime.events`). With
     `goes_on`, a failed turn does not end the run: it is told, and the user asked. `inputs` are those of each
-    ``<input>``.
+    ``<input>``; `say` is what the user says first.
     """
 
     folder: Path
@@ -294,6 +294,7 @@ class Run:
     ask_user: AskUser | None = None
     goes_on: bool = False
     inputs: Mapping[str, object] = field(default_factory=dict)
+    say: str = ""
 
     @asynccontextmanager
     async def in_time(self) -> AsyncGenerator[None]:

@@ -5,7 +5,8 @@ from __future__ import annotations
 import asyncio
 import base64
 import json
-from collections.abc import Iterator
+import operator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
@@ -14,10 +15,12 @@ from chatmd.content.expand import expansions, shown_part
 from chatmd.content.images import describe_image
 from chatmd.context import AgentRequest, Run, model_settings, settings_of
 from chatmd.language.agent import AgentSpec, MessageItem, SubAgent, read_agent
+from chatmd.language.inputs import fill
 from chatmd.language.lint import find_unseen, problem_line, unseen_note
+from chatmd.language.nodes import Attribute, Element, Node, Text
 from chatmd.language.repair import repair
-from chatmd.language.syntax import parse
-from chatmd.language.transcript import messages_of
+from chatmd.language.syntax import parse, serialize
+from chatmd.language.transcript import data_uri, messages_of
 from chatmd.runtime.output import schema_of, with_shown
 from chatmd.runtime.prepare import agree, with_inputs
 from chatmd.sidecar import Payloads, Recorded
@@ -250,3 +253,48 @@ class _Unasked:
         return tuple(
             f"{part.span.where}: {shown_part(part)} was not asked yet (--run-agents asks it)" for part in places
         )
+
+
+# -- a transcript in one file ----------------------------------------------------------------------------------
+
+
+async def self_contained(text: str, path: Path, run: Run) -> str:
+    """A transcript with all in it that its messages refer to or import, so that it goes on elsewhere as it does here.
+
+    Agents in messages that were not asked yet stay what they are, and so does what tools and `<output>` name.
+
+    Raises: as `render_text`.
+    """
+    document = run.rules.imported(parse(repair(with_inputs(text, run)).text, file=run.chain[-1]))
+    spec, unasked = read_agent(document), _Unasked()
+    run = replace(run, settings=settings_of(spec.config, run.configuration), ask=unasked.ask)
+    recorded = Recorded(path, only=run.replay, keeps=False)
+    known = await expansions(spec.items, run, recorded, Payloads(run.folder, inline=True))
+    values = {
+        (part.span.file, part.span.start): known[part]
+        for part in known
+        if not (isinstance(part, SubAgent) and part.src in unasked.sources)
+    }
+    given = {one.name: one.value for one in spec.inputs if one.value is not None}
+    return serialize(_with_contents(node, values, given) for node in document.children)
+
+
+def _with_contents(node: Node, values: Mapping[tuple[str, int], str | Image], given: Mapping[str, str]) -> Node:
+    """A node with contents in the place of what it refers to."""
+    if not isinstance(node, Element):
+        return node
+    value = values.get((node.span.file, node.span.start))
+    if isinstance(value, str):
+        return Text(value, raw=True)
+    if value is not None:
+        return Element("img", (Attribute("src", data_uri(value)),))
+    children = tuple(_with_contents(child, values, given) for child in node.children)
+    if all(map(operator.is_, children, node.children)):
+        return node
+    merged: list[Node] = []
+    for child in children:
+        if isinstance(child, Text):
+            last = merged.pop() if merged and isinstance(merged[-1], Text) else Text("")
+            child = Text(getattr(last, "value", "") + fill(child, given).value, raw=True)
+        merged.append(child)
+    return Element(node.tag, tuple(one for one in node.attributes if one.name != "record"), tuple(merged))

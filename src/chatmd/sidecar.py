@@ -268,6 +268,18 @@ def _load(below: Folder, name: str, what: str, where: str, hint: str) -> str | I
     return Image(data, media_type=media_type) if media_type else decode_document(data, str(below.root / name))
 
 
+def check_came_along(folder: Path, part: Doc | Img) -> None:
+    """See to it that there is a folder for what a run has stored.
+
+    Raises:
+        ChatmdError: it was left behind when the transcript was moved.
+    """
+    if part.local and _NAME.fullmatch(part.src) and Folder(folder).stat(FOLDER) is None:
+        message = f"the folder {FOLDER}, which holds what tools were given and returned, did not come along"
+        hint = "copy it beside this file; or where it is, lmm render --transcript FILE writes all into one file"
+        raise ChatmdError(message, where=part.span.where, hint=hint)
+
+
 @dataclass(frozen=True, slots=True)
 class Payloads:
     """The payloads of a transcript in `folder`; with None, everything stands in the transcript itself.
@@ -308,6 +320,7 @@ class Payloads:
         if self.folder is None or isinstance(part, SubAgent) or not (part.local and _NAME.fullmatch(part.src)):
             return None
         hint = "move it with this file, or write what it should hold into the transcript"
+        check_came_along(self.folder, part)
         return _load(Folder(self.folder), part.src, f"what was kept in {part.src}", part.span.where, hint)
 
     def _image(self, image: Image) -> Element:

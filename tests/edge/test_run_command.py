@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import pty
 import signal
@@ -38,6 +39,26 @@ def test_what_is_printed(server: ScriptedServer, folder: Path) -> None:
     assert (done.code, done.out) == (0, "Let me see.\\x1b[31m\nA note.\n")
     assert '→ read_file(path="n.txt")' in done.err
     assert done.err.endswith("a.chatmd: 2 requests, 22 tokens in, 14 out; your turn\n")
+
+
+def test_for_programs(server: ScriptedServer, folder: Path) -> None:
+    """Each line of `--json` is one event; the reply is whole in one, and what failed before the run or in it is one."""
+    path = write(folder, '<tool name="read_file"/>\n<system>Be brief.</system>\n')
+    server.queue(Action("See.", calls=(("c1", "read_file", '{"path": "n.txt"}'),)), "All of it. " * 9, fail(400, "No."))
+    done = lmm("run", "--json", "--say", "</user> -", "a.chatmd")
+    events = [json.loads(line) for line in done.out.splitlines()]
+    kinds = [event["event"] for event in events if event["event"] != "text_delta"]
+    assert kinds == ["ready", "asked", "reply", "tool_call", "tool_result", "asked", "reply", "run_result"]
+    assert (done.code, done.err) == (0, "")
+    assert "".join(event["text"] for event in events if event["event"] == "text_delta") == "See." + "All of it. " * 9
+    assert events[-2]["text"] == events[-1]["answer"] == "All of it. " * 9
+    assert server.requests[0].body["messages"][-1]["content"] == "</user> -"
+    failed = lmm("run", "--json", "--say", "-", "a.chatmd", stdin=b"And?")
+    assert (failed.code, json.loads(failed.out.splitlines()[-1])["error"]) == (1, "ModelRejected")
+    assert path.read_text().endswith("<user>And?</user>\n")
+    assert json.loads(lmm("run", "--json", "none.chatmd").out)["message"] == "there is no such file"
+    assert lmm("run", "-", "--say", "-").code == 2
+    assert lmm("run", "-", stdin=HI.encode()).out == "Reply to: Hi\n"
 
 
 def test_what_the_model_will_not_see_is_told_before_it_is_asked(server: ScriptedServer, folder: Path) -> None:

@@ -16,6 +16,7 @@ from lmm.terminal import DONE
 @options.argument("file", "FILE", "A ChatMD file.", type=options.PATH)
 @options.flag("--tokens", help="A table of the tokens alone.")
 @options.flag("--json", "as_json", help="Messages and tools as JSON, exactly as they are.")
+@options.flag("--transcript", help="The ChatMD file itself, with its documents and results in it: it runs elsewhere.")
 @options.flag("--run-agents", help="Ask the agents in messages whose answers were not recorded.")
 @options.flag("--servers", help="Start or call its MCP servers, to count their tools.")
 @options.flag("--replay", help="Take documents and agents as recorded; fetch and ask nothing for them.")
@@ -29,6 +30,7 @@ def render(
     file: Path,
     tokens: bool,
     as_json: bool,
+    transcript: bool,
     run_agents: bool,
     servers: bool,
     replay: bool,
@@ -47,6 +49,9 @@ def render(
     from chatmd.rendering import as_data, as_table, as_text
 
     chat = Chat.open(file, config=config, roots=roots)
+    if transcript:
+        terminal.say_document(chat.export(replay=replay, inputs=inputs))
+        return DONE
     confirm = confirm_on_terminal()
     rendered = chat.render(
         servers=servers, run_agents=run_agents, model=model, yes=yes, replay=replay, inputs=inputs, confirm=confirm

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import sys
 from pathlib import Path
@@ -19,12 +20,19 @@ from lmm.messages import Asked, Event, Notice, Reply, Retrying, TextDelta, ToolC
 from lmm.terminal import DONE, INTERRUPTED, usage_text
 
 if TYPE_CHECKING:
-    pass
+    from chatmd.runtime.runner import Runner
+
+
+_FILE = click.Path(path_type=Path, readable=False, allow_dash=True)
 
 
 @options.command()
-@options.argument("file", "FILE", "A ChatMD file, whatever its extension.", type=options.PATH)
+@options.argument("file", "FILE", "A ChatMD file, whatever its extension; - reads one from standard input.", type=_FILE)
 @click.option("--output", "-o", metavar="FILE", type=options.PATH, help="Leave FILE as it is, and write this new one.")
+@click.option(
+    "--say", metavar="TEXT", default="", show_default=False, help="Say this first, literally; - reads standard input."
+)
+@options.flag("--json", "as_json", help="Print each event as a JSON line, failures too.")
 @options.flag("--interactive", "-i", help="Go on asking for messages.")
 @options.flag("--once", help="Stop after one reply and the calls that it makes.")
 @click.option(
@@ -53,6 +61,8 @@ def run(
     *,
     file: Path,
     output: Path | None,
+    say: str,
+    as_json: bool,
     interactive: bool,
     once: bool,
     max_turns: int | None,
@@ -74,26 +84,44 @@ def run(
     without a prompt or tools.
     """
     from chatmd.cli.asking import approve_on_terminal, confirm_on_terminal
+    from chatmd.cli.json_lines import failures, print_event
     from chatmd.runtime.prepare import prepare
-    from chatmd.runtime.runner import open_run
+    from chatmd.runtime.runner import open_run, open_text
+
+    from_input = str(file) == "-"
+    if sum((from_input, say == "-", interactive)) > 1 or (from_input and output):
+        raise click.UsageError("standard input is for one of FILE -, --say - and -i, and a FILE - is written nowhere")
+    printer = RunPrinter()
+    with failures() if as_json else contextlib.nullcontext():
+        if not from_input and not os.path.lexists(file):
+            _begin(file, interactive)
+        approve = approve_on_terminal() if ask else None
+        if ask and approve is None:
+            raise ConfigError("--ask needs a terminal, where you are asked", hint="run it in one, or leave --ask out")
+        how = prepare(
+            None if from_input else file, model=model, config=config, once=once, max_turns=max_turns, budget=budget,
+            timeout=timeout, yes=yes, replay=replay, skip_missing_tools=skip_missing_tools, roots=roots, inputs=inputs,
+            confirm=confirm_on_terminal(), approve=approve, listener=print_event if as_json else printer,
+            ask_user=_typed if interactive else None, say=_standard_input() if say == "-" else say,
+        )  # fmt: skip
+        runner = open_text(_standard_input(), how) if from_input else open_run(file, how, output)
+        if interactive and not as_json and _has_screen():
+            from chatmd.terminal.session import converse
+
+            return converse(runner, ask=ask)
+        return _run(runner, printer, as_json=as_json)
+
+
+def _standard_input() -> str:
+    try:
+        return sys.stdin.buffer.read().decode("utf-8")
+    except UnicodeDecodeError as error:
+        raise FileReadError("this is no UTF-8", where="standard input", hint="convert it") from error
+
+
+def _run(runner: Runner, printer: RunPrinter, *, as_json: bool) -> int:
     from lmm import loop
 
-    printer = RunPrinter()
-    if not os.path.lexists(file):
-        _begin(file, interactive)
-    approve = approve_on_terminal() if ask else None
-    if ask and approve is None:
-        raise ConfigError("--ask needs a terminal, where you are asked", hint="run it in one, or leave --ask out")
-    how = prepare(
-        file, model=model, config=config, once=once, max_turns=max_turns, budget=budget, timeout=timeout, yes=yes,
-        replay=replay, skip_missing_tools=skip_missing_tools, roots=roots, confirm=confirm_on_terminal(),
-        approve=approve, listener=printer, inputs=inputs, ask_user=_typed if interactive else None,
-    )  # fmt: skip
-    runner = open_run(file, how, output)
-    if interactive and _has_screen():
-        from chatmd.terminal.session import converse
-
-        return converse(runner, ask=ask)
     try:
         result = loop.run(runner.run())
     except KeyboardInterrupt:
@@ -102,7 +130,8 @@ def run(
     except LmmError:
         printer.end_line()
         raise
-    printer.end(result)
+    if not as_json:
+        printer.end(result)
     return DONE
 
 
@@ -197,7 +226,7 @@ class RunPrinter:
         requests = terminal.count(result.turns, "request")
         used = f": {requests}, {usage_text(result.usage)}" if result.turns else ""
         next_ = "your turn" if result.turn_of == "user" else "lmm run goes on"
-        self._note(f"{result.path}{used}; {next_}")
+        self._note(f"{result.path or '-'}{used}; {next_}")
 
     def _note(self, text: str, style: str = "dim") -> None:
         """Tell something in a line; what tools say is cut there, and what we say is not."""

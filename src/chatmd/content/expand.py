@@ -18,7 +18,7 @@ from chatmd.context import AgentRequest, Run
 from chatmd.errors import ChatmdError
 from chatmd.language.agent import Content, Doc, Img, Item, SubAgent
 from chatmd.language.transcript import data_uri, image_of
-from chatmd.sidecar import PICTURES, Expandable, Occurrence, Payloads, Recorded, occurrences
+from chatmd.sidecar import PICTURES, Expandable, Occurrence, Payloads, Recorded, check_came_along, occurrences
 from lmm.config import Settings
 from lmm.disk.files import decode_document
 from lmm.disk.opened import open_folder, read_errors
@@ -233,6 +233,7 @@ def read_stored(doc: Doc, run: Run) -> str:
     Raises:
         ChatmdError, FileReadError: it cannot be had, or is not UTF-8.
     """
+    check_came_along(run.folder, doc)
     path = locate(doc.src, run)
     return decode_document(read_local(path, limit=MOST_CONVERTED), str(path))
 

@@ -87,6 +87,8 @@ class Runner:
         self._loop = asyncio.get_running_loop()
         async with AsyncExitStack() as stack:
             conversation = self._conversation(stack)
+            if self.context.say:
+                conversation.say(self.context.say)
             stack.callback(self._say_notes, conversation)  # whatever ends the run
             ready = await conversation.open(stack, though_waiting=self.context.ask_user is not None)
             if ready:
