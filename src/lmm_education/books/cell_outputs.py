@@ -95,9 +95,6 @@ def _between(texts: Sequence[str], shown: str) -> list[str]:
 
 # -- Quarto ----------------------------------------------------------------------------------------
 
-_CELL_CODE = re.compile(r"^(`{3,})\{\.(\w+) \.cell-code[^}\n]*\}", re.MULTILINE)
-
-
 def _frozen_markdown(text: str) -> str:
     """The markdown of frozen results; none if they cannot be read."""
     try:
@@ -126,7 +123,7 @@ def _cells_in(markdown: str) -> Iterator[str]:
 
 def _same_code(cell: CodeCell, shown: str) -> bool:
     """Whether what was frozen is of this cell; its first line of code, if code is shown."""
-    if not _CELL_CODE.search(shown):
+    if not any("cell-code" in span.group.classes for span in spans(shown) if span.kind == "code_block"):
         return True
     first = cell.code.strip().partition("\n")[0].strip()
     return not first or first in shown

@@ -13,8 +13,6 @@ from lmm.markdown import Span, spans, yaml_core
 _HEADER = re.compile(r"\{(?P<head>[A-Za-z](?:[^{}\n]|\{[^{}\n]*\})*)\}[ \t]*(?P<argument>[^\n`]*)")
 _OPTION_LINE = re.compile(r"[ \t]*(?:(?:#|//|--|%%?)\|[ \t]?|:(?=[\w-]+: ))(.*)")
 _YAML = re.compile(r"[^\s:=]+:(?:\s|\Z)")  # as knitr tells it
-_CAPTION_OF_TABLE = re.compile(r"\bcaption\s*=")
-_LABEL_OF_TABLE = re.compile(r"""\blabel\s*=\s*["']([^"'\s]+)["']""")
 _HEAD = re.compile(r"""(?:"(?:\\.|[^"\\])*"|'(?:\\.|[^'\\])*'|\((?:[^()]|\([^()]*\))*\)|[^,"'()])+""")
 _QUOTED = re.compile(r"""["']([^"'\n]+)["']""")
 _STRING = re.compile(r"""(["'])(.*)\1""", re.DOTALL)
@@ -47,10 +45,14 @@ class CodeCell:
     @property
     def table_label(self) -> str:
         """The label of the table with a caption that it makes: the one that `kable()` is given, else the cell's."""
-        if not (_CAPTION_OF_TABLE.search(self.code) or self.options.get("tab-cap")):
+        if self.argument("caption") is None and not self.options.get("tab-cap"):
             return ""
-        given = _LABEL_OF_TABLE.search(self.code)
-        return given[1] if given else self.label
+        return self.argument("label") or self.label
+
+    def argument(self, name: str) -> str | None:
+        """The text that its code gives to a function by a name, empty if it is computed; None if there is none."""
+        match = re.search(rf"""\b{name}\s*=\s*(?:paste0?\(\s*)?("(?:\\.|[^"\\])*"|'(?:\\.|[^'\\])*')?""", self.code)
+        return None if match is None else str(_value(match[1] or ""))
 
 
 def code_apart(text: str) -> Iterator[tuple[Span | None, str]]:

@@ -16,7 +16,7 @@ from lmm_education.books.environments import environments
 
 _MOST_INCLUDED = 1_000_000  # bytes of a file
 _INCLUSION = re.compile(r"\{\{#(?:rustdoc_)?include (?P<path>[^{}\s:]+)(?::(?P<lines>[^{}\s]+))?[ \t]*\}\}")
-_DOCUMENT = re.compile(r"[\w./ -]+\.(?:qmd|[rR]?md|markdown)\b")
+_DOCUMENTS = (".qmd", ".md", ".rmd", ".markdown")
 _OF_READERS = frozenset({"type", "solution"})  # keys by which students do not see a text
 _DEEPEST = 4  # documents in each other
 _ANCHOR = re.compile(r"\bANCHOR(?:_END)?:\s*([\w-]+)")
@@ -51,7 +51,7 @@ def included_documents(path: Path, text: str, top: Path, depth: int = 0) -> Mapp
     for name in sorted(names) if depth < _DEEPEST else ():
         inner = top / name.lstrip("/") if name.startswith("/") else path.parent / name
         inner = inner if inner.is_file() else top / name.lstrip("/")
-        if _DOCUMENT.fullmatch(name) and (body := _body(name, _read(top, inner))):
+        if name.lower().endswith(_DOCUMENTS) and (body := _body(name, _read(top, inner))):
             found[name] = body
             found = {**included_documents(inner, found[name], top, depth + 1), **found}
     return found
@@ -67,7 +67,7 @@ def _included_by(span: Span) -> list[str]:
 def _body(name: str, text: str) -> str:
     """The text of a file; of a document what stands below its header, and nothing if metadata say who may see it, or a
     solution is in it."""
-    if not _DOCUMENT.fullmatch(name):
+    if not name.lower().endswith(_DOCUMENTS):
         return text
     blocks = parse_markdown_text(text)
     shown = [

@@ -176,17 +176,9 @@ def _captioned(cell: CodeCell, pictures: list[str], chapter: BookChapter) -> lis
         caption = _numbered_caption(cell.label, caption, chapter)
     if len(pictures) == 1:
         return [_picture(caption, pictures[0])]
-    table = _read(cell.caption("tbl") or cell.caption("tab") or _kable_caption(cell), chapter)
+    table = _read(cell.caption("tbl") or cell.caption("tab") or cell.argument("caption") or "", chapter)
     of_table = _numbered_caption(cell.table_label or cell.label, table, chapter) if table else ""
     return [*(_picture("", path) for path in pictures), caption, of_table if of_table != caption else ""]
-
-
-_KABLE_CAPTION = re.compile(r"""\bcaption\s*=\s*(?:paste0?\(\s*)?("(?:\\.|[^"\\])*"|'(?:\\.|[^'\\])*')""")
-
-
-def _kable_caption(cell: CodeCell) -> str:
-    found = _KABLE_CAPTION.search(cell.code)
-    return re.sub(r"\\(.)", r"\1", found[1][1:-1]) if found else ""
 
 
 def _numbered_caption(label: str, caption: str, chapter: BookChapter) -> str:
