@@ -95,6 +95,7 @@ def _between(texts: Sequence[str], shown: str) -> list[str]:
 
 # -- Quarto ----------------------------------------------------------------------------------------
 
+
 def _frozen_markdown(text: str) -> str:
     """The markdown of frozen results; none if they cannot be read."""
     try:
