@@ -18,7 +18,7 @@ from fakes.web_server import WebServer, page, redirect
 from lmm.book_project import book_of
 from lmm.errors import FetchFailed, FileReadError, FileWriteError, LmmError
 from lmm.importing import import_file, web as importing
-from lmm.importing.web import WEB, Robots, import_site, import_url
+from lmm.importing.web import WEB, import_site, import_url
 from lmm.loop import Stopped
 from lmm.markdown import parse_markdown_text
 from lmm.markdown.blocks import HeaderBlock
@@ -123,7 +123,7 @@ def test_hostile_pages(web: WebServer, folder: Path) -> None:
         "/deep": page("<div>" * 30_000),
         "/damaged": page(b"no gzip", content_encoding="gzip"),
     }
-    small = replace(HERE, limit=300_000, timeout=1.0)
+    small = replace(HERE, limit=300_000)
     for name, told in {
         "endless": "it has more than 300 kB (save it in your browser",
         "bomb": "it has more than 300 kB",
@@ -135,7 +135,7 @@ def test_hostile_pages(web: WebServer, folder: Path) -> None:
         "none": "there is no such page (404)",
     }.items():
         with pytest.raises((FetchFailed, FileReadError)) as caught:
-            import_url(f"{web.url}/{name}", rules=small)
+            import_url(f"{web.url}/{name}", rules=replace(small, timeout=1.0) if name == "slow" else small)
         assert told in str(caught.value)
         assert str(caught.value).startswith(f"{web.url}/{name}")
     assert not list(folder.iterdir())
@@ -316,24 +316,6 @@ def test_a_site_that_is_broken_off_keeps_what_had_come(web: WebServer, folder: P
     assert [report.output.name for report in reports] == ["index.md", "a.md"]
     assert body(Path("out/a.md")) == f"A, see [the first](index.md).\n\n[B]({web.url}/b)\n"
     assert Path("out/SUMMARY.md").read_text() == "# Summary\n\n- [T](index.md)\n- [T](a.md)\n"
-
-
-@pytest.mark.parametrize(
-    ("rule", "path", "fits"),
-    [
-        ("/a", "/ab", True), ("/a$", "/ab", False), ("/a$", "/a", True), ("/*/c", "/a/b/c", True), ("*", "/x", True),
-        ("/*a*b$", "/aab", True), ("/*a*b$", "/aba", False), ("/a*a$", "/a", False), ("/b", "/a", False),
-        ("/%C3%B6", "/ö", True), ("/*?s=", "/x?s=1", True),
-    ],
-)  # fmt: skip
-def test_rules_of_robots(rule: str, path: str, fits: bool) -> None:
-    robots = Robots.read(f"user-agent: a\nuser-agent: *\ndisallow: {rule}\n")
-    assert robots.allows(f"https://e.org{path}") is not fits
-
-
-def test_rules_of_robots_take_linear_time() -> None:
-    robots = Robots.read("User-agent: *\n" + f"Disallow: /{'*a' * 2000}b\n" * 100)
-    assert robots.allows("https://e.org/" + "a" * 4000)
 
 
 def test_images_lie_beside_the_markdown_in_a_relative_folder(folder: Path) -> None:

@@ -17,6 +17,7 @@ from dataclasses import dataclass, field, replace
 from itertools import islice
 from mimetypes import MimeTypes
 from pathlib import Path
+from typing import TYPE_CHECKING
 from urllib.parse import unquote, urlsplit, urlunsplit
 
 from lmm import loop
@@ -36,10 +37,14 @@ from lmm.importing.import_document import (
     write_document,
 )
 from lmm.importing.imported import Imported, ImportedImage
-from lmm.markdown.blocks import HeadingBlock, serialize
+from lmm.markdown.blocks import Block, HeadingBlock, serialize
 from lmm.markdown.parse_markdown import parse_markdown_text
+from lmm.markdown.spans import spans
 from lmm.pictures import picture_type
 from lmm.urls import check_url, github_file, name_of, shown
+
+if TYPE_CHECKING:
+    from protego import Protego
 
 _BY_HAND = "save it in your browser, and import the file"
 WEB = FetchRules(60.0, 50_000_000, more_time=_BY_HAND, more_bytes=_BY_HAND, more_private=_BY_HAND)
@@ -54,8 +59,6 @@ _MOST_ROBOTS = 500_000  # bytes
 _LONGEST_PAUSE = 10.0  # seconds between two requests
 _NAME = "lmmarkdown"
 _NO_NAME = re.compile(r"[^\w.-]+")
-_ID = re.compile(r"[ \t]*\{#([^\s{}]+)\}(?=[ \t]*\r?\n|\Z)")
-_TO_ID = re.compile(r"\]\(<?#([^)>\s]+)")
 _RESERVED = re.compile(r"(?:con|prn|aux|nul|com\d|lpt\d)(?:\.|\Z)", re.IGNORECASE)
 Tell = Callable[[str, int, int], None]
 """Told of each page of a site that is asked for: its URL, which one it is, and of how many that are known by then."""
@@ -114,7 +117,7 @@ def import_site(
     if not force and target.exists() and (not target.is_dir() or any(target.iterdir())):
         hint = "name another one with -o, or --force replaces what has the same names"
         raise FileWriteError("this folder is not empty", where=str(target), hint=hint)
-    check_installed(FORMATS[".html"])
+    check_installed(replace(FORMATS[".html"], needs=(*FORMATS[".html"].needs, "protego")))
     site = _Site(_Reader(rules, timeout), pages, tell)
     loop.run(site.read(url))
     ordered = site.ordered()
@@ -234,14 +237,16 @@ def _linked(page: _Page, files: Mapping[str, str], *, file: str = "", linked: se
     links = [_link(address, files, here) for address in page.document.links]
     wanted = {link[1:] for link in links if link.startswith("#")} | (linked or set())
     body = page.document.body
-    wanted |= set(_TO_ID.findall(body))
-    blocks = [
-        block.with_source(_ID.sub(lambda match: match[0] if match[1] in wanted else "", block.source, count=1))
-        if isinstance(block, HeadingBlock)
-        else block
-        for block in parse_markdown_text(body)
-    ]
+    wanted |= {span.target[1:] for span in spans(body) if span.kind == "link" and span.target.startswith("#")}
+    blocks = (_without_id(block, wanted) for block in parse_markdown_text(body))
     return replace(page.document, body=serialize(blocks), links=tuple(links))
+
+
+def _without_id(block: Block, wanted: set[str]) -> Block:
+    """A heading without an id that nothing leads to."""
+    if not isinstance(block, HeadingBlock) or block.anchor in wanted or block.attributes != f"{{#{block.anchor}}}":
+        return block
+    return block.with_source(block.source.replace(f" {block.attributes}", "", 1))
 
 
 def _link(address: str, files: Mapping[str, str], here: str) -> str:
@@ -282,7 +287,7 @@ class _Site:
     coming: dict[str, asyncio.Task[_Page]] = field(default_factory=dict)
     asked: int = 0
     notes: list[str] = field(default_factory=list)
-    robots: dict[str, Robots] = field(default_factory=dict)
+    robots: dict[str, Protego] = field(default_factory=dict)
     interrupted: bool = False
 
     async def read(self, start: str) -> None:
@@ -325,8 +330,8 @@ class _Site:
 
     def _at_once(self) -> int:
         """How many pages may be asked for: one if a pause between them is asked for, and no more than are wanted."""
-        pause = any(robots.pause for robots in self.robots.values())
-        return min(1 if pause else AT_ONCE, self.most - len(self.pages))
+        pauses = any(map(_pause, self.robots.values()))
+        return min(1 if pauses else AT_ONCE, self.most - len(self.pages))
 
     def _take(self, page: _Page, url: str, leads: str) -> None:
         """Keep a page to which another one led first, and let those wait to which it leads."""
@@ -353,7 +358,7 @@ class _Site:
         self.tell(url, self.asked, max(self.asked, min(self.most, known)))
         page = await self.reader.page(url, may=self._may, only=".html")
         await self._check_robots(page.url)
-        await asyncio.sleep(self.robots[_origin(page.url)].pause)
+        await asyncio.sleep(_pause(self.robots[_origin(page.url)]))
         return page
 
     async def _check_robots(self, url: str) -> None:
@@ -363,17 +368,20 @@ class _Site:
             raise FetchFailed("its robots.txt asks programs not to read this", where=shown(url))
 
     async def _ask_robots(self, origin: str) -> None:
+        from protego import Protego
+
         try:
             came = await self.reader.fetch(f"{origin}/robots.txt", _MOST_ROBOTS)
-            self.robots[origin] = Robots.read(came.data.decode("utf-8", "replace"))
+            self.robots[origin] = Protego.parse(came.data.decode("utf-8", "replace"))
         except FetchFailed as error:
-            self.robots[origin] = Robots() if 400 <= error.status < 500 else Robots(((False, "/"),))
+            refused = "" if 400 <= error.status < 500 else "User-agent: *\nDisallow: /"
+            self.robots[origin] = Protego.parse(refused)
             if error.status not in range(400, 500):
                 raise FetchFailed(f"its robots.txt cannot be read: {error.message}", where=error.where) from error
 
     def _may(self, url: str) -> bool:
         robots = self.robots.get(_origin(url))
-        return robots is not None and robots.allows(url)
+        return robots is not None and robots.can_fetch(url, _NAME)
 
     def _is_inside(self, address: str) -> bool:
         """Whether an address may be a page of the site: on its host, below its folder, without a query."""
@@ -403,6 +411,11 @@ class _Site:
         while waiting:
             yield (key := waiting.pop())
             waiting += reversed(self.below.get(key, []))
+
+
+def _pause(robots: Protego) -> float:
+    """The seconds between two requests that a server asks for, at most ten."""
+    return min(robots.crawl_delay(_NAME) or 0.0, _LONGEST_PAUSE)
 
 
 _TYPES = MimeTypes()
@@ -465,67 +478,3 @@ def _safe(part: str) -> str:
     """
     name = _NO_NAME.sub("-", part).strip("-. ")[:80].rstrip(".- ")
     return f"_{name}" if _RESERVED.match(name) else name or "page"
-
-
-# -- robots.txt (RFC 9309) -------------------------------------------------------------------------------
-
-
-@dataclass(frozen=True, slots=True)
-class Robots:
-    """What a server asks programs to leave alone: rules with whether they allow; and the seconds between requests.
-
-    >>> robots = Robots.read("User-agent: *\\nDisallow: /a/*.html$\\nAllow: /a/b\\nDisallow: /c # all")
-    >>> [robots.allows(f"https://e.org{path}") for path in ("/a/x.html", "/a/x.html5", "/a/b.html", "/c/d", "/")]
-    [False, True, False, False, True]
-    """
-
-    rules: tuple[tuple[bool, str], ...] = ()
-    pause: float = 0.0
-
-    @classmethod
-    def read(cls, text: str) -> Robots:
-        """Those for us by name, else those for everybody."""
-        groups: dict[str, tuple[list[tuple[bool, str]], list[float]]] = {}
-        agents: list[str] = []
-        open_ = False  # whether the group's agents are still being named
-        for line in text.splitlines():
-            name, _, value = (part.strip() for part in line.partition("#")[0].partition(":"))
-            name = name.lower()
-            if name == "user-agent":
-                agents = [*(agents if open_ else []), value.lower()]
-                open_ = True
-                groups.setdefault(value.lower(), ([], []))
-            elif name in ("allow", "disallow", "crawl-delay"):
-                open_ = False
-                for agent in agents:
-                    rules, pauses = groups[agent]
-                    if name == "crawl-delay":
-                        pauses.append(float(value) if re.fullmatch(r"\d{1,6}(?:\.\d+)?", value) else 0.0)
-                    elif value and len(rules) < 5_000:
-                        rules.append((name == "allow", unquote(value)))
-        rules, pauses = groups.get(_NAME) or groups.get("*") or ([], [])
-        return cls(tuple(rules), min(max(pauses, default=0.0), _LONGEST_PAUSE))
-
-    def allows(self, url: str) -> bool:
-        """Whether a URL may be asked for: the longest rule that fits says so, of two the one that allows."""
-        parts = urlsplit(url)
-        path = unquote(parts.path or "/") + (f"?{unquote(parts.query)}" if parts.query else "")
-        fitting = [(len(rule), allowed) for allowed, rule in self.rules if _fits(rule, path)]
-        return max(fitting, default=(0, True))[1]
-
-
-def _fits(rule: str, path: str) -> bool:
-    """Whether a rule, in which ``*`` is any text and a last ``$`` the end, fits a path; in linear time."""
-    first, *others = rule.removesuffix("$").split("*")
-    if not path.startswith(first):
-        return False
-    at = len(first)
-    last = others.pop() if rule.endswith("$") and others else None
-    for piece in others:
-        found = path.find(piece, at)
-        if found < 0:
-            return False
-        at = found + len(piece)
-    if last is not None:
-        return path.endswith(last) and len(path) - len(last) >= at
-    return not rule.endswith("$") or at == len(path)
