@@ -323,6 +323,19 @@ def message_texts(message: Message) -> Iterator[str]:
         yield result.text
 
 
+def dialogue_text(messages: Iterable[Message]) -> str:
+    """Messages as a reader looks at them: each role above what it says.
+
+    >>> print(dialogue_text([Message("system", "Be brief."), Message("user", "Why?")]))
+    [system]
+    Be brief.
+    <BLANKLINE>
+    [user]
+    Why?
+    """
+    return "\n\n".join(f"[{message.role}]\n" + "\n\n".join(message_texts(message)) for message in messages)
+
+
 def message_parts(message: Message) -> Iterator[str | Image]:
     """Texts and images of a message, in order."""
     yield from (part for part in (render(message), *message.content) if part)

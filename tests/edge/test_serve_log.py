@@ -143,10 +143,15 @@ def test_a_source_that_the_model_invented_is_told_of(
     (exchange,) = logged(config, 1)
     assert exchange.removed == "7, 9"
     assert "taken out: 7, 9, cited without having been shown" in run_here(capsys, "log", "show", exchange.id).out
+    asked = server.requests[0].body["messages"][-1]["content"]
+    assert asked in exchange.prompt
+    assert asked in run_here(capsys, "log", "show", "--prompt", exchange.id).out
     set_password()
     teacher = Visitor(address)
     assert teacher.send("/teacher/login", {"password": PASSWORD})[0] == 200
-    assert "were taken out: 7, 9." in json.dumps(teacher.send(f"/teacher/exchanges/{exchange.id}")[1])
+    shown = json.dumps(teacher.send(f"/teacher/exchanges/{exchange.id}")[1])
+    assert "were taken out: 7, 9." in shown
+    assert "What the model saw" in shown
 
 
 def test_the_api_is_logged(address: str, config: Path, server: ScriptedServer) -> None:

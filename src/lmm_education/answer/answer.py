@@ -119,7 +119,14 @@ class Called:
     call: ToolCall
 
 
-AnswerEvent = Found | Called | TextDelta | Quotation | Retrying | Answer
+@dataclass(frozen=True, slots=True)
+class Prompted:
+    """These messages are sent to the model."""
+
+    messages: tuple[Message, ...]
+
+
+AnswerEvent = Found | Prompted | Called | TextDelta | Quotation | Retrying | Answer
 """An answer's stream: pieces of its text as they are certain, each quotation that was not found as it is, behind its
 end; after `Retrying` and `Called`, from the beginning."""
 AnswerListener = Callable[[AnswerEvent], None]

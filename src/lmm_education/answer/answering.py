@@ -26,6 +26,7 @@ from lmm_education.answer.answer import (
     Called,
     Found,
     History,
+    Prompted,
     answer_request,
     feedback_request,
     system_text,
@@ -265,7 +266,8 @@ class _Turn:
     cleaned: Cleaned = field(default_factory=lambda: Cleaned(""))
     reply: Reply | None = None
 
-    async def events(self) -> AsyncGenerator[TextDelta | Retrying]:
+    async def events(self) -> AsyncGenerator[Prompted | TextDelta | Retrying]:
+        yield Prompted(self.request.messages)
         stream = CitationStream(self.offered)
         async with aclosing(self.model.stream(self.request)) as events:
             async for event in events:

@@ -37,7 +37,8 @@ if TYPE_CHECKING:
 @click.option(
     "--temperature", metavar="NUMBER", type=click.FloatRange(min=0), help="How free the model is in its words."
 )
-@options.flag("--show-context", help="Print what the model is shown.")
+@options.flag("--show-context", help="Print what the model is shown of the course.")
+@options.flag("--show-prompt", help="Print all that is sent to the model: instructions, conversation, material.")
 @options.as_json
 @course_options.course
 @options.config
@@ -55,6 +56,7 @@ def ask(
     model: str | None,
     temperature: float | None,
     show_context: bool,
+    show_prompt: bool,
     as_json: bool,
     course: str | None,
     config: Path | None,
@@ -70,7 +72,7 @@ def ask(
     if budget.isdigit() and context_tokens is None:
         terminal.note(f"--budget is what may be used; for the size of the context: --context-tokens {budget}")
     earlier = read_history(history) if history else []
-    printer = AnswerPrinter(show_context, silent=as_json)
+    printer = AnswerPrinter(show_context, show_prompt, silent=as_json)
     with Course.open(config=config, course=course, model=model) as opened:
         answer = opened.ask(
             question,
@@ -97,20 +99,24 @@ def ask(
 class AnswerPrinter:
     """Prints an answer while it arrives: the text on standard output, everything else on standard error."""
 
-    def __init__(self, context: bool = False, *, silent: bool = False) -> None:
-        self.context, self.silent = context, silent
+    def __init__(self, context: bool = False, prompt: bool = False, *, silent: bool = False) -> None:
+        self.context, self.prompt, self.silent = context, prompt, silent
         self.started = self.in_line = False
 
     def __call__(self, event: AnswerEvent) -> None:
         """Print what happens."""
         from lmm.markdown.quotations import Quotation
-        from lmm_education.answer.answer import Called, Found
+        from lmm.messages import dialogue_text
+        from lmm_education.answer.answer import Called, Found, Prompted
         from lmm_education.answer.sources import shown
         from lmm_education.answer.verification import mark_of
 
         match event:
             case Found(sources=sources) if self.context:
                 self._aside("\n\n".join(map(shown, sources)) + "\n\n")
+            case Prompted(messages) if self.prompt:
+                self._break()
+                self._aside(dialogue_text(messages) + "\n\n")
             case Called(call):
                 self._break()
                 self._aside(terminal.styled(f"{call.name} {call.arguments}\n", "dim", err=True))

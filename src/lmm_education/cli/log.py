@@ -56,9 +56,12 @@ def log() -> None:
 )
 @click.option("--latest", "-n", metavar="N", type=click.IntRange(min=1), default=50, help="So many, the latest.")
 @_chosen
+@options.flag("--prompt", help="Show what the model was sent for an exchange, too.")
 @options.as_json
 @_file
-def show(*, exchange: str, latest: int, as_json: bool, file: Path | None, config: Path | None, **chosen: Any) -> int:
+def show(
+    *, exchange: str, latest: int, prompt: bool, as_json: bool, file: Path | None, config: Path | None, **chosen: Any
+) -> int:
     """Show the latest exchanges as a table, or one of them with its answer."""
     from lmm_education.errors import LogError
     from lmm_education.exchange_log.exchanges import as_values
@@ -75,7 +78,7 @@ def show(*, exchange: str, latest: int, as_json: bool, file: Path | None, config
     if as_json:
         terminal.say_json([as_values(each) for each in found], indent=2)
     elif exchange:
-        terminal.say(exchange_text(found[0]), end="")
+        terminal.say(exchange_text(found[0]) + (f"\n{found[0].prompt}\n" if prompt else ""), end="")
     else:
         terminal.say(table_text(found), end="")
         terminal.say(f"{figures_text(figures(found))}", err=True)

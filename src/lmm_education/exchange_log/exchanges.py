@@ -63,7 +63,7 @@ class LoggedExchange:
     rewritten where it follows others. `first_word` and `total` are in seconds; `first_word` is None where there was
     none. `cost` is in US dollars, None where the price is not known. `reaction` is 1 (good), -1 (bad) or 0. `cached`:
     the answer was given before, to the same question. `removed` are the numbers that it cited and that are no source's;
-    `unverified` is what it quotes or says that its sources do not, a line each.
+    `unverified` is what it quotes or says that its sources do not, a line each. `prompt` is what the model was sent.
     """
 
     id: str
@@ -87,6 +87,7 @@ class LoggedExchange:
     cached: bool = False
     removed: str = ""
     unverified: str = ""
+    prompt: str = ""
 
     @property
     def is_unpriced(self) -> bool:
@@ -144,7 +145,7 @@ EXCHANGES = Table(
     *(Column(name, kind, nullable=False) for name, kind in (("reaction", Integer), ("comment", Text), ("error", Text))),
     *(
         Column(name, kind, nullable=False)
-        for name, kind in (("cached", Integer), ("removed", Text), ("unverified", Text))
+        for name, kind in (("cached", Integer), ("removed", Text), ("unverified", Text), ("prompt", Text))
     ),
     sqlite_with_rowid=False,
 )
@@ -260,8 +261,8 @@ def as_jsonl(exchanges: Iterable[LoggedExchange]) -> str:
 
 
 def as_csv(exchanges: Iterable[LoggedExchange]) -> str:
-    """A table for spreadsheets: sources as one text, and no cell that a spreadsheet would take for a formula."""
-    names = LoggedExchange.__slots__
+    """A table for spreadsheets: sources as one text, no prompts, and no cell that one would take for a formula."""
+    names = [name for name in LoggedExchange.__slots__ if name != "prompt"]
     rows = []
     for exchange in exchanges:
         cited = (f"{s.file}: {' > '.join(s.headings)}" for s in exchange.sources if s.cited)

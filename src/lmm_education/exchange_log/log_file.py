@@ -189,7 +189,8 @@ def read_log(file: Path | str, chosen: LogFilter = LogFilter(), *, answers: bool
     with _reading(file, "read") as connection:
         if isinstance(file, Path) and not _is_made(connection):  # another process is at it
             return []
-        columns = [EXCHANGES.c[name] if answers or name != "answer" else literal("").label(name) for name in COLUMNS]
+        left_out = () if answers else ("answer", "prompt")
+        columns = [literal("").label(name) if name in left_out else EXCHANGES.c[name] for name in COLUMNS]
         return chosen.has_text(exchange_of(row._asdict()) for row in connection.execute(chosen.query(columns)))
 
 

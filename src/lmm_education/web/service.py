@@ -21,10 +21,10 @@ from starlette.requests import Request
 from lmm import loop
 from lmm.errors import ConfigError, LmmError
 from lmm.hosts import is_loopback
-from lmm.messages import Retrying, TextDelta, Usage
+from lmm.messages import Message, Retrying, TextDelta, Usage, dialogue_text
 from lmm.models.chat import shared_chat
 from lmm.models.port import ChatModel, connected
-from lmm_education.answer.answer import Answer, AnswerEvent, AskOptions, Attempted, Called, Found, retold
+from lmm_education.answer.answer import Answer, AnswerEvent, AskOptions, Attempted, Called, Found, Prompted, retold
 from lmm_education.answer.answering import Answering
 from lmm_education.answer.history import Exchange
 from lmm_education.answer.verification import failure_text
@@ -389,6 +389,7 @@ class ServedQuestion:
     _first_word: float | None = None
     _text: list[str] = field(default_factory=list)
     _found: Found | None = None
+    _prompted: tuple[Message, ...] = ()
 
     @property
     def number(self) -> str:
@@ -403,6 +404,8 @@ class ServedQuestion:
             self._text.clear()
         elif isinstance(event, Found):
             self._found = event
+        elif isinstance(event, Prompted):
+            self._prompted = event.messages
         elif isinstance(event, Answer):
             self.answer = event
             self.outcome = "refused" if event.refused else "answered" if event.found else "not found"
@@ -423,6 +426,7 @@ class ServedQuestion:
             output_tokens=answer.usage.output_tokens, cost=answer.usage.cost, error=self.error,
             cached=CACHED in answer.notices, removed=", ".join(map(str, answer.removed)),
             unverified="\n".join(map(failure_text, answer.verification.failures)),
+            prompt=dialogue_text(self._prompted) if self.kept else "",
         )  # fmt: skip
 
 
