@@ -20,8 +20,9 @@ if TYPE_CHECKING:
 @options.files
 @options.flag("--check", help="Report only; write nothing.")
 @options.flag("--fix", help="Mend what is certain: prompts that just miss, replies in which knitr would run code.")
+@options.flag("--quotes", help="Compare quotations with the file that a link or FILE:LINE behind them names, too.")
 @options.json_lines
-def scan(*, files: tuple[Path, ...], check: bool, fix: bool, as_json: bool) -> int:
+def scan(*, files: tuple[Path, ...], check: bool, fix: bool, quotes: bool, as_json: bool) -> int:
     """Add title and docid to headers that lack them, and report problems as path:line:col: message.
 
     The exit code is 1 if there is an error; warnings alone leave it 0.
@@ -33,6 +34,7 @@ def scan(*, files: tuple[Path, ...], check: bool, fix: bool, as_json: bool) -> i
     def act(path: Path) -> int:
         nonlocal found
         problems, done = _scan(path, check=check, fix=fix)
+        problems += _misquotations(path) if quotes else ()
         found += len(problems)
         for problem in problems:
             if as_json:
@@ -67,6 +69,17 @@ def _scan(path: Path, *, check: bool, fix: bool) -> tuple[tuple[Problem, ...], s
         document.save()
     done = f"mended {terminal.count(fixed, 'problem')}" if fixed else ""
     return document.problems(gaps=check), done or ("completed the header" if completed else "")
+
+
+def _misquotations(path: Path) -> tuple[Problem, ...]:
+    """What a file quotes of files beside it that these do not hold."""
+    from lmm import Document
+    from lmm.disk.files import decode_document
+    from lmm.disk.folder import Folder
+    from lmm.notebook.quoted_sources import quotation_problems
+
+    folder = Folder(path.parent)
+    return tuple(quotation_problems(Document.open(path).blocks, lambda name: decode_document(folder.read(name), name)))
 
 
 def _as_values(path: Path, problem: Problem) -> dict[str, object]:

@@ -208,4 +208,6 @@ def _nearest(wanted: Sequence[str], index: _Index) -> tuple[int, int, int]:
     blocks = [block for block in SequenceMatcher(None, wanted, part).get_matching_blocks() if block.size]
     if not blocks:
         return 0, 0, 0
-    return sum(block.size for block in blocks), begin + blocks[0].b, begin + blocks[-1].b + blocks[-1].size
+    first, last = blocks[0], blocks[-1]
+    end = begin + last.b + len(wanted) - last.a  # what stands for the words that differ belongs to it
+    return sum(block.size for block in blocks), max(begin + first.b - first.a, 0), min(end, len(index.words))

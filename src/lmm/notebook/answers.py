@@ -49,6 +49,7 @@ from lmm.notebook.condensing import NOTICE, condense, room
 from lmm.notebook.edit_warnings import CUT, says_nothing
 from lmm.notebook.edits import check_restorable, ids_for, old_view, place_edit, text_of_reply
 from lmm.notebook.mentions import NO_MENTIONS, Mentions, no_mentions
+from lmm.notebook.quoted_sources import misquotation_text, misquotations
 from lmm.notebook.tree_changes import bisect_failures
 from lmm.pipeline import ChangedDocument, ParsedDocument, Report
 from lmm.prompts.templates import Prompts
@@ -507,6 +508,8 @@ class AnswerPlanner:
             place = place_of(plan.document, outcome.prompt)
             for note in (*outcome.prompt.mentions.notes, *([NOTICE] if outcome.prompt.condensed else [])):
                 client.tell(Notice(note), place)
+            for each in [] if outcome.prompt.is_edit else misquotations(outcome.reply.text, _shown_to(plan, outcome)):
+                client.tell(Notice(misquotation_text(each)), place)
             if outcome.prompt.blind:
                 client.tell(Notice(f"{client.name} takes no pictures; they were left out"), place)
         return outcomes
@@ -683,6 +686,12 @@ def _none_at(line: int, threads: Sequence[PromptThread]) -> LmmError:
 def place_of(document: ParsedDocument, pending: PendingPrompt) -> Place:
     """Where a prompt stands."""
     return Place(document.file, pending.line, path=pending.subject.path)
+
+
+def _shown_to(plan: AnswerPlan, outcome: AnsweredPrompt) -> list[str]:
+    """What a reply may quote: the document, what was asked, and what went along."""
+    pending = outcome.prompt
+    return [plan.document.text, pending.text, *(each.text for each in pending.mentions.texts)]
 
 
 def _failure(document: ParsedDocument, pending: PendingPrompt, error: LmmError) -> Failure:

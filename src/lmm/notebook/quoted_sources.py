@@ -1,0 +1,89 @@
+"""What a document or a reply quotes, looked for in what it names as the source."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterator, Sequence
+from itertools import pairwise
+
+from lmm.errors import LmmError
+from lmm.markdown.blocks import Block, TextBlock
+from lmm.markdown.quotations import Quotation, quotations_of, verify_quotations
+from lmm.notebook.chat_log import logged
+from lmm.notebook.problem import Problem
+
+_FILE = r"(?P<file>[\w./-]*\w\.[A-Za-z]{1,5})"
+_REFERENCE = re.compile(
+    rf"\]\((?!\w+:)<?{_FILE}[^)\s]*\)|(?<![\w/.:@-]){_FILE.replace('file', 'named')}:(?P<first>\d+)\b"
+)
+_NEAR = 120  # characters between a quotation and what it names as its source
+_SAYS = re.compile(
+    r"\b(?:you (?:write|say|wrote)|(?:your|the) (?:text|section|document|draft|sentence)|quot\w+|(?:du|Sie) schreib\w+"
+    r"|(?:dein|Ihr|im|der) (?:Text|Abschnitt|Satz|Entwurf)|zitier\w*)\b[^.!?;\n“”\"]*\Z",
+    re.IGNORECASE,
+)
+
+
+def misquotations(reply: str, shown: Sequence[str]) -> list[Quotation]:
+    """The quotations that a reply says are the author's, and that stand in nothing that the model was shown.
+
+    >>> said = "You write “cells never divide”; better: “cells do not divide at all”."
+    >>> [each.words for each in misquotations(said, ["Here cells never, ever divide."])]
+    ['cells never, ever divide']
+    """
+    found = verify_quotations(reply, dict(enumerate(shown)))
+    return [
+        each for each in found if each.found != "exact" and _SAYS.search(reply, max(each.start - 80, 0), each.start)
+    ]
+
+
+def misquotation_text(quotation: Quotation) -> str:
+    """What the author is told."""
+    has = f"the text has “{quotation.words}”" if quotation.words else "it is not in the text"
+    return f"the reply quotes “{' '.join(quotation.text.split())}”: {has}"
+
+
+def quotation_problems(blocks: Sequence[Block], read: Callable[[str], str]) -> list[Problem]:
+    """Quotations in a document, and in the replies in it, that the file they name does not hold (any more), and
+    references to lines that are not there; `read` gives the text of a file, or raises an LmmError."""
+    texts = [(block.line, block.content) for block in blocks if isinstance(block, TextBlock)]
+    texts += [(blocks[at].line, exchange.reply) for at, exchange in logged(blocks)]
+    return [problem for line, text in sorted(texts) for problem in _problems_in(line, text, read)]
+
+
+def _problems_in(line: int, text: str, read: Callable[[str], str]) -> Iterator[Problem]:
+    references = list(_REFERENCE.finditer(text))
+    quotations = list(quotations_of(text)) if references else []
+    ends = [*(each.start for each in quotations), len(text)]
+    for quotation, (_, limit) in zip(quotations, pairwise(ends), strict=True):
+        limit = max(min(limit, quotation.end + _NEAR), quotation.end)
+        within = (ref for ref in references if quotation.start <= ref.start() < limit)
+        if (reference := next(within, None)) is not None:
+            references.remove(reference)
+            yield from _problem(line + text.count("\n", 0, quotation.start), reference, read, quotation)
+    for reference in references:
+        if reference["first"]:
+            yield from _problem(line + text.count("\n", 0, reference.start()), reference, read)
+
+
+def _problem(
+    line: int, reference: re.Match[str], read: Callable[[str], str], quotation: Quotation | None = None
+) -> Iterator[Problem]:
+    """What is wrong with a reference, and with what is quoted from there."""
+    name = reference["file"] or reference["named"]
+    message = hint = ""
+    try:
+        text = read(name)
+    except LmmError as error:
+        yield Problem(line, 1, f"what is quoted cannot be compared with {name}: {error.message}", error.hint, "warning")
+        return
+    if quotation is not None:
+        (found,) = verify_quotations(f"> {quotation.text}".replace("\n", "\n> "), {1: text}) or (quotation,)
+        if found.found != "exact":
+            said = " ".join(quotation.text.split())
+            message = f"{name} does not say “{said}”"
+            hint = f"it says “{found.words}”" if found.words else "compare it with the source"
+    elif int(reference["first"]) > len(text.splitlines()):
+        message, hint = f"{name} has no line {reference['first']}", f"it has {len(text.splitlines())} lines"
+    if message:
+        yield Problem(line, 1, message, hint, "warning")
