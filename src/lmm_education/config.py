@@ -144,6 +144,7 @@ class AnswerSettings(Table, frozen=True):
         str, Key("comes before our instructions", "You teach an undergraduate course in statistics using R.")
     ] = ""
     nothing_found: Annotated[str, Key("instead of an answer", "The course does not say.")] = ""
+    general: Annotated[bool, Key("where the course does not answer, from what the model knows; marked")] = False
     turns: Annotated[Count, Key("calls of the model in agent mode")] = 6
 
 

@@ -184,6 +184,18 @@ def test_nothing_relevant(course: Path, server: ScriptedServer, capsys: pytest.C
     assert run_here(capsys, "ask", "Why is a leaf green, chlorophyll?").code == 0
 
 
+def test_general_knowledge_is_marked(course: Path, server: ScriptedServer, capsys: pytest.CaptureFixture[str]) -> None:
+    """Where the teacher allows it, the model answers what the course does not, and the reader is told."""
+    config = course / "config.toml"
+    config.write_text(config.read_text() + "[search]\nthreshold = 0.1\n[answer]\ngeneral = true\n")
+    server.queue("West Germany won it.")
+    ran = run_here(capsys, "ask", "Who won the football championship in 1974?", "--json")
+    assert (ran.code, json.loads(ran.out)["rests_on"]) == (0, "general")
+    assert "general knowledge" in str(server.requests[-1].body)
+    server.queue("West Germany won it.")
+    assert "from general knowledge, not from the course" in run_here(capsys, "ask", "Who won the football cup?").err
+
+
 def test_a_type_of_material(course: Path, server: ScriptedServer) -> None:
     """`*exercise*` is not looked up, it prefers that type, and the model is told."""
     answer = lmm_education.query("an *exercise* about leaves")

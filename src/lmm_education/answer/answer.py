@@ -193,7 +193,11 @@ def _prompt(asked: Understood, types: Sequence[str]) -> str:
     )
 
 
-def system_text(own: str, prompts: Prompts, prompt: str = "answer") -> str:
-    """What the model is told about its task: the course's own text before ours."""
-    text = prompts.fill(prompt, language="the language of the question")
+_GENERAL = """- The teacher allows this instead: if the sources do not answer the question, answer from what you know,
+cite no number, and say first that this is general knowledge and not from the course."""
+
+
+def system_text(own: str, prompts: Prompts, prompt: str = "answer", *, general: bool = False) -> str:
+    """What the model is told about its task: the course's own text before ours; `general`: it may go beyond it."""
+    text = prompts.fill(prompt, language="the language of the question") + f"\n{_GENERAL}" * general
     return f"{own}\n\n{text}" if own else text

@@ -80,7 +80,7 @@ class Answering:
         asked, usage = await self._understand(question, history)
         asked = with_last(asked, history)
         result, sources = await self._look_up(asked.search)
-        if not self.options.agent and not self._is_relevant(result):
+        if not self.options.agent and not (self._is_relevant(result) or self._general):
             nothing = self._nothing(result, sources)
             yield dataclasses.replace(nothing, question=question, usage=result.usage + usage)
             return
@@ -96,7 +96,8 @@ class Answering:
         async with aclosing(verified(events, sources, said)) as checked:
             async for event in checked:
                 if isinstance(event, Answer):
-                    event = dataclasses.replace(event, question=question, usage=event.usage + usage)
+                    usage += event.usage
+                    event = dataclasses.replace(event, question=question, usage=usage, general=self._general)
                 yield event
 
     async def feedback(self, attempted: Attempted) -> AsyncGenerator[AnswerEvent]:
@@ -134,6 +135,11 @@ class Answering:
     def can_write(self) -> bool:
         """Whether a language model answers; the built-in one quotes."""
         return self._model.name != EXTRACTIVE
+
+    @property
+    def _general(self) -> bool:
+        """Whether what the course does not answer may be answered from what a language model knows."""
+        return self.course.settings.answer.general and self.can_write
 
     @property
     def _reads_back(self) -> bool:
@@ -253,7 +259,7 @@ class Answering:
     @property
     def _system(self) -> str:
         prompt = "answer_agent" if self.options.agent else "answer"
-        return system_text(self.course.settings.answer.system, self._prompts, prompt)
+        return system_text(self.course.settings.answer.system, self._prompts, prompt, general=self._general)
 
 
 @dataclass(slots=True)
