@@ -37,7 +37,7 @@ from typing import Literal, NamedTuple
 
 from lmm import markdown
 from lmm.markdown.sentences import sentence_ends
-from lmm_education.material import KEPT_PASSAGES, Passage
+from lmm_education.material import KEPT_PASSAGES, Passage, named
 from lmm_education.search.definitions import Term
 
 Fusion = Literal["dbsf", "rrf"]
@@ -281,17 +281,24 @@ def _words_in(text: str) -> tuple[str, ...]:
     return tuple(_WORD.findall(text.casefold()))
 
 
+@functools.lru_cache(maxsize=KEPT_PASSAGES)
+def _names_of(heading: str, number: str) -> frozenset[tuple[str, ...]]:
+    """A heading with and without its number, as words."""
+    return frozenset((_words_in(heading), _words_in(named(number, heading)))) - {()}
+
+
 def is_named(topics: Iterable[str], hit: Passage) -> bool:
     """Whether one of the topics is the heading of a passage's section, with or without the section's number.
 
     >>> from lmm_education.material import Lines, Place
-    >>> hit = Passage("1", Place("d", "d.md", Lines(1, 1), ("Cells", "`Rc<T>`, the Pointer"), ("4", "4.2")))
-    >>> is_named(["rc<t>, the pointer"], hit), is_named(["the pointer"], hit)
-    (True, False)
+    >>> hit = Passage("1", Place("d", "d.md", Lines(1, 1), ("Cells", "`Rc<T>`, the Pointer"), ("4", "4", "4.2")))
+    >>> is_named(["rc<t>, the pointer"], hit), is_named(["4.2 Rc T The Pointer"], hit), is_named(["the pointer"], hit)
+    (True, True, False)
     """
-    path = hit.place.path(hit.title)
-    headings = {_words_in(name) for name in (*path[-1:], *hit.place.headings[-1:])} - {()}
-    return any(_words_in(topic) in headings for topic in topics)
+    headings = hit.place.headings
+    number = "".join(hit.place.numbers[len(headings) : len(headings) + 1])
+    names = _names_of(headings[-1] if headings else hit.title, number)
+    return any(_words_in(topic) in names for topic in topics)
 
 
 # -- votes -----------------------------------------------------------------------------------------
