@@ -2,9 +2,9 @@
 
 *Right* is an answer that holds what the author says it must: all of a question's `facts`, and one of its `answers`,
 without case, punctuation and markup. A model judges only where one is named; how often it agrees with that comparison
-is told. *Answered* means that a source is cited, as in the log; whatever is not, is *refused*. *Grounded* is the share
-of an answer's quotations and cited sentences in which `verify` finds nothing wrong. Of the sources that it cites,
-*precision* is the share that hold what answers the question, and *recall* whether one does.
+is told. *Answered* means that it rests on the course: it cites a source; whatever does not, is *refused*. *Grounded*
+is the share of an answer's quotations and cited sentences in which its `Verification` finds nothing wrong. Of the
+sources that it cites, *precision* is the share that hold what answers the question, and *recall* whether one does.
 """
 
 from __future__ import annotations
@@ -24,7 +24,6 @@ from lmm.models.port import Ask
 from lmm.models.structured import Schema, object_of
 from lmm_education.answer.answer import Answer
 from lmm_education.answer.answering import Answering
-from lmm_education.answer.verification import verify
 from lmm_education.errors import SearchError
 from lmm_education.evaluation.experiments import Progress, read_texts
 from lmm_education.evaluation.judge import Expected, contains, find_ranks, find_targets, words
@@ -55,8 +54,8 @@ class AnswerOutcome:
 
     @property
     def is_answered(self) -> bool:
-        """Whether there is an answer from the course: one that cites something."""
-        return self.answer is not None and self.answer.found and bool(self.answer.cited)
+        """Whether there is an answer that rests on the course."""
+        return self.answer is not None and self.answer.rests_on == "course"
 
     @property
     def is_right(self) -> bool | None:
@@ -88,7 +87,7 @@ class AnswerOutcome:
 def _grounded(outcome: AnswerOutcome) -> float | None:
     if outcome.answer is None:
         return None
-    found = verify(outcome.answer.text, outcome.answer.offered, outcome.question.text)
+    found = outcome.answer.verification
     checked = len(found.quotations) + len(found.claims)
     return 1 - len(found.failures) / checked if checked else None
 
