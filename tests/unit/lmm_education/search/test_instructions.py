@@ -48,6 +48,11 @@ def test_a_question_without_an_instruction_is_looked_up_as_it_is(question: str) 
     assert topic_of(question, LANGUAGES).text == question
 
 
+def test_a_mark_and_an_instruction_leave_the_topic(open_search: Open) -> None:
+    found = open_search().search("Give me an *exercise* on roots.")
+    assert (found.text, found.asked, found.hits[0].kind) == ("roots", "Give me an on roots.", "exercise")
+
+
 @pytest.mark.parametrize("question", ["Stems", "Summarize the section on stems.", "Explain Stems to me, please"])
 def test_the_section_that_is_named_comes_first(open_search: Open, question: str) -> None:
     found = open_search().search(question)
