@@ -192,7 +192,11 @@ ANNOTATIONS = Annotations.__struct_fields__
 class Settings(Table, frozen=True):
     """Everything that was decided, and `origins`: where each value came from, for ``lmm status``."""
 
-    ABOUT: ClassVar = {"messages": "What is asked in documents.", "prompts": "What the models are told."}
+    ABOUT: ClassVar = {
+        "messages": "What is asked in documents.",
+        "notebook": "What documents say of themselves.",
+        "prompts": "What the models are told.",
+    }
 
     major: ModelSettings
     minor: ModelSettings
@@ -209,6 +213,9 @@ class Settings(Table, frozen=True):
     context_limit: Annotated[
         Count, Key("characters of surrounding text sent with a paragraph", tables=("messages",))
     ] = 6000
+    authorship: Annotated[
+        bool, Key("text that you accept from a model names it, for lmm scan --authors", tables=("notebook",))
+    ] = False
     prompts_folder: Annotated[
         Path | None,
         Key(

@@ -34,7 +34,7 @@ Where = Callable[[str, str], str]
 
 TABLES: Mapping[str, tuple[str, ...]] = {
     **dict.fromkeys(("major", "minor", "aux", "embedding"), ("lmm.config:ModelSettings",)),
-    **dict.fromkeys(("messages", "prompts"), ("lmm.config:Settings",)),
+    **dict.fromkeys(("messages", "notebook", "prompts"), ("lmm.config:Settings",)),
     "RAG": ("lmm.config:Annotations", "lmm_education.config:CourseSettings", "lmm_education.config:Preparation"),
     "text_splitter": ("lmm_education.config:Preparation",),
     "storage": ("lmm_education.config:StorageSettings",),

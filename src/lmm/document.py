@@ -31,12 +31,13 @@ from lmm.models.budget import SharedBudget
 from lmm.models.client import Client
 from lmm.models.port import Ask, ChatModel
 from lmm.models.structured import load_schema, make_schema
-from lmm.notebook import edits as waiting
+from lmm.notebook import authorship, edits as waiting
 from lmm.notebook.annotations import rag_annotations
 from lmm.notebook.answers import AnsweredPrompt, AnswerPlanner, PendingPrompt, plan
+from lmm.notebook.authorship import Authorship
 from lmm.notebook.batch import BatchFunction, FieldPlanner, batch_function, old_tree
 from lmm.notebook.chat_log import ChatExchange, clear_chats, cleared, read_log, waiting_texts
-from lmm.notebook.edits import is_sound
+from lmm.notebook.edits import EDIT, is_sound
 from lmm.notebook.generated_fields import FieldStatus
 from lmm.notebook.header import check_header, complete_header
 from lmm.notebook.mentions import load_mentions
@@ -249,14 +250,16 @@ class Document:
         """What is wrong in it, or soon will be; with `gaps`, also what `complete` would add."""
         return (*(header_gaps(self.blocks, chapter=self._is_chapter) if gaps else ()), *find_problems(self.blocks))
 
-    def requests(self, *, at: int | None = None, model: str | None = None, again: bool = False) -> tuple[Ask, ...]:
+    def requests(
+        self, *, at: int | None = None, model: str | None = None, again: bool = False, stale: bool = False
+    ) -> tuple[Ask, ...]:
         """What `answer` would send, with the files, pages and pictures that go along; nothing is asked.
 
         Raises:
             PartlyFailed: something that a prompt names cannot be had; `report.results` are the others.
         """
         settings = self._check_settings("major", model or None)
-        planner = self._planner(settings, at, again=again)
+        planner = self._planner(settings, at, again=again, stale=stale)
         return run(planner.requests(planner.plan(self._version, settings))).check().results
 
     def stale(self, *fields: str, refresh: bool = False) -> tuple[FieldStatus, ...]:
@@ -275,6 +278,7 @@ class Document:
         again: bool = False,
         budget: str | SharedBudget = "",
         since: str | None = None,
+        stale: bool = False,
     ) -> Report[AnsweredPrompt]:
         """Answer the prompts that wait: all, or those of the metadata block that covers the line `at`.
 
@@ -287,19 +291,20 @@ class Document:
             budget: what may be used, in tokens (``20000``) or money (``0.50$``), or what several documents share; what
                 it does not cover is not asked.
             since: the document as it was: what its author has changed since in answered prompts is asked anew.
+            stale: ask anew, too, what was answered before the text that it is about changed.
 
         Raises:
             ConfigError: the configuration or the header asks for something unknown.
             DocumentError: the file cannot be read any more, or could not be written.
         """
         async with self._locked():
-            wanted = any(waiting_texts(self.blocks)) or at is not None or since is not None
+            wanted = any(waiting_texts(self.blocks)) or at is not None or since is not None or stale
             if self._file is not None and wanted:
                 files.check_writable(self._file.path)
             client = self._client("major", model, again=again, budget=budget)
             if not wanted:
                 return Report(model=client.name, hints=client.settings.hints)
-            planner = self._planner(client.settings, at, again=again, since=since)
+            planner = self._planner(client.settings, at, again=again, since=since, stale=stale)
             client.open()
             return await self._work(planner, client)
 
@@ -412,10 +417,10 @@ class Document:
     extract = blocking(aextract)
 
     def _planner(
-        self, settings: Settings, at: int | None, *, again: bool = False, since: str | None = None
+        self, settings: Settings, at: int | None, *, again: bool, stale: bool, since: str | None = None
     ) -> AnswerPlanner:
-        prompts = load_prompts(settings.prompts_folder)
-        return AnswerPlanner(prompts, at, again=again, since=since, load_mentions=partial(load_mentions, self.path))
+        prompts, mentions = load_prompts(settings.prompts_folder), partial(load_mentions, self.path)
+        return AnswerPlanner(prompts, at, again=again, since=since, stale=stale, load_mentions=mentions)
 
     async def _work(self, planner: Planner[P, R], client: Client) -> Report[Any]:
         text, report, change = await work(self._version, planner, client)
@@ -504,13 +509,23 @@ class Document:
             line = next((edit.line for edit in waiting.find_edits(self.blocks) if edit.id == edit_id), None)
             if line is None:
                 raise DocumentError("this edit does not wait any more", where=self._parsed.file)
-        blocks, edits = waiting.resolve(self.blocks, verdict, line=line, force=force, with_metadata=metadata)
+        sign = authorship.sign if verdict == "accept" and self._is_signed else None
+        blocks, edits = waiting.resolve(self.blocks, verdict, line=line, force=force, with_metadata=metadata, sign=sign)
         for edit in edits if verdict == "accept" else ():
             for note in edit.notices:
                 self.listener(Notice(note), Place(self._parsed.file, edit.line))
         if edits:
             self._become(serialize(blocks))
         return len(edits)
+
+    @property
+    def _is_signed(self) -> bool:
+        return EDIT in self.text and config_files.settings_for(self.path, None, config=self._config).authorship
+
+    @property
+    def authors(self) -> tuple[Authorship, ...]:
+        """Who wrote it, as far as ``[notebook] authorship`` had it noted: people first, then models."""
+        return tuple(authorship.authors_of(self.blocks))
 
     def clear(self, *, pending: bool = False) -> bool:
         """Remove the chats, with `pending` also prompts that wait; whether there were any.

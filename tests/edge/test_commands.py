@@ -87,7 +87,8 @@ def test_ctrl_c_saves_what_had_arrived(server: ScriptedServer, folder: Path) -> 
     assert "interrupted; what had arrived is saved" in ran.out
     assert "Traceback" not in ran.err
     assert path.read_text() == DOCUMENT.replace(
-        "?: one\n", "~chat_:\n  - query: one\n    ~reply: Here.\n    ~~model: OpenAICompatible/test\n"
+        "?: one\n",
+        "~chat_:\n  - query: one\n    ~reply: Here.\n    ~~model: OpenAICompatible/test\n    ~~text: bMuuPFSUUQ\n",
     )
     assert files_in(folder) == {"config.toml", "d.md"}
 
@@ -167,8 +168,8 @@ def test_standard_input_goes_to_standard_output(server: ScriptedServer) -> None:
     text = "\ufeff# Ä\r\n\r\n---\r\n?: q\r\n---\r\nText.\r\n"
     ran = lmm("messages", "-", stdin=text.encode())
     assert ran.code == 0
-    log = "~chat_:\r\n  - query: q\r\n    ~reply: Done.\r\n    ~~model: OpenAICompatible/test\r\n"
-    assert ran.out == text.replace("?: q\r\n", log)
+    log = "~chat_:\n  - query: q\n    ~reply: Done.\n    ~~model: OpenAICompatible/test\n    ~~text: 8G3OJ7hOGM\n"
+    assert ran.out == text.replace("?: q\r\n", log.replace("\n", "\r\n"))
     assert "-: 1 reply" in ran.err
 
 

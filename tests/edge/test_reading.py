@@ -231,7 +231,7 @@ def test_a_file_of_50_megabytes(server: ScriptedServer, folder: Path) -> None:
     seconds = time.monotonic() - begin
     assert (checked.code, checked.err) == (0, "")
     assert (answered.code, answered.err) == (0, "")
-    log = "~chat_:\n  - query: q\n    ~reply: Done.\n    ~~model: OpenAICompatible/test\n"
+    log = "~chat_:\n  - query: q\n    ~reply: Done.\n    ~~model: OpenAICompatible/test\n    ~~text: 8G3OJ7hOGM\n"
     assert path.read_text() == text.replace("?: q\n", log)
     assert len(server.requests[0].last) < 10_000
     assert seconds < 60

@@ -278,5 +278,6 @@ def test_where_the_reply_stands(server: ScriptedServer) -> None:
       - one
       - two
     ~~model: OpenAICompatible/test
+    ~~text: Ie03X5S5jv
 """
     assert path.read_text() == before.replace("?: how many\n  phases?\n", log)

@@ -52,6 +52,7 @@ LOG = """\
   - query: the question
     ~reply: The answer.
     ~~model: OpenAICompatible/test
+    ~~text: 9UL3dZqg0a
 """
 
 # -- bytes -----------------------------------------------------------------------------------------

@@ -184,6 +184,7 @@ ROWS = [
     Row("store pull outbox"),
     Row("store delete good.md"),
     Row("lsp", long_running=True),
+    Row("completion bash"),
     Row("run chats/doc.chatmd"),
     Row("run chats/doc-up.chatmd"),
     Row("run chats/doc-link.chatmd"),

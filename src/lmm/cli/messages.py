@@ -31,6 +31,7 @@ STDIN = Path("-")
 @options.model
 @options.config
 @options.again
+@options.flag("--stale", help="Ask anew, too, what was answered before the text that it is about changed.")
 @options.budget()
 @options.dry_run("Show what would be sent, ask nothing.")
 @options.flag("--diff", help="Show as a word diff what waiting edits would change.")
@@ -42,6 +43,7 @@ def messages(
     model: str | None,
     config: Path | None,
     again: bool,
+    stale: bool,
     budget: str,
     dry_run: bool,
     diff: bool,
@@ -63,8 +65,8 @@ def messages(
     def act(path: Path) -> int:
         document = _open(path, config, quiet=as_json)
         if dry_run:
-            return _show_requests(document, path, at=at, model=model, again=again)
-        report = work(document, lambda it: it.answer(at=at, model=model, again=again, budget=spent))
+            return _show_requests(document, path, at=at, model=model, again=again, stale=stale)
+        report = work(document, lambda it: it.answer(at=at, model=model, again=again, stale=stale, budget=spent))
         if path == STDIN:
             terminal.say_document(document.text)
         return _tell_outcome(document, path, report, diff=diff, as_json=as_json)
@@ -138,10 +140,12 @@ def _summary(name: str, report: Report[AnsweredPrompt], *, err: bool = False) ->
     terminal.say(f"{name}: {', '.join(parts)}", err=err)
 
 
-def _show_requests(document: Document, path: Path, *, at: int | None, model: str | None, again: bool) -> int:
+def _show_requests(
+    document: Document, path: Path, *, at: int | None, model: str | None, again: bool, stale: bool
+) -> int:
     failures: tuple[Failure, ...] = ()
     try:
-        asks = document.requests(at=at, model=model, again=again)
+        asks = document.requests(at=at, model=model, again=again, stale=stale)
     except PartlyFailed as error:
         asks, failures = error.report.results, error.report.failures
     name = model or str(document.settings.major.model)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -21,14 +22,17 @@ if TYPE_CHECKING:
 @options.flag("--check", help="Report only; write nothing.")
 @options.flag("--fix", help="Mend what is certain: prompts that just miss, replies in which knitr would run code.")
 @options.flag("--quotes", help="Compare quotations with the file that a link or FILE:LINE behind them names, too.")
+@options.flag("--authors", help="Only list who wrote the text: you, and the models that you accepted some from.")
 @options.json_lines
-def scan(*, files: tuple[Path, ...], check: bool, fix: bool, quotes: bool, as_json: bool) -> int:
+def scan(*, files: tuple[Path, ...], check: bool, fix: bool, quotes: bool, authors: bool, as_json: bool) -> int:
     """Add title and docid to headers that lack them, and report problems as path:line:col: message.
 
     The exit code is 1 if there is an error; warnings alone leave it 0.
     """
     if check and fix:
         raise ConfigError("--check writes nothing, --fix does", hint="choose one of them")
+    if authors:
+        return each(files, lambda path: _list_authors(path, as_json=as_json))
     found = 0
 
     def act(path: Path) -> int:
@@ -49,6 +53,19 @@ def scan(*, files: tuple[Path, ...], check: bool, fix: bool, quotes: bool, as_js
     if not as_json and not found and code == DONE:
         terminal.say(f"{terminal.count(len(files), 'file')}: no problems")
     return code
+
+
+def _list_authors(path: Path, *, as_json: bool) -> int:
+    from lmm import Document
+
+    authors = Document.open(path).authors
+    if as_json:
+        terminal.say_json({"path": str(path), "authors": [asdict(author) for author in authors]})
+        return DONE
+    total = sum(author.words for author in authors)
+    for author in authors:
+        terminal.say(f"{path}: {terminal.count(author.words, 'word')} ({author.words / (total or 1):.0%}) {author}")
+    return DONE
 
 
 def _scan(path: Path, *, check: bool, fix: bool) -> tuple[tuple[Problem, ...], str]:

@@ -50,13 +50,15 @@ def status(*, file: Path | None, config: Path | None, as_json: bool) -> int:
     from lmm.markdown.blocks import HeaderBlock
     from lmm.markdown.parse_markdown import parse_markdown_text
     from lmm.notebook.header import check_header
+    from lmm.notebook.problems import stale_problems
     from lmm.permissions import how_to_agree, missing_permissions
 
-    header = None
+    header, stale = None, list[str]()
     if file is not None:
         blocks = parse_markdown_text(read_document(file))
         check_header(blocks, document=str(file))
         header = blocks[0].values() if blocks and isinstance(blocks[0], HeaderBlock) else None
+        stale = [f"{file}:{problem.line} {problem.message}" for problem in stale_problems(blocks)]
     found = config_files.locate_config(config, file)
     check_tables(found.toml, TABLES, found.where)
     waiting = missing_permissions(found)
@@ -74,6 +76,7 @@ def status(*, file: Path | None, config: Path | None, as_json: bool) -> int:
             "system": {"text": settings.system, "origin": settings.origins["system"]},
             "state": str(state_folder()),
             "waiting": [_as_json(found, one) for one in waiting],
+            "stale": stale,
         }
         terminal.say_json(about, indent=2)
         return DONE
@@ -87,6 +90,7 @@ def status(*, file: Path | None, config: Path | None, as_json: bool) -> int:
     told = [each for each in written if not each[0].endswith((" model", " system"))]
     _say_rows("keys", *(f"{f'{key} = {value}':<32} {where}" for key, value, where in told))
     _say_rows("state", state_folder())
+    _say_rows("stale", *stale)
     if waiting:
         assert found.path is not None
         label = "changed since" if trust_store.digest_for(found.path) else "not approved"

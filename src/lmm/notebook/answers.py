@@ -36,6 +36,7 @@ from lmm.models.port import Ask, Flow
 from lmm.models.tokens import count_tokens
 from lmm.notebook.batch import Batch
 from lmm.notebook.chat_log import (
+    ABOUT,
     ChatExchange,
     append_exchange,
     changed_prompts,
@@ -43,6 +44,7 @@ from lmm.notebook.chat_log import (
     logged,
     place_reply,
     read_log,
+    unrepeated,
     with_prompt,
 )
 from lmm.notebook.condensing import NOTICE, condense, room
@@ -50,6 +52,7 @@ from lmm.notebook.edit_warnings import CUT, says_nothing
 from lmm.notebook.edits import check_restorable, ids_for, old_view, place_edit, text_of_reply
 from lmm.notebook.mentions import NO_MENTIONS, Mentions, no_mentions
 from lmm.notebook.quoted_sources import misquotation_text, misquotations
+from lmm.notebook.staleness import text_hash
 from lmm.notebook.tree_changes import bisect_failures
 from lmm.pipeline import ChangedDocument, ParsedDocument, Report
 from lmm.prompts.templates import Prompts
@@ -63,13 +66,15 @@ class Subject:
     """What a metadata block annotates.
 
     `kind` is ``document``, ``section``, ``paragraph`` or ``nothing``; `path` the document's title and the
-    headings down to it; `text` what "the text" means; `context` what surrounds it, for orientation.
+    headings down to it; `text` what "the text" means; `context` what surrounds it, for orientation; `hash` is that of
+    the whole text, where summaries may be in its place.
     """
 
     kind: str
     path: tuple[str, ...]
     text: str
     context: str = ""
+    hash: str = field(default="", compare=False)
 
     def __str__(self) -> str:
         place = " > ".join(self.path)
@@ -222,6 +227,19 @@ def asked_anew(
     )
 
 
+def stale_replies(blocks: Sequence[Block]) -> list[tuple[int, ChatExchange]]:
+    """The exchanges that were answered before their text changed, each with the position of its block."""
+    seen = old_view(blocks)
+    at, spans, found = {id(block): i for i, block in enumerate(blocks)}, _Spans(seen), []
+    for node in preorder(blocks_to_tree(seen)) if any(ABOUT in block.source for block in seen) else ():
+        block = node.metadata_block
+        log = read_log(block.values()) if block is not None and ABOUT in block.body else ()
+        if block is not None and any(exchange.about for exchange in log):
+            now = subject_of(node, seen[slice(*spans.of(node))], context_limit=0).hash
+            found += [(at[id(block)], old) for old in unrepeated(log) if old.about and old.about != now]
+    return found
+
+
 def threads_at(threads: Sequence[PromptThread], blocks: Sequence[Block], line: int) -> list[PromptThread]:
     """The thread whose metadata block covers `line` (1-based); empty if there is none."""
     return [t for t in threads if _covers(blocks[t.asks[0].block], line)]
@@ -235,12 +253,15 @@ def subject_of(node: Node, body: Sequence[Block], *, context_limit: int) -> Subj
     """What a metadata block on `node` is about; `body` are the blocks of its text, without a heading."""
     path = _path(node)
     if isinstance(node, HeaderNode):
-        return Subject("document", path, annotated_text(node))
-    if isinstance(node, HeadingNode):
+        kind, text = "document", annotated_text(node)
+    elif isinstance(node, HeadingNode):
         heading = [node.heading] if node.heading is not None else []
-        return Subject("section", path, without_metadata([*heading, *body]))
-    text = without_metadata(body)
-    return Subject("paragraph" if text else "nothing", path, text, _context(node, context_limit))
+        kind, text = "section", without_metadata([*heading, *body])
+    else:
+        text = without_metadata(body)
+        kind = "paragraph" if text else "nothing"
+    context = _context(node, context_limit) if isinstance(node, TextNode) else ""
+    return Subject(kind, path, text, context, text_hash(text) if text.strip() else "")
 
 
 def _path(node: Node) -> tuple[str, ...]:
@@ -355,8 +376,8 @@ def _with_chats(blocks: Sequence[Block], answered: Sequence[PromptAndReply]) -> 
 def _logged(block: MetadataBlock, ask: PendingPrompt, reply: Reply) -> MetadataBlock:
     warning = CUT if reply.cut else ""
     if ask.before is None:
-        return place_reply(block, ask.prompt, reply.text, reply.model, warning=warning)
-    exchange = ChatExchange(ask.prompt.word, ask.prompt.text, reply.text, reply.model, warning)
+        return place_reply(block, ask.prompt, reply.text, reply.model, warning=warning, about=ask.subject.hash)
+    exchange = ChatExchange(ask.prompt.word, ask.prompt.text, reply.text, reply.model, warning, ask.subject.hash)
     answered = next(
         e for e in reversed(read_log(block.values())) if (e.word, e.prompt) == (exchange.word, exchange.prompt)
     )
@@ -438,7 +459,8 @@ class AnswerPlanner:
     """Answers pending prompts: all of them, or those of the metadata block that covers the line `at`.
 
     With `again`, the last exchange at that line is asked anew where no prompt waits there; with `since`, the document
-    as it was, every exchange whose prompt its author has changed. The old reply stays in the log.
+    as it was, every exchange whose prompt its author has changed; with `stale`, every one answered before the text
+    that it is about changed. The old reply stays in the log.
 
     Threads are answered side by side, the prompts of one in order; what follows a failure in a block may continue what
     just failed, and waits.
@@ -448,6 +470,7 @@ class AnswerPlanner:
     at: int | None = None
     again: bool = False
     since: str | None = None
+    stale: bool = False
     load_mentions: Callable[[str, str, Settings], Awaitable[Mentions]] = no_mentions
 
     def plan(self, document: ParsedDocument, settings: Settings) -> AnswerPlan:
@@ -471,7 +494,11 @@ class AnswerPlanner:
         found = []
         if self.since is not None:
             found += changed_prompts(parse_markdown_text(self.since), document.blocks)
-        if self.again and self.at is not None:
+        if self.stale:
+            stale = stale_replies(document.blocks)
+            covered = [(at, old) for at, old in stale if self.at is None or _covers(document.blocks[at], self.at)]
+            found += [(at, exchange, exchange.prompt) for at, exchange in covered]
+        elif self.again and self.at is not None:
             for at, block in enumerate(document.blocks):
                 if isinstance(block, MetadataBlock) and _covers(block, self.at) and (log := read_log(block.values())):
                     found.append((at, log[-1], log[-1].prompt))
@@ -633,7 +660,7 @@ def find_questions_again(document: ParsedDocument, outcomes: Outcomes, context_l
     found = Outcomes()
     for i, one in enumerate(answered):
         if (pending := waiting[where[i]] if i in where else _likeliest(one.prompt, left)) is not None:
-            found.append(AnsweredPrompt(replace(pending, seen=one.prompt.seen), one.reply))
+            found.append(AnsweredPrompt(replace(pending, seen=one.prompt.seen, subject=one.prompt.subject), one.reply))
         elif (one.prompt.prompt.text, one.reply.text) not in there:
             found.append(_failure(document, one.prompt, _gone(one.prompt)))
     return found

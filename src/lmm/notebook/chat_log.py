@@ -20,13 +20,14 @@ LOG = "~chat_"
 OLD_LOG = "~chat"
 LOG_KEYS = (LOG, OLD_LOG)
 WARNING = "~~warning"
+ABOUT = "~~text"
 
 
 @dataclass(frozen=True, slots=True)
 class ChatExchange:
     """One prompt with the word it was asked with (``query`` or ``message``), its reply, and who replied.
 
-    `warning` is what is wrong with the reply, if something is.
+    `warning` is what is wrong with the reply, if something is; `about` the hash of the text that it is about, if known.
     """
 
     word: str
@@ -34,11 +35,12 @@ class ChatExchange:
     reply: str
     model: str = ""
     warning: str = ""
+    about: str = ""
 
     def as_metadata(self) -> dict[str, str]:
         """The form in which it is written."""
         written = {self.word: self.prompt, "~reply": self.reply}
-        more = {"~~model": self.model, WARNING: self.warning}
+        more = {"~~model": self.model, ABOUT: self.about, WARNING: self.warning}
         return written | {key: value for key, value in more.items() if value}
 
 
@@ -46,7 +48,7 @@ def read_log(values: Mapping[str, Any]) -> tuple[ChatExchange, ...]:
     """The exchanges recorded in a block's values, oldest first; entries of another form are left out.
 
     >>> read_log({"~chat_": [{"query": "Why?", "~reply": "Because."}]})
-    (ChatExchange(word='query', prompt='Why?', reply='Because.', model='', warning=''),)
+    (ChatExchange(word='query', prompt='Why?', reply='Because.', model='', warning='', about=''),)
     """
     return (*_old_exchanges(values.get(OLD_LOG)), *_exchanges(values.get(LOG)))
 
@@ -59,8 +61,8 @@ def _exchanges(log: Any) -> list[ChatExchange]:
         word = "message" if metadata.lookup(item, "message") is not None else "query"
         prompt, reply = metadata.lookup(item, word), metadata.lookup(item, "reply")
         if prompt is not None and reply is not None:
-            model, warning = str(item.get("~~model", "")), str(item.get(WARNING, ""))
-            found.append(ChatExchange(word, str(prompt), str(reply), model, warning))
+            more = [str(item.get(key, "")) for key in ("~~model", WARNING, ABOUT)]
+            found.append(ChatExchange(word, str(prompt), str(reply), *more))
     return found
 
 
@@ -76,20 +78,30 @@ def logged_warnings(body: str) -> list[metadata.Scalar]:
     return [value for value in metadata.scalars(body) if value.path[0] in LOG_KEYS and value.path[-1] == WARNING]
 
 
+def logged_line(block: Block, exchange: ChatExchange) -> int:
+    """The line of a block, from 0, on which the prompt of an exchange stands in its log; 0 if it is not found."""
+    if not isinstance(block, MetadataBlock):
+        return 0
+    prompts = (v for v in metadata.scalars(block.body) if v.path == (LOG, exchange.word) and v.text == exchange.prompt)
+    return max((value.line for value in prompts), default=0)
+
+
 def current_chat(log: tuple[ChatExchange, ...]) -> tuple[ChatExchange, ...]:
     """The exchanges that a continuation refers to: from the last ``query`` on."""
     starts = [i for i, exchange in enumerate(log) if exchange.word == "query"]
     return log[starts[-1] :] if starts else log
 
 
-def place_reply(block: MetadataBlock, prompt: Prompt, reply: str, model: str, *, warning: str = "") -> MetadataBlock:
+def place_reply(
+    block: MetadataBlock, prompt: Prompt, reply: str, model: str, *, warning: str = "", about: str = ""
+) -> MetadataBlock:
     """`block` with a pending prompt moved into its log, beside the reply; all other lines stay.
 
     Raises:
         MetadataError: the block has a form that cannot be added to.
     """
     word = "message" if prompt.word == "message" else "query"
-    exchange = ChatExchange(word, prompt.text, reply, model, warning)
+    exchange = ChatExchange(word, prompt.text, reply, model, warning, about)
     prompt = waiting_prompt(block, prompt)
     if LOG in block.values():
         return without_prompt(append_exchange(block, exchange), prompt)
@@ -131,6 +143,12 @@ def changed_prompts(before: Sequence[Block], now: Sequence[Block]) -> list[tuple
             known.remove(was)
             changed.append((at, exchange, was.prompt))
     return changed
+
+
+def unrepeated(log: Sequence[ChatExchange]) -> list[ChatExchange]:
+    """The exchanges of a log that were not asked anew later, in order."""
+    last = {(exchange.word, exchange.prompt): i for i, exchange in enumerate(log)}
+    return [log[i] for i in sorted(last.values())]
 
 
 def logged(blocks: Sequence[Block]) -> list[tuple[int, ChatExchange]]:

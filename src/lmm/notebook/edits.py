@@ -33,7 +33,7 @@ from __future__ import annotations
 import re
 from bisect import bisect_left
 from collections import Counter
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from difflib import SequenceMatcher
 from itertools import pairwise
@@ -463,6 +463,7 @@ def _without_marks(text: str) -> str:
 
 
 Verdict = Literal["accept", "reject", "again"]
+Signature = Callable[[MetadataBlock, str, Iterable[str]], MetadataBlock]
 _ADVICE = "--force accepts it all the same; lmm reject --again --line {line} restores the old text and the question"
 
 
@@ -473,13 +474,15 @@ def resolve(
     line: int | None = None,
     force: bool = False,
     with_metadata: bool = False,
+    sign: Signature | None = None,
 ) -> tuple[list[Block], list[WaitingEdit]]:
     """The document with its waiting edits accepted, rejected, or about to be asked for again, and those edits.
 
     With `line`, only the edit that covers it (the innermost, if one contains another). Rejecting restores
     the old text byte for byte; ``again`` does so, too, and puts the question back. Accepting keeps the new text with
     whatever the author made of it; metadata blocks of the old text move to the same headings and paragraphs of
-    the new, and so do paragraphs that the model never saw. `with_metadata` puts metadata of the model's in force.
+    the new, and so do paragraphs that the model never saw. `with_metadata` puts metadata of the model's in force;
+    `sign` notes in a block the model and the paragraphs that were accepted.
 
     Raises:
         EditError: accepting would lose text, which `force` allows; nothing is accepted then.
@@ -493,7 +496,7 @@ def resolve(
         inside = {i for edit in chosen for i in range(edit.start, edit.end)}
         blocks = [_as_metadata(block) if i in inside else block for i, block in enumerate(blocks)]
         chosen = [edit for edit in find_edits(blocks) if edit.id in {other.id for other in chosen}]
-    result = _resolve_edits(blocks, chosen, verdict)
+    result = _resolve_edits(blocks, chosen, verdict, sign)
     if damaged := damaged_edits(result):
         raise LmmError(
             f"the edit in the block at line {damaged[0]} has lost its marks",
@@ -511,7 +514,12 @@ def _check_losses(edits: Sequence[WaitingEdit]) -> None:
         raise EditError(refused, hint=_ADVICE.format(line=refused[0][0]))
 
 
-def _resolve_edits(blocks: Sequence[Block], edits: Sequence[WaitingEdit], verdict: Verdict) -> list[Block]:
+def _resolve_edits(
+    blocks: Sequence[Block],
+    edits: Sequence[WaitingEdit],
+    verdict: Verdict,
+    sign: Signature | None = None,
+) -> list[Block]:
     """`blocks` with the given edits, in the order of the document, accepted or rejected."""
     result, changed_from = list(blocks), len(blocks)
     last: list[Block] = []
@@ -520,6 +528,8 @@ def _resolve_edits(blocks: Sequence[Block], edits: Sequence[WaitingEdit], verdic
         if whole is not None:
             above, text = (_accepted if verdict == "accept" else _rejected)(result, whole)
             block = _without_record(above[0], whole.prompt if verdict == "again" else "")
+            if sign is not None and verdict == "accept":
+                block = sign(block, whole.model, [new.content for new in _visible(whole.new)])
             after = [*above[1:], *text]
             following = next(iter([*after, *result[whole.end : whole.end + 1]]), None)
             result[edit.block : whole.end] = placed = [*unless_emptied(block, following), *after]

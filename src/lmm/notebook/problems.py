@@ -16,7 +16,9 @@ from lmm.markdown.blocks import Block, ErrorBlock, HeaderBlock, HeadingBlock, Me
 from lmm.markdown.parse_markdown import unclosed_construct
 from lmm.markdown.spans import spans
 from lmm.markdown.units import like_captions, texts_of
-from lmm.notebook.chat_log import logged_warnings
+from lmm.notebook.answers import stale_replies
+from lmm.notebook.chat_log import logged_line, logged_warnings
+from lmm.notebook.edit_warnings import excerpt
 from lmm.notebook.edits import damaged_edits, find_edits, orphaned_marks
 from lmm.notebook.header import missing_keys
 from lmm.notebook.near_misses import find_near_misses
@@ -46,7 +48,16 @@ def find_problems(blocks: Sequence[Block]) -> list[Problem]:
             found += _block_problems(block, before)
     found += _taken_for_tables(blocks)
     found += _edit_problems(blocks)
+    found += stale_problems(blocks)
     return sorted(found, key=lambda p: (p.line, p.column))
+
+
+def stale_problems(blocks: Sequence[Block]) -> Iterator[Problem]:
+    """Replies that were given before the text that they are about changed."""
+    for at, exchange in stale_replies(blocks):
+        message = f"answered before the text changed: {excerpt(exchange.prompt)}"
+        line = blocks[at].line + logged_line(blocks[at], exchange)
+        yield _warning(line, message, "lmm messages --stale asks again")
 
 
 def unasked_prompts(blocks: Sequence[Block]) -> list[Problem]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+from lmm import Document
 from lmm.markdown import parse_markdown_text, serialize
 from lmm.messages import Attachment, ChatRequest, Message, Reply
 from lmm.notebook.answers import (
@@ -17,6 +18,7 @@ from lmm.notebook.answers import (
 )
 from lmm.notebook.chat_log import ChatExchange
 from lmm.prompts.templates import Prompts
+from lmm.testing import ScriptedModel
 
 PROMPTS = Prompts({"edit": "Edit: {prompt}", "write": "Write: {prompt}"})
 LECTURE = """\
@@ -266,3 +268,38 @@ def test_the_document_does_not_depend_on_which_reply_came_first() -> None:
     asks = [ask for thread in plan(blocks) for ask in thread.asks]
     answered = [(ask, Reply(f"Reply {number}.", "m")) for number, ask in enumerate(asks)]
     assert serialize(with_replies(blocks, answered)[0]) == serialize(with_replies(blocks, answered[::-1])[0])
+
+
+# -- replies that are out of date ------------------------------------------------------------------
+
+
+def told(text: str) -> list[tuple[int, str]]:
+    """What is said of the replies in a document."""
+    return [(p.line, p.message) for p in Document.from_text(text).problems() if "before the text changed" in p.message]
+
+
+@pytest.mark.parametrize("before", ["", "# A\n\n", "---\ntitle: T\n---\n\n# A\n\nB.\n\n"])
+def test_a_reply_is_out_of_date_when_its_text_has_changed(before: str) -> None:
+    """Not by white space, nor by what stands elsewhere; asked anew, it is not any more, and the old reply stays."""
+    document = Document.from_text(f"{before}---\n?: why?\n+: and how?\n---\n# Green\n\nA leaf is green.\n")
+    document.answer(model=ScriptedModel(["So.", "Thus."]))
+    for same in (document.text, document.text.replace("leaf is", "leaf\nis")):
+        assert told(same) == []
+    changed = Document.from_text(document.text.replace("is green", "is red"))
+    first = before.count("\n") + 3
+    assert told(changed.text) == [
+        (first, "answered before the text changed: 'why?'"),
+        (first + 4, "answered before the text changed: 'and how?'"),
+    ]
+    report = changed.answer(model=ScriptedModel(["Red.", "Redly."]), stale=True)
+    assert [result.text for result in report.results] == ["Red.", "Redly."]
+    assert [(chat.prompt, chat.reply) for chat in changed.chats] == [
+        ("why?", "So."), ("and how?", "Thus."), ("why?", "Red."), ("and how?", "Redly."),
+    ]  # fmt: skip
+    assert told(changed.text) == []
+    assert changed.answer(model=ScriptedModel([]), stale=True).results == ()
+
+
+def test_an_old_log_without_a_hash_is_silent() -> None:
+    """What it was about is not known."""
+    assert told("---\n~chat_:\n  - query: why?\n    ~reply: So.\n---\nA leaf.\n") == []

@@ -15,7 +15,7 @@ from lmm.messages import Event, Failed, Listener, ignore
 from lmm.notebook.batch import Batch
 from lmm.testing import ScriptedModel
 
-LOG = "~chat_:\n  - query: why?\n    ~reply: So.\n    ~~model: Scripted/replies\n"
+LOG = "~chat_:\n  - query: why?\n    ~reply: So.\n    ~~model: Scripted/replies\n    ~~text: cCd7/ECbUC\n"
 ASKED, ANSWERED = "---\n?: why?\n---\n", f"---\n{LOG}---\n"
 BASE = f"# A\n\n{ASKED}One.\n\n# B\n\nTwo.\n"
 OURS = BASE.replace(ASKED, ANSWERED)
