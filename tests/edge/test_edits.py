@@ -284,7 +284,7 @@ def test_an_answer_that_was_cut_off(server: ScriptedServer, folder: Path, capsys
     assert "cut off at the model's output limit" in run_here(capsys, "messages", str(path)).out
     assert exchanges_of(path) == [("why?", "Because of")]
     ran = run_here(capsys, "scan", "--check", str(path))
-    assert f"{path}:11:5: warning: the reply was cut off at the model's output limit" in ran.out
+    assert f"{path}:12:5: warning: the reply was cut off at the model's output limit" in ran.out
     assert ran.code == 0
 
 
