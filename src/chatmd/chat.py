@@ -366,6 +366,12 @@ class Chat:
                 async for happened in events:
                     yield happened
 
+    @property
+    def transcript(self) -> str:
+        """The text as far as it goes; of a chat that is in no file, also while it runs."""
+        memory = self._runner.memory if self._runner is not None else None
+        return memory.text if memory is not None else self.text
+
     def steer(self, text: str) -> None:
         """Say something while the model is at work, from any thread: it comes with the next result of a tool.
 

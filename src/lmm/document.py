@@ -36,11 +36,11 @@ from lmm.notebook.annotations import rag_annotations
 from lmm.notebook.answers import AnsweredPrompt, AnswerPlanner, PendingPrompt, plan
 from lmm.notebook.authorship import Authorship
 from lmm.notebook.batch import BatchFunction, FieldPlanner, batch_function, old_tree
-from lmm.notebook.chat_log import ChatExchange, clear_chats, cleared, read_log, waiting_texts
-from lmm.notebook.edits import EDIT, is_sound
+from lmm.notebook.chat_log import ChatExchange, clear_chat, clear_chats, cleared, read_log, waiting_texts
+from lmm.notebook.edits import EDIT, EditHunk, is_sound
 from lmm.notebook.generated_fields import FieldStatus
 from lmm.notebook.header import check_header, complete_header
-from lmm.notebook.mentions import load_mentions
+from lmm.notebook.mentions import load_mentions, no_mentions
 from lmm.notebook.near_misses import without_near_misses
 from lmm.notebook.problem import Problem
 from lmm.notebook.problems import find_problems, header_gaps, without_running_code
@@ -71,6 +71,7 @@ class Edit:
     old: str
     new: str
     warnings: tuple[str, ...]
+    hunks: tuple[EditHunk, ...]
     _document: Document = field(repr=False, compare=False)
 
     def accept(self, *, force: bool = False) -> None:
@@ -241,6 +242,7 @@ class Document:
                 old=serialize(edit.old),
                 new=serialize(edit.new),
                 warnings=edit.warnings,
+                hunks=tuple(waiting.hunks_of(edit)),
                 _document=self,
             )
             for edit in waiting.find_edits(self.blocks)
@@ -251,15 +253,24 @@ class Document:
         return (*(header_gaps(self.blocks, chapter=self._is_chapter) if gaps else ()), *find_problems(self.blocks))
 
     def requests(
-        self, *, at: int | None = None, model: str | None = None, again: bool = False, stale: bool = False
+        self,
+        *,
+        at: int | None = None,
+        model: str | None = None,
+        again: bool = False,
+        stale: bool = False,
+        load: bool = True,
     ) -> tuple[Ask, ...]:
         """What `answer` would send, with the files, pages and pictures that go along; nothing is asked.
+
+        Without `load`, these are left out, and nothing is read or fetched.
 
         Raises:
             PartlyFailed: something that a prompt names cannot be had; `report.results` are the others.
         """
         settings = self._check_settings("major", model or None)
         planner = self._planner(settings, at, again=again, stale=stale)
+        planner = planner if load else replace(planner, load_mentions=no_mentions)
         return run(planner.requests(planner.plan(self._version, settings))).check().results
 
     def stale(self, *fields: str, refresh: bool = False) -> tuple[FieldStatus, ...]:
@@ -479,8 +490,12 @@ class Document:
         self._become(text)
         return count + mended
 
-    def accept(self, *, line: int | None = None, force: bool = False, metadata: bool = False) -> int:
+    def accept(
+        self, *, line: int | None = None, hunk: int | None = None, force: bool = False, metadata: bool = False
+    ) -> int:
         """Keep the new texts of the edits that wait (with `line`, of the one that covers it); how many there were.
+
+        With `hunk`, a number from 1, only that change of the edit (`Edit.hunks`); the others wait on.
 
         What the author made of a new text meanwhile is kept with it, and so are paragraphs that he wrote into the old
         text. Prompts and other metadata that the model wrote are comments; with `metadata`, they are put in force.
@@ -490,10 +505,17 @@ class Document:
                 author changed the old text meanwhile. `force` accepts it all the same.
             LmmError: no edit waits at `line`, or an edit has lost its marks.
         """
+        if hunk is not None:
+            return self._become(serialize(waiting.resolve_hunk(self.blocks, "accept", hunk, line=line)))
         return self._resolve("accept", line=line, force=force, metadata=metadata)
 
-    def reject(self, *, line: int | None = None, again: bool = False) -> int:
-        """Restore the old texts of the edits that wait, byte for byte (`again`: and the questions); how many."""
+    def reject(self, *, line: int | None = None, hunk: int | None = None, again: bool = False) -> int:
+        """Restore the old texts of the edits that wait, byte for byte (`again`: and the questions); how many.
+
+        With `hunk`, take only that change out of the new text.
+        """
+        if hunk is not None:
+            return self._become(serialize(waiting.resolve_hunk(self.blocks, "reject", hunk, line=line)))
         return self._resolve("again" if again else "reject", line=line)
 
     def _resolve(
@@ -527,12 +549,18 @@ class Document:
         """Who wrote it, as far as ``[notebook] authorship`` had it noted: people first, then models."""
         return tuple(authorship.authors_of(self.blocks))
 
-    def clear(self, *, pending: bool = False) -> bool:
+    def clear(self, *, line: int | None = None, pending: bool = False) -> bool:
         """Remove the chats, with `pending` also prompts that wait; whether there were any.
 
-        A metadata block that held nothing else goes with them.
+        With `line`, only that of the block which covers it. A metadata block that held nothing else goes with them.
         """
-        return self._do(lambda blocks: clear_chats(blocks, pending=pending))
+        if line is None:
+            return self._do(lambda blocks: clear_chats(blocks, pending=pending))
+        chosen = next((b.source for b in self.blocks if b.line <= line < b.line + b.source.count("\n")), None)
+        blocks = cleared(
+            self.blocks, lambda block: clear_chat(block, pending=pending) if block.source == chosen else block
+        )
+        return self._become(serialize(blocks))
 
     def clear_annotations(self, *fields: str) -> bool:
         """Remove generated annotations, all or those named; whether there were any. What people edited stays.

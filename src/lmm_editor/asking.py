@@ -22,7 +22,7 @@ from lmm_editor.overlay import Overlay
 if TYPE_CHECKING:
     from lmm_editor.open_document import OpenDocument
 
-_PAUSE = 0.1  # seconds between two changes of the buffer, at least
+PAUSE = 0.1  # seconds between two changes of the buffer, at least
 _SHARE = 4  # a change that took long is followed by so many times that without one
 
 
@@ -100,11 +100,30 @@ async def ask(opened: OpenDocument, line: int | None, model: str | None = None) 
         opened.server.tell(hint, lsp.MessageType.Info)
 
 
+async def annotate(opened: OpenDocument, field: str) -> None:
+    """Make a field of a document's metadata again where its text has changed, in the buffer.
+
+    Raises:
+        LmmError: as `ask`.
+    """
+    document = opened.document(listener=opened.server.listen)
+    with opened.overlay() as overlay:
+        working = asyncio.create_task(document.aannotate(field))
+        opened.cancels[0] = working.cancel
+        async with Progress(opened, f"Making {field}", working) as progress:
+            await asyncio.wait((working,))
+            failures = () if working.cancelled() else working.result().failures
+            lost = await opened.settle(document.rebased, overlay, "lmm: annotate")
+            progress.end = "cancelled" if working.cancelled() else terminal.usage_text(working.result().usage)
+    for failure in (*failures, *lost):
+        opened.server.tell(str(failure))
+
+
 async def _stream(
     opened: OpenDocument, overlay: Overlay, reading: Reading, answering: asyncio.Task[object], progress: Progress
 ) -> None:
     """Show what arrives, until there is no more."""
-    pause, shown = _PAUSE, 0
+    pause, shown = PAUSE, 0
     while True:
         await asyncio.wait((answering,), timeout=pause)
         if answering.done():
@@ -116,7 +135,7 @@ async def _stream(
         text = await asyncio.to_thread(reading.draft, overlay.author)
         await opened.show(text, overlay, "lmm: reply")
         progress.report(f"{shown} words")
-        pause = max(_PAUSE, _SHARE * (time.monotonic() - began))
+        pause = max(PAUSE, _SHARE * (time.monotonic() - began))
 
 
 class Progress:

@@ -1,32 +1,66 @@
-"""What an editor offers in a markdown document: lenses, fixes, folds, symbols, completion."""
+"""What an editor offers in a markdown document: lenses, code actions, completion, hover, symbols, definitions."""
 
 from __future__ import annotations
 
+import re
+from collections.abc import Iterator
+from itertools import zip_longest
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 from lsprotocol import types as lsp
 
-from lmm.errors import LmmError
+from lmm.config import ANNOTATIONS
+from lmm.disk.folder import SUFFIXES, Folder
+from lmm.document import Document
+from lmm.errors import DocumentError, LmmError
+from lmm.markdown.blocks import Block, HeadingBlock, MetadataBlock
+from lmm.markdown.spans import spans
+from lmm.markdown.tree import HeadingNode, preorder
+from lmm.messages import Usage, render
+from lmm.models.tokens import count_tokens, price
+from lmm.notebook.chat_log import LOG_KEYS, read_log
+from lmm.notebook.edits import EDIT
+from lmm.notebook.staleness import State
+from lmm_editor.buffer import split_lines
 
 if TYPE_CHECKING:
     from lmm_editor.open_document import OpenDocument
 
+WORDS = {
+    "?: ": "ask about the text below, in a new chat",
+    "+: ": "continue the chat",
+    "=: ": "ask for another version of the text",
+}
+KEYS = {
+    "title": "of the document",
+    "docid": "the name under which the document is stored and cited",
+    "lang": "the language, such as de",
+    "type": "what kind of material this is, such as exercise",
+    "skip": "true: no annotations here",
+    "frozen": "true: annotations stay as they are",
+    "questions": "that this text answers, for search",
+    "keywords": "for search",
+    "summary": "for search, and for questions about long texts",
+    "model": "the models of this document, by tier",
+}
+TYPES = ("exercise", "solution", "definition", "example", "summary", "topic")
+_MENTION = re.compile(r"@\"?(?P<name>[^\s@\"]*)\Z")
+_LINK = re.compile(r"\]\(#?(?P<name>[^\s)]*)\Z")
+_LONGEST_HOVER = 4000
+_FILES = 200
+
+
+# -- lenses ----------------------------------------------------------------------------------------
+
 
 def code_lenses(opened: OpenDocument) -> list[lsp.CodeLens]:
-    """What can be done with each prompt."""
-    found, blocks = list[lsp.CodeLens](), dict[int, int]()
-    for asked in opened.running:
-        at = opened.overlays[asked].line if asked in opened.overlays else 0
-        found.append(lens(opened, at or asked or 1, "Cancel", "cancel", asked))
-    for prompt in opened.document().pending:
-        first = blocks.setdefault(prompt.block, prompt.line)
-        if prompt.line != first:  # all of a block are answered together
-            continue
-        if not opened.running.keys() & {0, first}:
-            found += [lens(opened, first, "Ask", "ask", first), lens(opened, first, "Ask with …", "askWith", first)]
+    """What can be done with each prompt, edit, chat, stale annotation, and with our last change."""
+    document = opened.document()
+    found = [*_prompt_lenses(opened, document), *_edit_lenses(opened, document), *_chat_lenses(opened, document)]
     if opened.undone:
         found.append(lens(opened, opened.undone[-1].line, "Take back", "undo"))
-    return found
+    return [*found, *_stale_lenses(opened, document)]
 
 
 def lens(opened: OpenDocument, line: int, title: str, command: str, *arguments: object) -> lsp.CodeLens:
@@ -35,10 +69,61 @@ def lens(opened: OpenDocument, line: int, title: str, command: str, *arguments: 
     return lsp.CodeLens(at, lsp.Command(title, f"lmm.{command}", arguments=[opened.uri, *arguments]))
 
 
+def _prompt_lenses(opened: OpenDocument, document: Document) -> Iterator[lsp.CodeLens]:
+    for asked in opened.running:
+        at = opened.overlays[asked].line if asked in opened.overlays else 0
+        yield lens(opened, at or asked or 1, "Cancel", "cancel", asked)
+    blocks = dict[int, int]()
+    for prompt in document.pending:
+        first = blocks.setdefault(prompt.block, prompt.line)
+        if prompt.line == first and not opened.running.keys() & {0, first}:  # all of a block are answered together
+            yield lens(opened, first, "Ask", "ask", first)
+            yield lens(opened, first, "Ask with …", "askWith", first)
+
+
+def _edit_lenses(opened: OpenDocument, document: Document) -> Iterator[lsp.CodeLens]:
+    for edit in document.edits:
+        for title, command in (("Accept", "accept"), ("Reject", "reject"), ("Show difference", "difference")):
+            yield lens(opened, edit.line, title, command, edit.line)
+        for number, hunk in enumerate(edit.hunks if len(edit.hunks) > 1 else (), start=1):
+            yield lens(opened, hunk.line, "Accept this change", "accept", edit.line, number)
+            yield lens(opened, hunk.line, "Reject this change", "reject", edit.line, number)
+
+
+def _chat_lenses(opened: OpenDocument, document: Document) -> Iterator[lsp.CodeLens]:
+    for block in document.blocks:
+        if isinstance(block, MetadataBlock) and _has(block, *LOG_KEYS) and read_log(block.values()):
+            yield lens(opened, block.line, "Continue", "continue", block.line)
+            if opened.server.folds:  # there is no request for this
+                yield lens(opened, block.line, "Fold", "fold", block.line)
+            yield lens(opened, block.line, "Clear", "clear", block.line)
+
+
+def _has(block: Block, *keys: str) -> bool:
+    return any(f"{key}:" in block.source for key in keys)
+
+
+def _stale_lenses(opened: OpenDocument, document: Document) -> Iterator[lsp.CodeLens]:
+    if "txthash" not in document.text:
+        return
+    try:
+        found = [status for status in document.stale(*ANNOTATIONS) if status.state is State.CHANGED]
+    except LmmError:  # it is told when something is asked
+        return
+    for status in found:
+        title = f"The text changed: make {status.field} again"
+        yield lens(opened, status.place.line, title, "annotate", status.field)
+
+
+# -- code actions ----------------------------------------------------------------------------------
+
+
 def code_actions(opened: OpenDocument, selected: lsp.Range) -> list[lsp.CodeAction]:
-    """What `lmm scan --fix` would mend on the lines that are selected."""
-    if opened.is_chat:
-        return []
+    """What `lmm scan --fix` would mend on the lines that are selected; to ask about them, to have them edited."""
+    return [*_fixes(opened, selected), *_questions(opened, selected)]
+
+
+def _fixes(opened: OpenDocument, selected: lsp.Range) -> list[lsp.CodeAction]:
     document = opened.document()
     try:
         document.fix()
@@ -46,10 +131,190 @@ def code_actions(opened: OpenDocument, selected: lsp.Range) -> list[lsp.CodeActi
         return []
     edits = opened.buffer.edits(document.text)
     here = [e for e in edits if selected.start.line <= e.range.end.line and e.range.start.line <= selected.end.line]
-    return [_fix(opened, "Mend this (lmm scan --fix)", here), _fix(opened, "Mend all", edits)] if here else []
+    kind = lsp.CodeActionKind.QuickFix
+    named = (("Mend this (lmm scan --fix)", here), ("Mend all", edits)) if here else ()
+    return [lsp.CodeAction(title, kind, edit=_edit(opened, some)) for title, some in named]
 
 
-def _fix(opened: OpenDocument, title: str, edits: list[lsp.TextEdit]) -> lsp.CodeAction:
+def _questions(opened: OpenDocument, selected: lsp.Range) -> list[lsp.CodeAction]:
+    """A block for a prompt above the first paragraph, list or heading that is selected."""
+    lines = range(selected.start.line, selected.end.line + 1)
+    chosen = next((b for b in opened.document().blocks if b.line - 1 + b.source.rstrip().count("\n") in lines), None)
+    if chosen is None or isinstance(chosen, MetadataBlock) or not chosen.content.strip():
+        return []
+    line = chosen.line + isinstance(chosen, HeadingBlock)  # below a heading, above a text
+    kind = lsp.CodeActionKind.RefactorRewrite
+    named = (("Ask about this", "?: "), ("Have this edited", "=: "))
+    commands = ((title, lsp.Command(title, "lmm.prompt", arguments=[opened.uri, line, word])) for title, word in named)
+    return [lsp.CodeAction(title, kind, command=command) for title, command in commands]
+
+
+def with_prompt(text: str, line: int, word: str) -> tuple[str, int]:
+    """A text with a block for a prompt above a line, and the line, from 1, of the prompt."""
+    lines = split_lines(text)
+    above = lines[line - 2].strip() if line > 1 else ""
+    apart = "\n" if above and not above.startswith("#") else ""
+    lines.insert(line - 1, f"{apart}---\n{word}\n---\n")
+    return "".join(lines), line + len(apart) + 1
+
+
+def _edit(opened: OpenDocument, edits: list[lsp.TextEdit]) -> lsp.WorkspaceEdit:
     which = lsp.OptionalVersionedTextDocumentIdentifier(uri=opened.uri, version=opened.buffer.version)
-    edit = lsp.WorkspaceEdit(document_changes=[lsp.TextDocumentEdit(which, [*edits])])
-    return lsp.CodeAction(title, lsp.CodeActionKind.QuickFix, edit=edit)
+    return lsp.WorkspaceEdit(document_changes=[lsp.TextDocumentEdit(which, [*edits])])
+
+
+# -- completion ------------------------------------------------------------------------------------
+
+
+def complete(opened: OpenDocument, at: lsp.Position) -> list[lsp.CompletionItem]:
+    """Prompt words, keys, types, files to bring along, headings to link to."""
+    document = opened.document()
+    before = opened.buffer.lines[at.line][: opened.buffer.offset(at) - opened.buffer.starts[at.line]]
+    block = _block_at(document, at.line + 1)
+    if isinstance(block, MetadataBlock):
+        return _in_metadata(opened, document, before)
+    if match := _LINK.search(before):
+        anchors = [(b.anchor, b.title) for b in document.blocks if isinstance(b, HeadingBlock)]
+        hash_mark = "" if before[match.start("name") - 1] == "#" else "#"
+        return [_item(hash_mark + anchor, title, lsp.CompletionItemKind.Reference) for anchor, title in anchors]
+    return []
+
+
+def _in_metadata(opened: OpenDocument, document: Document, before: str) -> list[lsp.CompletionItem]:
+    if _MENTION.search(before):
+        course = _item("course: ", "passages of the course about a phrase", lsp.CompletionItemKind.Keyword)
+        kind = lsp.CompletionItemKind.File
+        return [course, *(_item(name, "goes along with the prompt", kind) for name in files_beside(opened.path))]
+    if re.match(r"type:\s*\w*\Z", before):
+        own = {str(node.own("type")) for node in preorder(document.tree) if node.own("type")}
+        kind = lsp.CompletionItemKind.EnumMember
+        return [_item(name, "a type of material", kind) for name in sorted({*TYPES, *own})]
+    if re.fullmatch(r"[?+=:\w]*", before):
+        words = [_item(word, help, lsp.CompletionItemKind.Keyword) for word, help in WORDS.items()]
+        return words + [_item(f"{key}: ", help, lsp.CompletionItemKind.Property) for key, help in KEYS.items()]
+    return []
+
+
+def _item(text: str, help: str, kind: lsp.CompletionItemKind) -> lsp.CompletionItem:
+    return lsp.CompletionItem(text.strip(), kind=kind, detail=help, insert_text=text)
+
+
+def files_beside(path: Path | None, quote: str = '"') -> list[str]:
+    """The documents in a file's folder; a name with spaces is in quotes."""
+    if path is None or not path.parent.is_dir():
+        return []
+    found = sorted(one.name for one in path.parent.iterdir() if one.suffix in (*SUFFIXES, ".pdf") and one != path)
+    return [f"{quote}{name}{quote}" if " " in name else name for name in found[:_FILES]]
+
+
+def _block_at(document: Document, line: int) -> Block | None:
+    return next((b for b in document.blocks if b.line <= line < b.line + b.source.count("\n")), None)
+
+
+# -- hover, folds, symbols -------------------------------------------------------------------------
+
+
+def hover(opened: OpenDocument, at: lsp.Position) -> lsp.Hover | None:
+    """What a model would be sent for the prompt on a line, its tokens and its price; nothing is fetched."""
+    document = opened.document()
+    prompt = next((one for one in document.pending if one.line == at.line + 1), None)
+    if prompt is None:
+        return None
+    try:
+        settings = document.settings
+        asks = [ask for ask in document.requests(at=prompt.line, load=False) if ask.text.endswith(prompt.text)]
+    except LmmError as error:
+        return lsp.Hover(lsp.MarkupContent(lsp.MarkupKind.PlainText, str(error)))
+    sent = "\n\n".join(f"[{message.role}]\n{render(message)}" for message in asks[0].request.messages)
+    tokens, model = count_tokens(sent), str(settings.major.model)
+    cost = price(model, Usage(tokens, 0))
+    known = f", ${cost:.4f} and its reply" if cost else ""
+    shown = sent if len(sent) <= _LONGEST_HOVER else f"{sent[:_LONGEST_HOVER]}\n…"
+    fence = "`" * (max(map(len, re.findall("`+", shown)), default=2) + 1)
+    text = f"**{model}** gets about {tokens:,} tokens{known}\n\n{fence}text\n{shown}\n{fence}"
+    return lsp.Hover(lsp.MarkupContent(lsp.MarkupKind.Markdown, text))
+
+
+def folding_ranges(opened: OpenDocument) -> list[lsp.FoldingRange]:
+    """Blocks of metadata: those with a log are the ones to fold."""
+    found = []
+    for block in opened.document().blocks:
+        height = block.content.rstrip("\r\n").count("\n")
+        if isinstance(block, MetadataBlock) and height > 1:
+            kind = lsp.FoldingRangeKind.Comment if _has(block, *LOG_KEYS, EDIT) else lsp.FoldingRangeKind.Region
+            found.append(lsp.FoldingRange(block.line - 1, block.line - 1 + height, kind=kind))
+    return found
+
+
+def symbols(opened: OpenDocument) -> list[lsp.DocumentSymbol]:
+    """The headings as a tree."""
+    return _symbols(opened, opened.document().tree, len(opened.buffer.lines))
+
+
+def _symbols(opened: OpenDocument, node: HeadingNode, end: int) -> list[lsp.DocumentSymbol]:
+    found, below = [], [child for child in node.headings if child.heading is not None]
+    for child, after in zip_longest(below, below[1:]):
+        last = after.line - 1 if after is not None else end
+        assert child.heading is not None
+        name = opened.buffer.whole_line(child.heading.line - 1)
+        whole = lsp.Range(name.start, opened.buffer.whole_line(max(last - 1, child.heading.line - 1)).end)
+        inside = _symbols(opened, child, last)
+        kind = lsp.SymbolKind.String
+        found.append(lsp.DocumentSymbol(child.title or "#", kind, whole, name, children=inside))
+    return found
+
+
+# -- where something comes from --------------------------------------------------------------------
+
+
+def definition(opened: OpenDocument, at: lsp.Position) -> lsp.Location | None:
+    """The heading of a link, the file of a link or of an ``@file``, the entry of a citation."""
+    document, offset = opened.document(), opened.buffer.offset(at)
+    block = _block_at(document, at.line + 1)
+    if block is None:
+        return None
+    if isinstance(block, MetadataBlock):
+        line, character = opened.buffer.lines[at.line], offset - opened.buffer.starts[at.line]
+        names = re.finditer(r"@(?:\"([^\"]+)\"|([^\s@\"]+))", line)
+        found = next((m[1] or m[2].rstrip(".,;:!?)") for m in names if m.start() <= character <= m.end()), None)
+        return _file(opened, found) if found else None
+    inside = offset - opened.buffer.starts[block.line - 1]
+    for span in reversed(spans(block.source)):
+        if span.start <= inside <= span.end and span.kind in ("link", "image", "citation"):
+            return _cited(opened, document, span.target) if span.kind == "citation" else _linked(opened, span.target)
+    return None
+
+
+def _linked(opened: OpenDocument, target: str) -> lsp.Location | None:
+    name, _, anchor = target.partition("#")
+    if name:
+        return _file(opened, name) if "://" not in name else None
+    headings = (b for b in opened.document().blocks if isinstance(b, HeadingBlock) and b.anchor == anchor)
+    return next((lsp.Location(opened.uri, opened.buffer.whole_line(b.line - 1)) for b in headings), None)
+
+
+def _cited(opened: OpenDocument, document: Document, keys: str) -> lsp.Location | None:
+    named = document.tree.own("bibliography") or ()
+    for name in [named] if isinstance(named, str) else named:
+        location = _file(opened, str(name))
+        text = _beside(opened, str(name)).read_text(encoding="utf-8", errors="replace") if location else ""
+        entry = re.search(rf"@\w+\{{\s*{re.escape(keys.split(';')[0])}\s*,", text)
+        if location and entry:
+            at = lsp.Position(text.count("\n", 0, entry.start()), 0)
+            return lsp.Location(location.uri, lsp.Range(at, at))
+    return None
+
+
+def _file(opened: OpenDocument, name: str) -> lsp.Location | None:
+    """A file of the document's folder; none outside of it."""
+    try:
+        path = _beside(opened, name)
+    except (LmmError, OSError, ValueError):
+        return None
+    return lsp.Location(path.as_uri(), lsp.Range(lsp.Position(0, 0), lsp.Position(0, 0))) if path.is_file() else None
+
+
+def _beside(opened: OpenDocument, name: str) -> Path:
+    if opened.path is None:
+        raise DocumentError("this document is in no file yet")
+    return Folder(opened.path.parent).path(name)

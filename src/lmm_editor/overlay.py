@@ -56,9 +56,11 @@ class Overlay:
 
 
 def _distance(shown: str, now: str) -> int:
-    """How much was typed, if it was typed in one place: the text that it was typed in is the nearer one."""
-    start, end, text = _typings(shown, now)[0]
-    return end - start + len(text)
+    """How many lines differ: of the texts that may have been typed in, it is the nearer one."""
+    if shown == now:
+        return 0
+    changed = hunks(shown.splitlines(keepends=True), now.splitlines(keepends=True))
+    return sum(end - start + last - first for start, end, first, last in changed)
 
 
 def without(author: str, shown: str, now: str) -> str:

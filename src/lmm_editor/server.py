@@ -5,23 +5,24 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Awaitable, Callable, Coroutine, Iterator
 from functools import partial
+from importlib import import_module
 from importlib.metadata import version
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from lsprotocol import types as lsp
 from pygls.lsp.server import LanguageServer
 from pygls.protocol import LanguageServerProtocol, lsp_method
 
-from lmm.disk import trust
-from lmm.document import Document
-from lmm.errors import LmmError, Place, Untrusted
+from lmm.errors import EditError, LmmError, Place, Untrusted
 from lmm.messages import Event, Notice
-from lmm_editor import notebook
-from lmm_editor.asking import ask
-from lmm_editor.diagnostics import problems_of
-from lmm_editor.open_document import OpenDocument
-from lmm_editor.overlay import without
 
+if TYPE_CHECKING:
+    from lmm.document import Document
+    from lmm_editor.open_document import OpenDocument
+
+# What reads documents is imported when one is opened: an editor that starts waits for nothing but this file.
+_ROOMS = ("asking", "conversation", "courses", "diagnostics", "notebook", "open_document")
+_LEGEND = lsp.SemanticTokensLegend(["keyword", "property"], [])
 _QUIET = 0.02  # seconds without a change, before a document is read
 
 
@@ -46,7 +47,7 @@ class EditorServer(LanguageServer):
     def __init__(self) -> None:
         super().__init__("lmm", version("lmmarkdown"), protocol_cls=EditorProtocol)
         self.documents: dict[str, OpenDocument] = {}
-        self.streams = True
+        self.streams, self.folds = True, False
         self._tasks: set[asyncio.Task[None]] = set()
         for method, feature, options in self._features():  # partial: pygls writes attributes on what it registers
             self.feature(method, options)(partial(feature))
@@ -55,14 +56,27 @@ class EditorServer(LanguageServer):
 
     def _features(self) -> list[tuple[str, Callable[..., Any], Any]]:
         actions = lsp.CodeActionOptions([lsp.CodeActionKind.QuickFix, lsp.CodeActionKind.RefactorRewrite])
+        completions = lsp.CompletionOptions(trigger_characters=["@", "#", "<", '"', "?", "=", "+", ":"])
+        tokens = lsp.SemanticTokensRegistrationOptions(_LEGEND, full=True)
         return [
             (lsp.INITIALIZE, self.initialize, None),
+            (lsp.INITIALIZED, self.initialized, None),
             (lsp.SHUTDOWN, self.end, None),
             (lsp.TEXT_DOCUMENT_DID_OPEN, self.did_open, None),
             (lsp.TEXT_DOCUMENT_DID_CHANGE, self.did_change, None),
             (lsp.TEXT_DOCUMENT_DID_CLOSE, self.did_close, None),
-            (lsp.TEXT_DOCUMENT_CODE_ACTION, self.code_action, actions),
-            (lsp.TEXT_DOCUMENT_CODE_LENS, self.code_lens, None),
+            (lsp.TEXT_DOCUMENT_CODE_LENS, self.answering("notebook.code_lenses", "conversation.code_lenses"), None),
+            (lsp.TEXT_DOCUMENT_CODE_ACTION, self.answering("notebook.code_actions"), actions),
+            (
+                lsp.TEXT_DOCUMENT_COMPLETION,
+                self.answering("notebook.complete", "conversation.complete"),
+                completions,
+            ),
+            (lsp.TEXT_DOCUMENT_HOVER, self.answering("notebook.hover", "conversation.hover"), None),
+            (lsp.TEXT_DOCUMENT_DEFINITION, self.answering("notebook.definition"), None),
+            (lsp.TEXT_DOCUMENT_FOLDING_RANGE, self.answering("notebook.folding_ranges"), None),
+            (lsp.TEXT_DOCUMENT_DOCUMENT_SYMBOL, self.answering("notebook.symbols"), None),
+            (lsp.TEXT_DOCUMENT_SEMANTIC_TOKENS_FULL, self.answering("", "conversation.semantic_tokens"), tokens),
         ]
 
     def _commands(self) -> dict[str, Callable[..., Any]]:
@@ -70,17 +84,43 @@ class EditorServer(LanguageServer):
             "ask": self.ask,
             "askWith": self.ask_with,
             "cancel": self.cancel,
+            "accept": self.accept,
+            "reject": self.reject,
+            "difference": self.difference,
+            "continue": self.go_on,
+            "clear": self.clear,
+            "annotate": self.annotate,
             "undo": self.undo,
+            "run": self.run,
+            "say": self.say,
+            "prompt": self.prompt,
+            "searchCourse": self.search_course,
         }
+
+    def answering(self, markdown: str, chat: str = "") -> Any:
+        """A request about an open document, answered off the loop: of a markdown document, of a ChatMD file."""
+
+        async def answer(params: Any) -> Any:
+            opened = self.documents.get(params.text_document.uri)
+            name = (chat if opened.is_chat else markdown) if opened else ""
+            where = getattr(params, "position", None) or getattr(params, "range", None)
+            return await asyncio.to_thread(_call, name, opened, *([where] if where else [])) if name else None
+
+        return answer
 
     # -- the documents -----------------------------------------------------------------------------
 
     def initialize(self, params: lsp.InitializeParams) -> None:
-        """Take what the client says of itself: ``{"stream": false}`` for replies that arrive whole."""
+        """Take what the client says of itself: whether replies `stream` or arrive whole, if it can `fold`."""
         self._loop = asyncio.get_running_loop()
         options = params.initialization_options
         if isinstance(options, dict):
             self.streams = options.get("stream", True) is not False
+            self.folds = options.get("fold") is True
+
+    def initialized(self, _: lsp.InitializedParams) -> None:
+        """Import what reads documents, aside."""
+        asyncio.get_running_loop().run_in_executor(None, lambda: [import_module(f"lmm_editor.{r}") for r in _ROOMS])
 
     async def end(self, *_: object) -> None:
         """End what goes on; replies that have arrived are remembered."""
@@ -91,7 +131,7 @@ class EditorServer(LanguageServer):
 
     def did_open(self, params: lsp.DidOpenTextDocumentParams) -> None:
         """Follow a document."""
-        opened = OpenDocument(self, params.text_document)
+        opened: OpenDocument = _call("open_document.OpenDocument", self, params.text_document)
         self.documents[opened.uri] = opened
         self._check(opened)
 
@@ -121,7 +161,7 @@ class EditorServer(LanguageServer):
             await asyncio.sleep(_QUIET)
             if reported != opened.buffer.version:
                 continue
-            found = await asyncio.to_thread(problems_of, opened)
+            found = await asyncio.to_thread(_call, "diagnostics.problems_of", opened)
             if reported == opened.buffer.version:
                 self._publish(opened, found)
                 return
@@ -130,25 +170,18 @@ class EditorServer(LanguageServer):
         version = opened.buffer.version
         self.text_document_publish_diagnostics(lsp.PublishDiagnosticsParams(opened.uri, found, version))
 
-    async def code_action(self, params: lsp.CodeActionParams) -> list[lsp.CodeAction]:
-        """What can be mended or asked where the cursor is."""
-        opened = self.documents.get(params.text_document.uri)
-        return await asyncio.to_thread(notebook.code_actions, opened, params.range) if opened else []
-
-    async def code_lens(self, params: lsp.CodeLensParams) -> list[lsp.CodeLens]:
-        """What can be done with prompts, edits, chats."""
-        opened = self.documents.get(params.text_document.uri)
-        return await asyncio.to_thread(notebook.code_lenses, opened) if opened else []
-
     # -- commands: they begin something, and return at once, as some editors wait ---------------------------
 
     def ask(self, uri: str, line: int, *model: str) -> None:  # pygls knows no defaults
         """Answer the prompts of the block on that line, from 1; on line 0, all."""
-        if (opened := self.documents.get(uri)) and not (task := opened.running.get(line)):
-            task = self.start(self.trusting(opened, lambda: ask(opened, line or None, *model)))
-            opened.running[line] = task
-            task.add_done_callback(lambda _: self._ended(opened, line))
-            self._refresh()
+        if (opened := self.documents.get(uri)) and line not in opened.running:
+            self._begin(opened, line, lambda: _call("asking.ask", opened, line or None, *model))
+
+    def _begin(self, opened: OpenDocument, line: int, work: Callable[[], Awaitable[None]]) -> None:
+        """Begin what can be cancelled."""
+        task = opened.running[line] = self.start(self.trusting(opened, work))
+        task.add_done_callback(lambda _: self._ended(opened, line))
+        self._refresh()
 
     def _ended(self, opened: OpenDocument, line: int) -> None:
         opened.running.pop(line, None)
@@ -177,6 +210,94 @@ class EditorServer(LanguageServer):
         if (opened := self.documents.get(uri)) and (task := opened.running.get(line)):
             opened.cancels.get(line, task.cancel)()
 
+    def accept(self, uri: str, line: int, *hunk: int) -> None:
+        """Keep the new text of the edit on a line, or one change of it; where text would be lost, ask."""
+        if opened := self.documents.get(uri):
+            self.start(self._accept(opened, line, *hunk))
+
+    async def _accept(self, opened: OpenDocument, line: int, *hunk: int) -> None:
+        number = next(iter(hunk), None)
+        try:
+            await self.put(opened, lambda it: it.accept(line=line, hunk=number), "lmm: accept")
+        except EditError as error:
+            lost = "\n".join(loss for _, loss in error.losses)
+            if await self.choose(f"Accepting would lose text:\n{lost}", "Accept anyway", "Cancel") == "Accept anyway":
+                await self.put(opened, lambda it: it.accept(line=line, force=True), "lmm: accept")
+
+    def reject(self, uri: str, line: int, *hunk: int) -> None:
+        """Restore the old text of the edit on a line, or take one change out of the new."""
+        number = next(iter(hunk), None)
+        self._put(uri, lambda it: it.reject(line=line, hunk=number), "lmm: reject")
+
+    def clear(self, uri: str, line: int) -> None:
+        """Remove the chat of the block on a line."""
+        self._put(uri, lambda it: it.clear(line=line), "lmm: clear")
+
+    def _put(self, uri: str, verb: Callable[[Document], object], label: str) -> None:
+        if opened := self.documents.get(uri):
+            self.start(self.put(opened, verb, label))
+
+    def difference(self, uri: str, line: int) -> str:
+        """The change of the edit on a line, word by word, as `lmm messages --diff` shows it."""
+        from lmm.cli.word_diff import word_diff
+
+        opened = self.documents.get(uri)
+        edit = next((one for one in opened.document().edits if one.line == line), None) if opened else None
+        shown = word_diff(edit.old.strip(), edit.new.strip()) if edit else "no edit waits there"
+        self.tell(shown, lsp.MessageType.Info)
+        return shown
+
+    def go_on(self, uri: str, line: int) -> None:
+        """Put a prompt into the block on a line that continues its chat, and the cursor there."""
+        if opened := self.documents.get(uri):
+            block = next((one for one in opened.document().blocks if one.line == line), None)
+            if block is not None:
+                last = line + block.content.rstrip("\r\n").count("\n")  # the line that closes it, from 1
+                lines = [*opened.buffer.lines]
+                lines.insert(last - 1, "+: \n")
+                self.start(self._write(opened, "".join(lines), last))
+
+    def prompt(self, uri: str, line: int, word: str) -> None:
+        """Put a block for a prompt above a line, and the cursor into it."""
+        if opened := self.documents.get(uri):
+            self.start(self._write(opened, *_call("notebook.with_prompt", opened.buffer.text, line, word)))
+
+    async def _write(self, opened: OpenDocument, text: str, line: int) -> None:
+        """Put a text into the buffer, and the cursor on a line."""
+        before = opened.buffer.text
+        with opened.overlay() as overlay:
+            await opened.settle(lambda author: (_rewritten(before, text, author), ()), overlay, "lmm: prompt")
+        self.show(opened.uri, line)
+
+    def show(self, uri: str, line: int) -> None:
+        """Put the cursor at the end of a line, from 1, where an editor lets us."""
+        known, opened = self.client_capabilities.window, self.documents.get(uri)
+        if opened and known and known.show_document:
+            end = opened.buffer.whole_line(line - 1).end
+            params = lsp.ShowDocumentParams(uri, take_focus=True, selection=lsp.Range(end, end))
+            self.window_show_document(params)
+
+    def annotate(self, uri: str, field: str) -> None:
+        """Make a field again where its text has changed."""
+        if opened := self.documents.get(uri):
+            self._begin(opened, 0, lambda: _call("asking.annotate", opened, field))
+
+    def run(self, uri: str) -> None:
+        """Let the model of a chat go on."""
+        if (opened := self.documents.get(uri)) and not opened.running:
+            self._begin(opened, 0, lambda: _call("conversation.run", opened))
+
+    def say(self, uri: str) -> None:
+        """Put the cursor into an empty message of the user's at the end of a chat."""
+        if opened := self.documents.get(uri):
+            self.start(self._write(opened, *_call("conversation.place_to_say", opened.buffer.text)))
+
+    async def search_course(self, uri: str, question: str, *how: str) -> list[dict[str, Any]]:
+        """What the course has about a question: for each passage its text, place, a link and a quotation to insert."""
+        opened = self.documents.get(uri)
+        path = opened.path if opened else None
+        return await asyncio.to_thread(_call, "courses.search", path, question)
+
     def undo(self, uri: str) -> None:
         """Take back what we changed last; what the author typed meanwhile stays."""
         if opened := self.documents.get(uri):
@@ -187,7 +308,9 @@ class EditorServer(LanguageServer):
             raise LmmError("there is nothing to take back in this document")
         last = opened.undone.pop()
         with opened.overlay() as overlay:
-            await opened.settle(lambda text: (without(last.author, last.shown, text), ()), overlay, "lmm: undo")
+            await opened.settle(
+                lambda text: (_call("overlay.without", last.author, last.shown, text), ()), overlay, "lmm: undo"
+            )
         opened.undone.pop()  # that of this undoing
 
     def listen(self, event: Event, place: Place) -> None:
@@ -237,6 +360,7 @@ class EditorServer(LanguageServer):
             Untrusted: the author did not agree.
         """
         from lmm.config_files import locate_config
+        from lmm.disk import trust
         from lmm.permissions import missing_permissions
 
         try:
@@ -252,6 +376,19 @@ class EditorServer(LanguageServer):
                 raise
             trust.approve(config.path, config.text)
         await act()
+
+
+def _call(name: str, *arguments: Any) -> Any:
+    """Call a function of a room of this package, which is imported now at the latest."""
+    room, _, function = name.partition(".")
+    return getattr(import_module(f"lmm_editor.{room}"), function)(*arguments)
+
+
+def _rewritten(before: str, after: str, text: str) -> str:
+    from lmm.markdown.blocks import serialize
+    from lmm.pipeline import ParsedDocument, Rewrite
+
+    return serialize(Rewrite(before, after)(ParsedDocument(text)).blocks)
 
 
 def create_server() -> EditorServer:

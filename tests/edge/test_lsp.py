@@ -7,11 +7,14 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from edge.support import exchanges, wait_until
+import talking
+from edge.support import copy_course, exchanges, wait_until
 from fakes.editor import FakeEditor
 from fakes.openai_server import Action, ScriptedServer
 
+from chatmd import Chat
 from lmm import Document
+from lmm.testing import ScriptedModel
 
 NOTES = "# Leaves\n\n---\n?: which colour?\n---\n\nA leaf is green.\n\nIt falls.\n"
 
@@ -124,3 +127,149 @@ def test_a_folder_that_asks_for_more_is_asked_about(editor: FakeEditor, folder: 
     editor.press("a.md", "Ask")
     wait_until(lambda: exchanges(editor.text("a.md")))
     assert len(editor.questions) == 2
+
+
+def answered(text: str, *replies: str) -> str:
+    """A document whose prompts were answered."""
+    return talking.answered(text, model=ScriptedModel([*replies])).text
+
+
+LINES = "# Leaves\n\n---\n=: other\n---\n\none\ntwo\nthree\n\nIt falls.\n"
+
+
+def test_edits_are_settled_one_by_one(editor: FakeEditor) -> None:
+    """Whole, or a change at a time; what is typed elsewhere stays."""
+    editor.open("a.md", answered(LINES, "1\ntwo\n3\n"))
+    assert "{+1" in editor.execute("lmm.difference", editor.uri("a.md"), 3)
+    editor.press("a.md", "Accept this change")
+    wait_until(lambda: [title for _, title in editor.titles("a.md")].count("Accept this change") == 0)
+    editor.type_after("a.md", "It falls", " down")
+    editor.press("a.md", "Reject")
+    wait_until(lambda: editor.text("a.md") == "# Leaves\n\n1\ntwo\nthree\n\nIt falls down.\n")
+    editor.press("a.md", "Take back")
+    wait_until(lambda: "Accept" in [title for _, title in editor.titles("a.md")])
+    editor.press("a.md", "Accept")
+    wait_until(lambda: editor.text("a.md") == "# Leaves\n\n1\ntwo\n3\n\nIt falls down.\n")
+
+
+def test_what_would_be_lost_is_asked_about(editor: FakeEditor) -> None:
+    """Accepting a text that drops a citation."""
+    editor.open("a.md", answered("---\n=: other\n---\nAs [@darwin] says.\n", "As they say."))
+    editor.choices = ["Cancel", "Accept"]
+    editor.press("a.md", "Accept")
+    wait_until(lambda: len(editor.questions) == 1)
+    assert "@darwin" in editor.questions[0]
+    assert "old text" in editor.text("a.md")
+    editor.press("a.md", "Accept")
+    wait_until(lambda: editor.text("a.md") == "As they say.\n")
+
+
+def test_chats_go_on_and_are_cleared(editor: FakeEditor) -> None:
+    """A prompt that continues is put below the log."""
+    editor.open("a.md", answered(NOTES, "Green."))
+    editor.press("a.md", "Continue")
+    wait_until(lambda: "\n+: \n---\n" in editor.text("a.md"))
+    editor.type_after("a.md", "+: ", "and in autumn?")
+    editor.press("a.md", "Ask")
+    wait_until(lambda: [word for word, _ in exchanges(editor.text("a.md"))] == ["which colour?", "and in autumn?"])
+    editor.press("a.md", "Clear")
+    wait_until(lambda: editor.text("a.md") == NOTES.replace("---\n?: which colour?\n---\n\n", ""))
+
+
+def test_annotations_whose_text_changed_are_made_again(
+    editor: FakeEditor, server: ScriptedServer, folder: Path
+) -> None:
+    """The lens says so, and goes."""
+    document = Document.from_text("# Leaves\n\n" + "A leaf is green. " * 20 + "\n")
+    document.annotate("summary", model=ScriptedModel(["They are green."]))
+    editor.open("a.md", document.text)
+    assert not [title for _, title in editor.titles("a.md") if "summary" in title]
+    editor.type_after("a.md", "A leaf is green.", " Or red.")
+    with (folder / "config.toml").open("a") as file:
+        file.write(f'[minor]\nmodel = "OpenAICompatible/test"\nbase_url = "{server.url}"\n')
+    editor.press("a.md", "The text changed: make summary again")
+    wait_until(lambda: "Reply to" in editor.text("a.md"))
+    wait_until(lambda: not [title for _, title in editor.titles("a.md") if "summary" in title])
+
+
+def test_what_an_editor_asks_about_a_text(editor: FakeEditor, folder: Path) -> None:
+    """Completion, hover, folds, symbols, definitions."""
+    (folder / "other.md").write_text("# Other\n")
+    (folder / "books.bib").write_text("@book{a,\n}\n@book{darwin,\n title={Origin}\n}\n")
+    text = "---\nbibliography: books.bib\n---\n# Leaves\n\n" + answered(NOTES, "Green.").removeprefix("# Leaves\n\n")
+    text += "\n## Roots\n\nSee [above](#leaves), [more](other.md) and [@darwin].\n\n[x](#\n\n"
+    text += "---\n?: see @other.md\ntype: \n---\n\nY.\n"
+    editor.open("a.md", text)
+    assert {"leaves", "roots"} <= set(editor.complete("a.md", "[x](#"))
+    assert {"?:", "title:"} <= set(editor.complete("a.md", "\n?"))
+    assert "exercise" in editor.complete("a.md", "\ntype: ")
+    assert {"other.md", "course:"} <= set(editor.complete("a.md", "see @"))
+    assert "about" in editor.hover("a.md", "?: see")
+    assert "see @other.md" in editor.hover("a.md", "?: see")
+    assert editor.hover("a.md", "Y.") == ""
+    assert [(one.name, [two.name for two in one.children or []]) for one in editor.symbols("a.md")] == [
+        ("Leaves", ["Roots"])
+    ]
+    assert [one.kind for one in editor.folds("a.md")] == ["region", "comment", "region"]
+    assert editor.definition("a.md", "](#lea") == ("a.md", 4)
+    assert editor.definition("a.md", "](oth") == ("other.md", 1)
+    assert editor.definition("a.md", "[@dar") == ("books.bib", 3)
+    assert editor.definition("a.md", "see @oth") == ("other.md", 1)
+
+
+def test_a_selection_becomes_a_question(editor: FakeEditor) -> None:
+    """A block above the paragraph, or below the heading; it is read as one."""
+    editor.open("a.md", "# Leaves\n\nA leaf is green.\n\nIt falls.\n")
+    editor.act("a.md", "Ask about this", 5)
+    wait_until(lambda: "?: " in editor.text("a.md"))
+    editor.act("a.md", "Have this edited", 1)
+    wait_until(lambda: "=: " in editor.text("a.md"))
+    assert editor.text("a.md") == "# Leaves\n---\n=: \n---\n\nA leaf is green.\n\n---\n?: \n---\nIt falls.\n"
+
+
+def test_a_chat_runs_in_its_buffer(editor: FakeEditor, server: ScriptedServer, folder: Path) -> None:
+    """The answer streams in; what is typed meanwhile stays; tools are agreed to in the editor."""
+    (folder / "a.md").write_text("Notes.\n")
+    go_on = threading.Event()
+    server.queue(Action(pieces=("Oak ", "and ash."), hold=go_on, hold_after=1))
+    editor.open("a.chatmd", "<system>Name plants.</system>\n<user>A tree?</user>\n")
+    assert not editor.problems("a.chatmd")
+    editor.press("a.chatmd", "Run")
+    wait_until(lambda: "Oak" in editor.text("a.chatmd"))
+    assert "Stop" in [title for _, title in editor.titles("a.chatmd")]
+    editor.type_after("a.chatmd", "Name plants", " of Europe")
+    go_on.set()
+    wait_until(lambda: "Run" in [title for _, title in editor.titles("a.chatmd")])
+    assert "of Europe" in editor.text("a.chatmd")
+    assert Chat.from_text(editor.text("a.chatmd")).turn_of == "user"
+    editor.press("a.chatmd", "Say")
+    wait_until(lambda: "<user>\n\n</user>" in editor.text("a.chatmd"))
+    editor.open("b.chatmd", '<tool name="write_file"/>\n<user>Write.</user>\n')
+    editor.choices = ["Do not agree"]
+    editor.press("b.chatmd", "Run")
+    wait_until(lambda: editor.questions and [m for m in editor.messages if "agree" in m])
+    assert "write_file" in editor.questions[0]
+    editor.open(
+        "c.chatmd", '<user><doc src="a.md" local/>\n<doc src="x.md" local/></user>\n<too\n<tool na\n<tool name="re\n'
+    )
+    editor.wait_for_problem("c.chatmd", "x.md")
+    assert "Notes." in editor.hover("c.chatmd", 'src="a.md')
+    assert "tool" in editor.complete("c.chatmd", "\n<too")
+    assert "name" in editor.complete("c.chatmd", "<tool na")
+    assert "read_file" in editor.complete("c.chatmd", '<tool name="re')
+    assert len(editor.tokens("b.chatmd")) // 5 == 4
+
+
+def test_the_course_is_searched(folder: Path, ingested: Path) -> None:
+    """Each passage with a link and a quotation to insert."""
+    copy_course(ingested, folder)
+    with FakeEditor(folder) as editor:
+        editor.open("notes/new.md", "# New\n")
+        found = editor.execute("lmm.searchCourse", editor.uri("notes/new.md"), "Why are leaves green?")
+        first = found[0]
+        assert (first["link"], first["quotation"].startswith("> ")) == (
+            f"[{first['title']}](botany.md#{first['link'].partition('#')[2]}",
+            True,
+        )
+        editor.type("notes/new.md", 6, 6, "\n" + first["quotation"])
+        assert "botany.md" in editor.text("notes/new.md")

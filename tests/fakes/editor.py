@@ -6,6 +6,7 @@ asks for nothing that the editor did not say it can do.
 
 from __future__ import annotations
 
+import ast
 import asyncio
 import sys
 import threading
@@ -180,20 +181,61 @@ class FakeEditor:
         params = lsp.ExecuteCommandParams(command, arguments=[*arguments])
         return self.run(self.client.workspace_execute_command_async(params))
 
-    def actions(self, name: str, start: int, end: int) -> list[lsp.CodeAction]:
-        """The code actions for lines, from 1."""
-        at = lsp.Range(lsp.Position(start - 1, 0), lsp.Position(end - 1, 0))
+    def actions(self, name: str, start: int, end: int = 0) -> dict[str, Any]:
+        """The code actions for lines, from 1: by their titles the edit, or the command."""
+        at = lsp.Range(lsp.Position(start - 1, 0), lsp.Position((end or start) - 1, 0))
         params = lsp.CodeActionParams(self.which(name), at, lsp.CodeActionContext([]))
         found = self.run(self.client.text_document_code_action_async(params)) or []
-        return [one for one in found if isinstance(one, lsp.CodeAction)]
+        # lsprotocol takes an action with a command for the command itself, and this for a text.
+        return {one.title: one.command if isinstance(one, lsp.Command) else one.edit for one in found}
 
     def act(self, name: str, title: str, start: int, end: int = 0) -> None:
         """Choose a code action."""
-        action = next(one for one in self.actions(name, start, end or start) if one.title.startswith(title))
-        if action.edit is not None:
-            self._apply(lsp.ApplyWorkspaceEditParams(action.edit))
-        if action.command is not None:
-            self.execute(action.command.command, *(action.command.arguments or []))
+        chosen: Any = self.actions(name, start, end)[title]
+        if isinstance(chosen, lsp.WorkspaceEdit):
+            self._apply(lsp.ApplyWorkspaceEditParams(chosen))
+        else:
+            command = ast.literal_eval(chosen)
+            self.execute(command["command"], *command["arguments"])
+
+    def _at(self, name: str, mark: str) -> lsp.Position:
+        """The place behind a mark, of several the last."""
+        text = self.text(name)
+        return self.buffers[name].position(text.rindex(mark) + len(mark))
+
+    def complete(self, name: str, mark: str) -> list[str]:
+        """What is offered behind a mark."""
+        params = lsp.CompletionParams(self.which(name), self._at(name, mark))
+        found = self.run(self.client.text_document_completion_async(params))
+        return [item.label for item in (found.items if isinstance(found, lsp.CompletionList) else found or [])]
+
+    def hover(self, name: str, mark: str) -> str:
+        """What is shown behind a mark."""
+        found = self.run(self.client.text_document_hover_async(lsp.HoverParams(self.which(name), self._at(name, mark))))
+        return found.contents.value if found and isinstance(found.contents, lsp.MarkupContent) else ""
+
+    def definition(self, name: str, mark: str) -> tuple[str, int] | None:
+        """The file and the line, from 1, that what is before the end of a mark leads to."""
+        params = lsp.DefinitionParams(self.which(name), self._at(name, mark))
+        found = self.run(self.client.text_document_definition_async(params))
+        return (Path(found.uri).name, found.range.start.line + 1) if isinstance(found, lsp.Location) else None
+
+    def symbols(self, name: str) -> list[lsp.DocumentSymbol]:
+        """The outline."""
+        params = lsp.DocumentSymbolParams(self.which(name))
+        found = self.run(self.client.text_document_document_symbol_async(params)) or []
+        return [one for one in found if isinstance(one, lsp.DocumentSymbol)]
+
+    def folds(self, name: str) -> list[lsp.FoldingRange]:
+        """What can be folded."""
+        params = lsp.FoldingRangeParams(self.which(name))
+        return [*(self.run(self.client.text_document_folding_range_async(params)) or [])]
+
+    def tokens(self, name: str) -> list[int]:
+        """The semantic tokens, as they are sent."""
+        params = lsp.SemanticTokensParams(self.which(name))
+        found = self.run(self.client.text_document_semantic_tokens_full_async(params))
+        return [*found.data] if found else []
 
     @property
     def messages(self) -> list[str]:

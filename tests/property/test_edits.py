@@ -11,6 +11,7 @@ from hypothesis import HealthCheck, assume, example, given, settings, strategies
 from strategies import documents
 
 from lmm import Document
+from lmm.disk.diff import hunks
 from lmm.errors import EditError, EmptyReply, LmmError
 from lmm.markdown import Block, ErrorBlock, MetadataBlock, parse_markdown_text, serialize
 from lmm.notebook.edits import find_edits, is_sound, old_view
@@ -291,3 +292,30 @@ def test_damaged_marks_are_reported_and_nothing_is_touched() -> None:
     for resolve in (talking.accepted, talking.rejected):
         with pytest.raises(LmmError, match="the edit in the block at line 1 has lost its marks"):
             resolve(damaged)
+
+
+LINES = st.lists(st.sampled_from(["one", "two", "three", "- a", "4 *x*"]), min_size=1, max_size=7)
+
+
+@given(LINES, LINES, st.lists(st.booleans(), min_size=9, max_size=9), st.sampled_from(["", "\n\nBelow.\n"]))
+def test_changes_of_an_edit_are_settled_one_by_one(
+    old: list[str], new: list[str], keep: list[bool], below: str
+) -> None:
+    """The text has the accepted ones and not the others; all accepted are the edit accepted, all rejected no edit."""
+    text = "# T\n\n---\n=: other\n---\n\n" + "\n".join(old) + (below or "\n")
+    document = talking.answered(text, model=ScriptedModel(["\n".join(new)]))
+    accepted, rejected = Document.from_text(document.text), Document.from_text(document.text)
+    accepted.accept(force=True)
+    rejected.reject()
+    changes = list(hunks(old, new))
+    assert len(document.edits[0].hunks) == len(changes)
+    expected, at = list[str](), 0
+    for (start, end, first, last), kept in zip(changes, keep, strict=False):
+        document.accept(hunk=1) if kept else document.reject(hunk=1)
+        expected += [*old[at:start], *(new[first:last] if kept else old[start:end])]
+        at = end
+    if changes:
+        assert not document.edits
+        assert document.text == "# T\n\n" + "\n".join([*expected, *old[at:]]) + (below or "\n")
+        assert not all(keep[: len(changes)]) or document.text == accepted.text
+        assert any(keep[: len(changes)]) or document.text == rejected.text

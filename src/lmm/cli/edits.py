@@ -20,15 +20,19 @@ if TYPE_CHECKING:
 
 _files = options.documents("Documents with waiting edits, or folders with such documents.")
 _line = click.option("--line", metavar="N", type=int, help="Only the edit that covers this line.")
+_hunk = click.option("--hunk", metavar="N", type=int, help="Only this change of the edit, from 1; the others wait on.")
 
 
 @options.command()
 @_files
 @_line
+@_hunk
 @options.flag("--force", help="Accept even where text would be lost.")
 @options.flag("--metadata", help="Put metadata and prompts in force that the model wrote; else they are comments.")
 @options.json_lines
-def accept(*, files: tuple[Path, ...], line: int | None, force: bool, metadata: bool, as_json: bool) -> int:
+def accept(
+    *, files: tuple[Path, ...], line: int | None, hunk: int | None, force: bool, metadata: bool, as_json: bool
+) -> int:
     """Keep the new text of waiting edits, with your own changes to it.
 
     Nothing is accepted, and the exit code is 1, where text would be lost: the reply was cut off, it drops labels,
@@ -37,7 +41,7 @@ def accept(*, files: tuple[Path, ...], line: int | None, force: bool, metadata: 
     """
 
     def verb(document: Document) -> int:
-        return document.accept(line=line, force=force, metadata=metadata)
+        return document.accept(line=line, hunk=hunk, force=force, metadata=metadata)
 
     def act(path: Path) -> int:
         try:
@@ -52,13 +56,17 @@ def accept(*, files: tuple[Path, ...], line: int | None, force: bool, metadata: 
 @options.command()
 @_files
 @_line
+@_hunk
 @options.flag("--again", help="Put the question back, too, to be asked anew.")
 @options.json_lines
-def reject(*, files: tuple[Path, ...], line: int | None, again: bool, as_json: bool) -> int:
+def reject(*, files: tuple[Path, ...], line: int | None, hunk: int | None, again: bool, as_json: bool) -> int:
     """Restore the old text of waiting edits, byte for byte."""
 
     def act(path: Path) -> int:
-        return _resolve(path, "rejected", lambda document: document.reject(line=line, again=again), as_json)
+        def verb(document: Document) -> int:
+            return document.reject(line=line, hunk=hunk, again=again)
+
+        return _resolve(path, "rejected", verb, as_json)
 
     return each(files, act)
 

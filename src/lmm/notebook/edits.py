@@ -39,6 +39,7 @@ from difflib import SequenceMatcher
 from itertools import pairwise
 from typing import Any, Literal
 
+from lmm.disk.diff import hunks
 from lmm.disk.digest import digest
 from lmm.errors import EditError, LmmError
 from lmm.markdown import metadata
@@ -506,6 +507,77 @@ def resolve(
         lines = ", ".join(str(e.line) for e in edits)
         raise LmmError(f"no edit waits at line {line}", hint=f"edits wait at {lines}" if lines else "none waits")
     return result, chosen
+
+
+@dataclass(frozen=True, slots=True)
+class EditHunk:
+    """Lines that an edit changes; `line` is where the new ones stand in the document, or would."""
+
+    line: int
+    old: str
+    new: str
+
+
+def hunks_of(edit: WaitingEdit) -> list[EditHunk]:
+    """The changes of an edit, in order; the blank lines below both texts left aside."""
+    old, new = _lines(edit.old), _lines(edit.new)
+    first = edit.new[0].line if edit.new else edit.line
+    return [EditHunk(first + c, "".join(old[a:b]), "".join(new[c:d])) for a, b, c, d in hunks(old, new)]
+
+
+def _lines(blocks: Sequence[Block]) -> list[str]:
+    text = serialize(blocks)
+    return (text.rstrip() + "\n").splitlines(keepends=True) if text.strip() else []
+
+
+def resolve_hunk(blocks: Sequence[Block], verdict: Verdict, number: int, *, line: int | None = None) -> list[Block]:
+    """The document with one change of a waiting edit settled, from 1; the others wait on.
+
+    Accepted, the old text has it too; rejected, the new text has it no more. With the last one, the edit is over.
+
+    Raises:
+        LmmError: there is no such change, several edits wait and `line` names none, or the old text was changed.
+    """
+    edits = [edit for edit in find_edits(blocks) if line is None or _covers(blocks, edit, line)]
+    if not edits or (len(edits) > 1 and line is None):
+        lines = ", ".join(str(edit.line) for edit in edits)
+        raise LmmError("name the edit by a line", hint=f"edits wait at {lines}" if lines else "none waits there")
+    edit = edits[-1]
+    old, new = _lines(edit.old), _lines(edit.new)
+    found = list(hunks(old, new))
+    if not 0 < number <= len(found):
+        raise LmmError(f"this edit has no change number {number}", hint=f"it has {len(found)}")
+    if edit.old_changed:
+        raise LmmError("you changed the old text since the model saw it", hint="lmm reject --again asks anew")
+    if len(found) == 1:
+        return resolve(blocks, verdict, line=edit.line)[0]
+    a, b, c, d = found[number - 1]
+    if verdict == "accept":
+        return _with_old(blocks, edit, "".join([*old[:a], *new[c:d], *old[b:]]))
+    first = blocks.index(edit.new[0])
+    text = "".join([*new[:c], *old[a:b], *new[d:]])
+    return _put(blocks, first, first + len(edit.new), text)
+
+
+def _with_old(blocks: Sequence[Block], edit: WaitingEdit, text: str) -> list[Block]:
+    """The document with another old text of an edit, as if the model had seen that."""
+    first = edit.start + 1
+    placed = _put(blocks, first, first + len(edit.old), text)
+    changed = next(other for other in find_edits(placed) if other.id == edit.id)
+    block = placed[changed.block]
+    record = _record(block)
+    assert isinstance(block, MetadataBlock)
+    assert record is not None
+    record = record | {"~~old": marks_of(one.content for one in _visible(changed.old))}
+    placed[changed.block] = block.with_body(metadata.set_key(block.body, EDIT, record, newline=block.newline))
+    return placed
+
+
+def _put(blocks: Sequence[Block], start: int, end: int, text: str) -> list[Block]:
+    """Blocks with a text in place of some, which ends as they did."""
+    was = serialize(blocks[start:end])
+    text = text.rstrip() + was[len(was.rstrip()) :]
+    return parse_markdown_text(serialize(blocks[:start]) + text + serialize(blocks[end:]))
 
 
 def _check_losses(edits: Sequence[WaitingEdit]) -> None:

@@ -1,0 +1,183 @@
+"""What an editor offers in a ChatMD file: lenses, completion, hover, tokens; and a run that writes into the buffer."""
+
+from __future__ import annotations
+
+import asyncio
+import re
+from contextlib import aclosing
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from lsprotocol import types as lsp
+
+from chatmd.chat import Chat
+from chatmd.language.agent import attribute_spans
+from chatmd.language.nodes import Element, walk
+from chatmd.language.syntax import parse
+from chatmd.language.tags import TAGS
+from chatmd.runtime.events import RunResult
+from chatmd.tools.registry import BUILTINS
+from lmm import terminal
+from lmm.disk.files import read_document
+from lmm.errors import Changed, Failure, LmmError
+from lmm.markdown.blocks import serialize
+from lmm.pipeline import ParsedDocument, Rewrite
+from lmm.providers import PROVIDERS
+from lmm_editor.asking import PAUSE, Progress
+from lmm_editor.notebook import files_beside, lens
+
+if TYPE_CHECKING:
+    from lmm_editor.open_document import OpenDocument
+
+_TAG = re.compile(r"<(\w*)\Z")
+_ATTRIBUTE = re.compile(r"<(?P<tag>\w+)(?:\s+\w+(?:=\"[^\"]*\")?)*\s+\w*\Z")
+_VALUE = re.compile(r"<(?P<tag>\w+)\s[^<>]*\b(?P<name>\w+)=\"[^\"]*\Z")
+_SHOWN = 1500
+_SAY = "\n<user>\n\n</user>\n"
+
+
+def elements(opened: OpenDocument) -> list[Element]:
+    """The elements of the text, at any depth."""
+    found = (node for node, _ in walk(parse(opened.buffer.text).children))
+    return [node for node in found if isinstance(node, Element) and node.opening is not None]
+
+
+def code_lenses(opened: OpenDocument) -> list[lsp.CodeLens]:
+    """Run and say on the last turn; stop while it runs."""
+    turns = [one for one in elements(opened) if one.tag in ("msg", "user", "assistant", "tool_response")]
+    line = turns[-1].span.line if turns else 1
+    if opened.running:
+        return [lens(opened, line, "Stop", "cancel", 0)]
+    return [lens(opened, line, "Run", "run"), lens(opened, line, "Say", "say")]
+
+
+def complete(opened: OpenDocument, at: lsp.Position) -> list[lsp.CompletionItem]:
+    """Tags, attributes, built-in tools, models, files."""
+    before = opened.buffer.lines[at.line][: opened.buffer.offset(at) - opened.buffer.starts[at.line]]
+    if _TAG.search(before):
+        return [lsp.CompletionItem(t.name, kind=lsp.CompletionItemKind.Keyword, detail=t.help) for t in TAGS.values()]
+    if (match := _VALUE.search(before)) and match["tag"] in TAGS:
+        names = _values(opened, match["tag"], match["name"])
+        return [lsp.CompletionItem(name, kind=lsp.CompletionItemKind.Value) for name in names]
+    if (match := _ATTRIBUTE.search(before)) and match["tag"] in TAGS:
+        kind = lsp.CompletionItemKind.Property
+        return [lsp.CompletionItem(a.name, kind=kind, detail=a.help) for a in TAGS[match["tag"]].attributes]
+    return []
+
+
+def _values(opened: OpenDocument, tag: str, name: str) -> list[str]:
+    if (tag, name) == ("tool", "name"):
+        return sorted(BUILTINS)
+    if name == "model":
+        return ["major", "minor", "aux", *(f"{provider}/" for provider in PROVIDERS)]
+    if name in ("src", "agent"):
+        return files_beside(opened.path, "")
+    return []
+
+
+def hover(opened: OpenDocument, at: lsp.Position) -> lsp.Hover | None:
+    """What an element is; of a file that it names, the beginning. Nothing is fetched."""
+    offset = opened.buffer.offset(at)
+    here = [one for one in elements(opened) if one.opening and one.opening.start <= offset < one.opening.end]
+    if not here:
+        return None
+    element = here[-1]
+    src = element.get("src") or ""
+    text = f"`<{element.tag}>`: {TAGS[element.tag].help}"
+    if src and element.tag in ("doc", "import", "agent"):
+        text += f"\n\n{_beginning(opened, src)}"
+    return lsp.Hover(lsp.MarkupContent(lsp.MarkupKind.Markdown, text))
+
+
+def _beginning(opened: OpenDocument, src: str) -> str:
+    from lmm.disk.folder import Folder
+
+    if "://" in src or opened.path is None:
+        return f"{src} is read when the chat runs"
+    try:
+        text = read_document(Folder(opened.path.parent).path(src))
+    except LmmError as error:
+        return str(error)
+    shown = text if len(text) <= _SHOWN else f"{text[:_SHOWN]}\n…"
+    fence = "`" * (max(map(len, re.findall("`+", shown)), default=2) + 1)
+    return f"{len(text):,} characters\n\n{fence}text\n{shown}\n{fence}"
+
+
+def semantic_tokens(opened: OpenDocument) -> lsp.SemanticTokens:
+    """Tags and attributes that mean something."""
+    found = []
+    for element in elements(opened):
+        assert element.opening is not None
+        found.append((element.opening.start + 1, len(element.tag), 0))
+        if element.closing is not None:
+            found.append((element.closing.start + 2, len(element.tag), 0))
+        found += [(span.start, len(name), 1) for name, span in attribute_spans(element).items()]
+    data, line, character = list[int](), 0, 0
+    for start, length, kind in sorted(found):
+        at = opened.buffer.position(start)
+        data += [at.line - line, at.character - (character if at.line == line else 0), length, kind, 0]
+        line, character = at.line, at.character
+    return lsp.SemanticTokens(data)
+
+
+# -- a run -----------------------------------------------------------------------------------------
+
+
+async def run(opened: OpenDocument) -> None:
+    """Run the chat as it is in the buffer; what is said and done is written there, as it happens.
+
+    Raises:
+        LmmError: it has errors, its tools were not agreed to, its model did not answer. What was said before stays.
+    """
+    loop, text = asyncio.get_running_loop(), opened.buffer.text
+    folder = opened.path.parent if opened.path else Path()
+    chat = await asyncio.to_thread(Chat.from_text, text, folder=folder)
+
+    def confirm(question: str) -> bool:
+        asked = asyncio.run_coroutine_threadsafe(opened.server.choose(question, "Agree", "Do not agree"), loop)
+        return asked.result() == "Agree"
+
+    def written(author: str) -> tuple[str, tuple[Failure, ...]]:
+        return _with_transcript(author, text, chat.transcript), ()
+
+    async def watch() -> RunResult | None:
+        async with aclosing(chat.stream(confirm=confirm)) as events:
+            async for event, _ in events:
+                if isinstance(event, RunResult):
+                    return event
+        return None
+
+    running = asyncio.create_task(watch())
+    opened.cancels[0] = chat.cancel
+    async with Progress(opened, "Running", running) as progress:
+        try:
+            with opened.overlay(chat.cancel) as overlay:
+                opened.overlays[0] = overlay
+                while not running.done():
+                    await asyncio.wait((running,), timeout=PAUSE)
+                    if opened.server.streams and opened.follows(overlay):
+                        await opened.show(written(overlay.author)[0], overlay, "lmm: run")
+                if opened.follows(overlay):
+                    await opened.settle(written, overlay, "lmm: run")
+        finally:
+            running.cancel()
+        result = None if running.cancelled() else running.result()
+        progress.end = terminal.usage_text(result.usage) if result and not result.cancelled else "stopped"
+
+
+def _with_transcript(author: str, before: str, now: str) -> str:
+    """The author's text with what was added to the transcript: where it was, else at the end."""
+    if author == before:
+        return now
+    try:
+        return serialize(Rewrite(before, now)(ParsedDocument(author)).blocks)
+    except Changed:
+        return author + now[len(before) :] if now.startswith(before) else now
+
+
+def place_to_say(text: str) -> tuple[str, int]:
+    """The text with an empty message of the user's at its end, and the line, from 1, to write in."""
+    match = re.search(r"<user>[ \t]*\n?([ \t]*\n)?[ \t]*</user>\s*\Z", text)
+    text = text if match else text.rstrip("\n") + "\n" + _SAY
+    at = text.rindex("<user>")
+    return text, text.count("\n", 0, at) + 2
