@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import threading
 from bisect import bisect_right
 from collections.abc import Sequence
 from itertools import accumulate
@@ -50,6 +51,7 @@ class Buffer:
 
     def __init__(self, text: str, version: int, encoding: Encoding = PositionEncodingKind.Utf16) -> None:
         self.version, self._encoding = version, encoding
+        self._lock = threading.Lock()  # other threads read it
         self._take(text)
 
     def _take(self, text: str) -> None:
@@ -60,18 +62,20 @@ class Buffer:
     @property
     def text(self) -> str:
         """All of it."""
-        if self._text is None:
-            self._text = "".join(self.lines)
-        return self._text
+        with self._lock:
+            if self._text is None:
+                self._text = "".join(self.lines)
+            return self._text
 
     def change(self, changes: Sequence[TextDocumentContentChangeEvent], version: int) -> None:
         """Do what the editor says was done, in order."""
-        for change in changes:
-            if isinstance(change, TextDocumentContentChangePartial):
-                self._replace(change.range, change.text)
-            else:
-                self._take(change.text)
-        self.version = version
+        with self._lock:
+            for change in changes:
+                if isinstance(change, TextDocumentContentChangePartial):
+                    self._replace(change.range, change.text)
+                else:
+                    self._take(change.text)
+            self.version = version
 
     def _replace(self, at: Range, text: str) -> None:
         (first, start), (last, end) = self._place(at.start), self._place(at.end)

@@ -2,16 +2,34 @@
 
 from __future__ import annotations
 
+from bisect import bisect_left, bisect_right
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from lsprotocol import types as lsp
 
+from lmm.document import Document
 from lmm.errors import LmmError
+from lmm.notebook.problem import Problem
 
 if TYPE_CHECKING:
     from lmm_editor.open_document import OpenDocument
 
 _SEVERITIES = {"error": lsp.DiagnosticSeverity.Error, "warning": lsp.DiagnosticSeverity.Warning}
+
+
+_LONG = 200_000  # characters: to read more takes longer than a keystroke may
+_AROUND = 3  # so many blocks around a change are read with it
+_ABOVE = "Text.\n\n"  # what a part of a document is read below, as it is not the beginning
+
+
+@dataclass(frozen=True)
+class Analysis:
+    """The problems of one version of a long document; `starts` are the lines, from 0, where its blocks begin."""
+
+    lines: list[str]
+    starts: list[int]
+    problems: list[Problem]
 
 
 def problems_of(opened: OpenDocument) -> list[lsp.Diagnostic]:
@@ -20,8 +38,38 @@ def problems_of(opened: OpenDocument) -> list[lsp.Diagnostic]:
 
 
 def _of_markdown(opened: OpenDocument) -> list[lsp.Diagnostic]:
-    found = opened.document().problems()
-    return [_diagnostic(opened, p.line, p.column, p.message, p.hint, p.severity) for p in found]
+    lines, document = [*opened.buffer.lines], opened.document()
+    found = [*document.problems()]
+    if len(document.text) > _LONG:
+        opened.analysis = Analysis(lines, [block.line - 1 for block in document.blocks], found)
+    return [_of_problem(opened, problem) for problem in found]
+
+
+def problems_nearby(opened: OpenDocument) -> list[lsp.Diagnostic]:
+    """The problems of a long document, of which only the blocks around what changed are read again."""
+    known, now = opened.analysis, [*opened.buffer.lines]
+    assert known is not None
+    above = _alike(known.lines, now)
+    below = min(_alike(known.lines[::-1], now[::-1]), min(len(known.lines), len(now)) - above)
+    shift, gone = len(now) - len(known.lines), len(known.lines) - below
+    first = known.starts[max(bisect_right(known.starts, above) - 1 - _AROUND, 0)]
+    after = bisect_left(known.starts, gone) + _AROUND
+    last = known.starts[after] if after < len(known.starts) else len(known.lines)
+    part = Document.from_text(_ABOVE * bool(first) + "".join(now[first : last + shift]), path=opened.path)
+    down = first - _ABOVE.count("\n") * bool(first)
+    found = [p for p in known.problems if p.line <= first]
+    found += [replace(p, line=p.line + down) for p in part.problems()]
+    found += [replace(p, line=p.line + shift) for p in known.problems if p.line > last]
+    return [_of_problem(opened, problem) for problem in found]
+
+
+def _alike(one: list[str], two: list[str]) -> int:
+    """How many lines two texts have in common at their beginnings."""
+    return next((i for i, (a, b) in enumerate(zip(one, two, strict=False)) if a != b), min(len(one), len(two)))
+
+
+def _of_problem(opened: OpenDocument, p: Problem) -> lsp.Diagnostic:
+    return _diagnostic(opened, p.line, p.column, p.message, p.hint, p.severity)
 
 
 def _of_chat(opened: OpenDocument) -> list[lsp.Diagnostic]:

@@ -41,6 +41,8 @@ class OpenDocument:
         self.overlays: dict[int, Overlay] = {}  # of these, what is shown of their replies
         self.cancels: dict[int, Callable[[], object]] = {}  # and what ends them, with what had been asked and answered
         self.checking: asyncio.Task[None] | None = None
+        self.resting: asyncio.Task[None] | None = None  # until all of a long document is read again
+        self.analysis: Any = None  # of a long document, what was found in it last (`lmm_editor.diagnostics`)
         self.undone: list[Overlay] = []  # what we changed, the last last
         self._overlays: list[Overlay] = []
         self._touched: dict[int, Callable[[], object]] = {}  # what to do when an overlay's own text is changed

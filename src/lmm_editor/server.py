@@ -24,6 +24,7 @@ if TYPE_CHECKING:
 _ROOMS = ("asking", "conversation", "courses", "diagnostics", "notebook", "open_document")
 _LEGEND = lsp.SemanticTokensLegend(["keyword", "property"], [])
 _QUIET = 0.02  # seconds without a change, before a document is read
+_REST = 1.0  # and before all of a long one is
 
 
 class EditorProtocol(LanguageServerProtocol):
@@ -155,16 +156,33 @@ class EditorServer(LanguageServer):
             opened.checking = self.start(self._diagnose(opened))
 
     async def _diagnose(self, opened: OpenDocument) -> None:
-        """Report the problems of the newest version, off the loop, until there is no newer one."""
-        while True:
-            reported = opened.buffer.version
+        """Report the problems of the newest version, off the loop, until there is no newer one.
+
+        In a long document, what is around the change is read at once, and all of it when its author rests.
+        """
+        seen = -1
+        while seen != opened.buffer.version:
+            seen = opened.buffer.version
             await asyncio.sleep(_QUIET)
-            if reported != opened.buffer.version:
+            if seen != opened.buffer.version:
                 continue
-            found = await asyncio.to_thread(_call, "diagnostics.problems_of", opened)
-            if reported == opened.buffer.version:
-                self._publish(opened, found)
-                return
+            if opened.analysis is None:
+                await self._report(opened, "diagnostics.problems_of")
+                continue
+            await self._report(opened, "diagnostics.problems_nearby")
+            if opened.resting is not None:
+                opened.resting.cancel()
+            opened.resting = self.start(self._read_whole(opened))
+
+    async def _read_whole(self, opened: OpenDocument) -> None:
+        await asyncio.sleep(_REST)
+        await self._report(opened, "diagnostics.problems_of")
+
+    async def _report(self, opened: OpenDocument, reader: str) -> None:
+        version = opened.buffer.version
+        found = await asyncio.to_thread(_call, reader, opened)
+        if version == opened.buffer.version and self.documents.get(opened.uri) is opened:
+            self._publish(opened, found)
 
     def _publish(self, opened: OpenDocument, found: list[lsp.Diagnostic]) -> None:
         version = opened.buffer.version

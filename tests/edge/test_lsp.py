@@ -273,3 +273,18 @@ def test_the_course_is_searched(folder: Path, ingested: Path) -> None:
         )
         editor.type("notes/new.md", 6, 6, "\n" + first["quotation"])
         assert "botany.md" in editor.text("notes/new.md")
+
+
+def test_a_long_document_is_read_around_the_change(editor: FakeEditor) -> None:
+    """Problems elsewhere move with their lines; what only the whole says comes a moment later."""
+    filler = "A leaf is green.\n\n" * 15_000
+    bad = "---\nsee: a: b\n---\n\n"
+    editor.open("a.md", "# Leaves\n\n" + filler + bad + "End.\n")
+    last = editor.wait_for_problem("a.md", "quote values").range.start.line
+    for count in (1, 2):
+        editor.type("a.md", 10, 10, bad)
+        wait_until(lambda n=count: len(editor.problems("a.md")) == n + 1)  # type: ignore[misc]
+    lines = [one.range.start.line for one in editor.problems("a.md")]
+    assert lines == [3, 7, last + 8]
+    editor.type("a.md", 0, 0, "```\n")
+    wait_until(lambda: "never closed" in str(editor.problems("a.md")))
