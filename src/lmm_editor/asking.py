@@ -69,7 +69,7 @@ async def ask(opened: OpenDocument, line: int | None, model: str | None = None) 
         LmmError: nothing waits there; the configuration asks for something unknown; the model cannot be opened.
     """
     loop = asyncio.get_running_loop()
-    document = opened.document()
+    document, opened.refusals = opened.document(), 0
     reading = await asyncio.to_thread(Reading, document)
 
     def listen(event: Event, place: Place) -> None:
@@ -128,7 +128,7 @@ async def _stream(
         await asyncio.wait((answering,), timeout=pause)
         if answering.done():
             return
-        if reading.words == shown or not opened.server.streams:
+        if reading.words == shown or not opened.server.streams or opened.refusals:
             progress.report(reading.note or (f"{reading.words} words" if reading.words else "waiting for the model"))
             continue
         began, shown = time.monotonic(), reading.words

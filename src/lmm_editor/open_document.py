@@ -23,6 +23,7 @@ CHATMD = ".chatmd"
 _ANSWER = 10.0  # seconds that an editor may take to say whether it made a change
 _ECHO = 2.0  # seconds after which a change that was made has been told; some editors gather what they tell
 _REFUSED = 0.3  # seconds after which the change of its author is known for which an editor refused ours
+_REFUSALS = 2  # as often it is tried again
 _TRIES = 100  # of an author who types faster than an editor takes changes
 
 Rebase = Callable[[str], tuple[str, tuple[Failure, ...]]]
@@ -44,6 +45,7 @@ class OpenDocument:
         self.resting: asyncio.Task[None] | None = None  # until all of a long document is read again
         self.analysis: Any = None  # of a long document, what was found in it last (`lmm_editor.diagnostics`)
         self.undone: list[Overlay] = []  # what we changed, the last last
+        self.refusals = 0  # how often in a row the editor, or who sits there, took no change though nobody typed
         self._overlays: list[Overlay] = []
         self._touched: dict[int, Callable[[], object]] = {}  # what to do when an overlay's own text is changed
         self._changed = asyncio.Event()
@@ -89,15 +91,13 @@ class OpenDocument:
         async with self._applying:
             if not self.follows(overlay) or self.buffer.text != overlay.shown or text == overlay.shown:
                 return text == overlay.shown
-            overlay.sent = text
-            try:
-                applied = await self._apply(text, label)
-                await self._hear(overlay, applied)
-                return overlay.sent is None
-            except Exception:  # an editor that does not answer, or says that this is not its version any more
-                return False
-            finally:
-                overlay.sent = None
+            overlay.sent, version = text, self.buffer.version
+            # An editor may not answer, or say that this is not its version any more.
+            with contextlib.suppress(Exception):
+                await self._hear(overlay, await self._apply(text, label))
+            arrived, overlay.sent = overlay.sent is None, None
+            self.refusals = self.refusals + 1 if self.buffer.version == version else 0
+            return arrived
 
     async def _hear(self, overlay: Overlay, applied: bool) -> None:
         """Wait until the buffer has what was sent; if it was refused, for what the editor has in its place."""
@@ -125,6 +125,7 @@ class OpenDocument:
             DocumentBusy: the editor took no change.
             LmmError: `rebase` cannot.
         """
+        self.refusals = 0
         for _ in range(_TRIES):
             author = overlay.author
             text, failures = await asyncio.to_thread(rebase, author)
@@ -132,6 +133,6 @@ class OpenDocument:
                 if overlay.author != overlay.shown:
                     self.undone.append(overlay)
                 return failures
-            if not self.follows(overlay):
+            if not self.follows(overlay) or self.refusals > _REFUSALS:
                 break
-        raise DocumentBusy("the editor took no change", hint="save the document and try again")
+        raise DocumentBusy("the editor took no change", hint="replies are remembered: ask again")
