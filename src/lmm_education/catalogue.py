@@ -6,19 +6,16 @@ Everything is read when it is first asked for, and kept until the store changes.
 from __future__ import annotations
 
 import re
-import threading
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Literal, TypeVar
 
-from lmm_education.errors import StoreMissing
 from lmm_education.frequencies import Frequencies
 from lmm_education.material import Passage, Section, is_called, names_of, reading_order
 from lmm_education.payloads import RECORD, StoredDocument, document_of, hit_of, section_of
 from lmm_education.store.manifest import Manifest
-from lmm_education.store.port import HasWords, Match, Store, StoreView
+from lmm_education.store.port import HasWords, Match, StoreView
 
 T = TypeVar("T")
 _ALL = 10_000  # more different types or languages than a course has
@@ -50,19 +47,19 @@ class StoredName:
 
 @dataclass(frozen=True, slots=True)
 class Catalogue:
-    """What a course holds. It is valid, with its `reader`, for the time of the view that gave it."""
+    """What a course holds. It is valid, with its `reader`, for the time of the view that gave it; `kept` is what was
+    read in this state of the store."""
 
     reader: StoreView
     manifest: Manifest
-    _kept_at: Callable[[str], dict[str, Any]] = field(repr=False)
+    kept: dict[str, Any] = field(repr=False)
 
     def once(self, name: str, read: Callable[[], T]) -> T:
         """What `read` gave when it was first called for this name in this state of the store. Two threads that come at
         once may both read."""
-        kept = self._kept_at(self.reader.stamp)
-        if name not in kept:
-            kept[name] = read()
-        found: T = kept[name]
+        if name not in self.kept:
+            self.kept[name] = read()
+        found: T = self.kept[name]
         return found
 
     @property
@@ -179,33 +176,3 @@ def _spaced(text: str) -> str:
 
 def _is_same_book(one: str, other: str) -> bool:
     return bool(one) and one.rpartition("/")[0] == other.rpartition("/")[0]
-
-
-class Catalogues:
-    """The catalogue of a store that changes. Threads may share it."""
-
-    def __init__(self, store: Store) -> None:
-        self.store = store
-        self._kept: tuple[str, dict[str, Any]] = "", {}
-        self._lock = threading.Lock()
-
-    @contextmanager
-    def view(self) -> Iterator[Catalogue]:
-        """What the course holds now; for the time of the block, one state of the store.
-
-        Raises:
-            StoreMissing: nothing was ingested.
-            StoreError: the store cannot be read.
-        """
-        with self.store.view() as reader:
-            manifest = reader.manifest()
-            if manifest is None:
-                raise StoreMissing(self.store.location)
-            yield Catalogue(reader, manifest, self._kept_at)
-
-    def _kept_at(self, stamp: str) -> dict[str, Any]:
-        """What was read in one state of the store."""
-        with self._lock:
-            if stamp != self._kept[0]:
-                self._kept = stamp, {}
-            return self._kept[1]

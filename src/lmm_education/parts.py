@@ -5,8 +5,8 @@ from __future__ import annotations
 import os
 import stat
 import threading
-from collections.abc import Callable, Iterable, Mapping
-from contextlib import AbstractContextManager, ExitStack
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from types import TracebackType
@@ -19,13 +19,13 @@ from lmm.errors import FileReadError
 from lmm.models.port import ChatModel, Embedder
 from lmm.permissions import is_local_model
 from lmm.providers import is_static
-from lmm_education.catalogue import Catalogue, Catalogues
+from lmm_education.catalogue import Catalogue
 from lmm_education.config import CourseSettings, StorageSettings, course_settings
 from lmm_education.encode.bm25 import language_code
 from lmm_education.encode.embedders.text_encoder import options_of
 from lmm_education.encode.encoder import NONE_IN_STORE, Encoder, open_encoder
 from lmm_education.encodings import ENCODINGS
-from lmm_education.errors import StoreError
+from lmm_education.errors import StoreError, StoreMissing
 from lmm_education.store.manifest import Manifest
 from lmm_education.store.open import open_store
 from lmm_education.store.port import Store
@@ -54,6 +54,7 @@ class CourseParts:
     major: ChatModel | None = None
     closing: ExitStack = field(default_factory=ExitStack)
     _opened: dict[str, Any] = field(default_factory=dict, init=False, repr=False)
+    _kept: tuple[str, dict[str, Any]] = field(default_factory=lambda: ("", {}), init=False, repr=False, compare=False)
     _opening: threading.RLock = field(default_factory=threading.RLock, init=False, repr=False, compare=False)
 
     @classmethod
@@ -115,6 +116,7 @@ class CourseParts:
         """Close what was opened; what is used afterwards is opened again."""
         with self._opening:
             self._opened.clear()
+            self._kept = "", {}
             self.closing.close()
 
     def once(self, name: str, open: Callable[[], T]) -> T:
@@ -134,19 +136,21 @@ class CourseParts:
         """
         return self.given_store if self.given_store is not None else self.once("store", self._open_store)
 
-    @property
-    def catalogues(self) -> Catalogues:
-        """What the store holds, kept until it changes."""
-        return self.once("catalogues", lambda: Catalogues(self.store))
-
-    def view(self) -> AbstractContextManager[Catalogue]:
+    @contextmanager
+    def view(self) -> Iterator[Catalogue]:
         """What the course holds now: one state of the store, for a question from its beginning to its end.
 
         Raises:
             StoreMissing: nothing was ingested.
             StoreError: the store cannot be read.
         """
-        return self.catalogues.view()
+        with self.store.view() as reader:
+            manifest = reader.manifest()
+            if manifest is None:
+                raise StoreMissing(self.store.location)
+            if (kept := self._kept)[0] != reader.stamp:  # of threads that come at once, one keeps what it reads
+                kept = self._kept = reader.stamp, {}
+            yield Catalogue(reader, manifest, kept[1])
 
     def _open_store(self) -> Store:
         store = open_store(self.settings.storage, env=self.env)

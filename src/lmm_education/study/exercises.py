@@ -14,6 +14,8 @@ from dataclasses import dataclass, replace
 from itertools import groupby
 from typing import Any
 
+import msgspec
+
 from lmm_education.ingestion.outline import Heading, Text
 from lmm_education.payloads import is_one_of
 from lmm_education.study.study_documents import StudyDocument, texts_of, type_of
@@ -164,18 +166,11 @@ def exercises_as_markdown(exercises: Sequence[Exercise], *, solutions: bool = Fa
 
 def exercises_as_values(exercises: Iterable[Exercise], *, solutions: bool = False) -> list[dict[str, Any]]:
     """As JSON holds it."""
-    return [
-        {
-            "number": exercise.number,
-            "type": exercise.kind,
-            "document": exercise.document,
-            "file": exercise.file,
-            "line": exercise.line,
-            "headings": list(exercise.headings),
-            "title": exercise.title,
-            "text": exercise.text,
-            "has_solution": bool(exercise.solution),
-        }
-        | ({"solution": exercise.solution} if solutions else {})
-        for exercise in exercises
-    ]
+    return [_values(exercise, solutions) for exercise in exercises]
+
+
+def _values(exercise: Exercise, solutions: bool) -> dict[str, Any]:
+    values: dict[str, Any] = msgspec.to_builtins(exercise)
+    solution = values.pop("solution")
+    values |= {"type": values.pop("kind"), "has_solution": bool(solution)}
+    return values | ({"solution": solution} if solutions else {})
