@@ -23,10 +23,12 @@ from chatmd.errors import ChatmdError
 from chatmd.language.agent import AgentSpec, read_agent
 from chatmd.language.nodes import Attribute, Element, Node, Problem, SyntaxTree, Text
 from chatmd.language.repair import RepairedText, repair
+from chatmd.language.syntax import errors_of
 from chatmd.language.transcript import answer_of, parse_cached
 from chatmd.refine.api import Refinement, read_cases, refine
 from chatmd.refine.search import Progress
 from chatmd.rendering import Rendered, render_text, self_contained
+from chatmd.replaying import differences
 from chatmd.runtime.events import RunResult
 from chatmd.runtime.output import value_in
 from chatmd.runtime.prepare import prepare
@@ -244,8 +246,10 @@ class Chat:
         """
         return answer_of(self.agent.items)
 
-    def problems(self, *, strict: bool = False) -> tuple[Problem, ...]:
+    def problems(self, *, strict: bool = False, replay: bool = False) -> tuple[Problem, ...]:
         """Find what is wrong with the text, what it imports and what it refers to; nobody is asked.
+
+        With `replay`, also where a run today would not be the one that the transcript tells of (`chatmd.replaying`).
 
         >>> [problem.message for problem in Chat.from_text("<usr>Hello</usr>").problems()]
         ['this text stands in no element, and would not be sent']
@@ -255,7 +259,11 @@ class Chat:
         """
         self.reload()
         # As it is on disk: what will be mended is a warning.
-        return tuple(check_text(self._raw or "", self._place, self._prepared(), strict=strict))
+        run = self._prepared()
+        found = check_text(self._raw or "", self._place, run, strict=strict)
+        if replay and not errors_of(found):
+            found += run_blocking(differences(self.text, self._place, run))
+        return tuple(found)
 
     @background
     async def arender(self, *, servers: bool = False, run_agents: bool = False, **how: Unpack[How]) -> Rendered:

@@ -307,6 +307,21 @@ def test_replay(server: ScriptedServer, folder: Path) -> None:
     assert (refused.code, "was not recorded" in refused.err) == (1, True)
 
 
+def test_a_transcript_is_a_test(server: ScriptedServer, folder: Path) -> None:
+    """With a finished conversation, `--replay` asks nobody, and says what a run today would do otherwise."""
+    write(folder, '<tool name="read_file"/>\n' + HI)
+    (folder / "n.txt").write_text("one")
+    server.queue(Action("", calls=(("c1", "read_file", '{"path": "n.txt"}'),)), "One.")
+    assert lmm("run", "a.chatmd").code == 0
+    same = lmm("run", "--replay", "a.chatmd")
+    assert (same.code, same.out) == (0, "a.chatmd: a run today would be the same\n")
+    (folder / "n.txt").write_text("two")
+    for command in ("run", "check"):
+        changed = lmm(command, "--replay", "a.chatmd")
+        assert (changed.code, "read_file returns something else today: 'two', not 'one'" in changed.out) == (1, True)
+    assert len(server.requests) == 2
+
+
 def test_keys_are_never_written(server: ScriptedServer, folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """A tool that prints one, a server that quotes one: it stands in no file and no message."""
     monkeypatch.setenv("OPENAI_API_KEY", "sk-very-secret-key")

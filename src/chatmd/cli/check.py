@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -17,36 +18,50 @@ if TYPE_CHECKING:
 @options.command()
 @options.argument("files", "FILE", "ChatMD files, whatever their extension.", many=True, type=options.PATH)
 @options.flag("--strict", help="Report too what a reader to the letter of the published language reads otherwise.")
+@options.flag("--replay", help="Report too where a run today would not be the one that the transcript tells of.")
 @options.roots("Another folder that files may be taken from.")
 @options.json_lines
 @options.config
-def check(*, files: tuple[Path, ...], strict: bool, roots: tuple[Path, ...], as_json: bool, config: Path | None) -> int:
+def check(
+    *,
+    files: tuple[Path, ...],
+    strict: bool,
+    replay: bool,
+    roots: tuple[Path, ...],
+    as_json: bool,
+    config: Path | None,
+) -> int:
     """Report what is wrong with ChatMD files, as path:line:col: message, and what would be dropped.
 
-    Files, programs and agents that they refer to are looked for; nothing is fetched, asked or run. The exit code is 1
-    if there is an error, which would stop lmm run; warnings alone leave it 0.
+    Files, programs and agents that they refer to are looked for; nothing is fetched, asked or run, but with --replay
+    the tools that only read. The exit code is 1 if there is an error, which would stop lmm run; warnings alone leave it
+    0.
     """
     from chatmd.chat import Chat
 
     code, found = DONE, 0
     for path in files:
         try:
-            problems = Chat.open(path, config=config, roots=roots).problems(strict=strict)
+            problems = Chat.open(path, config=config, roots=roots).problems(strict=strict, replay=replay)
         except LmmError as error:
             terminal.tell_error(error)
             code = FAILED
             continue
-        for problem in problems:
-            found += 1
-            if as_json:
-                terminal.say_json(_as_values(problem))
-            else:
-                terminal.say(_line(problem))
-            if problem.severity == "error":
-                code = FAILED
+        found += len(problems)
+        code = max(code, tell_problems(problems, as_json=as_json))
     if not as_json and not found and code == DONE:
         terminal.say(f"{terminal.count(len(files), 'file')}: no problems")
     return code
+
+
+def tell_problems(problems: Sequence[Problem], *, as_json: bool = False) -> int:
+    """Print problems, a line each; the exit code."""
+    for problem in problems:
+        if as_json:
+            terminal.say_json(_as_values(problem))
+        else:
+            terminal.say(_line(problem))
+    return FAILED if any(problem.severity == "error" for problem in problems) else DONE
 
 
 def _line(problem: Problem) -> str:

@@ -45,7 +45,10 @@ _FILE = click.Path(path_type=Path, readable=False, allow_dash=True)
 @click.option("--timeout", metavar="SECONDS", type=click.FloatRange(min=0.001), help="Give up a turn after this time.")
 @options.yes("Agree to what the file's tools can do.")
 @options.flag("--ask", help="Show each call, and ask before it is made.")
-@options.flag("--replay", help="Take documents and agents as recorded; fetch and ask nothing for them.")
+@options.flag(
+    "--replay",
+    help="Take documents and agents as recorded; if the model has nothing to do, report what a run today would change.",
+)
 @input_values
 @options.flag("--skip-missing-tools", help="Go on without programs and MCP servers that cannot be started.")
 @click.option(
@@ -91,6 +94,9 @@ def run(
     from_input = str(file) == "-"
     if sum((from_input, say == "-", interactive)) > 1 or (from_input and output):
         raise click.UsageError("standard input is for one of FILE -, --say - and -i, and a FILE - is written nowhere")
+    replayed = _replayed(file, config, roots) if replay and not (interactive or say or output or from_input) else None
+    if replayed is not None:
+        return replayed
     printer = RunPrinter()
     with failures() if as_json else contextlib.nullcontext():
         if not from_input and not os.path.lexists(file):
@@ -110,6 +116,20 @@ def run(
 
             return converse(runner, ask=ask)
         return _run(runner, printer, as_json=as_json)
+
+
+def _replayed(file: Path, config: Path | None, roots: tuple[Path, ...]) -> int | None:
+    """Compare a transcript in which the model has nothing to do with a run today; None for another."""
+    from chatmd.chat import Chat
+    from chatmd.cli.check import tell_problems
+
+    chat = Chat.open(file, config=config, roots=roots)
+    if chat.turn_of == "model":
+        return None
+    problems = chat.problems(replay=True)
+    if not problems:
+        terminal.say(f"{terminal.visible(str(file), line=True)}: a run today would be the same")
+    return tell_problems(problems)
 
 
 def _standard_input() -> str:

@@ -1,0 +1,172 @@
+"""A transcript as a test: where today's documents, tools and results are not those that it tells of.
+
+No model is asked, no server called, no program run: the model's replies are the transcript's. Tools that only read,
+and that nobody has to agree to, are called again; what others returned is taken from the transcript.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import AsyncIterator, Iterator, Mapping
+from contextlib import AsyncExitStack
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Literal
+
+from chatmd.content.expand import read_doc, read_img, read_stored
+from chatmd.context import Run, ask_nobody, settings_of
+from chatmd.language.agent import AgentSpec, CallItem, Content, Doc, OutputItem, SubAgent, read_agent
+from chatmd.language.nodes import Problem
+from chatmd.language.repair import repair
+from chatmd.language.transcript import answer_of, parse_cached
+from chatmd.runtime.output import schema_of, value_in
+from chatmd.sidecar import Payloads, Recorded, occurrences
+from chatmd.tools.calling import OpenTool, ToolCaller, misfit, open_tools
+from chatmd.tools.command import scrubber
+from chatmd.tools.consent import own_declarations
+from chatmd.tools.registry import kind_of
+from lmm.errors import LmmError
+from lmm.messages import ToolCall, ToolResult
+from lmm.models.structured import Mismatch, NoJson
+
+_SHOWN = 60  # characters of a line that differs
+_ACCEPT = "if that is meant, rewind the conversation and run it again"
+
+
+async def differences(text: str, path: Path, run: Run) -> list[Problem]:
+    """Where a run today would not be the one that a transcript tells of.
+
+    Raises:
+        InvalidDocument: it has errors.
+    """
+    name = run.chain[-1]
+    spec = read_agent(run.rules.imported(parse_cached(repair(text, name).text, name)))
+    run = replace(run, settings=settings_of(spec.config, run.configuration), ask=ask_nobody, skip_missing_tools=True)
+    found = [one async for one in _documents(spec, run, Recorded(path, keeps=False))]
+    async with AsyncExitStack() as stack:
+        replay = _Replay(spec, run, {}, set())
+        found += [one async for one in replay.open(stack)]
+        found += [one async for one in replay.results()]
+    return [*found, *_answer(spec, run)]
+
+
+async def _documents(spec: AgentSpec, run: Run, recorded: Recorded) -> AsyncIterator[Problem]:
+    """Local documents and images that were recorded, and hold something else now."""
+    for one in occurrences(spec.sent):
+        part = one.part
+        was = recorded.find(one.key) if one.key and one.answered and part.local else None
+        if was is None or isinstance(part, SubAgent):
+            continue
+        try:
+            now = await (read_doc(part, run) if isinstance(part, Doc) else read_img(part, run))
+        except LmmError as error:
+            yield Problem(part.span, f"'{part.src}' cannot be had today: {error.message}", error.hint)
+            continue
+        if now != was:
+            shown = _first_difference(was, now) if isinstance(was, str) and isinstance(now, str) else ""
+            yield Problem(part.span, f"'{part.src}' holds something else today{shown}", _ACCEPT)
+
+
+def _answer(spec: AgentSpec, run: Run) -> Iterator[Problem]:
+    """The last reply, if it is not what `<output>` asks for today."""
+    try:
+        schema = schema_of(spec, run)
+        if schema is not None and (answer := answer_of(spec.sent)):
+            value_in(answer, schema)
+    except LmmError:  # lmm check tells
+        return
+    except (Mismatch, NoJson) as error:
+        assert spec.output is not None
+        yield Problem(spec.output.span, f"the last reply does not fit the schema today: {error}", _ACCEPT)
+
+
+@dataclass(slots=True)
+class _Replay:
+    """The calls of a transcript, made again with the tools that are `open`; those in `reads` only read."""
+
+    spec: AgentSpec
+    run: Run
+    opened: dict[str, OpenTool]
+    reads: set[str]
+
+    async def open(self, stack: AsyncExitStack) -> AsyncIterator[Problem]:
+        """Open the tools but for servers; what is wrong with them is told."""
+        declarations = own_declarations(self.spec, self.run).declarations
+        for tool, declaration in zip(self.spec.tools, declarations, strict=False):
+            if tool.kind == "mcp":
+                continue
+            try:
+                opened = await open_tools([tool], self.run, stack)
+            except LmmError as error:
+                yield Problem(tool.span, error.message, error.hint)
+                continue
+            self.opened |= opened
+            if opened and kind_of(tool).powers == {"read"} and not declaration.asks:
+                self.reads |= opened.keys()
+
+    async def results(self) -> AsyncIterator[Problem]:
+        """What calls would be refused today, or return something else."""
+        calls = [item for item in self.spec.items if isinstance(item, CallItem)]
+        outputs = {item.call: item for item in self.spec.items if isinstance(item, OutputItem)}
+        # What was changed meanwhile, by a tool of this very run, reads otherwise.
+        severity: Literal["error", "warning"] = "warning" if {one.name for one in calls} - self.reads else "error"
+        servers = any(tool.kind == "mcp" for tool in self.spec.tools)
+        for call in calls:
+            output = outputs.get(call.call)
+            if output is None or (call.name not in self.opened and servers):
+                continue
+            if problem := self._refusal(call, output):
+                yield problem
+            elif call.name in self.reads:
+                result = await self._made(call)
+                was = self._text(output.content)
+                if result.text != was:
+                    message = f"{call.name} returns something else today{_first_difference(was, result.text)}"
+                    yield Problem(output.span, message, _ACCEPT, severity)
+
+    def _refusal(self, call: CallItem, output: OutputItem) -> Problem | None:
+        """Why a call that was made would be refused today."""
+        known = self.opened.get(call.name)
+        if output.failed:
+            return None
+        if known is None:
+            return Problem(call.span, f"today there is no tool '{call.name}'", "declare it")
+        arguments = _arguments(known, self._text(call.arguments))
+        wrong = misfit(known.tool, arguments) if isinstance(arguments, Mapping) else "they are no JSON"
+        message = f"today {call.name} refuses these arguments: {wrong}"
+        return Problem(call.span, message, "its schema has changed") if wrong else None
+
+    async def _made(self, call: CallItem) -> ToolResult:
+        results: dict[int, ToolResult] = {}
+        caller = ToolCaller(self.opened, scrub=scrubber(self.spec, self.run))
+        await caller.call([ToolCall(call.call, call.name, self._text(call.arguments))], results)
+        return results[0]
+
+    def _text(self, content: Content) -> str:
+        stored = Payloads(self.run.folder, inline=True)
+        texts = []
+        for part in content:
+            value = part if isinstance(part, str) else stored.read(part)
+            value = read_stored(part, self.run) if value is None and isinstance(part, Doc) else value
+            texts.append(value if isinstance(value, str) else "")
+        return "".join(texts)
+
+
+def _arguments(known: OpenTool, text: str) -> object:
+    try:
+        return getattr(known.tool, "read_arguments", json.loads)(text.strip() or "{}")
+    except (ValueError, RecursionError):
+        return None
+
+
+def _first_difference(was: str, now: str) -> str:
+    """Where two texts differ first.
+
+    >>> _first_difference("a\\nb", "a\\nc")
+    ": 'c', not 'b', on line 2"
+    """
+    before, after = was.splitlines(), now.splitlines()
+    at = next((n for n, pair in enumerate(zip(before, after, strict=False)) if pair[0] != pair[1]), None)
+    if at is None:
+        return f": {len(after)} lines, not {len(before)}"
+    return f": '{after[at][:_SHOWN]}', not '{before[at][:_SHOWN]}', on line {at + 1}"

@@ -1,0 +1,83 @@
+"""A transcript as a test: what a run today would do otherwise."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from chatmd import Chat
+from lmm.messages import Reply, ToolCall
+from lmm.testing import ScriptedModel
+
+PROMPT = """<config model="Ollama/x"/>
+<output schema="s.json"/>
+<tool name="read_file"/>
+<user>See <doc src="notes.md" local/></user>
+"""
+
+
+@pytest.fixture
+def path(tmp_path: Path) -> Path:
+    """A finished run, in which a file was read."""
+    (tmp_path / "notes.md").write_text("Leaves\nare green.")
+    (tmp_path / "plants.md").write_text("A leaf.\nA root.")
+    (tmp_path / "s.json").write_text('{"type": "object", "required": ["n"]}')
+    path = tmp_path / "p.chatmd"
+    path.write_text(PROMPT)
+    call = ToolCall("c1", "read_file", '{"path": "plants.md"}')
+    Chat.open(path).run(model=ScriptedModel([Reply("", "m", calls=(call,)), '{"n": 2}']))
+    return path
+
+
+def found(path: Path) -> list[str]:
+    before = {file.name: file.read_bytes() for file in path.parent.iterdir() if file.is_file()}
+    problems = [f"{one.severity}: {one.message}" for one in Chat.open(path).problems(replay=True)]
+    assert {file.name: file.read_bytes() for file in path.parent.iterdir() if file.is_file()} == before
+    return problems
+
+
+def test_nothing_is_told_of_a_run_that_would_be_the_same(path: Path) -> None:
+    assert found(path) == []
+
+
+@pytest.mark.parametrize(
+    ("file", "text", "told"),
+    [
+        (
+            "notes.md",
+            "Leaves\nare red.",
+            "'notes.md' holds something else today: 'are red.', not 'are green.'",
+        ),
+        (
+            "plants.md",
+            "A leaf.\nA stem.",
+            "read_file returns something else today: 'A stem.', not 'A root.'",
+        ),
+        ("s.json", '{"type": "object", "required": ["m"]}', "the last reply does not fit the schema today"),
+    ],
+)
+def test_what_would_differ_is_told_where_it_stands(path: Path, file: str, text: str, told: str) -> None:
+    (path.parent / file).write_text(text)
+    (problem,) = found(path)
+    assert problem.startswith(f"error: {told}")
+
+
+def test_tools_that_are_gone_or_take_something_else(path: Path) -> None:
+    text = path.read_text()
+    path.write_text(text.replace('<tool name="read_file"/>', ""))
+    assert found(path) == ["error: today there is no tool 'read_file'"]
+    path.write_text(text.replace('<tool name="read_file"', '<tool name="read_file" roots="none"'))
+    assert found(path) == ['error: roots="none" names no folder']
+    path.write_text(text.replace('function_name="read_file"', 'function_name="read_directory"').replace(
+        '<tool name="read_file"/>', '<tool name="read_directory"/><tool name="write_file"/>'))  # fmt: skip
+    assert [one.partition(" today")[0] for one in found(path)] == ["error: read_directory returns something else"]
+
+
+def test_what_a_run_itself_changed_is_a_warning(path: Path) -> None:
+    chat = Chat.open(path)
+    path.write_text(path.read_text().replace("<tool ", '<tool name="write_file"/><tool ', 1))
+    call = ToolCall("c2", "write_file", '{"path": "plants.md", "content": "None.", "overwrite": true}')
+    chat.say("Empty it.")
+    chat.run(model=ScriptedModel([Reply("", "m", calls=(call,)), '{"n": 0}']), yes=True)
+    assert [one.partition(":")[0] for one in found(path)] == ["warning"]
