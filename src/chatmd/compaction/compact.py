@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from pathlib import Path, PurePath
 
+from chatmd.compaction.memory import memory_of
 from chatmd.compaction.plan import CompactionPlan, CompactOptions, plan_compaction
 from chatmd.compaction.summary import (
     Expanded,
@@ -84,6 +85,7 @@ def _pieces(nodes: Sequence[Node], gone: Collection[int], summary: str, last: in
 # The part of the model's window that a request may take; the rest is for the reply, and for tokens counted wrongly.
 _SHARE = 0.7
 _LEAST_ROOM = 300
+_KEPT = 6  # characters that are carried over by code, for each word that the summary may have
 
 
 @dataclass(frozen=True, slots=True)
@@ -131,10 +133,12 @@ async def compact_items(
     if not plan.told:
         raise NothingToCompact("there is nothing to compact", hint=_hint(options))
     gone = [items[index] for index in plan.gone]
-    words = words_for(sum(sizes[index] for index in plan.gone), options.to)
+    told = sum(sizes[index] for index in plan.gone)
+    words = words_for(told, options.to)
     groups = [[items[i] for i in group] for group in plan.told]
     text, usage = await _summarise(groups, model, prompts, window, words, contents, server)
-    message = Summary(text, notes_of(gone, contents), shown_in(gone), source).as_message()
+    kept = memory_of(gone, contents, text, min(words * _KEPT, told))  # a quarter of it, at most
+    message = Summary(text, notes_of(gone, contents), shown_in(gone), source, kept).as_message()
     new = MessageItem("user", (render(message),))
     size = count_tokens(render(message))
     before, after = sum(sizes), sum(sizes[index] for index in plan.stays) + size

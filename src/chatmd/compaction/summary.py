@@ -21,14 +21,14 @@ from chatmd.language.agent import (
 )
 from lmm.messages import Attachment, Image, Message
 
-LABEL, NOTE, SHOWN = "conversation-summary", notes.TAG, "shown"
+LABEL, NOTE, SHOWN, KEPT = "conversation-summary", notes.TAG, "shown", "kept"
 NOTICE = (
     "The conversation up to here was longer than can be kept. This is a summary of it, for your information. "
     "It asks nothing: do not answer it, go on with what follows."
 )
 MOST_SHOWN = 50
 
-_OPENING = re.compile(rf'<(?P<label>{LABEL}|{NOTE}|{SHOWN})(?P<more>-\d+)?(?: from="(?P<source>[^"]*)")?>\n')
+_OPENING = re.compile(rf'<(?P<label>{LABEL}|{NOTE}|{SHOWN}|{KEPT})(?P<more>-\d+)?(?: from="(?P<source>[^"]*)")?>\n')
 _HEADING = re.compile(r"^#{1,6}[ \t](.*)$", re.MULTILINE)
 
 
@@ -36,17 +36,20 @@ _HEADING = re.compile(r"^#{1,6}[ \t](.*)$", re.MULTILINE)
 class Summary:
     """`text` in markdown; `notes` that the user sent while tools ran, as they were; names of what was `shown`.
 
-    `source` is where the whole conversation can be read.
+    `kept` are the lines that were carried over by code (`chatmd.compaction.memory`). `source` is where the whole
+    conversation can be read.
     """
 
     text: str
     notes: tuple[str, ...] = ()
     shown: tuple[str, ...] = ()
     source: str = ""
+    kept: tuple[str, ...] = ()
 
     def as_message(self) -> Message:
         """The user's message that stands in the conversation; `read_summary` reads it back."""
         documents = [Attachment(self.text, LABEL, self.source), *(Attachment(note, NOTE) for note in self.notes)]
+        documents += [Attachment("\n".join(self.kept), KEPT)] if self.kept else []
         documents += [Attachment("\n".join(self.shown[-MOST_SHOWN:]), SHOWN)] if self.shown else []
         return Message("user", NOTICE, tuple(documents))
 
@@ -66,7 +69,7 @@ def is_summary(item: Item) -> bool:
 def read_summary(item: Item) -> Summary:
     """What is in a message that `is_summary`."""
     text, at = _text(item), 0
-    found: dict[str, list[str]] = {LABEL: [], NOTE: [], SHOWN: []}
+    found: dict[str, list[str]] = {LABEL: [], NOTE: [], SHOWN: [], KEPT: []}
     source = ""
     while opening := _OPENING.match(text, at):
         end = text.find(f"\n</{opening['label']}{opening['more'] or ''}>", opening.end())
@@ -77,7 +80,8 @@ def read_summary(item: Item) -> Summary:
         at = text.find(">", end) + 1
         at += len(text[at:]) - len(text[at:].lstrip("\n"))
     shown = tuple(line for names in found[SHOWN] for line in names.splitlines())
-    return Summary("\n\n".join(found[LABEL]) if found[LABEL] else text, tuple(found[NOTE]), shown, source)
+    kept = tuple(line for lines in found[KEPT] for line in lines.splitlines())
+    return Summary("\n\n".join(found[LABEL]) if found[LABEL] else text, tuple(found[NOTE]), shown, source, kept)
 
 
 def _text(item: Item) -> str:
@@ -118,15 +122,16 @@ def attachment_of(item: Item, expanded: Expanded, limit: int) -> Attachment | No
 def _describe(item: Item, expanded: Expanded) -> tuple[str, str, str]:
     """An item's text, what it is, and whose."""
     if isinstance(item, MessageItem):
-        return _said(item.content, expanded), item.role, item.name
+        return said(item.content, expanded), item.role, item.name
     if isinstance(item, CallItem):
-        return _said(item.arguments, expanded), "call", item.name
+        return said(item.arguments, expanded), "call", item.name
     if isinstance(item, OutputItem):
-        return _said(item.content, expanded), "result", f"{item.name}{' (failed)' * item.failed}"
+        return said(item.content, expanded), "result", f"{item.name}{' (failed)' * item.failed}"
     return "\n".join(item.summaries), "thought", ""
 
 
-def _said(content: Iterable[Part], expanded: Expanded) -> str:
+def said(content: Iterable[Part], expanded: Expanded) -> str:
+    """The texts of a content, documents in place as far as they are known."""
     return "\n".join(_part(part, expanded) for part in content)
 
 
@@ -190,7 +195,7 @@ def notes_of(items: Iterable[Item], expanded: Expanded) -> tuple[str, ...]:
         if is_summary(item):
             found += read_summary(item).notes
         elif isinstance(item, OutputItem):
-            found += notes.notes_in(_said(item.content, expanded))
+            found += notes.notes_in(said(item.content, expanded))
     return tuple(dict.fromkeys(found))
 
 

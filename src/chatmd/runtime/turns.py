@@ -45,10 +45,11 @@ from chatmd.language.transcript import (
     user_text,
 )
 from chatmd.runtime import events
+from chatmd.runtime.look_back import NAME, look_back_in
 from chatmd.runtime.output import AnswerJudge, again, open_judge, with_shown
 from chatmd.runtime.transcript_file import Transcript
 from chatmd.sidecar import Payloads, Recorded
-from chatmd.tools.calling import CANCELLED, PRESENT, ToolCaller, open_tools
+from chatmd.tools.calling import CANCELLED, PRESENT, OpenTool, ToolCaller, open_tools
 from chatmd.tools.command import scrubber
 from chatmd.tools.consent import Consent
 from lmm.errors import LmmError, TooLong
@@ -68,6 +69,7 @@ from lmm.messages import (
     Waiting,
 )
 from lmm.models.port import ChatModel, connected
+from lmm.models.tokens import estimated
 
 # -- What an agent that comes from a URL may do: answer, and no more than that --------------------------------
 
@@ -193,10 +195,17 @@ class Conversation:
             began=run.tell,
             ended=run.tell,
         )
+        self._offer_look_back()
         done, _ = await asyncio.wait([self._opening], timeout=_AT_ONCE)
         if done or not self.waits_for_user:
             await self._connect()
         return True
+
+    def _offer_look_back(self) -> None:
+        """Offer to look into what a summary stands for, if the whole is kept."""
+        tool = look_back_in(self.items, self.transcript.folder)
+        if tool is not None:
+            self._caller.tools = {NAME: OpenTool(tool, self.run.rules.tool_timeout), **self._caller.tools}
 
     async def _connect(self) -> None:
         """See to it that the model can be asked: while the user writes, its vendor's library may still be loading.
@@ -340,6 +349,7 @@ class Conversation:
         if self.run.replay:
             return
         text = self.transcript.text
+        self.run.tally.begin(str(self.run.settings.aux.model))
         try:
             done = await compactor.compact(text)
         except LmmError as error:
@@ -354,6 +364,7 @@ class Conversation:
         if self.recorded is not None:
             self.recorded.carry_over(made.was, made.items)
         self._read()
+        self._offer_look_back()
         where = f"; the original: {done.original}" if done.original else ""
         self.run.tell(Notice(f"compacted by {made.model}: {made.before:,} tokens became {made.after:,}{where}"))
 
@@ -384,7 +395,8 @@ class Conversation:
                         self.transcript.append(writer.feed(event))
                         self._tell_piece(event)
         except asyncio.CancelledError:
-            if reply is None:
+            if reply is None:  # what came is paid for, though nobody tells how much it was
+                self.run.tally.add(self._model.name, estimated(request, Reply(writer.text, self._model.name)))
                 self._cut(writer)
             else:
                 self._write_results(reply.calls, {})
