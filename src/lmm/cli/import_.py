@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib
 import re
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -55,7 +56,7 @@ def import_(
     """Turn other formats into markdown, with their images in a folder beside it.
 
     PDF, web pages, EPUB, notebooks, Word, PowerPoint, Excel, ODT, RTF, LaTeX, Org, reStructuredText, AsciiDoc,
-    MediaWiki, DocBook. Pandoc writes the markdown.
+    MediaWiki, DocBook. Pandoc writes the markdown. Conversations of Claude Code, Codex and llm (.jsonl) become ChatMD.
 
     Read and correct the result before you ingest it. No code is run, and nothing is fetched but the URLs that you name
     and the pictures beside them; with --site, pages on the same host, as its robots.txt allows.
@@ -71,12 +72,22 @@ def import_(
     code = DONE
     for path in files:
         try:
+            if path.lower().endswith(".jsonl"):
+                _import_session(Path(path), output, force=force)
+                continue
             terminal.say(_summary(_imported(path, output, chosen, force=force, timeout=timeout)), end="")
         except LmmError as error:
             terminal.tell_error(error)
             failed = USAGE if isinstance(error, ConfigError) and len(files) == 1 else FAILED
             code = max(code, failed)
     return code
+
+
+def _import_session(path: Path, output: Path | None, *, force: bool) -> None:
+    sessions = importlib.import_module("chatmd.sessions")  # by name: nothing here knows agents
+    target, number = sessions.import_session(path, output, force=force)
+    name = terminal.visible(str(target), line=True)
+    terminal.say(f"{name}: {terminal.count(number, 'message')}; lmm run goes on with it")
 
 
 def _imported(

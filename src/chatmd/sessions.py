@@ -1,0 +1,136 @@
+"""Conversations of other programs as ChatMD: sessions of Claude Code and Codex, and what ``llm logs`` prints."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+from chatmd.errors import ChatmdError
+from chatmd.language.transcript import USER_TURN, storable, transcript_text
+from lmm.disk import files
+from lmm.disk.files import read_document
+from lmm.errors import FileWriteError
+from lmm.messages import Message, Role, ToolCall, ToolResult
+
+_KINDS = "a session of Claude Code or Codex (.jsonl), or what llm logs --json prints"
+_ROLES: tuple[Role, ...] = ("assistant", "system", "developer")
+_SPOKEN = ("text", "input_text", "output_text")
+
+
+def import_session(path: Path, output: Path | None = None, *, force: bool = False) -> tuple[Path, int]:
+    """Write a session as a ChatMD file, beside it or as `output`; that file, and how many messages it has.
+
+    Raises:
+        ChatmdError: nobody's conversation is in it.
+        FileReadError, FileWriteError: it cannot be read; there is such an output already.
+    """
+    target = output / f"{path.stem}.chatmd" if output and output.is_dir() else output or path.with_suffix(".chatmd")
+    if target.exists() and not force:
+        raise FileWriteError("there is such a file already", where=str(target), hint="--force replaces it")
+    messages = read_session(read_document(path))
+    if not messages:
+        raise ChatmdError("no conversation is in this file", where=str(path), hint=f"it can be {_KINDS}")
+    files.replace(target, transcript_text(messages) + f"\n{USER_TURN}")
+    return target, len(messages)
+
+
+def read_session(text: str) -> list[Message]:
+    """The messages of a session, whichever program wrote it; what is no message is left out.
+
+    >>> line = '{"type": "user", "message": {"role": "user", "content": "Why?"}}'
+    >>> [(message.role, message.text) for message in read_session(line)]
+    [('user', 'Why?')]
+    """
+    names: dict[str, str] = {}
+    found = [message for record in _records(text) for message in _messages(record, names)]
+    answered = {result.call for message in found for result in message.results}
+    kept = [replace(one, calls=tuple(call for call in one.calls if call.id in answered)) for one in found]
+    return [one for one in kept if one.text.strip() or one.calls or one.results]
+
+
+def _records(text: str) -> Iterator[Mapping[str, Any]]:
+    """The JSON objects of a file: a line each, or all in a list."""
+    try:
+        values = json.loads(text)
+    except ValueError:
+        values = list(_lines(text))
+    for value in values if isinstance(values, list) else [values]:
+        if isinstance(value, dict):
+            yield value
+
+
+def _lines(text: str) -> Iterator[object]:
+    for line in text.splitlines():
+        try:
+            yield json.loads(line)
+        except ValueError:  # the last one of a session that goes on
+            continue
+
+
+def _messages(record: Mapping[str, Any], names: dict[str, str]) -> Iterator[Message]:
+    """What a record says; `names` are those of the functions that were called, by the ids of the calls."""
+    message, payload = record.get("message"), record.get("payload", record)
+    if isinstance(message, dict) and not record.get("isSidechain") and not record.get("isMeta"):
+        yield from _claude(message, names)
+    elif record.get("type", "") in ("response_item", "message", "function_call", "function_call_output"):
+        yield from _codex(payload, names)
+    elif isinstance(record.get("response"), str) and "prompt" in record:
+        said: list[tuple[Role, object]] = [("system", record.get("system")), ("user", record["prompt"])]
+        for role, text in [*said, ("assistant", record["response"])]:
+            if isinstance(text, str):
+                yield Message(role, storable(text))
+
+
+def _claude(message: Mapping[str, Any], names: dict[str, str]) -> Iterator[Message]:
+    role: Role = "assistant" if message.get("role") == "assistant" else "user"
+    content = message.get("content")
+    parts = [part for part in content if isinstance(part, dict)] if isinstance(content, list) else []
+    calls = [part for part in parts if part.get("type") == "tool_use"]
+    made = tuple(_call(part.get("id"), part.get("name"), json.dumps(part.get("input", {})), names) for part in calls)
+    results = [part for part in parts if part.get("type") == "tool_result"]
+    for part in results:
+        failed = bool(part.get("is_error"))
+        yield _result(part.get("tool_use_id"), _text_of(part.get("content")), names, failed=failed)
+    yield Message(role, storable(_text_of(content)), calls=made)
+
+
+def _codex(payload: Mapping[str, Any], names: dict[str, str]) -> Iterator[Message]:
+    kind = str(payload.get("type", ""))
+    if kind == "message":
+        role: Role = next((role for role in _ROLES if role == payload.get("role")), "user")
+        yield Message(role, storable(_text_of(payload.get("content"))))
+    elif kind.endswith("_call_output"):
+        output = payload.get("output")
+        text = output if isinstance(output, str) else _text_of(output) or json.dumps(output)
+        yield _result(payload.get("call_id"), text, names)
+    elif kind in ("function_call", "custom_tool_call"):
+        arguments = payload.get("arguments", json.dumps({"input": payload.get("input", "")}))
+        yield Message(
+            "assistant", "", calls=(_call(payload.get("call_id"), payload.get("name"), str(arguments), names),)
+        )
+
+
+def _call(id: object, name: object, arguments: str, names: dict[str, str]) -> ToolCall:
+    names[str(id)] = str(name)
+    return ToolCall(storable(str(id)), storable(str(name)), storable(arguments))
+
+
+def _result(id: object, text: str, names: Mapping[str, str], *, failed: bool = False) -> Message:
+    call = storable(str(id))
+    return Message("tool", "", results=(ToolResult(call, names.get(call, ""), storable(text), failed=failed),))
+
+
+def _text_of(content: object) -> str:
+    """The texts of a content; images are named."""
+    if isinstance(content, str):
+        return content
+    parts: Iterable[Any] = content if isinstance(content, list) else ()
+    texts = (part.get("text", "") if part.get("type") in _SPOKEN else _named(part) for part in parts)
+    return "\n".join(text for text in texts if text)
+
+
+def _named(part: Mapping[str, Any]) -> str:
+    return "[image]" if part.get("type") in ("image", "input_image") else ""
