@@ -307,6 +307,21 @@ def test_replay(server: ScriptedServer, folder: Path) -> None:
     assert (refused.code, "was not recorded" in refused.err) == (1, True)
 
 
+def test_a_branch(server: ScriptedServer, folder: Path) -> None:
+    """The copy ends before the message that is named; what the file declares stays, and the original as it is."""
+    first = '<input name="n" value="x"/>\n<user>One</user>\n<assistant>1</assistant>\n'
+    path = write(folder, f"{first}<user>Two</user>\n<tool name='read_file'/>\n<assistant>2</assistant>\n")
+    before = path.read_bytes()
+    done = lmm("run", "--fork-at", "2", "-o", "b.chatmd", "--say", "Three", "a.chatmd")
+    assert (done.code, done.out) == (0, "Reply to: Three\n")
+    assert [message["content"] for message in server.requests[0].body["messages"]] == ["One", "1", "Three"]
+    assert [tool["function"]["name"] for tool in server.requests[0].body["tools"]] == ["read_file"]
+    assert path.read_bytes() == before
+    assert "there is no message 3 of the user" in lmm("run", "--fork-at", "3", "-o", "c.chatmd", "a.chatmd").err
+    assert not (folder / "c.chatmd").exists()
+    assert lmm("run", "--fork-at", "1", "a.chatmd").code == 2
+
+
 def test_a_transcript_is_a_test(server: ScriptedServer, folder: Path) -> None:
     """With a finished conversation, `--replay` asks nobody, and says what a run today would do otherwise."""
     write(folder, '<tool name="read_file"/>\n' + HI)

@@ -30,6 +30,9 @@ _FILE = click.Path(path_type=Path, readable=False, allow_dash=True)
 @options.argument("file", "FILE", "A ChatMD file, whatever its extension; - reads one from standard input.", type=_FILE)
 @click.option("--output", "-o", metavar="FILE", type=options.PATH, help="Leave FILE as it is, and write this new one.")
 @click.option(
+    "--fork-at", metavar="N", type=click.IntRange(min=1), help="Let OUTPUT go another way from your Nth message on."
+)
+@click.option(
     "--say", metavar="TEXT", default="", show_default=False, help="Say this first, literally; - reads standard input."
 )
 @options.flag("--json", "as_json", help="Print each event as a JSON line, failures too.")
@@ -64,6 +67,7 @@ def run(
     *,
     file: Path,
     output: Path | None,
+    fork_at: int | None,
     say: str,
     as_json: bool,
     interactive: bool,
@@ -97,6 +101,8 @@ def run(
     replayed = _replayed(file, config, roots) if replay and not (interactive or say or output or from_input) else None
     if replayed is not None:
         return replayed
+    if fork_at is not None and output is None:
+        raise click.UsageError("--fork-at needs a file for the branch: -o FILE")
     printer = RunPrinter()
     with failures() if as_json else contextlib.nullcontext():
         if not from_input and not os.path.lexists(file):
@@ -110,7 +116,7 @@ def run(
             confirm=confirm_on_terminal(), approve=approve, listener=print_event if as_json else printer,
             ask_user=_typed if interactive else None, say=_standard_input() if say == "-" else say,
         )  # fmt: skip
-        runner = open_text(_standard_input(), how) if from_input else open_run(file, how, output)
+        runner = open_text(_standard_input(), how) if from_input else open_run(file, how, output, fork_at=fork_at)
         if interactive and not as_json and _has_screen():
             from chatmd.terminal.session import converse
 

@@ -12,7 +12,7 @@ from pathlib import Path
 
 from chatmd.compaction.compact import free_name, keep
 from chatmd.compaction.summary import is_summary
-from chatmd.errors import InvalidDocument
+from chatmd.errors import ChatmdError, InvalidDocument
 from chatmd.language.agent import interpret
 from chatmd.language.nodes import Attribute, Element, Node, Text
 from chatmd.language.syntax import errors_of, parse, parse_body, serialize
@@ -22,7 +22,7 @@ from lmm.disk.files import check_writable, document_lock, read_document, replace
 from lmm.errors import Changed, DocumentBusy
 
 _MENTION = re.compile(r'(?<!\S)@(?:"([^"\n]+)"|([^\s"]\S*))')
-_KEPT = ("config", "tool", "import")  # what a file declares stays, wherever it stands
+_KEPT = ("config", "tool", "input", "output", "import")  # what a file declares stays, wherever it stands
 
 
 @dataclass(frozen=True, slots=True)
@@ -109,6 +109,24 @@ def rewind_text(text: str, file: str = "") -> RewindResult | None:
     kept = text[:start].rstrip() + "".join(f"\n{source}" for source in behind)
     kept = kept + "\n" if kept else ""
     return RewindResult(kept + gap(kept) + USER_TURN, draft_of(element))
+
+
+def fork_text(text: str, number: int, file: str = "") -> str:
+    """Cut a conversation before the message of the user with this number, from 1, so that it can take another way.
+
+    Raises:
+        ChatmdError: there is no such message, or it stands for others, or in another file.
+
+    >>> fork_text("<user>A?</user><assistant>B.</assistant><user>C?</user>", 2)
+    '<user>A?</user><assistant>B.</assistant>\\n\\n<user>\\n\\n</user>\\n'
+    """
+    before = [text]
+    while (taken := rewind_text(before[-1], file)) is not None:
+        before.append(taken.text)
+    if not 1 <= number < len(before):
+        count = f"it has {len(before) - 1} that can be taken back"
+        raise ChatmdError(f"there is no message {number} of the user", where=file, hint=count)
+    return before[-number]
 
 
 def rewind_file(path: Path, *, locked: bool = False) -> RewindResult | None:

@@ -14,6 +14,7 @@ from chatmd.language.transcript import gap, user_text
 from chatmd.runtime import events
 from chatmd.runtime.events import RunResult
 from chatmd.runtime.prepare import agree, with_inputs
+from chatmd.runtime.rewind import fork_text
 from chatmd.runtime.transcript_file import Transcript, open_transcript, without_blank_turn
 from chatmd.runtime.turns import Conversation
 from chatmd.sidecar import Recorded
@@ -173,16 +174,21 @@ class Runner:
         return True
 
 
-def open_run(path: Path, run: Run, output: Path | None = None, *, locked: bool = False) -> Runner:
+def open_run(
+    path: Path, run: Run, output: Path | None = None, *, fork_at: int | None = None, locked: bool = False
+) -> Runner:
     """What runs a ChatMD file, to steer or cancel it; ``run.confirm`` is asked here.
 
-    With `output`, the file stays as it is, and a copy of it that is made there is run. Values of inputs are written
-    into the file. `locked` says that the caller has its lock.
+    With `output`, the file stays as it is, and a copy of it that is made there is run; with `fork_at`, the copy ends
+    before the user's message of that number. Values of inputs are written into the file. `locked` says that the caller
+    has its lock.
 
     Raises: as `chatmd.Chat.run`, before anything is sent.
     """
     read = read_document(path)
     text = with_inputs(read, run)
+    if output is not None and fork_at is not None:
+        text = fork_text(text, fork_at, str(path))
     agreed = agree(run, text)
     if output is None:
         if text != read:
