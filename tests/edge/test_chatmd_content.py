@@ -86,16 +86,16 @@ def test_a_resumed_run_sends_the_same_history(
 def test_a_question_that_failed_is_read_anew(
     files: Path, server: ScriptedServer, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """The agent is not paid twice, and the mended file is what the model sees."""
+    """The mended file is what the model sees, and what its agent answers now."""
     server.queue("Summary.", fail(500))
     assert run_here(capsys, "run", "a.chatmd").code == 1
     (files / "a.gif").write_bytes(GIF + b"!")
-    server.queue("Yes.")
+    server.queue("Better.", "Yes.")
     run(capsys)
-    assert len(server.requests) == 3
-    content = bodies(server)[2][0]["content"]
+    assert len(server.requests) == 4
+    content = bodies(server)[3][0]["content"]
     assert content[3]["image_url"]["url"].endswith(base64.b64encode(GIF + b"!").decode())
-    assert content[5]["text"] == "Summary."
+    assert content[5]["text"] == "Better."
 
 
 def test_replay_needs_neither_network_nor_agents(
