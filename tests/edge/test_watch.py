@@ -326,7 +326,7 @@ def test_ctrl_c_in_the_middle_of_a_call(server: ScriptedServer, folder: Path, wa
         assert time.monotonic() - begin < 15
     assert watch.out[-1] == "stopped: 1 reply, 11 tokens in, 7 out\n"
     assert watch.err == []
-    log = "~chat_:\n  - query: one\n    ~reply: Here.\n    ~~model: OpenAICompatible/test\n    ~~text: OGua/aocLJ\n"
+    log = "~chat_:\n  - query: one\n    ~reply: Here.\n    ~~model: OpenAICompatible/test\n    ~~text: j0JQkert1r\n"
     assert path.read_text() == text.replace("?: one\n", log)
     assert sorted(p.name for p in folder.iterdir()) == ["config.toml", "d.md"]
 
