@@ -26,7 +26,7 @@ PAUSE = 0.1  # seconds between two changes of the buffer, at least
 _SHARE = 4  # a change that took long is followed by so many times that without one
 
 
-class Reading:
+class ArrivingReplies:
     """What arrives of the replies to a document's prompts, as it is put into a text."""
 
     def __init__(self, document: Document) -> None:
@@ -70,7 +70,7 @@ async def ask(opened: OpenDocument, line: int | None, model: str | None = None) 
     """
     loop = asyncio.get_running_loop()
     document, opened.refusals = opened.document(), 0
-    reading = await asyncio.to_thread(Reading, document)
+    reading = await asyncio.to_thread(ArrivingReplies, document)
 
     def listen(event: Event, place: Place) -> None:
         loop.call_soon_threadsafe(reading.take, event, place)
@@ -80,7 +80,7 @@ async def ask(opened: OpenDocument, line: int | None, model: str | None = None) 
     answering = asyncio.create_task(document.aanswer(at=line, model=model))
     opened.cancels[line or 0] = answering.cancel
     report: Report[AnsweredPrompt] = Report(interrupted=True)
-    async with Progress(opened, f"Asking {name}", answering) as progress:
+    async with WorkProgress(opened, f"Asking {name}", answering) as progress:
         try:
             with opened.overlay(answering.cancel) as overlay:
                 opened.overlays[line or 0] = overlay
@@ -110,7 +110,7 @@ async def annotate(opened: OpenDocument, field: str) -> None:
     with opened.overlay() as overlay:
         working = asyncio.create_task(document.aannotate(field))
         opened.cancels[0] = working.cancel
-        async with Progress(opened, f"Making {field}", working) as progress:
+        async with WorkProgress(opened, f"Making {field}", working) as progress:
             await asyncio.wait((working,))
             failures = () if working.cancelled() else working.result().failures
             lost = await opened.settle(document.rebased, overlay, "lmm: annotate")
@@ -120,7 +120,11 @@ async def annotate(opened: OpenDocument, field: str) -> None:
 
 
 async def _stream(
-    opened: OpenDocument, overlay: Overlay, reading: Reading, answering: asyncio.Task[object], progress: Progress
+    opened: OpenDocument,
+    overlay: Overlay,
+    reading: ArrivingReplies,
+    answering: asyncio.Task[object],
+    progress: WorkProgress,
 ) -> None:
     """Show what arrives, until there is no more."""
     pause, shown = PAUSE, 0
@@ -138,7 +142,7 @@ async def _stream(
         pause = max(PAUSE, _SHARE * (time.monotonic() - began))
 
 
-class Progress:
+class WorkProgress:
     """What an editor shows of work that goes on, with a button that cancels it; nothing where it shows none."""
 
     def __init__(self, opened: OpenDocument, title: str, work: asyncio.Task[object]) -> None:
@@ -149,7 +153,7 @@ class Progress:
         self._said = ""
         self.end = ""
 
-    async def __aenter__(self) -> Progress:
+    async def __aenter__(self) -> WorkProgress:
         if self._shown:
             loop, shown = asyncio.get_running_loop(), self._server.work_done_progress
             try:

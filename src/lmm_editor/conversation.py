@@ -23,7 +23,7 @@ from lmm.errors import Changed, Failure, LmmError
 from lmm.markdown.blocks import serialize
 from lmm.pipeline import ParsedDocument, Rewrite
 from lmm.providers import PROVIDERS
-from lmm_editor.asking import PAUSE, Progress
+from lmm_editor.asking import PAUSE, WorkProgress
 from lmm_editor.notebook import files_beside, lens
 
 if TYPE_CHECKING:
@@ -149,7 +149,7 @@ async def run(opened: OpenDocument) -> None:
 
     running = asyncio.create_task(watch())
     opened.cancels[0] = chat.cancel
-    async with Progress(opened, "Running", running) as progress:
+    async with WorkProgress(opened, "Running", running) as progress:
         try:
             with opened.overlay(chat.cancel) as overlay:
                 opened.overlays[0] = overlay

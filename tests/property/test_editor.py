@@ -12,7 +12,7 @@ from lmm import Document
 from lmm.errors import Changed, Place
 from lmm.messages import Asked, ChatRequest, Reply, TextDelta
 from lmm.testing import ScriptedModel
-from lmm_editor.asking import Reading
+from lmm_editor.asking import ArrivingReplies
 from lmm_editor.overlay import Overlay
 
 TEXT = st.text("ab é😀\u2028\n", max_size=6)
@@ -58,7 +58,7 @@ def test_what_is_typed_and_what_arrives_are_both_there(pieces: list[str], steps:
     """A change that the editor refuses since somebody typed, and one told late with typing in it, lose nothing."""
     author = Author()
     document = Document.from_text(author.text)
-    reading, overlay = Reading(document), Overlay(author.text, author.text)
+    reading, overlay = ArrivingReplies(document), Overlay(author.text, author.text)
     place = Place(line=document.pending[0].line)
     reading.take(Asked(ChatRequest(()), "M/m"), place)
     moments = [*steps[: len(pieces)], *[([], [], True)] * (len(pieces) - len(steps))]
@@ -92,7 +92,7 @@ def test_what_is_typed_and_what_arrives_are_both_there(pieces: list[str], steps:
 def test_who_changes_the_reply_is_noticed(at: int, text: str) -> None:
     """It is never taken for the author's own text elsewhere."""
     author = Author()
-    reading, overlay = Reading(Document.from_text(author.text)), Overlay(author.text, author.text)
+    reading, overlay = ArrivingReplies(Document.from_text(author.text)), Overlay(author.text, author.text)
     place = Place(line=7)
     reading.take(Asked(ChatRequest(()), "M/m"), place)
     reading.take(TextDelta("Green as grass, and as frogs."), place)
