@@ -30,6 +30,7 @@ from lmm_education.store.port import Fields, StoreStatus
 if TYPE_CHECKING:
     from starlette.applications import Starlette
 
+    from lmm.models.budget import SharedBudget
     from lmm_education.answer.answering import Answering
     from lmm_education.evaluation.answers import AnswerEvaluation
     from lmm_education.evaluation.experiments import Progress
@@ -669,7 +670,7 @@ class _AskArguments(TypedDict, total=False):
     where: Where | None
     agent: bool
     context_tokens: int | None
-    budget: str | None
+    budget: str | SharedBudget | None
     model: str | ChatModel | None
     temperature: float | None
 

@@ -11,6 +11,8 @@ import pytest
 from edge.support import lmm, run_here
 
 import lmm_education
+from lmm.markdown.parse_markdown import parse_markdown_text
+from lmm.markdown.tree import without_metadata
 from lmm_education.exchange_log.exchanges import LoggedExchange, LoggedSource
 from lmm_education.exchange_log.log_file import LogFile, read_log
 
@@ -102,6 +104,93 @@ def test_questions_for_lmm_eval(log: Path, folder: Path) -> None:
     ran = lmm("eval", "questions.jsonl", "--json")
     assert (ran.code, ran.err) == (0, "")
     assert json.loads(ran.out)["questions"] == 1  # the other has no answer in the course: for --calibrate
+
+
+LEAVES = """\
+# Leaves
+
+A leaf grows on a stem.
+
+## Colour
+
+---
+level: easy
+---
+A leaf is *green* because of chlorophyll.
+
+```{r}
+1 + 1
+```
+"""
+
+
+@pytest.fixture
+def asked_in_vain(folder: Path) -> Path:
+    """A course that was ingested, and a log of what it did not answer: with code, a tag and a heading in it."""
+    (folder / "config.toml").write_text('[serve]\nlog = "course.sqlite"\n')
+    (folder / "notes").mkdir()
+    (folder / "notes/leaves.qmd").write_text(LEAVES)
+    lmm_education.ingest("notes")
+    colour = LoggedSource(1, "s", "notes/leaves.qmd", ("Leaves", "Colour"), cited=True)
+    stem = LoggedSource(1, "s", "notes/leaves.qmd", ("Leaves",))
+    now, missing = time.time(), {"outcome": "not found", "sources": (stem,)}
+    held = [
+        LoggedExchange("a", now - 9, "How do roots drink water?", **missing),  # type: ignore[arg-type]
+        LoggedExchange("b", now - 8, "how do roots drink water", **missing),  # type: ignore[arg-type]
+        LoggedExchange("c", now - 7, "Why green? `r system('x')` # @doe ---", reaction=-1, sources=(colour,)),
+        LoggedExchange("d", now - 6, "Why green? `r system('x')` # @doe ---", sources=(colour,)),
+        LoggedExchange("e", now - 5, "Where does a leaf grow?", **missing),  # type: ignore[arg-type]
+        LoggedExchange("f", now - 4, "Where does a leaf grow?", sources=(colour,)),
+        LoggedExchange("g", now - 3, "Zyx?", outcome="not found"),
+    ]
+    with LogFile(folder / "course.sqlite") as opened:
+        opened.add((exchange, exchange.id) for exchange in held)
+    return folder / "notes/leaves.qmd"
+
+
+def noted(capsys: pytest.CaptureFixture[str]) -> list[tuple[str, int, bool]]:
+    """What `lmm log questions` writes: the question, the line, and whether it is answered now."""
+    ran = run_here(capsys, "log", "questions", "--into", "notes", "--json")
+    assert ran.code == 0, ran.err
+    return [(each["question"], each["line"], each["answered"]) for each in json.loads(ran.out)]
+
+
+def test_questions_beside_the_sections(asked_in_vain: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """What failed and was not answered since, with how often; nothing else changes, nor does a second run, nor what is
+    ingested and exported; undone, the file is as it was."""
+    out = run_here(capsys, "log", "questions").out
+    assert out.splitlines()[0] == "How do roots drink water? (2 times, not found)"
+    assert asked_in_vain.read_text() == LEAVES
+    assert [question[:10] for question, line, _ in noted(capsys) if line] == ["How do roo", "Why green?", "Zyx?"]
+    text = asked_in_vain.read_text()
+    assert without_metadata(parse_markdown_text(text)).strip() == without_metadata(parse_markdown_text(LEAVES)).strip()
+    assert text.count("level: easy") == 1
+    assert "`r system" not in text
+    assert "- question: How do roots drink water?\n    asked: 2\n    answer: not found" in text
+    noted(capsys)
+    assert asked_in_vain.read_text() == text
+    assert "0 of 3 chunks embedded" in run_here(capsys, "ingest", "notes").out
+    assert "student" not in run_here(capsys, "export", "notes/leaves.qmd", "-o", "-").out
+    assert run_here(capsys, "undo", "notes/leaves.qmd").code == 0
+    assert asked_in_vain.read_text() == LEAVES
+
+
+def test_a_question_goes_when_its_section_answers_it(asked_in_vain: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """Not before the changed text is ingested; it stays away, and counts as no student's."""
+    noted(capsys)
+    written = asked_in_vain.read_text()
+    asked_in_vain.write_text(written.replace("on a stem.", "on a stem. Roots drink water through fine hairs."))
+    ran = run_here(capsys, "log", "questions", "--into", "notes")
+    assert "notes/leaves.qmd: changed since lmm ingest" in ran.err
+    assert "How do roots" in asked_in_vain.read_text()
+    lmm_education.ingest("notes")
+    assert ("How do roots drink water?", 0, True) in [(question, 0, gone) for question, _, gone in noted(capsys)]
+    after = asked_in_vain.read_text()
+    assert "How do roots" not in after
+    assert "Why green?" in after
+    assert not [question for question, _, _ in noted(capsys) if "roots" in question]
+    assert asked_in_vain.read_text() == after
+    assert run_here(capsys, "log", "show").err.startswith("7 questions")
 
 
 def test_clearing(log: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -1,16 +1,25 @@
-"""What holds for annotating any document: a second run does nothing, and the author's text stays."""
+"""What holds for annotating any document, by a model or with what students asked: a second run does nothing, and the
+author's text stays."""
 
 from __future__ import annotations
+
+import tempfile
+from pathlib import Path
 
 import talking
 from fakes.section_model import SectionModel
 from hypothesis import event, given, strategies as st
-from strategies import documents
+from strategies import documents, texts
 
+from lmm import Document
 from lmm.markdown.blocks import Block, HeaderBlock, MetadataBlock, serialize
 from lmm.markdown.parse_markdown import parse_markdown_text
+from lmm.markdown.tree import without_metadata
 from lmm.notebook.batch import Batch
 from lmm.notebook.generated_fields import Field
+from lmm_education.exchange_log.exchanges import LoggedExchange, LoggedSource
+from lmm_education.exchange_log.figures import QuestionGroup
+from lmm_education.exchange_log.open_questions import NotedQuestions
 
 FIELDS = ("titles", "summary", "questions", "keywords")
 ALL = dict.fromkeys(FIELDS, True)
@@ -107,3 +116,33 @@ def test_the_order_of_replies_does_not_matter(text: str) -> None:
 
 async def _title(section: object, text: str) -> str:
     return text[:20].encode("utf-8", "replace").decode()
+
+
+@given(prose(), st.lists(texts(), max_size=3, unique_by=lambda text: " ".join(text.split())))
+def test_questions_of_students_change_nothing_else(text: str, asked: list[str]) -> None:
+    """Whatever they wrote: it is read back as it is, lines stay in order, and taken out, nothing is left to see."""
+    with tempfile.TemporaryDirectory() as folder:
+        file = Path(folder, "a.md")
+        file.write_bytes(text.encode())
+        sections = [LoggedSource(1, "", "a.md", path) for path in [("H",), ()]]
+        exchanges = [
+            LoggedExchange(str(i), 0.0, question, outcome="not found", sources=tuple(sections[i % 2 :]))
+            for i, question in enumerate(asked)
+        ]
+        groups = [QuestionGroup([exchange]) for exchange in exchanges]
+        writer = NotedQuestions({"a.md": Document.open(file)})
+        noted = writer.write(groups)
+        written = file.read_bytes().decode()
+        if not writer.failures and (held := [each.question for each in noted if each.file]):
+            event("written")
+            read = [each["question"] for block in parse_markdown_text(written) if isinstance(block, MetadataBlock)
+                    for each in block.values().get("~~students_", ())]  # fmt: skip
+            assert sorted(read) == sorted(held)
+        NotedQuestions({"a.md": Document.open(file)}).write(groups)
+        assert file.read_bytes().decode() == written
+        NotedQuestions({"a.md": Document.open(file)}).write([])
+        before, after = (without_metadata(parse_markdown_text(each)) for each in (text, file.read_bytes().decode()))
+        assert words(before) == words(after)
+        lines = iter(written.replace("\ufeff", "").replace("\r", "").split("\n"))
+        for line in text.replace("\ufeff", "").replace("\r", "").split("\n"):
+            assert line in lines, line

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import importlib.util
 import re
 from collections.abc import Sequence
@@ -14,11 +15,13 @@ import click
 from lmm import terminal
 from lmm.cli import options
 from lmm.errors import ConfigError, LmmError
-from lmm.terminal import DONE
+from lmm.terminal import DONE, FAILED
 
 if TYPE_CHECKING:
+    from lmm_education.course import Course
     from lmm_education.exchange_log.exchanges import LogFilter, LoggedExchange
     from lmm_education.exchange_log.figures import Figures
+    from lmm_education.exchange_log.open_questions import NotedQuestion, NotedQuestions
 
 _THUMBS = {1: "up", -1: "down", 0: ""}
 _WIDTH = 100
@@ -121,6 +124,113 @@ def export(
         replace(output, text)
         terminal.say(f"{output}: {terminal.count(len(found), 'exchange')}")
     return DONE
+
+
+@log.command()
+@click.option(
+    "--into",
+    metavar="FOLDER",
+    type=options.PATH,
+    help="Write them beside the sections of its documents that come nearest.",
+)
+@click.option("--since", metavar="TIME", help="Asked from then on: 2026-11-01, 7d, 12h.")
+@options.budget()
+@options.as_json
+@_file
+def questions(
+    *, into: Path | None, since: str | None, budget: str, as_json: bool, file: Path | None, config: Path | None
+) -> int:
+    """List what students asked and the course did not answer, or badly, and has not answered since.
+
+    With --into, each question is written as metadata beside the section that comes nearest. Run it again when you have
+    written more and lmm ingest has read it: what stands beside a text that changed is asked again, and goes if the
+    answer cites the course and nothing in it is unverified.
+    """
+    from lmm_education.course import Course
+    from lmm_education.encode.bm25 import bm25
+    from lmm_education.exchange_log.exchanges import LogFilter
+    from lmm_education.exchange_log.log_file import read_log
+    from lmm_education.exchange_log.open_questions import (
+        QUESTIONS,
+        NotedQuestions,
+        open_questions,
+        questions_marked_wrong,
+    )
+
+    path, _ = _log_file(file, config)
+    begin = time_of(since, datetime.now().astimezone(), where="--since") if since else None
+    with Course.open(config=config) as course:
+        stems, wrong = bm25(course.settings.preparation.language), questions_marked_wrong(course.root / QUESTIONS)
+        exchanges = read_log(path, LogFilter(since=begin), answers=False)
+        groups = open_questions(exchanges, lambda text: stems.embed_document(text).indices, wrong)
+        writer = _writer(course, into, path, budget) if into else NotedQuestions()
+        writer.wrong = wrong
+        noted = writer.write(groups)
+    for each in noted if not as_json else ():
+        terminal.say(_noted_text(each))
+    if as_json:
+        terminal.say_json([each.as_json() for each in noted], indent=2)
+    for waiting in sorted(writer.waiting):
+        terminal.say(f"{waiting}: changed since lmm ingest: run that, then this again", err=True)
+    for error in writer.failures:
+        terminal.tell_error(error)
+    terminal.say(f"{terminal.count(len(noted), 'question')}, answered now: {sum(e.answered for e in noted)}", err=True)
+    return FAILED if writer.failures else DONE
+
+
+def _writer(course: Course, into: Path, log: Path | str, budget: str) -> NotedQuestions:
+    """What writes questions into the documents of a folder, and asks the course as a student does."""
+    from lmm import Document
+    from lmm.disk.folder import check_named
+    from lmm.models.budget import SharedBudget
+    from lmm_education.exchange_log.exchanges import AUTHOR
+    from lmm_education.exchange_log.log_file import LogFile
+    from lmm_education.exchange_log.open_questions import NotedQuestions
+    from lmm_education.ingestion.source_files import find_sources
+    from lmm_education.web.service import ServedQuestion, logged_source
+
+    students, spent = course.for_students(), SharedBudget.of(budget)
+
+    def is_answered(question: str) -> bool:
+        asked = ServedQuestion(question, AUTHOR, AUTHOR)
+        asked.note(students.ask(question, budget=spent))
+        exchange = asked.as_exchange()
+        good = exchange.is_answered and not exchange.unverified
+        if good:  # so that it is known the next time
+            with LogFile(log) as opened:
+                opened.add([(exchange, AUTHOR)])
+        return good
+
+    @functools.cache
+    def unread() -> frozenset[str]:
+        report = course.ingest(into, dry_run=True)
+        return frozenset(d.file for d in report.documents if d.error or d.embedded or d.reused or d.removed)
+
+    sources = find_sources([check_named(into)], course.root)
+    writer = NotedQuestions(
+        nearest=lambda question: [logged_source(found, False) for found in students.search(question).sections],
+        is_answered=is_answered,
+        unread=unread,
+        failures=list(sources.errors),
+    )
+    for source in sources.documents:
+        try:
+            writer.documents[source.file] = Document.open(source.path)
+        except LmmError as error:
+            writer.failures.append(error)
+    return writer
+
+
+def _noted_text(noted: NotedQuestion) -> str:
+    """A line.
+
+    >>> from lmm_education.exchange_log.open_questions import NotedQuestion
+    >>> _noted_text(NotedQuestion("Why?", 2, "not found", "a.md", line=3))
+    'a.md:3: Why? (2 times, not found)'
+    """
+    where = f"{noted.file}:{noted.line}: " if noted.line else ""
+    told = "answered now" if noted.answered else f"{terminal.count(noted.asked, 'time')}, {noted.answer}"
+    return f"{where}{terminal.clipped(noted.question, _WIDTH)} ({told})"
 
 
 @log.command()

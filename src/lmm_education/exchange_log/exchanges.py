@@ -33,6 +33,8 @@ from lmm_education.payloads import plain
 Outcome = Literal["answered", "not found", "refused", "failed", "left"]
 """``answered``; ``not found``: the course says nothing about it; ``refused``: it is not about the course, or the budget
 was spent; ``failed``: see `error`; ``left``: the student stopped the answer or went away."""
+AUTHOR = "author"
+"""Where a question came from that the author had asked again: no student's."""
 LONGEST_COMMENT = 2000  # characters
 
 
@@ -59,11 +61,12 @@ class LoggedExchange:
     """A question and what came of it.
 
     `time` is in seconds since 1970; `session` is a name for the student that means nothing, another one every day;
-    `via` is where the question came from: ``page`` or ``api``. `searched` is what was looked up: the question,
-    rewritten where it follows others. `first_word` and `total` are in seconds; `first_word` is None where there was
-    none. `cost` is in US dollars, None where the price is not known. `reaction` is 1 (good), -1 (bad) or 0. `cached`:
-    the answer was given before, to the same question. `removed` are the numbers that it cited and that are no source's;
-    `unverified` is what it quotes or says that its sources do not, a line each. `prompt` is what the model was sent.
+    `via` is where the question came from: ``page``, ``api`` or `AUTHOR`. `searched` is what was looked up: the
+    question, rewritten where it follows others. `first_word` and `total` are in seconds; `first_word` is None where
+    there was none. `cost` is in US dollars, None where the price is not known. `reaction` is 1 (good), -1 (bad) or 0.
+    `cached`: the answer was given before, to the same question. `removed` are the numbers that it cited and that are
+    no source's; `unverified` is what it quotes or says that its sources do not, a line each. `prompt` is what the
+    model was sent.
     """
 
     id: str
@@ -293,7 +296,7 @@ def as_questions(exchanges: Iterable[LoggedExchange]) -> str:
 
 def _question(text: str, exchanges: Sequence[LoggedExchange]) -> dict[str, Any]:
     up, down = (sum(exchange.reaction == sign for exchange in exchanges) for sign in (1, -1))
-    counted = {"asked": len(exchanges), "up": up, "down": down}
+    counted = {"asked": sum(exchange.via != AUTHOR for exchange in exchanges), "up": up, "down": down}
     best = max(exchanges, key=lambda exchange: (exchange.reaction, exchange.is_answered, exchange.time))
     source = _first_cited(best) if best.reaction >= 0 else None
     if source is not None:

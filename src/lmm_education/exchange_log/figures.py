@@ -8,7 +8,7 @@ from collections.abc import Callable, Collection, Iterable, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, date, datetime, timedelta, tzinfo
 
-from lmm_education.exchange_log.exchanges import LoggedExchange, LoggedSource, asked
+from lmm_education.exchange_log.exchanges import AUTHOR, LoggedExchange, LoggedSource, asked
 
 _DAYS, _WEEKS = 45, 300  # up to so many days, a bin is a day, a week; then a month
 
@@ -41,7 +41,7 @@ class Figures:
 
 
 def figures(exchanges: Sequence[LoggedExchange]) -> Figures:
-    """The figures of exchanges.
+    """The figures of exchanges; what their author had asked again is no student's, and left out.
 
     >>> figures([LoggedExchange("1", 0.0, "Why?", session="a", first_word=2.0, reaction=1)])
     ... # doctest: +NORMALIZE_WHITESPACE
@@ -49,6 +49,7 @@ def figures(exchanges: Sequence[LoggedExchange]) -> Figures:
             students=1, days=1, first_word_median=2.0, first_word_p95=2.0, tokens=0, cost=None,
             unpriced=0)
     """
+    exchanges = [exchange for exchange in exchanges if exchange.via != AUTHOR]
     outcomes = Counter(exchange.outcome for exchange in exchanges)
     reactions = Counter(exchange.reaction for exchange in exchanges)
     answered = sum(exchange.is_answered for exchange in exchanges)

@@ -6,7 +6,7 @@ import asyncio
 import base64
 import binascii
 import json
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Collection, Iterable, Sequence
 from dataclasses import dataclass, replace
 from datetime import date, datetime, timedelta, tzinfo
 from pathlib import Path
@@ -21,7 +21,14 @@ from lmm.hosts import is_loopback
 from lmm_education.catalogue import Catalogue
 from lmm_education.encode.bm25 import bm25
 from lmm_education.errors import Denied, LogError, LogMissing, RequestError
-from lmm_education.exchange_log.exchanges import WRITERS, LogFilter, LoggedExchange, LoggedSource, as_questions
+from lmm_education.exchange_log.exchanges import (
+    AUTHOR,
+    WRITERS,
+    LogFilter,
+    LoggedExchange,
+    LoggedSource,
+    as_questions,
+)
 from lmm_education.exchange_log.figures import (
     Words,
     bin_name,
@@ -31,6 +38,7 @@ from lmm_education.exchange_log.figures import (
     section_uses,
 )
 from lmm_education.exchange_log.log_file import LogWriter, read_log
+from lmm_education.exchange_log.open_questions import QUESTIONS, open_questions, questions_marked_wrong
 from lmm_education.web import page, teacher_course
 from lmm_education.web.http import NO_STORE, read_json, render, short_text, template
 from lmm_education.web.metrics import MEDIA_TYPE
@@ -112,7 +120,8 @@ class TeacherTable:
 
 
 class TeacherReport:
-    """Everything about the exchanges of some days; `down` are those with thumbs down, with their answers."""
+    """Everything about the exchanges of some days; `down` are those with thumbs down, with their answers; `wrong` are
+    questions whose answer the teacher called wrong."""
 
     def __init__(
         self,
@@ -122,11 +131,13 @@ class TeacherReport:
         range: Range,
         words: Words,
         zone: tzinfo | None = None,
+        wrong: Collection[str] = (),
     ) -> None:
-        missing = [e for e in exchanges if e.outcome == "not found" or (e.outcome == "answered" and not e.is_answered)]
+        self.open = open_questions(exchanges, words, wrong)
+        exchanges = [exchange for exchange in exchanges if exchange.via != AUTHOR]
         self.range, self.total = range, figures(exchanges)
         self.bins = over_time(exchanges, range.first, range.last, zone)
-        self.asked, self.unanswered = group_questions(exchanges, words), group_questions(missing, words)
+        self.asked = group_questions(exchanges, words)
         self.down, self.latest = tuple(reversed(down)), tuple(reversed(exchanges[-_LATEST:]))
         self.failures, self.uses = _failures(exchanges), section_uses(exchanges, sections)
 
@@ -249,7 +260,8 @@ def _report(service: Service, log: LogWriter, range: Range) -> TeacherReport:
     exchanges, down = _read(log, chosen, answers=False), _read(log, replace(chosen, reaction=-1))
     sections = service.contents.once("sections of the report", _sections) or []
     stems = bm25(service.author.settings.preparation.language)
-    return TeacherReport(exchanges, down, sections, range, lambda text: stems.embed_document(text).indices)
+    wrong = questions_marked_wrong(service.answering.course.root / QUESTIONS)
+    return TeacherReport(exchanges, down, sections, range, lambda text: stems.embed_document(text).indices, wrong=wrong)
 
 
 def _sections(catalogue: Catalogue) -> list[LoggedSource]:
@@ -337,8 +349,6 @@ def _basic(header: str) -> str | None:
 
 # -- the log ---------------------------------------------------------------------------------------
 
-QUESTIONS = "questions.jsonl"
-"""Where wrong answers are kept, in the course's folder, for ``lmm eval questions.jsonl``."""
 _TYPES = {"csv": "text/csv", "jsonl": "application/jsonl", "questions": "application/jsonl"}
 _writing = asyncio.Lock()
 

@@ -6,8 +6,9 @@ import pytest
 from hypothesis import given, strategies as st
 
 from lmm_education.encode.bm25 import bm25
-from lmm_education.exchange_log.exchanges import LoggedExchange
+from lmm_education.exchange_log.exchanges import LoggedExchange, LoggedSource
 from lmm_education.exchange_log.figures import QuestionGroup, group_questions
+from lmm_education.exchange_log.open_questions import open_questions
 
 WORDS = st.lists(st.sampled_from(["leaf", "green", "root", "water", "light", "?"]), max_size=5).map(" ".join)
 
@@ -63,3 +64,42 @@ def test_the_question_as_it_was_rewritten() -> None:
     asked = LoggedExchange("1", 0.0, "And why?", searched="Why is a leaf green?")
     (group,) = group_questions([asked], lambda text: set())
     assert (group.question, group.students) == ("Why is a leaf green?", 1)
+
+
+# What became of one question after the other: "+" is answered with a source, "-" got thumbs down, "^" thumbs up, "0" is
+# not found, "~" cites nothing, "?" is unverified, "x" was refused, "a" answered when the author had it asked again.
+_CITED = (LoggedSource(1, "s", "a.md", cited=True),)
+_LOGGED: dict[str, dict[str, object]] = {
+    "+": {"sources": _CITED},
+    "-": {"sources": _CITED, "reaction": -1},
+    "^": {"sources": _CITED, "reaction": 1},
+    "0": {"outcome": "not found"},
+    "~": {},
+    "?": {"sources": _CITED, "unverified": "“so”: not found"},
+    "x": {"outcome": "refused"},
+    "a": {"sources": _CITED, "via": "author"},
+}
+
+
+def by_word(text: str) -> set[int]:
+    """The words of a text."""
+    return {hash(word) for word in text.split()}
+
+
+@pytest.mark.parametrize(
+    ("history", "open_times"),
+    [("+", 0), ("x", 0), ("0~?-", 4), ("0~?+", 0), ("+0", 1), ("-+", 1), ("-^", 0), ("-a", 0), ("-a-", 1), ("0x", 1)],
+)
+def test_what_is_open(history: str, open_times: int) -> None:
+    """Asked again in the same words and answered well, it is not; what somebody called bad needs more than that."""
+    exchanges = [LoggedExchange(str(i), i, "Why green?", **_LOGGED[sign]) for i, sign in enumerate(history)]  # type: ignore[arg-type]
+    assert [len(group.exchanges) for group in open_questions(exchanges, by_word)] == [open_times] * bool(open_times)
+    marked = open_questions([LoggedExchange("1", 0, "Why green?", sources=_CITED)], by_word, {"Why green?"})
+    assert len(marked) == 1
+
+
+def test_another_wording_that_was_answered_answers_no_other() -> None:
+    """Questions that are only alike may differ in the one word that counts."""
+    failed = LoggedExchange("1", 0, "Is a green oak leaf wet?", outcome="not found")
+    exchanges = [failed, LoggedExchange("2", 1, "Is a green oak leaf dry?", sources=_CITED)]
+    assert [group.exchanges for group in open_questions(exchanges, by_word)] == [[failed]]

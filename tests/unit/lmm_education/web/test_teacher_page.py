@@ -85,6 +85,7 @@ def test_what_is_on_it(language: str) -> None:
     for words in ("Why green?", "When is the exam?", "That is wrong.", "Because.", "ModelTimeout", "nothing came"):
         assert words in shown.words
     say = Wording(language)
+    assert "When is the exam?" in shown.words.split(say["over_time"])[0]  # what was not answered comes first
     found, never = shown.words.split(say["found_most"])[1].split(say["never"])
     assert "Botany > Leaves" in found
     assert "Botany > Roots" in never

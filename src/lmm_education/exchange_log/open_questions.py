@@ -1,0 +1,233 @@
+"""What students asked and the course did not answer, or badly, and not since: in groups, and beside the sections that
+come nearest, for their author.
+
+There it is ``~~students_``, which is the program's own: it is neither ingested nor exported. Pandoc ignores keys that
+end in an underscore, whatever students wrote.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from dataclasses import asdict, dataclass, field, replace
+from pathlib import Path
+from typing import Any
+
+from lmm import Document
+from lmm.disk import files
+from lmm.errors import LmmError
+from lmm.markdown.tree import HeadingNode, annotated_text, preorder
+from lmm.notebook.chat_log import ABOUT
+from lmm.notebook.staleness import text_hash
+from lmm_education.errors import SearchError
+from lmm_education.exchange_log.exchanges import AUTHOR, LoggedExchange, LoggedSource, asked
+from lmm_education.exchange_log.figures import QuestionGroup, Words, group_questions
+
+KEY = "~~students_"
+QUESTIONS = "questions.jsonl"
+"""Where wrong answers are kept, in the course's folder, for ``lmm eval questions.jsonl``."""
+_BY_PEOPLE = ("thumbs down", "marked wrong")
+_At = tuple[str, tuple[str, ...]]  # a section: its document's file and the headings
+
+
+def failure_of(exchange: LoggedExchange, wrong: Collection[str] = ()) -> str:
+    """Why the course did not answer it, or badly; nothing where it did. `wrong` are questions whose answer is.
+
+    >>> failure_of(LoggedExchange("1", 0.0, "Why?")), failure_of(LoggedExchange("1", 0.0, "Why?", outcome="refused"))
+    ('uncited', '')
+    """
+    failures = {
+        "not found": exchange.outcome == "not found",
+        "thumbs down": exchange.reaction < 0,
+        "marked wrong": exchange.reaction == 0 and asked(exchange) in wrong,
+        "uncited": not exchange.is_answered,
+        "unverified": exchange.unverified,
+    }
+    counts = exchange.via != AUTHOR and exchange.outcome in ("answered", "not found")
+    return next((name for name, holds in failures.items() if holds), "") if counts else ""
+
+
+def open_questions(
+    exchanges: Iterable[LoggedExchange], words: Words, wrong: Collection[str] = ()
+) -> list[QuestionGroup]:
+    """What failed and was not answered since, in groups, the largest first.
+
+    It was if the same words were answered well later. What people called wrong counts as answered only with thumbs up,
+    or when the author had it asked again.
+    """
+    groups = (_open(group, words, wrong) for group in group_questions(exchanges, words))
+    return sorted((group for group in groups if group.exchanges), key=lambda group: -len(group.exchanges))
+
+
+def _open(group: QuestionGroup, words: Words, wrong: Collection[str]) -> QuestionGroup:
+    found: list[LoggedExchange] = []
+    for exchange in sorted(group.exchanges, key=lambda each: (each.time, each.id)):
+        if failure_of(exchange, wrong):
+            found.append(exchange)
+        elif exchange.is_answered:
+            found = [each for each in found if not _answers(exchange, each, failure_of(each, wrong), words)]
+    return QuestionGroup(found)
+
+
+def _answers(later: LoggedExchange, failed: LoggedExchange, why: str, words: Words) -> bool:
+    if later.via == AUTHOR:
+        return True
+    same = asked(later) == asked(failed) or set(words(asked(later))) == set(words(asked(failed)))
+    return same and (later.reaction > 0 or why not in _BY_PEOPLE)
+
+
+def questions_marked_wrong(file: Path) -> frozenset[str]:
+    """Those of a question file, as the teacher's page keeps it; none where there is no such file."""
+    found = set()
+    for line in files.read_bytes(file).decode("utf-8", "replace").splitlines() if file.is_file() else ():
+        try:
+            row = json.loads(line)
+        except ValueError:  # somebody is still writing it
+            continue
+        if isinstance(row, dict) and "wrong" in row:
+            found.add(str(row.get("question", "")))
+    return frozenset(found)
+
+
+# -- beside the sections ---------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class NotedQuestion:
+    """A question, how often it was asked in vain, and what came of it the last time.
+
+    It stands beside the section at `file` and `headings`, on `line`; if no section comes near, they are empty.
+    `about` is the hash of the section's text when it was first written there; `answered`: it was there, and is gone.
+    """
+
+    question: str
+    asked: int
+    answer: str
+    file: str = ""
+    headings: tuple[str, ...] = ()
+    line: int = 0
+    about: str = ""
+    answered: bool = False
+
+    @property
+    def metadata(self) -> dict[str, Any]:
+        """As it is written."""
+        return {"question": self.question, "asked": self.asked, "answer": self.answer, ABOUT: self.about}
+
+    def as_json(self) -> dict[str, Any]:
+        """For programs: what ``lmm log questions --json`` prints."""
+        return asdict(self) | {"headings": list(self.headings)}
+
+
+@dataclass(slots=True)
+class NotedQuestions:
+    """Documents by their file in the course, and the open questions that are written into them.
+
+    `nearest` finds sections for a question; `is_answered` asks the course again, and tells whether the answer is good.
+    Only what stands beside a text that changed is asked again, and not while its file is among `unread`: those that
+    changed since they were ingested.
+    """
+
+    documents: dict[str, Document] = field(default_factory=dict)
+    nearest: Callable[[str], Iterable[LoggedSource]] = lambda question: ()
+    is_answered: Callable[[str], bool] = lambda question: False
+    unread: Callable[[], Collection[str]] = lambda: ()
+    wrong: Collection[str] = ()
+    failures: list[LmmError] = field(default_factory=list)
+    waiting: set[str] = field(default_factory=set)
+
+    def write(self, groups: Sequence[QuestionGroup]) -> list[NotedQuestion]:
+        """Write these in place of those that stand there, and save; what became of each.
+
+        What went wrong is in `failures`; files in which questions wait for ``lmm ingest`` are in `waiting`.
+        """
+        sections = self._sections()
+        noted = [self._place(group, sections) for group in groups]
+        lines: dict[tuple[_At, str], int] = {}
+        for file, document in self.documents.items():
+            wanted = [each for each in noted if each.file == file and not each.answered]
+            try:
+                lines |= {((file, path), text): line for path, text, line in self._save(document, wanted)}
+            except LmmError as error:
+                self.failures.append(error)
+        return [replace(each, line=lines.get(((each.file, each.headings), each.question), 0)) for each in noted]
+
+    def _sections(self) -> dict[_At, HeadingNode]:
+        return {
+            (file, path): node
+            for file, document in self.documents.items()
+            for path, node in _sections_of(document).items()
+        }
+
+    def _place(self, group: QuestionGroup, sections: Mapping[_At, HeadingNode]) -> NotedQuestion:
+        newest = max(group.exchanges, key=lambda exchange: exchange.time)
+        noted = NotedQuestion(group.question, len(group.exchanges), failure_of(newest, self.wrong))
+        at = next((at for at in self._nearest(group) if at in sections), None)
+        if at is None:
+            return noted
+        now = text_hash(annotated_text(sections[at]))
+        before = {str(each.get("question")): str(each.get(ABOUT)) for each in _written(sections[at])}
+        about = next((before[text] for text in group.wordings if text in before), now)
+        answered = about != now and self._is_answered(at[0], group.question)
+        return replace(noted, file=at[0], headings=at[1], about=about, answered=answered)
+
+    def _nearest(self, group: QuestionGroup) -> Iterator[_At]:
+        """Where sections stand that come near: those of the last exchange first, those it cites before others."""
+        for exchange in sorted(group.exchanges, key=lambda exchange: -exchange.time):
+            for source in sorted(exchange.sources, key=lambda source: not source.cited):
+                yield source.file, source.headings
+        try:
+            yield from ((source.file, source.headings) for source in self.nearest(group.question))
+        except SearchError:  # what a student wrote names a document that there is not
+            return
+
+    def _is_answered(self, file: str, question: str) -> bool:
+        if file in self.unread():
+            self.waiting.add(file)
+            return False
+        try:
+            return self.is_answered(question)
+        except LmmError as error:
+            self.failures.append(error)
+            return False
+
+    def _save(self, document: Document, noted: Sequence[NotedQuestion]) -> list[tuple[tuple[str, ...], str, int]]:
+        """Write into one document; the questions that stand in it then, with headings and line."""
+        with document:
+            document.reload()
+            for path, node in _sections_of(document).items():
+                try:
+                    _set(node, [each.metadata for each in noted if each.headings == path])
+                except LmmError as error:
+                    self.failures.append(error)
+            document.save()
+        found = _sections_of(document).items()
+        return [
+            (path, str(each.get("question")), node.heading.line if node.heading else 1)
+            for path, node in found
+            for each in _written(node)
+        ]
+
+
+def _sections_of(document: Document) -> dict[tuple[str, ...], HeadingNode]:
+    """The sections by their headings, the document itself without any; of twins the first."""
+    found: dict[tuple[str, ...], HeadingNode] = {}
+    for node in preorder(document.tree):
+        if isinstance(node, HeadingNode):
+            found.setdefault((*node.heading_path, node.title) if node.level else (), node)
+    return found
+
+
+def _written(node: HeadingNode) -> list[dict[str, Any]]:
+    held = node.metadata.get(KEY)
+    return [each for each in held if isinstance(each, dict)] if isinstance(held, list) else []
+
+
+def _set(node: HeadingNode, entries: list[dict[str, Any]]) -> None:
+    """Have these entries in a section's metadata; a block that held nothing else goes with them."""
+    if entries and entries != _written(node):
+        node.set_metadata(KEY, entries)
+    elif not entries and KEY in node.metadata:
+        node.remove_metadata(KEY)
+        if node.level and node.metadata_block is not None and not node.metadata_block.body.strip():
+            node.metadata_block = None
