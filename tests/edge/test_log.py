@@ -161,13 +161,15 @@ def test_questions_beside_the_sections(asked_in_vain: Path, capsys: pytest.Captu
     out = run_here(capsys, "log", "questions").out
     assert out.splitlines()[0] == "How do roots drink water? (2 times, not found)"
     assert asked_in_vain.read_text() == LEAVES
-    assert [question[:10] for question, line, _ in noted(capsys) if line] == ["How do roo", "Why green?", "Zyx?"]
+    first = noted(capsys)
     text = asked_in_vain.read_text()
+    assert [question[:10] for question, _, _ in first] == ["How do roo", "Why green?", "Zyx?"]
+    assert [text.splitlines()[line - 1] for _, line, _ in first[:2]] == ["# Leaves", "## Colour"]
+    assert noted(capsys) == first
     assert without_metadata(parse_markdown_text(text)).strip() == without_metadata(parse_markdown_text(LEAVES)).strip()
     assert text.count("level: easy") == 1
     assert "`r system" not in text
     assert "- question: How do roots drink water?\n    asked: 2\n    answer: not found" in text
-    noted(capsys)
     assert asked_in_vain.read_text() == text
     assert "0 of 3 chunks embedded" in run_here(capsys, "ingest", "notes").out
     assert "student" not in run_here(capsys, "export", "notes/leaves.qmd", "-o", "-").out

@@ -174,7 +174,9 @@ def questions(
         terminal.say(f"{waiting}: changed since lmm ingest: run that, then this again", err=True)
     for error in writer.failures:
         terminal.tell_error(error)
-    terminal.say(f"{terminal.count(len(noted), 'question')}, answered now: {sum(e.answered for e in noted)}", err=True)
+    told = f"{terminal.count(len(noted), 'question')}, answered now: {sum(each.answered for each in noted)}"
+    lost = sum(not each.line and not each.answered for each in noted) if into else 0
+    terminal.say(told + (f", beside no section: {lost}" if lost else ""), err=True)
     return FAILED if writer.failures else DONE
 
 

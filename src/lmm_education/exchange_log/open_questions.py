@@ -94,10 +94,10 @@ def questions_marked_wrong(file: Path) -> frozenset[str]:
 
 @dataclass(frozen=True, slots=True)
 class NotedQuestion:
-    """A question, how often it was asked in vain, and what came of it the last time.
+    """A question, how often it was asked, and what came of it the last time.
 
     It stands beside the section at `file` and `headings`, on `line`; if no section comes near, they are empty.
-    `about` is the hash of the section's text when it was first written there; `answered`: it was there, and is gone.
+    `about` is the hash of the text that it stood beside when it was last asked; `answered`: it was there, and is gone.
     """
 
     question: str
@@ -124,8 +124,8 @@ class NotedQuestions:
     """Documents by their file in the course, and the open questions that are written into them.
 
     `nearest` finds sections for a question; `is_answered` asks the course again, and tells whether the answer is good.
-    Only what stands beside a text that changed is asked again, and not while its file is among `unread`: those that
-    changed since they were ingested.
+    Only what stands beside another text than when it was last asked is asked again, and not while its file is among
+    `unread`: those that changed since they were ingested.
     """
 
     documents: dict[str, Document] = field(default_factory=dict)
@@ -142,7 +142,8 @@ class NotedQuestions:
         What went wrong is in `failures`; files in which questions wait for ``lmm ingest`` are in `waiting`.
         """
         sections = self._sections()
-        noted = [self._place(group, sections) for group in groups]
+        before = {str(each.get("question")): str(each.get(ABOUT)) for n in sections.values() for each in _written(n)}
+        noted = [self._place(group, sections, before) for group in groups]
         lines: dict[tuple[_At, str], int] = {}
         for file, document in self.documents.items():
             wanted = [each for each in noted if each.file == file and not each.answered]
@@ -159,17 +160,19 @@ class NotedQuestions:
             for path, node in _sections_of(document).items()
         }
 
-    def _place(self, group: QuestionGroup, sections: Mapping[_At, HeadingNode]) -> NotedQuestion:
+    def _place(
+        self, group: QuestionGroup, sections: Mapping[_At, HeadingNode], before: Mapping[str, str]
+    ) -> NotedQuestion:
         newest = max(group.exchanges, key=lambda exchange: exchange.time)
         noted = NotedQuestion(group.question, len(group.exchanges), failure_of(newest, self.wrong))
         at = next((at for at in self._nearest(group) if at in sections), None)
         if at is None:
             return noted
         now = text_hash(annotated_text(sections[at]))
-        before = {str(each.get("question")): str(each.get(ABOUT)) for each in _written(sections[at])}
         about = next((before[text] for text in group.wordings if text in before), now)
-        answered = about != now and self._is_answered(at[0], group.question)
-        return replace(noted, file=at[0], headings=at[1], about=about, answered=answered)
+        answered = self._ask_again(at[0], group.question) if about != now else None
+        about = now if answered is False else about
+        return replace(noted, file=at[0], headings=at[1], about=about, answered=bool(answered))
 
     def _nearest(self, group: QuestionGroup) -> Iterator[_At]:
         """Where sections stand that come near: those of the last exchange first, those it cites before others."""
@@ -181,15 +184,16 @@ class NotedQuestions:
         except SearchError:  # what a student wrote names a document that there is not
             return
 
-    def _is_answered(self, file: str, question: str) -> bool:
+    def _ask_again(self, file: str, question: str) -> bool | None:
+        """Whether the course answers it now; None where that cannot be said."""
         if file in self.unread():
             self.waiting.add(file)
-            return False
+            return None
         try:
             return self.is_answered(question)
         except LmmError as error:
             self.failures.append(error)
-            return False
+            return None
 
     def _save(self, document: Document, noted: Sequence[NotedQuestion]) -> list[tuple[tuple[str, ...], str, int]]:
         """Write into one document; the questions that stand in it then, with headings and line."""
@@ -201,7 +205,7 @@ class NotedQuestions:
                 except LmmError as error:
                     self.failures.append(error)
             document.save()
-        found = _sections_of(document).items()
+        found = _sections_of(Document.from_text(document.text)).items()  # with the lines as they are now
         return [
             (path, str(each.get("question")), node.heading.line if node.heading else 1)
             for path, node in found
