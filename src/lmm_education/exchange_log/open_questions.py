@@ -7,6 +7,7 @@ end in an underscore, whatever students wrote.
 
 from __future__ import annotations
 
+import contextlib
 import json
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
@@ -78,15 +79,20 @@ def _answers(later: LoggedExchange, failed: LoggedExchange, why: str, words: Wor
 
 def questions_marked_wrong(file: Path) -> frozenset[str]:
     """Those of a question file, as the teacher's page keeps it; none where there is no such file."""
-    found = set()
-    for line in files.read_bytes(file).decode("utf-8", "replace").splitlines() if file.is_file() else ():
-        try:
-            row = json.loads(line)
-        except ValueError:  # somebody is still writing it
-            continue
-        if isinstance(row, dict) and "wrong" in row:
-            found.add(str(row.get("question", "")))
-    return frozenset(found)
+    text = files.read_bytes(file).decode("utf-8", "replace") if file.is_file() else ""
+    return frozenset(str(row.get("question", "")) for row in question_rows(text) if "wrong" in row)
+
+
+def question_rows(text: str) -> Iterator[dict[str, Any]]:
+    """The rows of a question file, without a line that somebody is still writing.
+
+    >>> list(question_rows('{"question": "Why?"}\\n{"ques'))
+    [{'question': 'Why?'}]
+    """
+    for line in text.splitlines():
+        with contextlib.suppress(ValueError):
+            if isinstance(row := json.loads(line), dict):
+                yield row
 
 
 # -- beside the sections ---------------------------------------------------------------------------

@@ -17,6 +17,7 @@ from starlette.responses import JSONResponse, Response
 
 from lmm.disk import files
 from lmm.disk.folder import check_named
+from lmm.errors import LmmError
 from lmm.hosts import is_loopback
 from lmm_education.catalogue import Catalogue
 from lmm_education.encode.bm25 import bm25
@@ -38,7 +39,7 @@ from lmm_education.exchange_log.figures import (
     section_uses,
 )
 from lmm_education.exchange_log.log_file import LogWriter, read_log
-from lmm_education.exchange_log.open_questions import QUESTIONS, open_questions, questions_marked_wrong
+from lmm_education.exchange_log.open_questions import QUESTIONS, open_questions, question_rows, questions_marked_wrong
 from lmm_education.web import page, teacher_course
 from lmm_education.web.http import NO_STORE, read_json, render, short_text, template
 from lmm_education.web.metrics import MEDIA_TYPE
@@ -239,8 +240,9 @@ def _told(service: Service, range: Range, say: Wording) -> dict[str, Any]:
         return {"message": say["no_log"], "failures": failures}
     try:
         return {"failures": failures, "report": _report(service, log, range)}
-    except LogError as error:
-        return {"failures": [*failures, say["broken"].replace("{error}", str(error))]}
+    except LmmError as error:
+        told = say["broken"].replace("{error}", str(error)) if isinstance(error, LogError) else str(error)
+        return {"failures": [*failures, told]}
 
 
 def _warnings(service: Service, say: Wording) -> list[str]:
@@ -396,21 +398,12 @@ def keep_wrong(file: Path, wrong: LoggedExchange) -> bool:
     text = before.decode() if before else ""
     # As with thumbs down: that the course says nothing about it is as wrong as what it said.
     row = json.loads(as_questions([replace(wrong, reaction=-1, outcome="answered")]))
-    if any(_question_in(line) == row["question"] for line in text.splitlines()):
+    if any(held.get("question") == row["question"] for held in question_rows(text)):
         return False
     line = json.dumps({"question": row["question"], "wrong": wrong.answer}, ensure_ascii=False)
     end = "" if not text or text.endswith("\n") else "\n"
     files.replace(file, f"{text}{end}{line}\n", expected=before, private=True)  # as the log, of which it is a part
     return True
-
-
-def _question_in(line: str) -> object:
-    """None of a line that somebody is still writing."""
-    try:
-        row = json.loads(line)
-    except ValueError:
-        return None
-    return row.get("question") if isinstance(row, dict) else None
 
 
 def _found(service: Service, id: str) -> LoggedExchange:
