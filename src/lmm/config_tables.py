@@ -280,6 +280,8 @@ def in_words(kind: Any) -> str:
         return "one of " + ", ".join(typing.get_args(kind))
     if typing.get_origin(kind) is tuple:
         return "a list of names"
+    if typing.get_origin(kind) is Mapping and typing.get_origin(one := typing.get_args(kind)[1]) is Literal:
+        return f"a table whose values are {in_words(one)}"
     words = {bool: "true or false", int: "a whole number", float: "a number", str: "text"}.get(kind, "a table")
     return words + "".join(map(_bounds, bounds))
 

@@ -31,6 +31,7 @@ from lmm_education.encodings import ENCODINGS, find_encoding
 
 DocumentSplit = Literal["heading", "level", "size", "none"]
 Unit = Literal["characters", "tokens"]
+Mode = Literal["answer", "explain", "hints"]
 Login = Literal["none", "password", "users", "proxy", "oidc", "lti"]
 _SPLITTER = ("text_splitter",)
 _RAG = ("RAG",)
@@ -230,6 +231,16 @@ class ServeSettings(Table, frozen=True):
     ] = ""
     log_days: Annotated[Count, Key("until one is deleted")] = 180
     withhold: Annotated[Names, Key("types of texts that reach no student; after a change: lmm ingest")] = ("solution",)
+    mode: Annotated[Mode, Key('or "explain", "hints": how students are answered')] = "answer"
+    modes: Annotated[
+        Mapping[str, Mode],
+        Key("for questions that match material of a type", {"exercise": "hints"}, written=Mapping[str, Mode]),
+    ] = {}
+
+    @property
+    def tutors(self) -> bool:
+        """Whether some questions are not answered outright."""
+        return any(mode != "answer" for mode in (self.mode, *self.modes.values()))
 
 
 class CourseSettings(Table, frozen=True):
@@ -252,8 +263,10 @@ class CourseSettings(Table, frozen=True):
 
     @property
     def withholding(self) -> Withholding:
-        """Which texts reach no student, and which solve exercises."""
-        return Withholding(self.serve.withhold, self.study.solutions)
+        """Which texts reach no student, and which solve exercises; where a tutor answers, the former are among the
+        latter."""
+        serve, solutions = self.serve, self.study.solutions
+        return Withholding((*serve.withhold, *solutions) if serve.tutors else serve.withhold, solutions)
 
 
 def course_settings(config: Config) -> CourseSettings:

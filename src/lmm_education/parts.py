@@ -223,6 +223,11 @@ class CourseParts:
         return served
 
     @property
+    def is_for_students(self) -> bool:
+        """Whether it is what students have of it, who are answered as ``[serve] mode`` says."""
+        return isinstance(self.given_store, StudentStore)
+
+    @property
     def manifest(self) -> Manifest:
         """What a store is made with under these settings. May ask the embedding model for one vector."""
         return self.once("manifest", self._manifest)

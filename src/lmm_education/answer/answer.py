@@ -159,7 +159,7 @@ def basis_notice(answer: Answer) -> tuple[SearchNotice, ...]:
 
 def answer_request(asked: Understood, sources: Sources, types: Sequence[str], system: str) -> ChatRequest:
     """The question with its sources, and with what was said before as far as it matters."""
-    documents = (*_background(asked), *(as_document(source) for source in sources))
+    documents = (*background_of(asked), *(as_document(source) for source in sources))
     return ChatRequest((Message("system", system), Message("user", _prompt(asked, types), documents)))
 
 
@@ -172,7 +172,8 @@ def feedback_request(attempted: Attempted, sources: Sources, system: str) -> Cha
     return ChatRequest((Message("system", system), said))
 
 
-def _background(asked: Understood) -> tuple[Attachment, ...]:
+def background_of(asked: Understood) -> tuple[Attachment, ...]:
+    """What was said before, as far as it matters."""
     return (Attachment(asked.background, CONVERSATION),) if asked.background else ()
 
 
@@ -197,7 +198,12 @@ _GENERAL = """- The teacher allows this instead: if the sources do not answer th
 cite no number, and say first that this is general knowledge and not from the course."""
 
 
-def system_text(own: str, prompts: Prompts, prompt: str = "answer", *, general: bool = False) -> str:
-    """What the model is told about its task: the course's own text before ours; `general`: it may go beyond it."""
-    text = prompts.fill(prompt, language="the language of the question") + f"\n{_GENERAL}" * general
+def system_text(
+    own: str, prompts: Prompts, prompt: str = "answer", *, general: bool = False, explain: bool = False
+) -> str:
+    """What the model is told about its task: the course's own text before ours; `general`: it may go beyond it;
+    `explain`: as a tutor does."""
+    language = "the language of the question"
+    text = prompts.fill(prompt, language=language) + f"\n{_GENERAL}" * general
+    text += f"\n\n{prompts.fill('explain', language=language)}" * explain
     return f"{own}\n\n{text}" if own else text

@@ -36,6 +36,7 @@ from lmm_education.answer.history import Exchange, Understood, latest, understan
 from lmm_education.answer.lookup import Lookup, course_tools
 from lmm_education.answer.quoting import FAMILIAR, FOUND, LEAST, NOTICE, QuotedPassage, quote
 from lmm_education.answer.sources import Sources, choose_sources
+from lmm_education.answer.tutoring import Tutoring, earlier, hints_request, hints_text, tutoring_for
 from lmm_education.answer.verification import QuotationStream, verify
 from lmm_education.material import Passage
 from lmm_education.parts import CourseParts
@@ -80,24 +81,30 @@ class Answering:
         asked, usage = await self._understand(question, history)
         asked = with_last(asked, history)
         result, sources = await self._look_up(asked.search)
-        if not self.options.agent and not (self._is_relevant(result) or self._general):
+        tutoring = await self._tutoring(result, [*earlier(history), question, asked.search])
+        if not (self.options.agent or tutoring.hinted or self._is_relevant(result) or self._general):
             nothing = self._nothing(result, sources)
             yield dataclasses.replace(nothing, question=question, usage=result.usage + usage)
             return
         asked = dataclasses.replace(asked, question=result.asked) if asked.question == asked.search else asked
 
-        if self.options.agent:
-            events = self._agent(asked, result, sources)
+        system = self._system(tutoring)
+        if tutoring.hinted and self.can_write:
+            events = self._once(result, sources, hints_request(asked, tutoring.hinted, sources, system))
+        elif self.options.agent:
+            events = self._agent(result, sources, answer_request(asked, sources, result.types, system))
         elif self.can_write:
-            events = self._once(result, sources, answer_request(asked, sources, result.types, self._system))
+            events = self._once(result, sources, answer_request(asked, sources, result.types, system))
         else:
-            events = self._quoted(result, sources)
+            events = self._quoted(result, sources, tutoring)
         said = "\n\n".join([question, *(f"{each.question}\n\n{each.answer}" for each in self.known(history))])
+        said += f"\n\n{tutoring.exercise.text}" if tutoring.exercise else ""
         async with aclosing(verified(events, sources, said)) as checked:
             async for event in checked:
                 if isinstance(event, Answer):
                     usage += event.usage
-                    event = dataclasses.replace(event, question=question, usage=usage, general=self._general)
+                    general = self._general and not tutoring.hinted
+                    event = dataclasses.replace(event, question=question, usage=usage, general=general)
                 yield event
 
     async def feedback(self, attempted: Attempted) -> AsyncGenerator[AnswerEvent]:
@@ -171,10 +178,13 @@ class Answering:
                 yield event
         yield _answer(turn, sources, result)
 
-    async def _quoted(self, result: SearchResult, sources: Sources) -> AsyncGenerator[AnswerEvent]:
-        """What was found, quoted, where no language model is configured."""
+    async def _quoted(self, result: SearchResult, sources: Sources, tutoring: Tutoring) -> AsyncGenerator[AnswerEvent]:
+        """What was found, quoted, or where to look, where no language model is configured."""
         yield Found(result.text, tuple(sources))
-        text = await asyncio.to_thread(self._quotation, result, sources)
+        if tutoring.hinted:
+            text = hints_text(tutoring.hinted, result, sources)
+        else:
+            text = await asyncio.to_thread(self._quotation, result, sources)
         if not text:
             yield self._nothing(result, sources)
             return
@@ -205,12 +215,11 @@ class Answering:
         offered = tuple(nearest.values())[:_NEAREST]
         return Answer(result.question, text, result.text, offered, types=result.types, found=False, notices=notices)
 
-    async def _agent(self, asked: Understood, result: SearchResult, chosen: Sources) -> AsyncGenerator[AnswerEvent]:
+    async def _agent(self, result: SearchResult, chosen: Sources, request: ChatRequest) -> AsyncGenerator[AnswerEvent]:
         """The model gets what was found at first, and tools to look further, until it answers or has had its turns."""
         only = dataclasses.replace(self.options.search, companion=False, sections=False)
         lookup = Lookup(self.searching, chosen, only)
         yield Found(result.text, tuple(chosen))
-        request = answer_request(asked, chosen, result.types, self._system)
         tools = tuple(tool.definition for tool in course_tools(lookup, among_others=False))
         request = dataclasses.replace(request, tools=tools)
         usage, turns = result.usage, self.course.settings.answer.turns
@@ -256,10 +265,18 @@ class Answering:
     def _prompts(self) -> Prompts:
         return course_prompts(self.course.models.prompts_folder)
 
-    @property
-    def _system(self) -> str:
-        prompt = "answer_agent" if self.options.agent else "answer"
-        return system_text(self.course.settings.answer.system, self._prompts, prompt, general=self._general)
+    async def _tutoring(self, result: SearchResult, asked: Sequence[str]) -> Tutoring:
+        if not (self.course.is_for_students and self.course.settings.serve.tutors):
+            return Tutoring()
+        with self.course.view() as catalogue:
+            return await asyncio.to_thread(tutoring_for, catalogue, self.course.settings, result, asked)
+
+    def _system(self, tutoring: Tutoring) -> str:
+        own = self.course.settings.answer.system
+        if tutoring.hinted:
+            return system_text(own, self._prompts, "hints")
+        prompt, explain = "answer_agent" if self.options.agent else "answer", tutoring.mode == "explain"
+        return system_text(own, self._prompts, prompt, general=self._general, explain=explain)
 
 
 @dataclass(slots=True)
