@@ -7,7 +7,7 @@ the smaller ones that are embedded and found. A chunk knows its section.
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import KW_ONLY, dataclass, field
 from itertools import zip_longest
 from pathlib import PurePosixPath
@@ -49,20 +49,32 @@ class Place:
     numbers: tuple[str, ...] = ()
 
     def path(self, title: str) -> tuple[str, ...]:
-        """The document's title and the headings, with their numbers, each once.
+        """The document's title and the headings, with their numbers, each once (see `distinct_titles`).
 
-        >>> Place("d", "a.md", Lines(1, 2), ("Slices", "Strings"), ("4.3", "4.3", "")).path("Slices")
-        ('4.3 Slices', 'Strings')
+        >>> Place("d", "a.md", Lines(1, 2), ("Slices", "Strings"), ("4.3", "4.3", "")).path("slices")
+        ('4.3 slices', 'Strings')
         """
         names = (title, *self.headings)
         numbered = zip_longest(names, self.numbers[: len(names)], fillvalue="")
-        return tuple(dict.fromkeys(named(number, name) for name, number in numbered if name))
+        return distinct_titles(named(number, name) for name, number in numbered if name)
 
     def __str__(self) -> str:
         return f"{self.file}:{self.lines}"
 
 
 _HAS_NUMBER = re.compile(r"(?:\d+[.:)]?|[A-Z](?:[.:]| [-–—])|Appendix|Anhang|Chapter \d|Kapitel \d)(?=[ .:]|$)")
+
+
+def distinct_titles(titles: Iterable[str]) -> tuple[str, ...]:
+    """Each title once, as it stands first, whatever its capitals.
+
+    >>> distinct_titles(["What is Ownership?", "What Is Ownership?", "Rules"])
+    ('What is Ownership?', 'Rules')
+    """
+    first: dict[str, str] = {}
+    for title in titles:
+        first.setdefault(title.casefold(), title)
+    return tuple(first.values())
 
 
 def names_of(document: str, file: str, title: str = "") -> tuple[str, ...]:

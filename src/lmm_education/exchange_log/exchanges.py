@@ -28,6 +28,7 @@ from sqlalchemy import (
 )
 
 from lmm.csv_table import csv_text
+from lmm_education.material import distinct_titles
 from lmm_education.payloads import plain
 
 Outcome = Literal["answered", "not found", "refused", "failed", "left"]
@@ -53,7 +54,7 @@ class LoggedSource:
     @property
     def path(self) -> str:
         """The document's title, and the headings."""
-        return " > ".join(dict.fromkeys(part for part in (self.title, *self.headings) if part)) or self.file
+        return " > ".join(distinct_titles(part for part in (self.title, *self.headings) if part)) or self.file
 
 
 @dataclass(frozen=True, slots=True)

@@ -27,6 +27,7 @@ from lmm.disk import files
 from lmm.disk.folder import Folder
 from lmm.errors import ConfigError, DocumentError
 from lmm.markdown import Span, replace_spans
+from lmm_education.material import distinct_titles
 from lmm_education.study.cards import COLUMNS, Card, card_as_values, cards_as_markdown
 
 if TYPE_CHECKING:
@@ -149,7 +150,7 @@ def _tag(title: str) -> str:
 
 
 def _fields(card: Card, pictures: _Pictures) -> list[str]:
-    source = " › ".join(dict.fromkeys((card.title, *card.headings)))
+    source = " › ".join(distinct_titles((card.title, *card.headings)))
     shown = [to_html(text, picture=pictures.beside(card.file)) for text in (card.question, card.answer)]
     fields = [*shown, to_html(source).removeprefix("<p>").removesuffix("</p>"), card.id]
     return [re.sub(r"[\x00-\x08\x0b-\x1f]", "", field) for field in fields]  # \x1f separates fields

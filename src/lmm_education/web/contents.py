@@ -92,7 +92,7 @@ def _chapter(title: str, sections: Sequence[Section], record: StoredDocument | N
 def _without_title(title: str, entries: list[ContentsLine], *, alone: bool) -> tuple[str, list[ContentsLine]]:
     """The section of the heading that is the title again, and the entries without it. A heading that stands `alone`
     above all others is the title whatever it says."""
-    if not entries or (entries[0].title != title and not alone):
+    if not entries or (entries[0].title.casefold() != title.casefold() and not alone):
         return "", entries
     less = 1 if not any(entry.depth == 0 for entry in entries[1:]) else 0
     return entries[0].section, [replace(entry, depth=entry.depth - less) for entry in entries[1:]]

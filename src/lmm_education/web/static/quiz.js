@@ -7,7 +7,8 @@ import { ARRIVING, serverSent } from "./stream.js";
 
 let stopping = new AbortController();  // the feedback that is on its way
 
-export const pathOf = (first, headings) => [first, ...headings].filter((part, i, all) => part !== all[i - 1]).join(" › ");
+export const pathOf = (first, headings) => [first, ...headings]
+  .filter((part, i, all) => part.toLowerCase() !== all[i - 1]?.toLowerCase()).join(" › ");
 
 async function readItems() {
   const [exercises, cards] = await Promise.all([fetchJson("material/exercises"), fetchJson("material/cards")]);
