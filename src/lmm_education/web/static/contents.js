@@ -41,7 +41,7 @@ function toggle(type) {
   question.value = text.includes(mark(type))
     ? text.replace(mark(type), "").replace(/^\s+|\s{2,}/g, " ").trim()
     : `${mark(type)} ${text}`;
-  markChips();
+  question.dispatchEvent(new Event("input"));
   question.focus();
 }
 

@@ -23,6 +23,10 @@ form.addEventListener("submit", async (event) => {
 });
 
 sendsOnEnter(question, () => !running);
+question.addEventListener("input", () => {  // it is as high as its text
+  question.style.height = "";
+  question.style.height = `${question.scrollHeight}px`;
+});
 
 export function put(text) {
   question.value = text;
