@@ -1,4 +1,4 @@
-// Text for the clipboard, as text and nothing else; a button at every piece of code.
+// Text for the clipboard, as text and nothing else; what one can do with code, formulas and pictures of a text.
 import { button, make, say, texts } from "./dom.js";
 
 export async function copy(text) {
@@ -26,7 +26,7 @@ export const copier = (label, text, attributes = {}) => button(label, async (mad
   setTimeout(() => { made.textContent = label; }, 2000);
 }, attributes);
 
-export function withCopiers(inside) {
+export function equip(inside) {
   for (const code of inside.querySelectorAll("pre")) {
     const box = make("div", { class: "code" });
     code.tabIndex = 0;  // it scrolls
@@ -34,4 +34,9 @@ export function withCopiers(inside) {
     box.append(code, copier(texts.copy, () => code.textContent, { class: "quiet", "aria-label": texts.copy_code }));
   }
   for (const formula of inside.querySelectorAll(".display")) formula.tabIndex = 0;
+  for (const picture of inside.querySelectorAll("img:not(a img)")) {
+    const link = make("a", { href: picture.getAttribute("src"), target: "_blank", "aria-label": `${texts.open_picture} ${picture.alt}`.trim() });
+    picture.replaceWith(link);
+    link.append(picture);
+  }
 }

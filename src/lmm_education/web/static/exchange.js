@@ -1,6 +1,6 @@
 // One question and its answers on the page, with what can be done with them.
 import { $, button, fill, make, sendsOnEnter, texts } from "./dom.js";
-import { copier, withCopiers } from "./copy.js";
+import { copier, equip } from "./copy.js";
 import { answerAsMarkdown } from "./markdown.js";
 import { showSources } from "./sources.js";
 import { reader } from "./speech.js";
@@ -19,7 +19,7 @@ export function answerView() {
 export function fillIn(view, values) {
   view.done.innerHTML = values.html;
   view.tail.textContent = "";
-  withCopiers(view.done);
+  equip(view.done);
   view.note.textContent = values.notices.join(" ");
   showSources(view, values);
 }

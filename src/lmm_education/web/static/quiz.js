@@ -1,6 +1,6 @@
 // Exercises and cards one after the other: one writes an answer, and reads what is right in it and what is missing.
 import { $, button, fetchJson, fill, make, post, say, texts } from "./dom.js";
-import { withCopiers } from "./copy.js";
+import { equip } from "./copy.js";
 import { answerView, fillIn } from "./exchange.js";
 import { mayAsk } from "./guard.js";
 import { ARRIVING, serverSent } from "./stream.js";
@@ -54,7 +54,7 @@ function showItem(item, items, at) {
     await judge(view, { exercise: id, answer });
     check.disabled = false;
   });
-  withCopiers(question);
+  equip(question);
   item.replaceChildren(make("p", { class: "place" }, `${fill(texts.question_of, { i: at + 1, n: items.length })} · ${path}`),
     question, form, view.article);
 }

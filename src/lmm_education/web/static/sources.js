@@ -1,6 +1,6 @@
 // The passages of an answer: beside it, as a preview, and opened in their section.
 import { $, button, fetchJson, make, showSection, texts } from "./dom.js";
-import { withCopiers } from "./copy.js";
+import { equip } from "./copy.js";
 
 const preview = $("#preview"), conversation = $("#conversation");
 const offered = new WeakMap();  // to the model: the sources of an article
@@ -50,7 +50,7 @@ export async function openSection(id, { passage = "", searched = "", quoted = ""
   hide();
   const found = await sectionAt(id, { passage, searched, quoted });
   const dialog = showSection({ title: texts.sources, ...found });
-  withCopiers(dialog);
+  equip(dialog);
   for (const marked of dialog.querySelectorAll(".passage")) {
     marked.setAttribute("role", "region");
     marked.setAttribute("aria-label", texts.passage);

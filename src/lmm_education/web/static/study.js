@@ -1,5 +1,6 @@
 // Study material in panels: plan, cards, exercises. Solutions are fetched when one asks for them.
 import { $, button, fetchJson, fill, make, say, texts } from "./dom.js";
+import { equip } from "./copy.js";
 import { pathOf, showQuiz } from "./quiz.js";
 import { openSection } from "./sources.js";
 
@@ -86,6 +87,7 @@ function showCards(cards) {
     const card = cards[order[at]];
     place.textContent = fill(texts.card_of, { i: at + 1, n: order.length });
     text.innerHTML = answer ? card.html.answer : card.html.question;
+    equip(text);
     text.classList.toggle("answer-side", answer);
     turner.textContent = answer ? texts.show_question : texts.show_answer;
     where.replaceChildren(card.section ? opener(card.section, texts.open_section) : "");
@@ -125,12 +127,13 @@ function showExercises(exercises) {
         solved ??= fetchJson("material/exercises?solutions=true");
         const all = await solved;
         if (all.message) { shown.textContent = all.message; say(all.message); solved = null; }
-        else shown.innerHTML = all[i]?.html.solution ?? "";
+        else { shown.innerHTML = all[i]?.html.solution ?? ""; equip(shown); }
       });
       item.append(solution);
     } else item.append(make("p", { class: "note" }, texts.no_solution));
     panel.append(item);
   });
+  equip(panel);
 }
 
 readKinds();
