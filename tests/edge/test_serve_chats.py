@@ -368,7 +368,7 @@ def test_reading_aloud(page: Browser, model: ScriptedServer) -> None:
 
 def open_quiz(page: Browser) -> None:
     """The exercise on stems, which a card follows."""
-    page.click("#open-study")
+    page.run("document.querySelector('#open-study').click()")
     page.wait_for("document.querySelector('#study').open")
     page.click("#study [data-kind=quiz]")
     page.wait_for("document.querySelector('.quiz .card-text')")
@@ -457,6 +457,9 @@ def test_everybody_can_use_it(page: Browser, width: int, dark: bool, model: Scri
         (place,) = AXE.submodule_search_locations or []
         page.run((Path(place) / "axe.min.js").read_text() + "; 0")
     found = {"first": _findings(page)}
+    page.run("document.querySelector('#actions').showPopover()")
+    found["menu"] = _findings(page)
+    page.press("Escape", 27)
     model.queue(CODE + "\n| a | b |\n|---|---|\n| 1 | 2 |\n\n$$\n" + "a + " * 60 + "b\n$$\n")
     ask(page, "Why is a leaf green?")
     page.run("document.querySelector('aside summary')?.click()")

@@ -324,7 +324,8 @@ def test_tricks_in_documents_and_answers_stay_text(page: Browser, model: Scripte
 
 @pytest.mark.parametrize("dark", [False, True])
 def test_a_phone(page: Browser, model: ScriptedServer, dark: bool) -> None:
-    """Nothing is wider than the screen, sources are below the answer, by day and by night."""
+    """Nothing is wider than the screen, sources are below the answer, by day and by night; the header is one row, with
+    what else there is behind one button."""
     page.screen(390, 800, dark=dark)
     model.queue(ANSWER + "\n$$\n" + "a + " * 60 + "b\n$$\n")
     type_question(page, "Why is a leaf green?")
@@ -337,6 +338,14 @@ def test_a_phone(page: Browser, model: ScriptedServer, dark: bool) -> None:
     assert colour == ("rgb(22, 24, 27)" if dark else "rgb(255, 255, 255)")
     page.click("aside button")
     page.wait_for("document.querySelector('#section').open")
+    assert page.run("document.querySelector('header').offsetHeight") < 60
+    page.click("#menu")
+    page.keep(f"phone-menu-{'dark' if dark else 'light'}")
+    page.click("#open-chats")
+    page.press("Escape", 27)
+    page.click("#menu")
+    page.click("#new-chat")
+    assert page.run("getComputedStyle(document.querySelector('#actions')).display") == "none"
     page.keep(f"phone-section-{'dark' if dark else 'light'}")
 
 
