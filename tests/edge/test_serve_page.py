@@ -172,11 +172,22 @@ def test_the_first_glance(page: Browser, model: ScriptedServer) -> None:
     question = page.text(".starter")
     assert question == "What matters most in “Botany”?"
     page.keep("first-glance")
+    before = page.run("document.querySelector('.welcome').getBoundingClientRect().left")
     model.queue("Leaves [1].")
     page.click(".starter")
     page.wait_for("document.querySelector('aside li')")
     assert question in page.text(".asked")
     assert ".md" not in page.text("aside")
+    left = "document.querySelector({!r}).getBoundingClientRect().left"
+    assert len({page.run(left.format(each)) for each in ("h1", ".answer", ".box")} | {before}) == 1
+
+
+def test_the_input_grows_with_its_text(page: Browser) -> None:
+    """One row, more while one types more, one again when it was sent."""
+    height = "document.querySelector('#question').offsetHeight"
+    row = page.run(height)
+    page.type("a\nb\nc")
+    assert row < 45 < page.run(height)
 
 
 def test_chips_ask_for_a_type_of_material(page: Browser, model: ScriptedServer) -> None:
@@ -327,6 +338,14 @@ def test_a_phone(page: Browser, model: ScriptedServer, dark: bool) -> None:
     """Nothing is wider than the screen, sources are below the answer, by day and by night; the header is one row, with
     what else there is behind one button."""
     page.screen(390, 800, dark=dark)
+    assert page.run("document.querySelector('header').offsetHeight") < 60
+    page.click("#menu")
+    page.keep(f"phone-menu-{'dark' if dark else 'light'}")
+    page.click("#open-chats")
+    page.press("Escape", 27)
+    page.click("#menu")
+    page.click("#new-chat")
+    assert page.run("getComputedStyle(document.querySelector('#actions')).display") == "none"
     model.queue(ANSWER + "\n$$\n" + "a + " * 60 + "b\n$$\n")
     type_question(page, "Why is a leaf green?")
     page.wait_for("document.querySelector('aside li')")
@@ -338,14 +357,6 @@ def test_a_phone(page: Browser, model: ScriptedServer, dark: bool) -> None:
     assert colour == ("rgb(22, 24, 27)" if dark else "rgb(255, 255, 255)")
     page.click("aside button")
     page.wait_for("document.querySelector('#section').open")
-    assert page.run("document.querySelector('header').offsetHeight") < 60
-    page.click("#menu")
-    page.keep(f"phone-menu-{'dark' if dark else 'light'}")
-    page.click("#open-chats")
-    page.press("Escape", 27)
-    page.click("#menu")
-    page.click("#new-chat")
-    assert page.run("getComputedStyle(document.querySelector('#actions')).display") == "none"
     page.keep(f"phone-section-{'dark' if dark else 'light'}")
 
 
