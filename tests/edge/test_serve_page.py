@@ -170,7 +170,7 @@ def test_the_first_glance(page: Browser, model: ScriptedServer) -> None:
     assert "sections of this course" in page.text(".about")
     assert page.text(".chapters li") == "Botany"
     question = page.text(".starter")
-    assert question == "What matters most in “Botany”?"
+    assert question == "What are the key ideas of “Botany”?"
     page.keep("first-glance")
     before = page.run("document.querySelector('.welcome').getBoundingClientRect().left")
     model.queue("Leaves [1].")

@@ -57,7 +57,7 @@ def topic_of(question: str, languages: Collection[str]) -> Topic:
     for table in _tables(languages):
         told = _bare(question)
         if match := _first_match(table.compare, told):
-            parts = _bare(match["one"]), _without(table.end, match["other"])
+            parts = _bare(match["one"]), _without(table.end, _bare(match["other"]))
             return Topic(told[match.start("one") : match.start("other")] + parts[1], parts, parts)
         if match := _first_match(table.within, told):
             heading = _without_instructions(match["heading"], table)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from itertools import cycle
 from pathlib import PurePosixPath
 from types import MappingProxyType
 from typing import Any
@@ -136,13 +137,14 @@ def course_title(documents: Sequence[StoredDocument]) -> str:
 # -- questions -------------------------------------------------------------------------------------
 
 
-def starters(asked: Sequence[str], chapters: Sequence[Chapter], about: str) -> list[str]:
+def starters(asked: Sequence[str], chapters: Sequence[Chapter], texts: Mapping[str, str]) -> list[str]:
     """Up to four questions worth asking, spread over the course: of those that it asks itself, then of headings that
-    are questions, else about chapters; ``{title}`` in `about` is a chapter's.
+    are questions, else about chapters, in the forms that `texts` has, by turns.
 
-    >>> chapters = [Chapter("", title, title, "", ()) for title in ("What is mitosis?", "Summary", "Cell walls")]
-    >>> starters([], chapters, "What is important about {title}?")
-    ['What is mitosis?', 'What is important about Cell walls?']
+    >>> chapters = [Chapter("", title, title, "", ()) for title in ("What is mitosis?", "Summary", "Walls", "Nuclei")]
+    >>> texts = {"ask_about": "Why {title}?", "ask_example": "Show {title}.", "ask_summary": "Sum up {title}."}
+    >>> starters([], chapters, texts)
+    ['What is mitosis?', 'Why Walls?', 'Show Nuclei.']
     """
     titles = [chapter.title for chapter in chapters if chapter.number or not _is_numbered(chapters)]
     inner = [entry.title for chapter in chapters for entry in chapter.entries if entry.depth == 0]
@@ -151,19 +153,31 @@ def starters(asked: Sequence[str], chapters: Sequence[Chapter], about: str) -> l
     chosen += _spread([text for text in own if text not in chosen], STARTERS - len(chosen))
     whole = [chapter.title for chapter in chapters if chapter.title in titles and not chapter.depth]
     plain = [title for title in (whole if len(whole) > 1 else inner) if _is_a_subject(title)]
-    return chosen + [about.replace("{title}", title) for title in _spread(plain, STARTERS - len(chosen))]
+    forms = [texts[name] for name in ("ask_about", "ask_example", "ask_summary")]
+    titles = _spread(plain, STARTERS - len(chosen))
+    return chosen + [_filled(form, title) for form, title in zip(cycle(forms), titles, strict=False)]
 
 
 def follow_ups(
-    asked: str, sections: Sequence[str], cards: Sequence[Mapping[str, Any]], chapters: Sequence[Chapter], about: str
+    asked: str,
+    sections: Sequence[str],
+    cards: Sequence[Mapping[str, Any]],
+    chapters: Sequence[Chapter],
+    texts: Mapping[str, str],
 ) -> list[str]:
     """Up to three questions that lead on from an answer: those that the course asks in the `sections` it came from,
-    headings after them that are questions, then what comes next.
+    headings after them that are questions, then about the first two of the sections and what comes next, in the
+    forms that `texts` has.
 
     >>> lines = [ContentsLine(title, 0, str(i)) for i, title in enumerate(["Leaves", "Why do they fall?", "Roots"])]
     >>> cards = [{"question": "Which colour is a leaf?", "section": "0"}]
-    >>> follow_ups("What is a leaf?", ["0"], cards, [Chapter("", "Botany", "", "", tuple(lines))], "And {title}?")
-    ['Which colour is a leaf?', 'Why do they fall?', 'And Roots?']
+    >>> texts = {"ask_about": "Why {title}?", "ask_example": "Show {title}.", "ask_summary": "Sum up {title}.",
+    ...          "ask_compare": "{title} or {other}?"}
+    >>> chapters = [Chapter("", "Botany", "", "", tuple(lines))]
+    >>> follow_ups("What is a leaf?", ["0"], cards, chapters, texts)
+    ['Which colour is a leaf?', 'Why do they fall?', 'Show Leaves.']
+    >>> follow_ups("Show Leaves.", ["0", "2"], [], chapters[:1] + [Chapter("", "Stems", "", "3", ())], texts)
+    ['Leaves or Roots?', 'Why Stems?', 'Sum up Leaves.']
     """
     own = [card["question"] for card in cards if card["section"] in sections]
     found = [text for text in own if _ASKS.fullmatch(text)][:FOLLOW_UPS]
@@ -171,8 +185,17 @@ def follow_ups(
     last = max((i for i, line in enumerate(lines) if line.section in sections), default=len(lines))
     ahead = [line.title for line in lines[last + 1 : last + 6]]
     found += [text for text in ahead if _ASKS.fullmatch(text)]
-    found += [about.replace("{title}", title) for title in ahead if _is_a_subject(title)][:2]
+    titles = {line.section: line.title for line in lines if _is_a_subject(line.title)}
+    used = list(dict.fromkeys(titles[section] for section in sections if section in titles))
+    found += [_filled(texts["ask_example"], title) for title in used[:1]]
+    found += [_filled(texts["ask_compare"], *used[:2])] if len(used) > 1 else []
+    found += [_filled(texts["ask_about"], title) for title in ahead if _is_a_subject(title)][:1]
+    found += [_filled(texts["ask_summary"], title) for title in used[:1]]
     return [text for text in dict.fromkeys(found) if text.casefold() != asked.casefold()][:FOLLOW_UPS]
+
+
+def _filled(form: str, title: str, other: str = "") -> str:
+    return form.replace("{title}", title).replace("{other}", other)
 
 
 def _is_numbered(chapters: Iterable[Chapter]) -> bool:

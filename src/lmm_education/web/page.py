@@ -127,7 +127,7 @@ class PageAnswer:
             "known": self.known,
             "sources": self._sources(answer.cited, answer.searched),
             "read": self._sources(read, answer.searched),
-            "next": follow_ups(answer.question, used, self.cards, self.chapters, self.texts["ask_about"]),
+            "next": follow_ups(answer.question, used, self.cards, self.chapters, self.texts),
             "notices": [
                 *(notice_for(notice, self.texts) for notice in answer.notices),
                 *([self.texts["cut"]] if answer.cut else []),
@@ -215,7 +215,7 @@ def _glance(service: Service, texts: Mapping[str, str]) -> dict[str, Any]:
     return {
         "title": service.title,
         "description": service.description or (about if chapters else ""),
-        "starters": starters([card["question"] for card in cards], chapters, texts["ask_about"]),
+        "starters": starters([card["question"] for card in cards], chapters, texts),
         "chapters": [(each.number, Markup(title_html(each.title)), each.opens) for each in whole],
     }
 

@@ -6,9 +6,11 @@ from hypothesis import given, strategies as st
 
 from lmm_education.material import Lines, Place, Section
 from lmm_education.payloads import StoredDocument
+from lmm_education.search.instructions import topic_of
 from lmm_education.web.contents import STARTERS, Chapter, chapters_of, course_title, starters
+from lmm_education.web.words import LANGUAGES, words_in
 
-ABOUT = "What matters most in {title}?"
+TEXTS = words_in("en")["page"]
 
 
 def titles(file: str, *headings: str, order: int = 0) -> tuple[Section, str]:
@@ -36,7 +38,7 @@ def test_every_document_has_a_chapter(documents: list[tuple[str, str]]) -> None:
     sections = [titles(f"{file}.md", title or "?") for file, title in documents]
     found = chapters_of(sections)
     assert {chapter.title.strip() for chapter in found} == {title.strip() for _, title in sections}
-    assert len(starters([], found, ABOUT)) <= STARTERS
+    assert len(starters([], found, TEXTS)) <= STARTERS
 
 
 def test_the_course_is_called_as_it_calls_itself() -> None:
@@ -54,5 +56,14 @@ def test_the_course_is_called_as_it_calls_itself() -> None:
 def test_questions_of_the_course_come_first() -> None:
     """Then headings that are questions, then chapters that are about something."""
     chapters = [Chapter(str(i), title, title, "", ()) for i, title in enumerate(["What is life?", "Summary", "Roots"])]
-    found = starters(["Why are leaves green?"], chapters, ABOUT)
-    assert found == ["Why are leaves green?", "What is life?", "What matters most in Roots?"]
+    found = starters(["Why are leaves green?"], chapters, TEXTS)
+    assert found == ["Why are leaves green?", "What is life?", "What are the key ideas of “Roots”?"]
+
+
+def test_what_is_suggested_looks_up_its_titles() -> None:
+    """In every language: the rest of a suggested question is instruction."""
+    for language in LANGUAGES:
+        for name in ("ask_about", "ask_example", "ask_summary", "ask_compare"):
+            form = words_in(language)["page"][name]
+            topic = topic_of(form.replace("{title}", "Slices").replace("{other}", "Strings in C"), [language])
+            assert topic.headings == (("Slices", "Strings in C") if "{other}" in form else ("Slices",))
