@@ -162,13 +162,16 @@ def test_reactions_by_keyboard(page: Browser, model: ScriptedServer) -> None:
 
 
 def test_the_plan_opens_sections(page: Browser) -> None:
-    """From the beginning of the chat; a section opens above it. Solutions are no type to ask for."""
+    """From the beginning of the chat; a section opens above it. Solutions are no type to ask for. A document whose first
+    section is called like it stands there once."""
     page.wait_for("document.querySelectorAll('.chip').length")
     assert page.text("#chips") == "exercise"
     page.click("#starters button")
-    page.wait_for("document.querySelectorAll('.plan li').length === 3")
+    page.wait_for("document.querySelectorAll('#study h3').length")
+    titles = page.run("[...document.querySelectorAll('#study :is(h3, li) > :first-child')].map(e => e.innerText)")
+    assert len(set(titles)) == len(titles) == 3
     page.keep("plan")
-    page.run("[...document.querySelectorAll('.plan button')].find(e => e.innerText === 'Moss').click()")
+    page.run("[...document.querySelectorAll('#study h3 button')].find(e => e.innerText === 'Moss').click()")
     page.wait_for("document.querySelector('#section').open")
     assert "rhizoids" in page.text("#section")
     assert page.run("document.querySelector('#section details').open") is False
@@ -182,7 +185,7 @@ def test_the_plan_opens_sections(page: Browser) -> None:
 def test_cards_by_keyboard(page: Browser) -> None:
     """They are turned and changed; what is behind is not shown before."""
     page.click("#open-study")
-    page.wait_for("document.querySelectorAll('.plan li').length")
+    page.wait_for("document.querySelectorAll('#study h3').length")
     page.run("document.querySelector('#study [data-kind=cards]').click()")
     page.wait_for("document.querySelector('.card-text')?.innerText")
     assert page.text(".card-text") == "What has moss instead of roots?"

@@ -53,22 +53,33 @@ function showPlan({ steps, time, words_per_minute: pace }) {
   const before = [...new Set(steps.flatMap((step) => step.beforehand))];
   panel.append(make("p", {}, fill(texts.plan_total, { time, pace })));
   if (before.length) panel.append(make("p", {}, `${texts.beforehand} ${before.join(", ")}`));
-  let list, document_;
+  const runs = [];
   for (const step of steps) {
-    if (step.file !== document_) {
-      list = make("ol", { class: "plan" });
-      panel.append(make("h3", {}, step.document), list);
-      document_ = step.file;
-    }
-    const minutes = step.words ? fill(texts.minutes, { n: step.minutes }) : "";
-    const material = Object.entries(step.material).map(([type, count]) => `${count} × ${type}`);
-    const item = make("li", { class: `depth-${Math.max(0, Math.min(step.level - 1, 5))}` }, heading(step, titled(step)),
-      make("span", { class: "place" }, [minutes, ...material].filter(Boolean).join(", ")));
-    if (step.requires.length) item.append(make("p", { class: "note" }, `${texts.after} ${step.requires.join(", ")}`));
-    if (step.html.summary) item.append(make("div", { class: "summary", html: step.html.summary }));
-    list.append(item);
+    if (runs.at(-1)?.[0].file === step.file) runs.at(-1).push(step);
+    else runs.push([step]);
   }
+  panel.append(...runs.flatMap(documentPlan));
 }
+
+// The steps of a document below its title, which stands once: a first step that is called like it is its heading.
+function documentPlan(steps) {
+  const [{ title, document: name }] = steps, same = title.toLowerCase() === name.toLowerCase();
+  const below = same ? steps.slice(1) : steps, top = Math.min(...below.map(({ level }) => level));
+  const lines = below.map((step) => make("li", { class: `depth-${Math.min(step.level - top, 5)}` }, ...headOf(step), ...notesOf(step)));
+  return [make("h3", {}, ...(same ? headOf(steps[0]) : [name])), ...(same ? notesOf(steps[0]) : []),
+    ...(lines.length ? [make("ol", { class: "plan" }, ...lines)] : [])];
+}
+
+const headOf = (step) => {
+  const minutes = step.words ? fill(texts.minutes, { n: step.minutes }) : "";
+  const material = Object.entries(step.material).map(([type, count]) => `${count} × ${type}`);
+  return [heading(step, titled(step)), make("span", { class: "place" }, [minutes, ...material].filter(Boolean).join(", "))];
+};
+
+const notesOf = ({ requires, html }) => [
+  ...(requires.length ? [make("p", { class: "note" }, `${texts.after} ${requires.join(", ")}`)] : []),
+  ...(html.summary ? [make("div", { class: "summary", html: html.summary })] : []),
+];
 
 // -- cards -------------------------------------------------------------------------------------
 
