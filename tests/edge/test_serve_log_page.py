@@ -162,8 +162,8 @@ def test_reactions_by_keyboard(page: Browser, model: ScriptedServer) -> None:
 
 
 def test_the_plan_opens_sections(page: Browser) -> None:
-    """From the beginning of the chat; a section opens above it. Solutions are no type to ask for. A document whose first
-    section is called like it stands there once."""
+    """From the beginning of the chat; a section opens above it. Solutions are no type to ask for. A document whose
+    first section is called like it stands there once."""
     page.wait_for("document.querySelectorAll('.chip').length")
     assert page.text("#chips") == "exercise"
     page.click("#starters button")

@@ -154,6 +154,30 @@ def test_a_source_opens_at_its_passage(page: Browser, model: ScriptedServer) -> 
         page.wait_for("!document.querySelector('#section').open")
 
 
+def test_a_source_leads_on(page: Browser, model: ScriptedServer) -> None:
+    """To the section after it and back, and to its whole chapter, where it stands; by keyboard too."""
+    model.queue("Because of chlorophyll [1].")
+    type_question(page, "Why is a leaf green?")
+    page.wait_for("document.querySelector('aside li')")
+    page.click("aside button")
+    for name, titles in (
+        ("Roots ›", "Botany › Roots"),
+        ("‹ Leaves", "Botany › Leaves"),
+        ("The whole chapter", "Botany"),
+    ):
+        page.wait_for(f"document.querySelector('#section .choices')?.innerText.includes('{name}')")
+        page.run(
+            f"[...document.querySelectorAll('#section .choices button')].find(e => e.innerText === '{name}').focus()"
+        )
+        page.press("Enter", 13)
+        page.wait_for(f"document.querySelector('#section-title').innerText === '{titles}'")
+        page.wait_for("document.activeElement.matches('#section .close')")
+    assert page.run("[...document.querySelectorAll('#section h3')].map(e => e.innerText)") == ["Leaves", "Roots"]
+    assert page.text("#section .here") == "Leaves"
+    assert "Root hairs" in page.text("#section .text")
+    page.keep("chapter")
+
+
 def test_the_contents_open_sections(page: Browser) -> None:
     """Chapters and their headings, each title once."""
     page.click("#open-contents")

@@ -195,7 +195,7 @@ def requests_to(config: Path) -> dict[str, list[tuple[str, object]]]:
     sections, passages = stored_ids(config)
     ids = [f"/sections/{each}" for each in [*sections, *passages]]
     ids += [f"/sections/{s}?passage={p}" for s, p in itertools.product([*sections, "x"], passages)]
-    ids += [f"/sections/{each}?searched=umbellule" for each in sections]
+    ids += [f"/sections/{each}?{more}" for each in sections for more in ("searched=umbellule", "whole=yes")]
     questions = ["umbellule", "*solution* umbellule", "*Solution*", "umbellule @sheet", "umbellule @all-answers.md"]
     wheres = [{}, {"solution": [f"In metadata, the umbellule {MARK}."]}, {"type": ["solution", " SOLUTION "]}]
     searches = [

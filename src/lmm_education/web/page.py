@@ -233,7 +233,7 @@ async def contents(request: Request) -> Response:
 
 async def section(request: Request) -> Response:
     """``GET /sections/ID``: its text, with what holds ``quoted`` marked, the passage ``passage``, or the one that fits
-    ``searched`` best."""
+    ``searched`` best, and which sections stand ``before`` and ``after`` it; with ``whole``, all of its document."""
     shown = await section_of(request)
     return JSONResponse({name: value for name, value in shown.items() if name != "place"})
 
@@ -247,7 +247,8 @@ async def section_of(request: Request) -> dict[str, Any]:
     hidden = Hidden(service.answering.course.settings.study.solutions, texts_of(request, service.settings)["solution"])
     return await asyncio.to_thread(
         section_values, service.searching, request.path_params["id"], passage=wanted["passage"],
-        searched=searched, quoted=quoted, hidden=hidden, pictures=service.pictures.of_document,
+        searched=searched, quoted=quoted, whole="whole" in request.query_params, hidden=hidden,
+        pictures=service.pictures.of_document,
     )  # fmt: skip
 
 

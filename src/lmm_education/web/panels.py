@@ -7,6 +7,8 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, TypeVar
 
+from markupsafe import Markup
+
 from lmm.markdown.quotations import verify_quotations
 from lmm_education.catalogue import Catalogue
 from lmm_education.config import StudySettings
@@ -24,6 +26,7 @@ from lmm_education.web.contents import Chapter, chapters_of, course_title
 from lmm_education.web.rendering import Picture, lines_of, marked_html, title_html, to_html
 
 T = TypeVar("T")
+_HEADING, _HERE = Markup("<h3>{}</h3>\n"), Markup('<h3 class="here">{}</h3>\n')
 _ORDINARY = ("text", "summary")  # what there is without anybody having marked it
 
 
@@ -94,28 +97,58 @@ def section_values(
     passage: str = "",
     searched: str = "",
     quoted: str = "",
+    whole: bool = False,
     hidden: Hidden = Hidden(),
     pictures: Callable[[str], Picture] | None = None,
 ) -> dict[str, Any]:
-    """A section as HTML. What holds the words that are quoted is marked, else the passage with that id, else the one
-    that fits what was searched best.
+    """A section as HTML, or its `whole` document, and which stand before and after it. What holds the words that are
+    quoted is marked, else the passage with that id, else the one that fits what was searched best.
 
     Raises:
         RequestError: the store holds it no longer.
         StoreError: the store cannot be read.
     """
     with searcher.view() as view:
-        reader = view.catalogue.reader
-        stored = reader.get("documents", [id])
-        section = section_of(id, stored[0].payload) if stored else None
-        hit = _passage(view, id, passage, searched)
-        if section is None and hit is None:
+        catalogue, hit = view.catalogue, _passage(view, id, passage, searched)
+        stored = catalogue.reader.get("documents", [id])
+        asked: Section | Passage | None = section_of(id, stored[0].payload) if stored else hit
+        if asked is None:
             raise RequestError("there is no such section", status=404, param="section")
-        title = stored[0].payload.get("title", "") if stored else ""
-        chunks = reader.scroll("chunks", where=[Match("section", (id,))], fields=("kind", "text"))
+        title = (stored[0].payload.get("title", "") if stored else "") or (hit.title if hit else "")
+        shown = catalogue.sections_of(asked.place.file) if whole and stored else [asked]
+        ids = tuple({id: None, **{each.id: None for each in shown}})
+        chunks = catalogue.reader.scroll("chunks", where=[Match("section", ids)], fields=("kind", "text"))
         secret = [hit_of(chunk.id, chunk.payload) for chunk in chunks] + ([hit] if hit else [])
+        beside = _beside(catalogue, ids)
     texts = [each.text for each in secret if is_one_of(each.kind, hidden.types)]
-    return _shown(section, hit, quoted, title, texts, hidden.label, pictures)
+    picture = pictures(asked.place.file) if pictures else None
+    html = Markup()
+    for each in shown:
+        here = each.id == asked.id
+        lines = _lines_quoted(quoted, each.text) or (lines_of(hit.text, each.text) if hit else None) if here else None
+        text = marked_html(each.text, lines, _lines_of_all(texts, each.text), hidden.label, picture=picture)
+        heading = _HERE if here else _HEADING
+        html += heading.format(Markup(title_html(_name(each, title)))) + text if whole else text
+    path = asked.place.path(title)
+    return {
+        "title": title_html(path[0] if whole and path else " › ".join(path)),
+        "place": str(asked.place),
+        "html": html,
+        **beside,
+    }
+
+
+def _beside(catalogue: Catalogue, ids: Sequence[str]) -> dict[str, dict[str, str]]:
+    """What stands before and after some sections in the order of reading, if anything: its id, and its name as HTML."""
+    ordered = [(each.id, _name(each, title)) for each, title in catalogue.sections]
+    at = [i for i, (id, _) in enumerate(ordered) if id in ids]
+    around = {"before": at[0] - 1, "after": at[-1] + 1} if at else {}
+    there = {side: ordered[i] for side, i in around.items() if 0 <= i < len(ordered)}
+    return {side: {"section": id, "title": title_html(name)} for side, (id, name) in there.items()}
+
+
+def _name(section: Section | Passage, title: str) -> str:
+    return ("", *section.place.path(title))[-1]
 
 
 def _lines_quoted(quoted: str, text: str) -> Lines | None:
@@ -152,33 +185,6 @@ def _passage(view: SearchView, section: str, passage: str, searched: str) -> Pas
     except SearchError:  # nothing is left of the question but its marks
         return None
     return result.hits[0] if result.hits else None
-
-
-def _shown(
-    section: Section | None,
-    hit: Passage | None,
-    quoted: str,
-    title: str,
-    secret: Sequence[str],
-    label: str,
-    pictures: Callable[[str], Picture] | None,
-) -> dict[str, Any]:
-    """The section, or where sections are not stored, the passage alone."""
-    text = section.text if section else hit.text if hit else ""
-    place = section.place if section else hit.place if hit else None
-    assert place is not None
-    title = title or (hit.title if hit else "")
-    return {
-        "title": title_html(" › ".join(place.path(title))),
-        "place": str(place),
-        "html": marked_html(
-            text,
-            _lines_quoted(quoted, text) or (lines_of(hit.text, text) if hit else None),
-            _lines_of_all(secret, text),
-            label,
-            picture=pictures(place.file) if pictures else None,
-        ),
-    }
 
 
 # -- study material ----------------------------------------------------------------------------------

@@ -46,18 +46,30 @@ document.addEventListener("click", (event) => {
 
 const sectionAt = (id, values) => fetchJson(`sections/${encodeURIComponent(id)}?${new URLSearchParams(values)}`);
 
-export async function openSection(id, { passage = "", searched = "", quoted = "" } = {}) {
+export async function openSection(id, { passage = "", searched = "", quoted = "", whole } = {}) {
   hide();
-  const found = await sectionAt(id, { passage, searched, quoted });
+  const wanted = { passage, searched, quoted, ...(whole && { whole }) };
+  const found = await sectionAt(id, wanted);
   const dialog = showSection({ title: texts.sources, ...found });
+  dialog.scrollTop = 0;
   equip(dialog);
+  if (found.html) $(".text", dialog).append(leadingOn(id, wanted, found));
   for (const marked of dialog.querySelectorAll(".passage")) {
     marked.setAttribute("role", "region");
     marked.setAttribute("aria-label", texts.passage);
   }
   dialog.style.scrollPaddingTop = `${$(".bar", dialog).offsetHeight + 8}px`;  // it covers what is scrolled below it
-  const marked = $(".passage", dialog);
+  const marked = $(".passage", dialog) ?? $(".here", dialog);
   (marked?.closest("details:not([open])") ?? marked)?.scrollIntoView({ block: "start" });
+}
+
+// The ways from a section to those beside it, or, where all of a chapter is shown, to the chapters; and to all of its own.
+function leadingOn(id, wanted, { before, after }) {
+  const go = async (section, values) => { await openSection(section, values); $("#section .close").focus(); };
+  const way = (to, title, html) => (to ? [button("", () => go(to.section, { whole: wanted.whole }), { title, html })] : []);
+  return make("p", { class: "choices" }, ...way(before, texts.previous, `‹ ${before?.title}`),
+    ...(wanted.whole ? [] : [button(texts.whole_chapter, () => go(id, { ...wanted, whole: "yes" }))]),
+    ...way(after, texts.next, `${after?.title} ›`));
 }
 
 // -- the preview -------------------------------------------------------------------------------
