@@ -195,6 +195,16 @@ def test_a_question_goes_when_its_section_answers_it(asked_in_vain: Path, capsys
     assert run_here(capsys, "log", "show").err.startswith("7 questions")
 
 
+def test_a_question_that_finds_no_place(asked_in_vain: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """Is told, and stops no other."""
+    asked_in_vain.write_text(LEAVES.replace("## Colour", "---\n{a: 1}\n---\n## Colour"))
+    ran = run_here(capsys, "log", "questions", "--into", "notes")
+    assert ran.code == 1
+    assert "leaves.qmd:5: keys in { } cannot be edited" in ran.err
+    assert "beside no section: 2" in ran.err
+    assert "How do roots" in asked_in_vain.read_text()
+
+
 def test_clearing(log: Path, capsys: pytest.CaptureFixture[str]) -> None:
     """What is older than the log is kept, or than one says, or all of it; nothing is left in the files."""
     assert run_here(capsys, "log", "clear").out == "1 exchange deleted\n"

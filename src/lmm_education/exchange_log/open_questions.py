@@ -209,7 +209,8 @@ class NotedQuestions:
                 try:
                     _set(node, [each.metadata for each in noted if each.headings == path])
                 except LmmError as error:
-                    self.failures.append(error)
+                    where = f"{document.path}:{node.line}"
+                    self.failures.append(LmmError(error.message, where=where, hint=error.hint))
             document.save()
         found = _sections_of(Document.from_text(document.text)).items()  # with the lines as they are now
         return [
