@@ -117,7 +117,9 @@ def hints_request(asked: Understood, exercise: Exercise, sources: Sources, syste
 def hints_text(exercise: Exercise, result: SearchResult, sources: Sources) -> str:
     """The same without a language model: the exercise, a question back, the section to read, and the first step, where
     the exercise has steps."""
-    others = (hit for hit in result.hits if not _is_in(hit, exercise))
+    here = (exercise.file, *exercise.headings)
+    others = [hit for hit in result.hits if not _is_in(hit, exercise)]
+    others.sort(key=lambda hit: -sum(map(str.__eq__, here, (hit.place.file, *hit.place.headings))))
     numbers = (sources.number_of(hit.section) or sources.number_of(hit.id) for hit in others)
     read = sources.cited(tuple(number for number in numbers if number))[:1] or tuple(sources)[:1]
     quoted = "\n".join(f"> {line}".rstrip() for line in exercise.text.strip().splitlines())
