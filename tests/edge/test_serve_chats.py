@@ -256,9 +256,9 @@ def test_several_chats(page: Browser, address: str) -> None:
     page.click("#chats li:last-child .title")
     page.wait_for("document.querySelector('.asked')?.innerText.includes('green')")
     page.click("#open-chats")
-    page.click("#chats li .quiet")
+    page.click("#chats li .quiet:last-child")
     assert page.run(f"{STORED}.length") == 2
-    page.click("#chats li .quiet")
+    page.click("#chats li .quiet:last-child")
     assert page.run(f"{STORED}.length") == 1
     assert "green" in page.text("#chats li")
     assert page.run("localStorage.length") == 0
@@ -361,6 +361,32 @@ def test_reading_aloud(page: Browser, model: ScriptedServer) -> None:
     page.open(page.run("location.href"))
     page.wait_for("document.querySelector('.tools button')")
     assert "Read aloud" not in page.text(".tools")
+
+
+def test_chats_are_renamed_and_found(page: Browser, model: ScriptedServer) -> None:
+    """By their names and by what was said in them; Escape leaves a name as it was, and what goes on keeps it."""
+    model.queue("Chlorophyll [1].", "Hairs [1].", "More hairs [1].")
+    ask(page, "Why is a leaf green?")
+    page.run("document.querySelector('#new-chat').click()")
+    ask(page, "What do roots do?")
+    page.click("#open-chats")
+    names = "[...document.querySelectorAll('#chats li .title')].map(e => e.firstChild.textContent)"
+    for key, code, name in (("Escape", 27, "What do roots do?"), ("Enter", 13, "Unter der Erde")):
+        page.click("#chats li .title + .quiet")
+        page.type("Unter der Erde")
+        page.press(key, code)
+        assert page.run(names) == [name, "Why is a leaf green?"]
+        assert page.run("document.querySelector('#chats').open && document.activeElement.matches('#chats .title')")
+    for text, found in (("erde", ["Unter der Erde"]), ("CHLOROPHYLL", ["Why is a leaf green?"]), ("moss", [])):
+        page.run("document.querySelector('#find-chat').value = ''")
+        page.click("#find-chat")
+        page.type(text)
+        assert page.run(names) == found
+    page.keep("chats-found")
+    page.press("Escape", 27)
+    page.press("Escape", 27)
+    ask(page, "And hairs?")
+    assert page.run(STORED + ".map(([, chat]) => JSON.parse(chat).title ?? '').sort()") == ["", "Unter der Erde"]
 
 
 # -- quiz ------------------------------------------------------------------------------------------

@@ -5,23 +5,43 @@ import { copy } from "./copy.js";
 import { chatAsMarkdown } from "./markdown.js";
 import * as storage from "./storage.js";
 
-const dialog = $("#chats"), list = $("#chats ol"), kept = $("#keep");
+const dialog = $("#chats"), list = $("#chats ol"), kept = $("#keep"), find = $("#find-chat");
 
 function fillIn() {
-  const all = storage.chats();
-  list.replaceChildren(...all.map(line));
+  const all = storage.chats(), wanted = find.value.trim().toLowerCase();
+  list.replaceChildren(...all.filter((each) => `${titleOf(each)} ${chatAsMarkdown(each)}`.toLowerCase().includes(wanted)).map(line));
+  find.hidden = all.length < 2;
   $("#no-chats").hidden = all.length > 0;
   $("#delete-all").hidden = !all.length;
   for (const each of dialog.querySelectorAll("[data-needs-chat]")) each.disabled = !chat.exchanges.length;
   kept.checked = storage.keeps();
 }
 
+const titleOf = ({ title, exchanges }) => title ?? shownOf(exchanges[0]).asked;
+
 function line(each) {
   const when = new Date(each.at).toLocaleString(document.documentElement.lang, { dateStyle: "medium", timeStyle: "short" });
-  const open = button(shownOf(each.exchanges[0]).asked, () => show(storage.chat(each.id) ?? undefined), { class: "title" });
+  const open = button(titleOf(each), () => show(storage.chat(each.id) ?? undefined), { class: "title", "data-chat": each.id });
   open.append(make("span", { class: "place" }, `${when} · ${fill(texts.questions_in, { n: each.exchanges.length })}`));
   if (each.id === chat.id) open.setAttribute("aria-current", "true");
-  return make("li", {}, open, twice(texts.delete, () => { forget(each); fillIn(); $("button", dialog).focus(); }));
+  return make("li", {}, open, button(texts.rename, (made) => rename(each, made.parentElement), { class: "quiet" }), twice(texts.delete, () => { forget(each); fillIn(); $("button", dialog).focus(); }));
+}
+
+// Enter, or leaving the field, gives the chat its name; Escape leaves it as it was.
+function rename(each, item) {
+  const field = make("input", { value: titleOf(each), maxlength: 200, "aria-label": texts.rename });
+  field.addEventListener("keydown", (event) => {
+    if (event.key === "Escape") field.value = "";
+    if (event.key === "Escape" || event.key === "Enter") { event.preventDefault(); field.blur(); $(`#chats [data-chat="${each.id}"]`).focus(); }
+  });
+  field.addEventListener("blur", () => {
+    each.title = field.value.trim() || each.title;
+    if (each.id === chat.id) chat.title = each.title;
+    storage.put(each);
+    item.replaceWith(line(each));
+  });
+  item.replaceChildren(field);
+  field.select();
 }
 
 function forget({ id }) {
@@ -43,6 +63,7 @@ function twice(label, does, made = button(label, () => {}, { class: "quiet" })) 
 
 $("#open-chats").addEventListener("click", () => { fillIn(); dialog.showModal(); });
 twice($("#delete-all").textContent, () => { storage.chats().forEach(forget); show(); fillIn(); }, $("#delete-all"));
+find.addEventListener("input", fillIn);
 kept.addEventListener("change", () => {
   const done = storage.keep(kept.checked);
   if (!done) say($("#told").textContent = texts.storage_full);
@@ -59,7 +80,7 @@ $("#download").addEventListener("click", () => {
   say(texts.downloaded);
 });
 
-const nameOf = ({ exchanges }) => shownOf(exchanges[0]).asked.replace(/[^\p{L}\p{N}]+/gu, "-").slice(0, 60).replace(/^-|-$/g, "") || "chat";
+const nameOf = (each) => titleOf(each).replace(/[^\p{L}\p{N}]+/gu, "-").slice(0, 60).replace(/^-|-$/g, "") || "chat";
 
 $("#share").addEventListener("click", async () => {
   const text = chatAsMarkdown(chat);

@@ -34,6 +34,8 @@ export function save(chat, fresh) {
 
 const write = (storage, chat) => storage.setItem(PLACE + chat.id, JSON.stringify(chat));
 
+export const put = (chat) => attempt(() => write(place(), chat));
+
 export const remove = (id) => attempt(() => place().removeItem(PLACE + id));
 
 // Whoever logs out leaves nothing.
