@@ -258,6 +258,9 @@ def test_the_teachers_page(page: Browser, course: Path, address: str, width: int
     assert page.run("document.title") == "Plants: What students ask"
     assert page.run("document.documentElement.scrollWidth <= innerWidth")
     page.keep(f"teacher-{width}")
+    page.click(".parts li:last-child a")
+    page.wait_for("scrollY > 1000")
+    assert page.run("document.querySelector('.parts').getBoundingClientRect().top > 60") == (width == 1600)
     assert page.run("document.querySelector('figure table').rows.length") == 31
     page.click("td [data-section]")
     page.wait_for("document.querySelector('#section').open")

@@ -6,6 +6,14 @@ $("#range")?.addEventListener("submit", (event) => {
   location.search = new URLSearchParams(new FormData(event.target));
 });
 
+// What is on the page, at its side.
+const headings = [...document.querySelectorAll(".report h2")];
+headings.forEach((heading, i) => { heading.id = `part-${i}`; });
+if (headings.length > 1) {
+  $(".report").prepend(make("nav", { class: "parts", "aria-label": texts.parts }, make("ul", {}, ...headings.map(({ id, textContent }) =>
+    make("li", {}, make("a", { href: `#${id}` }, textContent))))));
+}
+
 document.addEventListener("click", async ({ target }) => {
   const { section, exchange, wrong } = target.closest("[data-section], [data-exchange], [data-wrong]")?.dataset ?? {};
   if (wrong) return change("wrong", { exchange: wrong }, target.nextElementSibling);
