@@ -53,21 +53,14 @@ function showPlan({ steps, time, words_per_minute: pace }) {
   const before = [...new Set(steps.flatMap((step) => step.beforehand))];
   panel.append(make("p", {}, fill(texts.plan_total, { time, pace })));
   if (before.length) panel.append(make("p", {}, `${texts.beforehand} ${before.join(", ")}`));
-  const runs = [];
-  for (const step of steps) {
-    if (runs.at(-1)?.[0].file === step.file) runs.at(-1).push(step);
-    else runs.push([step]);
-  }
-  panel.append(...runs.flatMap(documentPlan));
-}
-
-// The steps of a document below its title, which stands once: a first step that is called like it is its heading.
-function documentPlan(steps) {
-  const [{ title, document: name }] = steps, same = title.toLowerCase() === name.toLowerCase();
-  const below = same ? steps.slice(1) : steps, top = Math.min(...below.map(({ level }) => level));
-  const lines = below.map((step) => make("li", { class: `depth-${Math.min(step.level - top, 5)}` }, ...headOf(step), ...notesOf(step)));
-  return [make("h3", {}, ...(same ? headOf(steps[0]) : [name])), ...(same ? notesOf(steps[0]) : []),
-    ...(lines.length ? [make("ol", { class: "plan" }, ...lines)] : [])];
+  let list;
+  steps.forEach((step, i) => {  // a first step that is called like its document is its heading: each title stands once
+    const first = step.file !== steps[i - 1]?.file, same = first && step.title.toLowerCase() === step.document.toLowerCase();
+    if (first) panel.append(make("h3", {}, ...(same ? headOf(step) : [step.document])));
+    if (same) { panel.append(...notesOf(step)); list = null; return; }
+    if (first || !list) panel.append(list = make("ol", { class: "plan" }));
+    list.append(make("li", { class: `depth-${Math.max(0, Math.min(step.level - 1, 5))}` }, ...headOf(step), ...notesOf(step)));
+  });
 }
 
 const headOf = (step) => {
