@@ -43,7 +43,7 @@ def test_a_group_lists_its_commands_in_order(capsys: pytest.CaptureFixture[str])
     """As they were declared, the most useful first; without one, it says that one is missing."""
     assert main(["log", "--help"]) == 0
     listed = capsys.readouterr().out.partition("Commands:")[2].split("\n  ")
-    assert [row.split()[0] for row in listed if row.strip()] == ["show", "export", "clear"]
+    assert [row.split()[0] for row in listed if row.strip()] == ["show", "export", "questions", "clear"]
     assert main(["log"]) == 2
     assert "Missing command" in capsys.readouterr().err
 

@@ -90,6 +90,7 @@ def test_from_the_login_to_an_answer_and_out(page: tuple[Browser, str], server: 
     assert len(server.requests) == 1
     browser.open(f"{address}/")
     assert browser.run("document.body.dataset.consent") == ""
+    browser.click("#menu")
     browser.click("#log-out")
     browser.wait_for("location.pathname === '/login' && document.activeElement?.id === 'name'")
     browser.open(f"{address}/")

@@ -148,6 +148,7 @@ ROWS = [
     Row("serve keys add ada"),
     Row("serve keys remove ada"),
     Row("log show --log course-log.sqlite"),
+    Row("log questions --log course-log.sqlite"),
     Row("log show", prepare=config('[serve]\nlog = "course-log.sqlite"\n'), codes=(1, 2)),
     Row(
         "log export",
