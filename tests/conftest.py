@@ -45,6 +45,11 @@ pytest.MonkeyPatch().setattr("lmm.config.default_embedding", lambda: parse_name(
 _WITHOUT_MEANING = str(Path(__file__).parent / "fakes" / "without_meaning")
 
 
+def pytest_xdist_auto_num_workers() -> int:
+    """Half as many again as cores: a third of the time, tests wait for servers, browsers and processes."""
+    return (os.cpu_count() or 1) * 3 // 2
+
+
 @pytest.fixture(autouse=True)
 def state_folder(tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.MonkeyPatch) -> Path:
     """Every test has a state and a cache folder of its own, and no key or server from the developer's environment."""
