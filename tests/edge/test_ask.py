@@ -140,6 +140,10 @@ def test_all_that_is_sent_is_shown(course: Path, server: ScriptedServer, capsys:
     for message in server.requests[0].body["messages"]:
         assert f"[{message['role']}]\n{message['content']}" in shown.err
     assert "[system]" not in shown.out
+    (course / "config.toml").unlink()
+    assert (
+        "nothing was sent to a language model" in run_here(capsys, "ask", "--show-prompt", "Why is a leaf green?").err
+    )
 
 
 def test_a_document_cannot_close_its_tags(course: Path, server: ScriptedServer) -> None:

@@ -91,6 +91,8 @@ def ask(
         terminal.say_json(answer.as_json(), indent=2)
     else:
         printer.end(answer)
+    if show_prompt and not answer.usage.requests:
+        terminal.note("nothing was sent to a language model")
     if history and answer.found:
         append_history(history, answer)
     return DONE if answer.found else FAILED
