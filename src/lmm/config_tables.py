@@ -50,6 +50,7 @@ RENAMED: Mapping[str, str] = {
     "embeddings.dense_model": "[embedding] model",
     "embeddings.sparse_model": "[RAG] sparse_model",
     **{f"{tier}.provider_params": f"[{tier}] parameters" for tier in ("major", "minor", "aux")},
+    **{f"model.{tier}": f"[{tier}] model" for tier in ("major", "minor", "aux")},
     "RAG.retrieve_companion_docs": "[search] companion",
     "RAG.max_companion_docs": "",
     "RAG.annotation_model.filters": "",
@@ -63,7 +64,7 @@ RENAMED: Mapping[str, str] = {
     "server.host": "lmm serve --host",
     "server.port": "lmm serve --port",
 }
-"""What lm-markdown and lmm-education call a key, and what it is here; empty where nothing is left to say."""
+"""What lm-markdown, lmm-education or a document's header call a key, and what it is here; empty: nothing."""
 
 
 @dataclass(frozen=True, slots=True)

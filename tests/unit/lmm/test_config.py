@@ -152,6 +152,7 @@ def test_spellings_of_the_header(header: dict[str, object]) -> None:
     ("toml", "header", "message"),
     [
         ("[majr]\n", {}, "unknown table [majr] (did you mean 'major'?)"),
+        ('[model]\nmajor = "Ollama/m"\n', {}, "unknown table [model] (here 'major' is [major] model;"),
         ("[major]\ntimeot = 3\n", {}, "unknown key 'timeot' in [major] (did you mean 'timeout'?)"),
         ('[major]\ntimeout = "3"\n', {}, "config.toml:2: 'timeout' in [major] must be a number above 0, not '3'"),
         ("[major]\ntimeout = true\n", {}, "'timeout' in [major] must be a number above 0, not True"),
