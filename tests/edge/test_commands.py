@@ -84,7 +84,7 @@ def test_ctrl_c_saves_what_had_arrived(server: ScriptedServer, folder: Path) -> 
     process.send_signal(signal.SIGINT)
     ran = finish(process)
     assert ran.code == 130
-    assert "interrupted; what had arrived is saved" in ran.out
+    assert "interrupted; only complete replies are saved" in ran.out
     assert "Traceback" not in ran.err
     assert path.read_text() == DOCUMENT.replace(
         "?: one\n",

@@ -136,7 +136,7 @@ def _summary(name: str, report: Report[AnsweredPrompt], *, err: bool = False) ->
     if report.usage != Usage():
         parts.append(terminal.usage_text(report.usage))
     if report.interrupted:
-        parts.append("interrupted; what had arrived is saved")
+        parts.append("interrupted; only complete replies are saved")
     terminal.say(f"{name}: {', '.join(parts)}", err=err)
 
 
