@@ -58,7 +58,7 @@ class Encoding:
         return self.weights.get(vector, 1.0)
 
 
-_WEIGHTS: Mapping[VectorName, float] = {"sparse": 0.75, "dense": 0.25}  # of relevance: docs/retrieval.md
+_WEIGHTS: Mapping[VectorName, float] = {"sparse": 0.75, "dense": 0.25}  # of relevance: benchmarks/retrieval.md
 SENTENCE = 80
 """Characters from which a sentence has a vector of its own; shorter ones share one with those that follow."""
 ENCODINGS: dict[str, Encoding] = {

@@ -5,6 +5,7 @@ from __future__ import annotations
 import inspect
 import re
 import textwrap
+from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -24,7 +25,7 @@ or was found, 2 wrong usage or missing agreement, 130 interrupted.
 _TITLES = {"lmm": "Documents", "lmm_education": "Courses", "chatmd": "Agents", "lmm_editor": "Editors"}
 _GUIDES = {  # where a command is explained, if not on a page of its name
     "demo": "index", "init": "configuration", "status": "configuration", "trust": "configuration", "scan": "formats",
-    "messages": "tutorial", "watch": "cookbook/watch", "accept": "cookbook/edit", "reject": "cookbook/edit",
+    "messages": "tutorial", "watch": "editors", "accept": "cookbook/edit", "reject": "cookbook/edit",
     "undo": "cookbook/edit", "annotate": "cookbook/annotate", "batch": "cookbook/batch-models",
     "extract": "cookbook/extract", "import": "cookbook/import", "clear": "tutorial", "log": "serve",
     "completion": "cookbook/install", "lsp": "editors",
@@ -37,26 +38,45 @@ _GUIDES = {  # where a command is explained, if not on a page of its name
 def page() -> str:
     """The page: a list of all commands, then each with its options."""
     overview, details = [], []
+    common = _common_options()
     for package, title in _TITLES.items():
         rows = [row for row in COMMANDS if row.package == package]
         overview += [f"**{title}**\n\n| command | |\n|---|---|\n"]
         overview += [f"| [`lmm {row.name}`](#lmm-{row.name}) | {row.help} |\n" for row in rows] + ["\n"]
         for row in rows:
             guide = f"{_GUIDES.get(row.name, row.name)}.md"
-            details += [*_section(f"lmm {row.name}", load(row), "##"), f"[How to use it]({guide})\n\n"]
-    return _HEAD + "".join(overview) + "".join(details).rstrip() + "\n"
+            details += [*_section(f"lmm {row.name}", load(row), "##", common), f"[How to use it]({guide})\n\n"]
+    shared = "**Options of many commands**\n\n" + _table(common)
+    return _HEAD + "".join(overview) + shared + "".join(details).rstrip() + "\n"
 
 
-def _section(name: str, command: click.Command, mark: str) -> Iterator[str]:
+def _common_options() -> list[tuple[str, str]]:
+    """Options with one meaning in at least five commands: they are explained once."""
+    commands = [click.Context(load(row), info_name=row.name) for row in COMMANDS]
+    for context in commands:
+        commands += [click.Context(found, info_name=part) for part, found in _parts(context)]
+    counts = Counter(record for context in commands for record in _options(context))
+    common = [record for record, count in counts.items() if count > 4]
+    names = Counter(name for name, _ in common)
+    return [record for record in common if names[record[0]] == 1]
+
+
+def _table(records: list[tuple[str, str]]) -> str:
+    rows = "".join(f"| `{_cell(names)}` | {_cell(words)} |\n" for names, words in records)
+    return f"| option | |\n|---|---|\n{rows}\n"
+
+
+def _section(name: str, command: click.Command, mark: str, common: list[tuple[str, str]]) -> Iterator[str]:
     context = click.Context(command, info_name=name, **command.context_settings)
     usage = " ".join(command.collect_usage_pieces(context))
     yield f"{mark} {name}\n\n    {name} {usage}\n\n{_prose(command.help or '')}\n\n"
-    if records := _options(context):
-        yield "| option | |\n|---|---|\n"
-        yield from (f"| `{_cell(names)}` | {_cell(words)} |\n" for names, words in records)
-        yield "\n"
+    records = _options(context)
+    if own := [record for record in records if record not in common]:
+        yield _table(own)
+    if shared := [f"`{names.split()[0].rstrip(',')}`" for names, _ in records if (names, _) in common]:
+        yield f"{'Also' if own else 'Options'}: {', '.join(shared)}.\n\n"
     for part, found in _parts(context):
-        yield from _section(f"{name} {part}", found, "###")
+        yield from _section(f"{name} {part}", found, "###", common)
 
 
 def _options(context: click.Context) -> list[tuple[str, str]]:

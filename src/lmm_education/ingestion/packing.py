@@ -5,7 +5,7 @@ made from how it begins and nothing else. A sequence that is too long is cut bef
 key among those that leave enough on both sides, and the two halves likewise. What is inserted somewhere
 rarely has the highest key, so the cuts around it stay, and only the piece that it falls into changes.
 
-How often more than two pieces change depends on how much freedom there is in where to cut; docs/chunks.md
+How often more than two pieces change depends on how much freedom there is in where to cut; benchmarks/retrieval.md
 has the figures.
 """
 

@@ -77,7 +77,7 @@ def weights(coverage: float, dense: Collection[str], *, static: bool) -> dict[st
 
     nDCG@10 (SQuAD as asked, in other words; Rust book by us, in a learner's own words), weights fixed at .75 and .25,
     then as here: wordllama 89.3, 26.5, 70.2, 23.0 → 89.6, 39.8, 69.5, 23.8; all-MiniLM-L6-v2, now with its sentences,
-    89.4, 28.5, 74.6, 26.6 → 91.8, 66.4, 76.0, 37.0 (`python -m benchmarks.own_words`; docs/retrieval.md). A model
+    89.4, 28.5, 74.6, 26.6 → 91.8, 66.4, 76.0, 37.0 (`python -m benchmarks.own_words`; benchmarks/retrieval.md). A model
     that is not known is taken for one that reads.
 
     >>> weights(0.9, ["dense"], static=True), weights(0.3, ["dense", "multi"], static=False)

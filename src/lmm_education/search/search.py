@@ -73,7 +73,7 @@ NO_WORD = SearchNotice("no_word", "no passage has a word of the question; these 
 VOTERS = 20
 """How many passages are read, and vote for sections, if not more are returned."""
 MEANING = 0.4
-"""What meaning weighs beside words where a text is compared with a question (SQuAD's answers, see docs/ask.md)."""
+"""What meaning weighs beside words where a text is compared with a question (SQuAD's answers)."""
 COVERING = 3
 """How many passages that have most of a question's words may cover it."""
 COVERED = 0.7
