@@ -20,13 +20,17 @@ from lmm.markdown.inline import Attributes, read_attributes
 from lmm.markdown.metadata import Prompt, find_prompts
 
 # A byte order mark and blank lines before a document's first block belong to that block's source.
-PREFIX = r"\ufeff?(?:[ \t]*\r?\n)*"
-_PREFIX = re.compile(PREFIX)
+PREFIX = re.compile(r"\ufeff?(?:[ \t]*\r?\n)*")
 _TRAILING_BLANKS = re.compile(r"(?:\r?\n[ \t]*)+\Z")
-_OPENING = re.compile(PREFIX + r"---[^\n]*\n")
 _CLOSING = re.compile(r"^(?:---|\.\.\.)[ \t]*(?:#[^\n]*)?(?:\r?\n|\r?\Z)", re.MULTILINE)
-_HEADING = re.compile(PREFIX + r" {0,3}(#{1,6})[ \t]*([^\n]*)")
+_HEADING = re.compile(PREFIX.pattern + r" {0,3}(#{1,6})[ \t]*([^\n]*)")
 _MARKUP = re.compile(r"!?\[([^\[\]]*+)\]\((?:[^()]|\([^()]*+\))*+\)|`([^`]*)`|[*]+|\$")
+
+
+def prefix_end(source: str) -> int:
+    """Where the content of a document's first block begins."""
+    prefix = PREFIX.match(source)
+    return prefix.end() if prefix else 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,8 +65,7 @@ class Block:
     def around(self) -> tuple[str, str, str]:
         """The source as what precedes the content, the content, what follows it."""
         source = self.source
-        prefix = _PREFIX.match(source)
-        start = prefix.end() if prefix else 0
+        start = prefix_end(source)
         # From the last visible character on, or a fence full of blank lines would take quadratic time.
         blanks = _TRAILING_BLANKS.search(source, max(start, len(source.rstrip(" \t\r\n"))))
         end = blanks.start() if blanks else len(source)
@@ -133,8 +136,7 @@ class MetadataBlock(Block):
         return self.with_body(metadata.remove_key(self.body, key))
 
     def _span(self) -> tuple[int, int]:
-        opening = _OPENING.match(self.source)
-        start = opening.end() if opening else 0
+        start = self.source.find("\n", prefix_end(self.source)) + 1
         closing = _CLOSING.search(self.source, start)
         return start, closing.start() if closing else len(self.source)
 

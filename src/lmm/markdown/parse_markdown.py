@@ -14,9 +14,8 @@ from collections.abc import Iterable, Iterator, Sequence
 from functools import lru_cache
 
 from lmm.markdown import metadata
-from lmm.markdown.blocks import PREFIX, Block, ErrorBlock, HeaderBlock, HeadingBlock, MetadataBlock, TextBlock
+from lmm.markdown.blocks import Block, ErrorBlock, HeaderBlock, HeadingBlock, MetadataBlock, TextBlock, prefix_end
 
-_PREFIX = re.compile(PREFIX)
 _BLANKS = r"(?:[ \t]*\r?\n)*(?:[ \t]+\Z)?"
 _HASHES = r" {0,3}#{1,6}(?:[ \t]|\r?(?:\n|\Z))"
 _HEADING = re.compile(rf" {{0,3}}#{{1,6}}(?:[ \t][^\n]*|\r?(?=\n|\Z))(?:\n|\Z){_BLANKS}")
@@ -105,8 +104,7 @@ class _Parser:
     def blocks(self) -> Iterator[Block]:
         """The blocks, each read when it is wanted."""
         text, size = self.text, len(self.text)
-        prefix = _PREFIX.match(text)
-        at = prefix.end() if prefix else 0
+        at = prefix_end(text)
         start, line = 0, 1 + text.count("\n", 0, at)
         while start < size:
             block = self._block(start, at, line)

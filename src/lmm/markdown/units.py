@@ -10,22 +10,20 @@ from __future__ import annotations
 import re
 from collections.abc import Collection, Iterable, Mapping, Sequence
 
-from lmm.markdown.blocks import PREFIX, Block, TextBlock
+from lmm.markdown.blocks import Block, TextBlock, prefix_end
 from lmm.markdown.tree import HeadingNode, Node, TextNode, preorder
 
 Texts = Sequence[str | None]
 
 # Where a fence opens or closes is the parser's to know: such a line is a block of its own.
 _FENCE = re.compile(r"(?:[ \t]*\r?\n)* {0,3}:{3,}[ \t]*(?P<opens>[^\s:][^\n]*)?\s*\Z")
-_PREFIX = re.compile(rf"\A(?:{PREFIX})")
 _BULLET = r"(?P<bullet>[-*+])"
 _NUMBER = r"(?P<open>\(?)(?:\d{1,9}|#|[A-Za-z]|[ivxIVX]+|@[\w-]*)(?P<close>[.)])"
-ITEM = re.compile(rf"(?P<marker> {{0,3}}(?:{_BULLET}|{_NUMBER})(?:[ \t]+|(?=\r?(?:\n|\Z))))")
-_INITIAL = re.compile(r" {0,3}[A-Z]\. (?! )")  # of a name: a list needs two spaces here
-_INDENTED = re.compile(r" {4}|\t")
+# No name's initial, "A. Leaf": a list needs two spaces there.
+ITEM = re.compile(rf"(?! {{0,3}}[A-Z]\. (?! )) {{0,3}}(?:{_BULLET}|{_NUMBER})(?:[ \t]+|(?=\r?(?:\n|\Z)))")
+_INDENTED = ("    ", "\t")
 _FOOTNOTE = re.compile(r" {0,3}\[\^[^\]\s]+\]:")
 _DEFINITION = re.compile(r" {0,3}[:~][ \t]+\S")
-_DEFINED = re.compile(r"[^\n]+\n {0,3}[:~][ \t]+\S")  # a term, and what it means
 # A caption of the form ": text" is a definition where it follows a term.
 _CAPTION = re.compile(r" {0,3}(?:[Tt]able:|:)[ \t]+\S")
 _DASHES = r" {0,3}--[- \t]*+"
@@ -37,7 +35,6 @@ _TABLE = re.compile(
 _RULED = re.compile(rf"{_DASHES}\r?\n[ \t]*\S")
 _RULE = re.compile(rf"{_DASHES}\s*\Z")
 _LONGEST = 200  # so many texts a table of ruled lines may have
-_RULED_END = re.compile(rf"\n{_DASHES}\s*\Z")
 
 
 def texts_of(blocks: Iterable[Block]) -> list[str | None]:
@@ -95,7 +92,7 @@ def unit_ends(texts: Texts, divs: Mapping[int, int] | None = None) -> list[int]:
     """
     divs = div_ends(texts) if divs is None else divs
     if texts and texts[0]:  # the only one that may have blank lines above it
-        texts = [_PREFIX.sub("", texts[0]), *texts[1:]]
+        texts = [texts[0][prefix_end(texts[0]) :], *texts[1:]]
     fences = {*divs, *divs.values()}
     ends = [divs.get(position, position) + 1 for position in range(len(texts))]
     at = 0
@@ -147,7 +144,7 @@ def _kind(first: str) -> str:
     """What a text is, as far as other texts may go on with it."""
     if is_item(first):
         return "list"
-    if _FOOTNOTE.match(first) or _INDENTED.match(first):
+    if _FOOTNOTE.match(first) or first.startswith(_INDENTED):
         return "note"
     if _RULED.match(first):
         return "ruled"
@@ -163,7 +160,7 @@ def _follows(kind: str, item: str, texts: Texts, start: int, at: int) -> bool:
         case "list":
             return _belongs(item, text)
         case "note":
-            return _INDENTED.match(text) is not None
+            return text.startswith(_INDENTED)
         case "table" | "ruled":
             return _CAPTION.match(text) is not None and _CAPTION.match(texts[at - 1] or "") is None
         case "caption":
@@ -178,7 +175,7 @@ def _belongs(item: str, text: str) -> bool:
         return False
     if _is_inside(item, text):
         return True
-    return other is not None and is_item(text) and other.group("open", "close") == marker.group("open", "close")
+    return other is not None and other.group("open", "close") == marker.group("open", "close")
 
 
 def _is_inside(item: str, text: str) -> bool:
@@ -188,19 +185,24 @@ def _is_inside(item: str, text: str) -> bool:
 
 
 def is_item(text: str | None) -> bool:
-    """Whether a text begins with an item of a list, which a name's initial is not."""
-    return text is not None and ITEM.match(text) is not None and _INITIAL.match(text) is None
+    """Whether a text begins with an item of a list."""
+    return text is not None and ITEM.match(text) is not None
 
 
 def _defines(texts: Texts, start: int, at: int) -> bool:
     """Whether a text defines the term before it, goes on with such a definition, or is the next term."""
     text, before = texts[at] or "", texts[at - 1] or ""
-    begun = at > start + 1 or _DEFINED.match(before) is not None
+    begun = at > start + 1 or _defines_inside(before)
     if _DEFINITION.match(text):
         return begun or _is_line(before)
     after = texts[at + 1] if at + 1 < len(texts) else None
     is_term = _is_line(text) and after is not None and _DEFINITION.match(after) is not None
-    return begun and (is_term or _INDENTED.match(text) is not None or _DEFINED.match(text) is not None)
+    return begun and (is_term or text.startswith(_INDENTED) or _defines_inside(text))
+
+
+def _defines_inside(text: str) -> bool:
+    """Whether a text is a term and, on the next line, what it means."""
+    return _DEFINITION.match(text.partition("\n")[2]) is not None
 
 
 def _is_line(text: str) -> bool:
@@ -213,7 +215,8 @@ def _rule_end(texts: Texts, start: int) -> int:
         text = texts[at]
         if text is None:
             break
-        if _RULED_END.search(text, text.index("\n") if at == start else 0) or (at > start and _RULE.match(text)):
+        above, _, last = text.rstrip().rpartition("\n")
+        if _RULE.match(last) and (above or at > start):
             return at + 1
     return start + 1
 

@@ -23,8 +23,11 @@ from lmm.errors import MetadataError
 
 _BaseLoader: Any = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
 
-NULL = re.compile(r"(?:~|null|Null|NULL|)\Z")
-BOOL = re.compile(r"(?:true|True|TRUE|false|False|FALSE)\Z")
+_TYPED: dict[str, bool | None] = {
+    **dict.fromkeys(("~", "null", "Null", "NULL", "")),
+    **dict.fromkeys(("true", "True", "TRUE"), True),
+    **dict.fromkeys(("false", "False", "FALSE"), False),
+}
 INT = re.compile(r"(?:[-+]?[0-9]+|0o[0-7]+|0x[0-9a-fA-F]+)\Z")
 FLOAT = re.compile(
     r"(?:[-+]?(?:\.[0-9]+|[0-9]+(?:\.[0-9]*)?)(?:[eE][-+]?[0-9]+)?|[-+]?\.(?:inf|Inf|INF)|\.(?:nan|NaN|NAN))\Z"
@@ -148,10 +151,8 @@ def scalar_value(text: str) -> Any:
     >>> [scalar_value(s) for s in ("yes", "017", "0x1F", "1.10", ".5", "~", "12:30")]
     ['yes', 17, 31, 1.1, 0.5, None, '12:30']
     """
-    if NULL.match(text):
-        return None
-    if BOOL.match(text):
-        return text[0] in "tT"
+    if text in _TYPED:
+        return _TYPED[text]
     if INT.match(text):
         base = {"0o": 8, "0x": 16}.get(text[:2], 10)
         # Python refuses to read integers beyond 4,300 digits; they stay text.
