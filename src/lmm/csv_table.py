@@ -9,7 +9,7 @@ from collections.abc import Iterable, Sequence
 # What spreadsheets take for a formula when a cell begins so, also in the wide forms of East Asian keyboards.
 _FORMULA = re.compile(r"\s*[=+\-@\uff0b\uff0d\uff1d\uff20]|[\t\r\n]")
 _NUMBER = re.compile(r"[+-]?(\d+([.,]\d+)*|\.\d+)([eE][+-]?\d+)?%?")
-_QUOTED = re.compile(r"[\",;\t\r\n|]|^\s|\s$")  # also what a spreadsheet of another country parts cells by
+_QUOTED = frozenset('",;\t\r\n|')  # also what a spreadsheet of another country parts cells by
 
 
 def csv_text(columns: Sequence[str], rows: Iterable[Sequence[object]], *, newline: str = "\n") -> str:
@@ -36,4 +36,4 @@ def _cell(value: object) -> str:
     if value is None:
         return ""
     text = harmless(value) if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
-    return '"' + text.replace('"', '""') + '"' if _QUOTED.search(text) else text
+    return '"' + text.replace('"', '""') + '"' if not _QUOTED.isdisjoint(text) or text != text.strip() else text

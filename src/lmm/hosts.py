@@ -10,7 +10,8 @@ from urllib.parse import urlsplit
 
 from lmm.errors import ConfigError
 
-_UNFIT = re.compile(r"[\x00-\x20\x7f\\]")  # libraries do not agree on where they end a host
+UNFIT = re.compile(r"[\x00-\x20\x7f\\]")
+"""What a URL may not hold: libraries do not agree on where these end a host."""
 
 
 def is_loopback(host: str) -> bool:
@@ -58,7 +59,7 @@ def check_server(url: str, name: str, where: str = "") -> None:
             where=where,
             hint="keys belong into variables: api_key_env",
         )
-    if _UNFIT.search(url):
+    if UNFIT.search(url):
         raise ConfigError(
             f"{name} holds a backslash, a blank or a control character", where=where, hint="write https://HOST/PATH"
         )

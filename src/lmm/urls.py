@@ -10,13 +10,12 @@ from urllib.parse import SplitResult, unquote, urljoin, urlsplit, urlunsplit
 import httpx2
 
 from lmm.errors import FetchFailed
+from lmm.hosts import UNFIT
 from lmm.terminal import clipped
 
 _SCHEMES = ("http", "https")
-_UNFIT = re.compile(r"[\x00-\x20\x7f\\]")
 _NAME = re.compile(r"[a-z0-9._-]+")
 _NUMBER = re.compile(r"0x[0-9a-f]*|[0-9]+")
-_GITHUB_FILE = re.compile(r"/([^/]+)/([^/]+)/(?:blob|raw)/([^/]+/.+)")
 _LINES = re.compile(r"L(\d+)(?:C\d+)?(?:-L?(\d+)(?:C\d+)?)?")
 LONGEST = 8_000
 
@@ -52,7 +51,7 @@ def check_url(url: str) -> str:
         raise FetchFailed("only http:// and https:// are fetched", where=shown(url))
     if "@" in parts.netloc:
         raise FetchFailed("a URL with a user or a password in it is not fetched", where=shown(url))
-    if not parts.hostname or _UNFIT.search(url) or len(url) > LONGEST:
+    if not parts.hostname or UNFIT.search(url) or len(url) > LONGEST:
         hint = "write blanks and other special characters as %20 and the like"
         raise FetchFailed("this is no URL", where=shown(url), hint=hint)
     try:
@@ -166,13 +165,13 @@ def github_file(url: str) -> GitHubFile | None:
         parts = urlsplit(url.strip())
     except ValueError:
         return None
-    match = _GITHUB_FILE.fullmatch(parts.path)
     if parts.scheme.lower() not in _SCHEMES or parts.netloc.lower() not in ("github.com", "www.github.com"):
         return None
-    if match is None:
-        return None
-    raw = urlunsplit(("https", "raw.githubusercontent.com", f"/{match[1]}/{match[2]}/{match[3]}", "", ""))
-    return GitHubFile(raw, name_of(raw), _lines(parts.fragment))
+    match parts.path.split("/", 5):
+        case ["", owner, project, "blob" | "raw", version, file] if owner and project and version and file:
+            raw = f"https://raw.githubusercontent.com/{owner}/{project}/{version}/{file}"
+            return GitHubFile(raw, name_of(raw), _lines(parts.fragment))
+    return None
 
 
 def _lines(fragment: str) -> tuple[int, int] | None:

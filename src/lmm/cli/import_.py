@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import importlib
-import re
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -17,8 +16,6 @@ from lmm.terminal import DONE, FAILED, INTERRUPTED, USAGE
 
 if TYPE_CHECKING:
     from lmm.importing import ImportReport
-
-_TABLE = re.compile(r"^\|(?: ?:?-+:? ?\|)+$", re.MULTILINE)
 
 
 @options.command("import")
@@ -145,7 +142,8 @@ def _summary(report: ImportReport) -> str:
 
     blocks = parse_markdown_text(report.text)
     headings = sum(isinstance(block, HeadingBlock) for block in blocks)
-    tables = sum(len(_TABLE.findall(block.content)) for block in blocks if isinstance(block, TextBlock))
+    lines = [line for block in blocks if isinstance(block, TextBlock) for line in block.content.split("\n")]
+    tables = sum(line.startswith("|") and "-" in line and not line.strip("|:- ") for line in lines)
     parts = [terminal.count(headings, "heading"), terminal.count(tables, "table")]
     if report.images:
         parts.append(f"{terminal.count(len(report.images), 'image')} in {report.images[0].parent.name}")

@@ -15,7 +15,7 @@ from dataclasses import asdict
 from pathlib import Path
 
 from lmm.errors import FileReadError, LmmError
-from lmm.importing.imported import Context, Imported, image_name, with_true_pictures
+from lmm.importing.imported import Context, Imported, with_true_pictures
 
 DOCUMENT, ERROR = "document.json", "error.json"
 
@@ -52,8 +52,8 @@ def limit_memory(limit: int) -> None:
 def save(document: Imported, folder: Path) -> None:
     """Leave a document in a folder: its images as files, the rest as JSON."""
     for number, image in enumerate(document.images):
-        (folder / image_name(number, image)).write_bytes(image.data)
-    values = {**asdict(document), "images": [(image.suffix, image.address) for image in document.images]}
+        (folder / str(number)).write_bytes(image.data)
+    values = {**asdict(document), "images": [image.address for image in document.images]}
     (folder / DOCUMENT).write_text(json.dumps(values), encoding="utf-8")
 
 

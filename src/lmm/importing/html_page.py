@@ -6,12 +6,10 @@ Pages are read as browsers read them (selectolax, which is Lexbor), and changed 
 from __future__ import annotations
 
 import base64
-import binascii
 import codecs
 import math
 import re
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field
 from itertools import islice
 from typing import TYPE_CHECKING, Any
 from urllib.parse import unquote_to_bytes, urljoin
@@ -19,7 +17,7 @@ from urllib.parse import unquote_to_bytes, urljoin
 from lmm.errors import FileReadError
 from lmm.importing.elements import HARM, tags
 from lmm.importing.escape import plain
-from lmm.importing.imported import IMAGE, LINK, ImportedImage
+from lmm.importing.imported import IMAGE, LINK, Imported, ImportedImage
 
 if TYPE_CHECKING:
     from selectolax.lexbor import LexborHTMLParser, LexborNode
@@ -59,30 +57,6 @@ _HOLDERS = tags("ol ul section aside div")
 _SCHEME = re.compile(r"([A-Za-z][A-Za-z0-9+.-]*):")
 _SCHEMES = tags("http https ftp mailto doi tel file data")
 _NOTE_MARK = re.compile(r"[\[(]?[\w*†‡§¶]{1,4}[\])]?\Z")
-_DATA = re.compile(r"data:image/([\w.+-]+)((?:;[\w=.+-]+)*),(.*)", re.DOTALL)
-SUFFIXES = {"png": ".png", "jpeg": ".jpg", "jpg": ".jpg", "gif": ".gif", "webp": ".webp", "svg+xml": ".svg",
-            "bmp": ".bmp", "tiff": ".tiff", "avif": ".avif", "x-emf": ".emf", "x-wmf": ".wmf"}  # fmt: skip
-
-
-@dataclass(frozen=True, slots=True)
-class HtmlPage:
-    """The document in a page as HTML, what the page calls itself and its language, and what was left out.
-
-    `values` are its authors and its date, where it names them. Of a page that is online, `links` are the addresses
-    that it links to, as `imported.LINK` numbers them; `follows` those that programs may follow, the navigation's
-    first, `next` the one to be read next. If it is not `listed`, it says to be no page of its own, as one with all
-    others in it to be printed.
-    """
-
-    html: str
-    title: str
-    language: str
-    notes: tuple[str, ...] = ()
-    values: dict[str, Any] = field(default_factory=dict)
-    links: tuple[str, ...] = ()
-    follows: tuple[str, ...] = ()
-    next: str = ""
-    listed: bool = True
 
 
 def decode_html(data: bytes) -> str:
@@ -113,16 +87,17 @@ def codec_of(charset: str) -> str:
 
 def read_page(
     text: str, images: list[ImportedImage], *, prefix: str = "", online: bool = False, dollars: bool = False
-) -> HtmlPage | None:
-    """The document in a page, or None if nothing is in it; the `images` that its ``data:`` addresses hold are added.
-    With `dollars`, formulas may stand between single ones, as they do where the page tells its script so.
+) -> Imported | None:
+    """The document in a page, its body in HTML still, or None if nothing is in it. The `images` that its ``data:``
+    addresses hold are added. With `dollars`, formulas may stand between single ones, as they do where the page tells
+    its script so.
 
     With the page's URL for a prefix, links become whole URLs. If the page is `online`, links and pictures get numbers.
 
     Raises:
         FileReadError: it is nested too deeply, or has cells without end.
 
-    >>> read_page("<nav>Home</nav><main>Text.</main>", []).html
+    >>> read_page("<nav>Home</nav><main>Text.</main>", []).body
     '<main>Text.</main>'
     """
     from selectolax.lexbor import LexborHTMLParser
@@ -150,7 +125,7 @@ def read_page(
     check_tables(html)
     if not _words(main) and main.css_first("img, math, script") is None:
         return None
-    return HtmlPage(html, title, language, notes, values, links, **ways)
+    return Imported(html, title, language, notes=notes, values=values, links=links, **ways)
 
 
 def _get(node: LexborNode, name: str) -> str:
@@ -218,7 +193,7 @@ def _values(root: LexborNode) -> dict[str, Any]:
 
 
 def _ways(root: LexborNode, base: str) -> dict[str, Any]:
-    """Where a page leads, as far as it wants programs to follow it: `follows`, `next` and `listed` of `HtmlPage`."""
+    """Where a page leads, as far as it wants programs to follow it: `follows`, `next` and `listed` of `Imported`."""
     metas = (_get(meta, "content") for meta in root.css("meta") if _get(meta, "name").lower() == "robots")
     robots = frozenset(re.findall(r"\w+", " ".join(metas).lower()))
     if robots & {"nofollow", "none"}:
@@ -388,7 +363,7 @@ def _take_images(main: LexborNode, images: list[ImportedImage], base: str, *, on
             address = _joined(base, address) if base else address
         image = image_of(address)
         if online and address.startswith(("http:", "https:")):
-            image = ImportedImage(b"", "", address)
+            image = ImportedImage(b"", address)
         if image is not None:
             if address not in numbers:
                 numbers[address] = len(images)
@@ -404,17 +379,16 @@ def image_of(address: str) -> ImportedImage | None:
     """The image in a ``data:`` address, or None if it holds none that can be read.
 
     >>> image_of("data:image/gif;base64,R0lGODlh")
-    ImportedImage(data=b'GIF89a', suffix='.gif')
+    ImportedImage(data=b'GIF89a')
     """
-    match = _DATA.match(address.strip())
-    if match is None or match[1] not in SUFFIXES:
+    kind, comma, text = address.strip().partition(",")
+    if not comma or not kind.startswith("data:image/"):
         return None
+    raw = unquote_to_bytes(text)
     try:
-        raw = unquote_to_bytes(match[3])
-        data = base64.b64decode(raw, validate=False) if ";base64" in match[2] else raw
-    except (binascii.Error, ValueError):
+        return ImportedImage(base64.b64decode(raw) if ";base64" in kind else raw)
+    except ValueError:
         return None
-    return ImportedImage(data, SUFFIXES[match[1]])
 
 
 # -- footnotes: a mark that links to a note, and a note that links back, whatever program wrote them ---------

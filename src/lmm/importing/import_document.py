@@ -9,7 +9,7 @@ import subprocess
 import sys
 import tempfile
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, dataclass
 from pathlib import Path
 
 from lmm.disk import files
@@ -200,12 +200,11 @@ def _crashed(source: Path, format: Format, done: subprocess.CompletedProcess[byt
 
 def _load(folder: Path) -> Imported:
     values = json.loads((folder / DOCUMENT).read_text(encoding="utf-8"))
-    images = [ImportedImage(b"", *image) for image in values["images"]]
-    read = tuple(
-        replace(image, data=(folder / image_name(number, image)).read_bytes()) for number, image in enumerate(images)
+    images = (
+        ImportedImage((folder / str(number)).read_bytes(), address) for number, address in enumerate(values["images"])
     )
     lists = {name: tuple(values[name]) for name in ("notes", "links", "follows")}
-    return Imported(**{**values, **lists, "images": read})
+    return Imported(**{**values, **lists, "images": tuple(images)})
 
 
 # -- writing ---------------------------------------------------------------------------------------------
@@ -221,7 +220,7 @@ def write_document(target: Path, document: Imported, *, source: str, name: str, 
     pictures = {
         f"{folder}/{image_name(number, image)}": image.data
         for number, image in enumerate(document.images)
-        if image.is_here
+        if image.suffix
     }
     for path, data in pictures.items():
         if below.stat(path) is not None and not force and below.read(path) != data:

@@ -23,16 +23,16 @@ _LANGUAGE = re.compile(r"[A-Za-z]{2,3}(?:[-_][A-Za-z0-9]{1,8})*\Z")
 
 @dataclass(frozen=True, slots=True)
 class ImportedImage:
-    """An image: its bytes, and the ending of its name, such as ``.png``; or the `address` of one elsewhere."""
+    """An image: its bytes; or the `address` of one elsewhere."""
 
     data: bytes
-    suffix: str
     address: str = field(default="", repr=False)
 
     @property
-    def is_here(self) -> bool:
-        """Whether it is one with bytes of its own."""
-        return bool(self.suffix)
+    def suffix(self) -> str:
+        """The ending of its name, such as ``.png``; nothing where its bytes are no picture."""
+        kind = picture_type(self.data)
+        return kind.suffix if kind else ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,7 +40,9 @@ class Imported:
     """A document that was read: its markdown, title and language where it names them, its images.
 
     `notes` say what did not come along, for people; `values` go into its header: authors, date, abstract. Of a page
-    that was fetched, `links` are the addresses in its text; `follows`, `next` and `listed` are those of `PageLinks`.
+    that was fetched, `links` are the addresses in its text; `follows` those that programs may follow, the navigation's
+    first, `next` the one to be read next. If it is not `listed`, it says to be no page of its own, as one with all
+    others in it to be printed.
     """
 
     body: str
@@ -75,12 +77,10 @@ class Context:
 
 
 def with_true_pictures(document: Imported) -> Imported:
-    """The document with those of its images that are some by their first bytes; of others the description is left."""
-    kinds = (picture_type(each.data) for each in document.images)
-    images = tuple(replace(a, suffix=b.suffix if b else "") for a, b in zip(document.images, kinds, strict=True))
-    left_out = {number for number, each in enumerate(images) if not each.is_here and not each.address}
+    """The document without those of its images that are none by their first bytes: their description is left."""
+    left_out = {number for number, each in enumerate(document.images) if not each.suffix and not each.address}
     if not left_out:
-        return replace(document, images=images)
+        return document
 
     def described(span: Span) -> str | None:
         number = span.target.removeprefix(IMAGE)
@@ -88,7 +88,7 @@ def with_true_pictures(document: Imported) -> Imported:
 
     body = replace_spans(document.body, described)
     note = f"left out: {len(left_out)} image(s) that are too large, or no pictures by their first bytes"
-    return replace(document, body=body, images=images, notes=(*document.notes, note))
+    return replace(document, body=body, notes=(*document.notes, note))
 
 
 def image_name(number: int, image: ImportedImage) -> str:
@@ -131,7 +131,7 @@ def link_images(body: str, images: Sequence[ImportedImage], folder: str, links: 
         if match[1] == LINK:
             return escape.url(links[number])
         image = images[number]
-        return escape.url(f"{folder}/{image_name(number, image)}" if image.is_here else image.address)
+        return escape.url(f"{folder}/{image_name(number, image)}" if image.suffix else image.address)
 
     return _MARKED.sub(address, body)
 

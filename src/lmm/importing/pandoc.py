@@ -186,9 +186,7 @@ def convert(
         environment = {**os.environ, "LMM_FOLDER": folder, "LMM_PREFIX": context.prefix, **more}
         markdown, warnings = _run(data, context, reader, environment)
         images = [path for path in Path(folder).iterdir() if path.stem.isdigit()]
-        taken = tuple(
-            ImportedImage(path.read_bytes(), path.suffix) for path in sorted(images, key=lambda path: int(path.stem))
-        )
+        taken = tuple(ImportedImage(path.read_bytes()) for path in sorted(images, key=lambda path: int(path.stem)))
     blocks = parse_markdown_text(markdown)
     values: dict[str, Any] = {}
     if blocks and isinstance(blocks[0], HeaderBlock):

@@ -23,19 +23,10 @@ def read(data: bytes, context: Context) -> Imported:
             "a page that a script fills is empty as a file: save it from the browser as 'complete' or print it to PDF"
         )
         raise FileReadError("there is no text in this page", hint=hint)
-    document = convert_html(page.html, context, all_ids=context.online)
-    return replace(
-        document,
-        title=_title(page.title, document.body) if context.online else page.title,
-        language=page.language,
-        images=tuple(images),
-        notes=page.notes + document.notes,
-        values=page.values,
-        links=page.links,
-        follows=page.follows,
-        next=page.next,
-        listed=page.listed,
-    )
+    document = convert_html(page.body, context, all_ids=context.online)
+    title = _title(page.title, document.body) if context.online else page.title
+    notes = page.notes + document.notes
+    return replace(page, body=document.body, title=title, images=tuple(images), notes=notes)
 
 
 def _title(title: str, body: str) -> str:

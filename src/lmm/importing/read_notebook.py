@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import base64
-import binascii
 import json
 import re
 import secrets
@@ -12,7 +11,7 @@ from typing import Any
 
 from lmm.errors import FileReadError
 from lmm.importing import escape
-from lmm.importing.html_page import SUFFIXES, image_of, read_page
+from lmm.importing.html_page import image_of, read_page
 from lmm.importing.imported import IMAGE, Context, Imported, ImportedImage
 from lmm.importing.markdown_text import defused, front_matter
 from lmm.importing.pandoc import convert_html
@@ -137,7 +136,7 @@ class _Reader:
             yield self._markdown(_text(data["text/markdown"]), {})
         elif "<table" in (html := _text(data.get("text/html"))) or (html and "text/plain" not in data):
             page = read_page(html, self.images, dollars=True)
-            yield self._html(page.html if page else "")
+            yield self._html(page.body if page else "")
         elif "text/latex" in data:
             yield self._html(_latex(_text(data["text/latex"])))
         elif "text/plain" in data:
@@ -177,10 +176,10 @@ def _bundled(data: Json) -> ImportedImage | None:
         if kind in data:
             text = _text(data[kind])
             if kind == "image/svg+xml" and "<" in text:
-                return ImportedImage(text.encode(), ".svg")
+                return ImportedImage(text.encode())
             try:
-                return ImportedImage(base64.b64decode(text), SUFFIXES[kind.removeprefix("image/")])
-            except (binascii.Error, ValueError):
+                return ImportedImage(base64.b64decode(text))
+            except ValueError:
                 return None
     return None
 

@@ -228,13 +228,13 @@ def _image(item: Any) -> ImportedImage | None:
         if item.get_filters() == ["DCTDecode"]:
             data = bytes(item.get_data(decode_simple=False))
             if _is_plain_jpeg(data):
-                return ImportedImage(data, ".jpg")
+                return ImportedImage(data)
         bitmap = item.get_bitmap(render=False)
     except (pdfium.PdfiumError, ValueError):
         return None
     if bitmap.mode not in ("L", "RGB", "RGBA", "BGR", "BGRA", "BGRX"):
         return None
-    return ImportedImage(png(bytes(bitmap.buffer), bitmap.width, bitmap.height, bitmap.stride, bitmap.mode), ".png")
+    return ImportedImage(png(bytes(bitmap.buffer), bitmap.width, bitmap.height, bitmap.stride, bitmap.mode))
 
 
 def _is_plain_jpeg(data: bytes) -> bool:

@@ -40,7 +40,6 @@ from lmm.importing.imported import Imported, ImportedImage
 from lmm.markdown.blocks import Block, HeadingBlock, serialize
 from lmm.markdown.parse_markdown import parse_markdown_text
 from lmm.markdown.spans import spans
-from lmm.pictures import picture_type
 from lmm.urls import check_url, github_file, name_of, shown
 
 if TYPE_CHECKING:
@@ -218,8 +217,8 @@ class _Reader:
             came = await self.fetch(address, _MOST_PICTURE)
         except FetchFailed:
             return None
-        kind = picture_type(came.data) if _origin(came.url) == _origin(address) else None
-        return ImportedImage(came.data, kind.suffix, address) if kind else None
+        image = ImportedImage(came.data, address)
+        return image if image.suffix and _origin(came.url) == _origin(address) else None
 
 
 def _in_utf8(came: Fetched) -> bytes:

@@ -35,13 +35,12 @@ _QUOTED = re.compile(
 )
 _BLOCK = re.compile(r"^ {0,3}>[^\n]*(?:\n {0,3}>[^\n]*)*", re.MULTILINE)
 _LEAD = re.compile(r"^ {0,3}>[ ]?", re.MULTILINE)
-_CALLOUT = re.compile(r"\s*(?:\[!|\{)")
 _ATTRIBUTION = re.compile(r"\n[ \t]*(?:—|–|--)[^\n]*\Z")
 _NUMBERS = re.compile(r"(?<![ \t])[ \t]*+\[\d{1,4}(?:[,;–\- ]*\d{1,4})*\](?!\()")
 _ELISION = re.compile(r"\[(?:…|\.\.\.|\. \. \.)\]|\((?:…|\.\.\.)\)|…|\.{3,}")
 _BLANK_LINE = re.compile(r"\n[ \t]*\n")
-_LABEL = re.compile(r"\]\[[^\]\[\n]*\]|(?<!\w)_|_(?!\w)")
-_LINE_MARK = re.compile(r"^[ \t>]*(?:(?:[-*+]|\d{1,9}[.)]|#{1,6})[ \t]+)?", re.MULTILINE)
+# Labels of links, underscores of emphasis, and what stands before the words of a line.
+_MARKS = re.compile(r"\]\[[^\]\[\n]*\]|(?<!\w)_|_(?!\w)|^[ \t>]*(?:(?:[-*+]|\d{1,9}[.)]|#{1,6})[ \t]+)?", re.MULTILINE)
 _WORD = re.compile(r"[\u3040-\u9fff]{1,2}|[^\W_\u3040-\u9fff]+")
 _SAME = str.maketrans(
     {**dict.fromkeys('“”„«»‹›‚‘’´"', "'"), **dict.fromkeys("-‐‑‒–—―−", " "), **dict.fromkeys("[]*`\\\u00ad", "")}
@@ -87,7 +86,7 @@ def quotations_of(text: str) -> Iterator[Quotation]:
     found = []
     for block in _BLOCK.finditer(bare):
         quoted = _LEAD.sub("", text[block.start() : block.end()])
-        if not _CALLOUT.match(quoted):
+        if not quoted.lstrip().startswith(("[!", "{")):
             found.append(Quotation(_ATTRIBUTION.sub("", quoted.rstrip()), *block.span()))
     bare = _BLOCK.sub(lambda block: re.sub(r"[^\n]", " ", block[0]), bare)
     found += [Quotation(text[match.start() + 1 : match.end() - 1], *match.span()) for match in _QUOTED.finditer(bare)]
@@ -161,7 +160,7 @@ def _normal(text: str) -> str:
 
 def _plain(prose: str) -> str:
     """Prose without what does not count."""
-    text = _LABEL.sub("", _LINE_MARK.sub("", _NUMBERS.sub("", prose)))
+    text = _MARKS.sub("", _NUMBERS.sub("", prose))
     return " ".join(unicodedata.normalize("NFKC", text).translate(_SAME).split())
 
 

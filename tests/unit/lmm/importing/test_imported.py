@@ -33,7 +33,7 @@ def test_a_title_page_is_not_said_twice() -> None:
 
 def test_images_are_linked_in_their_folder() -> None:
     """With a name that a link can have; text that looks like one of our addresses stays."""
-    document = Imported("![a](lmm-image:0)\n\nlmm-image:7\n", images=(ImportedImage(b"", ".png"),))
+    document = Imported("![a](lmm-image:0)\n\nlmm-image:7\n", images=(ImportedImage(b"\x89PNG\r\n\x1a\n"),))
     text = compose(document, source="a", name="a", folder="my notes_files")
     assert text.endswith("![a](my%20notes_files/image-1.png)\n\nlmm-image:7\n")
 

@@ -50,7 +50,7 @@ def test_chapters_in_reading_order_with_their_images() -> None:
     assert document.body == (
         "# One {#a.xhtml_x}\n\nSee Two and [here](#a.xhtml_x). ![dot](lmm-image:0)\n\n# Two\n\n![](lmm-image:0)\n"
     )
-    assert document.images == (ImportedImage(b"GIF89a", ".png"),)
+    assert document.images == (ImportedImage(b"GIF89a"),)
 
 
 def test_a_protected_book_is_refused_and_scrambled_fonts_are_not() -> None:

@@ -30,7 +30,7 @@ def test_title_and_language_are_the_page_s() -> None:
 def test_images_in_the_page_are_taken_out() -> None:
     """A data address becomes a file; one that is damaged goes."""
     document = read(b'<p><img src="data:image/gif;base64,R0lGODlh" alt="a"> <img src="data:text/html,x">b', HERE)
-    assert document.images == (ImportedImage(b"GIF89a", ".gif"),)
+    assert document.images == (ImportedImage(b"GIF89a"),)
     assert document.body == "![a](lmm-image:0) b\n"
 
 
