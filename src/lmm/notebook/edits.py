@@ -79,7 +79,6 @@ _NEAR = 50  # so many texts further on, an old text is looked for in the new one
 OLD_HEADING = HeadingBlock.make(6, "old text").source
 NEW_HEADING = HeadingBlock.make(6, "new text").source
 _MARK = re.compile(r"<!-- lmm:(?:new|end) \w+ -->\Z")
-_WRAPPED = re.compile(r"\A\s*```+(?:markdown|md)[ \t]*\n(?P<text>.*)\n```+\s*\Z", re.DOTALL)
 
 
 @dataclass(frozen=True, slots=True)
@@ -402,8 +401,10 @@ def unwrapped(reply: str) -> str:
     >>> unwrapped("```markdown\\nA leaf.\\n```")
     'A leaf.'
     """
-    match = _WRAPPED.match(reply)
-    return match["text"] if match else reply
+    first, _, rest = reply.strip().partition("\n")
+    text, _, last = rest.rpartition("\n")
+    is_fenced = unclosed_construct(first) and first.strip("` \t") in ("markdown", "md")
+    return text if is_fenced and unclosed_construct(last) and not last.strip("`") else reply
 
 
 def closed(text: str) -> str:

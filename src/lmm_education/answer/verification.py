@@ -18,6 +18,7 @@ from textwrap import shorten
 from typing import Any, Literal, NamedTuple
 
 from lmm.markdown import prose_of
+from lmm.markdown.parse_markdown import unclosed_construct
 from lmm.markdown.quotations import CLOSING_MARKS, Quotation, blank_code, verify_quotations
 from lmm.markdown.sentences import sentence_ends
 from lmm.messages import TextDelta
@@ -144,7 +145,6 @@ def _end_in(text: str, failure: Failure) -> int:
 # -- while an answer arrives -----------------------------------------------------------------------
 
 
-_FENCES = re.compile(r"^ {0,3}(?:```|~~~)", re.MULTILINE)
 _LONGEST = 8_000  # characters of a paragraph whose quotations are looked for before it ends
 
 
@@ -178,7 +178,7 @@ class QuotationStream:
         if given < len(self._open):
             yield TextDelta(self._open[given:])
         end = self._open.rfind("\n\n") + 2 if "\n" in edge else 0
-        if end > 1 and len(_FENCES.findall(self._open[:end])) % 2 == 0:
+        if end > 1 and unclosed_construct(self._open[:end]) is None:
             self._open, self._before = self._open[end:], self._before + end
 
     def finish(self) -> Iterator[Quotation]:
