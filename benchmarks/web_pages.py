@@ -77,7 +77,7 @@ def _words(text: str) -> Counter[str]:
 
 def _ours(data: bytes) -> str:
     page = read_page(decode_html(data), [])
-    return _text(page.html) if page else ""
+    return _text(page.body) if page else ""
 
 
 def _text(html: str) -> str:

@@ -36,7 +36,7 @@ from lmm.notebook.annotations import rag_annotations
 from lmm.notebook.answers import AnsweredPrompt, AnswerPlanner, PendingPrompt, plan
 from lmm.notebook.authorship import Authorship
 from lmm.notebook.batch import BatchFunction, FieldPlanner, batch_function, old_tree
-from lmm.notebook.chat_log import ChatExchange, clear_chat, clear_chats, cleared, read_log, waiting_texts
+from lmm.notebook.chat_log import ChatExchange, clear_chat, cleared, read_log, waiting_texts
 from lmm.notebook.edits import EDIT, EditHunk, is_sound
 from lmm.notebook.generated_fields import FieldStatus
 from lmm.notebook.header import check_header, complete_header
@@ -531,7 +531,8 @@ class Document:
             line = next((edit.line for edit in waiting.find_edits(self.blocks) if edit.id == edit_id), None)
             if line is None:
                 raise DocumentError("this edit does not wait any more", where=self._parsed.file)
-        sign = authorship.sign if verdict == "accept" and self._is_signed else None
+        signs = EDIT in self.text and config_files.settings_for(self.path, config=self._config).authorship
+        sign = authorship.sign if signs and verdict == "accept" else None
         blocks, edits = waiting.resolve(self.blocks, verdict, line=line, force=force, with_metadata=metadata, sign=sign)
         for edit in edits if verdict == "accept" else ():
             for note in edit.notices:
@@ -539,10 +540,6 @@ class Document:
         if edits:
             self._become(serialize(blocks))
         return len(edits)
-
-    @property
-    def _is_signed(self) -> bool:
-        return EDIT in self.text and config_files.settings_for(self.path, None, config=self._config).authorship
 
     @property
     def authors(self) -> tuple[Authorship, ...]:
@@ -554,13 +551,12 @@ class Document:
 
         With `line`, only that of the block which covers it. A metadata block that held nothing else goes with them.
         """
-        if line is None:
-            return self._do(lambda blocks: clear_chats(blocks, pending=pending))
-        chosen = next((b.source for b in self.blocks if b.line <= line < b.line + b.source.count("\n")), None)
-        blocks = cleared(
-            self.blocks, lambda block: clear_chat(block, pending=pending) if block.source == chosen else block
-        )
-        return self._become(serialize(blocks))
+        chosen = {b.source for b in self.blocks if line is None or b.line <= line < b.line + b.source.count("\n")}
+
+        def clear(block: MetadataBlock) -> MetadataBlock:
+            return clear_chat(block, pending=pending) if line is None or block.source in chosen else block
+
+        return self._do(lambda blocks: cleared(blocks, clear))
 
     def clear_annotations(self, *fields: str) -> bool:
         """Remove generated annotations, all or those named; whether there were any. What people edited stays.
@@ -610,8 +606,13 @@ class Document:
             failures += applied.failures
         return version.text, tuple(failures)
 
-    def _rebase_soundly(self, theirs: str) -> tuple[str, tuple[Failure, ...]]:
-        """The same, unless something else would be read as what it is not."""
+    def rebased(self, theirs: str) -> tuple[str, tuple[Failure, ...]]:
+        """What was done here, done in another version of the text, as an editor has it; and what found no place there.
+
+        Raises:
+            Changed: lines that were rewritten here were changed there too.
+            DocumentError: with it, something else would be read as what it is not.
+        """
         known = self._file is not None and theirs == self._file.base
         text, failures = (self.text, self._lost) if known else self._rebase(theirs)
         if text != theirs and not is_sound(theirs, text):
@@ -619,15 +620,6 @@ class Document:
             hint = "lmm scan --check shows what cannot be read there; mend it and run again: replies are remembered"
             raise DocumentError(why, where=self._parsed.file, hint=hint)
         return text, failures
-
-    def rebased(self, text: str) -> tuple[str, tuple[Failure, ...]]:
-        """What was done here, done in another version of the text, as an editor has it; and what found no place there.
-
-        Raises:
-            Changed: lines that were rewritten here were changed there too.
-            DocumentError: with it, something else would be read as what it is not.
-        """
-        return self._rebase_soundly(text)
 
     # -- the disk --------------------------------------------------------------------------------------
 
@@ -656,7 +648,7 @@ class Document:
         async with self._locked(refresh=False):
             files.check_writable(self.path)
             await self._file.still(settle)
-            saved = self._file.save(self._rebase_soundly)
+            saved = self._file.save(self.rebased)
         self._forget_changes()
         for failure in saved.failures:
             self.listener(Failed(failure.error, failure.what), failure.place)

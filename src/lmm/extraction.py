@@ -236,6 +236,7 @@ async def read_records(jobs: Sequence[Job], schema: Schema) -> Report[Record[Any
 
 
 PLACE = ("file", "line", "headings")
+_KINDS = (".csv", ".jsonl")
 Row = dict[str, Any]
 
 
@@ -246,8 +247,9 @@ def check_output(path: Path) -> None:
         ConfigError: the kind of file is not known, or its folder is missing.
         FileWriteError: it may not be written.
     """
-    if path.suffix not in WRITERS:
-        raise ConfigError(f"no kind of table is called '{path.suffix}'", where=str(path), hint=f"use {_KINDS}")
+    if path.suffix not in _KINDS:
+        hint = f"use {', '.join(_KINDS)}"
+        raise ConfigError(f"no kind of table is called '{path.suffix}'", where=str(path), hint=hint)
     if not path.resolve().parent.is_dir():
         raise ConfigError("there is no such folder", where=str(path), hint=f"mkdir -p {path.parent}")
     check_writable(path)
@@ -260,8 +262,12 @@ def save_records(path: Path, records: Iterable[Record[Any]], fields: Sequence[st
         FileWriteError: it cannot be written; what was there is still there.
     """
     rows = [row_of(record) for record in records]
-    named = [*PLACE, *(_column(name) for name in fields), *(name for row in rows for name in row)]
-    replace(path, WRITERS[path.suffix](list(dict.fromkeys(named)), rows))
+    if path.suffix == ".jsonl":
+        replace(path, json_lines(rows))
+        return
+    named = dict.fromkeys([*PLACE, *(_column(name) for name in fields), *(name for row in rows for name in row)])
+    cells = (row | {"headings": " > ".join(row["headings"])} for row in rows)
+    replace(path, csv_text(list(named), [[row.get(name) for name in named] for row in cells]))
 
 
 def row_of(record: Record[Any]) -> Row:
@@ -280,26 +286,10 @@ def row_of(record: Record[Any]) -> Row:
     return place | {_column(name): field for name, field in fields.items()}
 
 
-def json_line(record: Record[Any]) -> str:
-    """A record as a line of JSON."""
-    return json.dumps(row_of(record), ensure_ascii=False) + "\n"
+def json_lines(rows: Iterable[Row]) -> str:
+    """Rows as lines of JSON."""
+    return "".join(json.dumps(row, ensure_ascii=False) + "\n" for row in rows)
 
 
 def _column(name: str) -> str:
     return f"{name}_" if name.rstrip("_") in PLACE else name
-
-
-# -- kinds of table --------------------------------------------------------------------------------
-
-
-def _jsonl(columns: Sequence[str], rows: Sequence[Row]) -> bytes:
-    return "".join(json.dumps(row, ensure_ascii=False) + "\n" for row in rows).encode()
-
-
-def _csv(columns: Sequence[str], rows: Sequence[Row]) -> bytes:
-    cells = [row | {"headings": " > ".join(row["headings"])} for row in rows]
-    return csv_text(columns, [[row.get(name) for name in columns] for row in cells]).encode()
-
-
-WRITERS: dict[str, Callable[[Sequence[str], Sequence[Row]], bytes]] = {".csv": _csv, ".jsonl": _jsonl}
-_KINDS = ", ".join(WRITERS)

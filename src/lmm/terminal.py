@@ -123,7 +123,8 @@ def say(text: str = "", *, err: bool = False, end: str = "\n") -> None:
     The reader may have gone away (head, less): then the rest goes nowhere, and the work goes on.
     """
     pieces = _CODE.split(text + end)
-    shown = (visible(piece) if at % 2 == 0 else _as_code(piece) for at, piece in enumerate(pieces))
+    codes = {"\r": "\r"}
+    shown = (codes.get(piece, f"\x1b{piece}") if at % 2 else visible(piece) for at, piece in enumerate(pieces))
     _write("".join(shown), _stream(err))
 
 
@@ -247,10 +248,6 @@ def log_to_stderr(layout: str) -> None:
     handler = logging.StreamHandler(sys.stderr)
     handler.setFormatter(Visible(layout))
     logging.basicConfig(level=logging.WARNING, handlers=[handler])
-
-
-def _as_code(code: str) -> str:
-    return code if code == "\r" else f"\x1b{code}"
 
 
 def _stream(err: bool) -> IO[str]:

@@ -33,7 +33,7 @@ _how = options.together(
 
 
 def _make(name: str) -> options.Decorator:
-    return options.switch(name, f"Make {name}, whatever the configuration says.")
+    return click.option(f"--{name}/--no-{name}", default=None, help=f"Make {name}, whatever the configuration says.")
 
 
 @options.command()

@@ -58,7 +58,7 @@ def extract(
     """
     from lmm import Document
     from lmm.document import record_source
-    from lmm.extraction import check_output, json_line, plan_records, read_records, save_records
+    from lmm.extraction import check_output, json_lines, plan_records, read_records, row_of, save_records
     from lmm.loop import run
     from lmm.models.budget import SharedBudget
     from lmm.models.structured import load_schema
@@ -80,7 +80,7 @@ def extract(
         terminal.say("\nlmm: interrupted; run it again: what had arrived is remembered", err=True)
         return INTERRUPTED
     if output is None:
-        terminal.say_document("".join(map(json_line, report.results)))
+        terminal.say_document(json_lines(map(row_of, report.results)))
     elif report.results or not report.failures:  # nothing at all does not replace an earlier table
         save_records(output, report.results, compiled.fields)
     return _summary(report, len(jobs), output)

@@ -126,11 +126,6 @@ def dry_run(help: str) -> Decorator:
     return flag("--dry-run", help=help)
 
 
-def switch(name: str, help: str) -> Decorator:
-    """Declare ``--name/--no-name``: None unless one of them is given."""
-    return click.option(f"--{name}/--no-{name}", default=None, help=help)
-
-
 def together(*decorators: Decorator) -> Decorator:
     """One decorator for several, in the order of the help."""
 

@@ -89,15 +89,12 @@ def decode_document(data: bytes, name: str) -> str:
     except UnicodeDecodeError as error:
         before = data[: error.start]
         line, column = before.count(b"\n") + 1, error.start - (before.rfind(b"\n") + 1) + 1
+        encoding = "UTF-16" if data.startswith((b"\xff\xfe", b"\xfe\xff")) else "WINDOWS-1252"
         raise FileReadError(
             f"byte 0x{data[error.start]:02x} is not UTF-8",
             where=f"{name}:{line}:{column}",
-            hint=f"convert it, for example with: iconv -f {_guess_encoding(data)} -t UTF-8",
+            hint=f"convert it, for example with: iconv -f {encoding} -t UTF-8",
         ) from error
-
-
-def _guess_encoding(data: bytes) -> str:
-    return "UTF-16" if data[:2] in (b"\xff\xfe", b"\xfe\xff") else "WINDOWS-1252"
 
 
 def read_bytes(path: Path) -> bytes:

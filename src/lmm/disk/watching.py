@@ -116,7 +116,8 @@ async def changes(
         await asyncio.sleep(0)  # first they listen, so that nothing is missed between a look and a notification
         while True:
             now, cost = await asyncio.to_thread(_timed_look, roots)
-            changed = _differences(before or {}, now)
+            known = before or {}
+            changed = {path for path in known.keys() | now.keys() if known.get(path) != now.get(path)}
             if changed or before is None:
                 yield changed
             before = now
@@ -137,10 +138,6 @@ def _timed_look(roots: WatchedPaths) -> tuple[dict[Path, Signature], float]:
     """What is there, and the processor's seconds that it took to look: how long it waited says nothing."""
     begin = time.thread_time()
     return roots.look(), time.thread_time() - begin
-
-
-def _differences(before: Mapping[Path, Signature], now: Mapping[Path, Signature]) -> set[Path]:
-    return {path for path in before.keys() | now.keys() if before.get(path) != now.get(path)}
 
 
 async def _next(told: asyncio.Queue[set[Path] | Exception], end: float) -> set[Path] | Exception | None:

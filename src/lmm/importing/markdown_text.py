@@ -76,7 +76,7 @@ def _underlined(source: str) -> str:
         if first is not None:
             rest = source[first.end() :]
             source = heading(first).removesuffix("\n" if re.match(r"\n[ \t]*(?:\n|\Z)", rest) else "") + rest
-    return re.sub(r"\A {0,3}(?:-[ \t]*){3,}(?=\n|\Z)", "* * *", source)
+    return _RULE.sub("* * *", source, count=1) if _RULE.match(source) else source
 
 
 def _is_verbatim(source: str) -> bool:

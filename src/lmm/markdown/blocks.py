@@ -22,7 +22,6 @@ from lmm.markdown.metadata import Prompt, find_prompts
 # A byte order mark and blank lines before a document's first block belong to that block's source.
 PREFIX = re.compile(r"\ufeff?(?:[ \t]*\r?\n)*")
 _TRAILING_BLANKS = re.compile(r"(?:\r?\n[ \t]*)+\Z")
-_CLOSING = re.compile(r"^(?:---|\.\.\.)[ \t]*(?:#[^\n]*)?(?:\r?\n|\r?\Z)", re.MULTILINE)
 _HEADING = re.compile(PREFIX.pattern + r" {0,3}(#{1,6})[ \t]*([^\n]*)")
 _MARKUP = re.compile(r"!?\[([^\[\]]*+)\]\((?:[^()]|\([^()]*+\))*+\)|`([^`]*)`|[*]+|\$")
 
@@ -137,7 +136,7 @@ class MetadataBlock(Block):
 
     def _span(self) -> tuple[int, int]:
         start = self.source.find("\n", prefix_end(self.source)) + 1
-        closing = _CLOSING.search(self.source, start)
+        closing = metadata.CLOSE.search(self.source, start)
         return start, closing.start() if closing else len(self.source)
 
 

@@ -61,6 +61,8 @@ def surely_mapping() -> re.Pattern[str]:
     )
 
 
+CLOSE = re.compile(r"^(?:---|\.\.\.)[ \t]*(?:#[^\n]*)?(?:\r?\n|\r?\Z)", re.MULTILINE)
+"""The line below a body."""
 _STARTS_LIKE_METADATA = re.compile(
     r"(?:[ \t\r]*(?:#[^\n]*)?\n)*+(?:-[ \t]+)?(?:[\"']?[\w.~\-]+=?[\"']?[ \t]*:(?=\s|\Z))"
 )

@@ -19,7 +19,7 @@ from lmm.markdown.blocks import Block, ErrorBlock, HeaderBlock, HeadingBlock, Me
 _BLANKS = r"(?:[ \t]*\r?\n)*(?:[ \t]+\Z)?"
 _HASHES = r" {0,3}#{1,6}(?:[ \t]|\r?(?:\n|\Z))"
 _HEADING = re.compile(rf" {{0,3}}#{{1,6}}(?:[ \t][^\n]*|\r?(?=\n|\Z))(?:\n|\Z){_BLANKS}")
-_METADATA_OPEN = re.compile(r"---[ \t]*(?:#[^\n]*)?\r?\n(?![ \t]*(?:\r?\n|\Z))")
+METADATA_OPEN = re.compile(r"---[ \t]*(?:#[^\n]*)?\r?\n(?![ \t]*(?:\r?\n|\Z))")
 # Begins with the line end before the marker: a literal first character is what the search jumps to. No metadata goes
 # on over a comment of HTML: it would make of an author's rule and a model's words below it one block that asks.
 _METADATA_CLOSE = re.compile(rf"\n(?:(?P<comment><!--)|(?:---|\.\.\.)[ \t]*(?:#[^\n]*)?(?:\r?\n{_BLANKS}|\r?\Z))")
@@ -147,7 +147,7 @@ class _Parser:
     def _metadata(self, start: int, at: int, line: int) -> Block | None:
         """A metadata or error block, or None if the ``---`` is a horizontal rule."""
         text = self.text
-        opening = _METADATA_OPEN.match(text, at)
+        opening = METADATA_OPEN.match(text, at)
         if opening is None:
             return None
         closing = None if "---" in self.missing else _METADATA_CLOSE.search(text, opening.end() - 1)

@@ -22,13 +22,10 @@ from lmm.errors import DocumentError, MetadataError
 from lmm.markdown import metadata
 from lmm.markdown.blocks import Block, ErrorBlock, HeaderBlock, HeadingBlock, MetadataBlock, TextBlock, apart, serialize
 from lmm.markdown.metadata import Prompt
-from lmm.markdown.parse_markdown import misread
+from lmm.markdown.parse_markdown import METADATA_OPEN, misread
 
-# What closes a fence, an equation or a comment; and metadata or a rule that more metadata below it would close.
+# What closes a fence, an equation or a comment.
 _CLOSES = re.compile(r"^[ \t]*(?:`{3}|~{3})|\$\$|-->", re.MULTILINE)
-_OPENS = re.compile(
-    r"---[ \t]*(?:#[^\n]*)?\r?\n(?![ \t]*\r?\n)(?!(?s:.*)\n(?:---|\.\.\.)[ \t]*(?:#[^\n]*)?(?:\r?\n|\Z))"
-)
 
 
 class Node:
@@ -389,7 +386,9 @@ def blocks_to_tree(blocks: Sequence[Block], *, title: str = "") -> HeaderNode | 
             above.append((level, section))
         elif isinstance(block, (TextBlock, ErrorBlock)):
             section.adopt(TextNode(block, pending))
-            if block.source.startswith("---") and _OPENS.match(block.source):
+            # The next block goes on where "+" stands.
+            opening = METADATA_OPEN.match(f"{block.source}+") if block.source.startswith("---") else None
+            if opening is not None and metadata.CLOSE.search(block.source, opening.end()) is None:
                 root.metadata_is_open = True
         pending = None
     if pending is not None:

@@ -130,6 +130,22 @@ def server_client(settings: ModelSettings) -> httpx2.AsyncClient:
     return httpx2.AsyncClient(headers=headers, verify=tls_for(settings.base_url), timeout=_PATIENCE)
 
 
+async def unreachable(settings: ModelSettings) -> str:
+    """Why nothing can be expected of a model's server: a reason, or ``""`` if it lists its models or its address is not
+    known (of a provider's own, a question tells)."""
+    if not settings.base_url:
+        return ""
+    import httpx2
+
+    try:
+        async with server_client(settings) as client:
+            answer = await client.get(settings.base_url.rstrip("/") + "/models")
+    except (httpx2.HTTPError, httpx2.InvalidURL) as error:
+        return str(error) or type(error).__name__
+    refused = answer.status_code in (401, 403) or answer.status_code >= 500
+    return f"its server answers with {answer.status_code}" if refused else ""
+
+
 async def _json(client: Any, url: str, body: Mapping[str, Any] | None) -> Mapping[str, Any]:
     """What a server answers, if it is an object in JSON and not too much; else nothing."""
     async with client.stream("POST" if body else "GET", url, json=body) as response:

@@ -16,6 +16,7 @@ import time
 from collections.abc import AsyncGenerator, Callable, Mapping
 from contextlib import AbstractAsyncContextManager, aclosing
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import Any, cast
 
 from pydantic_ai import exceptions
@@ -44,13 +45,13 @@ from lmm.terminal import clipped
 Opener = Callable[[str, str | None, str | None], Model]
 
 
-def _openai(model: str, base_url: str | None, api_key: str | None) -> Model:
-    from pydantic_ai.models.openai import OpenAIChatModel
+def _openai(model: str, base_url: str | None, api_key: str | None, *, responses: bool = False) -> Model:
+    from pydantic_ai.models.openai import OpenAIChatModel, OpenAIResponsesModel
     from pydantic_ai.providers.openai import OpenAIProvider
 
     provider = OpenAIProvider(base_url=base_url, api_key=api_key or "no-key")
     provider.client.max_retries = 0  # retries are ours: lmm.models.retry
-    return OpenAIChatModel(model, provider=provider)
+    return (OpenAIResponsesModel if responses else OpenAIChatModel)(model, provider=provider)
 
 
 def _compatible(model: str, base_url: str | None, api_key: str | None) -> Model:
@@ -70,14 +71,8 @@ def _compatible(model: str, base_url: str | None, api_key: str | None) -> Model:
     return OpenAIChatModel(model, provider=provider)
 
 
-def _responses(model: str, base_url: str | None, api_key: str | None) -> Model:
-    """OpenAI's Responses protocol: what its reasoning models think can be sent back to them."""
-    from pydantic_ai.models.openai import OpenAIResponsesModel
-    from pydantic_ai.providers.openai import OpenAIProvider
-
-    provider = OpenAIProvider(base_url=base_url, api_key=api_key or "no-key")
-    provider.client.max_retries = 0
-    return OpenAIResponsesModel(model, provider=provider)
+_responses = partial(_openai, responses=True)
+"""OpenAI's Responses protocol: what its reasoning models think can be sent back to them."""
 
 
 def _anthropic(model: str, base_url: str | None, api_key: str | None) -> Model:

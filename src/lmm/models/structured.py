@@ -27,7 +27,6 @@ from lmm.user_code import importable_from, load_python
 RECORDS = "records"  # the key of an object around data that is no object: servers only take schemas of objects
 _AT_THE_TOP = ("$schema", "$defs", "definitions")
 _MOST_ERRORS = 10
-_THOUGHTS = re.compile(r"\A\s*<think>.*?</think>", re.DOTALL)
 # Where an object or array may begin; ' and words are what models write that take JSON for Python or JavaScript.
 _OPENING = re.compile(r"""\{\s*(?:["'}]|\w+\s*:)|\[\s*["'\[{\]\-\dtfn]""")
 _MOST_BROKEN = 1000  # a reply with more of these has no JSON worth the search, each taking time with its length
@@ -268,7 +267,8 @@ def read_json(reply: str) -> list[Any]:
     >>> read_json('Here it is: {"name": "Oak"}. Anything else?')
     [{'name': 'Oak'}]
     """
-    text = _THOUGHTS.sub("", reply)
+    _, thought, rest = reply.partition("</think>")
+    text = rest if thought and reply.lstrip().startswith("<think>") else reply
     whole = [text, *(span.text for span in spans(text) if span.kind == "code_block")]
     if values := [value for piece in whole for value in _parsed(piece.strip())]:
         return values

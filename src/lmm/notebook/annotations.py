@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Collection, Mapping, Sequence
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -72,12 +73,7 @@ def rag_annotations(
                 f"no language model is configured, and {settings.minor.model} annotates only where it is named",
                 hint="set model under [minor] in config.toml, or name one: --model Ollama/llama3.2",
             )
-        prompts = load(settings.prompts_folder)
-
-        async def rag(batch: Batch) -> None:
-            await annotate(batch, wanted, prompts)
-
-        return rag
+        return partial(annotate, names=wanted, prompts=load(settings.prompts_folder))
 
     return choose
 

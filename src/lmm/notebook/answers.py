@@ -58,7 +58,7 @@ from lmm.pipeline import ChangedDocument, ParsedDocument, Report
 from lmm.prompts.templates import Prompts
 
 # What servers say to a picture that their model cannot see.
-_NO_PICTURES = re.compile(r"image|picture|vision|multimodal|mmproj|modalit", re.IGNORECASE)
+_NO_PICTURES = ("image", "picture", "vision", "multimodal", "mmproj", "modalit")
 
 
 @dataclass(frozen=True, slots=True)
@@ -589,7 +589,8 @@ class AnswerPlanner:
         try:
             reply = yield ask
         except ModelError as error:
-            if not pending.mentions.pictures or pending.blind or not _NO_PICTURES.search(str(error)):
+            about_pictures = any(word in str(error).lower() for word in _NO_PICTURES)
+            if not pending.mentions.pictures or pending.blind or not about_pictures:
                 raise
             pending = replace(pending, blind=True)
             ask = self._request(pending, plan, chat_before(pending, log))

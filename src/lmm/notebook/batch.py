@@ -40,7 +40,7 @@ from lmm.notebook.generated_fields import (
 )
 from lmm.notebook.header import check_header
 from lmm.notebook.tree_changes import FoundNode, find_nodes, find_nodes_again, with_changes
-from lmm.pipeline import ChangedDocument, ParsedDocument
+from lmm.pipeline import ChangedDocument, ParsedDocument, Report
 from lmm.user_code import call, user_error
 
 BatchFunction = Callable[["Batch"], Awaitable[None] | None]
@@ -188,15 +188,6 @@ class FieldPlan:
 
 
 @dataclass(frozen=True, slots=True)
-class BatchResult:
-    """What a batch model did: fields that were looked at, those that failed, and what ended it early."""
-
-    visited: Sequence[FieldStatus]
-    failures: Sequence[Failure]
-    error: LmmError | None = None
-
-
-@dataclass(frozen=True, slots=True)
 class FieldPlanner:
     """Lets a batch model add fields to the sections of a document. Only metadata is kept of what it changes.
 
@@ -218,8 +209,8 @@ class FieldPlanner:
         system = settings.system if settings.origins.get("system") != "default" else ""
         return FieldPlan(document, tree, find_nodes(tree), self.choose(settings), system)
 
-    async def ask(self, plan: FieldPlan, client: Client) -> BatchResult:
-        """Run the function on the tree; cancelled, it ends, and what it made stays."""
+    async def ask(self, plan: FieldPlan, client: Client) -> Report[FieldStatus]:
+        """Run the function on the tree; cancelled, it ends, and what it made stays. `error` is what ended it early."""
         batch = Batch(
             plan.tree,
             client,
@@ -237,9 +228,9 @@ class FieldPlanner:
             raise
         except LmmError as raised:
             error = raised
-        return BatchResult(batch.visited, batch.failures, error)
+        return Report(tuple(batch.visited), tuple(batch.failures), error=error)
 
-    def apply(self, document: ParsedDocument, plan: FieldPlan, result: BatchResult) -> ChangedDocument:
+    def apply(self, document: ParsedDocument, plan: FieldPlan, result: Report[FieldStatus]) -> ChangedDocument:
         """The document with the metadata that the nodes have got."""
         found, failures = plan.found, list(result.failures)
         if document is not plan.document:
@@ -250,7 +241,7 @@ class FieldPlanner:
         if _texts(tree_to_blocks(plan.tree)) != _texts(old_view(plan.document.blocks)):
             hints += ("the batch model changed more than metadata; that is not saved",)
         failures += [_unplaced(document, node, _OPEN) for node in refused]
-        return ChangedDocument(blocks, result.visited, failures, hints, result.error)
+        return ChangedDocument(blocks, result.results, failures, hints, result.error)
 
 
 def old_tree(document: ParsedDocument) -> HeaderNode:

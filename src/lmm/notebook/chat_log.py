@@ -194,11 +194,6 @@ def unless_emptied(block: MetadataBlock, following: Block | None) -> list[Block]
     return [block] if block.body.strip() or (isinstance(block, HeaderBlock) and needed) else []
 
 
-def clear_chats(blocks: Sequence[Block], *, pending: bool = False) -> list[Block]:
-    """A document without its logs; a metadata block that held nothing else goes with them."""
-    return cleared(blocks, lambda block: clear_chat(block, pending=pending))
-
-
 def cleared(blocks: Sequence[Block], clear: Callable[[MetadataBlock], MetadataBlock]) -> list[Block]:
     """A document in which `clear` took something from metadata blocks; those that it emptied go."""
     kept: list[Block] = []

@@ -216,14 +216,14 @@ def _plain(title: str) -> str:
 # -- what the author changed while an edit waited -----------------------------------------------------
 
 
-def marks_of(texts: Iterable[str], digest: int = 8, each: int = 4) -> str:
+def marks_of(texts: Iterable[str]) -> str:
     """What texts are recognised by later: a hash of all of them, and a shorter one of each. White space does not count.
 
     >>> marks_of(["One.", "Two."]) == marks_of(["One. ", "Two.\\n"])
     True
     """
     found = [_hash(text) for text in texts]
-    return " ".join([_hash("".join(found))[:digest], *(mark[:each] for mark in found)])
+    return " ".join([_hash("".join(found))[:8], *(mark[:4] for mark in found)])
 
 
 def changed_since(marks: str, texts: list[str]) -> tuple[list[int], int] | None:

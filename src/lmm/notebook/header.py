@@ -33,7 +33,8 @@ def complete_header(blocks: Sequence[Block], *, name: str, chapter: bool = False
     missing = missing_keys(blocks, chapter=chapter)
     if not missing:
         return list(blocks)
-    values = {"title": default_title(blocks, name), "docid": make_docid(name, serialize(blocks))}
+    title = next((b.title for b in blocks if isinstance(b, HeadingBlock) and b.title), name)
+    values = {"title": title, "docid": make_docid(name, serialize(blocks))}
     tree = blocks_to_tree(blocks, title=name)
     if tree is None:
         return [HeaderBlock.make({key: values[key] for key in missing})]
@@ -64,11 +65,6 @@ def missing_keys(blocks: Sequence[Block], *, chapter: bool = False) -> list[str]
     lacks = {"title": (None,), "docid": (None, "")}
     wanted = lacks if not chapter else {"docid": lacks["docid"]}
     return [key for key, empty in wanted.items() if header is None or header.get(key) in empty]
-
-
-def default_title(blocks: Sequence[Block], name: str) -> str:
-    """The first heading's title, else `name`."""
-    return next((b.title for b in blocks if isinstance(b, HeadingBlock) and b.title), name)
 
 
 def make_docid(name: str, text: str) -> str:

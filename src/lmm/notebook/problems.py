@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import re
 from bisect import bisect_left
 from collections.abc import Iterator, Sequence
 
@@ -27,7 +26,6 @@ from lmm.notebook.problem import Problem
 _PANDOC_TAB = 4
 _AS_TEXT = "Pandoc reads this metadata, with any replies in it, as text"
 _RESOLVE = "lmm accept or lmm reject"
-_RULE_LIKE_METADATA = re.compile(r"---[ \t]*\r?\n[ \t]*[^\s]")
 
 
 def _warning(line: int, message: str, hint: str) -> Problem:
@@ -113,7 +111,8 @@ def _block_problems(block: Block, before: Block | None) -> Iterator[Problem]:
 
 
 def _text_problems(block: TextBlock) -> Iterator[Problem]:
-    if _RULE_LIKE_METADATA.match(block.content) and "\n---" in block.content[3:]:
+    first, _, below = block.content.partition("\n")
+    if first.rstrip() == "---" and below.partition("\n")[0].strip() and "\n---" in block.content:
         hint = "put a blank line after it, or write *** for a rule"
         yield _warning(block.line, "Pandoc reads this rule as the start of metadata", hint)
     opened = unclosed_construct(block.content)

@@ -23,7 +23,7 @@ _TOKEN = re.compile(f"{_SKIPPED}|{_CITATION}", re.MULTILINE | re.DOTALL)
 # What may still become a citation, or whose next character decides whether it is one.
 _BEGUN = re.compile(r"\[[\d\s,;–-]*\]?\Z")
 _BLANK_LINE = re.compile(r"\n\s*\n")
-_SPECIAL = re.compile(r"[\[`$~]")  # without one of these, a text is plain
+_SPECIAL = frozenset("[`$~")  # without one of these, a text is plain
 _OPENER = re.compile(r"`+|\$|~+")
 _FENCE = re.compile(r" {0,3}(```++|~~~++)[^\n]*\n")
 _LOOKS = 16  # an end that stays undecided is looked at again when it has grown by this part of its length
@@ -150,7 +150,7 @@ class CitationStream:
 
     def _certain(self) -> str:
         """What is certain of text that stands in no fence; with the first line of the fence that follows it."""
-        if _SPECIAL.search(self._open, 1) is None:  # plain words, but for blanks, which may precede a citation
+        if _SPECIAL.isdisjoint(self._open[1:]):  # plain words, but for blanks, which may precede a citation
             return self._given(len(self._open.rstrip(" \t")))
         end = decided(self._open, 1)
         cleaned = _cleaned(self._open, 1, end, self.offered).text

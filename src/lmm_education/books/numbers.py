@@ -37,7 +37,7 @@ WORDS = {
 _KINDS = "|".join(kind for kind in WORDS["en"] if kind not in ("chapter", "sec", "appendix", "tab"))
 _GROUP = re.compile(r"\{[^{}\n]*#[^{}\n]*\}")
 _LABEL = re.compile(rf"(?:{_KINDS})-\S+")
-_BOOKDOWN_LABEL = re.compile(r"\(\\#(?P<kind>[a-z]{2,4}):(?P<id>[\w.-]+)\)")
+BOOKDOWN_LABEL = re.compile(r"\(\\#(?P<kind>[a-z]{2,4}):(?P<id>[\w.-]+)\)")
 THEOREMS = {
     "theorem": "thm", "lemma": "lem", "corollary": "cor", "proposition": "prp", "conjecture": "cnj",
     "definition": "def", "example": "exm", "exercise": "exr", "hypothesis": "hyp",
@@ -184,7 +184,7 @@ class Numbering:
                 self._count(f"{theorem}:{group.id}", ())
         for found in _TEXT_REFERENCE.finditer(text) if "(ref:" in text else ():
             self.labels.setdefault(found[1], found[2])
-        for found in _BOOKDOWN_LABEL.finditer(bare):
+        for found in BOOKDOWN_LABEL.finditer(bare):
             self._count(f"{found['kind']}:{found['id']}", ())
 
     def _code(self, code: Span, opened: list[str]) -> None:

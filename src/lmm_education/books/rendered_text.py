@@ -17,7 +17,7 @@ from lmm.markdown.blocks import fenced
 from lmm.markdown.spans import included_pictures
 from lmm_education.books.chapters import NO_BOOK, BookChapter
 from lmm_education.books.code_cells import CodeCell, code_apart, read_cell
-from lmm_education.books.numbers import THEOREMS
+from lmm_education.books.numbers import BOOKDOWN_LABEL, THEOREMS
 
 # Without any of these, a text is read as it is written; code in a sentence needs no look.
 _SPECIAL = re.compile(r"[@<{\\]|`r[ ]|-->|!\[|:::|```|~~~|^!!!|^\?\?\?|^\(ref:|\)=[ \t]*$|\[\]\(", re.MULTILINE)
@@ -212,7 +212,6 @@ def _attributed(span: Span, source: str, chapter: BookChapter) -> str:
 
 
 _INCLUDE = re.compile(r"^[ \t]*\{\{#[a-z_]+ [^{}\n]*\}\}[ \t]*\n", re.MULTILINE)
-_HIDDEN_LINE = re.compile(r"^[ \t]*#(?:[ ][^\n]*)?\n", re.MULTILINE)
 
 
 def _as_in_mdbook(piece: str, included: Mapping[str, str]) -> str:
@@ -222,15 +221,14 @@ def _as_in_mdbook(piece: str, included: Mapping[str, str]) -> str:
     if "{{#" in body:
         shown = _INCLUDE.sub(lambda m: f"{found}\n" if (found := included.get(m[0].strip())) else "", body)
     if "rust" in first:
-        shown = _HIDDEN_LINE.sub("", shown)
+        shown = "".join(line for line in shown.splitlines(keepends=True) if not f"{line.strip()} ".startswith("# "))
     return "" if shown != body and not shown.replace(first.strip()[:1], "").strip() else f"{first}\n{shown}"
 
 
 # -- formulas, TeX, values of code -----------------------------------------------------------------
 
-_DROPPED_TEX = re.compile(
-    r"\\(?:index|label|nocite|vspace|hspace|thispagestyle|newpage|clearpage|cleardoublepage|noindent|appendix)\b"
-)
+_DROPPED_TEX = {"index", "label", "nocite", "vspace", "hspace", "thispagestyle", "newpage", "clearpage",
+                "cleardoublepage", "noindent", "appendix"}  # fmt: skip
 _FOR_HTML = re.compile(
     r"""ifelse\(\s*!?(?:knitr::)?is_(?P<kind>latex|html)_output\(\),"""
     r"""\s*(?P<yes>"[^"]*"|'[^']*'),\s*(?P<no>"[^"]*"|'[^']*')\)"""
@@ -253,21 +251,22 @@ def _math(span: Span, reader: _Reader) -> str:
 
 
 def _with_numbers(formula: str, chapter: BookChapter) -> str:
-    return _EQUATION_LABEL.sub(lambda found: _equation_number(found[1], chapter), _with_values(formula, chapter))
+    return BOOKDOWN_LABEL.sub(lambda found: _equation_number(found[0], chapter), _with_values(formula, chapter))
 
 
 def _raw(span: Span, reader: _Reader) -> str:
     """TeX: a formula that is an environment, no index and no pages; nothing that is for one format."""
     if span.target != "tex":
         return ""
-    return "" if _DROPPED_TEX.match(span.text) else _with_numbers(span.text, reader.chapter)
+    name = span.text[1:].partition("{")[0].partition("[")[0].rstrip("*")
+    return "" if name in _DROPPED_TEX else _with_numbers(span.text, reader.chapter)
 
 
-_EQUATION_LABEL = re.compile(r"\(\\#(eq:[\w.-]+)\)")
-
-
-def _equation_number(label: str, chapter: BookChapter) -> str:
-    return f"\\qquad ({chapter.labels[label]})" if label in chapter.labels else ""
+def _equation_number(written: str, chapter: BookChapter) -> str:
+    number = chapter.labels.get(written[3:-1], "")
+    if not written.startswith("(\\#eq:"):
+        return written
+    return f"\\qquad ({number})" if number else ""
 
 
 def _number(label: str) -> str:

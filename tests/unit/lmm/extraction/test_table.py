@@ -12,7 +12,7 @@ import pytest
 from pydantic import BaseModel
 
 from lmm.errors import ConfigError, FileWriteError
-from lmm.extraction import Record, check_output, json_line, row_of, save_records
+from lmm.extraction import Record, check_output, json_lines, row_of, save_records
 
 
 class Colour(str, Enum):  # noqa: UP042  # the kind that does not print as its value
@@ -46,7 +46,7 @@ def test_json_lines(tmp_path: Path) -> None:
     first, second = map(json.loads, path.read_text().splitlines())
     assert first == {"file": "a.md", "line": 3, "headings": ["A", "B"], **Leaf().model_dump(mode="json")}
     assert second == {"file": "b.md", "line": 1, "headings": [], "colour": "red", "more": 1}
-    assert path.read_text() == "".join(map(json_line, RECORDS))
+    assert path.read_text() == json_lines(map(row_of, RECORDS))
 
 
 def test_csv(tmp_path: Path) -> None:

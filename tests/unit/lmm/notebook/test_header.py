@@ -9,7 +9,7 @@ from hypothesis import given
 from strategies import documents, written_documents
 
 from lmm.markdown import ErrorBlock, HeaderBlock, parse_markdown_text, serialize
-from lmm.notebook.header import complete_header, default_title, make_docid, missing_keys
+from lmm.notebook.header import complete_header, make_docid, missing_keys
 
 
 def completed(text: str) -> str:
@@ -84,7 +84,7 @@ def test_missing_keys(text: str, missing: list[str]) -> None:
 )
 def test_default_title(text: str, title: str) -> None:
     """The first heading that says something, else the file's name."""
-    assert default_title(parse_markdown_text(text), "notes") == title
+    assert completed(text).startswith(f"---\ntitle: {title}\n")
 
 
 @pytest.mark.parametrize(
