@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import click
 
@@ -14,7 +14,7 @@ from lmm.terminal import DONE, FAILED, usage_text
 from lmm_education.cli import course_options
 
 if TYPE_CHECKING:
-    from lmm_education.answer.answer import Answer, AnswerEvent, History
+    from lmm_education.answer.answer import Answer, AnswerEvent
     from lmm_education.material import Passage
 
 
@@ -44,22 +44,15 @@ if TYPE_CHECKING:
 @options.config
 def ask(
     *,
-    question: str,
-    types: tuple[str, ...],
-    documents: tuple[str, ...],
     where: tuple[str, ...],
     history: Path | None,
-    mode: History | None,
-    agent: bool,
-    context_tokens: int | None,
-    budget: str,
     model: str | None,
-    temperature: float | None,
     show_context: bool,
     show_prompt: bool,
     as_json: bool,
     course: str | None,
     config: Path | None,
+    **asked: Any,
 ) -> int:
     """Answer a question from the course's own material, with numbered sources.
 
@@ -69,24 +62,13 @@ def ask(
     from lmm_education.course import Course
     from lmm_education.search.query import read_where
 
-    if budget.isdigit() and context_tokens is None:
-        terminal.note(f"--budget is what may be used; for the size of the context: --context-tokens {budget}")
-    earlier = read_history(history) if history else []
+    if asked["budget"].isdigit() and asked["context_tokens"] is None:
+        hint = f"--context-tokens {asked['budget']}"
+        terminal.note(f"--budget is what may be used; for the size of the context: {hint}")
+    earlier = [(each.question, each.answer) for each in (read_history(history) if history else [])]
     printer = AnswerPrinter(show_context, show_prompt, silent=as_json)
     with Course.open(config=config, course=course, model=model) as opened:
-        answer = opened.ask(
-            question,
-            history=[(each.question, each.answer) for each in earlier],
-            mode=mode,
-            types=types,
-            documents=documents,
-            where=read_where(where),
-            agent=agent,
-            context_tokens=context_tokens,
-            budget=budget,
-            temperature=temperature,
-            listener=printer,
-        )
+        answer = opened.ask(history=earlier, where=read_where(where), listener=printer, **asked)
     if as_json:
         terminal.say_json(answer.as_json(), indent=2)
     else:

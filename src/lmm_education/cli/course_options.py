@@ -2,6 +2,11 @@
 
 from __future__ import annotations
 
+import functools
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
 import click
 
 from lmm.cli import options
@@ -18,3 +23,24 @@ conditions = options.together(
     click.option("--where", metavar="KEY=VALUE", multiple=True, help="Only passages with this metadata."),
 )
 """Conditions that passages meet, as ``types``, ``documents`` and ``where``."""
+
+
+def _opening(*declared: options.Decorator) -> Callable[[Callable[..., int]], Callable[..., int]]:
+    def declare(function: Callable[..., int]) -> Callable[..., int]:
+        @options.together(*declared)
+        @functools.wraps(function)
+        def run(*, config: Path | None, course: str | None = None, **given: Any) -> int:
+            from lmm_education.course import Course
+
+            with Course.open(config=config, course=course, beside=given.get("paths", ())) as opened:
+                return function(opened, **given)
+
+        return run
+
+    return declare
+
+
+opened = _opening(course, options.config)
+"""Declare ``--course`` and ``--config``; the command's first argument is the course that they name."""
+read = _opening(options.config)
+"""The same of a command that reads documents, without ``--course``."""

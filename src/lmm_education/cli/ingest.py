@@ -6,7 +6,7 @@ import signal
 import time
 from collections.abc import Callable
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import click
 
@@ -34,25 +34,20 @@ _STATES: tuple[State, ...] = ("new", "changed", "unchanged", "prepared", "failed
 @options.flag("--prune", help="Remove documents from the store whose files are gone.")
 @options.flag("--annotate", help="First make missing or stale annotations, as lmm annotate does.")
 @options.flag("--again", help="Embed everything again; after other settings, make the store anew.")
-@course_options.course
-@options.config
 @options.flag("--quiet", "-q", help="No line for each document; only the summary and what is wrong.")
 @options.flag("--json", "as_json", help="Report as JSON.")
+@course_options.opened
 def ingest(
+    course: Course,
     *,
     paths: tuple[Path, ...],
     dry_run: bool,
-    save_files: bool,
-    output: Path | None,
     no_ingest: bool,
     watch: bool,
-    prune: bool,
-    annotate: bool,
     again: bool,
-    course: str | None,
-    config: Path | None,
     quiet: bool,
     as_json: bool,
+    **steps: Any,
 ) -> int:
     """Prepare documents and store them, so that they can be searched.
 
@@ -60,39 +55,25 @@ def ingest(
     Folders are looked through for .md, .markdown, .Rmd and .qmd files. A document that cannot be read is
     reported, the others go on, and the exit code is 1.
     """
-    from lmm_education.course import Course, IngestArguments
-
-    if no_ingest and (prune or again):
+    if no_ingest and (steps["prune"] or again):
         raise ConfigError("--no-ingest changes no store", hint="leave out --prune and --again")
     if watch and (dry_run or again):
         raise ConfigError("--watch goes with neither --dry-run nor --again", hint="run them first, then --watch")
-    steps: IngestArguments = {
-        "save_files": save_files,
-        "output": output,
-        "ingest": not no_ingest,
-        "prune": prune,
-        "annotate": annotate,
-    }
     printer = IngestPrinter(lines=not (as_json or quiet), left_out=not as_json, dry_run=dry_run)
-    with Course.open(config=config, beside=paths, course=course) as opened:
-        for hint in opened.models.hints:
-            terminal.say(hint, err=True)
-        if watch:
-            signal.signal(signal.SIGTERM, signal.default_int_handler)
-            terminal.say("watching; Ctrl-C stops", err=True)
-            opened.watch(
-                *paths,
-                **steps,
-                listener=printer,
-                told=_each_time(opened, as_json),
-                on_poll=lambda reason: terminal.say(f"no file notifications ({reason})", err=True),
-            )
-            return DONE
-        return tell_ingest(
-            opened,
-            lambda: opened.ingest(*paths, **steps, again=again, dry_run=dry_run, listener=printer),
-            as_json=as_json,
+    steps |= {"ingest": not no_ingest, "listener": printer}
+    for hint in course.models.hints:
+        terminal.say(hint, err=True)
+    if watch:
+        signal.signal(signal.SIGTERM, signal.default_int_handler)
+        terminal.say("watching; Ctrl-C stops", err=True)
+        course.watch(
+            *paths,
+            **steps,
+            told=_each_time(course, as_json),
+            on_poll=lambda reason: terminal.say(f"no file notifications ({reason})", err=True),
         )
+        return DONE
+    return tell_ingest(course, lambda: course.ingest(*paths, **steps, again=again, dry_run=dry_run), as_json=as_json)
 
 
 def tell_ingest(course: Course, verb: Callable[[], IngestReport], *, as_json: bool = False) -> int:

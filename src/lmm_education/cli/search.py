@@ -5,8 +5,7 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Iterator
-from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import click
 
@@ -16,6 +15,7 @@ from lmm.terminal import DONE, FAILED
 from lmm_education.cli import course_options
 
 if TYPE_CHECKING:
+    from lmm_education.course import Course
     from lmm_education.material import Passage, Place
     from lmm_education.search.found import SearchResult
 
@@ -44,55 +44,33 @@ _PIECES = re.compile(r"\s*\S+\s?|\s+")  # words, each with a space after it
 @options.flag("--full", help="Show whole passages.")
 @options.as_json
 @click.option("--expand", metavar="N", type=click.IntRange(min=0), help="Let the aux model write N sub-questions.")
-@click.option("--rerank", metavar="NAME", help="Rank anew: none, model, http, FastEmbed/….")
-@course_options.course
-@options.config
+@click.option("--rerank", "reranker", metavar="NAME", help="Rank anew: none, model, http, FastEmbed/….")
+@course_options.opened
 def search(
+    course: Course,
     *,
-    question: str,
-    types: tuple[str, ...],
-    documents: tuple[str, ...],
     where: tuple[str, ...],
     fields: tuple[str, ...],
     ids: tuple[str, ...],
-    limit: int | None,
-    companion: bool | None,
     sections: bool,
     full: bool,
     as_json: bool,
-    expand: int | None,
-    rerank: str | None,
-    course: str | None,
-    config: Path | None,
+    **asked: Any,
 ) -> int:
     """Find passages: score, file:lines, headings, and the words that match.
 
     Without a question, --type, --doc and --where list what fits, in the order of the documents. Exit code 1:
     nothing was found.
     """
-    from lmm_education.course import Course
     from lmm_education.search.query import read_where
 
     wanted = tuple(name.strip() for some in fields for name in some.split(",") if name.strip())
-    with Course.open(config=config, course=course) as opened:
-        result = (
-            opened.fetch(*ids, fields=wanted)
-            if ids
-            else opened.search(
-                question,
-                types=types,
-                documents=documents,
-                where=read_where(where),
-                fields=wanted,
-                limit=limit,
-                companion=companion,
-                sections=sections or as_json,
-                expand=expand,
-                reranker=rerank,
-            )
-        )
-        notices = [*opened.encoder.notices, *result.notices]
-        threshold = opened.settings.search.threshold
+    if ids:
+        result = course.fetch(*ids, fields=wanted)
+    else:
+        result = course.search(where=read_where(where), fields=wanted, sections=sections or as_json, **asked)
+    notices = [*course.encoder.notices, *result.notices]
+    threshold = course.settings.search.threshold
     if threshold is not None and result.relevance is not None and result.relevance < threshold:
         notices.append(f"nothing fits well: relevance {result.relevance:.2f}, the threshold is {threshold:g}")
     for notice in notices:

@@ -12,8 +12,8 @@ import signal
 import socket
 import sys
 import threading
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from contextlib import ExitStack, contextmanager
+from collections.abc import Iterable, Mapping, Sequence
+from contextlib import ExitStack
 from dataclasses import dataclass
 from functools import reduce
 from pathlib import Path
@@ -317,37 +317,31 @@ def _end_with(parent: Any, server: Any) -> None:
 # -- who may log in --------------------------------------------------------------------------------
 
 
-@contextmanager
-def _accounts(
-    course: str | None, config: Path | None, who: Literal["students", "teacher"] = "students"
-) -> Iterator[tuple[Course, Accounts]]:
-    """An open course, and those who may log in."""
-    from lmm_education.course import Course
+def _accounts(course: Course, who: Literal["students", "teacher"] = "students") -> Accounts:
     from lmm_education.web.accounts import Accounts
     from lmm_education.web.service import state_of
 
-    with Course.open(config=config, course=course) as opened:
-        yield opened, Accounts(state_of(opened), who)
+    return Accounts(state_of(course), who)
 
 
 @serve.command()
-@_which
-def password(*, course: str | None, config: Path | None) -> int:
+@course_options.opened
+def password(course: Course) -> int:
     """Set the course's password, which all students share; it is asked for, or read from a pipe."""
-    with _accounts(course, config) as (opened, accounts):
-        accounts.set_password(_asked(f"Password for {opened.settings.storage.course}: "))
-        _remind(opened, "password")
+    accounts = _accounts(course)
+    accounts.set_password(_asked(f"Password for {course.settings.storage.course}: "))
+    _remind(course, "password")
     return DONE
 
 
 @serve.command()
-@_which
-def teacher(*, course: str | None, config: Path | None) -> int:
+@course_options.opened
+def teacher(course: Course) -> int:
     """Set the teacher's password: for the page /teacher, which tells what students ask, and for /metrics."""
-    with _accounts(course, config, "teacher") as (opened, accounts):
-        accounts.set_password(_asked(f"Teacher's password for {opened.settings.storage.course}: "))
-        if not opened.settings.serve.log:
-            terminal.note('no log is kept; under [serve] in config.toml: log = "course-log.sqlite"')
+    accounts = _accounts(course, "teacher")
+    accounts.set_password(_asked(f"Teacher's password for {course.settings.storage.course}: "))
+    if not course.settings.serve.log:
+        terminal.note('no log is kept; under [serve] in config.toml: log = "course-log.sqlite"')
     return DONE
 
 
@@ -362,34 +356,34 @@ serve.add_command(users)
 @users.command("add")
 @_names
 @options.flag("--generate", help="Make the passwords, and print them.")
-@_which
-def add_users(*, names: tuple[str, ...], generate: bool, course: str | None, config: Path | None) -> int:
+@course_options.opened
+def add_users(course: Course, *, names: tuple[str, ...], generate: bool) -> int:
     """Add users, or give them other passwords. NAME may be a file with a name a line, as @FILE."""
     from lmm_education.web.accounts import checked_name, new_password
 
     checked = [checked_name(name) for name in _all_names(names)]
-    with _accounts(course, config) as (opened, accounts):
-        passwords = {name: new_password() if generate else _asked(f"Password for {name}: ") for name in checked}
-        accounts.change(lambda logins: reduce(lambda known, pair: known.with_user(*pair), passwords.items(), logins))
-        if generate:
-            terminal.say("".join(f"{name}\t{made}\n" for name, made in passwords.items()), end="")
-        _remind(opened, "users")
+    accounts = _accounts(course)
+    passwords = {name: new_password() if generate else _asked(f"Password for {name}: ") for name in checked}
+    accounts.change(lambda logins: reduce(lambda known, pair: known.with_user(*pair), passwords.items(), logins))
+    if generate:
+        terminal.say("".join(f"{name}\t{made}\n" for name, made in passwords.items()), end="")
+    _remind(course, "users")
     return DONE
 
 
 @users.command("remove")
 @_names
-@_which
-def remove_users(*, names: tuple[str, ...], course: str | None, config: Path | None) -> int:
+@course_options.opened
+def remove_users(course: Course, *, names: tuple[str, ...]) -> int:
     """Remove users; their sessions end at once."""
-    return _remove("users", names, course, config)
+    return _remove("users", names, course)
 
 
 @users.command("list")
-@_which
-def list_users(*, course: str | None, config: Path | None) -> int:
+@course_options.opened
+def list_users(course: Course) -> int:
     """Print the users' names."""
-    return _list("users", course, config)
+    return _list("users", course)
 
 
 @options.group()
@@ -408,48 +402,46 @@ serve.add_command(keys)
     type=click.IntRange(min=0),
     help="Instead of the students' limit; 0: no limit.",
 )
-@_which
-def add_key(*, name: str, questions_per_minute: int | None, course: str | None, config: Path | None) -> int:
+@course_options.opened
+def add_key(course: Course, *, name: str, questions_per_minute: int | None) -> int:
     """Make a key, instead of one of that name, and print it: it cannot be printed again."""
     from lmm_education.web.accounts import new_key
 
     key = new_key()
-    with _accounts(course, config) as (_, accounts):
-        accounts.change(lambda logins: logins.with_key(name, key, questions_per_minute))
+    _accounts(course).change(lambda logins: logins.with_key(name, key, questions_per_minute))
     terminal.say(key)
     return DONE
 
 
 @keys.command("remove")
 @_names
-@_which
-def remove_keys(*, names: tuple[str, ...], course: str | None, config: Path | None) -> int:
+@course_options.opened
+def remove_keys(course: Course, *, names: tuple[str, ...]) -> int:
     """Remove keys; they count no more."""
-    return _remove("keys", names, course, config)
+    return _remove("keys", names, course)
 
 
 @keys.command("list")
-@_which
-def list_keys(*, course: str | None, config: Path | None) -> int:
+@course_options.opened
+def list_keys(course: Course) -> int:
     """Print the keys' names."""
-    return _list("keys", course, config)
+    return _list("keys", course)
 
 
-def _remove(kind: Literal["users", "keys"], names: Sequence[str], course: str | None, config: Path | None) -> int:
+def _remove(kind: Literal["users", "keys"], names: Sequence[str], course: Course) -> int:
     def change(logins: Logins) -> Logins:
         for name in names:
             if name not in getattr(logins, kind):
                 raise ConfigError(f"there is no {kind[:-1]} '{name}'", hint=f"lmm serve {kind} list")
         return logins.without(kind, names)
 
-    with _accounts(course, config) as (_, accounts):
-        accounts.change(change)
+    _accounts(course).change(change)
     return DONE
 
 
-def _list(kind: str, course: str | None, config: Path | None) -> int:
-    with _accounts(course, config) as (_, accounts):
-        terminal.say("".join(f"{name}\n" for name in sorted(getattr(accounts.read(), kind))), end="")
+def _list(kind: str, course: Course) -> int:
+    accounts = _accounts(course)
+    terminal.say("".join(f"{name}\n" for name in sorted(getattr(accounts.read(), kind))), end="")
     return DONE
 
 

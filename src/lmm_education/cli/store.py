@@ -14,10 +14,9 @@ from lmm.terminal import DONE
 from lmm_education.cli import course_options
 
 if TYPE_CHECKING:
+    from lmm_education.course import Course
     from lmm_education.store.port import StoreStatus
     from lmm_education.store.transfer import Transfer
-
-_which = options.together(course_options.course, options.config)
 
 
 @options.group()
@@ -27,14 +26,11 @@ def store() -> None:
 
 @store.command()
 @options.flag("--json", "as_json", help="Report as JSON.")
-@_which
-def status(*, as_json: bool, course: str | None, config: Path | None) -> int:
+@course_options.opened
+def status(course: Course, *, as_json: bool) -> int:
     """Show where the store is, what it was made with, and what is in it."""
-    from lmm_education.course import Course
-
-    with Course.open(config=config, course=course) as opened:
-        found = opened.status()
-        documents = [(each.file, each.id, each.title) for each in opened.documents()]
+    found = course.status()
+    documents = [(each.file, each.id, each.title) for each in course.documents()]
     if as_json:
         terminal.say_json(_as_json(found, documents), indent=2)
     else:
@@ -43,13 +39,10 @@ def status(*, as_json: bool, course: str | None, config: Path | None) -> int:
 
 
 @store.command()
-@_which
-def check(*, course: str | None, config: Path | None) -> int:
+@course_options.opened
+def check(course: Course) -> int:
     """Read all that is stored, and compare it with what was written. If anything is damaged, the exit code is 1."""
-    from lmm_education.course import Course
-
-    with Course.open(config=config, course=course) as opened:
-        terminal.say(f"{opened.store.location} is as it was written: {opened.check()}")
+    terminal.say(f"{course.store.location} is as it was written: {course.check()}")
     return DONE
 
 
@@ -63,31 +56,26 @@ def check(*, course: str | None, config: Path | None) -> int:
     type=options.PATH,
 )
 @options.flag("--prune", help="Go on without documents whose files are gone.")
-@_which
-def repair(*, paths: tuple[Path, ...], prune: bool, course: str | None, config: Path | None) -> int:
+@course_options.opened
+def repair(course: Course, *, paths: tuple[Path, ...], prune: bool) -> int:
     """Make the store anew from its documents, opening nothing of what is there.
 
     Whoever reads the old one keeps it until the end. If a document is missing or fails, nothing is changed.
     """
     from lmm_education.cli.ingest import IngestPrinter, tell_ingest
-    from lmm_education.course import Course
 
     printer = IngestPrinter(lines=True, dry_run=False)
-    with Course.open(config=config, beside=paths, course=course) as opened:
-        return tell_ingest(opened, lambda: opened.repair(*paths, prune=prune, listener=printer))
+    return tell_ingest(course, lambda: course.repair(*paths, prune=prune, listener=printer))
 
 
 @store.command()
-@_which
-def compact(*, course: str | None, config: Path | None) -> int:
+@course_options.opened
+def compact(course: Course) -> int:
     """Write everything into new files with new indexes, and remove what is no longer needed."""
-    from lmm_education.course import Course
-
-    with Course.open(config=config, course=course) as opened:
-        before = opened.status().size
-        opened.compact()
-        after = opened.status().size
-        place = opened.store.location
+    before = course.status().size
+    course.compact()
+    after = course.status().size
+    place = course.store.location
     gained = f": {_size(before)} before, {_size(after)} now" if before is not None and after is not None else ""
     terminal.say(f"compacted {place}{gained}")
     return DONE
@@ -95,39 +83,30 @@ def compact(*, course: str | None, config: Path | None) -> int:
 
 @store.command()
 @click.option("--to", metavar="URL", required=True, help="A Qdrant server, or a folder.")
-@_which
-def push(*, to: str, course: str | None, config: Path | None) -> int:
+@course_options.opened
+def push(course: Course, *, to: str) -> int:
     """Copy this store to a server or into a folder, which then holds the same.
 
     What is there already is not sent again, so a copy that was cut off goes on. The server's key is taken from
     the environment variable that 'api_key_env' under [storage] names.
     """
-    from lmm_education.course import Course
-
-    with Course.open(config=config, course=course) as opened:
-        return _copied(opened.push(to, on_points=_progress()))
+    return _copied(course.push(to, on_points=_progress()))
 
 
 @store.command()
 @click.option("--from", "source", metavar="URL", required=True, help="A Qdrant server, or a folder.")
-@_which
-def pull(*, source: str, course: str | None, config: Path | None) -> int:
+@course_options.opened
+def pull(course: Course, *, source: str) -> int:
     """Copy the store of a server or folder into this one, which then holds the same."""
-    from lmm_education.course import Course
-
-    with Course.open(config=config, course=course) as opened:
-        return _copied(opened.pull(source, on_points=_progress()))
+    return _copied(course.pull(source, on_points=_progress()))
 
 
 @store.command()
 @options.argument("document", "DOC", "A document's id, its file, or a folder of files.")
-@_which
-def delete(*, document: str, course: str | None, config: Path | None) -> int:
+@course_options.opened
+def delete(course: Course, *, document: str) -> int:
     """Remove a document from the store; its file stays."""
-    from lmm_education.course import Course
-
-    with Course.open(config=config, course=course) as opened:
-        chosen = opened.remove(document)
+    chosen = course.remove(document)
     terminal.say("".join(f"removed {each.file} from the store\n" for each in chosen), end="")
     return DONE
 

@@ -16,6 +16,7 @@ from lmm.terminal import DONE, FAILED, usage_text
 from lmm_education.cli import course_options
 
 if TYPE_CHECKING:
+    from lmm_education.course import Course
     from lmm_education.study.cards import Card
     from lmm_education.study.study_documents import Reading
 
@@ -29,15 +30,13 @@ def _depth(default: int, help: str) -> options.Decorator:
 @_depth(6, "Down to headings of this level.")
 @options.flag("--markdown", help="Print a nested list with links.")
 @options.as_json
-@options.config
-def toc(*, paths: tuple[Path, ...], depth: int, markdown: bool, as_json: bool, config: Path | None) -> int:
+@course_options.read
+def toc(course: Course, *, paths: tuple[Path, ...], depth: int, markdown: bool, as_json: bool) -> int:
     """Print the headings of documents as a tree, each with its line."""
-    from lmm_education.course import Course
     from lmm_education.study.toc import toc_as_markdown, toc_as_text, toc_as_values
 
-    with Course.open(config=config, beside=paths) as course:
-        reading = course.read(*paths)
-        entries = course.toc(reading, depth=depth)
+    reading = course.read(*paths)
+    entries = course.toc(reading, depth=depth)
     text = toc_as_markdown(entries) if markdown else toc_as_text(entries)
     terminal.say_result(text, toc_as_values(entries), as_json=as_json)
     return _ended(reading)
@@ -50,22 +49,18 @@ def toc(*, paths: tuple[Path, ...], depth: int, markdown: bool, as_json: bool, c
     "--words-per-minute", metavar="N", type=click.IntRange(min=1), help="How fast one reads (200, unless set)."
 )
 @options.as_json
-@options.config
-def plan(
-    *, paths: tuple[Path, ...], depth: int, words_per_minute: int | None, as_json: bool, config: Path | None
-) -> int:
+@course_options.read
+def plan(course: Course, *, paths: tuple[Path, ...], depth: int, words_per_minute: int | None, as_json: bool) -> int:
     """Print a study plan, in markdown: what to read in which order, how long it takes, what it is about.
 
     Summaries are those in the metadata (lmm annotate --summaries makes them). 'prerequisites:' in the metadata of
     a document or a heading names documents or sections to read before it. The pace may also be set under [study]
     in config.toml.
     """
-    from lmm_education.course import Course
     from lmm_education.study.plans import plan_as_markdown, plan_as_values
 
-    with Course.open(config=config, beside=paths) as course:
-        reading = course.read(*paths)
-        made = course.plan(reading, depth=depth, words_per_minute=words_per_minute)
+    reading = course.read(*paths)
+    made = course.plan(reading, depth=depth, words_per_minute=words_per_minute)
     terminal.say_result(plan_as_markdown(made), plan_as_values(made), as_json=as_json)
     return _ended(reading, [LmmError(problem) for problem in made.problems])
 
@@ -87,8 +82,9 @@ def plan(
 @options.flag("--again", help="Ask the model anew what it was asked before.")
 @options.budget()
 @options.as_json
-@options.config
+@course_options.read
 def cards(
+    course: Course,
     *,
     paths: tuple[Path, ...],
     output: Path | None,
@@ -98,22 +94,19 @@ def cards(
     again: bool,
     budget: str,
     as_json: bool,
-    config: Path | None,
 ) -> int:
     """Make study cards from the questions and answers in metadata, and print them or write them to a file.
 
     'cards:' holds questions with answers; 'questions:' are answered by 'answers:' beside them, else by their text.
     Imported into Anki again, cards that changed are updated, and keep what Anki recorded about them.
     """
-    from lmm_education.course import Course
     from lmm_education.study.card_files import check_output
 
     if (write or again) and model is None:
         raise ConfigError("--write and --again are about a model's cards", hint="name one with --model")
     if output is not None:
         check_output(output)
-    with Course.open(config=config, beside=paths) as course:
-        report = course.cards(*paths, model=model, write=write, again=again, budget=budget)
+    report = course.cards(*paths, model=model, write=write, again=again, budget=budget)
     told = [*report.hints, *(f"{file}: cards written" for file in report.changed)]
     told += [usage_text(report.usage)] if report.usage != Usage() else []
     terminal.say("".join(f"{line}\n" for line in told), err=True, end="")
@@ -141,20 +134,18 @@ def _show(made: Sequence[Card], output: Path | None, deck: str, as_json: bool) -
 @options.flag("--solutions", help="With their solutions.")
 @click.option("--type", "types", metavar="TYPE", multiple=True, help="Texts of this type instead; may be repeated.")
 @options.as_json
-@options.config
+@course_options.read
 def exercises(
-    *, paths: tuple[Path, ...], solutions: bool, types: tuple[str, ...], as_json: bool, config: Path | None
+    course: Course, *, paths: tuple[Path, ...], solutions: bool, types: tuple[str, ...], as_json: bool
 ) -> int:
     """Print the exercises by section, in markdown.
 
     A solution stands under 'solution:' in an exercise's metadata, or follows it as a text of type 'solution'.
     """
-    from lmm_education.course import Course
     from lmm_education.study.exercises import exercises_as_markdown, exercises_as_values
 
-    with Course.open(config=config, beside=paths) as course:
-        reading = course.read(*paths)
-        found = course.exercises(reading, types=types)
+    reading = course.read(*paths)
+    found = course.exercises(reading, types=types)
     text = exercises_as_markdown(found, solutions=solutions)
     terminal.say_result(text, exercises_as_values(found, solutions=solutions), as_json=as_json)
     without = sum(not exercise.solution for exercise in found)
