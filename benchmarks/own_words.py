@@ -198,7 +198,8 @@ def measured(courses: Mapping[Path, CourseParts], level: Level = "passage", *, s
     found: Values = {}
     for asking in SETS:
         asked = questions_of(asking)[:: step if asking.name == AS_ASKED else 1]
-        found[asking.name] = evaluate(courses[asking.documents], asked).values(level, "ndcg@10")
+        evaluation = evaluate(courses[asking.documents], asked)
+        found[asking.name] = list(evaluation.values(level, "ndcg@10").values())
     few = len(found[REWORDED])
     found["SQuAD, mixed"] = found[AS_ASKED][:few] + found[REWORDED]
     return found

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING
+from types import SimpleNamespace
+from typing import TYPE_CHECKING, Any
 
 import click
 
@@ -16,11 +17,10 @@ from lmm.terminal import DONE, FAILED, INTERRUPTED
 from lmm_education.cli import course_options
 
 if TYPE_CHECKING:
-    from lmm_education.evaluation.answers import AnswerEvaluation
+    from lmm_education.course import Course
     from lmm_education.evaluation.judge import Level
     from lmm_education.evaluation.questions import Question
-    from lmm_education.evaluation.report_text import Mean
-    from lmm_education.evaluation.results import Evaluation
+    from lmm_education.evaluation.results import MeasuredSettings
     from lmm_education.evaluation.reword import Rewording
 
 _TOLD = 5
@@ -75,23 +75,11 @@ _TOLD = 5
 def evaluate(
     *,
     words: tuple[str, ...],
-    documents: tuple[Path, ...],
     compare: tuple[str, ...],
-    answers: bool,
-    judge: str | None,
     check: tuple[str, ...],
-    tune: bool,
-    reword: Path | None,
-    again: bool,
-    budget: str,
-    dry_run: bool,
-    calibrate: bool,
-    failures: bool,
-    level: Level | None,
-    plot: Path | None,
     course: str | None,
     config: Path | None,
-    as_json: bool,
+    **given: Any,
 ) -> int:
     """Measure how well questions find what answers them: recall, MRR, nDCG, with 95 % intervals, and latency; with
     --answers, what is answered.
@@ -101,86 +89,58 @@ def evaluate(
     in temporary stores, the course's own store stays as it is.
     """
     from lmm_education.course import Course
-    from lmm_education.evaluation.measures import MEASURES
     from lmm_education.evaluation.questions import read_questions
-    from lmm_education.evaluation.report_text import best_mean, calibration_text, tuning_text
+    from lmm_education.evaluation.report_text import best_mean
     from lmm_education.evaluation.variants import is_axis
 
     axes = [axis for text in compare for axis in text.split()]
     if axes:  # what the shell took for further arguments
         axes += [word for word in words if is_axis(word)]
-    files = [Path(word) for word in words if word not in axes]
-    chosen = {"--compare": axes, "--tune": tune, "--reword": reword, "--calibrate": calibrate}
-    modes = [name for name, on in chosen.items() if on]
-    _check(modes, files, failures, plot)
-    least = _least(check, modes)
-    if reword is None and (again or dry_run or (budget and not answers)):
-        raise ConfigError("--again, --budget and --dry-run are about --reword", hint="add --reword FILE")
-    _check_answers(modes, answers=answers, judge=judge, level=level, plot=plot)
-    questions, problems = read_questions(files)
+    wanted = SimpleNamespace(**given, axes=axes, files=[Path(word) for word in words if word not in axes])
+    modes = [name for name in _MODES if getattr(wanted, "axes" if name == "--compare" else name.removeprefix("--"))]
+    _check(modes, wanted)
+    wanted.least = _least(check, modes)
+    wanted.questions, problems = read_questions(wanted.files)
     if problems:
         terminal.say("".join(f"{problem}\n" for problem in problems), err=True, end="")
         terminal.say(f"lmm: {terminal.count(len(problems), 'row')} cannot be used; nothing was measured", err=True)
         return FAILED
-    by = best_mean(questions, level)
+    wanted.by = best_mean(wanted.questions, wanted.level)
     notes = [
-        left_out(questions, by.level) if level is None and (axes or tune) and not answers else "",
-        repeats(questions) if tune else "",
+        left_out(wanted.questions, wanted.by.level)
+        if wanted.level is None and (axes or wanted.tune) and not wanted.answers
+        else "",
+        repeats(wanted.questions) if wanted.tune else "",
     ]
     terminal.say("".join(f"{note}\n" for note in notes if note), err=True, end="")
-    with Course.open(config=config, beside=documents, course=course) as opened:
+    with Course.open(config=config, beside=wanted.documents, course=course) as opened:
         for hint in opened.models.hints:
             terminal.say(hint, err=True)
-        if reword is not None:
-            found = opened.reword(questions, reword, again=again, budget=budget, estimate=dry_run, progress=_bar)
-            return _say_rewording(found, files, reword, estimate=dry_run, as_json=as_json)
-        if answers:
-            asked = opened.evaluate_answers(
-                questions, *axes, judge=judge or "", documents=documents, budget=budget, progress=_bar
-            )
-            return _say_answers(asked, least, failures=failures, as_json=as_json)
-        if axes:
-            compared = opened.compare(questions, *axes, documents=documents, progress=_bar)
-            _say_comparison(compared, by, plot=plot, as_json=as_json)
-        elif tune:
-            tuning = opened.tune(questions, level=by.level, documents=documents, progress=_bar)
-            terminal.say_result(tuning_text(tuning, by), tuning.as_json(), as_json=as_json)
-        elif calibrate:
-            calibration = opened.calibrate(questions, documents=documents, progress=_bar)
-            terminal.say_result(calibration_text(calibration), calibration.as_json(), as_json=as_json)
-        else:
-            measured = opened.evaluate(questions, documents=documents, progress=_bar)
-            _say_evaluation(measured, level, failures=failures, as_json=as_json)
-            return _checked({name: measured.estimate(by.level, name).mean for name in MEASURES}, least)
-    return DONE
+        measure = _measure_answers if wanted.answers else _MODES[modes[0]] if modes else _measure
+        return measure(opened, wanted)
 
 
-def _check(modes: Sequence[str], files: Sequence[Path], failures: bool, plot: Path | None) -> None:
-    if not files:
+def _check(modes: Sequence[str], wanted: Any) -> None:
+    """Refuse what does not go together."""
+    if not wanted.files:
         raise ConfigError("there is no question file", hint="lmm eval questions.csv --compare encoding=content,hybrid")
     if len(modes) > 1:
         raise ConfigError(f"{modes[0]} and {modes[1]} are different questions", hint="run them one after the other")
-    if modes and failures:
+    if modes and wanted.failures:
         raise ConfigError(f"--failures does not go with {modes[0]}", hint="show the failures of one setting by itself")
-    if plot is not None:
+    if wanted.plot is not None:
         if modes != ["--compare"]:
             raise ConfigError("--plot draws a comparison", hint="add --compare KEY=A,B")
         from lmm_education.evaluation.report_text import check_plot
 
-        check_plot(plot)
-
-
-def _check_answers(
-    modes: Sequence[str], *, answers: bool, judge: str | None, level: Level | None, plot: Path | None
-) -> None:
-    if judge and not answers:
+        check_plot(wanted.plot)
+    if wanted.reword is None and (wanted.again or wanted.dry_run or (wanted.budget and not wanted.answers)):
+        raise ConfigError("--again, --budget and --dry-run are about --reword", hint="add --reword FILE")
+    if wanted.judge and not wanted.answers:
         raise ConfigError("--judge is about answers", hint="add --answers")
-    others = [
-        *(name for name in modes if name != "--compare"),
-        *(["--level"] if level else []),
-        *(["--plot"] if plot else []),
-    ]
-    if answers and others:
+    others = [name for name in modes if name != "--compare"]
+    others += [f"--{name}" for name in ("level", "plot") if getattr(wanted, name)]
+    if wanted.answers and others:
         raise ConfigError(f"--answers does not go with {others[0]}", hint="run them one after the other")
 
 
@@ -249,64 +209,112 @@ def repeats(questions: Sequence[Question]) -> str:
     )
 
 
-# -- what is said ----------------------------------------------------------------------------------
+# -- what is measured, and said --------------------------------------------------------------------
 
 
-def _say_evaluation(found: Evaluation, level: Level | None, *, failures: bool, as_json: bool) -> None:
-    from lmm_education.evaluation.report_text import evaluation_text
-    from lmm_education.evaluation.results import as_json as values_of, failures_json
+def _measure(course: Course, wanted: Any) -> int:
+    from lmm_education.evaluation.judge import LEVELS
+    from lmm_education.evaluation.measures import MEASURES
+    from lmm_education.evaluation.report_text import evaluation_text, failure_text
+    from lmm_education.evaluation.results import failures_json
 
-    _tell([found])
-    more = {"failures": failures_json(found, level)} if failures else {}
-    terminal.say_result(evaluation_text(found), values_of(found) | more, as_json=as_json)
-    if failures and not as_json:
-        _say_failures(found, level)
+    found, level = course.evaluate(wanted.questions, documents=wanted.documents, progress=_bar), wanted.level
+    texts = [failure_text(outcome, level or outcome.exact) for outcome in found.failures(level)]
+    judged = [level or outcome.exact for outcome in found.outcomes if not level or level in outcome.ranks]
+    head = f"{len(texts)} of {len(judged)} failed ({', '.join(each for each in LEVELS if each in judged)})\n"
+    _say_measured(found, evaluation_text(found), wanted, failures_json(found, level), [head, *texts])
+    return _checked({name: found.estimate(wanted.by.level, name).mean for name in MEASURES}, wanted.least)
 
 
-def _say_answers(
-    found: Sequence[AnswerEvaluation], least: Mapping[str, float], *, failures: bool, as_json: bool
-) -> int:
-    from lmm_education.evaluation.answer_report import answers_text, compared_answers_text, failed_answer_text
-    from lmm_education.evaluation.answers import AnswerEvaluation
+def _measure_answers(course: Course, wanted: Any) -> int:
+    from lmm_education.evaluation.report_text import answers_text, compared_answers_text, failed_answer_text
     from lmm_education.evaluation.results import comparison_json
 
-    first = found[0]
-    _tell(found)
+    options = {"judge": wanted.judge or "", "documents": wanted.documents, "budget": wanted.budget}
+    found = course.evaluate_answers(wanted.questions, *wanted.axes, **options, progress=_bar)
     for error, times in Counter(str(o.error) for each in found for o in each.outcomes if o.error).items():
         terminal.say(f"{terminal.count(times, 'question')} without an answer: {error}", err=True)
     if len(found) > 1:
-        compared = comparison_json(found, AnswerEvaluation.as_json, AnswerEvaluation.differences)
-        terminal.say_result(compared_answers_text(found), compared, as_json=as_json)
+        _tell(found)
+        terminal.say_result(compared_answers_text(found), comparison_json(found), as_json=wanted.as_json)
         return DONE
+    first = found[0]
     failed = [{"question": o.question.text, "answer": o.answer.text if o.answer else ""} for o in first.failures]
-    values = first.as_json() | ({"failures": failed} if failures else {})
-    terminal.say_result(answers_text(first), values, as_json=as_json)
-    if failures and not as_json:
-        terminal.say(f"\n{len(first.failures)} of {len(first.outcomes)} failed")
-        for outcome in first.failures:
-            terminal.say("\n" + failed_answer_text(outcome), end="")
-    return _checked({name: first.estimate(name).mean for name in first.measures}, least)
+    head = f"{len(failed)} of {len(first.outcomes)} failed\n"
+    _say_measured(first, answers_text(first), wanted, failed, [head, *map(failed_answer_text, first.failures)])
+    return _checked({name: first.estimate(name).mean for name in first.measures}, wanted.least)
 
 
-def _say_rewording(found: Rewording, files: Sequence[Path], file: Path, *, estimate: bool, as_json: bool) -> int:
+def _say_measured(
+    found: MeasuredSettings, text: str, wanted: Any, failed: Sequence[Mapping[str, Any]], told: Sequence[str]
+) -> None:
+    """The figures of one setting; what failed, where that is wanted: `told` as text, under a line about all of it."""
+    _tell([found])
+    values = found.as_json() | ({"failures": failed} if wanted.failures else {})
+    terminal.say_result(text, values, as_json=wanted.as_json)
+    if wanted.failures and not wanted.as_json:
+        terminal.say("\n" + "\n".join(told), end="")
+
+
+def _compare(course: Course, wanted: Any) -> int:
+    from lmm_education.evaluation.report_text import comparison_text, save_plot
+    from lmm_education.evaluation.results import comparison_json
+
+    found = course.compare(wanted.questions, *wanted.axes, documents=wanted.documents, progress=_bar)
+    _tell(found)
+    terminal.say_result(comparison_text(found, wanted.by), comparison_json(found), as_json=wanted.as_json)
+    if wanted.plot is not None:
+        save_plot(wanted.plot, found, wanted.by)
+        terminal.say(f"{wanted.plot} drawn", err=True)
+    return DONE
+
+
+def _tune(course: Course, wanted: Any) -> int:
+    from lmm_education.evaluation.report_text import tuning_text
+
+    level, documents = wanted.by.level, wanted.documents
+    found = course.tune(wanted.questions, level=level, documents=documents, progress=_bar)
+    terminal.say_result(tuning_text(found, wanted.by), found.as_json(), as_json=wanted.as_json)
+    return DONE
+
+
+def _calibrate(course: Course, wanted: Any) -> int:
+    from lmm_education.evaluation.report_text import calibration_text
+
+    found = course.calibrate(wanted.questions, documents=wanted.documents, progress=_bar)
+    terminal.say_result(calibration_text(found), found.as_json(), as_json=wanted.as_json)
+    return DONE
+
+
+def _reword(course: Course, wanted: Any) -> int:
     from lmm.cli.work import cost_text
 
+    options = {"again": wanted.again, "budget": wanted.budget, "estimate": wanted.dry_run}
+    found, file = course.reword(wanted.questions, wanted.reword, **options, progress=_bar), wanted.reword
     for error, times in Counter(error.message for error in found.failures).items():
         terminal.tell_error(next(each for each in found.failures if each.message == error))
         if times > 1:
             terminal.say(f"{times - 1} more: {error}", err=True)
     if not found.waiting:
         text = f"{file} has all questions in other words\n"
-    elif estimate:
+    elif wanted.dry_run:
         asked = terminal.count(found.waiting, "question")
         text = f"{asked} to ask in other words: {cost_text(found.usage, found.model)}\n"
     else:
-        text = _rewording_text(found, files, file)
-    terminal.say_result(text, found.as_json(), as_json=as_json)
+        text = _rewording_text(found, wanted.files, file)
+    terminal.say_result(text, found.as_json(), as_json=wanted.as_json)
     if found.interrupted:
         terminal.say("lmm: interrupted; what had arrived is kept; run it again for the rest", err=True)
         return INTERRUPTED
     return FAILED if found.failures else DONE
+
+
+_MODES: Mapping[str, Callable[[Course, Any], int]] = {
+    "--compare": _compare,
+    "--tune": _tune,
+    "--reword": _reword,
+    "--calibrate": _calibrate,
+}
 
 
 def _rewording_text(found: Rewording, files: Sequence[Path], file: Path) -> str:
@@ -329,32 +337,7 @@ def _rewording_text(found: Rewording, files: Sequence[Path], file: Path) -> str:
     return "".join(f"{line}\n" for line in lines)
 
 
-def _say_failures(found: Evaluation, level: Level | None) -> None:
-    """At a level, or each at the most exact level at which it can be judged."""
-    from lmm_education.evaluation.judge import LEVELS
-    from lmm_education.evaluation.report_text import failure_text
-
-    judged = found.judged(level) if level else found.outcomes
-    used = [each for each in LEVELS if any((level or outcome.exact) == each for outcome in judged)]
-    failed = found.failures(level)
-    terminal.say(f"\n{len(failed)} of {len(judged)} failed ({', '.join(used)})")
-    for outcome in failed:
-        terminal.say("\n" + failure_text(outcome, level or outcome.exact), end="")
-
-
-def _say_comparison(found: Sequence[Evaluation], by: Mean, *, plot: Path | None, as_json: bool) -> None:
-    from lmm_education.evaluation.report_text import comparison_text, save_plot
-    from lmm_education.evaluation.results import as_json as values_of, comparison_json, differences
-
-    _tell(found)
-    values = comparison_json(found, values_of, differences)
-    terminal.say_result(comparison_text(found, by), values, as_json=as_json)
-    if plot is not None:
-        save_plot(plot, found, by)
-        terminal.say(f"{plot} drawn", err=True)
-
-
-def _tell(evaluations: Sequence[Evaluation] | Sequence[AnswerEvaluation]) -> None:
+def _tell(evaluations: Sequence[MeasuredSettings]) -> None:
     """What may explain the figures: advice on models, and answers that are not in the store."""
     for notice in dict.fromkeys(notice for evaluation in evaluations for notice in evaluation.notices):
         terminal.say(notice, err=True)

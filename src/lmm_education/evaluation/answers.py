@@ -12,7 +12,7 @@ from __future__ import annotations
 import asyncio
 import functools
 import time
-from collections.abc import Callable, Hashable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Literal
 
@@ -27,9 +27,9 @@ from lmm_education.answer.answering import Answering
 from lmm_education.errors import SearchError
 from lmm_education.evaluation.experiments import Progress, read_texts
 from lmm_education.evaluation.judge import Expected, contains, find_ranks, find_targets, words
-from lmm_education.evaluation.measures import Difference, MeanEstimate, compare, estimate, latency
+from lmm_education.evaluation.measures import MeanEstimate, estimate
 from lmm_education.evaluation.questions import Question
-from lmm_education.evaluation.results import target_of
+from lmm_education.evaluation.results import MeasuredSettings
 from lmm_education.parts import CourseParts
 from lmm_education.prompts.templates import course_prompts
 from lmm_education.search.expand import can_write
@@ -108,46 +108,29 @@ _MEASURES: Mapping[Measure, Callable[[AnswerOutcome], float | None]] = {
 ANSWER_MEASURES: tuple[Measure, ...] = (*_MEASURES, "refused")
 
 
-@dataclass(frozen=True, slots=True)
-class AnswerEvaluation:
-    """The answers to all questions, with one model and one set of settings."""
+@dataclass(frozen=True)
+class AnswerEvaluation(MeasuredSettings):
+    """The answers to all questions, with one model and one set of settings; measured by a measure."""
 
-    label: str
-    outcomes: tuple[AnswerOutcome, ...]
     model: str = ""
     judge: str = ""
-    missing: tuple[tuple[Question, str], ...] = ()
-    notices: tuple[str, ...] = ()
 
     @property
     def measures(self) -> tuple[Measure, ...]:
         """Those that count for at least one answer."""
         return tuple(each for each in ANSWER_MEASURES if self.values(each))
 
-    def values(self, measure: Measure) -> dict[int, float]:
-        """A measure of each answer for which it counts, by the number of its question."""
+    def values(self, *by: Any) -> dict[int, float]:
+        """See `MeasuredSettings.values`."""
+        (measure,) = by
         return {n: outcome.values[measure] for n, outcome in enumerate(self.outcomes) if measure in outcome.values}
-
-    def groups(self, numbers: Sequence[int]) -> list[Hashable]:
-        """What the questions with these numbers ask for: those about one passage are not independent."""
-        return [target_of(self.outcomes[number].question) for number in numbers]
-
-    def estimate(self, measure: Measure) -> MeanEstimate:
-        """The mean of a measure, and its interval."""
-        values = self.values(measure)
-        return estimate(list(values.values()), self.groups(list(values)))
-
-    def difference(self, after: AnswerEvaluation, measure: Measure) -> Difference:
-        """How much better `after` is on the questions that count in both."""
-        mine, other = self.values(measure), after.values(measure)
-        both = [number for number in mine if number in other]
-        return compare([mine[n] for n in both], [other[n] for n in both], self.groups(both))
 
     @property
     def agreement(self) -> MeanEstimate:
         """How often the judging model and the comparison with the facts say the same, where both say something."""
-        both = [o for o in self.outcomes if o.judged is not None and o.is_right is not None]
-        return estimate([float(o.judged == o.is_right) for o in both], [target_of(o.question) for o in both])
+        both = [n for n, o in enumerate(self.outcomes) if o.judged is not None and o.is_right is not None]
+        agree = [float(self.outcomes[n].judged == self.outcomes[n].is_right) for n in both]
+        return estimate(agree, self.groups(both))
 
     @property
     def failures(self) -> list[AnswerOutcome]:
@@ -156,34 +139,23 @@ class AnswerEvaluation:
         return [outcome for outcome in self.outcomes if any(outcome.values.get(measure) == 0 for measure in judged)]
 
     @property
-    def latency(self) -> dict[str, float]:
-        """What an answer took, in milliseconds."""
-        return latency([outcome.seconds for outcome in self.outcomes])
-
-    @property
     def usage(self) -> Usage:
         """What all answers took together."""
         return sum((outcome.answer.usage for outcome in self.outcomes if outcome.answer), Usage())
 
     def differences(self, after: AnswerEvaluation) -> dict[str, Any]:
-        """How `after` differs, for programs."""
+        """See `MeasuredSettings.differences`."""
         return {measure: self.difference(after, measure).as_json() for measure in self.measures}
 
     def as_json(self) -> dict[str, Any]:
         """For programs."""
-        found = {measure: self.estimate(measure).as_json() for measure in self.measures}
-        usage = self.usage
-        return {
-            "label": self.label,
+        return MeasuredSettings.as_json(self) | {
             "model": self.model,
-            **{measure.replace(" ", "_"): value for measure, value in found.items()},
+            **{measure.replace(" ", "_"): self.estimate(measure).as_json() for measure in self.measures},
             **({"judge": self.judge, "agreement": self.agreement.as_json()} if self.judge else {}),
-            "latency": self.latency,
-            "tokens": {"input": usage.input_tokens, "output": usage.output_tokens},
-            "cost": usage.cost,
+            "tokens": {"input": self.usage.input_tokens, "output": self.usage.output_tokens},
+            "cost": self.usage.cost,
             "failed": [{"question": o.question.text, "error": str(o.error)} for o in self.outcomes if o.error],
-            "missing": [{"where": q.where, "question": q.text, "problem": problem} for q, problem in self.missing],
-            "notices": list(self.notices),
         }
 
 
@@ -229,7 +201,7 @@ async def evaluate_answers(
     if len(errors) == len(outcomes):
         raise errors[0]
     model, judging = next(o.answer.model for o in outcomes if o.answer), judge.name if judge else ""
-    return AnswerEvaluation(label, tuple(outcomes), model, judging, tuple(missing), course.encoder.notices)
+    return AnswerEvaluation(label, tuple(outcomes), tuple(missing), course.encoder.notices, model, judging)
 
 
 def open_judge(course: CourseParts, name: str, budget: str) -> Client:

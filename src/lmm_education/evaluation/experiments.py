@@ -258,8 +258,8 @@ def tune(
     """
     variants = tuned_variants(course.settings, has_legs=len(course.encoder.vectors) > 1)
     found = evaluate_variants(course, questions, variants, documents=documents, progress=progress)
-    scores = {evaluation.label: evaluation.values(*by) for evaluation in found}
-    return cross_validate(scores, found[0].groups(by.level), present=NOW)
+    scores = {evaluation.label: list(evaluation.values(*by).values()) for evaluation in found}
+    return cross_validate(scores, found[0].groups(found[0].values(*by)), present=NOW)
 
 
 def tuned_variants(settings: CourseSettings, *, has_legs: bool) -> list[Variant]:

@@ -4,16 +4,20 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from pathlib import Path
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 from lmm.disk.folder import check_named
 from lmm.errors import ConfigError, FileWriteError, LmmError
+from lmm.terminal import usage_text
 from lmm_education.evaluation.judge import LEVELS, Level, levels_of
 from lmm_education.evaluation.measures import MEASURES, Difference, MeanEstimate
 from lmm_education.evaluation.questions import Question
-from lmm_education.evaluation.results import Evaluation, QuestionOutcome, difference
+from lmm_education.evaluation.results import Evaluation, MeasuredSettings, QuestionOutcome
 from lmm_education.evaluation.tuning import Calibration, Tuning
 from lmm_education.material import Passage
+
+if TYPE_CHECKING:
+    from lmm_education.evaluation.answers import AnswerEvaluation, AnswerOutcome
 
 Cells = tuple[str, ...]
 _SHOWN = 160
@@ -82,7 +86,7 @@ def evaluation_text(evaluation: Evaluation) -> str:
     rows: list[Cells] = [("%", "questions", *MEASURES)]
     for level in evaluation.levels:
         found = [evaluation.estimate(level, measure) for measure in MEASURES]
-        rows.append((level, str(len(evaluation.judged(level))), *(percent(each.mean) for each in found)))
+        rows.append((level, str(found[0].n), *(percent(each.mean) for each in found)))
         rows.append(("", "95 %", *(f"{short_percent(each.low)}–{short_percent(each.high)}" for each in found)))
     speed = evaluation.latency
     return (table(rows) if evaluation.levels else "") + (
@@ -104,14 +108,17 @@ def comparison_text(evaluations: Sequence[Evaluation], by: Mean) -> str:
             for measure in measures
             for mean in [evaluation.estimate(by.level, measure)]
         ]
-        against = ("", "")
-        if evaluation is not first:
-            found = difference(first, evaluation, *by)
-            against = f"{difference_text(found)}{'' if found.is_real else ', may be chance'}", f"{found.p:.3f}"
-        rows.append(
-            (evaluation.label, *figures, *against, f"{evaluation.latency['p50_ms']:.1f}", f"{evaluation.chunks:,}")
-        )
+        against, speed = _against(first, evaluation, *by), evaluation.latency["p50_ms"]
+        rows.append((evaluation.label, *figures, *against, f"{speed:.1f}", f"{evaluation.chunks:,}"))
     return table(rows)
+
+
+def _against(first: MeasuredSettings, other: MeasuredSettings, *by: str) -> Cells:
+    """How another differs from the first, and how often chance would do that."""
+    if other is first:
+        return "", ""
+    found = first.difference(other, *by)
+    return f"{difference_text(found)}{'' if found.is_real else ', may be chance'}", f"{found.p:.3f}"
 
 
 def difference_text(found: Difference) -> str:
@@ -166,13 +173,16 @@ def failure_text(outcome: QuestionOutcome, level: Level) -> str:
     """A question that failed: what was expected, and what was found instead."""
     question = outcome.question
     rank = outcome.ranks[level]
-    expected = " > ".join(part for part in (question.document, *question.section) if part)
-    lines = [f"{question.where}: {question.text}", f"  expected {expected}".rstrip()]
+    lines = [f"{question.where}: {question.text}", f"  expected {_named(question)}".rstrip()]
     wanted = question.passages[:1] or question.answers[:1]
     lines += [f"    {excerpt(text)}" for text in wanted]
     lines.append(f"  found {'not among the results' if rank is None else f'at rank {rank}'}; instead:")
     lines += [f"  {i}. {place_of(text)}\n     {excerpt(text.text)}" for i, text in enumerate(outcome.found[:3], 1)]
     return "\n".join(lines) + "\n"
+
+
+def _named(question: Question) -> str:
+    return " > ".join(part for part in (question.document, *question.section) if part)
 
 
 def place_of(text: Passage) -> str:
@@ -188,6 +198,46 @@ def excerpt(text: str) -> str:
     """
     line = " ".join(text.split())
     return line if len(line) <= _SHOWN else line[: _SHOWN - 1] + "…"
+
+
+# -- answers ---------------------------------------------------------------------------------------
+
+
+def answers_text(found: AnswerEvaluation) -> str:
+    """The figures of one evaluation of answers, a line per measure."""
+    rows: list[Cells] = [("%", "answers", "mean", "95 %")]
+    for measure in found.measures:
+        mean = found.estimate(measure)
+        rows.append((measure, str(mean.n), percent(mean.mean), f"{short_percent(mean.low)}–{short_percent(mean.high)}"))
+    speed, agreement = found.latency, found.agreement
+    lines = [f"{found.model}: {usage_text(found.usage)}"] if found.usage.requests else [found.model]
+    lines += [f"an answer takes {speed['p50_ms'] / 1000:.2f} s (p95 {speed['p95_ms'] / 1000:.2f} s)"]
+    if agreement.n:
+        lines += [f"{found.judge} agrees with the facts in {with_interval(agreement)} % of {agreement.n} answers"]
+    return table(rows) + "; ".join(lines[:2]) + "\n" + "".join(f"{line}\n" for line in lines[2:])
+
+
+def compared_answers_text(evaluations: Sequence[AnswerEvaluation]) -> str:
+    """Variants side by side, by measure: the difference of each to the first, and whether chance explains it."""
+    first = evaluations[0]
+    rows: list[Cells] = [("%", "", "mean (95 %)", "against the first", "p")]
+    for measure in first.measures:
+        for evaluation in evaluations:
+            name, mean = measure if evaluation is first else "", with_interval(evaluation.estimate(measure))
+            rows.append((name, evaluation.label, mean, *_against(first, evaluation, measure)))
+    figures = (f"{e.label}: {e.latency['p50_ms'] / 1000:.2f} s, {usage_text(e.usage)}\n" for e in evaluations)
+    return table(rows) + "".join(figures)
+
+
+def failed_answer_text(outcome: AnswerOutcome) -> str:
+    """An answer that failed: what was expected, and what was said instead."""
+    question = outcome.question
+    wanted = " | ".join((*question.facts, *question.answers)) or _named(question)
+    lines = [f"{question.where}: {question.text}"]
+    lines += [f"  expected {wanted or 'no answer'}", f"  said {excerpt(outcome.answer.text if outcome.answer else '')}"]
+    lines += [f"  cited {place_of(source)}" for source in (outcome.answer.cited if outcome.answer else ())]
+    lines += [f"  {outcome.error}"] if outcome.error else []
+    return "\n".join(lines) + "\n"
 
 
 # -- a picture of a comparison ---------------------------------------------------------------------

@@ -2,35 +2,80 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable, Mapping, Sequence
+from collections.abc import Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Protocol, TypeVar
+from typing import Any
 
+from lmm_education.evaluation import measures
 from lmm_education.evaluation.judge import LEVELS, Level
-from lmm_education.evaluation.measures import (
-    DEPTH,
-    MEASURES,
-    Difference,
-    MeanEstimate,
-    compare,
-    estimate,
-    latency,
-    measure_ranks,
-)
+from lmm_education.evaluation.measures import DEPTH, MEASURES, Difference, MeanEstimate
 from lmm_education.evaluation.questions import Question
 from lmm_education.material import Passage
 
 
-class Labelled(Protocol):
-    """An evaluation of one of several settings."""
+@dataclass(frozen=True)
+class MeasuredSettings:
+    """The outcomes of all questions with one set of settings; `missing` tells which answers the store has no trace of.
+
+    Figures are asked for `by` what they measure, as its `values` have it.
+    """
+
+    label: str
+    outcomes: tuple[Any, ...]
+    missing: tuple[tuple[Question, str], ...] = ()
+    notices: tuple[str, ...] = ()
+
+    def values(self, *by: Any) -> dict[int, float]:
+        """A measure of each outcome for which it counts, by the number of its question."""
+        raise NotImplementedError
+
+    def groups(self, numbers: Iterable[int]) -> list[Hashable]:
+        """What the questions with these numbers ask for: those about one passage are not independent."""
+        return [target_of(self.outcomes[number].question) for number in numbers]
+
+    def estimate(self, *by: Any) -> MeanEstimate:
+        """The mean of a measure, and its interval."""
+        values = self.values(*by)
+        return measures.estimate(list(values.values()), self.groups(values))
+
+    def difference(self, after: MeasuredSettings, *by: Any) -> Difference:
+        """How much better `after` is on the questions that count in both."""
+        mine, other = self.values(*by), after.values(*by)
+        both = [number for number in mine if number in other]
+        return measures.compare([mine[n] for n in both], [other[n] for n in both], self.groups(both))
+
+    def differences(self, after: Any) -> dict[str, Any]:
+        """How `after` differs, for programs."""
+        raise NotImplementedError
 
     @property
-    def label(self) -> str:
-        """Which they are."""
-        ...
+    def latency(self) -> dict[str, float]:
+        """What a question took, in milliseconds."""
+        return measures.latency([outcome.seconds for outcome in self.outcomes])
+
+    def as_json(self) -> dict[str, Any]:
+        """What all evaluations tell programs."""
+        return {
+            "label": self.label,
+            "latency": self.latency,
+            "missing": [{"where": q.where, "question": q.text, "problem": problem} for q, problem in self.missing],
+            "notices": list(self.notices),
+        }
 
 
-T = TypeVar("T", bound=Labelled)
+def comparison_json(evaluations: Sequence[MeasuredSettings]) -> dict[str, Any]:
+    """Several evaluations, and how each differs from the first."""
+    first, *others = evaluations
+    compared = [{"label": each.label, "against": first.label, **first.differences(each)} for each in others]
+    return {"variants": [each.as_json() for each in evaluations], "differences": compared}
+
+
+def target_of(question: Question) -> Hashable:
+    """What a question asks for; alone in its group where that is not known."""
+    return question.passages or ((question.document, question.section) if question.section else question.text)
+
+
+# -- passages --------------------------------------------------------------------------------------
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,103 +93,58 @@ class QuestionOutcome:
         return next(level for level in LEVELS if level in self.ranks)
 
 
-@dataclass(frozen=True, slots=True)
-class Evaluation:
-    """The outcomes of all questions that have an answer, in one store with one set of settings.
+@dataclass(frozen=True)
+class Evaluation(MeasuredSettings):
+    """The outcomes of all questions that have an answer, in one store; measured by a level and a measure.
 
-    `missing` tells which answers the store has no trace of; `unanswerable` counts the questions left out;
-    `size` is the mean length of its chunks in characters.
+    `unanswerable` counts the questions left out; `size` is the mean length of its chunks in characters.
     """
 
-    label: str
-    outcomes: tuple[QuestionOutcome, ...]
-    missing: tuple[tuple[Question, str], ...] = ()
     unanswerable: int = 0
     chunks: int = 0
     size: float = 0.0
-    notices: tuple[str, ...] = ()
 
     @property
     def levels(self) -> tuple[Level, ...]:
         """The levels at which at least one question can be judged."""
         return tuple(level for level in LEVELS if any(level in outcome.ranks for outcome in self.outcomes))
 
-    def judged(self, level: Level) -> list[QuestionOutcome]:
-        """The outcomes that count at this level."""
-        return [outcome for outcome in self.outcomes if level in outcome.ranks]
-
-    def values(self, level: Level, measure: str) -> list[float]:
-        """A measure for each question of `judged`."""
-        return measure_ranks((outcome.ranks[level] for outcome in self.judged(level)), measure)
-
-    def groups(self, level: Level) -> list[Hashable]:
-        """For each question of `judged`, what it asks for: questions about one passage are not independent."""
-        return [target_of(outcome.question) for outcome in self.judged(level)]
-
-    def estimate(self, level: Level, measure: str) -> MeanEstimate:
-        """The mean of a measure, and its interval."""
-        return estimate(self.values(level, measure), self.groups(level))
+    def values(self, *by: Any) -> dict[int, float]:
+        """See `MeasuredSettings.values`."""
+        level, measure = by
+        ranks = {number: each.ranks[level] for number, each in enumerate(self.outcomes) if level in each.ranks}
+        return dict(zip(ranks, measures.measure_ranks(ranks.values(), measure), strict=True))
 
     def failures(self, level: Level | None = None) -> list[QuestionOutcome]:
         """The questions for which the right thing was not among the first results, at a level or at their `exact`."""
-        judged = self.judged(level) if level else [outcome for outcome in self.outcomes if outcome.ranks]
+        judged = [outcome for outcome in self.outcomes if (level in outcome.ranks if level else outcome.ranks)]
         return [o for o in judged if (rank := o.ranks[level or o.exact]) is None or rank > DEPTH]
 
-    @property
-    def latency(self) -> dict[str, float]:
-        """What a question took, in milliseconds."""
-        return latency([outcome.seconds for outcome in self.outcomes])
+    def differences(self, after: Evaluation) -> dict[str, Any]:
+        """How `after` differs at each level, by measure."""
+        return {
+            level: {measure: self.difference(after, level, measure).as_json() for measure in MEASURES}
+            for level in self.levels
+        }
 
+    def as_json(self) -> dict[str, Any]:
+        """For programs: under each level the measures by name, their intervals, and how many questions."""
+        levels: dict[str, Any] = {level: self._level_json(level) for level in self.levels}
+        return MeasuredSettings.as_json(self) | {
+            **levels,
+            "questions": len(self.outcomes),
+            "unanswerable": self.unanswerable,
+            "chunks": self.chunks,
+            "mean_chunk_characters": self.size,
+        }
 
-def target_of(question: Question) -> Hashable:
-    """What a question asks for; alone in its group where that is not known."""
-    return question.passages or ((question.document, question.section) if question.section else question.text)
-
-
-def difference(before: Evaluation, after: Evaluation, level: Level, measure: str) -> Difference:
-    """How much better `after` is on the same questions."""
-    return compare(before.values(level, measure), after.values(level, measure), before.groups(level))
-
-
-def as_json(evaluation: Evaluation) -> dict[str, Any]:
-    """An evaluation as JSON: under each level the measures by name, their intervals, and how many questions."""
-    return {
-        "label": evaluation.label,
-        **{level: _level_json(evaluation, level) for level in evaluation.levels},
-        "latency": evaluation.latency,
-        "questions": len(evaluation.outcomes),
-        "unanswerable": evaluation.unanswerable,
-        "chunks": evaluation.chunks,
-        "mean_chunk_characters": evaluation.size,
-        "missing": [{"where": q.where, "question": q.text, "problem": problem} for q, problem in evaluation.missing],
-        "notices": list(evaluation.notices),
-    }
-
-
-def _level_json(evaluation: Evaluation, level: Level) -> dict[str, Any]:
-    found = {measure: evaluation.estimate(level, measure) for measure in MEASURES}
-    return {
-        "questions": len(evaluation.judged(level)),
-        **{measure: estimate.mean for measure, estimate in found.items()},
-        "intervals": {measure: [estimate.low, estimate.high] for measure, estimate in found.items()},
-    }
-
-
-def comparison_json(
-    evaluations: Sequence[T], values: Callable[[T], Mapping[str, Any]], differences: Callable[[T, T], Mapping[str, Any]]
-) -> dict[str, Any]:
-    """Several evaluations, and how each differs from the first."""
-    first, *others = evaluations
-    compared = [{"label": each.label, "against": first.label, **differences(first, each)} for each in others]
-    return {"variants": [values(each) for each in evaluations], "differences": compared}
-
-
-def differences(before: Evaluation, after: Evaluation) -> dict[str, Any]:
-    """How `after` differs at each level, by measure."""
-    return {
-        level: {measure: difference(before, after, level, measure).as_json() for measure in MEASURES}
-        for level in before.levels
-    }
+    def _level_json(self, level: Level) -> dict[str, Any]:
+        found = {measure: self.estimate(level, measure) for measure in MEASURES}
+        return {
+            "questions": len(self.values(level, next(iter(MEASURES)))),
+            **{measure: estimate.mean for measure, estimate in found.items()},
+            "intervals": {measure: [estimate.low, estimate.high] for measure, estimate in found.items()},
+        }
 
 
 def failures_json(evaluation: Evaluation, level: Level | None = None) -> list[dict[str, Any]]:

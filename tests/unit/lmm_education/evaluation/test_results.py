@@ -8,9 +8,7 @@ from lmm_education.evaluation.questions import Question
 from lmm_education.evaluation.results import (
     Evaluation,
     QuestionOutcome,
-    as_json,
     comparison_json,
-    differences,
     failures_json,
 )
 from lmm_education.material import Lines, Passage, Place
@@ -30,7 +28,7 @@ def evaluation(label: str, *ranks: int | None) -> Evaluation:
 
 
 def test_json_has_the_measures_by_name_under_each_level() -> None:
-    found = as_json(evaluation("a", 1, 2, None, 1))
+    found = evaluation("a", 1, 2, None, 1).as_json()
     assert json.loads(json.dumps(found)) == found
     assert (found["passage"]["recall@1"], found["passage"]["recall@5"], found["passage"]["mrr@10"]) == (
         0.5,
@@ -45,7 +43,7 @@ def test_json_has_the_measures_by_name_under_each_level() -> None:
 
 
 def test_a_comparison_tells_how_each_differs_from_the_first() -> None:
-    found = comparison_json([evaluation("a", *[5] * 30), evaluation("b", *[1] * 30)], as_json, differences)
+    found = comparison_json([evaluation("a", *[5] * 30), evaluation("b", *[1] * 30)])
     (difference,) = found["differences"]
     assert (difference["label"], difference["against"]) == ("b", "a")
     assert difference["passage"]["mrr@10"]["real"]
