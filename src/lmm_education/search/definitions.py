@@ -38,7 +38,7 @@ _SAYS = r"(?:is|are|means?|defines?|refers?|describes?|lets?|allows?|consists?|i
 _MARKS = re.compile(r"[*`$]|(?<!\w)_|_(?!\w)")
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, eq=False)
 class Term:
     """A term that a question asks for, `alone` or with more, as in "What is the mean of two numbers?"."""
 

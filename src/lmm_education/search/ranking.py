@@ -266,9 +266,12 @@ def relevance(hit: Passage, words: int, weights: Mapping[str, float]) -> float:
     return round(sum(weight * said.get(name, 0.0) for name, weight in weights.items()) / total, 6)
 
 
+_introduced = functools.lru_cache(maxsize=KEPT_PASSAGES)(Term.introduced)  # for the order, and for the votes
+
+
 def introduced(term: Term | None, hit: Passage) -> float:
     """What it adds to the relevance of a passage how it introduces the term that is asked for, if one is."""
-    return term.introduced(prose_of(hit.text), hit.place.headings) if term else 0.0
+    return _introduced(term, prose_of(hit.text), hit.place.headings) if term else 0.0
 
 
 NAMED = 1.0

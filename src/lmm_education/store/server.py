@@ -191,7 +191,7 @@ class ServerStore:
         self, collection: CollectionName, ids: Sequence[str], *, fields: Fields = True, vectors: bool = False
     ) -> list[Point]:
         """See `port.Reader.get`."""
-        wanted = list(map(str, known_ids(ids)))
+        wanted = known_ids(ids)
         options: dict[str, Any] = {"with_payload": to_selector(fields), "with_vectors": vectors}
         batches = values.batches(dict.fromkeys(wanted), PAGE, PAGE, lambda _: 1)
         calls = (partial(self._call, "retrieve", collection, ids=batch, **options) for batch in batches)
@@ -321,7 +321,7 @@ class ServerStore:
 
     def delete(self, collection: CollectionName, ids: Collection[str]) -> None:
         """See `port.Writer.delete`."""
-        known = list(map(str, known_ids(ids)))
+        known = known_ids(ids)
         for batch in values.batches(known, 4 * POINTS, 4 * POINTS, lambda _: 1):
             self._call("delete", collection, points_selector=batch, wait=True)
         if known and collection == "documents":

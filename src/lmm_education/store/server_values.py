@@ -27,7 +27,7 @@ def dialect() -> EngineDialect:
 
     return EngineDialect(
         sparse=lambda indices, values: models.SparseVector(indices=indices, values=values),
-        ids=lambda ids: models.HasIdCondition(has_id=list(map(str, ids))),
+        ids=lambda ids: models.HasIdCondition(has_id=sorted(ids)),
         words=lambda words: models.MatchText(text=words),
         value=lambda value: models.MatchValue(value=value),
         any=lambda values: models.MatchAny(any=values),

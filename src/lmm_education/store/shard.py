@@ -181,7 +181,7 @@ def _size(point: Point) -> int:
 
 
 @contextmanager
-def engine_errors(path: Path) -> Iterator[None]:
+def engine_errors(path: Path | str) -> Iterator[None]:
     """Turn what the engine raises into our errors. It raises plain `Exception`, and `BaseException` when it panics.
 
     Raises:
@@ -193,7 +193,7 @@ def engine_errors(path: Path) -> Iterator[None]:
         raise
     except BaseException as error:
         if getattr(error, "errno", 0) in (errno.ENOSPC, errno.EDQUOT) or "No space left" in str(error):
-            raise disk_full(path) from error
+            raise disk_full(Path(path)) from error
         raise StoreError(f"the engine refused: {error}", where=str(path)) from error
 
 

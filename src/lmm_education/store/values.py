@@ -3,6 +3,7 @@ in other ways: a `EngineDialect` has what differs."""
 
 from __future__ import annotations
 
+import contextlib
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
@@ -18,7 +19,7 @@ class EngineDialect:
     """How an engine spells a sparse vector and a condition."""
 
     sparse: Callable[[list[int], list[float]], Any]
-    ids: Callable[[list[UUID]], Any]
+    ids: Callable[[frozenset[str]], Any]
     words: Callable[[str], Any]
     value: Callable[[bool], Any]
     any: Callable[[list[Any]], Any]
@@ -41,7 +42,7 @@ class EngineDialect:
 
     def _condition(self, condition: Condition) -> Any:
         if isinstance(condition, Among):
-            return self.ids(known_ids(sorted(condition.ids)))
+            return self.ids(condition.ids)
         key = engine_path(condition.key)
         if isinstance(condition, HasWords):
             return self.field(key=key, match=self.words(condition.words))
@@ -81,16 +82,14 @@ def to_selector(fields: Fields) -> Any:
     return fields if isinstance(fields, bool) else [engine_path(field) for field in fields] or False
 
 
-def known_ids(ids: Iterable[str]) -> list[UUID]:
-    """Those that can be ids at all.
+def known_ids(ids: Iterable[str]) -> list[str]:
+    """Those that can be ids at all, as the engines spell them.
 
-    >>> known_ids(["no id", "00000000-0000-0000-0000-000000000001"])
-    [UUID('00000000-0000-0000-0000-000000000001')]
+    >>> known_ids(["no id", "00000000-0000-0000-0000-00000000000A"])
+    ['00000000-0000-0000-0000-00000000000a']
     """
     found = []
     for text in ids:
-        try:
-            found.append(UUID(text))
-        except ValueError:
-            continue
+        with contextlib.suppress(ValueError):
+            found.append(str(UUID(text)))
     return found

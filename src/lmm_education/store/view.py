@@ -63,7 +63,13 @@ class EdgeReader:
             opened = self._there(shard)
             for leg in legs:
                 _check_leg(leg, opened.vectors, self.location)
-            requests = [_to_request(leg, where, fields) for leg in legs]
+            options = {"filter": EDGE.where(where), "with_payload": values.to_selector(fields), "with_vector": False}
+            requests = [
+                engine.QueryRequest(
+                    limit=leg.limit, query=engine.Query.Nearest(EDGE.vector(leg.query), using=leg.vector), **options
+                )
+                for leg in legs
+            ]
             return list(map(values.to_scored, opened.engine.query_batch(engine.QueryBatchRequest(requests))))
 
     def get(
@@ -71,7 +77,12 @@ class EdgeReader:
     ) -> list[Point]:
         """See `port.Reader.get`."""
         with self._reading(collection) as shard:
-            return _get(shard, ids, fields, vectors) if shard else []
+            wanted = values.known_ids(ids)
+            if shard is None or not wanted:
+                return []
+            records = shard.engine.retrieve(list(wanted), values.to_selector(fields), vectors)
+            found = {point.id: point for point in map(values.to_stored, records)}
+            return [found[each] for each in wanted if each in found]
 
     def scroll(
         self, collection: CollectionName, *, where: Where = (), fields: Fields = True, vectors: bool = False
@@ -104,23 +115,6 @@ class EdgeReader:
         if shard is None:
             raise StoreMissing(self.location)
         return shard
-
-
-def _to_request(leg: Leg, where: Where, fields: Fields) -> engine.QueryRequest:
-    return engine.QueryRequest(
-        limit=leg.limit,
-        query=engine.Query.Nearest(EDGE.vector(leg.query), using=leg.vector),
-        filter=EDGE.where(where),
-        with_payload=values.to_selector(fields),
-        with_vector=False,
-    )
-
-
-def _get(shard: Shard, ids: Sequence[str], fields: Fields, vectors: bool) -> list[Point]:
-    wanted = values.known_ids(ids)
-    records = shard.engine.retrieve(list(wanted), values.to_selector(fields), vectors) if wanted else []
-    found = {record.id: record for record in records}
-    return [values.to_stored(found[each]) for each in wanted if each in found]
 
 
 def _pages(shard: Shard, where: Where, fields: Fields, vectors: bool, size: int) -> Iterator[list[engine.Record]]:
@@ -212,7 +206,7 @@ class EdgeView(EdgeReader):
     @contextmanager
     def _reading(self, collection: CollectionName) -> Iterator[Shard | None]:
         shard = self.shard(collection)
-        with engine_errors(Path(self.location)):
+        with engine_errors(self.location):
             yield shard
 
     def shard(self, collection: CollectionName) -> Shard | None:
