@@ -425,13 +425,8 @@ def test_compact(server: ScriptedServer, chat: Path, folder: Path) -> None:
     assert not any("Question 0?" in text for text in texts[2:])
 
 
-def test_plain_where_there_is_no_terminal(server: ScriptedServer, chat: Path) -> None:
-    """TERM=dumb: lines, and no escape sequences."""
-    server.queue("It is **green**.")
+def test_a_terminal_that_only_prints_is_none(server: ScriptedServer, chat: Path) -> None:
+    """TERM=dumb: it is said what to do there."""
     with Terminal("run", "-i", chat.name, TERM="dumb") as terminal:
-        terminal.wait_for(">")
-        terminal.type("What colour?\n")
-        terminal.wait_for("It is **green**.")
-        terminal.type("\x04")
-        assert terminal.wait_for_end() == 0
-        assert b"\x1b" not in terminal.raw
+        assert terminal.wait_for_end() == 2
+        assert "--say TEXT" in terminal.text

@@ -174,17 +174,13 @@ def test_two_at_once(server: ScriptedServer, folder: Path) -> None:
     assert finish(first).code == 0
 
 
-def test_line_by_line(server: ScriptedServer, folder: Path) -> None:
-    """With -i, each line is a message; at the end of the input it is over."""
+def test_a_conversation_needs_a_terminal(server: ScriptedServer, folder: Path) -> None:
+    """With -i in a pipe, nothing is asked, and the error says how a program converses."""
     path = write(folder, "<system>Be brief.</system>\n")
-    done = lmm("run", "-i", "a.chatmd", stdin="One </user>\n\nTwo é".encode())
-    assert (done.code, done.out) == (0, "Reply to: One </user>\nReply to: Two é\n")
-    assert [entry[1] for entry in server.requests[1].messages] == [
-        "Be brief.",
-        "One </user>",
-        "Reply to: One </user>",
-        "Two é",
-    ]
+    done = lmm("run", "-i", "a.chatmd", stdin=b"One\n")
+    assert (done.code, "--say TEXT" in done.err, len(server.requests)) == (2, True, 0)
+    for said in ("One </user>", "Two é"):
+        assert lmm("run", "--say", said, "a.chatmd").out == f"Reply to: {said}\n"
     assert path.read_text().count("<user>\n\n</user>") == 1
 
 
@@ -197,14 +193,13 @@ def read_until(terminal: int, text: bytes) -> bytes:
 
 
 @pytest.mark.skipif(sys.platform == "win32", reason="pseudo-terminals are Unix")
-def test_in_a_plain_terminal_ctrl_c_ends_the_conversation(server: ScriptedServer, folder: Path) -> None:
-    """With -i, which goes on from there."""
+def test_ctrl_c_ends_a_run(server: ScriptedServer, folder: Path) -> None:
+    """It can be gone on with."""
     path = write(folder, "<user>Hi</user>\n")
     server.queue(Action("I begin to speak, and then I", hold=threading.Event(), hold_after=2))
     parent, child = pty.openpty()
-    line = ("-m", "lmm", "run", "-i", "a.chatmd")
-    dumb = {**os.environ, "TERM": "dumb"}
-    with python(*line, stdin=child, stdout=child, stderr=child, start_new_session=True, env=dumb) as process:
+    line = ("-m", "lmm", "run", "a.chatmd")
+    with python(*line, stdin=child, stdout=child, stderr=child, start_new_session=True) as process:
         os.close(child)
         read_until(parent, b"speak")
         process.send_signal(signal.SIGINT)
@@ -288,7 +283,7 @@ def test_output(server: ScriptedServer, folder: Path) -> None:
     assert (again.code, "there is such a file already" in again.err) == (1, True)
     (folder / "n.txt").unlink()
     server.queue("seen")
-    assert lmm("run", "--yes", "-i", "b.chatmd", stdin=b"More\n").out == "seen\n"
+    assert lmm("run", "--yes", "--say", "More", "b.chatmd").out == "seen\n"
     (folder / "out").mkdir()
     elsewhere = lmm("run", "--yes", "a.chatmd", "--output", "out/b.chatmd")
     assert (elsewhere.code, str(folder.resolve() / "b.chatmd") in elsewhere.err) == (1, True)

@@ -208,7 +208,7 @@ ROWS = [
     Row("run chats/recorded.chatmd"),
     Row("run chats/deep.chatmd"),
     Row("run chats/loop.chatmd", codes=(1, 2)),
-    Row("run -i chats/files.chatmd", long_running=True),
+    Row("run -i chats/files.chatmd", codes=(2,), explains="terminal"),
     Row("run notes/key.md", codes=(1, 2)),
     Row("agents"),
     Row("agents reviewer --to outbox"),

@@ -6,7 +6,7 @@ import asyncio
 import os
 import sys
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from concurrent.futures import Future
 from typing import TypeVar
 
@@ -17,6 +17,7 @@ from chatmd.terminal.call_texts import AGREE, CHOICES, approval, call_in_words, 
 from lmm import terminal
 from lmm.messages import ToolCall
 
+_LONGEST = 4096  # bytes of a line that a terminal hands over
 _Command = TypeVar("_Command", bound=Callable[..., object])
 
 
@@ -65,33 +66,15 @@ class _Approving:
         terminal.forget_what_was_typed()
         while True:
             terminal.say(f"{CHOICES} [y/n/a/q] ", err=True, end="")
-            line = await typed_line()
+            line = await _typed_line()
             answer = read_answer("quit" if line is None else line)
             if answer is not None:
                 return approval(answer, call, self.always)
 
 
-_typing: Future[bytes] | None = None
-
-
-async def typed_line() -> str | None:
-    """A line of standard input, None at the end.
-
-    It is read in a thread that keeps nobody from ending, and no further than its end. If waiting for it is cancelled,
-    it is there for whoever asks next.
-    """
-    global _typing
-    if _typing is None:
-        _typing = line = Future[bytes]()
-        threading.Thread(target=lambda: line.set_result(b"".join(_characters())), daemon=True).start()
-    data = await asyncio.shield(asyncio.wrap_future(_typing))
-    _typing = None
+async def _typed_line() -> str | None:
+    """A line that is typed, None at the end of the input; the thread that waits for it keeps nobody from ending."""
+    line = Future[bytes]()
+    threading.Thread(target=lambda: line.set_result(os.read(sys.stdin.fileno(), _LONGEST)), daemon=True).start()
+    data = await asyncio.shield(asyncio.wrap_future(line))
     return data.decode(errors="replace") if data else None
-
-
-def _characters() -> Iterator[bytes]:
-    """The bytes of one line."""
-    while byte := os.read(sys.stdin.fileno(), 1):
-        yield byte
-        if byte == b"\n":
-            return

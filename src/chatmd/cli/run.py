@@ -98,6 +98,8 @@ def run(
     from_input = str(file) == "-"
     if sum((from_input, say == "-", interactive)) > 1 or (from_input and output):
         raise click.UsageError("standard input is for one of FILE -, --say - and -i, and a FILE - is written nowhere")
+    if interactive:
+        _check_screen(as_json)
     replayed = _replayed(file, config, roots) if replay and not (interactive or say or output or from_input) else None
     if replayed is not None:
         return replayed
@@ -114,10 +116,10 @@ def run(
             None if from_input else file, model=model, config=config, once=once, max_turns=max_turns, budget=budget,
             timeout=timeout, yes=yes, replay=replay, skip_missing_tools=skip_missing_tools, roots=roots, inputs=inputs,
             confirm=confirm_on_terminal(), approve=approve, listener=print_event if as_json else printer,
-            ask_user=_typed if interactive else None, say=_standard_input() if say == "-" else say,
+            say=_standard_input() if say == "-" else say,
         )  # fmt: skip
         runner = open_text(_standard_input(), how) if from_input else open_run(file, how, output, fork_at=fork_at)
-        if interactive and not as_json and _has_screen():
+        if interactive:
             from chatmd.terminal.session import converse
 
             return converse(runner, ask=ask)
@@ -170,20 +172,16 @@ def _begin(file: Path, interactive: bool) -> None:
     terminal.say(f"{terminal.visible(str(file), line=True)}: a new conversation", err=True)
 
 
-def _has_screen() -> bool:
-    """Whether there is a terminal that can do more than print lines."""
-    dumb = os.environ.get("TERM", "dumb") in ("", "dumb", "unknown")
-    return sys.stdin.isatty() and terminal.is_terminal() and not dumb and sys.platform != "win32"
+def _check_screen(as_json: bool) -> None:
+    """See to it that there is a terminal that can do more than print lines.
 
-
-async def _typed() -> str | None:
-    """The next line of standard input that is not empty; None at the end."""
-    from chatmd.cli.asking import typed_line
-
-    if sys.stdin.isatty():
-        terminal.say("> ", err=True, end="")
-    line = await typed_line()
-    return line if line is None else line.strip() or await _typed()
+    Raises:
+        ConfigError: there is none.
+    """
+    dumb = as_json or os.environ.get("TERM", "dumb") in ("", "dumb", "unknown")
+    if dumb or sys.platform == "win32" or not (sys.stdin.isatty() and terminal.is_terminal()):
+        hint = "say one message after the other: lmm run --say TEXT FILE"
+        raise ConfigError("a conversation needs a Unix terminal that is not dumb, and no --json", where="-i", hint=hint)
 
 
 # -- what is printed --------------------------------------------------------------------------------------------
