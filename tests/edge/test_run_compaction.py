@@ -155,3 +155,21 @@ def test_without_a_summary_the_run_says_so_and_goes_on(
     assert "could not be compacted" in done.err
     assert "Still here." in file.read_text()
     assert not list((file.parent / ".chatmd").glob("long.*.chatmd"))
+
+
+PROSE = " ".join(f"The {n}th leaf is {n * 7} mm long." for n in range(600))
+
+
+@pytest.mark.parametrize("reply", ["No headings.", f"## Goal\n{PROSE}"], ids=["no summary", "no shorter"])
+def test_a_summary_that_is_of_no_use_is_counted(
+    file: Path, server: ScriptedServer, capsys: pytest.CaptureFixture[str], reply: str
+) -> None:
+    """It was paid: the run's summary has its tokens, and so has the budget."""
+    summary, answer = Action(reply, usage=(700, 50)), Action("Yes.", usage=(9, 1))
+    server.answer = lambda request: summary if is_summary(request) else answer
+    over = run_here(capsys, "run", "--budget", "700", str(file))
+    assert (over.code, "its budget of 700 tokens (750 spent)" in over.err) == (1, True), over.err
+    file.write_text(file.read_text().replace("Go on.", "Proceed."))
+    done = run(capsys, file)
+    assert "could not be compacted" in done.err
+    assert "2 requests, 709 tokens in, 51 out" in done.err

@@ -18,8 +18,8 @@ from chatmd.compaction.summary import (
     Summary,
     attachment_of,
     cut,
+    fitting,
     is_summary,
-    parts_of,
     read_summary,
 )
 from chatmd.errors import NothingToCompact
@@ -206,12 +206,14 @@ def test_a_text_that_is_cut_says_so(text: str, limit: int) -> None:
 
 @pytest.mark.parametrize("room", [300, 1000, 5000])
 @given(items=_ITEMS)
-def test_parts_fit_and_tell_everything(room: int, items: list[Item]) -> None:
-    """No part is larger than the room, and every item that says something is in one of them, in order."""
-    groups = [[items[i] for i in group] for group in group_items(items)]
-    parts = parts_of(groups, {}, room, count_tokens)
-    documents = [document for part in parts for document in part]
-    assert len(documents) == sum(attachment_of(item, {}, 10_000) is not None for item in items)
-    assert all(parts)
-    for part in parts:
-        assert sum(count_tokens(d.text) for d in part) <= room
+def test_what_is_summarised_fits_one_request(room: int, items: list[Item]) -> None:
+    """In order, the last ones at least, and earlier summaries whole; everything, where there is room."""
+    shown = fitting(items, {}, room, count_tokens)
+    whole = [one for item in items if (one := attachment_of(item, {}, room * 4)) is not None]
+    summaries = [one for one in whole if one.label == LABEL]
+    assert sum(count_tokens(one.text) for one in shown) <= max(room, sum(count_tokens(one.text) for one in summaries))
+    assert [one for one in shown if one.label == LABEL] == summaries
+    others, rest = ([one.label for one in some if one.label != LABEL] for some in (whole, shown))
+    assert others[len(others) - len(rest) :] == rest
+    if sum(count_tokens(one.text) + 12 for one in whole) <= room:
+        assert list(shown) == whole

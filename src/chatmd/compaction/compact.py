@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-import functools
-from collections.abc import Awaitable, Callable, Collection, Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from pathlib import Path, PurePath
@@ -15,9 +14,9 @@ from chatmd.compaction.plan import CompactionPlan, CompactOptions, plan_compacti
 from chatmd.compaction.summary import (
     Expanded,
     Summary,
+    fitting,
     headings_of,
     notes_of,
-    parts_of,
     shown_in,
     tokens_of,
 )
@@ -39,7 +38,8 @@ from lmm.disk.journal import key_of
 from lmm.disk.secrets import is_secret_file
 from lmm.errors import Changed, DocumentBusy, LmmError, TooLong
 from lmm.markdown import spans
-from lmm.messages import Attachment, ChatRequest, Image, Message, Reply, Usage, render
+from lmm.messages import ChatRequest, Image, Message, Reply, Usage, render
+from lmm.models.budget import BudgetedModel
 from lmm.models.chat import shared_chat
 from lmm.models.client import ask_once
 from lmm.models.context_window import learn, surely_fits, window_of
@@ -130,13 +130,12 @@ async def compact_items(
     contents: Expanded = expanded or {}
     sizes = [tokens_of(item, contents, count_tokens) for item in items]
     plan = plan_compaction(items, sizes, options, fixed)
-    if not plan.told:
+    if not plan.gone:
         raise NothingToCompact("there is nothing to compact", hint=_hint(options))
     gone = [items[index] for index in plan.gone]
     told = sum(sizes[index] for index in plan.gone)
     words = words_for(told, options.to)
-    groups = [[items[i] for i in group] for group in plan.told]
-    text, usage = await _summarise(groups, model, prompts, window, words, contents, server)
+    text, usage = await _summarise(gone, model, prompts, window, words, contents, server)
     kept = memory_of(gone, contents, text, min(words * _KEPT, told))  # a quarter of it, at most
     message = Summary(text, notes_of(gone, contents), shown_in(gone), source, kept).as_message()
     new = MessageItem("user", (render(message),))
@@ -176,7 +175,7 @@ def words_for(tokens: int, to: int | None) -> int:
 
 
 async def _summarise(
-    groups: Sequence[Sequence[Item]],
+    items: Sequence[Item],
     model: ChatModel,
     prompts: Prompts,
     window: int,
@@ -184,9 +183,9 @@ async def _summarise(
     contents: Expanded,
     server: str,
 ) -> tuple[str, Usage]:
-    """The summary of groups, made in as many parts as the window asks for, each with the summary so far.
+    """The summary of items by one request, of which the journal knows what was paid for already.
 
-    Where the model refuses a part as too long, its window is smaller than it was thought to be.
+    Where the model refuses it as too long, its window is smaller than it was thought to be.
     """
     if model.name.startswith("Builtin/"):
         raise ChatmdError(
@@ -194,51 +193,41 @@ async def _summarise(
             hint="name a language model under [aux] in config.toml, or with --model",
         )
     prompt = prompts.fill("compact", words=str(words))
-    ask = functools.partial(_ask, model, server)
     while True:
-        room = int(window * _SHARE) - count_tokens(prompt) - 3 * words
+        room = int(window * _SHARE) - count_tokens(prompt) - words
         if room < _LEAST_ROOM:
             raise ChatmdError(
                 f"{model.name} with a window of {window:,} tokens has no room to summarise a conversation",
                 hint="name a larger model, or correct 'context_window' under [aux] in config.toml",
             )
+        message = Message("user", prompt, fitting(items, contents, room, count_tokens))
+        key = key_of("compact", model.name, server, [render(message)])
         try:
-            return await _summarise_parts(groups, ask, prompt, room, contents)
+            reply = await ask_once(model, ChatRequest((message,), task="summary"), key)
         except TooLong as refusal:
             window = min(refusal.window or window // 2, window - 1)
+            continue
+        return _checked(reply, prompt), reply.usage
 
 
-async def _summarise_parts(
-    groups: Sequence[Sequence[Item]],
-    ask: Callable[[ChatRequest], Awaitable[Reply]],
-    prompt: str,
-    room: int,
-    contents: Expanded,
-) -> tuple[str, Usage]:
-    """The summary that `prompt` asks for, of parts that have at most `room` tokens."""
-    text, usage, asked = "", Usage(), headings_of(prompt)
-    for documents in parts_of(groups, contents, room, count_tokens):
-        so_far = (Attachment(text, "conversation-summary"),) if text else ()
-        reply = await ask(ChatRequest((Message("user", prompt, (*so_far, *documents)),), task="summary"))
-        text, usage = _clean(reply.text), usage + reply.usage
-        if asked and not asked & headings_of(text):
-            raise ChatmdError(
-                f"the summary by {reply.model} has none of the headings that were asked for",
-                hint="name another model under [aux] in config.toml, or with --model",
-            )
-    return text, usage
+def _checked(reply: Reply, prompt: str) -> str:
+    """The summary that a reply is.
 
-
-async def _ask(model: ChatModel, server: str, request: ChatRequest) -> Reply:
-    """The reply, from the journal if it was paid for already."""
-    key = key_of("compact", model.name, server, [render(message) for message in request.messages])
-    reply = await ask_once(model, request, key)
+    Raises:
+        ChatmdError: it broke off, or has none of the headings that the prompt asks for.
+    """
     if reply.cut:
         raise ChatmdError(
-            f"the summary by {model.name} broke off at its output limit",
+            f"the summary by {reply.model} broke off at its output limit",
             hint="raise 'max_tokens' under [aux] in config.toml",
         )
-    return reply
+    text, asked = _clean(reply.text), headings_of(prompt)
+    if asked and not asked & headings_of(text):
+        raise ChatmdError(
+            f"the summary by {reply.model} has none of the headings that were asked for",
+            hint="name another model under [aux] in config.toml, or with --model",
+        )
+    return text
 
 
 def _clean(reply: str) -> str:
@@ -448,7 +437,7 @@ class Compactor:
         """
         try:
             options = CompactOptions(to=(await window_of(self.model)).tokens // 4)
-            model = self.run.open_model(self.run.settings.aux)
+            model = BudgetedModel(self.run.open_model(self.run.settings.aux), self.run.tally)
             done = await compact_text(
                 text, self.run.settings, options,
                 model=model, path=self.path, folder=self.run.folder, roots=self.run.rules.roots,

@@ -1,4 +1,4 @@
-"""Which items of a conversation stay as they are, and which are told in a summary.
+"""Which items of a conversation stay as they are, and which a summary stands for.
 
 Messages of the system and the developer stay, wherever they stand, and so do the last turns. Items that belong
 together go together: a call, its output and the thoughts before it.
@@ -7,7 +7,7 @@ together go together: a call, its output and the thoughts before it.
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Collection, Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import accumulate
 
@@ -29,21 +29,16 @@ class CompactOptions:
 
 @dataclass(frozen=True, slots=True)
 class CompactionPlan:
-    """Indices of items: what `stays`, in order, and the groups that are `told`, those parted which may be."""
+    """Indices of items, in order: what `stays`, and what is `gone`; the summary comes where the last of that stood."""
 
     stays: tuple[int, ...]
-    told: tuple[tuple[int, ...], ...]
-
-    @property
-    def gone(self) -> tuple[int, ...]:
-        """The items that a summary stands for, in order; it comes where the last of them stood."""
-        return tuple(index for group in self.told for index in group)
+    gone: tuple[int, ...]
 
 
 def plan_compaction(
     items: Sequence[Item], sizes: Sequence[int], options: CompactOptions, fixed: Collection[int] = ()
 ) -> CompactionPlan:
-    """What stays and what is told of `items`, which have `sizes` in tokens. `fixed` are indices that have to stay.
+    """What stays and what goes of `items`, which have `sizes` in tokens. `fixed` are indices that have to stay.
 
     The user's last message stays while it is unanswered, whatever the options say, and with it the last reply
     and what its calls returned. Where a single turn is longer than `to`, its beginning is told too.
@@ -51,7 +46,7 @@ def plan_compaction(
     >>> said = [MessageItem("system", ("Be brief.",)), MessageItem("user", ("1",)), MessageItem("assistant", ("2",)),
     ...     MessageItem("user", ("3",)), MessageItem("assistant", ("4",))]
     >>> plan_compaction(said, [5] * 5, CompactOptions(keep=1))
-    CompactionPlan(stays=(0, 3, 4), told=((1, 2),))
+    CompactionPlan(stays=(0, 3, 4), gone=(1, 2))
     """
     groups = group_items(items)
     pinned = {index for index, item in enumerate(items) if is_pinned(item)}
@@ -61,22 +56,10 @@ def plan_compaction(
     keeping = _chosen(_candidates(items, groups, options), weights, always, options.to)
     kept = keeping | held
     stays = pinned | {i for number in kept for i in groups[number]}
-    told = [tuple(i for i in group if i not in stays) for number, group in enumerate(groups) if number not in kept]
-    if all(is_summary(items[i]) or _is_blank(items[i]) for group in told for i in group):
+    gone = tuple(i for i in range(len(items)) if i not in stays)
+    if all(is_summary(items[i]) or _is_blank(items[i]) for i in gone):
         return CompactionPlan(tuple(range(len(items))), ())
-    return CompactionPlan(tuple(sorted(stays)), tuple(_merged(filter(None, told), items)))
-
-
-def _merged(told: Iterable[tuple[int, ...]], items: Sequence[Item]) -> Iterator[tuple[int, ...]]:
-    """The groups, a message that is answered together with its answer: two that are read better as one."""
-    waiting: tuple[int, ...] = ()
-    for group in told:
-        waiting += group
-        if not all(_is_user(items[i]) for i in group):
-            yield waiting
-            waiting = ()
-    if waiting:
-        yield waiting
+    return CompactionPlan(tuple(sorted(stays)), gone)
 
 
 def is_pinned(item: Item) -> bool:

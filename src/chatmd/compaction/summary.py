@@ -104,6 +104,7 @@ def headings_of(text: str) -> frozenset[str]:
 Expanded = Mapping[Doc | Img | SubAgent, str | Image]
 """What documents and agents stand for, as far as it is known; the others are named."""
 IMAGE_TOKENS = 1000
+_SHORTEST = 80  # characters to which a text is cut
 _HEAD = 0.6  # of a text that is cut: the part that is taken from its beginning
 
 
@@ -210,39 +211,26 @@ def tokens_of(item: Item, expanded: Expanded, count: Callable[[str], int]) -> in
     return total
 
 
-def parts_of(
-    groups: Sequence[Sequence[Item]], expanded: Expanded, room: int, count: Callable[[str], int]
-) -> list[tuple[Attachment, ...]]:
-    """The groups as documents, put together in parts of at most `room` tokens.
-
-    A text that takes more than its share of a part is cut in the middle. A group is torn only if it has more texts
-    than fit even so.
-    """
-    parts: list[tuple[Attachment, ...]] = []
-    used = room
-    for group in groups:
-        documents = _fitting(group, expanded, room, count)
-        whole = _size(documents, count) <= room
-        for piece in [documents] if whole else [(document,) for document in documents]:
-            size = _size(piece, count)
-            if used + size > room and piece:
-                parts.append(())
-                used = 0
-            used += size
-            parts[-1:] = [(*parts[-1], *piece)] if piece else parts[-1:]
-    return parts
-
-
-def _fitting(
-    group: Sequence[Item], expanded: Expanded, room: int, count: Callable[[str], int]
+def fitting(
+    items: Sequence[Item], expanded: Expanded, room: int, count: Callable[[str], int]
 ) -> tuple[Attachment, ...]:
-    """The items of one group, the texts cut to what has room: as little as can be."""
-    limit = max(room * 2, 200)  # characters; a part of the room, as a token has up to four
+    """The items as documents that have at most `room` tokens together.
+
+    Long texts are cut in the middle, as little as can be; if there are too many all the same, the last ones are left.
+    Earlier summaries stay whole.
+    """
+    limit = room * 4  # characters
     while True:
-        documents = tuple(d for item in group if (d := attachment_of(item, expanded, limit)) is not None)
-        if limit <= 200 or _size(documents, count) <= room:
-            return documents
-        limit = max(limit // 2, 200)
+        documents = [d for item in items if (d := attachment_of(item, expanded, limit)) is not None]
+        if limit == _SHORTEST or _size(documents, count) <= room:
+            break
+        limit = max(limit * 3 // 4, _SHORTEST)
+    kept: list[Attachment] = []
+    room -= _size((document for document in documents if document.label == LABEL), count)
+    for document in reversed(documents):
+        room -= 0 if document.label == LABEL else _size((document,), count)
+        kept += [document] if room >= 0 or document.label == LABEL else []
+    return tuple(reversed(kept))
 
 
 def _size(documents: Iterable[Attachment], count: Callable[[str], int]) -> int:

@@ -69,7 +69,6 @@ from lmm.messages import (
     Waiting,
 )
 from lmm.models.port import ChatModel, connected
-from lmm.models.tokens import estimated
 
 # -- What an agent that comes from a URL may do: answer, and no more than that --------------------------------
 
@@ -349,7 +348,6 @@ class Conversation:
         if self.run.replay:
             return
         text = self.transcript.text
-        self.run.tally.begin(str(self.run.settings.aux.model))
         try:
             done = await compactor.compact(text)
         except LmmError as error:
@@ -357,7 +355,6 @@ class Conversation:
             self.run.tell(Notice(f"the conversation is long for its model, and could not be compacted: {why}"))
             return
         made = done.compaction
-        self.run.tally.add(made.model, made.usage)
         if not self.transcript.restart(text, done.text):
             self.run.tell(Notice("the file was changed while its summary was made; it is not compacted"))
             return
@@ -381,7 +378,7 @@ class Conversation:
         before, newline = gap(self.transcript.end, self.transcript.newline), self.transcript.newline
         writer, reply = ReplyWriter(before, newline), None
         try:
-            async with aclosing(self._model.stream(request)) as stream:
+            async with aclosing(self.run.tally.counted(self._model, request)) as stream:
                 async for event in stream:
                     if isinstance(event, Retrying):
                         self.transcript.take_back()
@@ -395,8 +392,7 @@ class Conversation:
                         self.transcript.append(writer.feed(event))
                         self._tell_piece(event)
         except asyncio.CancelledError:
-            if reply is None:  # what came is paid for, though nobody tells how much it was
-                self.run.tally.add(self._model.name, estimated(request, Reply(writer.text, self._model.name)))
+            if reply is None:
                 self._cut(writer)
             else:
                 self._write_results(reply.calls, {})
@@ -415,7 +411,6 @@ class Conversation:
 
     async def _finish(self, reply: Reply, writer: ReplyWriter) -> None:
         """The end of a reply: the calls, or whose turn it is, in one piece with the closing tag."""
-        usage = self.run.tally.add(reply.model, reply.usage)
         calls = [self._payloads.call(call) for call in reply.calls]
         notes = () if reply.calls else self._take_notes()
         then = "" if reply.calls else self._after_reply(notes)
@@ -426,7 +421,7 @@ class Conversation:
         self.transcript.append(rest + then)
         await self._calm()
         self._reread()
-        self.run.tell(replace(reply, usage=usage))
+        self.run.tell(reply)
         if self._compactor is not None:
             self._compactor.note(reply.usage)
             if not reply.calls and (warning := await self._compactor.warning()):

@@ -8,10 +8,10 @@ from collections.abc import AsyncGenerator, AsyncIterator, Callable
 from contextlib import aclosing, asynccontextmanager
 from dataclasses import dataclass, replace
 
-from lmm.errors import ConfigError, LimitReached
-from lmm.messages import ChatEvent, ChatRequest, Reply, Usage
+from lmm.errors import ConfigError, LimitReached, LmmError
+from lmm.messages import ChatEvent, ChatRequest, Reply, TextDelta, Usage
 from lmm.models.port import ChatModel, is_journaled
-from lmm.models.tokens import price
+from lmm.models.tokens import estimated, price
 
 _TOKENS = re.compile(r"(\d{1,3}(?:[_,]\d{3})+|\d+(?:\.\d+)?)\s*(k|m)?(?:\s*tokens?)?", re.IGNORECASE)
 _MONEY = re.compile(r"\$\s*(\d+(?:\.\d+)?|\.\d+)|(\d+(?:\.\d+)?|\.\d+)\s*(?:\$|USD|dollars?)", re.IGNORECASE)
@@ -109,6 +109,26 @@ class SharedBudget:
         priced = replace(usage, cost=cost)
         self.usage += priced
         return priced
+
+    async def counted(self, model: ChatModel, request: ChatRequest) -> AsyncGenerator[ChatEvent]:
+        """Ask what has begun, and count what it used; about how much came of a reply that is cancelled or breaks off.
+
+        The reply's usage has its price.
+        """
+        came, usage = "", None
+        try:
+            async with aclosing(model.stream(request)) as events:
+                async for event in events:
+                    if isinstance(event, TextDelta):
+                        came += event.text
+                    elif isinstance(event, Reply):
+                        usage = self.add(event.model, event.usage)
+                        event = replace(event, usage=usage)
+                    yield event
+        except BaseException as error:
+            if usage is None and (came or not isinstance(error, LmmError)):
+                self.add(model.name, estimated(request, Reply(came, model.name)))
+            raise
 
     @property
     def is_used_up(self) -> bool:
@@ -211,8 +231,6 @@ class BudgetedModel:
             LimitReached: nothing is left.
         """
         self.budget.begin(self.name)
-        async with aclosing(self.model.stream(request)) as events:
+        async with aclosing(self.budget.counted(self.model, request)) as events:
             async for event in events:
-                if isinstance(event, Reply):
-                    self.budget.add(self.name, event.usage)
                 yield event
