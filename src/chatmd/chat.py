@@ -34,7 +34,7 @@ from chatmd.runtime.output import value_in
 from chatmd.runtime.prepare import prepare
 from chatmd.runtime.rewind import Draft, rewind_file, rewind_text
 from chatmd.runtime.runner import Runner, open_run, open_text, reply_to, write_copy
-from chatmd.runtime.transcript_file import Transcript, open_transcript
+from chatmd.runtime.transcript_file import Transcript, open_transcript, read_transcript
 from chatmd.runtime.turns import Conversation
 from chatmd.tools.calling import Offer, offered_by
 from chatmd.tools.consent import Declaration, consent, declared_by, is_agreed
@@ -144,7 +144,7 @@ class Chat:
             ConfigError: the configuration asks for something unknown.
         """
         return cls(
-            read_document(Path(path)), path=Path(path), config=config, roots=roots, tools=tools, listener=listener
+            read_transcript(Path(path)), path=Path(path), config=config, roots=roots, tools=tools, listener=listener
         )
 
     @classmethod
@@ -202,7 +202,7 @@ class Chat:
         if self._runner is not None:
             raise DocumentBusy("this chat is being run", where=str(self.path or ""), hint="steer or cancel it, or wait")
         if self.path is not None:
-            self._take(read_document(self.path))
+            self._take(read_transcript(self.path))
 
     @property
     def text(self) -> str:

@@ -9,6 +9,7 @@ import re
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import asdict, dataclass, replace
+from datetime import datetime
 from pathlib import Path, PurePath
 from typing import Any
 
@@ -102,6 +103,19 @@ FOLDER = ".chatmd"
 SUFFIXES = {"image/png": ".png", "image/jpeg": ".jpg", "image/gif": ".gif", "image/webp": ".webp"}
 """The kinds of images that models see, and how files of them end."""
 PICTURES = (*SUFFIXES.values(), ".jpeg")
+
+
+def free_name(path: Path) -> Path:
+    """Where the original of a file goes (`keep`): a name with the time, in the folder of what belongs to it."""
+    folder, stem = path.resolve().parent / FOLDER, f"{path.stem}.{datetime.now():%Y-%m-%dT%H-%M-%S}"
+    names = (f"{stem}{more}{path.suffix}" for more in ("", *(f"-{n}" for n in range(2, 1000))))
+    return next(file for name in names if not (file := folder / name).exists())
+
+
+def keep(original: str | bytes, path: Path) -> None:
+    """Write a file that only its owner may read, in one step."""
+    Folder(path.parent).write(path.name, original, private=True)
+
 
 # -- What documents and agents of a conversation stood for when a model saw them, kept beside the transcript
 #

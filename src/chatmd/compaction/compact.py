@@ -6,7 +6,6 @@ import asyncio
 import contextlib
 from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from datetime import datetime
 from pathlib import Path, PurePath
 
 from chatmd.compaction.memory import memory_of
@@ -30,10 +29,9 @@ from chatmd.language.repair import mend
 from chatmd.language.syntax import errors_of, parse, serialize
 from chatmd.language.transcript import storable, transcript_text
 from chatmd.prompts.templates import chatmd_prompts
-from chatmd.sidecar import FOLDER, Expandable, Recorded, occurrences
+from chatmd.sidecar import FOLDER, Expandable, Recorded, free_name, keep, occurrences
 from lmm.config import ModelSettings, Settings, is_chosen
 from lmm.disk.files import check_writable, document_lock, read_document, replace
-from lmm.disk.folder import Folder
 from lmm.disk.journal import key_of
 from lmm.disk.secrets import is_secret_file
 from lmm.errors import Changed, DocumentBusy, LmmError, TooLong
@@ -294,7 +292,7 @@ async def compact_text(
     stood for (`chatmd.sidecar.Recorded.carry_over`). Raises what `compact_file` does.
     """
     document, items = _read(text, path, roots)
-    original = free_name(path.resolve().parent / FOLDER, path, datetime.now()) if path else None
+    original = free_name(path) if path else None
     compaction = await compact_items(
         items,
         model or shared_chat(settings.aux),
@@ -347,13 +345,6 @@ def _file_text(path: Path, folder: Path) -> str | None:
 # -- writing -------------------------------------------------------------------------------------
 
 
-def free_name(folder: Path, path: Path, now: datetime) -> Path:
-    """Where the original goes: a name with the time, that nothing in `folder` has yet."""
-    stem = f"{path.stem}.{now:%Y-%m-%dT%H-%M-%S}"
-    names = (f"{stem}{more}{path.suffix}" for more in ("", *(f"-{n}" for n in range(2, 1000))))
-    return next(file for name in names if not (file := folder / name).exists())
-
-
 def _replace(path: Path, old: str, done: Compacted) -> None:
     """Replace the file, unless somebody else has changed it; what was appended meanwhile stays at the end."""
     now = read_document(path)
@@ -368,11 +359,6 @@ def _replace(path: Path, old: str, done: Compacted) -> None:
         _replace(path, old, done)
         return
     Recorded(path).carry_over(done.compaction.was, done.compaction.items)
-
-
-def keep(text: str, path: Path) -> None:
-    """Write a file that only its owner may read, in one step."""
-    Folder(path.parent).write(path.name, text, private=True)
 
 
 # -- Automatic compaction: before a conversation outgrows its model, its older part becomes a summary

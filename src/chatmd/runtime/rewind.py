@@ -7,17 +7,15 @@ import dataclasses
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass
-from datetime import datetime
 from pathlib import Path
 
-from chatmd.compaction.compact import free_name, keep
 from chatmd.compaction.summary import is_summary
 from chatmd.errors import ChatmdError, InvalidDocument
 from chatmd.language.agent import interpret
 from chatmd.language.nodes import Attribute, Element, Node, Text
 from chatmd.language.syntax import errors_of, parse, parse_body, serialize
 from chatmd.language.transcript import USER_TURN, gap, storable
-from chatmd.sidecar import FOLDER, PICTURES
+from chatmd.sidecar import PICTURES, free_name, keep
 from lmm.disk.files import check_writable, document_lock, read_document, replace
 from lmm.errors import Changed, DocumentBusy
 
@@ -144,7 +142,7 @@ def rewind_file(path: Path, *, locked: bool = False) -> RewindResult | None:
         done = rewind_text(text, str(path))
         if done is None:
             return None
-        original = free_name(path.resolve().parent / FOLDER, path, datetime.now())
+        original = free_name(path)
         keep(text, original)
         try:
             replace(path, done.text, expected=text.encode("utf-8"))

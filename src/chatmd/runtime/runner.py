@@ -15,12 +15,11 @@ from chatmd.runtime import events
 from chatmd.runtime.events import RunResult
 from chatmd.runtime.prepare import agree, with_inputs
 from chatmd.runtime.rewind import fork_text
-from chatmd.runtime.transcript_file import Transcript, open_transcript, without_blank_turn
+from chatmd.runtime.transcript_file import Transcript, open_transcript, read_transcript, without_blank_turn
 from chatmd.runtime.turns import Conversation
 from chatmd.sidecar import Recorded
 from lmm import loop
 from lmm.disk import files
-from lmm.disk.files import read_document
 from lmm.disk.folder import check_named
 from lmm.errors import FileWriteError, LmmError, Place
 from lmm.messages import Event, Failed, Notice
@@ -185,7 +184,7 @@ def open_run(
 
     Raises: as `chatmd.Chat.run`, before anything is sent.
     """
-    read = read_document(path)
+    read = read_transcript(path)
     text = with_inputs(read, run)
     if output is not None and fork_at is not None:
         text = fork_text(text, fork_at, str(path))

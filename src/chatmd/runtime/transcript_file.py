@@ -20,7 +20,7 @@ from typing import NamedTuple
 
 from chatmd.language.repair import repair
 from chatmd.language.transcript import gap
-from chatmd.sidecar import FOLDER
+from chatmd.sidecar import FOLDER, free_name, keep
 from chatmd.tools.text_lines import whole_characters
 from lmm.disk.files import check_writable, decode_document, document_lock, read_bytes, replace
 from lmm.disk.folder import Folder
@@ -354,7 +354,7 @@ class TranscriptFile(Transcript):
             found_now = _Signature(stat.st_ino, stat.st_size, stat.st_mtime_ns)
             if found_now == self._seen:
                 return
-            theirs = decode_document(whole_characters(read_bytes(self.path)), str(self.path))
+            theirs = read_transcript(self.path)
         except (FileNotFoundError, FileReadError) as error:
             # Deleted, or an editor is about to put another in its place.
             self._wait_for_better(str(error) if self.path.exists() else "")
@@ -415,6 +415,15 @@ def aside_of(path: Path) -> Path:
     return path.resolve().parent / FOLDER / f"{path.stem}.aside{path.suffix}"
 
 
+def read_transcript(path: Path) -> str:
+    """The text of a transcript, without the half character that a crash left at its end.
+
+    Raises:
+        FileReadError: it is missing, not readable, or no UTF-8.
+    """
+    return decode_document(whole_characters(read_bytes(path)), str(path))
+
+
 @contextlib.contextmanager
 def open_transcript(path: Path, *, locked: bool = False) -> Iterator[TranscriptFile]:
     """A transcript, repaired if a crash left it torn, and locked as long as the context is open, or `locked` already.
@@ -425,12 +434,16 @@ def open_transcript(path: Path, *, locked: bool = False) -> Iterator[TranscriptF
     """
     with contextlib.nullcontext() if locked else document_lock(path, timeout=0):
         data = read_bytes(path)
-        text = decode_document(whole_characters(data), str(path))
+        text = read_transcript(path)
         check_writable(path)
         repaired = repair(text, str(path))
-        if len(repaired.text.encode("utf-8")) != len(data) or repaired.text != text:
-            replace(path, repaired.text, expected=data)
         notes = repaired.notes
+        if torn := len(data) - len(text.encode("utf-8")):
+            kept = free_name(path)
+            keep(data, kept)
+            notes = (*notes, f"{torn} bytes at the end are half a character, and were taken away; {kept} has them")
+        if torn or repaired.text != text:
+            replace(path, repaired.text, expected=data)
         if (aside := aside_of(path)).exists():
             notes = (*notes, f"{aside} holds what an earlier run could not write here; delete it when you have looked")
         transcript = TranscriptFile(path, repaired.text, notes)

@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 
+from chatmd import Chat
 from chatmd.runtime.transcript_file import Transcript, open_transcript
 from lmm.errors import DocumentBusy, FileReadError, FileWriteError
 
@@ -62,11 +63,14 @@ def test_a_second_process_is_told(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("tail", [b"\xf0\x9f\x98", b"\xc3", b"<assistant>\nRAW|Beca\xe2\x82"])
 def test_torn_characters(tmp_path: Path, tail: bytes) -> None:
-    """A crash in the middle of a character: it is trimmed, and the half reply with it."""
+    """A crash in the middle of a character: it is trimmed, and the half reply with it; the original is kept."""
     path = make(tmp_path)
-    path.write_bytes(BEGIN.encode() + tail)
+    path.write_bytes(torn := BEGIN.encode() + tail)
+    assert Chat.open(path).text.startswith(BEGIN.rstrip("\n"))
     with open_transcript(path) as transcript:
         assert transcript.text.startswith(BEGIN.rstrip("\n"))
+    (kept,) = (path.parent / ".chatmd").iterdir()
+    assert (kept.read_bytes(), str(kept) in transcript.notes[-1]) == (torn, True)
     path.read_bytes().decode("utf-8")
 
 
