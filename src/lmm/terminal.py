@@ -11,6 +11,7 @@ import re
 import shutil
 import sys
 import unicodedata
+from collections.abc import Sequence
 from typing import IO, Any
 
 from lmm.errors import LmmError, Place
@@ -112,6 +113,24 @@ def count(number: int, noun: str) -> str:
     """
     plural = noun[:-1] + "ies" if noun.endswith("y") else noun + "s"
     return f"{number} {noun if number == 1 else plural}"
+
+
+def table(rows: Sequence[Sequence[str]]) -> str:
+    """Rows as aligned columns: the first to the left, the others to the right.
+
+    >>> print(table([("", "n"), ("passage", "8")]), end="")
+             n
+    passage  8
+    """
+    widths = [max(columns(row[i]) for row in rows) for i in range(len(rows[0]))]
+    lines = (
+        "  ".join(
+            " " * (width - columns(cell)) + cell if i else cell + " " * (width - columns(cell))
+            for i, (cell, width) in enumerate(zip(row, widths, strict=True))
+        )
+        for row in rows
+    )
+    return "".join(line.rstrip() + "\n" for line in lines)
 
 
 # -- what is printed -------------------------------------------------------------------------------

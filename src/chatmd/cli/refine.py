@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import difflib
-from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -105,7 +104,7 @@ def _applied(found: Refinement) -> LmmError | None:
 
 def _text(found: Refinement, apply: bool, *, written: bool) -> str:
     done, file = found.done, found.path
-    parts = [table(done)]
+    parts = [f"{_versions(done)}\n{_cases(done)}".rstrip()]
     shown = done.winner or done.baseline
     if lines := faults(done, shown):
         which = "as it is" if shown is done.baseline else f"with version {shown.id}"
@@ -139,12 +138,7 @@ def _indented(text: str) -> str:
 _NAME = 32
 
 
-def table(done: SearchOutcome) -> str:
-    """One line per version, and one per case."""
-    return "\n".join([*_versions(done), "", *_cases(done)])
-
-
-def _versions(done: SearchOutcome) -> Iterator[str]:
+def _versions(done: SearchOutcome) -> str:
     judged = any(version.tally(version.results).score is not None for version in done.versions)
     priced = any(version.tally(version.results).usage.cost for version in done.versions)
     head = ["version", "cases" if not done.held_out else "train", *(["held out"] if done.held_out else []),
@@ -158,7 +152,7 @@ def _versions(done: SearchOutcome) -> Iterator[str]:
         cost = [f"${(everything.usage.cost or 0) / count:.5f}"] if priced else []
         tokens = round((everything.usage.input_tokens + everything.usage.output_tokens) / count)
         rows.append([_name(version, done), _passed(train, len(done.train)), *held, *score, f"{tokens:,}", *cost])
-    return _aligned(rows)
+    return terminal.table(rows)
 
 
 def _name(version: Version, done: SearchOutcome) -> str:
@@ -173,25 +167,17 @@ def _passed(came: CaseTally, total: int) -> str:
     return f"{came.passed}/{came.total}{part}"
 
 
-def _cases(done: SearchOutcome) -> Iterator[str]:
+def _cases(done: SearchOutcome) -> str:
     rows = [["case", *(("as it is" if v is done.baseline else v.id) for v in done.versions)]]
     for case in done.cases:
         name = case.name if len(case.name) <= _NAME else f"{case.name[: _NAME - 1]}…"
         held = " (held out)" if case.name in done.held_out else ""
         rows.append([f"{name}{held}", *(_mark(version.results.get(case.name)) for version in done.versions)])
-    return _aligned(rows)
+    return terminal.table(rows)
 
 
 def _mark(result: CaseResult | None) -> str:
     return "–" if result is None else "pass" if result.passed else "FAIL"
-
-
-def _aligned(rows: Sequence[Sequence[str]]) -> Iterator[str]:
-    widths = [max(len(row[n]) for row in rows) for n in range(len(rows[0]))]
-    for row in rows:
-        first, *rest = row
-        cells = (f"{cell:>{width}}" for cell, width in zip(rest, widths[1:], strict=True))
-        yield "  ".join([f"{first:<{widths[0]}}", *cells]).rstrip()
 
 
 def faults(done: SearchOutcome, version: Version) -> str:

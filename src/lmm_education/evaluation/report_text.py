@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from lmm.disk.folder import check_named
 from lmm.errors import ConfigError, FileWriteError, LmmError
-from lmm.terminal import usage_text
+from lmm.terminal import table, usage_text
 from lmm_education.evaluation.judge import LEVELS, Level, levels_of
 from lmm_education.evaluation.measures import MEASURES, Difference, MeanEstimate
 from lmm_education.evaluation.questions import Question
@@ -42,24 +42,6 @@ def best_mean(questions: Sequence[Question], level: Level | None = None) -> Mean
     judged = {each for question in questions for each in levels_of(question)}
     exact: Level = next((each for each in LEVELS if each in judged), "document")
     return Mean(level or exact, MEASURE)
-
-
-def table(rows: Sequence[Cells]) -> str:
-    """Rows as aligned columns: the first to the left, the others to the right.
-
-    >>> print(table([("", "n"), ("passage", "8")]), end="")
-             n
-    passage  8
-    """
-    widths = [max(len(row[i]) for row in rows) for i in range(len(rows[0]))]
-    lines = (
-        "  ".join(
-            cell.rjust(width) if i else cell.ljust(width)
-            for i, (cell, width) in enumerate(zip(row, widths, strict=True))
-        )
-        for row in rows
-    )
-    return "".join(line.rstrip() + "\n" for line in lines)
 
 
 def percent(value: float) -> str:
