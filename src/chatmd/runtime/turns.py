@@ -13,6 +13,7 @@ from collections import deque
 from collections.abc import Mapping, Sequence
 from contextlib import AsyncExitStack, aclosing
 from dataclasses import dataclass, field, replace
+from pathlib import Path
 
 from chatmd.compaction.compact import Compactor
 from chatmd.content.expand import Expansions, expansions
@@ -52,6 +53,7 @@ from chatmd.sidecar import Payloads, Recorded
 from chatmd.tools.calling import CANCELLED, PRESENT, OpenTool, ToolCaller, open_tools
 from chatmd.tools.command import scrubber
 from chatmd.tools.consent import Consent
+from lmm.disk.undo import as_one_change
 from lmm.errors import LmmError, TooLong
 from lmm.messages import (
     Asked,
@@ -291,6 +293,12 @@ class Conversation:
             AnswerRejected: no reply was what `<output>` or the caller asks for.
             FileWriteError: the transcript cannot be written.
         """
+        file = self.run.chain[0]
+        with as_one_change(Path(file)) if file else contextlib.nullcontext():
+            await self._judged_turn(once)
+
+    async def _judged_turn(self, once: bool) -> None:
+        """Turn after turn, until the last reply is one that the judge lets pass."""
         asked = not self.waits_for_user
         done = await self._exchange(once=once)
         judge = self._judge

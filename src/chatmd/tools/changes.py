@@ -2,7 +2,7 @@
 
 Everything that can fail is done first, beside the files: new contents are written under temporary names. Then names are
 exchanged, one after the other, for which no space is needed. If that is interrupted, some files are as before the
-change and others as after it, each of them whole: a folder with a history shows which, and takes it back.
+change and others as after it, each of them whole. `lmm undo` takes the changes back.
 """
 
 from __future__ import annotations
@@ -24,7 +24,8 @@ from lmm.disk.opened import (
     write_errors,
 )
 from lmm.disk.swap import remove_leftovers
-from lmm.errors import FileWriteError
+from lmm.disk.undo import remember
+from lmm.errors import FileWriteError, LmmError
 
 MAX_EDITED = 50_000_000
 """How many bytes a file may have that is changed: it is held in memory."""
@@ -33,12 +34,16 @@ _PATIENCE = 20.0  # seconds to wait for another change of the same file
 
 @dataclass(slots=True)
 class Change:
-    """One file: its content before and after, None where there is no file. A new one gets the mode of `like`."""
+    """One file: its content before and after, None where there is no file. A new one gets the mode of `like`.
+
+    `mode` is that of the file before.
+    """
 
     target: RootedPath
     old: bytes | None
     new: bytes | None
     like: RootedPath | None = None
+    mode: int | None = None
 
 
 def read_content(target: RootedPath) -> bytes | None:
@@ -100,6 +105,8 @@ def apply_changes(changes: Sequence[Change]) -> None:
             with write_errors(change.target.name, look=LOOK):
                 _exchange(change, name)
             done.append(change.target.name)
+            with contextlib.suppress(LmmError, OSError):  # a full disk must not make a change fail that is done
+                remember(change.target.real, change.old, change.new, mode=change.mode)
     except FileWriteError as error:
         if done:
             error.message += f", after these files had been changed: {', '.join(done)}"
@@ -117,6 +124,7 @@ def _prepare(change: Change, temporary: str) -> None:
     with open_folder(change.target.real.parent) as folder:
         like = folder.stat(name)
         check_changeable(like, folder, name)
+        change.mode = like and like.st_mode & 0o777
         if like is None and change.like is not None:
             with open_folder(change.like.real.parent) as other:
                 like = other.stat(change.like.real.name)

@@ -103,10 +103,12 @@ def _tell_losses(path: Path, error: EditError) -> None:
 
 
 @options.command()
-@options.documents("Documents that lmm has changed, or folders with such documents.")
+@options.documents("Files that lmm has changed, ChatMD files that were run, or folders with such documents.")
 def undo(*, files: tuple[Path, ...]) -> int:
     """Take back the last change that lmm made to each file, byte for byte; what you wrote elsewhere since stays.
 
+    For a ChatMD file that was run, take back what the file tools changed in its last turn, in all files; a file that
+    you changed in the same place since is named, and left as it is. What commands and MCP servers changed stays.
     Several undos in a row go further back.
     """
     from lmm.disk.undo import take_back  # opening a document would not wait for an editor that saves it now
@@ -114,8 +116,12 @@ def undo(*, files: tuple[Path, ...]) -> int:
     def act(path: Path) -> int:
         change = take_back(path)
         told = f"took back the change of {change.made:%Y-%m-%d %H:%M:%S} ({terminal.count(change.lines, 'line')})"
+        named = f" in {', '.join(map(str, change.files))}" if change.files else ""
         more = f"; {change.left} before it can be taken back too" if change.left else ""
-        terminal.say(f"{path}: {told}{more}")
-        return DONE
+        if change.files or not change.failures:
+            terminal.say(f"{path}: {told}{named}{more}")
+        for failure in change.failures:
+            terminal.tell_error(failure)
+        return FAILED if change.failures else DONE
 
     return each(files, act)

@@ -1,23 +1,29 @@
 """Our last changes to each file, so that they can be taken back.
 
-They lie in the user's state folder, readable by the user only: the newest of each file, for some weeks.
+They lie in the user's state folder, readable by the user only: the newest of each file, for some weeks. What one turn
+of a conversation changes is one change of each of these files, and one of the conversation, which lists them.
 """
 
 from __future__ import annotations
 
 import contextlib
 import json
+import os
+import threading
 import time
 import zlib
-from collections.abc import Iterator
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping
+from contextvars import ContextVar
+from dataclasses import dataclass, field, replace as with_values
 from datetime import datetime
 from pathlib import Path
+from typing import Any
 
 from lmm.disk.diff import Conflict, hunks, three_way
 from lmm.disk.digest import digest
-from lmm.disk.files import check_writable, document_lock, read_settled, real, replace, state_folder
+from lmm.disk.files import document_lock, read_settled, real, replace, state_folder
 from lmm.disk.folder import check_named
+from lmm.disk.opened import make_folders, open_folder, write_errors
 from lmm.errors import Changed, LmmError
 
 KEEP_CHANGES = 50  # of one file
@@ -28,23 +34,79 @@ _TIDY_EVERY = 3600.0  # seconds
 
 @dataclass(frozen=True, slots=True)
 class UndoneChange:
-    """A change that was taken back: when it was made, how many lines it had changed, and how many are before it."""
+    """A change that was taken back: when it was made, how many lines it had changed, and how many are before it.
+
+    That of a conversation's turn names the `files` in which it was, and the `failures`: files that stay as they are.
+    """
 
     made: datetime
     lines: int
     left: int
+    files: tuple[Path, ...] = ()
+    failures: tuple[LmmError, ...] = ()
 
 
-def remember(path: Path, before: str, after: str) -> None:
-    """Keep what we changed in a file. On return it is on the disk.
+@dataclass(frozen=True, slots=True)
+class _Turn:
+    """The change of a conversation under way: its record, and the last one of each file that it has changed."""
+
+    record: Path
+    path: Path
+    changes: dict[str, str] = field(default_factory=dict)
+    lock: threading.Lock = field(default_factory=threading.Lock)
+
+
+_turn: ContextVar[_Turn | None] = ContextVar("turn", default=None)
+
+
+@contextlib.contextmanager
+def as_one_change(path: Path) -> Iterator[None]:
+    """Make what is remembered inside one change of the conversation in `path`; inside another such block, nothing."""
+    turn = _turn.get() or _Turn(_new_record(path), real(path))
+    token = _turn.set(turn)
+    try:
+        yield
+    finally:
+        _turn.reset(token)
+
+
+def remember(path: Path, before: str | bytes | None, after: str | bytes | None, *, mode: int | None = None) -> None:
+    """Keep what we changed in a file, which had that `mode`; None is no file. On return it is on the disk.
 
     Raises:
         FileWriteError, OSError: the state folder cannot be written.
     """
-    folder = _folder(path)
+    path, turn = real(path), _turn.get()
+    change = {"path": str(path), "before": _text(before), "after": _text(after), "mode": mode}
+    if turn is None:
+        _write(_new_record(path), change)
+        return
+    with turn.lock:
+        record = _folder(path) / turn.changes.get(str(path), "none")
+        last = _read(record)
+        if last and last["after"] == change["before"]:
+            change = last | {"after": change["after"]}
+        else:
+            record = _new_record(path)
+        _write(record, change)
+        if turn.changes.get(str(path)) != record.name:
+            turn.changes[str(path)] = record.name
+            listed = [*_read(turn.record).get("changes", ()), [str(path), record.name]]
+            _write(turn.record, {"path": str(turn.path), "changes": listed})
+
+
+def _text(content: str | bytes | None) -> str | None:
+    return content.decode("utf-8", "surrogateescape") if isinstance(content, bytes) else content
+
+
+def _new_record(path: Path) -> Path:
+    return _folder(path) / f"{time.time_ns():020}"
+
+
+def _write(record: Path, change: Mapping[str, Any]) -> None:
+    folder = record.parent
     folder.mkdir(parents=True, exist_ok=True, mode=0o700)
-    change = json.dumps({"path": str(real(path)), "before": before, "after": after})
-    replace(folder / f"{time.time_ns():020}", zlib.compress(change.encode("ascii"), 1), private=True)
+    replace(record, zlib.compress(json.dumps(change).encode("ascii"), 1), private=True)
     for old in sorted(folder.iterdir())[:-KEEP_CHANGES]:
         old.unlink(missing_ok=True)
     _tidy()
@@ -53,28 +115,19 @@ def remember(path: Path, before: str, after: str) -> None:
 def take_back(path: Path) -> UndoneChange:
     """Undo the last change that we made to a file, byte for byte; what its author wrote elsewhere since stays.
 
-    What the author has undone is passed over, so that every call goes further back.
+    The last change of a conversation is that of its last turn that changed files, and is undone in each of them. What
+    the author has undone is passed over, so that every call goes further back.
 
     Raises:
         LmmError: no change is remembered, or the same place was changed since.
         FileReadError, FileWriteError: the file cannot be read or written.
     """
-    with document_lock(check_named(path)):
-        now = read_settled(path)
-        check_writable(path)
-        for record in sorted(_records(path), reverse=True):
-            before, after = _read(record)
-            while (text := _without(path, before, after, now)) != now:
-                try:
-                    replace(path, text, expected=now.encode("utf-8"))
-                except Changed:
-                    now = read_settled(path)
-                    continue
-                record.unlink(missing_ok=True)
-                changes = hunks(now.splitlines(), text.splitlines())
-                changed = sum(max(end - start, last - first) for start, end, first, last in changes)
-                return UndoneChange(datetime.fromtimestamp(int(record.name) / 1e9), changed, len(list(_records(path))))
-            record.unlink(missing_ok=True)
+    check_named(path)
+    for record in sorted(_records(path), reverse=True):
+        listed = _read(record).get("changes")
+        undone = _undo(path, record) if listed is None else _undo_turn(record, listed)
+        if undone is not None:
+            return with_values(undone, left=len(list(_records(path))))
     raise LmmError(
         "there is no change of ours to take back",
         where=str(path),
@@ -82,18 +135,91 @@ def take_back(path: Path) -> UndoneChange:
     )
 
 
-def _without(path: Path, before: str, after: str, now: str) -> str:
+def _undo_turn(record: Path, listed: list[list[str]]) -> UndoneChange | None:
+    """Undo each change of a turn, the last one first; those that cannot be stay listed."""
+    made = datetime.fromtimestamp(int(record.name) / 1e9)
+    lines = 0
+    files: list[Path] = []
+    failures: list[LmmError] = []
+    kept: list[list[str]] = []
+    for name, number in reversed(listed):
+        path = Path(name)
+        try:
+            if real(path) != path:
+                raise LmmError("a link leads elsewhere from here since", where=name, hint="remove the link")
+            undone = _undo(path, _folder(path) / number)
+        except LmmError as error:
+            failures.append(error)
+            kept.insert(0, [name, number])
+            continue
+        if undone is not None:
+            files.append(path)
+            lines += undone.lines
+    if kept:
+        _write(record, _read(record) | {"changes": kept})
+    else:
+        record.unlink(missing_ok=True)
+    return UndoneChange(made, lines, 0, tuple(dict.fromkeys(files)), tuple(failures)) if files or failures else None
+
+
+def _undo(path: Path, record: Path) -> UndoneChange | None:
+    """Undo a change of one file; None if there is nothing of it, or it was undone already."""
+    with document_lock(path):
+        change = _read(record)
+        before, after = change.get("before"), change.get("after")
+        while before != after:
+            now = None if None in (before, after) and not os.path.lexists(path) else read_settled(path)
+            text = _without(path, before, after, now)
+            if text == now:
+                break
+            try:
+                _put(path, text, now, change.get("mode"))
+            except Changed:
+                continue
+            record.unlink(missing_ok=True)
+            changes = hunks((now or "").splitlines(), (text or "").splitlines())
+            lines = sum(max(end - start, last - first) for start, end, first, last in changes)
+            return UndoneChange(datetime.fromtimestamp(int(record.name) / 1e9), lines, 0)
+        record.unlink(missing_ok=True)
+    return None
+
+
+def _put(path: Path, text: str | None, now: str | None, mode: int | None) -> None:
+    """Write a text, or remove the file, or make it again.
+
+    Raises:
+        Changed: the file does not hold `now`.
+    """
+    data = None if text is None else text.encode("utf-8", "surrogateescape")
+    if data is not None and now is not None:
+        replace(path, data, expected=now.encode("utf-8"))
+        return
+    there = real(path)
+    with write_errors(str(path)):
+        make_folders(there.parent)
+        with open_folder(there.parent) as folder:
+            if data is None:
+                folder.remove(there.name)
+            else:
+                folder.write_new(there.name, data, None, mode=mode)
+            folder.sync()
+
+
+def _without(path: Path, before: str | None, after: str | None, now: str | None) -> str | None:
     """`now` as it would be without the change from `before` to `after`."""
-    if now == after:
+    if now in (before, after):
         return before
-    try:
-        return three_way(after, before, now)
-    except Conflict as conflict:
-        raise LmmError(
-            "what we changed here was changed again since, so it cannot be taken back",
-            where=f"{path}:{conflict.line}",
-            hint="undo your own change of this place first, then run lmm undo again",
-        ) from conflict
+    line = ""
+    if before is not None and after is not None and now is not None:
+        try:
+            return three_way(after, before, now)
+        except Conflict as conflict:
+            line = f":{conflict.line}"
+    raise LmmError(
+        "what we changed here was changed again since, so it cannot be taken back",
+        where=f"{path}{line}",
+        hint="undo your own change of this place first, then run lmm undo again",
+    )
 
 
 def _records(path: Path) -> Iterator[Path]:
@@ -101,12 +227,12 @@ def _records(path: Path) -> Iterator[Path]:
     return (found for found in folder.iterdir() if found.name.isdecimal()) if folder.is_dir() else iter(())
 
 
-def _read(record: Path) -> tuple[str, str]:
-    """What a change began with and what it made; nothing to nothing if the record is damaged."""
-    with contextlib.suppress(OSError, ValueError, KeyError, TypeError, zlib.error):
+def _read(record: Path) -> dict[str, Any]:
+    """What a change began with and what it made, or the changes that it consists of; empty if the record is damaged."""
+    with contextlib.suppress(OSError, ValueError, zlib.error):
         change = json.loads(zlib.decompress(record.read_bytes()))
-        return str(change["before"]), str(change["after"])
-    return "", ""
+        return change if isinstance(change, dict) else {}
+    return {}
 
 
 def _root() -> Path:
