@@ -4,10 +4,13 @@ an environment in which nothing of the developer's own counts: keys, servers, jo
 from __future__ import annotations
 
 import os
+import sys
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 from hypothesis import HealthCheck, settings
+from memory import temporary_folder
 
 from lmm.providers import parse_name
 
@@ -42,6 +45,9 @@ _OF_THE_DEVELOPER = (
 )
 # Whether or not the extra is installed here, a new course gets the model that comes along; so it does in processes.
 pytest.MonkeyPatch().setattr("lmm.config.default_embedding", lambda: parse_name("Builtin/wordllama"))
+# What one process of a run compiled, the others read: without that, each spends seconds on tests and on `src`.
+sys.dont_write_bytecode = False
+os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
 _WITHOUT_MEANING = str(Path(__file__).parent / "fakes" / "without_meaning")
 
 
@@ -51,13 +57,13 @@ def pytest_xdist_auto_num_workers() -> int:
 
 
 @pytest.fixture(autouse=True)
-def state_folder(tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.MonkeyPatch) -> Path:
+def state_folder(monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
     """Every test has a state and a cache folder of its own, and no key or server from the developer's environment."""
     for name in list(os.environ):
         if name.upper().startswith(_OF_THE_DEVELOPER) and not name.startswith("LMM_TEST_"):
             monkeypatch.delenv(name)
     monkeypatch.setenv("PYTHONPATH", os.pathsep.join(filter(None, (_WITHOUT_MEANING, os.environ.get("PYTHONPATH")))))
-    folder = tmp_path_factory.mktemp("state")
-    monkeypatch.setenv("LMM_STATE_DIR", str(folder))
-    monkeypatch.setenv("LMM_CACHE_DIR", str(folder / "cache"))
-    return folder
+    with temporary_folder() as folder:
+        monkeypatch.setenv("LMM_STATE_DIR", str(folder))
+        monkeypatch.setenv("LMM_CACHE_DIR", str(folder / "cache"))
+        yield folder

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 from hypothesis import strategies as st
@@ -99,6 +100,8 @@ def documents() -> st.SearchStrategy[str]:
     return st.one_of(st.builds(join, start, lines, st.sampled_from([False, False, True])), st.text())
 
 
+_REAL = sorted((Path(__file__).parents[1] / "docs").glob("*.md"))
+
 # -- documents such as people write ----------------------------------------------------------------
 
 _ASKING = [
@@ -136,6 +139,16 @@ def written_documents(draw: st.DrawFn) -> str:
     text = draw(st.sampled_from(["", "", "", "\ufeff", "\n"])) + text
     text = text.rstrip("\n") if draw(st.booleans()) else text
     return text.replace("\n", "\r\n") if draw(st.sampled_from([False, False, True])) else text
+
+
+@st.composite
+def real_documents(draw: st.DrawFn) -> str:
+    """Forty lines of a page that people wrote: of this project's documentation, with a question between them."""
+    lines = draw(st.sampled_from(_REAL)).read_text(encoding="utf-8").splitlines(keepends=True)
+    start = draw(st.integers(0, len(lines) - 1))
+    lines = lines[start : start + draw(st.integers(1, 40))]
+    at = draw(st.integers(0, len(lines)))
+    return "".join([*lines[:at], "\n---\n?: why?\n---\n", *lines[at:]])
 
 
 # -- metadata values -----------------------------------------------------------------------------

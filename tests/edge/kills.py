@@ -10,7 +10,6 @@ import signal
 import subprocess
 import time
 from collections import Counter
-from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -34,18 +33,16 @@ COMMANDS: dict[str, tuple[str, ...]] = {
 }
 
 
-def kill_command(server: ScriptedServer, folder: Path, state: Path, name: str, kills: int, seed: int) -> Counter[str]:
+def kill_command(server: ScriptedServer, folder: Path, state: Path, name: str, kills: int) -> Counter[str]:
     """Kill one of `COMMANDS` so often in `folder`, the current one, and let another run end the work; what was seen.
 
     Raises:
         AssertionError: a file that is neither old nor new, a reply that is paid twice, a temporary file that stays.
     """
     server.answer = _told
-    path, command, chance = folder / "d.md", COMMANDS[name], random.Random(f"{name}{seed}")
+    path, command, chance = folder / "d.md", COMMANDS[name], random.Random(name)
     path.write_text(ASKING)
-    took, ran = _timed(command)
-    asking = time.monotonic() - server.requests[0].time
-    assert ran.code == 0, ran
+    asking = time_to_answer(server, *command)
     new, seen = path.read_text(), Counter[str]()
     others = files_in(folder)
     while seen["killed"] < kills:
@@ -54,9 +51,7 @@ def kill_command(server: ScriptedServer, folder: Path, state: Path, name: str, k
         process, begun = start(*command), len(server.requests)
         if chance.random() < 0.8:  # else while it begins
             server.wait_for(begun + 1)
-            ran = _killed(process, 1.2 * asking * chance.random())
-        else:
-            ran = _killed(process, took * chance.random())
+        ran = killed(process, 1.2 * asking * chance.random())
         found = path.read_text()
         assert found in (ASKING, new), f"neither the old file nor the new one: {found}"
         known, begun = _journaled(state), len(server.requests)
@@ -93,13 +88,15 @@ def _sweep(folder: Path) -> None:
         assert swap.remove_leftovers(folder) == [], "nobody had saved"
 
 
-def _timed(command: Sequence[str]) -> tuple[float, Ran]:
-    begun = time.monotonic()
+def time_to_answer(server: ScriptedServer, *command: str) -> float:
+    """How long a command takes from its first request to its end."""
     ran = lmm(*command)
-    return time.monotonic() - begun, ran
+    assert ran.code == 0, ran
+    return time.monotonic() - server.requests[0].time
 
 
-def _killed(process: subprocess.Popen[bytes], seconds: float) -> Ran:
+def killed(process: subprocess.Popen[bytes], seconds: float) -> Ran:
+    """Kill a command after so long: how it ended."""
     time.sleep(seconds)
     process.send_signal(signal.SIGKILL)
     return finish(process)
@@ -133,16 +130,17 @@ def kill_ingest(course: Path, kills: int, seed: int) -> Counter[str]:
     kept = course.parent / f"{course.name}-kept"
     copy_course(course / ".lmm", kept)
     write_lectures(course, "new")
-    took, ran = _timed(("ingest", "."))
+    begun = time.monotonic()
+    assert lmm("ingest", ".").code == 0
+    took = time.monotonic() - begun
     new = contents(course)
-    assert ran.code == 0
     assert old != new
     chance, seen = random.Random(seed), Counter[str]()
     try:
         for number in range(kills):
             shutil.rmtree(course / ".lmm")
             copy_course(kept, course / ".lmm")
-            _killed(start("ingest", "."), took * (0.3 + 2.2 * (number + chance.random()) / kills))
+            killed(start("ingest", "."), took * (0.3 + 2.2 * (number + chance.random()) / kills))
             found = contents(course)
             assert found in (old, new)
             seen["new" if found == new else "old"] += 1

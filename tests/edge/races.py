@@ -43,14 +43,14 @@ def answered(path: Path, text: str) -> Document:
     return document
 
 
-def race(path: Path, how: str, saves: int, seed: int | str = "") -> list[str]:
+def race(path: Path, how: str, saves: int) -> list[str]:
     """Save so often while an editor does, in one of the `WAYS`; the saves that were lost."""
     base = "# A\n\n---\n?: why?\n---\nOne.\n"
     answered(path, base)
     begin = time.perf_counter()
     answered(path, base).save()
     takes = time.perf_counter() - begin
-    aim, lost = random.Random(f"{how}{seed}"), []
+    aim, lost = random.Random(how), []
     command = [sys.executable, "-c", EDITOR, str(path), base]
     with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as editor:
         assert editor.stdin is not None

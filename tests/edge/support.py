@@ -19,6 +19,8 @@ from lmm.markdown.parse_markdown import parse_markdown_text
 from lmm_education.store.folders import copy_file
 
 PATIENCE = 60.0
+MANY = 10 if os.environ.get("HYPOTHESIS_PROFILE") == "thorough" else 1
+"""How many times as often something is killed, raced and damaged."""
 
 
 def copy_course(course: Path, folder: Path) -> None:

@@ -14,21 +14,20 @@ from pathlib import Path
 
 import pytest
 from edge.kills import contents, kill_ingest, write_lectures
-from edge.support import PATIENCE, finish, run_here, start, wait_until
+from edge.support import MANY, PATIENCE, finish, run_here, start, wait_until
 from edge.test_watch import Watching
-from fakes.courses import folder_in_memory
+from memory import temporary_folder
 
 from lmm.cli.main import main
 from lmm_education.encode.encoder import Encoder
 
-KILLS = 20
 LECTURE = "# Leaves\n\nLeaves are green.\n\n## Why\n\nChlorophyll absorbs red and blue light.\n"
 
 
 @pytest.fixture(autouse=True)
 def course(monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
     """The current folder: a course with two lectures."""
-    with folder_in_memory() as folder:
+    with temporary_folder() as folder:
         monkeypatch.chdir(folder)
         (folder / "leaves.md").write_text(LECTURE)
         (folder / "notes").mkdir()
@@ -347,7 +346,7 @@ def test_a_store_from_before_sentences_had_vectors(
 def test_a_run_that_is_killed_leaves_the_old_store_or_the_new_one(course: Path) -> None:
     """At any moment; what comes next finishes the work, whatever was left behind."""
     shutil.rmtree(course / "notes")
-    assert set(kill_ingest(course, KILLS, seed=20)) == {"old", "new"}
+    assert set(kill_ingest(course, 12 * MANY, seed=20)) == {"old", "new"}
 
 
 def test_two_runs_at_once_wait_for_each_other(course: Path) -> None:

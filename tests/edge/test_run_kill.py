@@ -2,17 +2,15 @@
 
 from __future__ import annotations
 
-import os
 import random
 import signal
-import subprocess
-import sys
 from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
-from statistics import median
 
 import pytest
+from edge.kills import killed, time_to_answer
+from edge.support import MANY, lmm, start
 from edge.test_run import messages_in, write_prompt
 from fakes.chain_game import ODD, ChainGame, conversation, digest, exchanged, write_files
 from fakes.openai_server import Action, Recorded, ScriptedServer
@@ -20,44 +18,13 @@ from fakes.openai_server import Action, Recorded, ScriptedServer
 import chatmd
 from chatmd.language.repair import INTERRUPTED, repair
 
-Note = Callable[[str, object], None]
-RUNS = 100 if os.environ.get("HYPOTHESIS_PROFILE") == "thorough" else 12
 HELPER = '<tool name="read_file"/>\n<system>You help.</system>\n'
-
-
-class Runner:
-    """A process that runs files in children, one at a time."""
-
-    def __init__(self) -> None:
-        script = Path(__file__).with_name("run_child.py")
-        pipe = subprocess.PIPE
-        self.process = subprocess.Popen([sys.executable, script], stdin=pipe, stdout=pipe, stderr=pipe, text=True)
-
-    def run(self, url: str, path: Path, *, kill_after: float | None = None) -> tuple[int, float]:
-        """Run a file; kill -9 the process after so many seconds. Its exit code, and how long it took."""
-        assert self.process.stdin
-        assert self.process.stdout
-        self.process.stdin.write(f"{'never' if kill_after is None else kill_after} {url} {path}\n")
-        self.process.stdin.flush()
-        code, seconds = self.process.stdout.readline().split()
-        return int(code), float(seconds)
-
-
-@pytest.fixture
-def runner() -> Iterator[Runner]:
-    """A runner; nothing may have gone to its standard error."""
-    running = Runner()
-    yield running
-    _, errors = running.process.communicate(timeout=60)
-    assert errors == ""
 
 
 @pytest.mark.slow
 @pytest.mark.timeout(600)
 @pytest.mark.parametrize("kind", ["inline", "beside", "agent"])
-def test_killed_at_any_moment(
-    server: ScriptedServer, runner: Runner, folder: Path, record_property: Note, kind: str
-) -> None:
+def test_killed_at_any_moment(server: ScriptedServer, folder: Path, kind: str) -> None:
     """Killed, then run to its end.
 
     The file parses at once after it was repaired. In the end each request was a beginning of what the file holds, but
@@ -66,28 +33,18 @@ def test_killed_at_any_moment(
     write_files(folder)
     server.answer = _play(kind)
     path = _fresh(folder, kind)
-    durations = []
-    for _ in range(3):
-        path = _fresh(folder, kind)
-        code, seconds = runner.run(server.url, path)
-        assert code == 0
-        durations.append(seconds)
-    whole = median(durations)
-    seen: Counter[str] = Counter()
-    generator = random.Random(20261121)
-    while seen["killed"] < RUNS:
+    asking = time_to_answer(server, "run", path.name)
+    seen, chance = Counter[str](), random.Random(20261121)
+    while seen["killed"] < 12 * MANY:
         path = _fresh(folder, kind)
         server.requests.clear()
-        code, _ = runner.run(server.url, path, kill_after=whole * generator.random())
-        assert code in (0, -signal.SIGKILL)
-        torn = path.read_bytes()
-        before = _complete(repair(_text(torn)).text)
-        seen["killed" if code else "ended before"] += 1
-        assert runner.run(server.url, path)[0] == 0
+        process = start("run", path.name)
+        server.wait_for(1)
+        seen["killed" if killed(process, asking * chance.random()).code == -signal.SIGKILL else "ended before"] += 1
+        before = _complete(repair(_text(path.read_bytes())).text)
+        ran = lmm("run", path.name)
+        assert ran.code == 0, ran
         _check(path, server, before, seen)
-        seen["changed by repair"] += not path.read_bytes().startswith(torn)
-    record_property("seen", dict(seen))
-    assert seen["ended before"] < 3 * RUNS, seen
 
 
 def _play(kind: str) -> Callable[[Recorded], Action]:
@@ -99,7 +56,7 @@ def _play(kind: str) -> Callable[[Recorded], Action]:
             return game(request)
         if entries[-1][0] == "result":
             return Action(f"The answer is {digest(entries)}. {ODD}")
-        return Action("", calls=(("h1", "helper", '{"input": "Play."}'), ("h2", "helper", '{"input": "Play too."}')))
+        return Action("", calls=(("h1", "helper", '{"input":"Play."}'), ("h2", "helper", '{"input":"Play too."}')))
 
     return answer
 

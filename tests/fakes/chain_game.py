@@ -49,7 +49,7 @@ def exchanged(messages: Sequence[Message]) -> list[Entry]:
 
 def _of_chat(message: Mapping[str, Any]) -> list[Entry]:
     if message["role"] == "tool":
-        return [("result", message["tool_call_id"], _text(message["content"]))]
+        return [("result", message["tool_call_id"], _result(message["content"]))]
     calls = message.get("tool_calls") or []
     said = [(message["role"], _text(message["content"]))] if message.get("content") or not calls else []
     return [*said, *(("call", c["id"], c["function"]["name"], c["function"]["arguments"]) for c in calls)]
@@ -59,8 +59,13 @@ def _of_responses(item: Mapping[str, Any]) -> list[Entry]:
     if item.get("type") == "function_call":
         return [("call", item["call_id"], item["name"], item["arguments"])]
     if item.get("type") == "function_call_output":
-        return [("result", item["call_id"], _text(item["output"]))]
+        return [("result", item["call_id"], _result(item["output"]))]
     return [] if item.get("type") == "reasoning" else [(item["role"], _text(item["content"]))]
+
+
+def _result(content: Any) -> str:
+    text = _text(content)
+    return json.loads(text)["error"] if text.startswith('{"error":') else text
 
 
 def _text(content: Any) -> str:

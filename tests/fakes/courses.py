@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import tempfile
-from collections.abc import Iterable, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Literal
@@ -31,14 +29,6 @@ class CountingEmbedder(HashEmbedder):
     ) -> list[list[float]]:
         self.seen += texts if kind == "document" else ()
         return super().embed(texts, kind=kind, on_progress=on_progress)
-
-
-@contextmanager
-def folder_in_memory() -> Iterator[Path]:
-    """A temporary folder, where possible in memory: a store syncs its files, which takes long on some disks."""
-    memory = Path("/dev/shm")
-    with tempfile.TemporaryDirectory(dir=memory if memory.is_dir() else None, ignore_cleanup_errors=True) as folder:
-        yield Path(folder)
 
 
 @dataclass

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from contextlib import ExitStack
 
-from fakes.courses import Course, folder_in_memory
+from fakes.courses import Course
 from hypothesis import settings, strategies as st
 from hypothesis.stateful import (
     Bundle,
@@ -15,6 +15,7 @@ from hypothesis.stateful import (
     rule,
     run_state_machine_as_test,
 )
+from memory import temporary_folder
 
 _WORDS = ["cell", "leaf", "tax", "law", "residual", "model", "green", "divides", "estimated", "never"]
 _PARAGRAPHS = st.lists(st.sampled_from(_WORDS), min_size=1, max_size=12).map(" ".join) | st.sampled_from(
@@ -38,7 +39,7 @@ class Courses(RuleBasedStateMachine):
     def begin(self) -> None:
         """An empty course."""
         self.stack = ExitStack()
-        self.course = Course(self.stack.enter_context(folder_in_memory()))
+        self.course = Course(self.stack.enter_context(temporary_folder()))
         self.scratches = 0
         self.sections: dict[str, list[str]] = {}
         self.docids: dict[str, str] = {}

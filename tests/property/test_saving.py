@@ -16,7 +16,7 @@ import pytest
 import talking
 from harmless import authors_keys, others
 from hypothesis import assume, given, strategies as st
-from strategies import PIECES, documents, written_documents
+from strategies import PIECES, documents, real_documents, written_documents
 
 from lmm import Document
 from lmm.disk.diff import Conflict, equal_pairs, three_way
@@ -112,7 +112,7 @@ def test_edits_among_blank_lines(text: str, resolve: Callable[[str], str]) -> No
     assert len(errors) <= sum(isinstance(block, ErrorBlock) for block in parse_markdown_text(text))
 
 
-@given(documents(), st.sampled_from(list(OPERATIONS)))
+@given(documents() | real_documents(), st.sampled_from(list(OPERATIONS)))
 def test_no_operation_of_ours_is_refused(text: str, operation: str) -> None:
     """The check that stands before every write lets pass what we do."""
     try:
@@ -280,7 +280,7 @@ def _lines(text: str) -> Counter[str]:
     return Counter(line.strip("\ufeff \t") for _, content in others(text) for line in content.splitlines())
 
 
-@given(written_documents() | documents(), st.data())
+@given(written_documents() | documents() | real_documents(), st.data())
 def test_whatever_the_author_does_nothing_is_lost(base: str, data: st.DataObject) -> None:
     """Every line of theirs is in the file, and every reply, unless its failure is told."""
     theirs = data.draw(edited(base))

@@ -8,7 +8,8 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
-from fakes.courses import Course, folder_in_memory
+from fakes.courses import Course
+from memory import temporary_folder
 
 import lmm_education
 from lmm.errors import ConfigError, FileReadError
@@ -24,7 +25,7 @@ TEXT = (
 @pytest.fixture
 def course() -> Iterator[Course]:
     """A course with one document."""
-    with folder_in_memory() as folder:
+    with temporary_folder() as folder:
         course = Course(folder)
         course.write("leaves.md", TEXT)
         yield course

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from fakes.courses import folder_in_memory
+from memory import temporary_folder
 
 from lmm.config import load_settings
 from lmm.errors import LmmError
@@ -40,7 +40,7 @@ class Place:
 @pytest.fixture(scope="module")
 def notes() -> Iterator[Path]:
     """A folder with a course in ``notes``, and prompts in and beside it."""
-    with folder_in_memory() as folder:
+    with temporary_folder() as folder:
         (folder / "notes" / ".lmm").mkdir(parents=True)
         (folder / "notes" / "prompts").mkdir()
         (folder / "elsewhere").mkdir()

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from fakes.courses import folder_in_memory
+from memory import temporary_folder
 from unit.lmm_education.agent_tools.test_course import Declared, Place
 
 from lmm.errors import LmmError
@@ -21,7 +21,7 @@ Call = Callable[..., str]
 @pytest.fixture
 def folder() -> Iterator[Path]:
     """A folder with documents in ``docs``."""
-    with folder_in_memory() as made:
+    with temporary_folder() as made:
         (made / "docs").mkdir()
         for name in ("kiwi", "apple", "pear"):
             (made / "docs" / f"{name}.md").write_text(f"# The {name}\n\nThe {name} is described here.\n")

@@ -9,7 +9,8 @@ from contextlib import contextmanager
 from typing import Any
 
 import pytest
-from fakes.courses import Course, folder_in_memory
+from fakes.courses import Course
+from memory import temporary_folder
 
 import lmm_education
 from lmm_education.answer.lookup import NOTHING, Lookup
@@ -39,7 +40,7 @@ STEMS = "# Stems\n\nStems carry water upwards.\n"
 @contextmanager
 def lookup(config: str = "") -> Iterator[Lookup]:
     """A course of the two documents."""
-    with folder_in_memory() as folder:
+    with temporary_folder() as folder:
         course = Course(folder)
         course.config.write_text(config)
         course.write("leaves.md", LEAVES.format(long="Water. " * 2500))

@@ -10,8 +10,8 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
-from fakes.courses import folder_in_memory
 from hypothesis import given
+from memory import temporary_folder
 from unit.lmm_education.exchange_log.logs import logs
 
 from lmm_education.errors import LogError, LogMissing
@@ -48,7 +48,7 @@ def everything_in(file: Path) -> bytes:
 @given(logs())
 def test_what_is_written_comes_back(held: list[LoggedExchange]) -> None:
     """Whatever students and models write; the session alone is the log's own."""
-    with folder_in_memory() as folder, LogFile(folder / "log.sqlite") as log:
+    with temporary_folder() as folder, LogFile(folder / "log.sqlite") as log:
         log.add((exchange, "ada") for exchange in held)
         found = read_log(log.file)
         assert [dataclasses.replace(exchange, session="") for exchange in found] == held
@@ -190,7 +190,7 @@ def test_a_filter_finds_what_it_says(held: list[LoggedExchange]) -> None:
         (LogFilter(unverified=True), lambda e: bool(e.unverified)),
         (LogFilter(contains=word), lambda e: word.casefold() in f"{e.question}\n{e.answer}\n{e.comment}".casefold()),
     ]
-    with folder_in_memory() as folder, LogFile(folder / "log.sqlite") as log:
+    with temporary_folder() as folder, LogFile(folder / "log.sqlite") as log:
         log.add((exchange, "ada") for exchange in held)
         for chosen, is_wanted in cases:
             assert [e.id for e in read_log(log.file, chosen)] == [e.id for e in held if is_wanted(e)]

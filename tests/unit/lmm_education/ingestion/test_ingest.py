@@ -9,7 +9,8 @@ from collections.abc import Iterator
 from dataclasses import replace
 
 import pytest
-from fakes.courses import Course, folder_in_memory
+from fakes.courses import Course
+from memory import temporary_folder
 
 import lmm_education
 from lmm.errors import ModelRejected, ModelUnavailable
@@ -30,7 +31,7 @@ def section(title: str, paragraphs: int, first: int = 0) -> str:
 @pytest.fixture
 def course() -> Iterator[Course]:
     """An empty course."""
-    with folder_in_memory() as folder:
+    with temporary_folder() as folder:
         yield Course(folder)
 
 

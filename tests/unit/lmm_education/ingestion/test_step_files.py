@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 import pytest
-from fakes.courses import Course, folder_in_memory
+from fakes.courses import Course
+from memory import temporary_folder
 
 from lmm_education.ingestion.report import OUR_OWN
 
@@ -16,7 +17,7 @@ STEPS = ["leaves.chunks.md", "leaves.documents.md", "leaves.pooled.md"]
 @pytest.fixture
 def course() -> Iterator[Course]:
     """A course with one document."""
-    with folder_in_memory() as folder:
+    with temporary_folder() as folder:
         course = Course(folder)
         course.write("leaves.md", LEAVES)
         yield course

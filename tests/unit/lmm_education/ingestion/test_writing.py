@@ -7,7 +7,8 @@ from contextlib import contextmanager
 from typing import Any
 
 import pytest
-from fakes.courses import Course, folder_in_memory
+from fakes.courses import Course
+from memory import temporary_folder
 from qdrant_client import QdrantClient
 
 from lmm_education.config import StorageSettings
@@ -64,7 +65,7 @@ def memory() -> ServerStore:
 @pytest.fixture
 def course() -> Iterator[Course]:
     """A course on a store that may be cut off, with two documents in it."""
-    with folder_in_memory() as folder:
+    with temporary_folder() as folder:
         course = Course(folder, store=CuttingStore(memory()))
         course.write("a.md", OLD)
         course.write("b.md", OTHER)

@@ -6,7 +6,8 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from fakes.courses import Course, folder_in_memory
+from fakes.courses import Course
+from memory import temporary_folder
 
 import lmm_education
 from lmm_education.study.cards import study_cards
@@ -100,7 +101,7 @@ Deeper.
 @pytest.fixture(scope="module", params=["ours", "example"])
 def course(request: pytest.FixtureRequest) -> Iterator[Course]:
     """A course that was ingested."""
-    with folder_in_memory() as folder:
+    with temporary_folder() as folder:
         yield ingested(folder, request.param)
 
 
@@ -190,7 +191,7 @@ CONTENTS = {
 def test_a_book_is_a_book_in_the_store_too(kind: str) -> None:
     """Order, titles and numbers are those of the book: in its folder, in the store, in what is found; also when the
     book is put into another order, for which no text is embedded again."""
-    with folder_in_memory() as folder:
+    with temporary_folder() as folder:
         made = Course(folder)
         for name, heading in (("z", "# Z {-}"), ("b", "# B\n\nBee.\n\n## One"), ("a", "# A\n\n## Two"), ("c", "# C")):
             made.write(f"{name}.md", f"{heading}\n\nWhat is in {name}.\n")
