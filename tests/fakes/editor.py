@@ -18,6 +18,7 @@ from types import TracebackType
 from typing import Any, Self, TypeVar
 
 from edge.support import wait_until
+from fakes.forked import forking
 from lsprotocol import types as lsp
 from pytest_lsp import client_capabilities, make_test_lsp_client
 
@@ -58,7 +59,8 @@ class FakeEditor:
         self.client.feature(lsp.WORKSPACE_APPLY_EDIT)(partial(self._apply))
         self.client.feature(lsp.WINDOW_SHOW_MESSAGE_REQUEST)(partial(self._choose))
         self.client.feature(lsp.WORKSPACE_CODE_LENS_REFRESH)(lambda params: None)
-        await self.client.start_io(sys.executable, "-m", "lmm", "lsp", cwd=str(self.folder))
+        with forking():
+            await self.client.start_io(sys.executable, "-m", "lmm", "lsp", cwd=str(self.folder))
         capabilities = client_capabilities(self.kind)
         params = lsp.InitializeParams(capabilities, root_uri=self.folder.as_uri(), initialization_options=self.options)
         self.server = (await self.client.initialize_session(params)).capabilities

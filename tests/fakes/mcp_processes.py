@@ -12,6 +12,8 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
+from fakes.forked import python
+
 from chatmd.context import Rules, Run
 from chatmd.language.agent import Tool
 from lmm.config import load_settings
@@ -28,8 +30,7 @@ def command(server: Path, *words: str) -> str:
 @contextmanager
 def http_server(*words: str) -> Iterator[str]:
     """The SDK's server over HTTP; yields its URL."""
-    arguments = [sys.executable, str(SDK), "--http", *words]
-    with subprocess.Popen(arguments, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True) as process:
+    with python(SDK, "--http", *words, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True) as process:
         try:
             assert process.stdout is not None
             yield json.loads(process.stdout.readline())["url"]
