@@ -9,4 +9,4 @@ from .course import (
 )
 from .exports import to_langchain_documents as to_langchain_documents, to_llama_index_nodes as to_llama_index_nodes
 from .ingestion.report import IngestReport as IngestReport
-from .search.found import SearchResult as SearchResult
+from .search.query import SearchResult as SearchResult

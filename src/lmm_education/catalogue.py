@@ -9,7 +9,7 @@ import re
 from collections import Counter
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from typing import Any, Literal, TypeVar
+from typing import Any, Generic, Literal, TypeVar
 
 from lmm_education.frequencies import Frequencies
 from lmm_education.material import Passage, Section, is_called, names_of, reading_order
@@ -45,6 +45,16 @@ class StoredName:
         return names_of(self.id, self.file)
 
 
+class _Kept(Generic[T]):
+    """A property that is read when it is first asked for in one state of the store."""
+
+    def __init__(self, read: Callable[[Catalogue], T]) -> None:
+        self._read, self.__doc__ = read, read.__doc__
+
+    def __get__(self, catalogue: Catalogue, owner: type[Catalogue]) -> T:
+        return catalogue.once(self._read.__name__, lambda: self._read(catalogue))
+
+
 @dataclass(frozen=True, slots=True)
 class Catalogue:
     """What a course holds. It is valid, with its `reader`, for the time of the view that gave it; `kept` is what was
@@ -62,54 +72,45 @@ class Catalogue:
         found: T = self.kept[name]
         return found
 
-    @property
+    @_Kept
     def types(self) -> tuple[str, ...]:
         """The types of passages that there are, most frequent first."""
-        return self.once("types", lambda: tuple(self.reader.facet("kind", limit=_ALL)))
+        return tuple(self.reader.facet("kind", limit=_ALL))
 
-    @property
+    @_Kept
     def languages(self) -> tuple[str, ...]:
         """The languages of the passages, most frequent first; of an empty course, the configured one."""
-        return self.once("languages", self._languages)
-
-    def _languages(self) -> tuple[str, ...]:
         counts = Counter[str]()
         for document in self.documents:
             counts[document.language] += document.chunks
         return tuple(language for language, count in counts.most_common() if count) or (self.manifest.language,)
 
-    @property
+    @_Kept
     def documents(self) -> tuple[StoredDocument, ...]:
         """The documents, in the order of reading."""
-        return self.once("documents", self._documents)
-
-    def _documents(self) -> tuple[StoredDocument, ...]:
         points = self.reader.scroll("documents", where=[RECORDS], fields=RECORD)
         found = (document_of(point.payload) for point in points)
         return tuple(sorted(found, key=lambda document: reading_order(document.sort_key, document.file)))
 
-    @property
+    @_Kept
     def _ranks(self) -> Mapping[str, int]:
         """Where each document stands."""
-        return self.once("ranks", lambda: {document.id: rank for rank, document in enumerate(self.documents)})
+        return {document.id: rank for rank, document in enumerate(self.documents)}
 
-    @property
+    @_Kept
     def names(self) -> tuple[StoredName, ...]:
         """The documents, as they can be named in a question."""
-        return self.once("names", lambda: tuple(StoredName(each.id, each.file) for each in self.documents))
+        return tuple(StoredName(each.id, each.file) for each in self.documents)
 
-    @property
+    @_Kept
     def frequencies(self) -> Frequencies:
         """In how many chunks each word stands: what the words of a question weigh (`Frequencies.weigh`, `.share`)."""
-        return self.once("frequencies", self.reader.frequencies)
+        return self.reader.frequencies()
 
-    @property
+    @_Kept
     def sections(self) -> tuple[tuple[Section, str], ...]:
         """All sections in the order of reading, without texts and metadata, each with its document's title; none
         where they are not stored."""
-        return self.once("sections", self._sections)
-
-    def _sections(self) -> tuple[tuple[Section, str], ...]:
         points = self.reader.scroll("documents", where=[_SECTIONS], fields=_WITHOUT_TEXT)
         found = [(section_of(point.id, point.payload), str(point.payload.get("title", ""))) for point in points]
         last = len(self._ranks)
@@ -138,18 +139,14 @@ class Catalogue:
         last = len(self._ranks)
         return sorted(found, key=lambda hit: (self._ranks.get(hit.place.document, last), hit.place.lines))
 
-    @property
+    @_Kept
     def _headings(self) -> Mapping[str, Mapping[int, str]]:
         """The headings of the sections of each document by their order, with their numbers; of a section without one,
         the document's title."""
-
-        def read() -> dict[str, dict[int, str]]:
-            found: dict[str, dict[int, str]] = {}
-            for section, title in self.sections:
-                found.setdefault(section.place.document, {})[section.order] = ("", *section.place.path(title))[-1]
-            return found
-
-        return self.once("headings", read)
+        found: dict[str, dict[int, str]] = {}
+        for section, title in self.sections:
+            found.setdefault(section.place.document, {})[section.order] = ("", *section.place.path(title))[-1]
+        return found
 
     def beside(self, document: str, order: int, step: Literal[-1, 1]) -> str:
         """The heading of the section before or after one of a document, which of a book may be in the next chapter."""
@@ -158,7 +155,7 @@ class Catalogue:
         if order + step in own or not 0 <= rank < len(self.documents):
             return own.get(order + step, "")
         here, there = self.documents[rank - step], self.documents[rank]
-        if not _is_same_book(here.sort_key, there.sort_key):
+        if not here.sort_key or here.sort_key.rpartition("/")[0] != there.sort_key.rpartition("/")[0]:  # another book
             return ""
         other = self._headings.get(there.id)
         return other[max(other) if step < 0 else min(other)] if other else ""
@@ -172,7 +169,3 @@ def _spaced(text: str) -> str:
     """
     words = re.findall(r"[^\W_]+", text.lower())
     return f" {' '.join(words)} "
-
-
-def _is_same_book(one: str, other: str) -> bool:
-    return bool(one) and one.rpartition("/")[0] == other.rpartition("/")[0]

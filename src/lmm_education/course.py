@@ -23,8 +23,7 @@ from lmm_education.ingestion.report import IngestReport, Listener, ignore
 from lmm_education.material import PreparedDocument
 from lmm_education.parts import CourseParts
 from lmm_education.payloads import StoredDocument
-from lmm_education.search.found import SearchResult
-from lmm_education.search.query import SearchOptions, Value
+from lmm_education.search.query import SearchOptions, SearchResult, Value
 from lmm_education.store.port import Fields, StoreStatus
 
 if TYPE_CHECKING:

@@ -41,8 +41,7 @@ from lmm_education.answer.verification import QuotationStream, verify
 from lmm_education.material import Passage
 from lmm_education.parts import CourseParts
 from lmm_education.prompts.templates import course_prompts
-from lmm_education.search.found import SearchResult
-from lmm_education.search.query import SearchNotice, SearchOptions
+from lmm_education.search.query import SearchNotice, SearchOptions, SearchResult
 from lmm_education.search.search import NO_WORD, CourseSearch
 
 NOTHING_FOUND = "Nothing in the course answers this."

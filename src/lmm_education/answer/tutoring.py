@@ -21,7 +21,7 @@ from lmm_education.encode.bm25 import word_ids
 from lmm_education.frequencies import share_of
 from lmm_education.ingestion.kinds import ITEM
 from lmm_education.material import Passage
-from lmm_education.search.found import SearchResult
+from lmm_education.search.query import SearchResult
 from lmm_education.study.exercises import Exercise, find_exercises
 from lmm_education.study.study_documents import documents_in
 

@@ -17,7 +17,7 @@ from lmm_education.cli import course_options
 if TYPE_CHECKING:
     from lmm_education.course import Course
     from lmm_education.material import Passage, Place
-    from lmm_education.search.found import SearchResult
+    from lmm_education.search.query import SearchResult
 
 WIDTH = 400
 """How much of a passage is shown, in characters."""

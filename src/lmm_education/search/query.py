@@ -1,14 +1,19 @@
-"""What is asked: options, and the marks in a question that are not part of it, ``*types*`` and ``@documents``."""
+"""What is asked: options, and the marks in a question that are not part of it, ``*types*`` and ``@documents``; and what
+comes of it."""
 
 from __future__ import annotations
 
 import difflib
 import re
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
+from typing import Any
 
+from lmm.messages import Usage
 from lmm_education.catalogue import StoredName
+from lmm_education.config import SearchSettings
 from lmm_education.errors import SearchError
+from lmm_education.material import FOUND, FOUND_SECTION, Passage, as_json
 from lmm_education.store.port import Fields, Match
 
 Value = str | int | bool
@@ -43,6 +48,16 @@ class SearchOptions:
     expand: int | None = None
     reworded: bool = False
     reranker: str | None = None
+
+    def filled(self, settings: SearchSettings) -> SearchOptions:
+        """The same with what is configured in the place of None."""
+        return replace(
+            self,
+            limit=settings.limit if self.limit is None else self.limit,
+            companion=settings.companion if self.companion is None else self.companion,
+            expand=settings.expand if self.expand is None else self.expand,
+            reranker=(settings.reranker if self.reranker is None else self.reranker) or "none",
+        )
 
 
 class SearchNotice(str):
@@ -263,3 +278,51 @@ def read_where(conditions: Iterable[str]) -> dict[str, list[str]]:
             raise SearchError(f"'{text}' is no condition", hint="write key=value, such as topic=review")
         found.setdefault(key.strip(), []).append(value.strip())
     return found
+
+
+# -- what is found ---------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class SearchResult:
+    """What was found for a question.
+
+    `text` is what was looked up: the question without its marks and its instructions; `asked` is that without its
+    marks alone, as a model is to answer it. `types` and `documents` are those that the question or the options named.
+    `hits` are passages, or with `companion` whole sections, best first; `sections` those that the passages voted for,
+    best first. `questions` are the sub-questions that were asked too, such as what is to be compared. `languages` are
+    those in which words were compared. `relevance` says on one scale for all questions how well the best passage fits
+    (see `lmm_education.search.ranking`), None where nothing was looked up. `notices` tell what could not be done;
+    `usage` is that of the models that were asked for it.
+    """
+
+    question: str
+    text: str
+    hits: tuple[Passage, ...] = ()
+    sections: tuple[Passage, ...] = ()
+    types: tuple[str, ...] = ()
+    documents: tuple[str, ...] = ()
+    questions: tuple[str, ...] = ()
+    languages: tuple[str, ...] = ()
+    asked: str = ""
+    companion: bool = False
+    reranker: str = "none"
+    relevance: float | None = None
+    notices: tuple[str, ...] = ()
+    usage: Usage = field(default_factory=Usage, compare=False)
+
+    def as_json(self) -> dict[str, Any]:
+        """For programs: what ``lmm search --json`` prints."""
+        return {
+            "question": self.question,
+            "searched": self.text,
+            "types": list(self.types),
+            "documents": list(self.documents),
+            "questions": list(self.questions),
+            "companion": self.companion,
+            "reranker": self.reranker,
+            "relevance": self.relevance,
+            "hits": [as_json(hit, FOUND) for hit in self.hits],
+            "sections": [as_json(section, FOUND_SECTION) for section in self.sections],
+            "notices": list(self.notices),
+        }

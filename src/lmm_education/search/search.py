@@ -35,12 +35,11 @@ from lmm_education.payloads import hit_of
 from lmm_education.prompts.templates import course_prompts
 from lmm_education.search.definitions import term_of
 from lmm_education.search.expand import can_write, contents_of, sub_questions
-from lmm_education.search.found import SearchResult
 from lmm_education.search.instructions import topic_of, with_headings
 from lmm_education.search.query import (
-    ReadQuestion,
     SearchNotice,
     SearchOptions,
+    SearchResult,
     conditions,
     field_path,
     has_marks,
@@ -150,7 +149,8 @@ class CourseSearch:
 
     def search(self, question: str, options: SearchOptions = SearchOptions()) -> SearchResult:
         """`asearch` for callers without an event loop; where no model is asked, no loop is needed."""
-        if self._asks_a_model(options):
+        filled = options.filled(self.course.settings.search)
+        if filled.expand or filled.reworded or filled.reranker != "none":
             return loop.run(self.asearch(question, options))
         with self.view() as view:
             return view.search(question, options)
@@ -176,9 +176,11 @@ class CourseSearch:
     ) -> tuple[SearchResult, T]:
         """The same, and what `use` makes of it; all of that in one go to another thread, where no model is asked."""
 
-        name, notices = self._reranker(options), list[str]()
+        options, notices = options.filled(self.course.settings.search), list[str]()
+        name = options.reranker or "none"
         client = Client(self.course.models, tier="aux", model=self.chat, journal=False)
-        score = open_reranker(name, self._tools(client)) if name != "none" else None
+        tools = Tools(self.course.settings.search, client, self._prompts, self.course.env)
+        score = open_reranker(name, tools) if name != "none" else None
         with self.view() as view:
 
             def without_a_model() -> tuple[Plan, bool, tuple[SearchResult, T] | None]:
@@ -214,19 +216,10 @@ class CourseSearch:
 
             return await asyncio.to_thread(told)
 
-    def _asks_a_model(self, options: SearchOptions) -> bool:
-        return bool(self._expand(options)) or options.reworded or self._reranker(options) != "none"
-
-    def _expand(self, options: SearchOptions) -> int | None:
-        return self.course.settings.search.expand if options.expand is None else options.expand
-
-    def _reranker(self, options: SearchOptions) -> str:
-        return (self.course.settings.search.reranker if options.reranker is None else options.reranker) or "none"
-
     def _is_covered(self, view: SearchView, plan: Plan, client: Client) -> bool:
         """Whether a question is looked up as it is: no further ones are asked for, nor would they help."""
-        if (count := self._expand(plan.options)) is not None:
-            return not count
+        if plan.options.expand is not None:
+            return not plan.options.expand
         return not plan.options.reworded or not can_write(client) or view.coverage(plan) >= COVERED
 
     async def _sub_questions(self, view: SearchView, plan: Plan, client: Client, notices: list[str]) -> Sequence[str]:
@@ -234,7 +227,7 @@ class CourseSearch:
 
         That it could not where nobody asked for it is among the notices of one search, not of all that follow.
         """
-        if count := self._expand(plan.options):
+        if count := plan.options.expand:
             return await self._written(view, plan, client, count)
         known: dict[tuple[str, str], Sequence[str]] = view.catalogue.once("reworded", dict)
         resting: dict[str, float] = view.catalogue.once("not reworded", dict)
@@ -271,9 +264,6 @@ class CourseSearch:
 
     def _prompts(self) -> Prompts:
         return course_prompts(self.course.models.prompts_folder)
-
-    def _tools(self, client: Client) -> Tools:
-        return Tools(self.course.settings.search, client, self._prompts, self.course.env)
 
 
 def _without(what: str, error: ModelError, options: SearchOptions) -> str:
@@ -322,11 +312,13 @@ class SearchView:
             *(named_documents(options.documents, names.names) if options.documents else ()),
         )
         types = named_types(options.types, names.types) if options.types else ()
-        limit = settings.limit if options.limit is None else options.limit
+        options = options.filled(settings)
+        limit, companion = options.limit or 0, bool(options.companion)
         if limit < 1:
             raise SearchError(f"the limit is {limit}", hint="ask for one passage at least")
-        companion = settings.companion if options.companion is None else options.companion
-        text = _question_in(asked)
+        text = asked.text.strip()
+        if (asked.types or asked.documents) and not any(map(str.isalnum, text)):
+            text = ""  # what is left of a question of marks alone, such as its question mark
         topic = topic_of(with_headings(text, names.languages, names.numbered), names.languages)
         return Plan(
             question,
@@ -358,7 +350,11 @@ class SearchView:
             return LookedUp(self._listed(plan))
         if not any(map(str.isalnum, plan.text)):
             raise SearchError(f"there is nothing to look up in '{plan.text}'", hint="ask in words")
-        self._check_can_be_asked()
+        if not self._encoder.vectors:
+            raise SearchError(
+                f"a store with encoding_model '{self._encoder.encoding.name}' cannot be asked in words",
+                hint="fetch passages by --id, or list them with --type, --doc, --where and no question",
+            )
         while True:
             fused, leg_weights = self._fused(plan, [plan.text, *plan.parts, *questions])
             hits = self._fetched(fused if plan.companion else fused[: plan.pool], plan.options.fields)
@@ -398,7 +394,12 @@ class SearchView:
         if reranker == "none":  # else it has the last word
             votes = [one + len(hits) * plan.names(hit) for one, hit in zip(votes, hits, strict=True)]
         sections = self._sections(plan, hits, votes) if plan.companion or plan.options.sections else ()
-        shown = self._companions(plan, sections) if plan.companion else hits[: plan.limit]
+        if plan.companion and sections and not any(section.text for section in sections):
+            raise SearchError(
+                "the store holds no sections to return whole",
+                hint='ingest with [RAG] documents = "heading", or search with --chunks',
+            )
+        shown = sections[: plan.limit] if plan.companion else hits[: plan.limit]
         return SearchResult(
             plan.question,
             plan.text,
@@ -458,13 +459,6 @@ class SearchView:
         return [(1 - MEANING) * held + MEANING * cosine for held, cosine in zip(shares, near, strict=True)]
 
     # -- parts -------------------------------------------------------------------------------------
-
-    def _check_can_be_asked(self) -> None:
-        if not self._encoder.vectors:
-            raise SearchError(
-                f"a store with encoding_model '{self._encoder.encoding.name}' cannot be asked in words",
-                hint="fetch passages by --id, or list them with --type, --doc, --where and no question",
-            )
 
     def _ranked_by_text(self, plan: Plan, hits: Sequence[Passage], leg_weights: Mapping[str, float]) -> list[Passage]:
         """Hits in the order that their texts give them, where the legs leave it open."""
@@ -619,21 +613,6 @@ class SearchView:
                 whole = replace(whole, before=before, after=after)
             found.append(replace(whole, score=score, hits=hits_in, language=hits_in[0].language))
         return tuple(found)
-
-    def _companions(self, plan: Plan, sections: Sequence[Passage]) -> list[Passage]:
-        """Sections as hits."""
-        if sections and not any(section.text for section in sections):
-            raise SearchError(
-                "the store holds no sections to return whole",
-                hint='ingest with [RAG] documents = "heading", or search with --chunks',
-            )
-        return list(sections[: plan.limit])
-
-
-def _question_in(asked: ReadQuestion) -> str:
-    """What is to be looked up; what is left of a question of marks alone, such as its question mark, is nothing."""
-    text = asked.text.strip()
-    return "" if (asked.types or asked.documents) and not any(map(str.isalnum, text)) else text
 
 
 def _chosen(payload: Mapping[str, Any], fields: Fields) -> dict[str, Any]:

@@ -99,6 +99,10 @@ class ServerStore:
                 raise
         return self._call(name, collection, **arguments(self._fitting(collection, where)))
 
+    def _filtered(self, name: str, collection: CollectionName, where: Where, argument: str, /, **options: Any) -> Any:
+        """The same where the conditions are one `argument`."""
+        return self._ask(name, collection, where, lambda where: {argument: values.dialect().where(where), **options})
+
     def _fitting(self, collection: CollectionName, where: Where) -> list[Condition]:
         info = self._call("get_collection", collection)
         schema = {key: found.data_type.value for key, found in ((info and info.payload_schema) or {}).items()}
@@ -181,10 +185,17 @@ class ServerStore:
         """
         wanted = [leg for leg in legs if leg.limit > 0]
 
-        def arguments(where: Where) -> Mapping[str, Any]:
-            return {"requests": [values.to_request(leg, where, fields) for leg in wanted]}
-
-        found = iter(self._there(self._ask("query_batch_points", "chunks", where, arguments)) if wanted else [])
+        asked = (
+            self._ask(
+                "query_batch_points",
+                "chunks",
+                where,
+                lambda where: {"requests": [values.to_request(leg, where, fields) for leg in wanted]},
+            )
+            if wanted
+            else []
+        )
+        found = iter(self._there(asked))
         return [to_scored(next(found).points) if leg.limit > 0 else [] for leg in legs]
 
     def get(
@@ -207,19 +218,12 @@ class ServerStore:
         Raises:
             StoreError: the server's pages go in a circle.
         """
+        options = {"limit": PAGE, "with_payload": to_selector(fields), "with_vectors": vectors}
         offset, before = None, set[str]()
-
-        def arguments(where: Where) -> Mapping[str, Any]:
-            return {
-                "scroll_filter": values.dialect().where(where),
-                "limit": PAGE,
-                "offset": offset,
-                "with_payload": to_selector(fields),
-                "with_vectors": vectors,
-            }
-
         while True:
-            page = self._ask("scroll", collection, _visible(collection, where), arguments)
+            page = self._filtered(
+                "scroll", collection, _visible(collection, where), "scroll_filter", offset=offset, **options
+            )
             records, offset = page or ([], None)
             yield from map(to_stored, records)
             if offset is None:
@@ -230,11 +234,7 @@ class ServerStore:
 
     def count(self, collection: CollectionName, *, where: Where = ()) -> int:
         """See `port.Reader.count`."""
-
-        def arguments(where: Where) -> Mapping[str, Any]:
-            return {"count_filter": values.dialect().where(where), "exact": True}
-
-        answer = self._ask("count", collection, _visible(collection, where), arguments)
+        answer = self._filtered("count", collection, _visible(collection, where), "count_filter", exact=True)
         return answer.count if answer else 0
 
     def facet(self, key: str, *, where: Where = (), limit: int = 100) -> dict[str, int]:
@@ -244,12 +244,8 @@ class ServerStore:
             StoreMissing: nothing was ever stored.
         """
         if key in INDEXED["chunks"] and INDEXED["chunks"][key].kind == "keyword":
-            most = min(limit + 1, values.AT_ONCE)
-
-            def arguments(where: Where) -> Mapping[str, Any]:
-                return {"key": key, "facet_filter": values.dialect().where(where), "limit": most, "exact": True}
-
-            hits = self._there(self._ask("facet", "chunks", where, arguments)).hits
+            options = {"key": key, "limit": min(limit + 1, values.AT_ONCE), "exact": True}
+            hits = self._there(self._filtered("facet", "chunks", where, "facet_filter", **options)).hits
             if len(hits) < values.AT_ONCE:
                 return most_first({str(hit.value): hit.count for hit in hits}, limit)
         self._there(self._call("count", "chunks"))

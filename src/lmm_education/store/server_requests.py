@@ -13,8 +13,9 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, TypeVar
 
-from lmm_education.errors import StoreError, StoreMismatch, StoreUnavailable
+from lmm_education.errors import StoreError, StoreUnavailable
 from lmm_education.store.port import WaitReporter
+from lmm_education.store.values import refusal
 
 if TYPE_CHECKING:
     from qdrant_client import QdrantClient
@@ -26,8 +27,6 @@ PATIENCE = 4  # seconds for an answer to what only reads, while there is another
 SILENCE = 3.0  # seconds, after which a wait is reported
 RETRY = 60.0  # seconds until an address that did not answer is asked first again
 _READING = frozenset({"query_batch_points", "retrieve", "scroll", "count", "facet"})
-# What servers and the in-memory mode say of a vector that a collection has not, or has in another length.
-_OTHER_VECTORS = ("vector name", "vector dimension", "vector with name", "not aligned", "not found in the collection")
 _MORE_LATER = frozenset({408, 429, 500, 502, 503, 504})
 
 
@@ -182,10 +181,7 @@ class RequestFailure:
         if self.status == 404:
             hint = "check 'url' under [storage]; its port is 6333 unless you name one"
             return StoreUnavailable("there is no Qdrant server at this address", where=where, hint=hint)
-        if any(words in self.text.lower() for words in _OTHER_VECTORS):
-            hint = "encoding and embedding model must be those that the store was made with"
-            return StoreMismatch(self.text, where=where, hint=hint)
-        return StoreError(f"the server refuses the request: {self.text}", where=where)
+        return refusal("the server refuses the request", self.text, where)
 
     @classmethod
     def of(cls, error: Exception) -> RequestFailure:

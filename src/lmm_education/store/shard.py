@@ -18,7 +18,7 @@ from lmm_education.store.folders import check_space, disk_full, size_on_disk
 from lmm_education.store.generations import REPAIR
 from lmm_education.store.layout import INDEXED, UNUSED, Vectors, metadata_kinds
 from lmm_education.store.port import CollectionName, Point
-from lmm_education.store.values import EngineDialect, known_ids
+from lmm_education.store.values import EngineDialect, known_ids, refusal
 
 PAGE = 512  # points
 ROOM = 8 << 20  # bytes that the engine's own files may need besides what is stored
@@ -194,7 +194,7 @@ def engine_errors(path: Path | str) -> Iterator[None]:
     except BaseException as error:
         if getattr(error, "errno", 0) in (errno.ENOSPC, errno.EDQUOT) or "No space left" in str(error):
             raise disk_full(Path(path)) from error
-        raise StoreError(f"the engine refused: {error}", where=str(path)) from error
+        raise refusal("the engine refused", str(error), str(path)) from error
 
 
 # -- what the engine is told ------------------------------------------------------------------------

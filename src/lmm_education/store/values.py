@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from typing import Any
 from uuid import UUID
 
+from lmm_education.errors import StoreError, StoreMismatch
 from lmm_education.material import SparseVector
 from lmm_education.store.layout import engine_path
 from lmm_education.store.port import Among, Condition, Fields, HasWords, Match, Point, Scored, Vector, Where
@@ -53,6 +54,20 @@ class EngineDialect:
         matches += [self.any(texts)] if texts or not matches else []
         conditions = [self.field(key=key, match=match) for match in matches]
         return conditions[0] if len(conditions) == 1 else self.filter(should=conditions)
+
+
+# What engines, servers and the in-memory mode say of a vector that a collection has not, or has in another length.
+_OTHER_VECTORS = (
+    *("vector name", "vector dimension", "vector with name", "not aligned", "not found in the collection"),
+    "wrong usage of sparse",
+)
+
+
+def refusal(message: str, said: str, where: str) -> StoreError:
+    """The error for what an engine refuses."""
+    if any(words in said.lower() for words in _OTHER_VECTORS):
+        return StoreMismatch(said, where=where, hint="encoding and embedding model must be those of the store")
+    return StoreError(f"{message}: {said}", where=where)
 
 
 def from_vectors(vectors: Any) -> dict[str, Vector]:

@@ -17,15 +17,13 @@ from typing import Any
 
 import qdrant_edge as engine
 
-from lmm_education.errors import StoreError, StoreMismatch, StoreMissing
+from lmm_education.errors import StoreError, StoreMissing
 from lmm_education.frequencies import Frequencies
-from lmm_education.material import SparseVector
 from lmm_education.store import values
 from lmm_education.store.folders import copy_folder, file_errors
 from lmm_education.store.generations import MANIFEST, Generation, Lease, Stamp, check_files, damaged
 from lmm_education.store.layout import (
     INDEXED,
-    Vectors,
     check_format,
     engine_path,
     most_first,
@@ -61,8 +59,6 @@ class EdgeReader:
         """
         with self._reading("chunks") as shard:
             opened = self._there(shard)
-            for leg in legs:
-                _check_leg(leg, opened.vectors, self.location)
             options = {"filter": EDGE.where(where), "with_payload": values.to_selector(fields), "with_vector": False}
             requests = [
                 engine.QueryRequest(
@@ -128,27 +124,6 @@ def _pages(shard: Shard, where: Where, fields: Fields, vectors: bool, size: int)
         yield page
         if offset is None:
             return
-
-
-def _check_leg(leg: Leg, vectors: Vectors, where: str) -> None:
-    if leg.vector not in vectors.names:
-        known = ", ".join(vectors.names) or "none"
-        raise StoreMismatch(
-            f"the store has no vector '{leg.vector}' (it has: {known})",
-            where=where,
-            hint="set 'encoding_model' under [RAG] to what the store was made with",
-        )
-    if leg.vector == "sparse" or isinstance(leg.query, SparseVector):
-        return
-    wanted = vectors.dense if leg.vector == "dense" else vectors.multi
-    rows: Sequence[Any] = [leg.query] if leg.vector == "dense" else leg.query
-    for row in rows:
-        if len(row) != wanted:
-            raise StoreMismatch(
-                f"the store's vectors have {wanted} numbers, the question's has {len(row)}",
-                where=where,
-                hint="set the embedding model to the one that the store was made with",
-            )
 
 
 class EdgeView(EdgeReader):
