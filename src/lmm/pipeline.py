@@ -17,7 +17,7 @@ from lmm.config import Settings
 from lmm.disk.diff import Conflict, three_way
 from lmm.errors import Changed, Failure, LmmError, PartlyFailed
 from lmm.markdown.blocks import Block, HeaderBlock, serialize
-from lmm.markdown.parse_markdown import parse_markdown_text
+from lmm.markdown.parse_markdown import header_of, parse_markdown_text
 from lmm.markdown.tree import HeaderNode, blocks_to_tree
 from lmm.messages import Failed, Usage
 from lmm.models.client import Client
@@ -47,8 +47,7 @@ class ParsedDocument:
     @property
     def header(self) -> HeaderBlock | None:
         """Its header, if it begins with one that can be read."""
-        first = self.blocks[0] if self.blocks else None
-        return first if isinstance(first, HeaderBlock) else None
+        return header_of(self.blocks)
 
     def tree(self) -> HeaderNode:
         """A new tree of it: nodes can be changed."""

@@ -47,23 +47,22 @@ def status(*, file: Path | None, config: Path | None, as_json: bool) -> int:
     from lmm.config_tables import TABLES, Config, check_tables
     from lmm.disk import trust as trust_store
     from lmm.disk.files import read_document, state_folder
-    from lmm.markdown.blocks import HeaderBlock
-    from lmm.markdown.parse_markdown import parse_markdown_text
+    from lmm.markdown.parse_markdown import header_of, parse_markdown_text
     from lmm.notebook.header import check_header
     from lmm.notebook.problems import stale_problems
     from lmm.permissions import how_to_agree, missing_permissions
 
-    header, stale = None, list[str]()
+    top, stale = None, list[str]()
     if file is not None:
         blocks = parse_markdown_text(read_document(file))
         check_header(blocks, document=str(file))
-        header = blocks[0].values() if blocks and isinstance(blocks[0], HeaderBlock) else None
+        top = header_of(blocks)
         stale = [f"{file}:{problem.line} {problem.message}" for problem in stale_problems(blocks)]
     found = config_files.locate_config(config, file)
     check_tables(found.toml, TABLES, found.where)
     waiting = missing_permissions(found)
     counting = Config() if waiting else found
-    settings = load_settings(counting, os.environ, header, document=str(file or ""))
+    settings = load_settings(counting, os.environ, top and top.values(), document=str(file or ""))
     written = tuple(config_text.in_force(counting))
     tiers = {name: _describe(name, getattr(settings, name)) for name in TIERS}
     for name, window in _windows(settings).items():

@@ -12,6 +12,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Iterator, Sequence
 from functools import lru_cache
+from typing import Any
 
 from lmm.markdown import metadata
 from lmm.markdown.blocks import Block, ErrorBlock, HeaderBlock, HeadingBlock, MetadataBlock, TextBlock, prefix_end
@@ -67,6 +68,22 @@ def iter_blocks(text: str) -> Iterator[Block]:
     'header'
     """
     return _Parser(text).blocks()
+
+
+def header_of(blocks: Iterable[Block]) -> HeaderBlock | None:
+    """The header of a document, if it begins with one that can be read; no further block is."""
+    first = next(iter(blocks), None)
+    return first if isinstance(first, HeaderBlock) else None
+
+
+def header_values(text: str) -> dict[str, Any]:
+    """The metadata of a text's header, if it has one.
+
+    >>> header_values("---\\ntitle: x\\n---\\n# A\\n"), header_values("# A\\n")
+    ({'title': 'x'}, {})
+    """
+    header = header_of(iter_blocks(text))
+    return header.values() if header else {}
 
 
 def misread(blocks: Sequence[Block]) -> list[Block]:

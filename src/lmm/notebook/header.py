@@ -10,6 +10,7 @@ from collections.abc import Sequence
 from lmm.disk.digest import digest
 from lmm.errors import LmmError, MetadataError
 from lmm.markdown.blocks import Block, ErrorBlock, HeaderBlock, HeadingBlock, serialize
+from lmm.markdown.parse_markdown import header_of
 from lmm.markdown.tree import blocks_to_tree, tree_to_blocks
 
 
@@ -61,7 +62,7 @@ def missing_keys(blocks: Sequence[Block], *, chapter: bool = False) -> list[str]
 
     ``title: ''`` is the author's word that there is none; an empty docid is no id.
     """
-    header = blocks[0] if blocks and isinstance(blocks[0], HeaderBlock) else None
+    header = header_of(blocks)
     lacks = {"title": (None,), "docid": (None, "")}
     wanted = lacks if not chapter else {"docid": lacks["docid"]}
     return [key for key, empty in wanted.items() if header is None or header.get(key) in empty]

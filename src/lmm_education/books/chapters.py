@@ -12,8 +12,8 @@ from pathlib import Path
 from typing import Any
 
 from lmm.book_project import Book, BookFile, book_of, text_in
-from lmm.markdown.blocks import HeaderBlock, HeadingBlock, TextBlock
-from lmm.markdown.parse_markdown import iter_blocks
+from lmm.markdown.blocks import HeadingBlock, TextBlock
+from lmm.markdown.parse_markdown import header_values, iter_blocks
 from lmm_education.books.bibliography import Citations, csl, read_bibliography
 from lmm_education.books.cell_outputs import cell_outputs
 from lmm_education.books.inclusions import included, included_documents
@@ -99,7 +99,7 @@ class Books:
         """The document at a path in its book; `text` is what was read there, if it was."""
         path = path.absolute()
         text = text_in(path.parent, path.name) if text is None else text
-        book, header = self._book(path), _header(text)
+        book, header = self._book(path), header_values(text)
         position = book.position(path) if book is not None else None
         if book is None or position is None:
             alone = BookChapter(book, labels=_labels_of(path, text, header), words=_words(header))
@@ -161,14 +161,9 @@ def _bibliography(folder: Path, name: str, state: _State) -> Citations:
     return read_bibliography(text_in(folder, name), name)
 
 
-def _header(text: str) -> Mapping[str, Any]:
-    first = next(iter_blocks(text), None)
-    return first.values() if isinstance(first, HeaderBlock) else {}
-
-
 @lru_cache(maxsize=32)
 def _first_header(folder: Path, file: str, state: _State) -> Mapping[str, Any]:
-    return _header(text_in(folder, file))
+    return header_values(text_in(folder, file))
 
 
 def _state(path: Path) -> _State:

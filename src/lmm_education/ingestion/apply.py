@@ -18,8 +18,8 @@ from typing import Any, TypeVar
 from lmm.disk.folder import Folder
 from lmm.document import Document
 from lmm.errors import LmmError, ModelError, ModelRejected
-from lmm.markdown.blocks import ErrorBlock, HeaderBlock
-from lmm.markdown.parse_markdown import iter_blocks
+from lmm.markdown.blocks import ErrorBlock
+from lmm.markdown.parse_markdown import header_values
 from lmm.messages import Waiting
 from lmm.models.tokens import count_tokens
 from lmm.notebook.staleness import STALE
@@ -284,8 +284,7 @@ def _shows(text: str, document: DocumentFile) -> bool:
     """Whether a text is a prepared file of this document, edited or not; not of another with the same name."""
     if not is_own_output(text):
         return False
-    header = next(iter_blocks(text), None)
-    values = header.values() if isinstance(header, HeaderBlock) else {}
+    values = header_values(text)
     mark = values.get(MARK)
     return values.get("docid") == document.id or (isinstance(mark, Mapping) and mark.get("file") == document.file)
 
@@ -551,8 +550,7 @@ def _take_note(run: IngestRun, document: DocumentFile, text: str, prepared: Prep
 
 def _says_language(text: str) -> bool:
     """Whether the header of a document tells its language."""
-    first = parsed(text)[0] if text.startswith("---") else None
-    return isinstance(first, HeaderBlock) and "lang" in first.values()
+    return "lang" in header_values(text)
 
 
 def _warnings(document: DocumentFile, text: str) -> list[str]:
@@ -566,7 +564,7 @@ def _warnings(document: DocumentFile, text: str) -> list[str]:
         f"(lmm scan {path} tells more)"
         for error in errors
     ]
-    header = blocks[0].values() if isinstance(blocks[0], HeaderBlock) else {}
+    header = header_values(text)
     docid, language = header.get("docid"), header.get("lang")
     if docid is not None and not isinstance(docid, str | int | float):
         found.append(f"{path}:1: 'docid' is not a text, and was passed over; lmm scan {path} writes one")

@@ -18,7 +18,7 @@ from typing import Any, Unpack
 import msgspec
 
 from lmm.markdown.blocks import HeaderBlock, MetadataBlock
-from lmm.markdown.parse_markdown import parse_markdown_text
+from lmm.markdown.parse_markdown import header_values
 from lmm.markdown.tree import TextNode
 from lmm_education.audience import DEFAULT, Withholding
 from lmm_education.config import Preparation
@@ -258,8 +258,7 @@ def read_steps(text: str, *, count: Count | None = None, withholding: Withholdin
 
 def _read_header(text: str) -> dict[str, Any]:
     """The header's values, if they say what the file is."""
-    blocks = parse_markdown_text(text)
-    values = blocks[0].values() if blocks and isinstance(blocks[0], HeaderBlock) else {}
+    values = header_values(text)
     mark = values.get(MARK)
     if not isinstance(mark, Mapping) or mark.get("step") not in STEPS or "docid" not in values:
         raise IngestError(

@@ -16,7 +16,7 @@ from typing import Literal
 
 from lmm.errors import LmmError, MetadataError
 from lmm.markdown.blocks import Block, ErrorBlock, HeaderBlock, HeadingBlock, TextBlock, ended, serialize
-from lmm.markdown.parse_markdown import parse_markdown_text
+from lmm.markdown.parse_markdown import header_of, parse_markdown_text
 from lmm.markdown.tree import HeadingNode, Node, TextNode, blocks_to_tree, fold, preorder
 from lmm.markdown.units import fences_of_divs
 from lmm.notebook.chat_log import clear_chat
@@ -89,7 +89,7 @@ def clean_notes(
     '# Leaves\\n\\nLeaves are green.\\n'
     """
     blocks = _resolved(_checked(parse_markdown_text(text), where), edits, where)
-    header = next((block for block in blocks[:1] if isinstance(block, HeaderBlock)), None)
+    header = header_of(blocks)
     tree = blocks_to_tree(blocks)
     if tree is None:
         return Notes("")

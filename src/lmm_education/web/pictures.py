@@ -8,11 +8,11 @@ from __future__ import annotations
 
 import base64
 import os
-import re
 from collections.abc import Iterable
 from pathlib import Path
 from urllib.parse import unquote, urlsplit
 
+from lmm.markdown import spans
 from lmm.pictures import BEGINNING, picture_type
 from lmm_education.errors import RequestError
 from lmm_education.material import Passage
@@ -20,9 +20,6 @@ from lmm_education.web.accounts import Signer
 from lmm_education.web.rendering import Picture
 
 _BROWSERS = frozenset({"image/png", "image/jpeg", "image/gif", "image/webp", "image/avif", "image/svg+xml"})
-_REFERENCE = re.compile(
-    r"!\[[^\]]{0,1000}+\]\(\s{0,100}+<?+([^)>\s]{1,1000}+(?: [^)>\"'\s]{1,1000}+){0,50}+)>?+[^)]{0,1000}+\)"
-)
 
 
 def media_type(beginning: bytes) -> str:
@@ -37,7 +34,7 @@ def references(markdown: str) -> set[str]:
     >>> sorted(references("![A leaf](figures/leaf%20green.png){width=50%} ![](https://example.org/x.png)"))
     ['figures/leaf green.png']
     """
-    return {file for found in _REFERENCE.findall(markdown) if (file := file_of(found))}
+    return {file for span in spans(markdown, in_list=True) if span.kind == "image" and (file := file_of(span.target))}
 
 
 def file_of(address: str) -> str:
