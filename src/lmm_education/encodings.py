@@ -7,12 +7,11 @@ the legs of a query are weighed; a leg without a vector in the encoding does not
 
 from __future__ import annotations
 
-import difflib
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Literal
 
-from lmm.errors import ConfigError
+from lmm.errors import ConfigError, nearest
 from lmm.models.builtin import split_sentences
 from lmm.providers import is_static
 from lmm_education.material import Chunk
@@ -30,7 +29,6 @@ class Encoding:
     question has weights of its own (`lmm_education.search.ranking.weights`)."""
 
     name: str
-    help: str
     dense: Source | None = None
     sparse: Source | None = None
     multi: tuple[Source, ...] = ()
@@ -64,51 +62,18 @@ SENTENCE = 80
 ENCODINGS: dict[str, Encoding] = {
     e.name: e
     for e in (
-        Encoding(
-            "hybrid",
-            "sparse and dense encoding of heading path, annotations and content together, and dense of the"
-            " sentences where the embedding model reads them (the default)",
-            dense="full",
-            sparse="full",
-            multi=("sentences",),
-            weights=_WEIGHTS,
-            by_question=True,
-        ),
-        Encoding(
-            "hybrid_passages",
-            "the same without the sentences: half the time and the room, finds less",
-            dense="full",
-            sparse="full",
-            weights=_WEIGHTS,
-            by_question=True,
-        ),
-        Encoding("none", "no encoding: chunks are found by their id"),
-        Encoding("content", "dense encoding of the content", dense="content"),
-        Encoding("merged", "dense encoding of annotations and content together", dense="merged"),
-        Encoding(
-            "multivector",
-            "dense encoding of the content and of the annotations, as several vectors",
-            multi=("content", "annotations"),
-        ),
-        Encoding("sparse", "sparse encoding of the annotations; the content is not encoded", sparse="annotations"),
-        Encoding(
-            "sparse_content",
-            "sparse encoding of the annotations, dense encoding of the content",
-            dense="content",
-            sparse="annotations",
-        ),
-        Encoding(
-            "sparse_merged",
-            "sparse encoding of the annotations, dense encoding of annotations and content together",
-            dense="merged",
-            sparse="annotations",
-        ),
-        Encoding(
-            "sparse_multivector",
-            "sparse encoding of the annotations, content and annotations as several dense vectors",
-            multi=("content", "annotations"),
-            sparse="annotations",
-        ),
+        # The default: heading path, annotations and content together, and the sentences where the embedding model reads
+        # them; without the sentences, it takes half the time and the room, and finds less.
+        Encoding("hybrid", "full", "full", ("sentences",), _WEIGHTS, by_question=True),
+        Encoding("hybrid_passages", "full", "full", weights=_WEIGHTS, by_question=True),
+        Encoding("none"),  # chunks are found by their id
+        Encoding("content", dense="content"),
+        Encoding("merged", dense="merged"),  # annotations and content together
+        Encoding("multivector", multi=("content", "annotations")),
+        Encoding("sparse", sparse="annotations"),  # the content is not encoded
+        Encoding("sparse_content", dense="content", sparse="annotations"),
+        Encoding("sparse_merged", dense="merged", sparse="annotations"),
+        Encoding("sparse_multivector", multi=("content", "annotations"), sparse="annotations"),
     )
 }
 
@@ -121,9 +86,7 @@ def find_encoding(name: str, *, where: str = "") -> Encoding:
     """
     if name in ENCODINGS:
         return ENCODINGS[name]
-    close = difflib.get_close_matches(name, ENCODINGS, n=1)
-    hint = f"did you mean '{close[0]}'?" if close else "known: " + ", ".join(ENCODINGS)
-    raise ConfigError(f"unknown encoding model '{name}'", where=where, hint=hint)
+    raise ConfigError(f"unknown encoding model '{name}'", where=where, hint=nearest(name, ENCODINGS))
 
 
 def uses_idf(sparse_model: str) -> bool:

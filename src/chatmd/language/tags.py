@@ -19,7 +19,6 @@ class AttributeRule:
     name: str
     help: str
     kind: Literal["text", "flag", "integer", "number"] = "text"
-    required: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,9 +47,9 @@ _ID = AttributeRule("id", "the provider's id of this item")
 _STATUS = AttributeRule("status", "how far the item got: completed, incomplete, failed")
 _PHASE = AttributeRule("phase", "which part of a turn an assistant's text belongs to")
 _TYPE = AttributeRule("type", "custom_tool_call for a call whose argument is free text")
-_FUNCTION = AttributeRule("function_name", "the function that is called", required=True)
-_CALL = AttributeRule("tool_call_id", "links the call to its response", required=True)
-_SRC = AttributeRule("src", "a path or URL", required=True)
+_FUNCTION = AttributeRule("function_name", "the function that is called")
+_CALL = AttributeRule("tool_call_id", "links the call to its response")
+_SRC = AttributeRule("src", "a path or URL")
 _LOCAL = AttributeRule("local", "src is a file on disk", "flag")
 _RECORD = AttributeRule("record", "the files beside this one that tell what an agent did for it; not sent")
 _COMMON = (_NAME, _ID, _STATUS)
@@ -101,7 +100,7 @@ _ROWS: Iterable[Tag] = (
         "input",
         "what the prompt is given; {{name}} in its messages stands for it",
         (
-            AttributeRule("name", "what it is called", required=True),
+            AttributeRule("name", "what it is called"),
             AttributeRule("type", "string, integer, number or boolean"),
             AttributeRule("description", "what it is, for whoever calls the agent"),
             AttributeRule("default", "its value, if nobody sets one"),
@@ -123,11 +122,11 @@ _ROWS: Iterable[Tag] = (
         "msg",
         "a message",
         (
-            AttributeRule("role", "who speaks: user, assistant, system, developer, tool", required=True),
+            AttributeRule("role", "who speaks: user, assistant, system, developer, tool"),
             *_COMMON,
             AttributeRule("tool_call", "with role assistant: this is a call, as <tool_call>", "flag"),
-            AttributeRule("function_name", _FUNCTION.help),
-            AttributeRule("tool_call_id", _CALL.help),
+            _FUNCTION,
+            _CALL,
             _TYPE,
             _PHASE,
         ),
@@ -142,7 +141,7 @@ _ROWS: Iterable[Tag] = (
         "reasoning",
         "what a model thought, as far as it tells",
         (
-            AttributeRule("id", _ID.help, required=True),
+            _ID,
             _STATUS,
             AttributeRule("signature", "lets the provider recognise the thought when it is sent back"),
             AttributeRule("provider", "who can recognise it"),
@@ -159,7 +158,7 @@ _ROWS: Iterable[Tag] = (
     Tag(
         "import",
         "another file, put in its place before anything else is read",
-        (AttributeRule("src", "a path, relative to the file this stands in", required=True), _LOCAL),
+        (AttributeRule("src", "a path, relative to the file this stands in"), _LOCAL),
         (DOCUMENT, "msg", *IMPORTING),
         "nothing",
     ),

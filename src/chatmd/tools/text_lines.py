@@ -107,14 +107,13 @@ READ = 200_000_000
 
 @dataclass(frozen=True, slots=True)
 class Excerpt:
-    """Some lines of a file, the first of them number `first` (from 0), of `total` in all.
+    """Some lines of a file, of `total` in all.
 
     `exact` is False if the file is so large that the rest of it was not looked at; `cut` is True if the only line
     shown is not shown to its end; `crlf` if lines end with CRLF.
     """
 
     lines: tuple[str, ...]
-    first: int
     total: int
     exact: bool = True
     cut: bool = False
@@ -142,7 +141,7 @@ def read_excerpt(file: BinaryIO, name: str, *, offset: int = 0, count: int | Non
     except UnicodeDecodeError:
         text = decode_text(data[: start + room], name)  # which says where
     lines, cut = _shown(TextLines.of(text), start + room >= len(data), count, budget)
-    return Excerpt(lines.texts, offset, total, exact=len(data) < READ, cut=cut, crlf=lines.newline == "\r\n")
+    return Excerpt(lines.texts, total, exact=len(data) < READ, cut=cut, crlf=lines.newline == "\r\n")
 
 
 def _line_start(data: bytes, offset: int) -> int:
