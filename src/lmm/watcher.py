@@ -23,6 +23,7 @@ from lmm.notebook.answers import AnsweredPrompt
 from lmm.notebook.chat_log import changed_prompts, waiting_texts
 from lmm.notebook.problems import unasked_prompts
 from lmm.pipeline import Report
+from lmm.terminal import count
 
 _AT_ONCE = 8  # documents; each asks as many questions at once as its settings allow
 _STOP_POLL = 0.1  # seconds
@@ -149,8 +150,7 @@ class Watcher:
     async def _begin(self, present: Collection[Path], tasks: asyncio.TaskGroup) -> None:
         """Attend to what is there: at once, unless it was saved a moment ago."""
         documents = self.roots.documents(present)
-        count = f"{len(documents)} document{'s' * (len(documents) != 1)}"
-        self.listener(Notice(f"watching {count}; Ctrl-C stops"), Place())
+        self.listener(Notice(f"watching {count(len(documents), 'document')}; Ctrl-C stops"), Place())
         for path in documents:
             state = signature(path)
             self._notice(path, tasks, time.time() - state[0] / 1e9 if state else 0.0)

@@ -20,7 +20,7 @@ from chatmd.tools.registry import BUILTINS
 from lmm import terminal
 from lmm.disk.files import read_document
 from lmm.errors import Changed, Failure, LmmError
-from lmm.markdown.blocks import serialize
+from lmm.markdown.blocks import fenced, serialize
 from lmm.pipeline import ParsedDocument, Rewrite
 from lmm.providers import PROVIDERS
 from lmm_editor.asking import PAUSE, WorkProgress
@@ -99,8 +99,7 @@ def _beginning(opened: OpenDocument, src: str) -> str:
     except LmmError as error:
         return str(error)
     shown = text if len(text) <= _SHOWN else f"{text[:_SHOWN]}\n…"
-    fence = "`" * (max(map(len, re.findall("`+", shown)), default=2) + 1)
-    return f"{len(text):,} characters\n\n{fence}text\n{shown}\n{fence}"
+    return f"{len(text):,} characters\n\n{fenced(shown, 'text')}"
 
 
 def semantic_tokens(opened: OpenDocument) -> lsp.SemanticTokens:

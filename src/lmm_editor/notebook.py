@@ -14,10 +14,10 @@ from lmm.config import ANNOTATIONS
 from lmm.disk.folder import SUFFIXES, Folder
 from lmm.document import Document
 from lmm.errors import DocumentError, LmmError
-from lmm.markdown.blocks import Block, HeadingBlock, MetadataBlock
+from lmm.markdown.blocks import Block, HeadingBlock, MetadataBlock, fenced
 from lmm.markdown.spans import spans
 from lmm.markdown.tree import HeadingNode, preorder
-from lmm.messages import Usage, render
+from lmm.messages import Usage, dialogue_text
 from lmm.models.tokens import count_tokens, price
 from lmm.notebook.chat_log import LOG_KEYS, read_log
 from lmm.notebook.edits import EDIT
@@ -225,13 +225,12 @@ def hover(opened: OpenDocument, at: lsp.Position) -> lsp.Hover | None:
         asks = [ask for ask in document.requests(at=prompt.line, load=False) if ask.text.endswith(prompt.text)]
     except LmmError as error:
         return lsp.Hover(lsp.MarkupContent(lsp.MarkupKind.PlainText, str(error)))
-    sent = "\n\n".join(f"[{message.role}]\n{render(message)}" for message in asks[0].request.messages)
+    sent = dialogue_text(asks[0].request.messages)
     tokens, model = count_tokens(sent), str(settings.major.model)
     cost = price(model, Usage(tokens, 0))
     known = f", ${cost:.4f} and its reply" if cost else ""
     shown = sent if len(sent) <= _LONGEST_HOVER else f"{sent[:_LONGEST_HOVER]}\n…"
-    fence = "`" * (max(map(len, re.findall("`+", shown)), default=2) + 1)
-    text = f"**{model}** gets about {tokens:,} tokens{known}\n\n{fence}text\n{shown}\n{fence}"
+    text = f"**{model}** gets about {tokens:,} tokens{known}\n\n{fenced(shown, 'text')}"
     return lsp.Hover(lsp.MarkupContent(lsp.MarkupKind.Markdown, text))
 
 

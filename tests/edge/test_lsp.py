@@ -198,14 +198,14 @@ def test_what_an_editor_asks_about_a_text(editor: FakeEditor, folder: Path) -> N
     (folder / "books.bib").write_text("@book{a,\n}\n@book{darwin,\n title={Origin}\n}\n")
     text = "---\nbibliography: books.bib\n---\n# Leaves\n\n" + answered(NOTES, "Green.").removeprefix("# Leaves\n\n")
     text += "\n## Roots\n\nSee [above](#leaves), [more](other.md) and [@darwin].\n\n[x](#\n\n"
-    text += "---\n?: see @other.md\ntype: \n---\n\nY.\n"
+    text += "---\n?: see @other.md, `x`\ntype: \n---\n\nY.\n"
     editor.open("a.md", text)
     assert {"leaves", "roots"} <= set(editor.complete("a.md", "[x](#"))
     assert {"?:", "title:"} <= set(editor.complete("a.md", "\n?"))
     assert "exercise" in editor.complete("a.md", "\ntype: ")
     assert {"other.md", "course:"} <= set(editor.complete("a.md", "see @"))
     assert "about" in editor.hover("a.md", "?: see")
-    assert "see @other.md" in editor.hover("a.md", "?: see")
+    assert "see @other.md, `x`\n```" in editor.hover("a.md", "?: see")  # a fence, whatever backticks are in it
     assert editor.hover("a.md", "Y.") == ""
     assert [(one.name, [two.name for two in one.children or []]) for one in editor.symbols("a.md")] == [
         ("Leaves", ["Roots"])

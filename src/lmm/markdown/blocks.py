@@ -325,11 +325,6 @@ def fenced(code: str, language: str = "") -> str:
     x = 1
     ```
     """
-    mark = "`" * max(3, longest_run(code) + 1)
+    mark = "`" * max([3, *(len(run) + 1 for run in re.findall("`+", code))])
     word = "".join(re.findall(r"[\w+#.-]", language))[:40]  # no braces: knitr runs what is in them
     return f"{mark}{word}\n{code}\n{mark}"
-
-
-def longest_run(text: str) -> int:
-    """How many backticks stand together at most."""
-    return max(map(len, re.findall("`+", text)), default=0)

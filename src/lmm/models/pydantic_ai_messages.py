@@ -21,6 +21,7 @@ from lmm.messages import (
     ToolCall,
     ToolResult,
     encodable,
+    message_parts,
     render,
 )
 
@@ -57,7 +58,7 @@ def _response_parts(message: Message, thinking_of: str) -> list[vendor.ModelResp
 
 
 def _whole_text(message: Message) -> str:
-    return "\n".join(part for part in (render(message), *message.content) if isinstance(part, str) and part)
+    return "\n".join(part for part in message_parts(message) if isinstance(part, str))
 
 
 def _request_parts(message: Message) -> list[vendor.ModelRequestPart]:
@@ -65,10 +66,9 @@ def _request_parts(message: Message) -> list[vendor.ModelRequestPart]:
         return [_tool_return(result) for result in message.results]
     if message.role in ("system", "developer"):
         return [vendor.SystemPromptPart(_whole_text(message))]
-    text = render(message)
     if not message.content:
-        return [vendor.UserPromptPart(text)]
-    parts = [text, *message.content] if text else [*message.content]
+        return [vendor.UserPromptPart(render(message))]
+    parts = message_parts(message)
     return [vendor.UserPromptPart([part if isinstance(part, str) else _image(part) for part in parts])]
 
 

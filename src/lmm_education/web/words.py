@@ -3,7 +3,6 @@ replace some."""
 
 from __future__ import annotations
 
-import difflib
 import tomllib
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -14,7 +13,7 @@ from typing import Any
 
 from starlette.requests import HTTPConnection
 
-from lmm.errors import ConfigError
+from lmm.errors import ConfigError, nearest
 from lmm_education.config import ServeSettings
 from lmm_education.search.query import SearchNotice
 
@@ -60,9 +59,8 @@ def texts_for(settings: ServeSettings, language: str = "") -> Mapping[str, str]:
     texts = dict(words_in(language)["page"])
     for name, text in settings.texts.items():
         if name not in texts:
-            close = difflib.get_close_matches(name, texts, n=1)
-            hint = f"did you mean '{close[0]}'?" if close else "known: " + ", ".join(texts)
-            raise ConfigError(f"unknown text '{name}' in [serve] texts", where="config.toml", hint=hint)
+            where = "config.toml"
+            raise ConfigError(f"unknown text '{name}' in [serve] texts", where=where, hint=nearest(name, texts))
         if not isinstance(text, str):
             raise ConfigError(f"'{name}' in [serve] texts must be text, not {text!r}", where="config.toml")
     own = {"welcome": settings.welcome} | ({"failure": settings.failure} if language == settings.language else {})
