@@ -9,25 +9,15 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, TypedDict, Unpack
 
-from lmm.document import BatchFailed, Document, saved
+from lmm.document import BatchFailed as BatchFailed, Document, saved
 from lmm.messages import Listener, ignore
 from lmm.models.port import ChatModel
 from lmm.notebook.answers import AnsweredPrompt
 from lmm.notebook.batch import BatchFunction
 from lmm.notebook.generated_fields import FieldStatus
-from lmm.notebook.problem import Problem
+from lmm.notebook.problem import Problem as Problem
 from lmm.pipeline import Report
-from lmm.watcher import watch_documents
-
-__all__ = [
-    "BatchFailed",
-    "Problem",
-    "scan",
-    "scan_batch",
-    "scan_messages",
-    "scan_rag",
-    "watch_documents",
-]
+from lmm.watcher import watch_documents as watch_documents
 
 
 def scan(path: str | Path, *, check: bool = False) -> tuple[Problem, ...]:

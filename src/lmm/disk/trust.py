@@ -33,7 +33,10 @@ def revoke(file: Path) -> bool:
     Raises:
         FileWriteError: the state folder cannot be written.
     """
-    return forget(_APPROVALS, _subject(file))
+    if not digest_for(file):
+        return False
+    _change(_APPROVALS, lambda answers: {key: value for key, value in answers.items() if key != _subject(file)})
+    return True
 
 
 def digest_for(file: Path) -> str:
@@ -78,18 +81,6 @@ def remember(store: str, subject: str, agreed: str) -> None:
         FileWriteError: the state folder cannot be written.
     """
     _change(store, lambda answers: answers | {subject: agreed})
-
-
-def forget(store: str, subject: str) -> bool:
-    """Take an answer out of a list; whether there was one.
-
-    Raises:
-        FileWriteError: the state folder cannot be written.
-    """
-    if subject not in remembered(store):
-        return False
-    _change(store, lambda answers: {key: value for key, value in answers.items() if key != subject})
-    return True
 
 
 def _change(store: str, change: Callable[[dict[str, str]], dict[str, str]]) -> None:

@@ -6,55 +6,36 @@ True
 """
 
 from lmm.markdown.blocks import (
-    Block,
-    ErrorBlock,
-    HeaderBlock,
-    HeadingBlock,
-    MetadataBlock,
-    TextBlock,
-    serialize,
+    Block as Block,
+    ErrorBlock as ErrorBlock,
+    HeaderBlock as HeaderBlock,
+    HeadingBlock as HeadingBlock,
+    MetadataBlock as MetadataBlock,
+    TextBlock as TextBlock,
+    serialize as serialize,
 )
-from lmm.markdown.inline import Attributes, Span, read_attributes
-from lmm.markdown.ioutils import load_markdown, load_text, load_tree, save_markdown, save_tree
-from lmm.markdown.parse_markdown import parse_markdown_text
-from lmm.markdown.spans import WORDS, prose_of, replace_spans, spans, without
+from lmm.markdown.inline import Attributes as Attributes, Span as Span, read_attributes as read_attributes
+from lmm.markdown.ioutils import (
+    load_markdown as load_markdown,
+    load_text as load_text,
+    load_tree as load_tree,
+    save_markdown as save_markdown,
+    save_tree as save_tree,
+)
+from lmm.markdown.parse_markdown import parse_markdown_text as parse_markdown_text
+from lmm.markdown.spans import (
+    WORDS as WORDS,
+    prose_of as prose_of,
+    replace_spans as replace_spans,
+    spans as spans,
+    without as without,
+)
 from lmm.markdown.tree import (
-    HeaderNode,
-    HeadingNode,
-    MarkdownTree,
-    Node,
-    TextNode,
-    blocks_to_tree,
-    tree_to_blocks,
+    HeaderNode as HeaderNode,
+    HeadingNode as HeadingNode,
+    MarkdownTree as MarkdownTree,
+    Node as Node,
+    TextNode as TextNode,
+    blocks_to_tree as blocks_to_tree,
+    tree_to_blocks as tree_to_blocks,
 )
-
-__all__ = [
-    "WORDS",
-    "Attributes",
-    "Block",
-    "ErrorBlock",
-    "HeaderBlock",
-    "HeaderNode",
-    "HeadingBlock",
-    "HeadingNode",
-    "MarkdownTree",
-    "MetadataBlock",
-    "Node",
-    "Span",
-    "TextBlock",
-    "TextNode",
-    "blocks_to_tree",
-    "load_markdown",
-    "load_text",
-    "load_tree",
-    "parse_markdown_text",
-    "prose_of",
-    "read_attributes",
-    "replace_spans",
-    "save_markdown",
-    "save_tree",
-    "serialize",
-    "spans",
-    "tree_to_blocks",
-    "without",
-]
