@@ -29,6 +29,13 @@ _UNSEEN = (
 )
 _IN_TEXT = re.compile(_UNSEEN)
 _IN_LINE = re.compile(f"{_UNSEEN}|[^\\S ]")
+ESCAPES = re.compile(
+    r"\x1b(?:\[[0-?]*[ -/]*[@-~]"  # CSI: colours, movements
+    r"|[\]PX^_][^\x07\x1b\n]*(?:\x07|\x1b\\)?"  # OSC and other strings: titles, links
+    r"|[ -/]*[0-~])"  # others, of two or three characters
+    r"|\x9b[0-?]*[ -/]*[@-~]"
+)
+"""What programs write for a terminal to act upon."""
 # Our own codes begin with what no text from elsewhere can know, so that `say` tells them from those of others.
 _OURS = f"\x1b{os.urandom(8).hex()}"
 _CODE = re.compile(f"{_OURS}(\r|\\[[0-9;]*[A-Za-z])")

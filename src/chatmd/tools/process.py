@@ -21,16 +21,11 @@ from pathlib import Path
 from typing import IO, Literal
 
 from chatmd.errors import ChatmdError
+from lmm.terminal import ESCAPES
 
 # -- What a program printed, as a model can read it: no escapes, bounded, its beginning and its end -----------
 
 
-_ESCAPE = re.compile(
-    r"\x1b(?:\[[0-?]*[ -/]*[@-~]"  # CSI: colours, movements
-    r"|[\]PX^_][^\x07\x1b\n]*(?:\x07|\x1b\\)?"  # OSC and other strings: titles, links
-    r"|[ -/]*[0-~])"  # others, of two or three characters
-    r"|\x9b[0-?]*[ -/]*[@-~]"
-)
 # Control characters, and bytes that are not UTF-8, as the error handler "surrogateescape" gives them.
 _UNREADABLE = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f\udc80-\udcff]")
 
@@ -45,7 +40,7 @@ def readable(text: str) -> str:
     """
     if _UNREADABLE.search(text) is None:
         return text
-    text = _ESCAPE.sub("", text)
+    text = ESCAPES.sub("", text)
     if "\x08" in text:
         text = _struck_over(text)
     if "\r" in text:

@@ -20,7 +20,7 @@ from pathlib import Path, PurePath, PurePosixPath
 from chatmd.context import Run
 from chatmd.errors import ChatmdError, FileRefused
 from chatmd.language.agent import Tool
-from lmm.disk.folder import is_internal
+from lmm.disk.folder import DEVICE, is_internal
 from lmm.disk.secrets import is_secret_file
 from lmm.errors import FileReadError
 from lmm.terminal import visible
@@ -32,7 +32,6 @@ LONGEST = 4096  # characters of a path
 DEEPEST = 100  # folders in a path
 SYSTEM = ("/proc", "/sys", "/dev")
 """Folders of the system that hold no documents: other processes' memory and environment, devices."""
-_DEVICE = re.compile(r"(con|prn|aux|nul|conin\$|conout\$|(com|lpt)[0-9¹²³])(\..*)?", re.IGNORECASE)
 _DRIVE = re.compile(r"[A-Za-z]:($|[\\/])")
 
 
@@ -71,7 +70,7 @@ def _check_windows(path: str, shown: str) -> None:
         raise FileRefused("shares and devices cannot be used", where=shown)
     rest = path[2:] if _DRIVE.match(path) else path
     for part in re.split(r"[\\/]", rest):
-        if ":" in part or _DEVICE.fullmatch(part.rstrip(" .")):
+        if ":" in part or DEVICE.fullmatch(part.rstrip(" .")):
             raise FileRefused("this names a device or a stream, not a file", where=shown)
         if part not in (".", "..") and part != part.rstrip(" ."):
             raise FileRefused("no name ends in a dot or a space on Windows", where=shown)

@@ -52,6 +52,8 @@ SKIPPED = frozenset(
 """Folders that are listed, and not looked into."""
 SUFFIXES = (".md", ".rmd", ".qmd", ".markdown")
 """What the names of documents end in, in small letters."""
+DEVICE = re.compile(r"(con|prn|aux|nul|conin\$|conout\$|(com|lpt)[0-9¹²³])(\..*)?", re.IGNORECASE)
+"""Names that Windows takes for a device."""
 EXPORTED = ".lmm-export"
 """The file in which an export says what it wrote into a folder."""
 _LARGEST_LIST = 5_000_000  # bytes

@@ -17,10 +17,10 @@ from lmm.importing.markdown_text import defused, front_matter
 from lmm.importing.pandoc import convert_html
 from lmm.markdown import Span, replace_spans
 from lmm.markdown.blocks import fenced
+from lmm.terminal import ESCAPES
 
 MAX_OUTPUT_LINES = 200
 _MAX_LINE = 2_000
-_ANSI = re.compile(r"\x1b\[[0-9;?]*[ -/]*[@-~]|\x1b\][^\x07\x1b]*(?:\x07|\x1b\\)")
 _IMAGES = tuple(f"image/{kind}" for kind in ("png", "jpeg", "gif", "webp", "svg+xml"))
 Json = Mapping[str, Any]
 
@@ -161,7 +161,7 @@ class _Reader:
         return re.sub(rf"{self.mark}(\d+)-", lambda match: parts[int(match[1])].strip("\n"), text)
 
     def _plain(self, text: str) -> str:
-        lines = escape.plain(_ANSI.sub("", text)).rstrip().split("\n")
+        lines = escape.plain(ESCAPES.sub("", text)).rstrip().split("\n")
         if len(lines) > MAX_OUTPUT_LINES:
             self.shortened += 1
             left_out = len(lines) - MAX_OUTPUT_LINES

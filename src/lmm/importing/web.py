@@ -21,7 +21,7 @@ from typing import TYPE_CHECKING
 from urllib.parse import unquote, urlsplit, urlunsplit
 
 from lmm import loop
-from lmm.disk.folder import Folder, check_named
+from lmm.disk.folder import DEVICE, Folder, check_named
 from lmm.errors import FetchFailed, FileWriteError, LmmError
 from lmm.fetch import Fetched, FetchRules, fetch
 from lmm.importing import escape
@@ -58,7 +58,6 @@ _MOST_ROBOTS = 500_000  # bytes
 _LONGEST_PAUSE = 10.0  # seconds between two requests
 _NAME = "lmmarkdown"
 _NO_NAME = re.compile(r"[^\w.-]+")
-_RESERVED = re.compile(r"(?:con|prn|aux|nul|com\d|lpt\d)(?:\.|\Z)", re.IGNORECASE)
 Tell = Callable[[str, int, int], None]
 """Told of each page of a site that is asked for: its URL, which one it is, and of how many that are known by then."""
 
@@ -476,4 +475,4 @@ def _safe(part: str) -> str:
     ('ssh', 'a-b-1-.html', '_con.html', 'page')
     """
     name = _NO_NAME.sub("-", part).strip("-. ")[:80].rstrip(".- ")
-    return f"_{name}" if _RESERVED.match(name) else name or "page"
+    return f"_{name}" if DEVICE.fullmatch(name) else name or "page"

@@ -19,17 +19,9 @@ from lmm.markdown import metadata, yaml_core
 from lmm.markdown.inline import Attributes, read_attributes
 from lmm.markdown.metadata import Prompt, find_prompts
 
-# A byte order mark and blank lines before a document's first block belong to that block's source.
-PREFIX = re.compile(r"\ufeff?(?:[ \t]*\r?\n)*")
 _TRAILING_BLANKS = re.compile(r"(?:\r?\n[ \t]*)+\Z")
-_HEADING = re.compile(PREFIX.pattern + r" {0,3}(#{1,6})[ \t]*([^\n]*)")
+_HEADING = re.compile(metadata.PREFIX.pattern + r" {0,3}(#{1,6})[ \t]*([^\n]*)")
 _MARKUP = re.compile(r"!?\[([^\[\]]*+)\]\((?:[^()]|\([^()]*+\))*+\)|`([^`]*)`|[*]+|\$")
-
-
-def prefix_end(source: str) -> int:
-    """Where the content of a document's first block begins."""
-    prefix = PREFIX.match(source)
-    return prefix.end() if prefix else 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,7 +56,7 @@ class Block:
     def around(self) -> tuple[str, str, str]:
         """The source as what precedes the content, the content, what follows it."""
         source = self.source
-        start = prefix_end(source)
+        start = metadata.prefix_end(source)
         # From the last visible character on, or a fence full of blank lines would take quadratic time.
         blanks = _TRAILING_BLANKS.search(source, max(start, len(source.rstrip(" \t\r\n"))))
         end = blanks.start() if blanks else len(source)
@@ -135,7 +127,7 @@ class MetadataBlock(Block):
         return self.with_body(metadata.remove_key(self.body, key))
 
     def _span(self) -> tuple[int, int]:
-        start = self.source.find("\n", prefix_end(self.source)) + 1
+        start = self.source.find("\n", metadata.prefix_end(self.source)) + 1
         closing = metadata.CLOSE.search(self.source, start)
         return start, closing.start() if closing else len(self.source)
 

@@ -68,8 +68,15 @@ _STARTS_LIKE_METADATA = re.compile(
 )
 # The seed writes `frozen = True`; it is read as `frozen: true`, and reported.
 _BOOLEAN_ASSIGNMENT = re.compile(r"^([A-Za-z_~][\w.~\-]*) = (?=(?:True|False|true|false)[ \t]*\r?$)", re.MULTILINE)
-_BLANK_START = re.compile(r"\A(?:[ \t]*\r?\n)+")
+# A byte order mark and blank lines before a document's first block belong to that block's source.
+PREFIX = re.compile(r"\ufeff?(?:[ \t]*\r?\n)*")
 _ASSIGNMENT = re.compile(r"^[ \t]*[\w.~-]+[ \t]*=[ \t]*\S", re.MULTILINE)
+
+
+def prefix_end(source: str) -> int:
+    """Where the content of a document's first block begins."""
+    prefix = PREFIX.match(source)
+    return prefix.end() if prefix else 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -353,7 +360,7 @@ def remove_key(body: str, key: str) -> str:
     changed = body
     for old in reversed([e for e in _entries(masked, node) if e.key == key]):
         changed = changed[: body.rfind("\n", 0, old.start) + 1] + changed[old.end :]
-    return _check_edit(body, _without_blank_start(changed), expected, key)
+    return _check_edit(body, without_blank_start(changed), expected, key)
 
 
 def append_item(body: str, key: str, value: Any, *, newline: str = "\n") -> str:
@@ -381,12 +388,12 @@ def remove_prompt(body: str, prompt: Prompt) -> str:
     >>> remove_prompt("?: why?\\n\\ntitle: T\\n", find_prompts("?: why?\\n\\ntitle: T\\n")[0])
     'title: T\\n'
     """
-    return _without_blank_start(body[: prompt.start] + body[prompt.end :])
+    return without_blank_start(body[: prompt.start] + body[prompt.end :])
 
 
-def _without_blank_start(body: str) -> str:
+def without_blank_start(body: str) -> str:
     """`body` without blank lines at its start: after one, the block's first line would be a horizontal rule."""
-    return _BLANK_START.sub("", body)
+    return body[prefix_end(body) :]
 
 
 def _as_list(value: Any) -> list[Any]:

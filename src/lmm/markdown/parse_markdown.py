@@ -15,7 +15,7 @@ from functools import lru_cache
 from typing import Any
 
 from lmm.markdown import metadata
-from lmm.markdown.blocks import Block, ErrorBlock, HeaderBlock, HeadingBlock, MetadataBlock, TextBlock, prefix_end
+from lmm.markdown.blocks import Block, ErrorBlock, HeaderBlock, HeadingBlock, MetadataBlock, TextBlock
 
 _BLANKS = r"(?:[ \t]*\r?\n)*(?:[ \t]+\Z)?"
 _HASHES = r" {0,3}#{1,6}(?:[ \t]|\r?(?:\n|\Z))"
@@ -121,7 +121,7 @@ class _Parser:
     def blocks(self) -> Iterator[Block]:
         """The blocks, each read when it is wanted."""
         text, size = self.text, len(self.text)
-        at = prefix_end(text)
+        at = metadata.prefix_end(text)
         start, line = 0, 1 + text.count("\n", 0, at)
         while start < size:
             block = self._block(start, at, line)

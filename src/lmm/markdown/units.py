@@ -10,7 +10,8 @@ from __future__ import annotations
 import re
 from collections.abc import Collection, Iterable, Mapping, Sequence
 
-from lmm.markdown.blocks import Block, TextBlock, prefix_end
+from lmm.markdown.blocks import Block, TextBlock
+from lmm.markdown.metadata import prefix_end
 from lmm.markdown.tree import HeadingNode, Node, TextNode, preorder
 
 Texts = Sequence[str | None]

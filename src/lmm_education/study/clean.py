@@ -16,6 +16,7 @@ from typing import Literal
 
 from lmm.errors import LmmError, MetadataError
 from lmm.markdown.blocks import Block, ErrorBlock, HeaderBlock, HeadingBlock, TextBlock, ended, serialize
+from lmm.markdown.metadata import without_blank_start
 from lmm.markdown.parse_markdown import header_of, parse_markdown_text
 from lmm.markdown.tree import HeadingNode, Node, TextNode, blocks_to_tree, fold, preorder
 from lmm.markdown.units import fences_of_divs
@@ -38,7 +39,6 @@ _OURS = frozenset(
     }
 )
 _HOOK = re.compile(r"\blmm\b")  # a `knit:` that exports: in the clean document there is nothing left to clean
-_BLANK_LINES = re.compile(r"\A(?:[ \t]*\r?\n)+")
 _BOM = "\ufeff"
 
 
@@ -217,7 +217,7 @@ def _clean_header(header: HeaderBlock, where: str) -> HeaderBlock | None:
             f"our keys cannot be taken out of this header: {error.message}", where=f"{where}:{header.line}", hint=hint
         ) from error
     # A blank line after the opening --- would make a rule of it.
-    cleaned = cleaned.with_body(_BLANK_LINES.sub("", cleaned.body))
+    cleaned = cleaned.with_body(without_blank_start(cleaned.body))
     read = parse_markdown_text(cleaned.source)
     is_header = len(read) == 1 and isinstance(read[0], HeaderBlock)
     assert isinstance(cleaned, HeaderBlock)
