@@ -162,12 +162,12 @@ class Usage:
     def __add__(self, other: Usage) -> Usage:
         costs = [c for c in (self.cost, other.cost) if c is not None]
         return Usage(
-            self.input_tokens + other.input_tokens,
-            self.output_tokens + other.output_tokens,
-            sum(costs) if costs else None,
-            self.requests + other.requests,
-            self.estimated or other.estimated,
-            self.cached_tokens + other.cached_tokens,
+            input_tokens=self.input_tokens + other.input_tokens,
+            output_tokens=self.output_tokens + other.output_tokens,
+            cost=sum(costs) if costs else None,
+            requests=self.requests + other.requests,
+            estimated=self.estimated or other.estimated,
+            cached_tokens=self.cached_tokens + other.cached_tokens,
         )
 
 

@@ -587,7 +587,8 @@ def test_no_line_of_a_log_is_code_to_knitr(body: str, prompt: str, reply: str, n
     block = MetadataBlock(f"---\n{body}{pending}---\n".replace("\n", newline), 1)
     if not _asks_once(block):
         return
-    placed = place_reply(block, block.prompts[0], reply, "Scripted/replies")
+    exchange = ChatExchange("query", block.prompts[0].text, reply, "Scripted/replies")
+    placed = place_reply(block, block.prompts[0], exchange)
     assert read_log(placed.values())[-1].reply == reply
     assert_no_code(placed.source)
 

@@ -374,10 +374,10 @@ def _with_chats(blocks: Sequence[Block], answered: Sequence[PromptAndReply]) -> 
 
 
 def _logged(block: MetadataBlock, ask: PendingPrompt, reply: Reply) -> MetadataBlock:
-    warning = CUT if reply.cut else ""
+    warning, about = CUT if reply.cut else "", ask.subject.hash
+    exchange = ChatExchange(ask.word, ask.text, reply.text, reply.model, warning=warning, about=about)
     if ask.before is None:
-        return place_reply(block, ask.prompt, reply.text, reply.model, warning=warning, about=ask.subject.hash)
-    exchange = ChatExchange(ask.prompt.word, ask.prompt.text, reply.text, reply.model, warning, ask.subject.hash)
+        return place_reply(block, ask.prompt, exchange)
     answered = next(
         e for e in reversed(read_log(block.values())) if (e.word, e.prompt) == (exchange.word, exchange.prompt)
     )

@@ -92,16 +92,12 @@ def current_chat(log: tuple[ChatExchange, ...]) -> tuple[ChatExchange, ...]:
     return log[starts[-1] :] if starts else log
 
 
-def place_reply(
-    block: MetadataBlock, prompt: Prompt, reply: str, model: str, *, warning: str = "", about: str = ""
-) -> MetadataBlock:
-    """`block` with a pending prompt moved into its log, beside the reply; all other lines stay.
+def place_reply(block: MetadataBlock, prompt: Prompt, exchange: ChatExchange) -> MetadataBlock:
+    """`block` with a pending prompt moved into its log, as an exchange; all other lines stay.
 
     Raises:
         MetadataError: the block has a form that cannot be added to.
     """
-    word = "message" if prompt.word == "message" else "query"
-    exchange = ChatExchange(word, prompt.text, reply, model, warning, about)
     prompt = waiting_prompt(block, prompt)
     if LOG in block.values():
         return without_prompt(append_exchange(block, exchange), prompt)
