@@ -18,8 +18,7 @@ from lmm.config import ModelSettings
 from lmm.providers import parse_name
 from lmm_education.encode.embed import CachedEncoder, TextEmbedder, open_embedder
 from lmm_education.encode.embedders.local import open_sentence_transformers
-from lmm_education.encode.embedders.prefixes import Prefixes
-from lmm_education.encode.embedders.text_encoder import TextEncoder
+from lmm_education.encode.embedders.text_encoder import Prefixes, TextEncoder
 from lmm_education.encode.embedders.wordllama import open_wordllama
 from lmm_education.encode.vector_cache import VectorCache
 

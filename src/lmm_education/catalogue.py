@@ -45,14 +45,15 @@ class StoredName:
         return names_of(self.id, self.file)
 
 
-class _Kept(Generic[T]):
-    """A property that is read when it is first asked for in one state of the store."""
+class Kept(Generic[T]):
+    """A property that is read when it is first asked for, and kept as long as its object's `once` keeps it."""
 
-    def __init__(self, read: Callable[[Catalogue], T]) -> None:
+    def __init__(self, read: Callable[[Any], T]) -> None:
         self._read, self.__doc__ = read, read.__doc__
 
-    def __get__(self, catalogue: Catalogue, owner: type[Catalogue]) -> T:
-        return catalogue.once(self._read.__name__, lambda: self._read(catalogue))
+    def __get__(self, of: Any, owner: type[Any]) -> T:
+        found: T = of.once(self._read.__name__, lambda: self._read(of))
+        return found
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,12 +73,12 @@ class Catalogue:
         found: T = self.kept[name]
         return found
 
-    @_Kept
+    @Kept
     def types(self) -> tuple[str, ...]:
         """The types of passages that there are, most frequent first."""
         return tuple(self.reader.facet("kind", limit=_ALL))
 
-    @_Kept
+    @Kept
     def languages(self) -> tuple[str, ...]:
         """The languages of the passages, most frequent first; of an empty course, the configured one."""
         counts = Counter[str]()
@@ -85,29 +86,29 @@ class Catalogue:
             counts[document.language] += document.chunks
         return tuple(language for language, count in counts.most_common() if count) or (self.manifest.language,)
 
-    @_Kept
+    @Kept
     def documents(self) -> tuple[StoredDocument, ...]:
         """The documents, in the order of reading."""
         points = self.reader.scroll("documents", where=[RECORDS], fields=RECORD)
         found = (document_of(point.payload) for point in points)
         return tuple(sorted(found, key=lambda document: reading_order(document.sort_key, document.file)))
 
-    @_Kept
+    @Kept
     def _ranks(self) -> Mapping[str, int]:
         """Where each document stands."""
         return {document.id: rank for rank, document in enumerate(self.documents)}
 
-    @_Kept
+    @Kept
     def names(self) -> tuple[StoredName, ...]:
         """The documents, as they can be named in a question."""
         return tuple(StoredName(each.id, each.file) for each in self.documents)
 
-    @_Kept
+    @Kept
     def frequencies(self) -> Frequencies:
         """In how many chunks each word stands: what the words of a question weigh (`Frequencies.weigh`, `.share`)."""
         return self.reader.frequencies()
 
-    @_Kept
+    @Kept
     def sections(self) -> tuple[tuple[Section, str], ...]:
         """All sections in the order of reading, without texts and metadata, each with its document's title; none
         where they are not stored."""
@@ -139,7 +140,7 @@ class Catalogue:
         last = len(self._ranks)
         return sorted(found, key=lambda hit: (self._ranks.get(hit.place.document, last), hit.place.lines))
 
-    @_Kept
+    @Kept
     def _headings(self) -> Mapping[str, Mapping[int, str]]:
         """The headings of the sections of each document by their order, with their numbers; of a section without one,
         the document's title."""

@@ -18,6 +18,7 @@ from lmm.errors import LmmError, check_keywords
 from lmm.models.port import ChatModel, Embedder, RunnableTool
 from lmm_education.answer.answer import Answer, AnswerEvent, AnswerListener, AskOptions, History
 from lmm_education.answer.history import Exchange
+from lmm_education.catalogue import Kept
 from lmm_education.errors import StoreError, StoreMissing
 from lmm_education.ingestion.report import IngestReport, Listener, ignore
 from lmm_education.material import PreparedDocument
@@ -147,11 +148,11 @@ class Course(CourseParts):
 
     # -- search and ask ----------------------------------------------------------------------------
 
-    @property
+    @Kept
     def _search(self) -> CourseSearch:
         from lmm_education.search.search import CourseSearch
 
-        return self.once("search", lambda: CourseSearch(self))
+        return CourseSearch(self)
 
     def search(
         self,
@@ -515,7 +516,7 @@ class Course(CourseParts):
         At this level (``passage``, ``section``, ``document``), by default the most exact one of the questions.
         """
         from lmm_education.evaluation.experiments import tune
-        from lmm_education.evaluation.report_text import best_mean
+        from lmm_education.evaluation.results import best_mean
 
         asked = _questions(questions)
         return tune(self, asked, by=best_mean(asked, level), documents=documents, progress=progress)

@@ -19,7 +19,7 @@ from lmm.errors import FileReadError
 from lmm.models.port import ChatModel, Embedder
 from lmm.permissions import is_local_model
 from lmm.providers import is_static
-from lmm_education.catalogue import Catalogue
+from lmm_education.catalogue import Catalogue, Kept
 from lmm_education.config import CourseSettings, StorageSettings, course_settings
 from lmm_education.encode.bm25 import language_code
 from lmm_education.encode.embedders.text_encoder import options_of
@@ -134,7 +134,7 @@ class CourseParts:
         Raises:
             StoreError: it cannot be opened.
         """
-        return self.given_store if self.given_store is not None else self.once("store", self._open_store)
+        return self.given_store if self.given_store is not None else self._own_store
 
     @contextmanager
     def view(self) -> Iterator[Catalogue]:
@@ -152,26 +152,24 @@ class CourseParts:
                 kept = self._kept = reader.stamp, {}
             yield Catalogue(reader, manifest, kept[1])
 
-    def _open_store(self) -> Store:
+    @Kept
+    def _own_store(self) -> Store:
         store = open_store(self.settings.storage, env=self.env)
         self.closing.callback(store.close)
         return store
 
-    @property
+    @Kept
     def encoder(self) -> Encoder:
         """What turns chunks and questions into vectors.
 
         Raises:
             ModelError: the embedding model cannot be opened.
         """
-        return self.once("encoder", lambda: open_encoder(self.settings, self.embedding, embedder=self.embedder))
+        return open_encoder(self.settings, self.embedding, embedder=self.embedder)
 
-    @property
+    @Kept
     def embedding(self) -> ModelSettings:
         """The embedding model: the one that somebody chose, else that of the store, else the built-in one."""
-        return self.once("embedding", self._find_embedding)
-
-    def _find_embedding(self) -> ModelSettings:
         own = self.models.embedding
         if self.embedder is not None or is_chosen(self.models, "embedding"):
             return own
@@ -227,12 +225,9 @@ class CourseParts:
         """Whether it is what students have of it, who are answered as ``[serve] mode`` says."""
         return isinstance(self.given_store, StudentStore)
 
-    @property
+    @Kept
     def manifest(self) -> Manifest:
         """What a store is made with under these settings. May ask the embedding model for one vector."""
-        return self.once("manifest", self._manifest)
-
-    def _manifest(self) -> Manifest:
         how = self.settings.preparation
         return Manifest(
             **self.encoder.manifest_parts,

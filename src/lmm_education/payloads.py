@@ -5,7 +5,10 @@ A payload holds everything that can be shown or filtered by; vectors are not par
 
 from __future__ import annotations
 
+import json
 import math
+import uuid
+from collections import Counter
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from typing import Any, Literal
@@ -253,3 +256,45 @@ def document_of(payload: Payload) -> StoredDocument:
     return StoredDocument(
         id=payload.get("document", ""), file=known.pop("file", ""), hash=known.pop("hash", ""), **known
     )
+
+
+# -- ids -------------------------------------------------------------------------------------------
+
+# They depend on what a thing is, not on when or in which order it was stored: UUIDs of version 5, so that the same text
+# in the same document has the same id in every store.
+
+
+_NAMESPACE = uuid.UUID("6f1c4f0e-9f0b-5c1d-8a53-2d0f3f7f5e21")
+
+
+def document_point_id(docid: str) -> str:
+    """The id of a document's own record."""
+    return _uuid("document", docid)
+
+
+class Ids:
+    """The ids of one document's sections and chunks, made in document order: of a section by its headings, so that it
+    stays when the text is edited; of a part cut at some size by how it begins; of a chunk by its kind and text.
+
+    Twins are told apart by their rank.
+
+    >>> ids = Ids("botany")
+    >>> first, second = ids.of("section", "Leaves"), ids.of("section", "Leaves")
+    >>> first == second, first == Ids("botany").of("section", "Leaves"), first == Ids("zoology").of("section", "Leaves")
+    (False, True, False)
+    """
+
+    def __init__(self, docid: str) -> None:
+        self._docid = docid
+        self._seen: Counter[str] = Counter()
+
+    def of(self, kind: Literal["section", "part", "chunk"], *what: str) -> str:
+        """The id of the next such thing."""
+        name = _uuid(self._docid, kind, *what)
+        rank = self._seen[name]
+        self._seen[name] += 1
+        return _uuid(name, str(rank)) if rank else name
+
+
+def _uuid(*parts: str) -> str:
+    return str(uuid.uuid5(_NAMESPACE, json.dumps(parts)))

@@ -45,9 +45,10 @@ class Prompts:
 
         >>> Prompts({"edit": "{prompt}! {x}"}).fill("edit", prompt="shorten {prompt}")
         'shorten {prompt}! {x}'
+        >>> Prompts({"write": "Write."}).fill("write")
+        'Write.'
         """
-        pattern = "|".join(re.escape(f"{{{slot}}}") for slot in slots)
-        return re.sub(pattern, lambda match: slots[match[0][1:-1]], self.texts[name].strip())
+        return re.sub(r"\{(\w+)\}", lambda match: slots.get(match[1], match[0]), self.texts[name].strip())
 
 
 # -- reading ---------------------------------------------------------------------------------------

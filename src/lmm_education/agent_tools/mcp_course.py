@@ -61,7 +61,8 @@ class McpCourse:
         Raises:
             LmmError: there is no such document.
         """
-        sections = self.lookup.document(file)
+        with self.course.view() as catalogue:
+            sections = catalogue.sections_of(file)
         if not sections:
             raise LmmError(f"the course has no document '{file}'")
         return "\n\n".join(_with_headings(sections)) + "\n"

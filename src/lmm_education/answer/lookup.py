@@ -14,17 +14,19 @@ import re
 from collections import Counter
 from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any
+from typing import Any, TypeVar
 
 from lmm.messages import Message, ToolCall, ToolDefinition, ToolOutput, ToolResult, object_schema, render
 from lmm.models.port import RunnableTool
 from lmm.models.structured import make_schema
 from lmm_education.answer.sources import Sources, as_document
+from lmm_education.catalogue import Catalogue
 from lmm_education.errors import SearchError
 from lmm_education.material import Passage, Section, is_called
 from lmm_education.search.query import SearchOptions
 from lmm_education.search.search import CourseSearch
 
+T = TypeVar("T")
 _AROUND = 160  # characters on each side of a mention
 _PAGE = 12_000  # characters of a section at once
 _PLACE = re.compile(r"(?P<file>[^#]*?)(?::(?P<line>\d+)(?:-\d+)?)?(?:#(?P<heading>.*))?", re.DOTALL)
@@ -79,7 +81,7 @@ class Lookup:
         """
         if not term.strip():
             raise SearchError("name a term")
-        found = await asyncio.to_thread(self._mentioning, term)
+        found = await self._read(lambda catalogue: catalogue.mentions(term))
         rest = f"\n\n{len(found) - limit} more passages contain it." if len(found) > limit else ""
         return self._shown(replace(hit, text=excerpt(hit.text, term)) for hit in found[:limit]) + rest
 
@@ -89,13 +91,14 @@ class Lookup:
         Raises:
             SearchError: there is no such section.
         """
-        sections = await asyncio.to_thread(self.sections)
+        sections = await self._read(_sections)
         at = _section_at(sections, place) + offset
         file = sections[at - offset][0].place.file
         if not 0 <= at < len(sections) or sections[at][0].place.file != file:
             raise SearchError(f"there is no section {'after' if offset > 0 else 'before'} this one in {file}")
         section, title = sections[at]
-        whole = await asyncio.to_thread(self._text, section.id)
+        opened = await self._read(lambda catalogue: catalogue.section(section.id))
+        whole = opened.text if opened else ""
         pages = max(1, -(-len(whole) // _PAGE))
         if page > pages:
             raise SearchError(f"the section has {pages} page{'s' if pages > 1 else ''}")
@@ -114,7 +117,7 @@ class Lookup:
         Raises:
             SearchError: there is no such document.
         """
-        sections = await asyncio.to_thread(self.sections)
+        sections = await self._read(_sections)
         wanted = document.strip().casefold()
         chosen = [(s, title) for s, title in sections if not wanted or _is_in(s, title, wanted)]
         if not chosen:
@@ -131,35 +134,23 @@ class Lookup:
                 lines.append(f"{'  ' * depth}- {section.place.headings[-1]} ({section.place})")
         return "\n".join(lines)
 
-    def sections(self) -> Sequence[tuple[Section, str]]:
-        """The sections that are stored, in order, each with its document's title; without their texts.
+    async def _read(self, read: Callable[[Catalogue], T]) -> T:
+        def in_view() -> T:
+            with self.searching.course.view() as catalogue:
+                return read(catalogue)
 
-        Raises:
-            SearchError: none are stored.
-        """
-        with self.searching.course.view() as catalogue:
-            if not catalogue.sections:
-                raise SearchError("the sections of this course are not stored", hint="search instead")
-            return catalogue.sections
-
-    def document(self, file: str) -> list[Section]:
-        """The sections of one document, in order, with their texts."""
-        with self.searching.course.view() as catalogue:
-            return catalogue.sections_of(file)
-
-    def _text(self, id: str) -> str:
-        with self.searching.course.view() as catalogue:
-            section = catalogue.section(id)
-        return section.text if section else ""
+        return await asyncio.to_thread(in_view)
 
     def _shown(self, found: Iterable[Passage]) -> str:
         """Sources between tags, so that nothing in them passes for an instruction."""
         shown = found if self.sources is None else map(self.sources.offer, found)
         return render(Message("tool", "", tuple(as_document(source) for source in shown))).rstrip() or NOTHING
 
-    def _mentioning(self, term: str) -> list[Passage]:
-        with self.searching.course.view() as catalogue:
-            return catalogue.mentions(term)
+
+def _sections(catalogue: Catalogue) -> Sequence[tuple[Section, str]]:
+    if not catalogue.sections:
+        raise SearchError("the sections of this course are not stored", hint="search instead")
+    return catalogue.sections
 
 
 def _documents(sections: Sequence[tuple[Section, str]]) -> str:

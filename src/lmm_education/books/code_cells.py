@@ -9,6 +9,7 @@ from typing import Any
 
 from lmm.errors import LmmError
 from lmm.markdown import Span, spans, yaml_core
+from lmm.markdown.units import is_opening
 
 _HEADER = re.compile(r"\{(?P<head>[A-Za-z](?:[^{}\n]|\{[^{}\n]*\})*)\}[ \t]*(?P<argument>[^\n`]*)")
 _OPTION_LINE = re.compile(r"[ \t]*(?:(?:#|//|--|%%?)\|[ \t]?|:(?=[\w-]+: ))(.*)")
@@ -125,3 +126,28 @@ def _in_lines(lines: list[str]) -> dict[str, Any]:
     except LmmError:
         return {}
     return {str(name).replace(".", "-"): value for name, value in values.items()} if isinstance(values, dict) else {}
+
+
+# -- environments ------------------------------------------------------------------------------------
+
+
+# By which labels Quarto knows them, and bookdown's chunks by their names.
+_BY_LABEL = {"exr": "exercise", "sol": "solution"}
+
+
+def environments(text: str) -> tuple[str, ...]:
+    """What a text opens: the classes of a div, ``exercise`` and ``solution`` by Quarto's labels, or a chunk's name.
+
+    >>> environments("::: {#exr-leaf .big}"), environments("::: solution"), environments("```{exercise}\\nWhy?\\n```")
+    (('exercise', 'big'), ('solution',), ('exercise',))
+    """
+    bare = text.lstrip()
+    if not bare.startswith(("`", "~")) and not is_opening(text):
+        return ()
+    opened = next(iter(spans(bare)), None)
+    if opened is None or opened.start:
+        return ()
+    if opened.runs:
+        return (opened.language,) if opened.language in _BY_LABEL.values() else ()
+    kind = _BY_LABEL.get(opened.group.id.partition("-")[0])
+    return ((kind,) if kind else ()) + opened.group.classes if opened.kind == "div" else ()

@@ -11,8 +11,7 @@ from lmm.book_project import text_in
 from lmm.markdown import Span, spans
 from lmm.markdown.blocks import HeaderBlock, HeadingBlock, TextBlock, serialize
 from lmm.markdown.parse_markdown import parse_markdown_text
-from lmm_education.books.code_cells import read_cell
-from lmm_education.books.environments import environments
+from lmm_education.books.code_cells import environments, read_cell
 
 _MOST_INCLUDED = 1_000_000  # bytes of a file
 _INCLUSION = re.compile(r"\{\{#(?:rustdoc_)?include (?P<path>[^{}\s:]+)(?::(?P<lines>[^{}\s]+))?[ \t]*\}\}")

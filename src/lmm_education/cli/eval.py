@@ -90,7 +90,7 @@ def evaluate(
     """
     from lmm_education.course import Course
     from lmm_education.evaluation.questions import read_questions
-    from lmm_education.evaluation.report_text import best_mean
+    from lmm_education.evaluation.results import best_mean
     from lmm_education.evaluation.variants import is_axis
 
     axes = [axis for text in compare for axis in text.split()]

@@ -15,12 +15,18 @@ from lmm.messages import encodable
 from lmm.models.port import Progress, Side
 from lmm.providers import PROVIDERS, is_static
 from lmm.terminal import clipped
-from lmm_education.encode.embedders.dialects import DIALECTS
 from lmm_education.encode.embedders.local import open_fastembed, open_model2vec, open_sentence_transformers
 from lmm_education.encode.embedders.minilm import NAME as MINILM, open_minilm
-from lmm_education.encode.embedders.prefixes import Prefixes, prefixes_of
-from lmm_education.encode.embedders.remote import RemoteEncoder
-from lmm_education.encode.embedders.text_encoder import TextEncoder, Took, Vector, identity_of, is_usable
+from lmm_education.encode.embedders.remote import DIALECTS, RemoteEncoder
+from lmm_education.encode.embedders.text_encoder import (
+    Prefixes,
+    TextEncoder,
+    Took,
+    Vector,
+    identity_of,
+    is_usable,
+    prefixes_of,
+)
 from lmm_education.encode.embedders.wordllama import open_wordllama
 from lmm_education.encode.vector_cache import VectorCache
 

@@ -18,8 +18,7 @@ from lmm.models.port import Embedder, Progress
 from lmm_education.config import CourseSettings
 from lmm_education.encode.bm25 import BUILTIN, WITH_GRAMS, Bm25Encoder, language_code, sparse_vector
 from lmm_education.encode.embed import shared_embedder
-from lmm_education.encode.fastembed import load_fastembed
-from lmm_education.encode.installed import check_installed
+from lmm_education.encode.fastembed import check_installed, load_fastembed
 from lmm_education.encodings import (
     DENSE,
     MULTI,

@@ -1,14 +1,31 @@
-"""FastEmbed: ONNX models of its list without PyTorch; downloaded when they are first used."""
+"""Models of libraries that may be missing; and FastEmbed's: ONNX models of its list without PyTorch, downloaded when
+they are first used."""
 
 from __future__ import annotations
 
 import functools
 import importlib
+import importlib.util
 import os
 from typing import Any
 
 from lmm.disk.files import cache_folder
-from lmm.errors import ModelNotFound
+from lmm.errors import ModelNotFound, ModelNotInstalled
+
+
+def check_installed(module: str, model: str, where: str) -> None:
+    """Fail early where a library is missing, and say what installs it.
+
+    Raises:
+        ModelNotInstalled: there is no `module`, which the `model` named at `where` needs.
+    """
+    if importlib.util.find_spec(module) is None:
+        raise ModelNotInstalled(
+            f"{model} needs the package {module}",
+            where=where,
+            hint=f"pip install 'lmmarkdown[{module.replace('_', '-')}]'",
+        )
+
 
 _CLASSES = {
     "embedding model": ("fastembed", "TextEmbedding"),

@@ -19,8 +19,7 @@ from lmm_education.errors import StoreError, StoreMissing
 from lmm_education.evaluation.judge import Expected, find_ranks, find_targets
 from lmm_education.evaluation.measures import DEPTH
 from lmm_education.evaluation.questions import Question
-from lmm_education.evaluation.report_text import Mean
-from lmm_education.evaluation.results import Evaluation, QuestionOutcome
+from lmm_education.evaluation.results import Evaluation, Mean, QuestionOutcome
 from lmm_education.evaluation.tuning import LEAST, Calibration, Tuning, calibrate, cross_validate
 from lmm_education.evaluation.variants import Variant, make_variants
 from lmm_education.ingestion.apply import IngestOptions, stored_documents

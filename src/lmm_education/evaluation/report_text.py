@@ -4,15 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
 
 from lmm.disk.folder import check_named
 from lmm.errors import ConfigError, FileWriteError, LmmError
 from lmm.terminal import table, usage_text
-from lmm_education.evaluation.judge import LEVELS, Level, levels_of
+from lmm_education.evaluation.judge import Level
 from lmm_education.evaluation.measures import MEASURES, Difference, MeanEstimate
 from lmm_education.evaluation.questions import Question
-from lmm_education.evaluation.results import Evaluation, MeasuredSettings, QuestionOutcome
+from lmm_education.evaluation.results import Evaluation, Mean, MeasuredSettings, QuestionOutcome
 from lmm_education.evaluation.tuning import Calibration, Tuning
 from lmm_education.material import Passage
 
@@ -21,27 +21,6 @@ if TYPE_CHECKING:
 
 Cells = tuple[str, ...]
 _SHOWN = 160
-
-
-class Mean(NamedTuple):
-    """The measure that variants are compared by."""
-
-    level: Level
-    measure: str
-
-
-MEASURE = "ndcg@10"
-
-
-def best_mean(questions: Sequence[Question], level: Level | None = None) -> Mean:
-    """What questions are compared by: the usual measure, at a level, else the most exact at which one can be judged.
-
-    >>> best_mean([Question("?", document="a.md"), Question("?", section=("A",))])
-    Mean(level='section', measure='ndcg@10')
-    """
-    judged = {each for question in questions for each in levels_of(question)}
-    exact: Level = next((each for each in LEVELS if each in judged), "document")
-    return Mean(level or exact, MEASURE)
 
 
 def percent(value: float) -> str:

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 from lmm_education.evaluation import measures
-from lmm_education.evaluation.judge import LEVELS, Level
+from lmm_education.evaluation.judge import LEVELS, Level, levels_of
 from lmm_education.evaluation.measures import DEPTH, MEASURES, Difference, MeanEstimate
 from lmm_education.evaluation.questions import Question
 from lmm_education.material import Passage
@@ -168,3 +168,27 @@ def failures_json(evaluation: Evaluation, level: Level | None = None) -> list[di
         }
         for outcome in evaluation.failures(level)
     ]
+
+
+# -- what variants are compared by --------------------------------------------------------------------
+
+
+class Mean(NamedTuple):
+    """The measure that variants are compared by."""
+
+    level: Level
+    measure: str
+
+
+MEASURE = "ndcg@10"
+
+
+def best_mean(questions: Sequence[Question], level: Level | None = None) -> Mean:
+    """What questions are compared by: the usual measure, at a level, else the most exact at which one can be judged.
+
+    >>> best_mean([Question("?", document="a.md"), Question("?", section=("A",))])
+    Mean(level='section', measure='ndcg@10')
+    """
+    judged = {each for question in questions for each in levels_of(question)}
+    exact: Level = next((each for each in LEVELS if each in judged), "document")
+    return Mean(level or exact, MEASURE)

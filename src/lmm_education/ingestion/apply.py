@@ -30,7 +30,6 @@ from lmm_education.encodings import ENCODINGS, SPARSE
 from lmm_education.errors import IngestError, StoreError, StoreMissing
 from lmm_education.frequencies import Frequencies
 from lmm_education.ingestion import report as happened
-from lmm_education.ingestion.ids import document_point_id
 from lmm_education.ingestion.language import foreign_language, foreign_notice
 from lmm_education.ingestion.outline import parsed
 from lmm_education.ingestion.plan import (
@@ -46,13 +45,12 @@ from lmm_education.ingestion.plan import (
     read_file,
 )
 from lmm_education.ingestion.prepare import PrepareArguments, prepare_document
-from lmm_education.ingestion.prepared import MARK, is_edited, is_own_output, read_steps, step_files
+from lmm_education.ingestion.prepared import read_steps, step_files, write_step_files
 from lmm_education.ingestion.report import DocumentReport, IngestReport, Listener, Lost, State
 from lmm_education.ingestion.source_files import SourceFile
-from lmm_education.ingestion.step_files import write_step_files
 from lmm_education.material import Chunk, PreparedDocument, SparseVector
 from lmm_education.parts import CourseParts
-from lmm_education.payloads import RECORD, Payload, StoredDocument, document_of, document_payload
+from lmm_education.payloads import RECORD, Payload, StoredDocument, document_of, document_payload, document_point_id
 from lmm_education.store.layout import check_same
 from lmm_education.store.port import Match, Point, Reader, Store, Writer
 
@@ -271,22 +269,9 @@ def save_steps(run: IngestRun, read: Read) -> tuple[Path, ...]:
         inside = PurePath(document.file.replace("../", "")).parent
         Folder(run.options.output).path(inside)  # or LinkOutside
         folder = run.options.output / inside
-    written = write_step_files(texts, folder, is_ours=lambda text: _shows(text, document), is_edited=is_edited)
-    run.report.notices += [
-        f"{file.path} was edited by hand; that version is kept as {file.backup.name}"
-        for file in written
-        if file.backup is not None
-    ]
-    return tuple(file.path for file in written)
-
-
-def _shows(text: str, document: DocumentFile) -> bool:
-    """Whether a text is a prepared file of this document, edited or not; not of another with the same name."""
-    if not is_own_output(text):
-        return False
-    values = header_values(text)
-    mark = values.get(MARK)
-    return values.get("docid") == document.id or (isinstance(mark, Mapping) and mark.get("file") == document.file)
+    written, notices = write_step_files(texts, folder, docid=document.id, file=document.file)
+    run.report.notices += notices
+    return written
 
 
 # -- writing ---------------------------------------------------------------------------------------

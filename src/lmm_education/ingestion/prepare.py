@@ -17,13 +17,12 @@ from lmm_education.books.rendered_text import rendered_text
 from lmm_education.config import AnnotationModel, Preparation, for_document
 from lmm_education.ingestion.chunks import ChunkDraft, passages_of
 from lmm_education.ingestion.documents import Part, divide
-from lmm_education.ingestion.ids import Ids
 from lmm_education.ingestion.outline import Heading, Item, Outline, Text, item_values, read_outline
 from lmm_education.ingestion.packing import Limits
 from lmm_education.ingestion.pool import pool
 from lmm_education.ingestion.source_files import sort_key
 from lmm_education.material import Chunk, Lines, Place, PreparedDocument, Section, Withheld
-from lmm_education.payloads import types_in
+from lmm_education.payloads import Ids, types_in
 
 # -- annotations -----------------------------------------------------------------------------------
 
@@ -336,7 +335,7 @@ def _numbered(of: S, numbers: Mapping[tuple[str, ...], str]) -> S:
 
 def _section(steps: Steps, part: Part, ids: Ids, order: int) -> Section:
     heading, path = part.heading, part.heading.path
-    new = ids.part(_beginning(part.items[0])) if part.by_size else ids.section(path)
+    new = ids.of("part", _beginning(part.items[0])) if part.by_size else ids.of("section", *path)
     place = Place(steps.docid, steps.file, part.lines, path)
     withholding = steps.withholding
     shown = replace(part, items=_for_students(part.items, withholding))
@@ -374,7 +373,7 @@ def _chunk(steps: Steps, passage: ChunkDraft, section: str, ids: Ids, order: int
     heading, withholding = passage.heading, steps.withholding
     metadata = {**heading.all, **passage.own} if passage.own else heading.all
     return Chunk(
-        id=ids.chunk(passage.kind, passage.text),
+        id=ids.of("chunk", passage.kind, passage.text),
         place=Place(steps.docid, steps.file, passage.lines, heading.path),
         section=section,
         order=order,

@@ -12,11 +12,13 @@ import hashlib
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
-from pathlib import PurePosixPath
+from itertools import chain, count
+from pathlib import Path, PurePosixPath
 from typing import Any, Unpack
 
 import msgspec
 
+from lmm.disk import files
 from lmm.markdown.blocks import HeaderBlock, MetadataBlock
 from lmm.markdown.parse_markdown import header_values
 from lmm.markdown.tree import TextNode
@@ -325,3 +327,46 @@ def _joined(items: Iterable[Item]) -> Iterator[Item]:
 def _range(value: Any, default: Lines) -> Lines:
     match = _RANGE.match(str(value))
     return Lines(int(match[1]), int(match[2] or match[1])) if match else default
+
+
+# -- on disk -----------------------------------------------------------------------------------------
+
+
+def write_step_files(
+    texts: Mapping[str, str], folder: Path, *, docid: str, file: str
+) -> tuple[tuple[Path, ...], list[str]]:
+    """Write the files of a document into `folder`, which is made where it is missing; where they are, and notices.
+
+    One that somebody edited is kept, under its name with ``.bak``.
+
+    Raises:
+        IngestError: a file of that name is not one of this document's; nothing is written then.
+        FileReadError, FileWriteError: it cannot be read or written.
+    """
+    paths = {folder / name: text for name, text in texts.items()}
+    before = {path: files.read_document(path) for path in paths if path.exists()}
+    for path, old in before.items():
+        if not _shows(old, docid, file):
+            raise IngestError(
+                "this file was not written by lmm ingest, so it is not replaced",
+                where=str(path),
+                hint="rename it, or choose another folder with --output",
+            )
+    folder.mkdir(parents=True, exist_ok=True)
+    notices = []
+    for path, text in paths.items():
+        if (old := before.get(path, text)) != text and is_edited(old):
+            names = (path.with_name(f"{path.name}.bak{number}") for number in chain([""], count(2)))
+            backup = next(name for name in names if not name.exists())
+            files.replace(backup, old)
+            notices.append(f"{path} was edited by hand; that version is kept as {backup.name}")
+        if before.get(path) != text:
+            files.replace(path, text)
+    return tuple(paths), notices
+
+
+def _shows(text: str, docid: str, file: str) -> bool:
+    """Whether a text is a prepared file of this document, edited or not; not of another with the same name."""
+    values = header_values(text) if is_own_output(text) else {}
+    mark = values.get(MARK)
+    return bool(values) and (values.get("docid") == docid or (isinstance(mark, Mapping) and mark.get("file") == file))

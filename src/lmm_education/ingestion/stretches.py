@@ -16,7 +16,7 @@ from typing import Any
 
 from lmm.markdown.tree import HeadingNode, Node, TextNode, preorder
 from lmm.markdown.units import fences_of_divs, rests_of_units
-from lmm_education.books.environments import environments
+from lmm_education.books.code_cells import environments
 from lmm_education.ingestion.kinds import is_comment
 from lmm_education.payloads import is_one_of, types_in
 

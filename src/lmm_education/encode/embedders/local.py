@@ -13,10 +13,8 @@ from lmm.disk.digest import digest
 from lmm.errors import ModelError, ModelNotFound, ModelNotInstalled
 from lmm.models.port import Side
 from lmm.providers import PROVIDERS
-from lmm_education.encode.embedders.prefixes import Prefixes
-from lmm_education.encode.embedders.text_encoder import Took, Vector, batches, identity_of, shortened
-from lmm_education.encode.fastembed import load_fastembed
-from lmm_education.encode.installed import check_installed
+from lmm_education.encode.embedders.text_encoder import Prefixes, Took, Vector, batches, identity_of, shortened
+from lmm_education.encode.fastembed import check_installed, load_fastembed
 
 # Texts of one side, without their prefix, to vectors.
 Encode = Callable[[list[str], Side], Iterable[Vector]]

@@ -21,8 +21,7 @@ from lmm.errors import ModelNotFound, ModelNotInstalled
 from lmm.models.port import Side
 from lmm.providers import minilm_weights
 from lmm_education.encode.embedders.local import Encode, LocalEncoder, rows
-from lmm_education.encode.embedders.prefixes import Prefixes
-from lmm_education.encode.embedders.text_encoder import Vector
+from lmm_education.encode.embedders.text_encoder import Prefixes, Vector
 
 NAME = "minilm"
 MOST_TOKENS = 256

@@ -1,18 +1,155 @@
-"""Embedding models behind HTTP: batches side by side."""
+"""Embedding models behind HTTP, batches side by side, and the protocols of their servers.
+
+Four are spoken: OpenAI's, which most servers offer, and Cohere's, Google's and Voyage's own, which tell
+questions from documents. They are spoken directly, not through the vendors' packages: those are up to 170 MB,
+batch nothing, and OpenAI's asks for base64 where it is not told otherwise and then misreads the plain numbers
+that some local servers send back, as vectors of a quarter of their length.
+"""
 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Sequence
-from typing import TYPE_CHECKING
+import base64
+import binascii
+import sys
+from array import array
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
 
 from lmm import errors, loop
 from lmm.config import ModelSettings
 from lmm.models.port import Side
-from lmm_education.encode.embedders.dialects import Dialect, EmbeddingRequest
-from lmm_education.encode.embedders.prefixes import Prefixes
-from lmm_education.encode.embedders.text_encoder import Took, Vector, batches, identity_of
+from lmm_education.encode.embedders.text_encoder import Prefixes, Took, Vector, batches, identity_of, to_vector
 from lmm_education.encode.server import ModelServer
+
+
+@dataclass(frozen=True, slots=True)
+class EmbeddingRequest:
+    """Texts of one side to be embedded in one request, by a model of which only the own name is given."""
+
+    model: str
+    texts: Sequence[str]
+    kind: Side
+    dimensions: int | None = None
+
+    def sized(self, name: str) -> dict[str, Any]:
+        """The field that asks for so many dimensions, as the protocol calls it, if it is to be asked."""
+        return {} if self.dimensions is None else {name: self.dimensions}
+
+
+def _openai_body(question: EmbeddingRequest) -> dict[str, Any]:
+    sent = {"model": question.model, "input": list(question.texts), "encoding_format": "float"}
+    return sent | question.sized("dimensions")
+
+
+def _openai_base64_body(question: EmbeddingRequest) -> dict[str, Any]:
+    """A third of the bytes, and nothing to parse."""
+    return _openai_body(question) | {"encoding_format": "base64"}
+
+
+def _mistral_body(question: EmbeddingRequest) -> dict[str, Any]:
+    return {"model": question.model, "input": list(question.texts), **question.sized("output_dimension")}
+
+
+def _voyage_body(question: EmbeddingRequest) -> dict[str, Any]:
+    return _mistral_body(question) | {"input_type": question.kind}
+
+
+def _cohere_body(question: EmbeddingRequest) -> dict[str, Any]:
+    return {
+        "model": question.model,
+        "texts": list(question.texts),
+        "input_type": f"search_{question.kind}",
+        "embedding_types": ["float"],
+        **question.sized("output_dimension"),
+    }
+
+
+def _google_body(question: EmbeddingRequest) -> dict[str, Any]:
+    model = f"models/{question.model.removeprefix('models/')}"
+    options = question.sized("outputDimensionality")
+    if not question.model.startswith("gemini-embedding-2"):  # it reads a prefix instead
+        options["taskType"] = f"RETRIEVAL_{question.kind.upper()}"
+    return {
+        "requests": [{"model": model, "content": {"parts": [{"text": text}]}, **options} for text in question.texts]
+    }
+
+
+def _data(reply: Any) -> list[Vector]:
+    """OpenAI's and Voyage's ``data``: each with its place, as numbers or as base64."""
+    rows: list[Mapping[str, Any]] = reply["data"]
+    places = [int(row["index"]) if "index" in row else i for i, row in enumerate(rows)]
+    if sorted(places) != list(range(len(rows))):
+        raise ValueError(f"the places of the vectors are {places[:10]}")
+    in_order = dict(zip(places, rows, strict=True))
+    return [_numbers(in_order[i]["embedding"]) for i in range(len(rows))]
+
+
+def _numbers(value: Any) -> Vector:
+    """A vector as JSON numbers, or as base64 of four-byte floats, the least significant byte first.
+
+    >>> _numbers("AACAPwAAAMA=").tolist()
+    [1.0, -2.0]
+    """
+    if not isinstance(value, str):
+        return to_vector(value)
+    vector = array("f")
+    try:
+        vector.frombytes(base64.b64decode(value, validate=True))
+    except binascii.Error as error:
+        raise ValueError("the vectors are text that is not base64") from error
+    if sys.byteorder == "big":
+        vector.byteswap()
+    return vector
+
+
+@dataclass(frozen=True, slots=True)
+class Dialect:
+    """One protocol.
+
+    `url` is where the vendor's own server is; `path` is appended to it, ``{model}`` filled in; `key` is the
+    header that carries the API key, with the key as ``{key}``. `most` texts and `characters` go into one request.
+    `body` says what is sent; `vectors` finds the vectors in the reply, in order, and raises `LookupError`,
+    `TypeError` or `ValueError` where they are not.
+    """
+
+    url: str
+    body: Callable[[EmbeddingRequest], dict[str, Any]]
+    most: int
+    characters: int
+    path: str = "/embeddings"
+    vectors: Callable[[Any], list[Vector]] = _data
+    key: tuple[str, str] = ("Authorization", "Bearer {key}")
+
+
+# The limits are the vendors': texts per request from their documentation; characters so that a request stays
+# within the tokens they allow even where a character is a token. 32 is what the smallest local server takes
+# (text-embeddings-inference, as it is delivered).
+DIALECTS: dict[str, Dialect] = {
+    "openai": Dialect("https://api.openai.com/v1", _openai_base64_body, most=256, characters=200_000),
+    "compatible": Dialect("", _openai_body, most=32, characters=100_000),
+    "mistral": Dialect("https://api.mistral.ai/v1", _mistral_body, most=32, characters=16_000),
+    "voyage": Dialect("https://api.voyageai.com/v1", _voyage_body, most=128, characters=100_000),
+    "cohere": Dialect(
+        "https://api.cohere.com",
+        _cohere_body,
+        most=96,
+        characters=100_000,
+        path="/v2/embed",
+        vectors=lambda reply: [to_vector(numbers) for numbers in reply["embeddings"]["float"]],
+    ),
+    "google": Dialect(
+        "https://generativelanguage.googleapis.com",
+        _google_body,
+        most=100,
+        characters=20_000,
+        path="/v1beta/models/{model}:batchEmbedContents",
+        vectors=lambda reply: [to_vector(row["values"]) for row in reply["embeddings"]],
+        key=("x-goog-api-key", "{key}"),
+    ),
+}
+
 
 if TYPE_CHECKING:
     import httpx2

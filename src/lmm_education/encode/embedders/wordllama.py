@@ -15,8 +15,7 @@ from lmm.errors import ConfigError, ModelNotFound, ModelNotInstalled
 from lmm.models.port import Side
 from lmm.models.tokens import tokenizer_in, wordllama_folder
 from lmm_education.encode.embedders.local import Encode, LocalEncoder, rows
-from lmm_education.encode.embedders.prefixes import Prefixes
-from lmm_education.encode.embedders.text_encoder import Vector
+from lmm_education.encode.embedders.text_encoder import Prefixes, Vector
 
 NAME = "wordllama"
 DIMENSIONS = (256, 128, 64)

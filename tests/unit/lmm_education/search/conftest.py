@@ -14,10 +14,9 @@ from lmm.testing import HashEmbedder
 from lmm_education.config import CourseSettings, SearchSettings, StorageSettings, course_settings
 from lmm_education.encode.encoder import Encoder, open_encoder
 from lmm_education.frequencies import Frequencies
-from lmm_education.ingestion.ids import document_point_id
 from lmm_education.material import Chunk, Lines, Place, PreparedDocument, Section, SparseVector
 from lmm_education.parts import CourseParts
-from lmm_education.payloads import chunk_payload, document_payload, section_payload
+from lmm_education.payloads import chunk_payload, document_payload, document_point_id, section_payload
 from lmm_education.search.search import CourseSearch
 from lmm_education.store.edge import EdgeStore
 from lmm_education.store.manifest import Manifest
