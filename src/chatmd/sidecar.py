@@ -178,7 +178,7 @@ class Recorded:
         entry = _Entry(self._name, key, kind, part.src, digest(data), media_type)
         if entry in self._entries and self._latest(key) == entry:
             return
-        _store(self._below, data, SUFFIXES.get(media_type, ".txt"))
+        store(self._below, data, SUFFIXES.get(media_type, ".txt"))
         _append(self._below, json.dumps(asdict(entry), ensure_ascii=True))
         self._entries.append(entry)
 
@@ -254,10 +254,10 @@ def keep_record(folder: Path, name: str, text: str) -> str:
     stem = _UNFIT.sub("_", name.partition(".")[0])[:40]
     data = text.encode("utf-8")
     kept = f"{FOLDER}/agents/{stem}-{digest(data, length=16)}.chatmd"
-    return _store(Folder(folder), data, "", kept)
+    return store(Folder(folder), data, "", kept)
 
 
-def _store(below: Folder, data: bytes, suffix: str, name: str = "") -> str:
+def store(below: Folder, data: bytes, suffix: str, name: str = "") -> str:
     """Keep a content under its hash, or another `name` with one in it, unless it is there; the name."""
     name = name or f"{FOLDER}/{digest(data, length=32)}{suffix}"
     if below.stat(name) is None:
@@ -346,4 +346,4 @@ class Payloads:
     def _store(self, data: bytes, suffix: str) -> str:
         """Keep a content; its path as it stands in the transcript."""
         assert self.folder is not None
-        return _store(Folder(self.folder), data, suffix)
+        return store(Folder(self.folder), data, suffix)

@@ -11,6 +11,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from edge.conftest import write_config
 from edge.support import lmm
 from fakes.openai_server import Action, Recorded, ScriptedServer, fail
 from fakes.terminal import Terminal
@@ -23,6 +24,10 @@ if os.name == "nt":
 PROMPT = "<system>Be brief.</system>\n"
 TOOLS = '<tool name="sleep" command="sleep" timeout="60"/>\n<tool name="echo" command="echo"/>\n'
 WAITS = """<tool name="sleep" command="sh -c 'echo $$ > {folder}/pid; exec sleep 60'"/>\n"""
+PNG = bytes.fromhex(
+    "89504e470d0a1a0a0000000d4948445200000001000000010802000000907753de0000000c4944415478da63f8cfc0000003010100"
+    "18dd8db00000000049454e44ae426082"
+)
 ENTER_KEY = "/help"  # the hint when it is the user's turn
 
 
@@ -95,7 +100,7 @@ def test_earlier_messages(server: ScriptedServer, chat: Path) -> None:
         terminal.enter("first thing")
         terminal.wait_for("Reply to: first thing", ENTER_KEY)
         terminal.enter(" secret")
-        terminal.wait_for("Reply to: ", "secret", "session", ENTER_KEY)
+        terminal.wait_for("Reply to:  secret", ENTER_KEY)
         terminal.type("\x04")
         terminal.wait_for_end()
     with Terminal("run", "-i", chat.name) as terminal:
@@ -293,7 +298,7 @@ def test_what_an_editor_does_counts(terminal: Terminal, server: ScriptedServer, 
     assert chat.read_text() == changed
     assert len(server.requests) == 1
     terminal.type("\r")
-    terminal.wait_for("Reply to:", "From outside.", "session")
+    terminal.wait_for("Reply to:", "From outside.", ENTER_KEY)
     assert sent(server.requests[1]) == [("system", "Be long."), ("user", "\nFrom outside.\n")]
     assert server.requests[1].body["temperature"] == 0.5
 
@@ -323,7 +328,7 @@ def test_errors_and_limits_do_not_end_it(server: ScriptedServer, chat: Path) -> 
         terminal.enter("/budget 100")
         terminal.wait_for("100 tokens left")
         terminal.type("\r")
-        terminal.wait_for("Reply to: more", "session")
+        terminal.wait_for("Reply to: more", ENTER_KEY)
     check_valid(chat)
 
 
@@ -423,6 +428,172 @@ def test_compact(server: ScriptedServer, chat: Path, folder: Path) -> None:
     texts = [text for _, text in sent(server.requests[-1])]
     assert "## Goal" in "".join(texts)
     assert not any("Question 0?" in text for text in texts[2:])
+
+
+def test_a_long_paste_is_one_line(terminal: Terminal, server: ScriptedServer) -> None:
+    """It is sent whole, and shown as one line; two are told apart, and what is deleted is not sent."""
+    long, other = ("\n".join(f"{word} {n}" for n in range(120)) for word in ("leaf", "root"))
+    terminal.paste(long)
+    terminal.wait_for("[pasted 120 lines]")
+    terminal.paste(other)
+    terminal.wait_for("[pasted 120 lines, 2]")
+    terminal.type("\x7f" * len("[pasted 120 lines, 2]") + " what is it?\r")
+    seen = terminal.wait_for("› [pasted 120 lines] what is it?", "tokens in")
+    assert "leaf 60" not in seen.partition("Reply to")[0]
+    assert sent(server.requests[0])[-1] == ("user", f"{long} what is it?")
+
+
+def test_what_a_shell_prints_is_offered(server: ScriptedServer, chat: Path, folder: Path) -> None:
+    """!command is agreed to once as a tool is, gets no key, and its output is sent if it is not deleted."""
+    with Terminal("run", "-i", chat.name) as terminal:
+        terminal.wait_for(ENTER_KEY)
+        terminal.enter("!echo one; echo key=$OPENAI_API_KEY; pwd")
+        terminal.wait_for("!  runs sh -c", "y/N ›")
+        terminal.enter("y")
+        terminal.wait_for("key=\n", str(folder.resolve()), "› [!echo one;")
+        terminal.type("right?\r")
+        terminal.wait_for("tokens in", ENTER_KEY)
+        said = sent(server.requests[0])[-1][1]
+        assert said.startswith("$ echo one; echo key=$OPENAI_API_KEY; pwd\nexit code 0\n\nstdout:\none\nkey=\n")
+        assert said.endswith("\n right?")
+        terminal.enter("!exit 3")
+        terminal.wait_for("exit code 3", "› [!exit 3]")
+        terminal.type("\x15no output")
+        terminal.wait_for("› no output")
+        terminal.type("\r")
+        terminal.wait_for("Reply to: no output", ENTER_KEY)
+        assert sent(server.requests[1])[-1] == ("user", "no output")
+        terminal.enter(f"!echo $$ > {folder}/pid; exec sleep 60")
+        pid = _read_pid(folder / "pid")
+        terminal.type("\x03")
+        terminal.wait_for("cancelled")
+    with pytest.raises(ProcessLookupError):
+        os.kill(pid, 0)
+
+
+def test_go_on_with_a_conversation(server: ScriptedServer, chat: Path, folder: Path) -> None:
+    """The latest ones are listed with their last exchange, and it is shown when one goes on."""
+    for name, said in (("one.chatmd", "What colour?"), ("two.chatmd", "What shape?")):
+        with Terminal("run", "-i", name) as terminal:
+            terminal.wait_for(ENTER_KEY)
+            terminal.enter(said)
+            terminal.wait_for(f"Reply to: {said}", ENTER_KEY)
+    with Terminal("run", "-i") as terminal:
+        terminal.wait_for("1  two.chatmd", "What shape? → Reply to: What shape?", "2  one.chatmd", "What colour?")
+        terminal.enter("2")
+        terminal.wait_for("› What colour?", "Reply to: What colour?", ENTER_KEY)
+        terminal.enter("/resume")
+        terminal.wait_for("two.chatmd  ", "What shape? →")
+        terminal.enter("/resume none.chatmd")
+        terminal.wait_for("there is no such file")
+        terminal.enter("/resume two.chatmd")
+        terminal.wait_for("› What shape?", ENTER_KEY)
+        terminal.enter("And now?")
+        terminal.wait_for("Reply to: And now?", ENTER_KEY)
+    assert sent(server.requests[-1])[0] == ("user", "What shape?")
+
+
+def test_retry_and_fork(terminal: Terminal, server: ScriptedServer, chat: Path, folder: Path) -> None:
+    """The reply is made anew; another way is gone in a file of its own, the message in the prompt."""
+    server.queue("Green.", "Round.", "Oval.", "Red.")
+    terminal.enter("Colour?")
+    terminal.wait_for("Green.", ENTER_KEY)
+    terminal.enter("Shape?")
+    terminal.wait_for("Round.", ENTER_KEY)
+    terminal.enter("/retry")
+    terminal.wait_for("Oval.", ENTER_KEY)
+    whole = chat.read_text()
+    assert whole.count("Shape?") == 1
+    assert "Round." not in whole
+    terminal.enter("/fork")
+    terminal.wait_for("1  Colour?", "2  Shape?")
+    terminal.enter("/fork 3")
+    terminal.wait_for("there is no message 3 of the user")
+    terminal.enter("/fork 1")
+    terminal.wait_until(lambda seen: "› Colour?\nOpenAI" in seen.partition("chat-2.chatmd goes another way")[2])
+    terminal.type(" Again?\r")
+    terminal.wait_for("Red.", ENTER_KEY)
+    assert chat.read_text() == whole
+    assert sent(server.requests[-1]) == [("system", "Be brief."), ("user", "Colour? Again?")]
+    assert "Colour? Again?" in (folder / "chat-2.chatmd").read_text()
+
+
+def test_the_status_line_and_another_model(server: ScriptedServer, folder: Path) -> None:
+    """Model, window and cost are at the foot; /model counts more than the file, and one that cannot be is told."""
+    write_config(folder, server, context_window=8000)
+    (folder / "chat.chatmd").write_text('<config model="OpenAI/gpt-4o"/>\n' + PROMPT)
+    server.answer = lambda request: Action("Yes.", usage=(1200, 40))
+    with Terminal("run", "-i", "chat.chatmd", OPENAI_API_KEY="x", OPENAI_BASE_URL=server.url) as terminal:
+        terminal.wait_for(ENTER_KEY, "OpenAI/gpt-4o · ", " tokens (0 %)")
+        terminal.enter("/model Nobody/none")
+        terminal.wait_for("unknown provider 'Nobody'")
+        terminal.enter("/model OpenAICompatible/test")
+        terminal.wait_for("OpenAICompatible/test is asked from now on", "OpenAICompatible/test · ")
+        terminal.enter("Yes?")
+        terminal.wait_for("tokens in", "OpenAICompatible/test · 1,240 of ", ENTER_KEY)
+    assert server.requests[0].body["model"] == "test"
+
+
+def test_pictures(terminal: Terminal, server: ScriptedServer, folder: Path) -> None:
+    """Named, dropped from anywhere, or taken from the clipboard: they are sent, and kept with the conversation."""
+    server.queue("A leaf.")
+    (elsewhere := folder.parent / "else where").mkdir()
+    (elsewhere / "leaf.png").write_bytes(PNG)
+    (folder / "here.png").write_bytes(PNG)
+    terminal.paste(f"'{elsewhere}/leaf.png'")
+    terminal.wait_for("› @.chatmd/")
+    terminal.paste(f"{folder}/here.png")
+    terminal.wait_for("@here.png")
+    terminal.type("like?\r")
+    terminal.wait_for("tokens in", ENTER_KEY)
+    parts = server.requests[0].body["messages"][-1]["content"]
+    assert [part["type"] for part in parts if part["type"] != "text"] == ["image_url"] * 2
+    (kept,) = (folder / ".chatmd").glob("*.png")
+    assert kept.read_bytes() == PNG
+
+
+def test_a_picture_in_the_clipboard(server: ScriptedServer, chat: Path, folder: Path) -> None:
+    """Ctrl-V asks the system's program for it."""
+    server.queue("A leaf.")
+    (programs := folder.parent / "bin").mkdir()
+    (programs / "picture.png").write_bytes(PNG)
+    (programs / "wl-paste").write_text(f"#!/bin/sh\nexec cat '{programs}/picture.png'\n")
+    (programs / "wl-paste").chmod(0o755)
+    with Terminal("run", "-i", chat.name, PATH=f"{programs}:{os.environ['PATH']}") as terminal:
+        terminal.wait_for(ENTER_KEY)
+        terminal.type("\x16")
+        terminal.wait_for("› @.chatmd/")
+        terminal.type("what?\r")
+        terminal.wait_for("tokens in")
+    assert "image_url" in str(server.requests[0].body["messages"][-1])
+
+
+def test_the_history_is_searched_as_one_types(terminal: Terminal, server: ScriptedServer) -> None:
+    """What begins so is shown, and found by Up and Ctrl-R."""
+    for said in ("green leaves", "brown bark"):
+        terminal.enter(said)
+        terminal.wait_for(f"Reply to: {said}", ENTER_KEY)
+    terminal.type("gre")
+    terminal.wait_until(lambda seen: seen.count("› green leaves\n") == 2)
+    terminal.type("\x1b[C\r")
+    terminal.wait_until(lambda seen: seen.count("Reply to: green leaves") == 2 and ENTER_KEY in seen)
+    terminal.type("bro\x1b[A\r")
+    terminal.wait_until(lambda seen: seen.count("Reply to: brown bark") == 2 and ENTER_KEY in seen)
+    terminal.type("\x12een")
+    terminal.wait_for("green leaves")
+    terminal.type("\r\r")
+    terminal.wait_until(lambda seen: seen.count("Reply to: green leaves") == 3 and ENTER_KEY in seen)
+
+
+def test_a_message_while_the_file_is_changed_is_sent(terminal: Terminal, server: ScriptedServer) -> None:
+    """What is typed before a command is done comes after it."""
+    terminal.enter("first")
+    terminal.wait_for("Reply to: first", ENTER_KEY)
+    terminal.type("/undo\r")
+    time.sleep(0.05)
+    terminal.type("second\r")
+    terminal.wait_for("taken back", "Reply to: second", ENTER_KEY)
+    assert sent(server.requests[-1]) == [("system", "Be brief."), ("user", "second")]
 
 
 def test_a_terminal_that_only_prints_is_none(server: ScriptedServer, chat: Path) -> None:

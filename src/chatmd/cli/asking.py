@@ -13,7 +13,7 @@ from typing import TypeVar
 import click
 
 from chatmd.context import Approve, Confirm
-from chatmd.terminal.call_texts import AGREE, CHOICES, approval, call_in_words, read_answer
+from chatmd.terminal.call_texts import AGREE, CHOICES, Approvals, CallDecision, call_in_words, read_answer
 from lmm import terminal
 from lmm.messages import ToolCall
 
@@ -44,32 +44,24 @@ def confirm_on_terminal() -> Confirm | None:
 
 def approve_on_terminal() -> Approve | None:
     """A function that asks about each call, or None if there is no terminal; it remembers what is always allowed."""
-    return _Approving() if terminal.can_ask() else None
+    return Approvals(_ask) if terminal.can_ask() else None
 
 
 def _confirm(question: str) -> bool:
     return terminal.confirm(f"{question}{AGREE}")
 
 
-class _Approving:
-    """Asks about calls, one at a time."""
-
-    def __init__(self) -> None:
-        self.always: set[str] = set()
-
-    async def __call__(self, call: ToolCall) -> bool | str:
-        if call.name in self.always:
-            return True
-        name, _, arguments = call_in_words(call).partition("\n")
-        shown = terminal.styled(name, "bold", err=True) + (f"\n{arguments}" if arguments else "")
-        terminal.say(f"\n{shown}", err=True)
-        terminal.forget_what_was_typed()
-        while True:
-            terminal.say(f"{CHOICES} [y/n/a/q] ", err=True, end="")
-            line = await _typed_line()
-            answer = read_answer("quit" if line is None else line)
-            if answer is not None:
-                return approval(answer, call, self.always)
+async def _ask(call: ToolCall) -> CallDecision:
+    """What is said to a call on the terminal; the end of the input ends the run."""
+    name, _, arguments = call_in_words(call).partition("\n")
+    shown = terminal.styled(name, "bold", err=True) + (f"\n{arguments}" if arguments else "")
+    terminal.say(f"\n{shown}", err=True)
+    terminal.forget_what_was_typed()
+    answer = None
+    while answer is None:
+        terminal.say(f"{CHOICES} [y/n/a/q] ", err=True, end="")
+        answer = read_answer(await _typed_line() or "quit")
+    return answer
 
 
 async def _typed_line() -> str | None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import functools
 import os
 import sys
 from pathlib import Path
@@ -27,7 +28,13 @@ _FILE = click.Path(path_type=Path, readable=False, allow_dash=True)
 
 
 @options.command()
-@options.argument("file", "FILE", "A ChatMD file, whatever its extension; - reads one from standard input.", type=_FILE)
+@options.argument(
+    "file",
+    "[FILE]",
+    "A ChatMD file, whatever its extension; - reads one from standard input. -i without one lists conversations.",
+    type=_FILE,
+    required=False,
+)
 @click.option("--output", "-o", metavar="FILE", type=options.PATH, help="Leave FILE as it is, and write this new one.")
 @click.option(
     "--fork-at", metavar="N", type=click.IntRange(min=1), help="Let OUTPUT go another way from your Nth message on."
@@ -65,7 +72,7 @@ _FILE = click.Path(path_type=Path, readable=False, allow_dash=True)
 @options.roots("Another folder that files may be imported from.")
 def run(
     *,
-    file: Path,
+    file: Path | None,
     output: Path | None,
     fork_at: int | None,
     say: str,
@@ -100,6 +107,9 @@ def run(
         raise click.UsageError("standard input is for one of FILE -, --say - and -i, and a FILE - is written nowhere")
     if interactive:
         _check_screen(as_json)
+    file = file or (_chosen() if interactive else None)
+    if file is None:
+        raise click.UsageError("which file? lmm run -i without one lists the latest conversations")
     replayed = _replayed(file, config, roots) if replay and not (interactive or say or output or from_input) else None
     if replayed is not None:
         return replayed
@@ -112,18 +122,40 @@ def run(
         approve = approve_on_terminal() if ask else None
         if ask and approve is None:
             raise ConfigError("--ask needs a terminal, where you are asked", hint="run it in one, or leave --ask out")
-        how = prepare(
-            None if from_input else file, model=model, config=config, once=once, max_turns=max_turns, budget=budget,
-            timeout=timeout, yes=yes, replay=replay, skip_missing_tools=skip_missing_tools, roots=roots, inputs=inputs,
-            confirm=confirm_on_terminal(), approve=approve, listener=print_event if as_json else printer,
-            say=_standard_input() if say == "-" else say,
+        how = functools.partial(
+            prepare, model=model, config=config, once=once, max_turns=max_turns, budget=budget, timeout=timeout,
+            yes=yes, replay=replay, skip_missing_tools=skip_missing_tools, roots=roots, confirm=confirm_on_terminal(),
+            approve=approve, listener=print_event if as_json else printer,
         )  # fmt: skip
-        runner = open_text(_standard_input(), how) if from_input else open_run(file, how, output, fork_at=fork_at)
+        first = how(None if from_input else file, inputs=inputs, say=_standard_input() if say == "-" else say)
+        runner = open_text(_standard_input(), first) if from_input else open_run(file, first, output, fork_at=fork_at)
         if interactive:
             from chatmd.terminal.session import converse
 
-            return converse(runner, ask=ask)
+            return converse(runner, lambda path: open_run(path, how(path)), ask=ask)
         return _run(runner, printer, as_json=as_json)
+
+
+def _chosen() -> Path:
+    """The conversation that the user chooses among the latest ones.
+
+    Raises:
+        ConfigError: there is none, or not the one that was chosen.
+    """
+    from chatmd.terminal.conversations import described, latest
+
+    found = latest()
+    if not found:
+        raise ConfigError(
+            "no conversation was begun yet", where="-i", hint="name a file, which is made: lmm run -i FILE"
+        )
+    for number, path in enumerate(found, 1):
+        head, last = described(path, terminal.width() - 4)
+        terminal.say(f"{number:2}  {terminal.styled(head, 'bold')}\n    {last}")
+    chosen = terminal.ask("Which one?", "1")
+    if not (chosen.isdecimal() and 1 <= int(chosen) <= len(found)):
+        raise ConfigError(f"there is no number {chosen}", where="-i", hint=f"choose one from 1 to {len(found)}")
+    return found[int(chosen) - 1]
 
 
 def _replayed(file: Path, config: Path | None, roots: tuple[Path, ...]) -> int | None:

@@ -404,7 +404,7 @@ class Compactor:
             return False
         window = (await window_of(self.model)).tokens
         if not self._used and len(text) > window * share:  # a token has one character or more
-            self._used = _estimate(text)
+            self._used = estimate(text)
         return self._used >= window * share
 
     def _is_small(self, text: str = "") -> bool:
@@ -412,7 +412,7 @@ class Compactor:
 
     def can_make_room(self, refusal: TooLong, text: str) -> bool:
         """Whether there is a way out after the model refused `text` as too long, from which its window is learnt."""
-        learn(self.model, refusal, max(self._used, _estimate(text)))
+        learn(self.model, refusal, max(self._used, estimate(text)))
         return bool(self.run.rules.compact_at) and not self._failed
 
     async def compact(self, text: str) -> Compacted:
@@ -452,7 +452,7 @@ def summarising(
     return settings_of(spec.config, configuration)
 
 
-def _estimate(text: str) -> int:
+def estimate(text: str) -> int:
     """About how many tokens a text has; of a long one, pieces of it are counted."""
     if len(text) <= _COUNTED:
         return count_tokens(text)

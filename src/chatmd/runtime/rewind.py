@@ -109,22 +109,32 @@ def rewind_text(text: str, file: str = "") -> RewindResult | None:
     return RewindResult(kept + gap(kept) + USER_TURN, draft_of(element))
 
 
-def fork_text(text: str, number: int, file: str = "") -> str:
+def forks(text: str, file: str = "") -> list[RewindResult]:
+    """The conversation before each message of the user that can be taken back, the first one first.
+
+    >>> [fork.draft.text for fork in forks("<user>A?</user><assistant>B.</assistant><user>C?</user>")]
+    ['A?', 'C?']
+    """
+    found: list[RewindResult] = []
+    while (taken := rewind_text(found[-1].text if found else text, file)) is not None:
+        found.append(taken)
+    return found[::-1]
+
+
+def fork(text: str, number: int, file: str = "") -> RewindResult:
     """Cut a conversation before the message of the user with this number, from 1, so that it can take another way.
 
     Raises:
         ChatmdError: there is no such message, or it stands for others, or in another file.
 
-    >>> fork_text("<user>A?</user><assistant>B.</assistant><user>C?</user>", 2)
+    >>> fork("<user>A?</user><assistant>B.</assistant><user>C?</user>", 2).text
     '<user>A?</user><assistant>B.</assistant>\\n\\n<user>\\n\\n</user>\\n'
     """
-    before = [text]
-    while (taken := rewind_text(before[-1], file)) is not None:
-        before.append(taken.text)
-    if not 1 <= number < len(before):
-        count = f"it has {len(before) - 1} that can be taken back"
+    found = forks(text, file)
+    if not 1 <= number <= len(found):
+        count = f"it has {len(found)} that can be taken back"
         raise ChatmdError(f"there is no message {number} of the user", where=file, hint=count)
-    return before[-number]
+    return found[number - 1]
 
 
 def rewind_file(path: Path, *, locked: bool = False) -> RewindResult | None:

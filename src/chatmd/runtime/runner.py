@@ -14,7 +14,7 @@ from chatmd.language.transcript import gap, user_text
 from chatmd.runtime import events
 from chatmd.runtime.events import RunResult
 from chatmd.runtime.prepare import agree, with_inputs
-from chatmd.runtime.rewind import fork_text
+from chatmd.runtime.rewind import fork
 from chatmd.runtime.transcript_file import Transcript, open_transcript, read_transcript, without_blank_turn
 from chatmd.runtime.turns import Conversation
 from chatmd.sidecar import Recorded
@@ -187,7 +187,7 @@ def open_run(
     read = read_transcript(path)
     text = with_inputs(read, run)
     if output is not None and fork_at is not None:
-        text = fork_text(text, fork_at, str(path))
+        text = fork(text, fork_at, str(path)).text
     agreed = agree(run, text)
     if output is None:
         if text != read:

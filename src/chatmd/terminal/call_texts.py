@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
+from collections.abc import Awaitable, Callable
 from typing import Literal, NamedTuple
 
 from chatmd.errors import StoppedByUser
@@ -37,19 +39,34 @@ def read_answer(line: str) -> CallDecision | None:
     return CallDecision(choice, reason.strip())
 
 
-def approval(answer: CallDecision, call: ToolCall, always: set[str]) -> bool | str:
-    """What an answer means for a call, as `chatmd.context.Approve` says it; `always` may get its name.
+class Approvals:
+    """Asks about calls, one at a time, those of agents that work side by side too (`chatmd.context.Approve`).
 
-    Raises:
-        StoppedByUser: the run is to end.
+    `ask` returns what somebody says to a call. What is always allowed is asked about once.
     """
-    if answer.choice == "quit":
-        raise StoppedByUser("stopped, as you asked")
-    if answer.choice == "no":
-        return f"The user refused this call: {answer.reason}" if answer.reason else False
-    if answer.choice == "always":
-        always.add(call.name)
-    return True
+
+    def __init__(self, ask: Callable[[ToolCall], Awaitable[CallDecision]]) -> None:
+        self.ask = ask
+        self.always: set[str] = set()
+        self._asking = asyncio.Lock()
+
+    async def __call__(self, call: ToolCall) -> bool | str:
+        """Whether a call may be made.
+
+        Raises:
+            StoppedByUser: the run is to end.
+        """
+        async with self._asking:
+            if call.name in self.always:
+                return True
+            answer = await self.ask(call)
+        if answer.choice == "quit":
+            raise StoppedByUser("stopped, as you asked")
+        if answer.choice == "no":
+            return f"The user refused this call: {answer.reason}" if answer.reason else False
+        if answer.choice == "always":
+            self.always.add(call.name)
+        return True
 
 
 def call_line(call: ToolCall) -> str:

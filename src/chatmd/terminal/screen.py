@@ -13,8 +13,9 @@ import sys
 import time
 from collections.abc import Iterable
 from pathlib import Path
-from typing import NamedTuple, Protocol
+from typing import TYPE_CHECKING, NamedTuple
 
+from prompt_toolkit.auto_suggest import AutoSuggestFromHistory
 from prompt_toolkit.completion import CompleteEvent, Completer, Completion
 from prompt_toolkit.data_structures import Size
 from prompt_toolkit.document import Document
@@ -27,10 +28,16 @@ from prompt_toolkit.keys import Keys
 from prompt_toolkit.output.vt100 import Vt100_Output
 from prompt_toolkit.patch_stdout import patch_stdout
 from prompt_toolkit.shortcuts import PromptSession
+from prompt_toolkit.styles import Style
 
+from chatmd.terminal.attachments import dropped_picture, picture_in_clipboard
 from chatmd.terminal.view import PROMPT
 from lmm.disk.files import state_folder
 from lmm.errors import ConfigError, nearest
+from lmm.terminal import clipped
+
+if TYPE_CHECKING:
+    from chatmd.terminal.session import TerminalSession
 
 # -- What can be done at the prompt besides speaking: one row of a table each ---------------------------------
 
@@ -39,7 +46,7 @@ _COMMAND = re.compile(r"/([A-Za-z]+)(?:\s+(.*))?", re.DOTALL)
 
 
 class SlashCommand(NamedTuple):
-    """A command; `argument` is how it is called in the help."""
+    """A command; `argument` is how it is called in the help, in brackets where it can be left out."""
 
     name: str
     argument: str
@@ -51,9 +58,13 @@ COMMANDS = (
     SlashCommand("tools", "", "the tools that the model is offered"),
     SlashCommand("cost", "", "tokens and money so far, and the limits"),
     SlashCommand("budget", "AMOUNT", "allow so many tokens (20000) or so much money (0.50$) from now on"),
+    SlashCommand("model", "NAME", "ask this model from now on, whatever the file says"),
+    SlashCommand("retry", "", "have the last reply made anew"),
     SlashCommand("edit", "", "take back your last message, and change it"),
     SlashCommand("undo", "", "take back your last message, and what followed it"),
+    SlashCommand("fork", "[N]", "go another way from your message N on, in a new file; without N, list them"),
     SlashCommand("compact", "", "replace the older part of the conversation by a summary"),
+    SlashCommand("resume", "[FILE]", "go over to another conversation; without FILE, list the latest"),
     SlashCommand("quit", "", "leave; lmm run FILE goes on from there"),
 )
 
@@ -61,8 +72,10 @@ KEYS = (
     ("Enter", "sends; while the model is at work, it gets your note with the next result"),
     ("Alt-Enter, Ctrl-J", "a new line"),
     ("Ctrl-X Ctrl-E", "opens $EDITOR"),
-    ("Up, Ctrl-R", "earlier messages"),
-    ("@name, Tab", "a file, which is sent along"),
+    ("Up, Ctrl-R", "earlier messages that begin so, or hold what is typed; Right takes the one that is shown dimmed"),
+    ("@name, Tab", "a file or picture, which is sent along; a picture that is dropped into the line is named so"),
+    ("Ctrl-V", "the picture in the clipboard"),
+    ("!command", "runs it in a shell; what it prints is offered to your next message"),
     ("Ctrl-C", "cancels what the model does; else empties the line; twice leaves"),
     ("Ctrl-D", "leaves"),
 )
@@ -88,7 +101,7 @@ def read_command(text: str) -> tuple[SlashCommand, str] | None:
     if command is None:
         hint = nearest(f"/{name}", [f"/{row.name}" for row in COMMANDS])
         raise ConfigError(f"there is no command /{found[1]}", hint=f"{hint}; to say it, begin with a space")
-    if bool(argument) != bool(command.argument):
+    if bool(argument) != bool(command.argument) and not (command.argument.startswith("[") and not argument):
         how = f"write: /{name} {command.argument}".rstrip()
         raise ConfigError(f"/{name} takes {'an' if command.argument else 'no'} argument", hint=how)
     return command, argument
@@ -177,11 +190,24 @@ def key_bindings(screen: Screen) -> KeyBindings:
 
     @keys.add("c-x", "c-e", filter=typing)
     def _(event: KeyPressEvent) -> None:
+        screen.buffer.document = Document(screen.unfolded(screen.buffer.text))
         event.current_buffer.open_in_editor()
+
+    @keys.add(Keys.BracketedPaste, filter=typing)
+    def _(event: KeyPressEvent) -> None:
+        event.current_buffer.insert_text(screen.pasted(event.data.replace("\r\n", "\n").replace("\r", "\n")))
+
+    @keys.add("c-v", filter=typing)
+    def _(event: KeyPressEvent) -> None:
+        if picture := picture_in_clipboard(screen.folder):
+            event.current_buffer.insert_text(f"@{picture} ")
 
     return keys
 
 
+# -- What is pasted ---------------------------------------------------------------------------------------------
+
+_FOLDED = 10  # lines from which a text that is pasted is shown as one
 _LONGEST = 20_000  # characters: what is longer was pasted
 
 
@@ -212,46 +238,29 @@ class TypedHistory(FileHistory):
 
 
 _MENU_ROWS = 6
+_STYLE = Style.from_dict({"bottom-toolbar": "noreverse dim"})
 # "Synchronized output": a terminal that knows it shows nothing half drawn; others ignore it.
 _BEGIN, _END = "\x1b[?2026h", "\x1b[?2026l"
-
-
-class User(Protocol):
-    """Who is told what is typed, and says what is shown."""
-
-    def live(self, now: float, size: Size) -> list[str]:
-        """The lines that change."""
-        ...
-
-    def hint(self) -> str:
-        """A remark where nothing is typed."""
-        ...
-
-    def submitted(self, text: str) -> bool:
-        """Enter was pressed; whether the text is to be found in the history."""
-        ...
-
-    def interrupted(self) -> None:
-        """Ctrl-C was pressed."""
-        ...
 
 
 class Screen:
     """A prompt with completion and history. All methods are for the thread of its event loop."""
 
-    def __init__(self, user: User, folder: Path) -> None:
+    def __init__(self, user: TerminalSession, folder: Path) -> None:
         self.user = user
-        self.label = PROMPT
+        self.label, self.folder = PROMPT, folder
+        self._whole: dict[str, str] = {}  # texts that one line stands for
         self._kept: Document | None = None  # the draft that a question has put aside
         self._pending: list[str] = []
         self.output = _Output.from_pty(sys.stdout, term=os.environ.get("TERM"))
-        self.output.enable_cpr = False  # the prompt stands where the output ends: no need to ask for that place
+        self.output.enable_cpr = False
         completer = PromptCompleter(folder)
         self.prompt = PromptSession[str | None](
             self._message, multiline=True, prompt_continuation="  ", placeholder=self._hint, completer=completer,
             complete_while_typing=Condition(lambda: completer.fits(self.buffer.document)),
             reserve_space_for_menu=_MENU_ROWS, history=TypedHistory(state_folder() / "conversations.txt"),
-            search_ignore_case=True,
+            search_ignore_case=True, auto_suggest=AutoSuggestFromHistory(), bottom_toolbar=self._status, style=_STYLE,
+            enable_history_search=Condition(lambda: not completer.fits(self.buffer.document)),
             key_bindings=key_bindings(self), enable_suspend=True, tempfile_suffix=".md", erase_when_done=True,
             output=self.output,
         )  # fmt: skip
@@ -267,8 +276,10 @@ class Screen:
         """Show the prompt until `close`, Ctrl-D, or until the terminal is gone."""
         try:
             with contextlib.suppress(EOFError), patch_stdout(raw=True):
-                while text := await self.prompt.prompt_async(set_exception_handler=False, handle_sigint=False):
-                    self.user.submitted(text)  # by one of Emacs' keys that accept a line
+                while text := await self.prompt.prompt_async(
+                    default=self.buffer.text, set_exception_handler=False, handle_sigint=False
+                ):
+                    self.user.submitted(self.unfolded(text), text)  # by one of Emacs' keys that accept a line
         finally:
             self._flush()
             self._shown()
@@ -313,11 +324,31 @@ class Screen:
 
     # -- the prompt --------------------------------------------------------------------------------------
 
+    def pasted(self, text: str) -> str:
+        """What is put into the prompt for a text that is pasted."""
+        if picture := dropped_picture(text, self.folder):
+            return f'@"{picture}" ' if " " in picture else f"@{picture} "
+        lines = text.rstrip("\n").count("\n") + 1
+        return self.folded(text, f"pasted {lines} lines") if lines > _FOLDED else text
+
+    def folded(self, text: str, name: str) -> str:
+        """One line that stands for a text until the message is sent; whoever deletes it does without the text."""
+        more = (f"[{name}]", *(f"[{name}, {n}]" for n in range(2, 1000)))
+        label = next(label for label in more if self._whole.get(label, text) == text)
+        self._whole[label] = text
+        return label
+
+    def unfolded(self, text: str) -> str:
+        """A text with all that lines of it stand for."""
+        labels = "|".join(map(re.escape, self._whole))
+        return re.sub(labels, lambda found: self._whole[found[0]], text) if labels else text
+
     def submit(self) -> None:
         """Hand over what is typed."""
-        text = self.buffer.text
+        shown = self.buffer.text
+        text = self.unfolded(shown)
         self.buffer.reset()
-        if self.user.submitted(text) and text.strip():
+        if self.user.submitted(text, shown) and text.strip():
             self.buffer.history.append_string(text)
 
     def draft(self, text: str) -> None:
@@ -349,12 +380,19 @@ class Screen:
         above = to_formatted_text(ANSI("".join(f"{line}\n" for line in (*lines, ""))))
         return [*above, ("bold fg:ansicyan", self.label)]
 
+    def _status(self) -> StyleAndTextTuples:
+        return [("", clipped(self.user.status(), self.size.columns))]
+
     def _hint(self) -> StyleAndTextTuples:
         return [("dim", "" if is_searching() else self.user.hint())]
 
 
 class _Output(Vt100_Output):
     """A terminal that is gone is written to no more."""
+
+    def get_rows_below_cursor_position(self) -> int:
+        """The prompt stands where the output ends; more rows are made by scrolling."""
+        return 1
 
     def flush(self) -> None:
         """Write what has gathered."""

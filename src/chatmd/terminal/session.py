@@ -8,12 +8,16 @@ editor) ends the run, and begins another one with what it may still use.
 from __future__ import annotations
 
 import asyncio
+import contextlib
+import functools
+import json
 import re
 import signal
 import time
 from collections.abc import Callable, Coroutine, Sequence
 from concurrent.futures import Future
-from dataclasses import dataclass, field, replace
+from contextlib import AsyncExitStack
+from dataclasses import replace
 from pathlib import Path
 
 from prompt_toolkit.data_structures import Size
@@ -21,136 +25,37 @@ from rich.table import Table
 from rich.text import Text
 
 from chatmd.chat import Chat
-from chatmd.errors import ChatmdError
+from chatmd.compaction.compact import compact_file, estimate, summarising
+from chatmd.compaction.summary import cut
+from chatmd.context import model_settings
+from chatmd.language.agent import AgentSpec, Config, Tool, interpret
 from chatmd.language.nodes import Element
+from chatmd.language.syntax import parse
 from chatmd.runtime import events
-from chatmd.runtime.rewind import Draft, mentions, message_element, rewind_file
-from chatmd.runtime.runner import Runner, open_run
+from chatmd.runtime.rewind import Draft, fork, forks, message_element, rewind_file
+from chatmd.runtime.runner import Runner, open_run, write_copy
+from chatmd.runtime.transcript_file import read_transcript
 from chatmd.sidecar import FOLDER
-from chatmd.terminal.call_texts import AGREE, CHOICES, approval, call_in_words, read_answer
+from chatmd.terminal import conversations
+from chatmd.terminal.attachments import attached_files
+from chatmd.terminal.questions import Questions
 from chatmd.terminal.screen import Screen, help_rows, read_command
 from chatmd.terminal.styled import clean
 from chatmd.terminal.view import ChatView
+from chatmd.tools.calling import ToolCaller, open_tools
+from chatmd.tools.command import scrubber
+from chatmd.tools.consent import consent
 from lmm import loop, terminal
 from lmm.disk.watching import signature
-from lmm.errors import LmmError, Place
-from lmm.messages import Event, Failed, ToolCall, ToolDefinition
-from lmm.models.budget import parse_budget
-from lmm.terminal import usage_text
+from lmm.errors import FileReadError, LmmError, Place
+from lmm.messages import Event, Failed, Reply, ToolCall, ToolDefinition, ToolResult
+from lmm.models.budget import BudgetedModel, parse_budget
+from lmm.models.context_window import window_of
+from lmm.terminal import clipped, usage_text
 
-# -- Files that a message names with ``@`` --------------------------------------------------------------------
-
-
-_PUNCTUATION = ".,;:!?)]}'\""
-
-
-def attached_files(text: str, folder: Path) -> tuple[str, ...]:
-    """The files that are named, relative to `folder`; a name that no file has is text.
-
-    Raises:
-        ChatmdError: one of them lies outside of the folder.
-    """
-    folder = folder.resolve()
-    found: dict[str, None] = {}
-    for name in mentions(text):
-        path = next((path for part in (name, name.rstrip(_PUNCTUATION)) if (path := _file(folder, part))), None)
-        if path is None:
-            continue
-        if not path.resolve().is_relative_to(folder) or not path.is_relative_to(folder):
-            raise ChatmdError(
-                f"@{name} lies outside of the folder of the conversation",
-                hint=f"copy it to {folder}, or write it without @",
-            )
-        found[path.relative_to(folder).as_posix()] = None
-    return tuple(found)
-
-
-def _file(folder: Path, name: str) -> Path | None:
-    try:
-        path = folder / Path(name).expanduser()
-        return Path(*path.parts) if name and path.is_file() else None
-    except (OSError, ValueError, RuntimeError):
-        return None
-
-
-# -- Questions that a run has for the user, one at a time -----------------------------------------------------
-#
-# They come from the background loop, and wait there; they are shown and answered in the screen's.
-
-
-@dataclass(slots=True)
-class _Question:
-    text: Text
-    label: str
-    understood: Callable[[str], bool]
-    answer: Future[str] = field(default_factory=Future)
-
-
-class Questions:
-    """The question that waits, if one does; `approve` and `confirm` are what a run is given."""
-
-    def __init__(self, screen: Screen, view: ChatView) -> None:
-        self.screen, self.view = screen, view
-        self.waiting: _Question | None = None
-        self.always: set[str] = set()
-        self._approving = asyncio.Lock()
-        self._loop = asyncio.get_running_loop()
-
-    # -- from the run ------------------------------------------------------------------------------------
-
-    async def approve(self, call: ToolCall) -> bool | str:
-        """Whether a call may be made (`chatmd.context.Approve`)."""
-        async with self._approving:  # agents that are asked side by side have calls of their own
-            if call.name in self.always:
-                return True
-            name, _, arguments = call_in_words(call).partition("\n")
-            text = Text.assemble((name, "bold"), f"\n{arguments}\n" if arguments else "\n", (CHOICES, "dim"))
-            question = _Question(text, "y/n/a/q ›", lambda line: bool(read_answer(line)))
-            self._loop.call_soon_threadsafe(self._show, question)
-            try:
-                answer = read_answer(await asyncio.wrap_future(question.answer))
-            except asyncio.CancelledError:
-                self._loop.call_soon_threadsafe(self._show, None)
-                raise
-            assert answer is not None
-            return approval(answer, call, self.always)
-
-    def confirm(self, text: str) -> bool:
-        """Whether the user agrees to what tools can do; called in a thread that may wait."""
-        question = _Question(Text.assemble(f"{clean(text)}\n", (AGREE, "dim")), "y/N ›", lambda line: True)
-        self._loop.call_soon_threadsafe(self._show, question)
-        return question.answer.result().strip().lower() in ("y", "yes")
-
-    # -- from the screen ---------------------------------------------------------------------------------
-
-    def answered(self, line: str) -> bool:
-        """Whether a line that was typed is the answer to a question, or meant to be."""
-        question = self.waiting
-        if question is None:
-            return False
-        if not question.understood(line):
-            self.screen.print(self.view.note(f"{line.strip()!r} is no answer: y, n, a or q", "yellow"))
-            return True
-        self.screen.print(self.view.said(line.strip() or "no"))
-        self._show(None)
-        question.answer.set_result(line)
-        return True
-
-    def withdraw(self) -> None:
-        """Nobody waits for an answer any more."""
-        if self.waiting is not None:
-            self.waiting.answer.cancel()
-        self._show(None)
-
-    def _show(self, question: _Question | None) -> None:
-        self.waiting = question
-        self.screen.asked()
-        if question is not None:
-            self.screen.print(self.view.shown(question.text))
-            self.screen.ask(question.label)
-
-
+_SHELL = Tool(kind="command", name="!", command="sh -c", description="what is typed after !")
 _WIDEST_NAME = 20  # columns
+_SHOWN = 600  # characters of the last message, when one goes on with a conversation
 _TICK = 0.2  # seconds between two drawings while something is at work, else between two looks at the file
 _TWICE = 3.0  # seconds in which a second Ctrl-C leaves
 
@@ -158,10 +63,16 @@ Act = Callable[[], Coroutine[None, None, None]]
 
 
 class TerminalSession:
-    """One conversation; `start` is the run that it begins with, opened before there is a screen."""
+    """One conversation; `start` is the run that it begins with, opened before there is a screen.
+
+    `goes_to` is the file of the one that the user goes over to, and `draft` what stands in its prompt then.
+    """
 
     def __init__(self, start: Runner, *, ask: bool) -> None:
         self.path, self.tally = start.path, start.context.tally
+        self.before = conversations.used_for(self.path)
+        self.goes_to: Path | None = None
+        self.draft = ""
         self.turns_allowed = self.tally.limits.turns
         self.runner: Runner | None = start
         self.view = ChatView()
@@ -174,6 +85,7 @@ class TerminalSession:
         )  # fmt: skip
         self.tools: tuple[ToolDefinition, ...] = ()
         self.model = ""
+        self.used = self.window = 0  # tokens of the last request and its reply, and that the model reads at once
         self.markup = False  # the draft is ChatMD, not text
         self.killed = False
         self._said: Future[str | Element | None] | None = None  # the run waits for the user
@@ -182,6 +94,11 @@ class TerminalSession:
         self._broken = False  # the last turn failed or was cancelled
         self._pending = False  # the model has something to do
         self._cancelling = False
+        self._stuck = False  # the user has to mend something
+        self._queue: list[str] = []  # messages that were said while the file was changed
+        self._then: Act | None = None  # what is done with it after that
+        self._measuring: asyncio.Task[None] | None = None
+        self._shelling: asyncio.Task[None] | None = None
         self._interrupted = -_TWICE
         self._seen: object = None
         self._retry = asyncio.Event()
@@ -199,6 +116,7 @@ class TerminalSession:
         for name in ("SIGTERM", "SIGHUP"):
             self._main.add_signal_handler(getattr(signal, name), self._kill)
         self._main.add_signal_handler(signal.SIGINT, self.interrupted)
+        self._show_last()
         shown, talking = asyncio.create_task(self.screen.run()), asyncio.create_task(self._talk())
         watching = asyncio.create_task(self._watch())
         try:
@@ -251,9 +169,12 @@ class TerminalSession:
 
     async def _trouble(self) -> None:
         """Wait until the user has mended something: then the file changes, or Enter is pressed."""
-        self._seen = signature(self.path)
+        self._seen, self._stuck = signature(self.path), True
         self._retry.clear()
-        await self._retry.wait()
+        try:
+            await self._retry.wait()
+        finally:
+            self._stuck = False
 
     async def _reopened(self) -> Runner:
         while True:
@@ -271,6 +192,11 @@ class TerminalSession:
         self._next = then
         self._answer(None)
         return True
+
+    @property
+    def _at_work(self) -> bool:
+        """Whether a run goes on, and is not about to end for something that is done with the file."""
+        return self.runner is not None and self._next is None
 
     def _answer(self, said: str | Element | None) -> None:
         if self._said is not None:
@@ -292,29 +218,38 @@ class TerminalSession:
     def _happened(self, event: Event, place: Place) -> None:
         if isinstance(event, events.Ready):
             self.model, self.tools = event.model, event.tools
+            self._measuring = asyncio.create_task(self._measure())
         elif isinstance(event, events.Stopped | Failed):
             self._broken, self._cancelling = True, False
         elif isinstance(event, events.YourTurn):
             self._pending = event.pending
+            conversations.remember(self.path, self.before + self.tally.usage)
+        elif isinstance(event, Reply) and not place.path:
+            self.used = event.usage.input_tokens + event.usage.output_tokens
         elif self._cancelling and self.runner is not None:
             self.runner.cancel()  # the turn had not begun when it was cancelled
         self.print(self.view.happened(event, place, time.monotonic()))
 
-    def _asked(self, said: Future[str | Element | None]) -> None:
+    def _asked(self, answer: Future[str | Element | None]) -> None:
         """It is the user's turn. What was typed too late for the last one is a message, unless that was cancelled."""
-        self._said, self._cancelling = said, False
+        self._said, self._cancelling = answer, False
         self._seen = signature(self.path)
         notes = self.runner.take_notes() if self.runner else ()
         self.view.waiting.clear()
         if notes and self._broken:
             self.screen.draft("\n\n".join(notes))
-        elif notes:
-            self.say("\n\n".join(notes))
+            notes = ()
+        if self._then is not None:
+            act, self._then = self._then, None
+            self.end_run(act)
+        elif said := [*notes, *self._queue]:
+            self._queue.clear()
+            self.say("\n\n".join(said))
         self.screen.redraw()
 
     # -- what the user does ------------------------------------------------------------------------------------
 
-    def say(self, text: str) -> bool:
+    def say(self, text: str, shown: str = "") -> bool:
         """Send a message, with the files that it names; False if it cannot be, and stays in the prompt."""
         try:
             draft = Draft(text, self.markup)
@@ -324,7 +259,7 @@ class TerminalSession:
             self._tell(error)
             self.screen.draft(text)
             return False
-        self.print(self.view.said(text, f"[{', '.join(files)}]" if files else ""))
+        self.print(self.view.said(shown or text, f"[{', '.join(files)}]" if files else ""))
         self.go_on(element)
         return True
 
@@ -337,13 +272,16 @@ class TerminalSession:
         self._answer(said)
 
     def steer(self, text: str) -> None:
-        """Say something while the model is at work."""
-        if self.runner is not None:
-            self.runner.steer(text)
-            self.view.waiting.append(text)
-        else:
+        """Say something while the model, or somebody else, is at work."""
+        if self._stuck:
             self._retry.set()
             self.screen.draft(text)
+            return
+        self.view.waiting.append(text)
+        if self.runner is not None and self._at_work:
+            self.runner.steer(text)
+        else:
+            self._queue.append(text)
 
     # -- the screen's user -----------------------------------------------------------------------------------
 
@@ -358,14 +296,20 @@ class TerminalSession:
             return "Enter answers; Ctrl-C cancels"
         if time.monotonic() - self._interrupted < _TWICE:
             return "Ctrl-C again leaves"
-        if self.runner is None and self._acting is None:
+        if self._stuck:
             return "Enter tries again"
         if self._said is None:
             return "Enter adds a note; Ctrl-C cancels" if self.model else "the tools are being opened …"
         return "Enter goes on; /edit takes back what you said" if self._pending else "/help"
 
-    def submitted(self, text: str) -> bool:
-        """Enter was pressed."""
+    def status(self) -> str:
+        """Which model is asked, how much of its window is used, what the conversation cost."""
+        share = f"{self.used:,} of {self.window:,} tokens ({self.used * 100 // self.window} %)" if self.window else ""
+        cost = (self.before + self.tally.usage).cost
+        return " · ".join(filter(None, (self.model, share, f"${cost:.4f}" if cost else "")))
+
+    def submitted(self, text: str, shown: str) -> bool:
+        """Enter was pressed; whether the text, of which this was `shown`, is to be found in the history."""
         if self.questions.answered(text):
             return False
         if not text.strip():
@@ -373,17 +317,17 @@ class TerminalSession:
             if self._said is not None and self._pending:
                 self.go_on()
             return False
-        return self.command(text) or self._speak(text)
-
-    def _speak(self, text: str) -> bool:
+        if self.command(text):
+            return True
         if self._said is not None:
-            return self.say(text)
+            return self.say(text, shown)
         self.steer(text)
         return True
 
     def interrupted(self) -> None:
         """Ctrl-C."""
         if self._acting is not None:
+            self.questions.withdraw()
             self._acting.cancel()
             return
         if self._said is None and self.runner is not None and (self.model or self.tools):
@@ -406,7 +350,7 @@ class TerminalSession:
     def _take_leave(self) -> None:
         if self.tally.turns:
             done = f"{terminal.count(self.tally.turns, 'request')}, {usage_text(self.tally.usage)}"
-            text = f"{self.path}: {done}; lmm run -i goes on from there"
+            text = f"{self.path}: {done}; lmm run -i {self.path.name} goes on from there"
             self.print(self.view.note(text))
 
     def _kill(self) -> None:
@@ -443,6 +387,9 @@ class TerminalSession:
         """Whether a text is a command, or meant to be one; then it is done."""
         if self.markup:  # /edit has put it there
             return False
+        if text.startswith("!") and text[1:].strip():
+            self._start(functools.partial(self._shell, text[1:].strip()))
+            return True
         try:
             found = read_command(text)
         except LmmError as error:
@@ -456,9 +403,13 @@ class TerminalSession:
             "tools": lambda _: self._show_tools(),
             "cost": lambda _: self._show_cost(),
             "budget": self._allow,
-            "edit": lambda _: self._with_the_file("edit", self._take_back),
+            "model": self._ask_model,
+            "retry": lambda _: self._with_the_file("retry", self._again),
+            "edit": lambda _: self._with_the_file("edit", self._edit),
             "undo": lambda _: self._with_the_file("undo", self._undo),
+            "fork": self._fork_at,
             "compact": lambda _: self._with_the_file("compact", self._compact),
+            "resume": self._resume,
             "quit": lambda _: self.left(),
         }
         command, argument = found
@@ -475,6 +426,22 @@ class TerminalSession:
         for row in rows:
             table.add_row(*map(clean, row))
         self.print(self.view.shown(table))
+
+    def _show_last(self) -> None:
+        """Show how far the conversation came."""
+        with contextlib.suppress(LmmError):
+            last = conversations.exchange_in(interpret(parse(read_transcript(self.path)))[0].items)
+            lines = self.view.said(cut(last.said, _SHOWN)) if last.said else []
+            self.print(lines + self.view.replied(last.answer))
+
+    async def _measure(self) -> None:
+        """See how much of the model's window the conversation takes."""
+        with contextlib.suppress(LmmError):
+            chat = await asyncio.to_thread(self._chat)
+            model = model_settings(chat.agent.config, self.context.configuration)
+            self.used = await asyncio.to_thread(estimate, chat.text)
+            self.window = (await window_of(model)).tokens
+            self.screen.redraw()
 
     def _show_tools(self) -> None:
         if not self.tools:
@@ -507,34 +474,50 @@ class TerminalSession:
     # -- what changes the file ---------------------------------------------------------------------------------
 
     def _with_the_file(self, name: str, act: Act) -> None:
-        if not self.end_run(act):
+        if self.end_run(act):
+            return
+        if self._at_work:
             self.print(self.view.note(f"/{name} has to wait until the model is done; Ctrl-C cancels what it does"))
+        else:
+            self._then = act
 
-    async def _take_back(self) -> None:
-        """The last message is in the prompt again, and no more in the file."""
+    async def _taken_back(self) -> Draft | None:
+        """The last message, no more in the file; None if there is none."""
         taken = await asyncio.to_thread(rewind_file, self.path)
         if taken is None:
             self.print(self.view.note("there is no message of yours that could be taken back"))
-            return
-        self.markup = taken.draft.markup
-        count = "; it is ChatMD: its tags count" if self.markup else ""
-        self.print(self.view.note(f"taken back; all of it is kept in {FOLDER}/{taken.original.name}{count}"))
-        self.screen.draft(taken.draft.text)
+            return None
+        self.print(self.view.note(f"taken back; all of it is kept in {FOLDER}/{taken.original.name}"))
+        return taken.draft
+
+    async def _edit(self) -> None:
+        """Put the last message into the prompt."""
+        if (draft := await self._taken_back()) is not None:
+            self.markup = draft.markup
+            if draft.markup:
+                self.print(self.view.note("it is ChatMD: its tags count"))
+            self.screen.draft(draft.text)
 
     async def _undo(self) -> None:
-        before = self.screen.buffer.document
-        await self._take_back()
-        self.markup, self.screen.buffer.document = False, before
+        await self._taken_back()
+
+    async def _again(self) -> None:
+        """Send the last message again."""
+        if (draft := await self._taken_back()) is not None:
+            self.markup = draft.markup
+            self._queue.append(draft.text)
 
     def _chat(self) -> Chat:
         return Chat.open(self.path, config=self.context.configuration.file.path, roots=self.context.rules.roots)
 
     async def _compact(self) -> None:
         self.print(self.view.note("a summary is being made …"))
-        chat = await asyncio.to_thread(self._chat)
-        done = await chat.acompact()
+        configuration, roots = self.context.configuration, self.context.rules.roots
+        text = await asyncio.to_thread(read_transcript, self.path)
+        settings = await asyncio.to_thread(summarising, text, self.path, configuration, roots=roots)
+        model = BudgetedModel(await asyncio.to_thread(self.context.open_model, settings.aux), self.tally)
+        done = await loop.run_async(compact_file(self.path, settings, model=model, roots=roots))
         compaction, kept = done.compaction, f"{FOLDER}/{done.original.name}" if done.original else ""
-        self.tally.add(compaction.model, compaction.usage)
         self.print(
             self.view.note(
                 f"{compaction.before:,} tokens became {compaction.after:,}; the original is kept in {kept} "
@@ -542,19 +525,109 @@ class TerminalSession:
             )
         )
 
+    def _fork_at(self, number: str) -> None:
+        if number:
+            self._with_the_file("fork", functools.partial(self._fork, number))
+            return
+        said = enumerate(forks(read_transcript(self.path), str(self.path)), 1)
+        self._table([(str(n), clipped(one.draft.text, self.view.size.columns - 6)) for n, one in said])
 
-def converse(start: Runner, *, ask: bool = False) -> int:
+    async def _fork(self, number: str) -> None:
+        """Go over to a file that holds what was said before a message, which stands in its prompt."""
+        text = await asyncio.to_thread(read_transcript, self.path)
+        taken = fork(text, int(number) if number.isdecimal() else 0, str(self.path))
+        names = (self.path.with_stem(f"{self.path.stem}-{n}") for n in range(2, 1000))
+        output = next(path for path in names if not path.exists())
+        await asyncio.to_thread(write_copy, self.path, taken.text, output)
+        self.print(self.view.note(f"{output.name} goes another way; {self.path.name} stays as it is"))
+        self._go_to(output, taken.draft.text)
+
+    # -- other models and conversations -------------------------------------------------------------------------
+
+    def _ask_model(self, name: str) -> None:
+        configuration = replace(self.context.configuration, model=name)
+        try:
+            model = model_settings(Config(), configuration)
+        except LmmError as error:
+            self._tell(error)
+            return
+        if self._said is None and not self._stuck:
+            self._with_the_file("model", self._nothing)
+            return
+        self.context = replace(self.context, configuration=configuration)
+        self.print(self.view.note(f"{model.model} is asked from now on"))
+        self._retry.set()
+        self.end_run(self._nothing)
+
+    async def _nothing(self) -> None:
+        """The run begins anew."""
+
+    def _resume(self, name: str) -> None:
+        path = Path(name).expanduser()
+        if name and not path.is_file():
+            self._tell(FileReadError("there is no such file", where=name, hint="/resume lists the latest ones"))
+        elif name:
+            self._go_to(path)
+        else:
+            others = [path for path in conversations.latest() if path != self.path.resolve()]
+            for path in others:
+                head, last = conversations.described(path, self.view.size.columns)
+                self.print(self.view.shown(Text.assemble((head, "bold"), f"\n{last}")))
+            if not others:
+                self.print(self.view.note("there is no other conversation yet"))
+
+    def _go_to(self, path: Path, draft: str = "") -> None:
+        self.goes_to, self.draft = path, draft
+        self.left()
+
+    # -- a shell ---------------------------------------------------------------------------------------------
+
+    def _start(self, act: Act) -> None:
+        """Do something that leaves the file alone."""
+        if self._acting is None:
+            self._shelling = asyncio.create_task(self._act(act))
+        else:
+            self.print(self.view.note("another command is at work; Ctrl-C cancels it"))
+
+    async def _shell(self, command: str) -> None:
+        """Run a command as a tool would be: agreed to, in the prompt's folder, without keys, within its limits."""
+        self.print(self.view.said(f"!{command}", style="dim"))
+        spec = AgentSpec(tools=(_SHELL,))
+        run = replace(self.context, confirm=self.questions.confirm)
+        await asyncio.to_thread(consent, spec, run)
+        call = ToolCall("!", _SHELL.name, json.dumps({"arguments": [command]}))
+        results: dict[int, ToolResult] = {}
+
+        async def called() -> None:
+            async with AsyncExitStack() as stack:
+                tools = await open_tools(spec.tools, replace(run, functions=()), stack)
+                await ToolCaller(tools, scrub=scrubber(spec, run), approve=run.approve).call([call], results)
+
+        await loop.run_async(called())
+        output = results[0].text.strip()
+        self.print(self.view.shown(Text(clean(output))))
+        self.screen.draft(self.screen.folded(f"$ {command}\n{output}\n\n", f"!{command}") + " ")
+
+
+def converse(start: Runner, opened: Callable[[Path], Runner], *, ask: bool = False) -> int:
     """Converse in the terminal until the user leaves, and return 0; with `ask`, about each call.
 
+    `opened` opens another conversation that the user goes over to.
+
     Raises:
-        LmmError: the run could not begin.
+        LmmError: a run could not begin.
         KeyboardInterrupt: SIGTERM or SIGHUP ended it; the file is whole, and nothing is left running.
     """
 
-    async def main() -> None:
-        await TerminalSession(start, ask=ask).run()
+    async def main(runner: Runner, draft: str) -> TerminalSession:
+        session = TerminalSession(runner, ask=ask)
+        session.screen.draft(draft)
+        await session.run()
+        return session
 
-    asyncio.run(main())
+    session = asyncio.run(main(start, ""))
+    while session.goes_to is not None:
+        session = asyncio.run(main(opened(session.goes_to), session.draft))
     return 0
 
 

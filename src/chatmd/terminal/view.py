@@ -55,7 +55,6 @@ class ChatView:
 
     size: Size = field(default=Size(rows=24, columns=80))
     waiting: list[str] = field(default_factory=list)
-    session: Usage = field(default_factory=Usage)
     turn: Usage = field(default_factory=Usage)
     _reply: Arriving = field(default_factory=Arriving)
     _thought: str = ""
@@ -80,8 +79,8 @@ class ChatView:
             return self._called(event, chain)
         if isinstance(event, Reply):
             self._asked.pop(chain, None)
-            self.turn, self.session = self.turn + event.usage, self.session + event.usage
-            return [] if chain else self._replied(event.text)
+            self.turn += event.usage
+            return [] if chain else self.replied(event.text)
         if isinstance(event, Notice | Waiting):
             return self._remark(event.text if isinstance(event, Notice) else event.reason, "yellow", chain)
         if isinstance(event, Retrying):
@@ -134,7 +133,8 @@ class ChatView:
             self._last = "reply"
         return lines
 
-    def _replied(self, text: str) -> list[str]:
+    def replied(self, text: str) -> list[str]:
+        """A reply that is complete."""
         if not self._reply.begun:  # it did not come in pieces
             self._reply.feed(text)
         return self._end_reply()
@@ -200,12 +200,9 @@ class ChatView:
         if isinstance(event, Failed):
             return lines + self.note(str(event.error), "red")
         if self.turn.requests:
-            lines += self.note(f"{now - self._began:.0f} s · {usage_text(self.turn)}{self._of_session()}")
+            lines += self.note(f"{now - self._began:.0f} s · {usage_text(self.turn)}")
         self.turn, self._began = Usage(), 0.0
         return lines
-
-    def _of_session(self) -> str:
-        return "" if self.session.requests == self.turn.requests else f" · session: {usage_text(self.session)}"
 
     # -- what changes ----------------------------------------------------------------------------------
 

@@ -1,0 +1,73 @@
+"""Conversations that were begun in the terminal: where each is, what it cost, and how far it came."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from contextlib import suppress
+from datetime import datetime
+from pathlib import Path
+from typing import NamedTuple
+
+from chatmd.compaction.summary import is_summary, said
+from chatmd.language.agent import Item, MessageItem, interpret
+from chatmd.language.syntax import parse
+from chatmd.language.transcript import answer_of
+from chatmd.runtime.transcript_file import read_transcript
+from lmm.disk import trust
+from lmm.errors import LmmError
+from lmm.messages import Usage
+from lmm.terminal import clipped, visible
+
+_STORE = "conversations.json"
+_MOST = 15
+
+
+class Exchange(NamedTuple):
+    """What the user said last, and what the model said to that."""
+
+    said: str
+    answer: str
+
+
+def exchange_in(items: Sequence[Item]) -> Exchange:
+    """The last exchange of a conversation.
+
+    >>> from chatmd.language.transcript import items_of
+    >>> exchange_in(items_of("<user>Why?</user><assistant>Because.</assistant><user>\\n</user>"))
+    Exchange(said='Why?', answer='Because.')
+    """
+    users = (one for one in reversed(items) if isinstance(one, MessageItem) and one.role == "user")
+    last = next((one for one in users if not one.is_blank and not is_summary(one)), MessageItem("user"))
+    return Exchange(said(last.content, {}).strip(), answer_of(items).strip())
+
+
+def used_for(path: Path) -> Usage:
+    """What the conversation in a file has used so far."""
+    with suppress(LookupError, ValueError, TypeError):
+        return Usage(*json.loads(trust.remembered(_STORE)[str(path.resolve())]))
+    return Usage()
+
+
+def remember(path: Path, usage: Usage) -> None:
+    """Keep what a conversation has used so far, and so put it on the list; what cannot be written is left out."""
+    with suppress(LmmError, OSError):
+        kept = json.dumps([usage.input_tokens, usage.output_tokens, usage.cost, usage.requests])
+        trust.remember(_STORE, str(path.resolve()), kept)
+
+
+def latest() -> list[Path]:
+    """The files of the conversations, the one that was changed last first."""
+    found = [path for name in trust.remembered(_STORE) if (path := Path(name)).is_file()]
+    return sorted(found, key=lambda path: path.stat().st_mtime, reverse=True)[:_MOST]
+
+
+def described(path: Path, width: int) -> tuple[str, str]:
+    """A conversation in two lines of at most `width` columns: where, when and for how much; its last exchange."""
+    here = path.relative_to(Path.cwd()) if path.is_relative_to(Path.cwd()) else path
+    cost = used_for(path).cost
+    head = f"{visible(str(here), line=True)}  {datetime.fromtimestamp(path.stat().st_mtime):%d %b %Y, %H:%M}"
+    with suppress(LmmError):
+        last = exchange_in(interpret(parse(read_transcript(path)))[0].items)
+        return head + (f"  ${cost:.4f}" if cost else ""), clipped(f"{last.said} → {last.answer}", width)
+    return head, ""

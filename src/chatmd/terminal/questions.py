@@ -1,0 +1,86 @@
+"""Questions that a run has for the user, one at a time.
+
+They come from the background loop, and wait there; they are shown and answered in the screen's.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable
+from concurrent.futures import Future
+from dataclasses import dataclass, field
+
+from rich.text import Text
+
+from chatmd.terminal.call_texts import AGREE, CHOICES, Approvals, CallDecision, call_in_words, read_answer
+from chatmd.terminal.screen import Screen
+from chatmd.terminal.styled import clean
+from chatmd.terminal.view import ChatView
+from lmm.messages import ToolCall
+
+
+@dataclass(slots=True)
+class _Question:
+    text: Text
+    label: str
+    understood: Callable[[str], bool]
+    answer: Future[str] = field(default_factory=Future)
+
+
+class Questions:
+    """The question that waits, if one does; `approve` and `confirm` are what a run is given."""
+
+    def __init__(self, screen: Screen, view: ChatView) -> None:
+        self.screen, self.view = screen, view
+        self.waiting: _Question | None = None
+        self.approve = Approvals(self._decide)
+        self._loop = asyncio.get_running_loop()
+
+    # -- from the run ------------------------------------------------------------------------------------
+
+    async def _decide(self, call: ToolCall) -> CallDecision:
+        name, _, arguments = call_in_words(call).partition("\n")
+        text = Text.assemble((name, "bold"), f"\n{arguments}\n" if arguments else "\n", (CHOICES, "dim"))
+        question = _Question(text, "y/n/a/q ›", lambda line: bool(read_answer(line)))
+        self._loop.call_soon_threadsafe(self._show, question)
+        try:
+            answer = read_answer(await asyncio.wrap_future(question.answer))
+        except asyncio.CancelledError:
+            self._loop.call_soon_threadsafe(self._show, None)
+            raise
+        assert answer is not None
+        return answer
+
+    def confirm(self, text: str) -> bool:
+        """Whether the user agrees to what tools can do; called in a thread that may wait."""
+        question = _Question(Text.assemble(f"{clean(text)}\n", (AGREE, "dim")), "y/N ›", lambda line: True)
+        self._loop.call_soon_threadsafe(self._show, question)
+        return question.answer.result().strip().lower() in ("y", "yes")
+
+    # -- from the screen ---------------------------------------------------------------------------------
+
+    def answered(self, line: str) -> bool:
+        """Whether a line that was typed is the answer to a question, or meant to be."""
+        question = self.waiting
+        if question is None:
+            return False
+        if not question.understood(line):
+            self.screen.print(self.view.note(f"{line.strip()!r} is no answer: y, n, a or q", "yellow"))
+            return True
+        self.screen.print(self.view.said(line.strip() or "no"))
+        self._show(None)
+        question.answer.set_result(line)
+        return True
+
+    def withdraw(self) -> None:
+        """Nobody waits for an answer any more."""
+        if self.waiting is not None:
+            self.waiting.answer.cancel()
+        self._show(None)
+
+    def _show(self, question: _Question | None) -> None:
+        self.waiting = question
+        self.screen.asked()
+        if question is not None:
+            self.screen.print(self.view.shown(question.text))
+            self.screen.ask(question.label)
