@@ -17,11 +17,11 @@ from lmm.providers import parse_name
 # The strategies assemble whole documents; that they take milliseconds is no sign of a bad test.
 _SLOW_INPUT = [HealthCheck.too_slow, HealthCheck.data_too_large]
 
-settings.register_profile("default", max_examples=100, deadline=None, suppress_health_check=_SLOW_INPUT)
+settings.register_profile("default", max_examples=60, deadline=None, suppress_health_check=_SLOW_INPUT)
 settings.register_profile("thorough", max_examples=2000, deadline=None, suppress_health_check=_SLOW_INPUT)
 # In CI the same examples every time: a run there judges a change; new counterexamples are searched for elsewhere.
 settings.register_profile(
-    "ci", max_examples=100, deadline=None, derandomize=True, database=None, suppress_health_check=_SLOW_INPUT
+    "ci", max_examples=60, deadline=None, derandomize=True, database=None, suppress_health_check=_SLOW_INPUT
 )
 _PROFILE = "ci" if os.environ.get("CI") == "true" else "default"
 settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", _PROFILE))

@@ -21,6 +21,11 @@ from multiprocessing.connection import Connection
 from pathlib import Path
 from typing import Any, NamedTuple
 
+try:
+    import resource
+except ImportError:  # Windows
+    resource = None  # type: ignore[assignment]
+
 PACKAGES = ("lmm", "lmm_education", "chatmd")
 EXCEPT = {
     "lmm_education.web.accounts": "a hash of a password takes its time on purpose",
@@ -175,6 +180,32 @@ def _seconds(function: Callable[..., object], unit: tuple[str, str, str], size: 
         if isinstance(result, Iterator):
             deque(result, maxlen=0)
     return time.process_time() - started
+
+
+def is_linear(work: Callable[[str], object], piece: str, before: str = "", after: str = "") -> bool:
+    """Whether a text with `piece` four times as often takes less than eight times as long; the square takes sixteen."""
+    count = max(1, 20_000 // len(piece))
+    while (one := _user_seconds(work, before + piece * count + after)) < 0.004:
+        if count * len(piece) > 300_000:
+            return True  # 300,000 characters in 4 ms: nothing but linear
+        count *= 2
+    more = before + piece * 4 * count + after
+    return any(_user_seconds(work, more) < 8 * one for _ in range(3))
+
+
+def _user_time() -> float:
+    return time.process_time() if resource is None else resource.getrusage(resource.RUSAGE_SELF).ru_utime
+
+
+def _user_seconds(work: Callable[[str], object], text: str) -> float:
+    """Processor time of our own: what the system takes to hand out memory jumps at sizes that are not ours."""
+    gc.disable()  # its full collections grow with everything that is alive, the tests included
+    try:
+        start = _user_time()
+        work(text)
+        return _user_time() - start
+    finally:
+        gc.enable()
 
 
 def _keep_inside(event: str, given: tuple[Any, ...]) -> None:

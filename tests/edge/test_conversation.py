@@ -227,7 +227,7 @@ def test_edit_the_last_message(terminal: Terminal, server: ScriptedServer, chat:
     (kept,) = (folder / ".chatmd").glob("chat.*.chatmd")
     assert kept.read_text() == before
     assert stat.S_IMODE(kept.stat().st_mode) == 0o600
-    terminal.wait_for("› secnd\n")
+    terminal.wait_until(lambda seen: "› secnd" in seen.partition("taken back")[2])  # it stands further up, too
     terminal.type("\x7f" * 2 + "ond\r")
     terminal.wait_for("Reply to: second", ENTER_KEY)
     assert sent(server.requests[-1]) == [

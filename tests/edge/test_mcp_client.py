@@ -7,7 +7,6 @@ import io
 import json
 import logging
 import os
-import time
 from collections.abc import Sequence
 from contextlib import ExitStack
 from pathlib import Path
@@ -123,11 +122,9 @@ def test_a_server_that_dies_is_told_of_and_started_anew(tmp_path: Path) -> None:
 
 def test_a_server_that_says_nothing_is_given_up(tmp_path: Path) -> None:
     """After its time; what it wrote helps to see why."""
-    started = time.monotonic()
     error = opening(declared(command(PLAIN, "silent"), timeout=0.5), workplace(tmp_path))
     assert "did not introduce itself within 0.5 seconds" in error
     assert "plain server started" in error
-    assert time.monotonic() - started < 15
 
 
 def test_a_catalogue_without_end_is_refused(tmp_path: Path) -> None:

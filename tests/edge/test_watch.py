@@ -320,10 +320,8 @@ def test_ctrl_c_in_the_middle_of_a_call(server: ScriptedServer, folder: Path, wa
     with watching("d.md") as watch:
         watch.says("answered")
         server.wait_for(2)
-        begin = time.monotonic()
         watch.process.send_signal(way)
         assert watch.process.wait(PATIENCE) == 0
-        assert time.monotonic() - begin < 15
     assert watch.out[-1] == "stopped: 1 reply, 11 tokens in, 7 out\n"
     assert watch.err == []
     log = "~chat_:\n  - query: one\n    ~reply: Here.\n    ~~model: OpenAICompatible/test\n    ~~text: j0JQkert1r\n"

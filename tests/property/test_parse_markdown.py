@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import gc
 import re
-import time
 from itertools import pairwise
 
 import pytest
+from growth import is_linear
 from hypothesis import example, given
 from strategies import documents, texts
 
@@ -127,56 +126,25 @@ _INSIDE_METADATA = [
 ]  # fmt: skip
 
 
-def _clock() -> float:
-    """Processor time of our own: what the system takes to hand out memory jumps at sizes that are not ours."""
-    try:
-        import resource
-    except ImportError:  # Windows
-        return time.process_time()
-    return resource.getrusage(resource.RUSAGE_SELF).ru_utime
-
-
-def _seconds(text: str) -> float:
-    """The best of several times to parse `text` and to ask for what its blocks say."""
-    best = float("inf")
-    gc.disable()  # its full collections grow with everything that is alive, the tests included
-    try:
-        for _ in range(3):
-            start = _clock()
-            for block in parse_markdown_text(text):
-                _ = block.content
-                if isinstance(block, HeadingBlock):
-                    _ = block.title
-            best = min(best, _clock() - start)
-    finally:
-        gc.enable()
-    return best
-
-
-def _grows_linearly(before: str, piece: str, after: str) -> bool:
-    """Whether twice the text takes less than 3.2 times as long, at a size where that can be measured."""
-    count = max(1, 20_000 // len(piece))
-    short = _seconds(before + piece * count + after)
-    while short < 0.004 and count * len(piece) < 600_000:
-        count *= 2
-        short = _seconds(before + piece * count + after)
-    if short < 0.004:
-        return True  # 600,000 characters in 4 ms: nothing but linear
-    one, two = (before + piece * times + after for times in (count, 2 * count))
-    return any(_seconds(two) < 3.2 * _seconds(one) for _ in range(4))
+def _read(text: str) -> None:
+    """Parse a text and ask for what its blocks say."""
+    for block in parse_markdown_text(text):
+        _ = block.content
+        if isinstance(block, HeadingBlock):
+            _ = block.title
 
 
 @pytest.mark.parametrize("piece", _REPEATS)
 def test_time_is_linear(piece: str) -> None:
     """Doubling a pathological repetition does not quadruple the time."""
-    assert _grows_linearly("", piece, "")
+    assert is_linear(_read, piece)
 
 
 @pytest.mark.parametrize("piece", _INSIDE_METADATA)
 @pytest.mark.parametrize("closing", ["---\n", ""])
 def test_time_inside_metadata_is_linear(piece: str, closing: str) -> None:
     """The same holds inside a metadata block, closed or not."""
-    assert _grows_linearly("---\nkey: x\n", piece, "\n" + closing)
+    assert is_linear(_read, piece, "---\nkey: x\n", "\n" + closing)
 
 
 @pytest.mark.parametrize("piece", ["\n", "# a\n\n", "---\n", " ", "`", "$"])
@@ -185,4 +153,4 @@ def test_time_inside_metadata_is_linear(piece: str, closing: str) -> None:
 )
 def test_time_inside_a_block_is_linear(opening: str, piece: str, closing: str) -> None:
     """The same holds for what a block derives from its source."""
-    assert _grows_linearly(opening, piece, closing)
+    assert is_linear(_read, piece, opening, closing)
