@@ -7,7 +7,7 @@ import functools
 import os
 import sys
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import click
 
@@ -43,6 +43,7 @@ _FILE = click.Path(path_type=Path, readable=False, allow_dash=True)
     "--say", metavar="TEXT", default="", show_default=False, help="Say this first, literally; - reads standard input."
 )
 @options.flag("--json", "as_json", help="Print each event as a JSON line, failures too.")
+@options.flag("--acp", help="Be an agent for an editor (Zed, JetBrains, Neovim), by the Agent Client Protocol.")
 @options.flag("--interactive", "-i", help="Go on asking for messages.")
 @options.flag("--once", help="Stop after one reply and the calls that it makes.")
 @click.option(
@@ -77,6 +78,7 @@ def run(
     fork_at: int | None,
     say: str,
     as_json: bool,
+    acp: bool,
     interactive: bool,
     once: bool,
     max_turns: int | None,
@@ -102,6 +104,13 @@ def run(
     from chatmd.runtime.prepare import prepare
     from chatmd.runtime.runner import open_run, open_text
 
+    how: dict[str, Any] = {"model": model, "config": config, "max_turns": max_turns, "budget": budget, "yes": yes,
+                           "timeout": timeout, "skip_missing_tools": skip_missing_tools, "roots": roots,
+                           "inputs": inputs}  # fmt: skip
+    if acp:
+        from chatmd.cli.acp import serve
+
+        return serve(file, how, asks=ask)
     from_input = str(file) == "-"
     if sum((from_input, say == "-", interactive)) > 1 or (from_input and output):
         raise click.UsageError("standard input is for one of FILE -, --say - and -i, and a FILE - is written nowhere")
@@ -122,17 +131,16 @@ def run(
         approve = approve_on_terminal() if ask else None
         if ask and approve is None:
             raise ConfigError("--ask needs a terminal, where you are asked", hint="run it in one, or leave --ask out")
-        how = functools.partial(
-            prepare, model=model, config=config, once=once, max_turns=max_turns, budget=budget, timeout=timeout,
-            yes=yes, replay=replay, skip_missing_tools=skip_missing_tools, roots=roots, confirm=confirm_on_terminal(),
+        opened = functools.partial(
+            prepare, **{**how, "inputs": {}}, once=once, replay=replay, confirm=confirm_on_terminal(),
             approve=approve, listener=print_event if as_json else printer,
         )  # fmt: skip
-        first = how(None if from_input else file, inputs=inputs, say=_standard_input() if say == "-" else say)
+        first = opened(None if from_input else file, inputs=inputs, say=_standard_input() if say == "-" else say)
         runner = open_text(_standard_input(), first) if from_input else open_run(file, first, output, fork_at=fork_at)
         if interactive:
             from chatmd.terminal.session import converse
 
-            return converse(runner, lambda path: open_run(path, how(path)), ask=ask)
+            return converse(runner, lambda path: open_run(path, opened(path)), ask=ask)
         return _run(runner, printer, as_json=as_json)
 
 

@@ -7,10 +7,7 @@ import base64
 import contextlib
 import hmac
 import logging
-import os
-import threading
-from collections.abc import AsyncGenerator, Sequence
-from contextlib import asynccontextmanager
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from importlib.metadata import version
 from typing import TYPE_CHECKING, Any
@@ -30,6 +27,7 @@ from lmm.errors import LmmError
 from lmm.messages import Image, Message, ToolOutput, render
 from lmm.models.port import RunnableTool
 from lmm.server_socket import bounded
+from lmm.stdin_lines import lines_of_stdin
 
 if TYPE_CHECKING:
     import socket
@@ -249,7 +247,7 @@ async def serve_stdio(library: Library) -> None:
 
     library.refresh()
     server = Publisher(library).server()
-    async with _lines_of_stdin() as lines, stdio_server(stdin=lines) as (reading, writing):
+    async with lines_of_stdin() as lines, stdio_server(stdin=lines) as (reading, writing):
         await server.run(reading, writing, server.create_initialization_options())
 
 
@@ -296,38 +294,3 @@ class Gate:
                 await PlainTextResponse("a token is needed", 401, headers=wants)(scope, receive, send)
                 return
         await self.app(scope, receive, send)
-
-
-# -- standard input --------------------------------------------------------------------------------
-
-
-@asynccontextmanager
-async def _lines_of_stdin() -> AsyncGenerator[Any]:
-    """The lines of standard input, read in a thread that nobody has to wait for: so Ctrl-C works at once.
-
-    What is started meanwhile finds the null device there instead, and cannot take the client's messages.
-    """
-    mine = os.dup(0)
-    nothing = os.open(os.devnull, os.O_RDONLY)
-    os.dup2(nothing, 0)
-    os.close(nothing)
-    try:
-        yield _lines(mine)
-    finally:
-        os.dup2(mine, 0)
-
-
-async def _lines(descriptor: int) -> AsyncGenerator[str]:
-    """The lines of a file descriptor."""
-    loop, queue = asyncio.get_running_loop(), asyncio.Queue[str | None]()
-
-    def read() -> None:
-        with contextlib.suppress(RuntimeError):  # the loop has ended
-            with os.fdopen(descriptor, encoding="utf-8", errors="replace", closefd=False) as stream:
-                for line in stream:
-                    loop.call_soon_threadsafe(queue.put_nowait, line)
-            loop.call_soon_threadsafe(queue.put_nowait, None)
-
-    threading.Thread(target=read, name="mcp-stdin", daemon=True).start()
-    while (line := await queue.get()) is not None:
-        yield line

@@ -1,0 +1,275 @@
+"""The agent in a file for editors, by the Agent Client Protocol: JSON-RPC over standard input and output.
+
+Each session is a copy of the file beside it, which is made when something is said. A message is one line.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import re
+import secrets
+import threading
+import time
+from collections.abc import AsyncIterable, Awaitable, Callable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from functools import partial
+from importlib.metadata import version
+from pathlib import Path
+from typing import Any
+from urllib.parse import urlsplit
+from urllib.request import url2pathname
+
+from chatmd.chat import Chat
+from chatmd.errors import ChatmdError, LimitReached
+from chatmd.language.agent import CallItem, Content, Item, MessageItem, OutputItem
+from chatmd.runtime.prepare import agree, prepare, with_inputs
+from chatmd.runtime.runner import Runner, open_run
+from chatmd.terminal.call_texts import call_line
+from chatmd.tools.registry import BUILTINS
+from lmm import loop, terminal
+from lmm.errors import LmmError, Place
+from lmm.messages import Event, Notice, ReasoningDelta, Retrying, TextDelta, ToolCall, ToolResult
+from lmm.stdin_lines import lines_of_stdin
+
+_Json = dict[str, Any]
+Method = Callable[[_Json], Awaitable[_Json | None]]
+_POWERS = {"write": "edit", "read": "read", "network": "fetch"}
+_YES, _NO = (
+    {"optionId": key, "name": key, "kind": kind} for key, kind in (("yes", "allow_once"), ("no", "reject_once"))
+)
+_ALWAYS = {"optionId": "always", "name": "always for this tool", "kind": "allow_always"}
+
+
+@dataclass(slots=True)
+class Connection:
+    """Our end of JSON-RPC, on standard output: `methods` answer the other's requests, each in a task of its own."""
+
+    methods: Mapping[str, Method]
+    _writing: threading.Lock = field(default_factory=threading.Lock)
+    _asked: dict[int, asyncio.Future[_Json]] = field(default_factory=dict)
+
+    async def serve(self, lines: AsyncIterable[str]) -> None:
+        """Take one line after the other, until there is none; what is still under way a second later is cancelled."""
+        tasks: set[asyncio.Task[None]] = set()
+        async for line in lines:
+            tasks.add(task := asyncio.create_task(self._take(line)))
+            task.add_done_callback(tasks.discard)
+        if tasks:
+            await asyncio.wait(tasks, timeout=1)
+        for task in tuple(tasks):
+            task.cancel()
+            await loop.ended(task)
+
+    async def ask(self, method: str, params: _Json) -> _Json:
+        """What the other answers; nothing, if that is an error."""
+        number = len(self._asked)
+        self._asked[number] = asyncio.get_running_loop().create_future()
+        self.send(id=number, method=method, params=params)
+        return await self._asked[number]
+
+    def send(self, **message: Any) -> None:
+        """Send a message, from any thread."""
+        with self._writing:
+            terminal.say_json({"jsonrpc": "2.0", **message})
+
+    async def _take(self, line: str) -> None:
+        try:
+            message = json.loads(line)
+            method, number = message.get("method"), message.get("id")
+        except (ValueError, AttributeError, RecursionError):
+            self.send(id=None, error={"code": -32700, "message": "this is no message in JSON"})
+            return
+        if method is None:
+            if number in self._asked and not self._asked[number].done():
+                self._asked[number].set_result(message.get("result") or {})
+            return
+        answer = await self._answer(method, message.get("params") or {})
+        if "id" in message:
+            self.send(id=number, **answer)
+
+    async def _answer(self, method: str, params: _Json) -> _Json:
+        if method not in self.methods:
+            return {"error": {"code": -32601, "message": f"there is no method '{method}' here"}}
+        try:
+            return {"result": await self.methods[method](params)}
+        except (KeyError, TypeError, AttributeError) as error:
+            return {"error": {"code": -32602, "message": f"{type(error).__name__}: {error}"}}
+        except LmmError as error:
+            return {"error": {"code": -32603, "message": str(error)}}
+
+
+class AcpAgent:
+    """The agent in `file`; `how` is what `chatmd.runtime.prepare.prepare` takes. With `asks`, so it does for calls."""
+
+    def __init__(self, file: Path, how: Mapping[str, Any], *, asks: bool = False) -> None:
+        self.file, self.how, self.asks = file, how, asks
+        methods = {"initialize": self._initialize, "session/new": self._new, "session/load": self._load,
+                   "session/prompt": self._prompt, "session/cancel": self._cancel}  # fmt: skip
+        self.connection = Connection(methods)
+        self._turns: dict[str, asyncio.Task[None]] = {}
+        self._always: set[str] = set()
+
+    async def _initialize(self, params: _Json) -> _Json:
+        can = {"loadSession": True, "promptCapabilities": {"embeddedContext": True}}
+        name = {"name": "lmm", "title": self.file.stem, "version": version("lmmarkdown")}
+        return {"protocolVersion": 1, "agentCapabilities": can, "agentInfo": name, "authMethods": []}
+
+    async def _new(self, params: _Json) -> _Json:
+        session = f"{time.strftime('%Y%m%d-%H%M%S')}-{secrets.token_hex(3)}"
+        for server in params.get("mcpServers") or ():
+            hint = "declare it in the file: <tool mcp_server=…/>"
+            self._tell(session, Notice(f"the editor's MCP server {server.get('name')} is not used ({hint})"))
+        return {"sessionId": session}
+
+    async def _load(self, params: _Json) -> None:
+        path = self._path(session := str(params["sessionId"]))
+        if not path.exists():
+            raise ChatmdError("there is no such session", where=session)
+        for update in map(_past, Chat.open(path).agent.items):
+            self._update(session, update)
+
+    async def _prompt(self, params: _Json) -> _Json:
+        session, (text, docs) = str(params["sessionId"]), _said(params["prompt"])
+        if session in self._turns:
+            raise ChatmdError("the message before is still being answered", where=session, hint="cancel that")
+        turn = self._turns[session] = asyncio.create_task(self._turn(session, text, docs))
+        try:
+            await asyncio.wait((turn,))
+            if not turn.cancelled():
+                turn.result()
+            return {"stopReason": "cancelled" if turn.cancelled() else "end_turn"}
+        except LimitReached as error:
+            self._tell(session, TextDelta(str(error)))
+            return {"stopReason": "max_turn_requests"}
+        finally:
+            del self._turns[session]
+            turn.cancel()
+
+    async def _cancel(self, params: _Json) -> None:
+        if (turn := self._turns.get(str(params["sessionId"]))) is not None:
+            turn.cancel()
+
+    async def _turn(self, session: str, text: str, docs: Sequence[str]) -> None:
+        """Say something in a session's file, and let the agent go on, once its tools are agreed to as the file's."""
+        path, here = self._path(session), asyncio.get_running_loop()
+
+        def confirm(question: str) -> bool:
+            asking = self._choice(session, ("consent", "Agree to what its tools can do"), question, (_YES, _NO))
+            return asyncio.run_coroutine_threadsafe(asking, here).result() == "yes"
+
+        def begin() -> Runner:
+            run, chat = prepare(self.file, confirm=confirm, **self.how), Chat.open(path if path.exists() else self.file)
+            agree(run, with_inputs(chat.text, run))
+            (chat if chat.path == path else chat.copy(path)).say(text, docs=docs)
+            approve = partial(self._approve, session) if self.asks else None
+            run = prepare(path, listener=partial(self._tell, session), approve=approve, **{**self.how, "yes": True})
+            return open_run(path, replace(run, protected=(*run.protected, self.file.resolve())))
+
+        await (await asyncio.to_thread(begin)).run()
+
+    async def _approve(self, session: str, call: ToolCall) -> bool:
+        if call.name in self._always:
+            return True
+        choice = await self._choice(session, (call.id, call_line(call)), call.arguments, (_YES, _ALWAYS, _NO))
+        if choice == "always":
+            self._always.add(call.name)
+        return choice in ("yes", "always")
+
+    async def _choice(self, session: str, about: tuple[str, str], text: str, options: Sequence[_Json]) -> str:
+        """Which of the options the user takes; empty if none."""
+        call = {"toolCallId": about[0], "title": about[1], "content": _content(text)}
+        params = {"sessionId": session, "toolCall": call, "options": options}
+        said = await self.connection.ask("session/request_permission", params)
+        return str((said.get("outcome") or {}).get("optionId", ""))
+
+    def _path(self, session: str) -> Path:
+        if not re.fullmatch(r"[\w-]+", session):
+            raise ChatmdError("this is no session", where=session)
+        return self.file.with_name(f"{self.file.stem}.{session}.chatmd")
+
+    def _tell(self, session: str, event: Event, place: Place | None = None) -> None:
+        if not (place and place.path and isinstance(event, TextDelta | ReasoningDelta)):
+            self._update(session, _update(event))
+
+    def _update(self, session: str, update: _Json | None) -> None:
+        if update is not None:
+            self.connection.send(method="session/update", params={"sessionId": session, "update": update})
+
+
+# -- Values of the protocol --------------------------------------------------------------------------------------
+
+
+def _content(text: str) -> list[_Json]:
+    return [{"type": "content", "content": {"type": "text", "text": text}}]
+
+
+def _chunk(who: str, text: str) -> _Json:
+    return {"sessionUpdate": f"{who}_chunk", "content": {"type": "text", "text": text}}
+
+
+def _update(event: Event) -> _Json | None:
+    """What the editor is told of an event."""
+    if isinstance(event, TextDelta):
+        return _chunk("agent_message", event.text)
+    if isinstance(event, ReasoningDelta | Notice):
+        return _chunk("agent_thought", event.text)
+    if isinstance(event, Retrying):
+        return _chunk("agent_thought", f"{event.reason}; again in {event.wait:.1f} s")
+    if isinstance(event, ToolCall):
+        known = BUILTINS.get(event.name)
+        kind = next((kind for power, kind in _POWERS.items() if known and power in known.powers), "other")
+        return {"sessionUpdate": "tool_call", "toolCallId": event.id, "title": call_line(event), "kind": kind,
+                "status": "in_progress", "rawInput": event.arguments}  # fmt: skip
+    if isinstance(event, ToolResult):
+        status = "failed" if event.failed else "completed"
+        return {"sessionUpdate": "tool_call_update", "toolCallId": event.call, "status": status,
+                "content": _content(event.text)}  # fmt: skip
+    return None
+
+
+def _past(item: Item) -> _Json | None:
+    """What the editor is told of something that was said and done before."""
+    if isinstance(item, MessageItem) and item.role in ("user", "assistant") and not item.is_blank:
+        return _chunk("user_message" if item.role == "user" else "agent_message", _words(item.content))
+    if isinstance(item, CallItem):
+        return _update(ToolCall(item.call, item.name, _words(item.arguments)))
+    if isinstance(item, OutputItem):
+        return _update(ToolResult(item.call, item.name, _words(item.content), failed=item.failed))
+    return None
+
+
+def _words(content: Content) -> str:
+    return "".join(part if isinstance(part, str) else f"[{part.src}]" for part in content).strip()
+
+
+def _said(blocks: Sequence[_Json]) -> tuple[str, list[str]]:
+    """The text of a message, and the files and addresses that it names.
+
+    >>> link = {"type": "resource_link", "uri": "file:///notes/a%20b.md", "name": "a b.md"}
+    >>> _said([{"type": "text", "text": "Read"}, link])
+    ('Read', ['/notes/a b.md'])
+    """
+    texts, docs = list[str](), list[str]()
+    for block in blocks:
+        if block["type"] == "resource_link":
+            parts = urlsplit(block["uri"])
+            docs.append(url2pathname(parts.path) if parts.scheme == "file" else block["uri"])
+        elif block["type"] == "resource":
+            texts.append(f"{block['resource']['uri']}:\n{block['resource']['text']}")
+        else:
+            texts.append(block["text"])
+    return "\n".join(texts), docs
+
+
+def serve(file: Path, how: Mapping[str, Any], *, asks: bool) -> int:
+    """Serve the one client at standard input and output until it closes its end; the exit code."""
+    Chat.open(file)  # what cannot be read is told at once
+    terminal.log_to_stderr("%(levelname)s %(name)s: %(message)s")  # standard output belongs to the protocol
+    loop.run(_serve(AcpAgent(file, how, asks=asks)))
+    return terminal.DONE
+
+
+async def _serve(agent: AcpAgent) -> None:
+    async with lines_of_stdin() as lines:
+        await agent.connection.serve(lines)

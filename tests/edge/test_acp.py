@@ -1,0 +1,163 @@
+"""`lmm run --acp` as a real process, asked by the protocol library's own client, and by lines of JSON."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import os
+import subprocess
+import sys
+import threading
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import Any
+
+import pytest
+from edge.support import finish, start
+from fakes.openai_server import Action, Recorded, ScriptedServer
+
+AGENT = """<config/>
+<tool name="write_file"/>
+<system>Help.</system>
+
+<user>
+
+</user>
+"""
+WRITE = ("c1", "write_file", json.dumps({"path": "new.md", "content": "n\n"}))
+
+
+@pytest.fixture
+def agent(folder: Path, server: ScriptedServer) -> Iterator[Path]:
+    """An agent that writes a file if it is asked to, is long about it if it is asked to be, and greets."""
+
+    def answer(request: Recorded) -> Action | str:
+        if request.body["messages"][-1]["role"] == "tool":
+            return "Written."
+        if "Write" in request.last:
+            return Action("Let me see. ", calls=(WRITE,))
+        return Action("Wait " * 40, hold=held, hold_after=5) if "long" in request.last else f"You said {request.last}."
+
+    held = threading.Event()
+    server.answer = answer
+    (folder / "helper.chatmd").write_text(AGENT)
+    yield folder / "helper.chatmd"
+    held.set()
+
+
+def kinds(updates: Sequence[dict[str, Any]]) -> list[str]:
+    """The kinds of updates in order, pieces of one text as one."""
+    names = [update["sessionUpdate"] for update in updates]
+    return [name for number, name in enumerate(names) if number == 0 or names[number - 1] != name]
+
+
+def text_of(updates: Sequence[dict[str, Any]]) -> str:
+    return "".join(u["content"]["text"] for u in updates if u["sessionUpdate"] == "agent_message_chunk")
+
+
+async def conversed(agent: Path, folder: Path) -> dict[str, Any]:
+    """A conversation by the library's client: what came of each request."""
+    acp = pytest.importorskip("acp")
+    updates, asked, choices = list[dict[str, Any]](), list[str](), ["no", "yes", "always"]
+
+    class Client(acp.Client):  # type: ignore[misc, name-defined]  # `acp` is a value here
+        async def session_update(self, session_id: str, update: Any, **more: Any) -> None:
+            updates.append(update.model_dump(by_alias=True, exclude_none=True))
+
+        async def request_permission(self, options: Any, session_id: str, tool_call: Any, **more: Any) -> Any:
+            asked.append(tool_call.title)
+            choice = choices.pop(0)
+            assert choice in [option.option_id for option in options]
+            return acp.RequestPermissionResponse.model_validate(
+                {"outcome": {"outcome": "selected", "optionId": choice}}
+            )
+
+    def taken() -> list[dict[str, Any]]:
+        some = updates.copy()
+        updates.clear()
+        return some
+
+    found: dict[str, Any] = {}
+    words = ("-m", "lmm", "run", "--acp", "--ask", agent.name)
+    async with acp.spawn_agent_process(Client(), sys.executable, *words, cwd=folder, env=dict(os.environ)) as (
+        agent_end,
+        _,
+    ):
+        found["agent"] = await agent_end.initialize(protocol_version=acp.PROTOCOL_VERSION)
+        session = (await agent_end.new_session(cwd=str(folder), mcp_servers=[])).session_id
+
+        async def say(*blocks: Any) -> tuple[str, list[dict[str, Any]]]:
+            reply = await agent_end.prompt(session_id=session, prompt=list(blocks))
+            await asyncio.sleep(0.2)  # updates are handled in tasks of their own
+            return reply.stop_reason, taken()
+
+        with pytest.raises(acp.RequestError, match="you did not agree"):
+            await say(acp.text_block("Write it."))
+        found["written"] = await say(acp.text_block("Write it."))
+        link = acp.resource_link_block("notes", (folder / "notes.md").as_uri())
+        found["linked"] = await say(acp.text_block("Read:"), link)
+        talking = asyncio.create_task(say(acp.text_block("Be long.")))
+        while not updates:
+            await asyncio.sleep(0.02)
+        with pytest.raises(acp.RequestError, match="still being answered"):
+            await agent_end.prompt(session_id=session, prompt=[acp.text_block("And?")])
+        await agent_end.cancel(session_id=session)
+        found["cancelled"] = await talking
+    async with acp.spawn_agent_process(
+        Client(), sys.executable, *words[:-2], agent.name, cwd=folder, env=dict(os.environ)
+    ) as (agent_end, _):
+        await agent_end.initialize(protocol_version=acp.PROTOCOL_VERSION)
+        await agent_end.load_session(cwd=str(folder), session_id=session)
+        await asyncio.sleep(0.2)
+        found["loaded"] = taken()
+        found["again"] = await say(acp.text_block("Write it."))
+    return {**found, "asked": asked, "session": session}
+
+
+@pytest.mark.timeout(180)
+def test_a_conversation_with_the_librarys_client(agent: Path, folder: Path) -> None:
+    """Consent, calls one by one, a linked file, a reply cut off, and a session that another process goes on with."""
+    (folder / "notes.md").write_text("Of oaks.\n")
+    before = agent.read_text()
+    found = asyncio.run(conversed(agent, folder))
+    assert found["agent"].agent_capabilities.load_session
+    (reason, updates) = found["written"]
+    assert (reason, kinds(updates)) == (
+        "end_turn",
+        ["agent_message_chunk", "tool_call", "tool_call_update", "agent_message_chunk"],
+    )
+    assert (updates[-1]["content"]["text"], (folder / "new.md").read_text()) == ("Written.", "n\n")
+    call = next(update for update in updates if update["sessionUpdate"] == "tool_call")
+    assert (call["kind"], call["title"]) == ("edit", 'write_file(path="new.md", content="n\\n")')
+    assert found["asked"] == ["Agree to what its tools can do"] * 2 + [call["title"]]
+    assert "Of oaks." in text_of(found["linked"][1])
+    assert found["cancelled"][0] == "cancelled"
+    assert 0 < len(text_of(found["cancelled"][1])) < 200
+    assert kinds(found["loaded"])[:5] == [
+        "user_message_chunk",
+        "agent_message_chunk",
+        "tool_call",
+        "tool_call_update",
+        "agent_message_chunk",
+    ]
+    assert found["again"][0] == "end_turn"  # nobody is asked about what was agreed to
+    assert agent.read_text() == before
+    assert "Be long." in (folder / f"helper.{found['session']}.chatmd").read_text()
+
+
+def test_what_is_no_message_and_what_is_not_known(agent: Path, folder: Path) -> None:
+    """Each gets its error, with the code that JSON-RPC has for it; the session's name leads nowhere else."""
+
+    def request(number: int, method: str, **params: object) -> str:
+        return json.dumps({"jsonrpc": "2.0", "id": number, "method": method, "params": params})
+
+    said = [{"type": "text", "text": "Hi"}]
+    lines = ["{", "7", request(1, "nothing"), request(2, "session/prompt"), request(3, "session/load", sessionId="x"),
+             request(4, "session/prompt", sessionId="../x", prompt=said),
+             json.dumps({"method": "nothing"})]  # fmt: skip
+    with start("run", "--acp", agent.name, stdin=subprocess.PIPE) as process:
+        done = finish(process, "".join(f"{line}\n" for line in lines).encode())
+    answers = [json.loads(line) for line in done.out.splitlines()]
+    codes = sorted((answer["id"] or 0, answer["error"]["code"]) for answer in answers)
+    assert (done.code, codes) == (0, [(0, -32700), (0, -32700), (1, -32601), (2, -32602), (3, -32603), (4, -32603)])
+    assert not list(folder.parent.glob("*.chatmd"))
