@@ -16,7 +16,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from sqlalchemy import Connection, MetaData, NullPool, create_engine, event, text
+from sqlalchemy import Connection, MetaData, NullPool, Table, create_engine, event, inspect, text
 from sqlalchemy.engine import make_url
 from sqlalchemy.exc import ArgumentError, DBAPIError, NoSuchModuleError, TimeoutError
 
@@ -34,8 +34,23 @@ _HINTS = {
 
 
 def make_tables(connection: Connection, tables: MetaData = TABLES) -> None:
-    """Make the tables that are not there."""
+    """Make the tables that are not there, and the columns that tables of an earlier version lack."""
     tables.create_all(connection)
+    for table in tables.sorted_tables:
+        for name in lacking(connection, table):
+            column = table.c[name]
+            default = (
+                "" if column.nullable else f" NOT NULL DEFAULT {0 if column.type.python_type is int else chr(39) * 2}"
+            )
+            connection.exec_driver_sql(
+                f"ALTER TABLE {table.name} ADD COLUMN {name} {column.type.compile(connection.dialect)}{default}"
+            )
+
+
+def lacking(connection: Connection, table: Table) -> list[str]:
+    """The columns that a table in the database, if it is there, does not have yet."""
+    there = {column["name"] for column in inspect(connection).get_columns(table.name)}
+    return [name for name, _ in table.c.items() if name not in there]
 
 
 class Database:

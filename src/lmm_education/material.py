@@ -244,6 +244,16 @@ class Passage:
         return " > ".join(self.place.path(self.title))
 
     @property
+    def heading(self) -> str:
+        """The heading that the text stands under, else the document's title."""
+        return self.place.headings[-1] if self.place.headings else self.title
+
+    def is_below(self, section: Passage) -> bool:
+        """Whether it stands in a section, or below a heading of it."""
+        place, there = self.place, section.place
+        return place.document == there.document and place.headings[: len(there.headings)] == there.headings
+
+    @property
     def reference(self) -> str:
         """Number, place and path, as they stand below an answer."""
         return f"[{self.number}] {self.place}  {self.path}"

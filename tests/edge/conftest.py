@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Iterator
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 
 import pytest
@@ -31,6 +33,25 @@ def ingested(tmp_path_factory: pytest.TempPathFactory) -> Path:
         patch.chdir(folder)
         lmm_education.ingest("notes")
     return folder
+
+
+@pytest.fixture
+def elsewhere() -> Iterator[ThreadingHTTPServer]:
+    """Another site, with one page: whatever its server's `page` is."""
+
+    class Handler(BaseHTTPRequestHandler):
+        def do_GET(self) -> None:
+            self.send_response(200)
+            self.send_header("Content-Type", "text/html")
+            self.end_headers()
+            self.wfile.write(getattr(self.server, "page", "").encode())
+
+        def log_message(self, *_: object) -> None: ...
+
+    with ThreadingHTTPServer(("127.0.0.1", 0), Handler) as server:
+        threading.Thread(target=server.serve_forever, daemon=True).start()
+        yield server
+        server.shutdown()
 
 
 @pytest.fixture(scope="module")

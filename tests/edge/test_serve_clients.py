@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 import json
-import threading
 import urllib.error
 import urllib.request
 from collections.abc import Iterator
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from http.server import ThreadingHTTPServer
 from pathlib import Path
 from typing import Any
 from urllib.parse import parse_qs, urlsplit
@@ -20,25 +19,6 @@ from fakes.chromium import PROGRAM, Browser
 from fakes.openai_server import Action, ScriptedServer
 
 WHY = "Why is a leaf green?"
-
-
-@pytest.fixture
-def elsewhere() -> Iterator[ThreadingHTTPServer]:
-    """Another site, with one page: whatever its server's `page` is."""
-
-    class Handler(BaseHTTPRequestHandler):
-        def do_GET(self) -> None:
-            self.send_response(200)
-            self.send_header("Content-Type", "text/html")
-            self.end_headers()
-            self.wfile.write(getattr(self.server, "page", "").encode())
-
-        def log_message(self, *_: object) -> None: ...
-
-    with ThreadingHTTPServer(("127.0.0.1", 0), Handler) as server:
-        threading.Thread(target=server.serve_forever, daemon=True).start()
-        yield server
-        server.shutdown()
 
 
 def site(server: ThreadingHTTPServer) -> str:

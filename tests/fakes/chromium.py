@@ -99,16 +99,28 @@ class Browser:
         self.call("Page.navigate", url=address)
         self.wait_for("document.readyState === 'complete'")
 
-    def run(self, script: str) -> Any:
-        """The value of an expression in the page."""
-        done = self.call("Runtime.evaluate", expression=script, awaitPromise=True, returnByValue=True)
+    def run(self, script: str, *, framed: bool = False) -> Any:
+        """The value of an expression in the page, or in the first frame in it, if that is of the same host."""
+        values = {"expression": script, "awaitPromise": True, "returnByValue": True}
+        try:
+            done = self.call("Runtime.evaluate", **values, **({"contextId": self._world()} if framed else {}))
+        except AssertionError as error:
+            if not framed or "context" not in str(error):
+                raise
+            return self.run(script, framed=True)  # the frame's page went meanwhile, for the next
         assert "exceptionDetails" not in done, done["exceptionDetails"]
         return done["result"].get("value")
 
-    def wait_for(self, script: str) -> None:
-        """Return when an expression in the page is true."""
+    def _world(self) -> int:
+        """Where scripts of ours see the elements of the frame, and its own scripts do not see them."""
+        (frame, *_) = self.call("Page.getFrameTree")["frameTree"]["childFrames"]
+        made = self.call("Page.createIsolatedWorld", frameId=frame["frame"]["id"])
+        return int(made["executionContextId"])
+
+    def wait_for(self, script: str, *, framed: bool = False) -> None:
+        """Return when an expression in the page, or in its frame, is true."""
         end = time.monotonic() + PATIENCE
-        while not self.run(f"Boolean({script})"):
+        while not self.run(f"Boolean({script})", framed=framed):
             assert time.monotonic() < end, f"never true: {script}; problems: {self.problems}"
             time.sleep(0.03)
 

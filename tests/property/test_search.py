@@ -112,7 +112,7 @@ def test_one_leg_keeps_its_order(one: Ranking, method: Fusion) -> None:
 def test_a_boost_never_lowers(one: Ranking, chosen: str, method: Fusion) -> None:
     """The boosted one climbs, the others keep their order."""
     before = [f.id for f in fuse({"one": one}, {}, method=method)]
-    after = [f.id for f in fuse({"one": one}, {}, method=method, boost=1.0, boosted=frozenset(chosen))]
+    after = [f.id for f in fuse({"one": one}, {}, method=method, boosts={chosen: 1.0})]
     if chosen in before:
         assert after.index(chosen) <= before.index(chosen)
     assert [id for id in after if id != chosen] == [id for id in before if id != chosen]

@@ -41,6 +41,7 @@ from lmm_education.answer.verification import QuotationStream, verify
 from lmm_education.material import Passage
 from lmm_education.parts import CourseParts
 from lmm_education.prompts.templates import course_prompts
+from lmm_education.search.instructions import with_here
 from lmm_education.search.query import SearchNotice, SearchOptions, SearchResult
 from lmm_education.search.search import NO_WORD, CourseSearch
 
@@ -71,15 +72,23 @@ class Answering:
         """What is asked about."""
         return self.searching.course
 
+    def at(self, here: Passage | None) -> Answering:
+        """The same for a reader who has a section before him."""
+        options = self.options
+        return dataclasses.replace(
+            self, options=dataclasses.replace(options, search=dataclasses.replace(options.search, here=here))
+        )
+
     async def stream(self, question: str, history: Sequence[Exchange] = ()) -> AsyncGenerator[AnswerEvent]:
         """What happens until the answer is there; the last event is the `Answer`.
 
         Raises:
             LmmError: the store cannot be searched, or a model does not answer.
         """
-        asked, usage = await self._understand(question, history)
+        meant = self.meant(question, history)
+        asked, usage = await self._understand(meant, history)
         asked = with_last(asked, history)
-        result, sources = await self._look_up(asked.search)
+        result, sources = await self._look_up(asked.search, this=meant != question)
         tutoring = await self._tutoring(result, [*earlier(history), question, asked.search])
         if not (self.options.agent or tutoring.hinted or self._is_relevant(result) or self._general):
             nothing = self._nothing(result, sources)
@@ -126,6 +135,11 @@ class Answering:
             async for event in checked:
                 yield event
 
+    def meant(self, question: str, history: Sequence[Exchange]) -> str:
+        """The question, with the section that its reader has before him in the place of "this"."""
+        here = self.options.search.here
+        return with_here(question, here.heading, first=not history) if here else question
+
     async def _understand(self, question: str, history: Sequence[Exchange]) -> tuple[Understood, Usage]:
         if not history or not self._reads_back:
             return Understood(question, question), Usage()
@@ -164,8 +178,8 @@ class Answering:
 
     def _is_relevant(self, result: SearchResult) -> bool:
         threshold = self.course.settings.search.threshold
-        if not result.hits:
-            return False
+        if not result.hits or result.this:
+            return bool(result.hits)
         return threshold is None or result.relevance is None or result.relevance >= threshold
 
     async def _once(self, result: SearchResult, sources: Sources, request: ChatRequest) -> AsyncGenerator[AnswerEvent]:
@@ -195,11 +209,13 @@ class Answering:
 
     def _quotation(self, result: SearchResult, sources: Sources) -> str:
         """What is quoted; empty where no passage comes near the question."""
-        passages = list(_passages(result, sources))
+        here = self.options.search.here if result.this else None
+        hits = [hit for hit in result.hits if here is None or hit.is_below(here)]
+        passages = list(_passages(hits, sources))
         with self.searching.view() as view:
             fits = partial(view.fits, result.text, languages=result.languages)
             near = max(fits([passage.text for passage in passages[:FOUND]]), default=0.0)
-            if near < LEAST:
+            if near < LEAST and not result.this:
                 return ""
             familiar = near >= FAMILIAR
             return quote(result.text, passages, partial(fits, apart=familiar), familiar=familiar)
@@ -239,11 +255,12 @@ class Answering:
             said = (turn.done.as_message(), Message("tool", "", results=tuple(results)))
             request = dataclasses.replace(request, messages=(*request.messages, *said))
 
-    async def _look_up(self, wanted: str) -> tuple[SearchResult, Sources]:
-        """What is found, and what of it the model is shown."""
+    async def _look_up(self, wanted: str, *, this: bool = False) -> tuple[SearchResult, Sources]:
+        """What is found, and what of it the model is shown; `this`: see `SearchOptions`."""
         tokens = self.options.context_tokens or min(self.course.settings.answer.context_tokens, await self._room())
         choose = partial(choose_sources, budget=tokens, count=count_tokens)
-        return await self.searching.asearch_with(wanted, self._search_options(), lambda result: choose(result.sections))
+        options = dataclasses.replace(self._search_options(), this=this)
+        return await self.searching.asearch_with(wanted, options, lambda result: choose(result.sections))
 
     async def _room(self) -> int:
         """The tokens of its window that the model may read of the material."""
@@ -360,12 +377,12 @@ def invented(numbers: Sequence[int]) -> tuple[SearchNotice, ...]:
     return (SearchNotice("invented", told, numbers=cited),) if numbers else ()
 
 
-def _passages(result: SearchResult, sources: Sources) -> Iterator[QuotedPassage]:
+def _passages(hits: Iterable[Passage], sources: Sources) -> Iterator[QuotedPassage]:
     """The passages that were found, best first, with the numbers of the sources that they stand in."""
-    for hit in result.hits:
+    for hit in hits:
         number = sources.number_of(hit.section) or sources.number_of(hit.id)
         if number is not None and hit.kind != "summary":
-            yield QuotedPassage(hit.text, hit.place.headings[-1] if hit.place.headings else hit.title, number)
+            yield QuotedPassage(hit.text, hit.heading, number)
 
 
 def _hurried(request: ChatRequest) -> ChatRequest:

@@ -353,6 +353,7 @@ def exchange_text(exchange: LoggedExchange) -> str:
         ("id", exchange.id),
         ("time", f"{datetime.fromtimestamp(exchange.time):%Y-%m-%d %H:%M:%S} ({exchange.via}, {exchange.session})"),
         ("question", exchange.question),
+        ("here", exchange.here),
         ("searched", exchange.searched if exchange.searched != exchange.question else ""),
         ("outcome", f"{exchange.outcome}{waited}, {exchange.total:.1f} s in all"),
         ("error", exchange.error),

@@ -67,7 +67,7 @@ class LoggedExchange:
     there was none. `cost` is in US dollars, None where the price is not known. `reaction` is 1 (good), -1 (bad) or 0.
     `cached`: the answer was given before, to the same question. `removed` are the numbers that it cited and that are
     no source's; `unverified` is what it quotes or says that its sources do not, a line each. `prompt` is what the
-    model was sent.
+    model was sent; `here` the file and the headings of the section that the student had before him.
     """
 
     id: str
@@ -92,6 +92,7 @@ class LoggedExchange:
     removed: str = ""
     unverified: str = ""
     prompt: str = ""
+    here: str = ""
 
     @property
     def is_unpriced(self) -> bool:
@@ -149,7 +150,7 @@ EXCHANGES = Table(
     *(Column(name, kind, nullable=False) for name, kind in (("reaction", Integer), ("comment", Text), ("error", Text))),
     *(
         Column(name, kind, nullable=False)
-        for name, kind in (("cached", Integer), ("removed", Text), ("unverified", Text), ("prompt", Text))
+        for name, kind in (("cached", Integer), *((n, Text) for n in ("removed", "unverified", "prompt", "here")))
     ),
     sqlite_with_rowid=False,
 )

@@ -31,7 +31,7 @@ from sqlalchemy.exc import DBAPIError
 from lmm.disk.folder import configured
 from lmm.errors import FileReadError
 from lmm_education.config import ServeSettings
-from lmm_education.database import Database, make_tables
+from lmm_education.database import Database, lacking, make_tables
 from lmm_education.errors import LogError, LogMissing
 from lmm_education.exchange_log.exchanges import (
     APPLICATION,
@@ -186,6 +186,8 @@ def read_log(file: Path | str, chosen: LogFilter = LogFilter(), *, answers: bool
     """
     if isinstance(file, Path) and not file.is_file():
         raise LogMissing("there is no log yet", where=str(file))
+    if isinstance(file, Path) and _is_old(file):
+        LogFile(file).close()
     with _reading(file, "read") as connection:
         if isinstance(file, Path) and not _is_made(connection):  # another process is at it
             return []
@@ -220,6 +222,12 @@ def _make(connection: Connection) -> None:
     make_tables(connection, LOG_TABLES)
     if connection.dialect.name == "sqlite":
         connection.exec_driver_sql(f"PRAGMA application_id = {APPLICATION}")
+
+
+def _is_old(file: Path) -> bool:
+    """Whether an earlier version made a log, which lacks columns then; it gets them when it is opened for writing."""
+    with _reading(file, "read") as connection:
+        return _is_made(connection) and bool(lacking(connection, EXCHANGES))
 
 
 def _check(connection: Connection, file: Path) -> None:

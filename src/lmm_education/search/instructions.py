@@ -34,6 +34,8 @@ class Topic(NamedTuple):
 class _Table:
     """The forms of a language."""
 
+    here: tuple[re.Pattern[str], re.Pattern[str]]
+    idle: re.Pattern[str]
     begin: re.Pattern[str]
     end: re.Pattern[str]
     whole: tuple[re.Pattern[str], ...]
@@ -82,6 +84,28 @@ def with_headings(question: str, languages: Collection[str], heading: Callable[[
     return question
 
 
+def with_here(question: str, heading: str, *, first: bool = True) -> str:
+    """A question in which the section that its reader has before him is named by its heading, where it is meant: by
+    "this", in any language, or because there is nothing but words of instruction. Where it is not the `first`, "that"
+    is what was said before.
+
+    >>> with_here("Explain this in two sentences.", "Slices"), with_here("Give me an example!", "Slices")
+    ('Explain “Slices” in two sentences.', 'Give me an example: “Slices”')
+    >>> with_here("What does this code do?", "Slices"), with_here("What does that mean?", "Slices", first=False)
+    ('What does this code in “Slices” do?', 'What does that mean?')
+    """
+    named = f"“{heading}”"
+    for table in _tables(LANGUAGES):
+        for pattern in table.here[: 1 + first]:
+            if match := pattern.search(question):
+                part = f"{match['part']} in " if match.groupdict().get("part") else ""
+                return f"{question[: match.start()]}{part}{named}{question[match.end() :]}"
+        left = "".join(_without_instructions(sentence, table) for sentence in _SENTENCE.split(question))
+        if first and not left and not table.idle.fullmatch(_bare(question)):
+            return f"{_bare(question)}: {named}"
+    return question
+
+
 def _tables(languages: Collection[str]) -> Iterator[_Table]:
     return (_table(language) for language in LANGUAGES if language in languages)
 
@@ -122,12 +146,18 @@ def _bare(text: str) -> str:
 def _table(language: str) -> _Table:
     file = resources.files(__package__).joinpath("words", f"{language}.toml")
     forms = tomllib.loads(file.read_text(encoding="utf-8"))
-    begin, end = ("|".join(_filled(forms, name)) for name in ("begin", "end"))
+    begin, end, idle, here, at_first = (
+        "|".join(_filled(forms, name)) for name in ("begin", "end", "idle", "here", "here_at_first")
+    )
     whole, compare, within = (
         tuple(_compiled(form) for form in _filled(forms, name)) for name in ("whole", "compare", "within")
     )
     numbered = _compiled(rf"\b(?:{'|'.join(forms['numbered'])}) (?P<number>\d+(?:\.\d+)*)\b")
-    return _Table(_compiled(rf"(?:{begin})(?!\w)"), _compiled(rf"(?<!\w)(?:{end})\Z"), whole, compare, within, numbered)
+    return _Table(
+        (_compiled(rf"(?<!\w)(?:{here})(?!\w)"), _compiled(rf"(?<!\w)(?:{at_first})(?!\w)")),
+        _compiled(idle), _compiled(rf"(?:{begin})(?!\w)"), _compiled(rf"(?<!\w)(?:{end})\Z"),
+        whole, compare, within, numbered,
+    )  # fmt: skip
 
 
 def _compiled(pattern: str) -> re.Pattern[str]:

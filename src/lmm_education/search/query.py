@@ -35,7 +35,9 @@ class SearchOptions:
     metadata keys to the values of which a passage has one. `fields` are payload fields to return with each
     passage. With `companion`, whole sections are returned instead of passages. `sections` says whether
     passages are counted up to sections. `expand` is how many further searches the aux model writes; `reworded` lets it
-    write one where nothing is said about that and the question's words are not the course's.
+    write one where nothing is said about that and the question's words are not the course's. `here` is the section that
+    the reader has before him, whose passages come first; `this`: the question means it (see `with_here`), None: it is
+    asked.
     """
 
     limit: int | None = None
@@ -48,6 +50,8 @@ class SearchOptions:
     expand: int | None = None
     reworded: bool = False
     reranker: str | None = None
+    here: Passage | None = None
+    this: bool | None = None
 
     def filled(self, settings: SearchSettings) -> SearchOptions:
         """The same with what is configured in the place of None."""
@@ -290,7 +294,8 @@ class SearchResult:
     `text` is what was looked up: the question without its marks and its instructions; `asked` is that without its
     marks alone, as a model is to answer it. `types` and `documents` are those that the question or the options named.
     `hits` are passages, or with `companion` whole sections, best first; `sections` those that the passages voted for,
-    best first. `questions` are the sub-questions that were asked too, such as what is to be compared. `languages` are
+    best first. `this`: the question means the section that its reader has before him, and passages of it were found.
+    `questions` are the sub-questions that were asked too, such as what is to be compared. `languages` are
     those in which words were compared. `relevance` says on one scale for all questions how well the best passage fits
     (see `lmm_education.search.ranking`), None where nothing was looked up. `notices` tell what could not be done;
     `usage` is that of the models that were asked for it.
@@ -305,6 +310,7 @@ class SearchResult:
     questions: tuple[str, ...] = ()
     languages: tuple[str, ...] = ()
     asked: str = ""
+    this: bool = False
     companion: bool = False
     reranker: str = "none"
     relevance: float | None = None

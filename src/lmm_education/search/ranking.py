@@ -33,6 +33,7 @@ import math
 import re
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from itertools import pairwise
+from types import MappingProxyType
 from typing import Literal, NamedTuple
 
 from lmm import markdown
@@ -105,18 +106,21 @@ class Fused(NamedTuple):
 
 
 def fuse(
-    rankings: Mapping[str, Ranking], weights: Mapping[str, float], *, method: Fusion = "dbsf", boost: float = 0.0,
-    boosted: frozenset[str] = frozenset(),
-) -> list[Fused]:  # fmt: skip
+    rankings: Mapping[str, Ranking],
+    weights: Mapping[str, float],
+    *,
+    method: Fusion = "dbsf",
+    boosts: Mapping[str, float] = MappingProxyType({}),
+) -> list[Fused]:
     """All candidates, best first; equal ones by their ids, whatever order the engine had.
 
     `weights` are relative to each other; a leg without one weighs 1, a leg that weighs 0 is as if it was not
-    there. `boost` is added to the score of the `boosted`.
+    there. `boosts` are added to the scores of some.
 
     >>> words, meaning = [("a", 9.0), ("b", 5.0), ("c", 4.0)], [("c", 0.8), ("b", 0.4), ("a", 0.3)]
     >>> [f.id for f in fuse({"sparse": words, "dense": meaning}, {"sparse": 0.8, "dense": 0.2})]
     ['a', 'b', 'c']
-    >>> [f.id for f in fuse({"sparse": words}, {}, boost=1.0, boosted=frozenset("b"))]
+    >>> [f.id for f in fuse({"sparse": words}, {}, boosts={"b": 1.0})]
     ['b', 'a', 'c']
     """
     counted = {name: weight for name in rankings if (weight := weights.get(name, 1.0)) > 0}
@@ -127,8 +131,8 @@ def fuse(
         for (id, raw), normal in zip(rankings[name], _METHODS[method](rankings[name]), strict=True):
             scores[id] = scores.get(id, 0.0) + weight / total * normal
             found.setdefault(id, {}).update({name: raw} if raw else {})
-    for id in boosted & scores.keys():
-        scores[id] += boost
+    for id in boosts.keys() & scores.keys():
+        scores[id] += boosts[id]
     best = sorted(scores.items(), key=lambda pair: (-pair[1], pair[0]))
     return [Fused(id, score, found[id]) for id, score in best]
 
@@ -274,8 +278,10 @@ def introduced(term: Term | None, hit: Passage) -> float:
     return _introduced(term, prose_of(hit.text), hit.place.headings) if term else 0.0
 
 
-NAMED = 1.0
-"""What it is worth that a question names the section of a passage: that section comes first."""
+NAMED, HERE = 1.0, 0.2
+"""What it is worth that a question names the section of a passage: that section comes first; and that the reader has
+that section before him, whatever he asks. Of 60 questions about the Rust book in a learner's own words, 23 find their
+section first; 60 of a reader who has it before him, 22 where that is any other section."""
 _WORD = re.compile(r"[^\W_]+")
 
 
@@ -300,7 +306,7 @@ def is_named(topics: Iterable[str], hit: Passage) -> bool:
     """
     headings = hit.place.headings
     number = "".join(hit.place.numbers[len(headings) : len(headings) + 1])
-    names = _names_of(headings[-1] if headings else hit.title, number)
+    names = _names_of(hit.heading, number)
     return any(_words_in(topic) in names for topic in topics)
 
 

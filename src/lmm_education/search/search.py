@@ -35,7 +35,7 @@ from lmm_education.payloads import hit_of
 from lmm_education.prompts.templates import course_prompts
 from lmm_education.search.definitions import term_of
 from lmm_education.search.expand import can_write, contents_of, sub_questions
-from lmm_education.search.instructions import topic_of, with_headings
+from lmm_education.search.instructions import LANGUAGES, topic_of, with_headings, with_here
 from lmm_education.search.query import (
     SearchNotice,
     SearchOptions,
@@ -48,6 +48,7 @@ from lmm_education.search.query import (
     read_question,
 )
 from lmm_education.search.ranking import (
+    HERE,
     NAMED,
     SAID,
     Fused,
@@ -113,7 +114,11 @@ class Plan:
 
     def names(self, hit: Passage) -> float:
         """What it is worth that the question names the section of a passage."""
-        return NAMED * is_named(self.headings, hit)
+        return NAMED * (is_named(self.headings, hit) or bool(self.options.this and self.is_here(hit)))
+
+    def is_here(self, hit: Passage) -> bool:
+        """Whether the reader has the section of a passage before him."""
+        return self.options.here is not None and hit.is_below(self.options.here)
 
 
 class LookedUp(NamedTuple):
@@ -319,7 +324,13 @@ class SearchView:
         text = asked.text.strip()
         if (asked.types or asked.documents) and not any(map(str.isalnum, text)):
             text = ""  # what is left of a question of marks alone, such as its question mark
-        topic = topic_of(with_headings(text, names.languages, names.numbered), names.languages)
+        languages = names.languages
+        if options.here:
+            languages = LANGUAGES
+            said = with_here(text, options.here.heading) if options.this is None else text
+            options, text = replace(options, this=options.this or said != text), said
+        topic = topic_of(with_headings(text, languages, names.numbered), languages)
+        own = options.here.heading if options.here and options.this else ""  # which other sections may be called too
         return Plan(
             question,
             text,
@@ -328,7 +339,7 @@ class SearchView:
             limit=limit,
             depth=max(settings.prefetch, limit * (3 if companion else 1)),
             companion=companion,
-            headings=topic.headings,
+            headings=tuple(heading for heading in topic.headings if heading != own),
             parts=topic.parts,
             boosted=asked.types,
             documents=tuple(dict.fromkeys(documents)),
@@ -389,7 +400,11 @@ class SearchView:
         fixed = self._fixed_weights(self._encoder.vectors)
         in_order = plan.text and not (plan.boosted or plan.parts or questions or reranker != "none")
         term = term_of(plan.text)
-        fits = [relevance(hit, words, found.weights) + introduced(term, hit) for hit in hits] if in_order else []
+        fits = (
+            [relevance(hit, words, found.weights) + introduced(term, hit) + HERE * plan.is_here(hit) for hit in hits]
+            if in_order
+            else []
+        )
         votes = by_relevance(fits) if in_order else by_rank(len(hits))
         if reranker == "none":  # else it has the last word
             votes = [one + len(hits) * plan.names(hit) for one, hit in zip(votes, hits, strict=True)]
@@ -407,6 +422,7 @@ class SearchView:
             hits=tuple(shown),
             sections=tuple(sections),
             types=plan.boosted,
+            this=bool(plan.options.this) and any(map(plan.is_here, hits)),
             documents=plan.documents,
             languages=plan.languages,
             questions=(*plan.parts, *questions),
@@ -492,16 +508,16 @@ class SearchView:
         by_question, settings = self._weighs_by_question, self.settings
         fixed = self._fixed_weights(vectors)
         legs = [Leg(name, vector, plan.depth) for name, vector in vectors.items() if fixed[name] > 0]
-        rankings, boosted, worded = self._candidates(plan, legs)
+        rankings, boosts, worded = self._candidates(plan, legs)
         leg_weights = self._weights(plan, text, rankings, self._words_of(worded)) if by_question else fixed
-        fused = fuse(rankings, leg_weights, method=settings.fusion, boost=settings.boost, boosted=boosted)
+        fused = fuse(rankings, leg_weights, method=settings.fusion, boosts=boosts)
         return fused, leg_weights
 
     def _candidates(
         self, plan: Plan, legs: Sequence[Leg]
-    ) -> tuple[dict[str, Ranking], frozenset[str], Sequence[Scored]]:
-        """What each leg says of all that any of them found, which of it has a type that is asked for, and what has most
-        of the words."""
+    ) -> tuple[dict[str, Ranking], Mapping[str, float], Sequence[Scored]]:
+        """What each leg says of all that any of them found, what is added for a type that is asked for and for what the
+        reader has before him, and what has most of the words."""
         scores: dict[str, dict[str, float]] = {leg.vector: {} for leg in legs}
         sparse = self._encoder.sparse
         least = LEAST_GRAMS if sparse and sparse.name == WITH_GRAMS else -math.inf
@@ -518,11 +534,14 @@ class SearchView:
         # Sentences are compared for the candidates only.
         finding = [leg for leg in legs if not (leg.vector == MULTI and DENSE in scores)]
         if not finding:
-            return {}, frozenset(), ()
-        found, boosted = find(plan.where), frozenset[str]()
+            return {}, {}, ()
+        found, boosts = find(plan.where), dict[str, float]()
         if plan.boosted:  # instead of a very long list of candidates, in which they may still be missing
-            boosted = take(finding, find([*plan.where, Match("kind", plan.boosted)]))
-        ids = take(finding, found) | boosted
+            boosts = dict.fromkeys(take(finding, find([*plan.where, Match("kind", plan.boosted)])), self.settings.boost)
+        if here := self._ids_here(plan):
+            inside = take(finding, find([*plan.where, Among(here)]))
+            boosts |= {id: boosts.get(id, 0.0) + (NAMED if plan.options.this else HERE) for id in inside}
+        ids = take(finding, found) | boosts.keys()
         # What BM25 did not find has hardly a word of the question: 0 will do, and asking costs as much as finding.
         near = [leg for leg in legs if leg.vector != SPARSE]
         if missing := frozenset(id for leg in near for id in ids - scores[leg.vector].keys()):
@@ -535,7 +554,15 @@ class SearchView:
             for name, said in scores.items()
         }
         worded = next((each for leg, each in zip(finding, found, strict=True) if leg.vector == SPARSE), ())
-        return rankings, boosted, worded
+        return rankings, boosts, worded
+
+    def _ids_here(self, plan: Plan) -> frozenset[str]:
+        """The passages that the reader has before him."""
+        if plan.options.here is None:
+            return frozenset()
+        where = [Match("document", (plan.options.here.place.document,))]
+        points = self._store.scroll("chunks", where=where)
+        return frozenset(point.id for point in points if plan.is_here(hit_of(point.id, point.payload)))
 
     @property
     def _weighs_by_question(self) -> bool:

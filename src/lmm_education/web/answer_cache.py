@@ -36,7 +36,7 @@ class AnswerCache:
         """The answer to this question, if it was given over the texts in this state; it says that it is not new."""
         if stamp == self._stamp and (wording := _wording(question)) in self._answers:
             self._answers.move_to_end(wording)
-            return replace(self._answers[wording], question=question)
+            return self._answers[wording]
         return None
 
     def put(self, stamp: str, question: str, answer: Answer) -> None:

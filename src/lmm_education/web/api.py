@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Mapping
+from dataclasses import replace
 from typing import Any
 
 from starlette.requests import Request
@@ -11,10 +12,11 @@ from starlette.responses import JSONResponse, Response
 
 from lmm import loop
 from lmm_education.errors import RequestError
+from lmm_education.material import Passage
 from lmm_education.search.query import SearchOptions
-from lmm_education.web.http import read_json
+from lmm_education.web.http import read_json, short_text
 from lmm_education.web.panels import without_solution
-from lmm_education.web.service import service_of
+from lmm_education.web.service import Service, service_of
 
 MOST_MESSAGES = 1000
 """Messages in a request: far more of a conversation than is read."""
@@ -59,6 +61,17 @@ def checked_length(text: str, param: str) -> str:
     return text
 
 
+async def read_here(service: Service, body: Mapping[str, Any]) -> Passage | None:
+    """The section that the reader has before him, by its address in the published book, ``here``; None where that is
+    nothing of the course. What was sent goes no further.
+
+    Raises:
+        RequestError: it is long, or no text.
+    """
+    address = short_text({"here": body.get("here") or ""}, "here")
+    return await asyncio.to_thread(service.contents.section_at, address) if address else None
+
+
 # -- endpoints ---------------------------------------------------------------------------------------
 
 
@@ -75,10 +88,10 @@ async def health(request: Request) -> Response:
 
 async def search(request: Request) -> Response:
     """``POST /search``: what `lmm search --json` prints, for ``query``, ``limit``, ``types``, ``documents``,
-    ``where`` and ``companion``."""
+    ``where``, ``companion`` and ``here``."""
     service, body = service_of(request), await read_json(request)
     question = checked_question(body.get("query"), service.settings.longest_question)
-    options = _search_options(body)
+    options = replace(_search_options(body), here=await read_here(service, body))
     await service.guard.admit(request)
     result = await loop.run_async(service.searching.asearch(question, options))
     return JSONResponse(result.as_json())

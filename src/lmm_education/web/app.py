@@ -36,6 +36,7 @@ ROUTES = (  # they are tried in this order
     ("GET", "/static/{name}", static),
     ("GET", "/contents", page.contents),
     ("GET", "/sections/{id}", page.section),
+    ("GET", "/here", page.where),
     ("GET", "/material", api.overview),
     ("GET", "/material/{kind}", api.kind),
     ("GET", "/login", page.login),

@@ -30,7 +30,7 @@ from lmm_education.answer.verification import mark_of
 from lmm_education.errors import RequestError
 from lmm_education.material import SOURCE, Passage, as_json
 from lmm_education.search.search import CourseSearch
-from lmm_education.web.api import check_number, checked_length, checked_question
+from lmm_education.web.api import check_number, checked_length, checked_question, read_here
 from lmm_education.web.http import (
     CallerLeft,
     EventsResponse,
@@ -52,7 +52,7 @@ WITHOUT_EFFECT = frozenset(
     )
 )  # fmt: skip
 """Parameters that clients send unasked, and that change nothing here: the course decides how it answers."""
-_TAKEN = frozenset(("model", "stream", "stream_options"))
+_TAKEN = frozenset(("model", "stream", "stream_options", "here"))
 _OWN = ("system", "developer")
 _PARTS = ("text", "input_text", "output_text")
 _LEFT = 499  # nobody reads it
@@ -485,7 +485,7 @@ async def _answered(request: Request, protocol: type[ClientAnswer], messages: st
     heading, longest = service.texts["sources"], service.settings.longest_question
     call = read_call(body, messages=messages, model=service.name, heading=heading, longest=longest)
     await service.guard.admit(request)
-    asked = service.asked(call.question, request, "api")
+    asked = service.asked(call.question, request, "api", await read_here(service, body))
     reply = protocol(
         service.name, heading, again=service.texts["again"], address=address_of(request), exchange=asked.number,
         include_usage=call.include_usage, tell=partial(notice_for, texts=service.texts),

@@ -28,12 +28,12 @@ from lmm_education.answer.verification import Failure, mark_of, marked
 from lmm_education.errors import LogError, RequestError, StoreError
 from lmm_education.exchange_log.exchanges import LONGEST_COMMENT
 from lmm_education.material import Passage
-from lmm_education.web.api import check_number, checked_length, checked_question
+from lmm_education.web.api import check_number, checked_length, checked_question, read_here
 from lmm_education.web.contents import Chapter, follow_ups, starters
 from lmm_education.web.http import NO_STORE, EventsResponse, ToldFailure, read_json, server_sent, short_text, template
 from lmm_education.web.identity import caller_of, set_cookie
 from lmm_education.web.openid import LoginProvider
-from lmm_education.web.panels import Hidden, section_values
+from lmm_education.web.panels import Hidden, name_of, section_values
 from lmm_education.web.pictures import POLICY
 from lmm_education.web.rendering import BlockStream, Picture, title_html, to_html
 from lmm_education.web.service import ServedQuestion, Service, WaitingAnswer, service_of
@@ -53,7 +53,8 @@ there), ``restart`` (all text is void), ``answer``."""
 @dataclass(slots=True)
 class PageAnswer:
     """Turns the events of one answer into the page's; `exchange` is its id in the log, if one is kept. `known` is how
-    many of the exchanges before it the model is told of; `cards` are the course's own questions."""
+    many of the exchanges before it the model is told of; `cards` are the course's own questions, `here` is the
+    section that the student had before him, as HTML."""
 
     texts: Mapping[str, str]
     exchange: str = ""
@@ -63,6 +64,7 @@ class PageAnswer:
     chapters: Sequence[Chapter] = ()
     cards: Sequence[Mapping[str, Any]] = ()
     known: int | None = None
+    here: str = ""
     found: Found | None = None
     shown: dict[str, dict[str, Any]] = field(default_factory=dict)
     blocks: BlockStream = field(default_factory=BlockStream)
@@ -124,6 +126,7 @@ class PageAnswer:
             "found": answer.found,
             "quoted": {each.source: each.text for each in reversed(answer.verification.quotations) if each.source},
             "exchange": self.exchange,
+            "here": self.here,
             "known": self.known,
             "sources": self._sources(answer.cited, answer.searched),
             "read": self._sources(read, answer.searched),
@@ -252,6 +255,13 @@ async def section_of(request: Request) -> dict[str, Any]:
     )  # fmt: skip
 
 
+async def where(request: Request) -> Response:
+    """``GET /here?here=ADDRESS``: the ``title`` of the section that a page of the published book shows, as HTML; none
+    where it is nothing of the course."""
+    found = await read_here(service_of(request), request.query_params)
+    return JSONResponse({"title": title_html(name_of(found, found.title))} if found else {}, headers=NO_STORE)
+
+
 async def picture(request: Request) -> Response:
     """``GET /pictures/ADDRESS``."""
     data, kind = await asyncio.to_thread(service_of(request).pictures.read, request.path_params["address"])
@@ -263,12 +273,14 @@ async def picture(request: Request) -> Response:
 
 
 async def chat(request: Request) -> Response:
-    """``POST /chat``: the answer to ``question`` after ``history``, a list of pairs, as server-sent events."""
+    """``POST /chat``: the answer to ``question`` after ``history``, a list of pairs, as server-sent events.
+    ``here`` is the page of the book that the student reads."""
     service, body = service_of(request), await read_json(request)
     question = checked_question(body.get("question"), service.settings.longest_question)
     history = _history(body.get("history", []))
     await service.guard.admit(request)
-    asked = service.asked(question, request, "page")
+    here = await read_here(service, body)
+    asked = service.asked(question, request, "page", here)
     chapters, cards = await asyncio.to_thread(_own, service)
     page = PageAnswer(
         texts_of(request, service.settings),
@@ -277,6 +289,7 @@ async def chat(request: Request) -> Response:
         chapters=chapters,
         cards=cards,
         known=len(service.answering.known(history)) if service.answering.can_write else None,
+        here=title_html(name_of(here, here.title)) if here else "",
     )
     stream = _stream(service, asked, history, page)
     return EventsResponse(stream)

@@ -18,6 +18,7 @@ from lmm_education.payloads import hit_of, is_one_of, section_of
 from lmm_education.search.query import SearchOptions
 from lmm_education.search.search import CourseSearch, SearchView
 from lmm_education.store.port import Match
+from lmm_education.study.addresses import section_at
 from lmm_education.study.cards import card_as_values, card_id, study_cards
 from lmm_education.study.exercises import exercises_as_values, find_exercises
 from lmm_education.study.plans import plan_as_values, study_plan, time_text
@@ -57,6 +58,14 @@ class Contents:
     def title(self) -> str:
         """What the course calls itself."""
         return self.once("course title", lambda catalogue: course_title(catalogue.documents)) or ""
+
+    def section_at(self, address: str) -> Passage | None:
+        """The section that a page of the course's published book shows; None where it is not of the course."""
+        try:
+            with self.searcher.course.view() as catalogue:
+                return section_at(catalogue, address)
+        except StoreMissing:
+            return None
 
     def as_json(self) -> dict[str, Any]:
         """For the page: titles are HTML."""
@@ -128,7 +137,7 @@ def section_values(
         lines = _lines_quoted(quoted, each.text) or (lines_of(hit.text, each.text) if hit else None) if here else None
         text = marked_html(each.text, lines, _lines_of_all(texts, each.text), hidden.label, picture=picture)
         heading = _HERE if here else _HEADING
-        html += heading.format(Markup(title_html(_name(each, title)))) + text if whole else text
+        html += heading.format(Markup(title_html(name_of(each, title)))) + text if whole else text
     path = asked.place.path(title)
     return {
         "title": title_html(path[0] if whole and path else " › ".join(path)),
@@ -140,14 +149,15 @@ def section_values(
 
 def _beside(catalogue: Catalogue, ids: Sequence[str]) -> dict[str, dict[str, str]]:
     """What stands before and after some sections in the order of reading, if anything: its id, and its name as HTML."""
-    ordered = [(each.id, _name(each, title)) for each, title in catalogue.sections]
+    ordered = [(each.id, name_of(each, title)) for each, title in catalogue.sections]
     at = [i for i, (id, _) in enumerate(ordered) if id in ids]
     around = {"before": at[0] - 1, "after": at[-1] + 1} if at else {}
     there = {side: ordered[i] for side, i in around.items() if 0 <= i < len(ordered)}
     return {side: {"section": id, "title": title_html(name)} for side, (id, name) in there.items()}
 
 
-def _name(section: Section | Passage, title: str) -> str:
+def name_of(section: Section | Passage, title: str) -> str:
+    """The heading of a section with its number."""
     return ("", *section.place.path(title))[-1]
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import dataclasses
 import functools
 import logging
 import secrets
@@ -150,10 +151,11 @@ class Service:
         else:  # answers on their way are counted there
             self.budget.tokens, self.budget.cost = self.settings.daily_tokens, self.settings.daily_cost
 
-    def asked(self, question: str, request: Request, via: str) -> ServedQuestion:
-        """A question that was just asked; as HTTP has it, ``Cache-Control: no-cache`` wants an answer of its own."""
+    def asked(self, question: str, request: Request, via: str, here: Passage | None = None) -> ServedQuestion:
+        """A question that was just asked, by a reader who has the section `here` before him; as HTTP has it,
+        ``Cache-Control: no-cache`` wants an answer of its own."""
         anew = "no-cache" in request.headers.get("cache-control", "")
-        return ServedQuestion(question, str(request.state.student), via, kept=self.log is not None, anew=anew)
+        return ServedQuestion(question, str(request.state.student), via, here, kept=self.log is not None, anew=anew)
 
     async def answer(
         self, asked: ServedQuestion, history: Sequence[Exchange]
@@ -189,14 +191,14 @@ class Service:
         self, asked: ServedQuestion, history: Sequence[Exchange]
     ) -> AsyncGenerator[AnswerEvent | WaitingAnswer]:
         """The same where all models are at home."""
-        question = asked.question
+        question = asked.question if asked.here is None else f"{asked.question}\0{asked.here.place}"
         caches = self.answers.size and not history and not asked.attempted
         stamp = await asyncio.to_thread(self._stamp) if caches else None
         if stamp and not asked.anew and (known := self.answers.get(stamp, question)):
             yield Found(known.searched, known.offered)
             for piece in retold(known):
                 yield piece
-            yield known
+            yield dataclasses.replace(known, question=asked.question)
             return
         make = functools.partial(self._in_turn, asked, history)
         events = make() if asked.anew or not stamp else self.answers.given_to_all(stamp, question, make)
@@ -224,11 +226,11 @@ class Service:
 
     async def _answer(self, asked: ServedQuestion, history: Sequence[Exchange]) -> AsyncGenerator[AnswerEvent]:
         """The answer, as far as the course's rules let it through."""
-        question, answering = asked.question, self.answering
+        question, answering = asked.question, self.answering.at(asked.here)
         stream = answering.feedback(asked.attempted) if asked.attempted else answering.stream(question, history)
         await self._stay_connected()
         reservation = await asyncio.to_thread(self._reserve) if self.budget else None
-        moderation = self.topic.moderate(question, history) if self.topic else None
+        moderation = self.topic.moderate(answering.meant(question, history), history) if self.topic else None
         said = False
         try:
             async with aclosing(stream) as events:
@@ -371,12 +373,14 @@ class Queue:
 
 @dataclass(slots=True)
 class ServedQuestion:
-    """One question, and what is known of its answer so far; `id` is that of the exchange in the log. `attempted` is
+    """One question, and what is known of its answer so far; `here` is the section that the student has before him, `id`
+    that of the exchange in the log. `attempted` is
     what a student answered to an exercise, which no log keeps."""
 
     question: str
     student: str
     via: str
+    here: Passage | None = None
     kept: bool = False
     anew: bool = False
     attempted: Attempted | None = None
@@ -427,6 +431,7 @@ class ServedQuestion:
             cached=CACHED in answer.notices, removed=", ".join(map(str, answer.removed)),
             unverified="\n".join(map(failure_text, answer.verification.failures)),
             prompt=dialogue_text(self._prompted) if self.kept else "",
+            here=" > ".join((self.here.place.file, *self.here.place.headings)) if self.here else "",
         )  # fmt: skip
 
 

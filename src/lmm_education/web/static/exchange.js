@@ -59,6 +59,7 @@ export function wait(view, waits) {
 export function showAnswer(view, { versions, shown }) {
   const { asked, values } = versions[shown];
   ask(view, asked);
+  if (values.here) view.question.append(make("small", { class: "place" }, `${texts.here} `, make("span", { html: values.here })));
   fillIn(view, values);
   if (values.known != null && values.known < values.before) {
     view.window.textContent = fill(texts.window, { n: values.known, all: values.before });

@@ -4,6 +4,7 @@ import { $, button, make, post, say, sendsOnEnter, texts } from "./dom.js";
 import { add, branch, chat, conversation, history, place, record, show, withdraw } from "./conversation.js";
 import { ask, wait } from "./exchange.js";
 import { mayAsk, wayIn } from "./guard.js";
+import { here } from "./here.js";
 import { offer } from "./sources.js";
 import { opened } from "./storage.js";
 import { ARRIVING, serverSent } from "./stream.js";
@@ -52,7 +53,7 @@ async function answer(view, headers = {}) {
   send.textContent = texts.stop;
   say(texts.thinking);
   try {
-    const response = await post("chat", { question: view.asked, history: history(at) }, { headers, signal: now.stopping.signal });
+    const response = await post("chat", { question: view.asked, history: history(at), here: view.here ??= here() }, { headers, signal: now.stopping.signal });
     if (!response.ok) throw new Told((await response.json()).error.message, { cause: response });
     for await (const [name, values] of serverSent(response.body, view)) {
       if (now.over) break;
