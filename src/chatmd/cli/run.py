@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import functools
 import os
 import sys
 from pathlib import Path
@@ -105,12 +104,13 @@ def run(
     from chatmd.runtime.runner import open_run, open_text
 
     how: dict[str, Any] = {"model": model, "config": config, "max_turns": max_turns, "budget": budget, "yes": yes,
-                           "timeout": timeout, "skip_missing_tools": skip_missing_tools, "roots": roots,
-                           "inputs": inputs}  # fmt: skip
+                           "timeout": timeout, "skip_missing_tools": skip_missing_tools, "roots": roots}  # fmt: skip
     if acp:
         from chatmd.cli.acp import serve
 
-        return serve(file, how, asks=ask)
+        if file is None:
+            raise click.UsageError("which file? --acp is an agent that a file defines")
+        return serve(file, {**how, "inputs": inputs}, asks=ask)
     from_input = str(file) == "-"
     if sum((from_input, say == "-", interactive)) > 1 or (from_input and output):
         raise click.UsageError("standard input is for one of FILE -, --say - and -i, and a FILE - is written nowhere")
@@ -131,16 +131,18 @@ def run(
         approve = approve_on_terminal() if ask else None
         if ask and approve is None:
             raise ConfigError("--ask needs a terminal, where you are asked", hint="run it in one, or leave --ask out")
-        opened = functools.partial(
-            prepare, **{**how, "inputs": {}}, once=once, replay=replay, confirm=confirm_on_terminal(),
-            approve=approve, listener=print_event if as_json else printer,
-        )  # fmt: skip
-        first = opened(None if from_input else file, inputs=inputs, say=_standard_input() if say == "-" else say)
+        how |= {
+            "once": once, "replay": replay, "confirm": confirm_on_terminal(), "approve": approve,
+            "listener": print_event if as_json else printer,
+        }  # fmt: skip
+        first = prepare(
+            None if from_input else file, **how, inputs=inputs, say=_standard_input() if say == "-" else say
+        )
         runner = open_text(_standard_input(), first) if from_input else open_run(file, first, output, fork_at=fork_at)
         if interactive:
             from chatmd.terminal.session import converse
 
-            return converse(runner, lambda path: open_run(path, opened(path)), ask=ask)
+            return converse(runner, lambda path: open_run(path, prepare(path, **how)), ask=ask)
         return _run(runner, printer, as_json=as_json)
 
 

@@ -52,17 +52,19 @@ def status(*, file: Path | None, config: Path | None, as_json: bool) -> int:
     from lmm.notebook.problems import stale_problems
     from lmm.permissions import how_to_agree, missing_permissions
 
-    top, stale = None, list[str]()
+    header: dict[str, Any] | None = None
+    stale = list[str]()
     if file is not None:
         blocks = parse_markdown_text(read_document(file))
         check_header(blocks, document=str(file))
         top = header_of(blocks)
+        header = top.values() if top else None
         stale = [f"{file}:{problem.line} {problem.message}" for problem in stale_problems(blocks)]
     found = config_files.locate_config(config, file)
     check_tables(found.toml, TABLES, found.where)
     waiting = missing_permissions(found)
     counting = Config() if waiting else found
-    settings = load_settings(counting, os.environ, top and top.values(), document=str(file or ""))
+    settings = load_settings(counting, os.environ, header, document=str(file or ""))
     written = tuple(config_text.in_force(counting))
     tiers = {name: _describe(name, getattr(settings, name)) for name in TIERS}
     for name, window in _windows(settings).items():

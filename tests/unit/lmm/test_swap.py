@@ -143,7 +143,7 @@ def test_a_program_that_opened_the_file_before_and_writes_after_the_exchange(pat
 
 def test_a_program_that_only_reads_is_not_waited_for(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """A viewer may keep the file open."""
-    monkeypatch.setattr(swap.time, "sleep", lambda seconds: pytest.fail("waited"))
+    monkeypatch.setattr("lmm.disk.swap.time.sleep", lambda seconds: pytest.fail("waited"))
     with path.open("rb"):
         files.replace(path, OURS, expected=OLD)
     assert path.read_bytes() == OURS
