@@ -105,20 +105,16 @@ def run(
 
     how: dict[str, Any] = {"model": model, "config": config, "max_turns": max_turns, "budget": budget, "yes": yes,
                            "timeout": timeout, "skip_missing_tools": skip_missing_tools, "roots": roots}  # fmt: skip
-    if acp:
-        from chatmd.cli.acp import serve
-
-        if file is None:
-            raise click.UsageError("which file? --acp is an agent that a file defines")
-        return serve(file, {**how, "inputs": inputs}, asks=ask)
     from_input = str(file) == "-"
     if sum((from_input, say == "-", interactive)) > 1 or (from_input and output):
         raise click.UsageError("standard input is for one of FILE -, --say - and -i, and a FILE - is written nowhere")
     if interactive:
         _check_screen(as_json)
-    file = file or (_chosen() if interactive else None)
-    if file is None:
-        raise click.UsageError("which file? lmm run -i without one lists the latest conversations")
+    file = file or _chosen(interactive)
+    if acp:
+        from chatmd.cli.acp import serve
+
+        return serve(file, {**how, "inputs": inputs}, asks=ask)
     replayed = _replayed(file, config, roots) if replay and not (interactive or say or output or from_input) else None
     if replayed is not None:
         return replayed
@@ -146,12 +142,15 @@ def run(
         return _run(runner, printer, as_json=as_json)
 
 
-def _chosen() -> Path:
+def _chosen(interactive: bool) -> Path:
     """The conversation that the user chooses among the latest ones.
 
     Raises:
+        UsageError: nobody can be asked.
         ConfigError: there is none, or not the one that was chosen.
     """
+    if not interactive:
+        raise click.UsageError("which file? lmm run -i without one lists the latest conversations")
     from chatmd.terminal.conversations import described, latest
 
     found = latest()
