@@ -165,7 +165,7 @@ class Chat:
         """Write the chat into a new file in its folder, and open that.
 
         Raises:
-            FileWriteError: there is such a file already, it lies in another folder, or it cannot be written.
+            FileWriteError: this file exists already, it lies in another folder, or it cannot be written.
         """
         self.reload()
         write_copy(self._place, self.text, Path(path))
@@ -200,7 +200,11 @@ class Chat:
             DocumentBusy: this chat runs: `steer` and `cancel` are what can be done meanwhile.
         """
         if self._runner is not None:
-            raise DocumentBusy("this chat is being run", where=str(self.path or ""), hint="steer or cancel it, or wait")
+            raise DocumentBusy(
+                "this chat is already running",
+                where=str(self.path or ""),
+                hint="steer or cancel it, or wait until it ends until it ends",
+            )
         if self.path is not None:
             self._take(read_transcript(self.path))
 
@@ -252,7 +256,7 @@ class Chat:
         With `replay`, also where a run today would not be the one that the transcript tells of (`chatmd.replaying`).
 
         >>> [problem.message for problem in Chat.from_text("<usr>Hello</usr>").problems()]
-        ['this text stands in no element, and would not be sent']
+        ['this text is outside of any element, and would not be sent']
 
         Raises:
             ConfigError: the configuration asks for something unknown.
@@ -389,7 +393,7 @@ class Chat:
             ChatmdError: nothing runs.
         """
         if self._runner is None:
-            raise ChatmdError("nothing runs that could be steered", where=str(self.path or ""), hint="use say")
+            raise ChatmdError("nothing is running that could be steered", where=str(self.path or ""), hint="use say")
         self._runner.steer(text)
 
     def cancel(self) -> None:
@@ -597,7 +601,7 @@ class Chat:
 def _user_with_documents(said: str | Element, docs: Sequence[str | Path]) -> Element:
     """A message of the user with files behind it."""
     if isinstance(said, Element):
-        raise ChatmdError("docs go with a text", hint="put <doc> elements into the element")
+        raise ChatmdError("docs can only be added to a text", hint="put <doc> elements into the element")
     children: list[Node] = [Text(f"{said}\n")]
     for name in map(str, docs):
         local = () if name.lower().startswith(("http://", "https://")) else (Attribute("local"),)

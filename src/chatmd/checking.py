@@ -115,7 +115,7 @@ def _find(name: str, run: Run) -> None:
     if not found.is_file():
         raise LmmError(f"there is no program '{name}'", hint=f"it would be {found}")
     if not os.access(found, os.X_OK):
-        raise LmmError(f"'{name}' may not be run", hint=f"chmod u+x {found}")
+        raise LmmError(f"'{name}' is not executable", hint=f"chmod u+x {found}")
 
 
 # What is looked at, in order, and how bad it is: programs and variables may be there when it is run.
@@ -195,7 +195,7 @@ def _read(part: Doc | Img, run: Run, *, stored: bool) -> None:
 def _keys(spec: AgentSpec, run: Run) -> Iterator[Problem]:
     for part in sent_files(spec, run).values():
         message = f"{shown_part(part)} {why_asked(part, run)}, and is sent to the model"
-        yield Problem(part.span, message, "lmm run asks whether you agree", "warning")
+        yield Problem(part.span, message, "lmm run asks for your consent", "warning")
 
 
 # -- agents ----------------------------------------------------------------------------------------

@@ -13,18 +13,18 @@ class ChatmdSettings(Table, frozen=True):
 
     ABOUT: ClassVar = {"chatmd": "What ChatMD files may do when they are run."}
 
-    max_turns: Annotated[Count, Key("requests to models in a run, those of agents included")] = 50
-    max_depth: Annotated[Count, Key("agents that ask agents")] = 4
+    max_turns: Annotated[Count, Key("requests to models in a run, including those of agents")] = 50
+    max_depth: Annotated[Count, Key("how deep agents may ask agents")] = 4
     max_parallel: Annotated[Count, Key("calls at once")] = 8
     max_output: Annotated[Count, Key("characters that a tool may return")] = 30_000
     compact_at: Annotated[
-        Share, Key("of the model's context_window: then the older part becomes a summary; 0: never")
+        Share, Key("the share of the model's context_window at which the older part is summarised; 0: never")
     ] = 0.8
     tool_timeout: Annotated[Positive, Key("seconds")] = 60.0
     fetch_timeout: Annotated[Positive, Key("seconds")] = 30.0
     fetch_limit: Annotated[Count, Key("bytes")] = 5_000_000
     private_network: Annotated[
-        bool, Key("whether tools and documents reach this machine and its network", asks="always")
+        bool, Key("whether tools and documents may reach this machine and its network", asks="always")
     ] = False
     roots: Annotated[
         tuple[Path, ...],

@@ -59,7 +59,7 @@ class Rules(ChatmdSettings, frozen=True):
             self.private_network,
             more_time=f"fetch_timeout {allows}",
             more_bytes=f"fetch_limit {allows}",
-            more_private="if it should be fetched all the same: private_network = true under [chatmd] in config.toml",
+            more_private="to allow it: private_network = true under [chatmd] in config.toml",
         )
 
     def imported(self, document: SyntaxTree) -> SyntaxTree:
@@ -150,7 +150,7 @@ def model_settings(config: Config, configuration: Configuration, *, own: bool = 
     )
     if settings.reasoning_effort and settings.model.provider in _WITHOUT_EFFORT:
         raise ConfigError(
-            f"{settings.model} has no reasoning effort to set", where=where, hint="leave 'reasoning_effort' out"
+            f"{settings.model} does not support reasoning_effort", where=where, hint="leave out 'reasoning_effort'"
         )
     return settings
 

@@ -219,7 +219,7 @@ async def _tools(spec: AgentSpec, run: Run, servers: bool) -> tuple[tuple[Render
     tools = tuple(RenderedTool(one, _tool_tokens(one)) for one in definitions)
     notes = [f"{offer.declared.span.where}: {offer.problem}" for offer in offers if offer.problem]
     notes += [
-        f"{offer.declared.span.where}: the tools of this server are not counted (--servers asks it for them)"
+        f"{offer.declared.span.where}: the tools of this server are not counted (use --servers)"
         for offer in offers
         if not offer.opened
     ]
@@ -239,7 +239,7 @@ class _Unasked:
 
     async def ask(self, run: Run, request: AgentRequest) -> str:
         self.sources.append(request.src)
-        return f"[here would be the answer of the agent {request.src}, which was not asked yet]"
+        return f"[the answer of the agent {request.src}, which was not asked yet]"
 
     def notes(self, spec: AgentSpec) -> tuple[str, ...]:
         """Where answers are missing."""

@@ -30,7 +30,7 @@ from lmm.messages import ToolCall, ToolResult
 from lmm.models.structured import Mismatch, NoJson
 
 _SHOWN = 60  # characters of a line that differs
-_ACCEPT = "if that is meant, rewind the conversation and run it again"
+_ACCEPT = "if this is intended, rewind the conversation and run it again"
 
 
 async def differences(text: str, path: Path, run: Run) -> list[Problem]:
@@ -60,11 +60,11 @@ async def _documents(spec: AgentSpec, run: Run, recorded: Recorded) -> AsyncIter
         try:
             now = await (read_doc(part, run) if isinstance(part, Doc) else read_img(part, run))
         except LmmError as error:
-            yield Problem(part.span, f"'{part.src}' cannot be had today: {error.message}", error.hint)
+            yield Problem(part.span, f"'{part.src}' is no longer available: {error.message}", error.hint)
             continue
         if now != was:
             shown = _first_difference(was, now) if isinstance(was, str) and isinstance(now, str) else ""
-            yield Problem(part.span, f"'{part.src}' holds something else today{shown}", _ACCEPT)
+            yield Problem(part.span, f"'{part.src}' has changed{shown}", _ACCEPT)
 
 
 def _answer(spec: AgentSpec, run: Run) -> Iterator[Problem]:
@@ -77,7 +77,7 @@ def _answer(spec: AgentSpec, run: Run) -> Iterator[Problem]:
         return
     except (Mismatch, NoJson) as error:
         assert spec.output is not None
-        yield Problem(spec.output.span, f"the last reply does not fit the schema today: {error}", _ACCEPT)
+        yield Problem(spec.output.span, f"the last reply no longer fits the schema: {error}", _ACCEPT)
 
 
 @dataclass(slots=True)
@@ -130,10 +130,10 @@ class _Replay:
         if output.failed:
             return None
         if known is None:
-            return Problem(call.span, f"today there is no tool '{call.name}'", "declare it")
+            return Problem(call.span, f"there is no longer a tool '{call.name}'", "declare it")
         arguments = _arguments(known, self._text(call.arguments))
-        wrong = misfit(known.tool, arguments) if isinstance(arguments, Mapping) else "they are no JSON"
-        message = f"today {call.name} refuses these arguments: {wrong}"
+        wrong = misfit(known.tool, arguments) if isinstance(arguments, Mapping) else "they are not JSON"
+        message = f"{call.name} now refuses these arguments: {wrong}"
         return Problem(call.span, message, "its schema has changed") if wrong else None
 
     async def _made(self, call: CallItem) -> ToolResult:

@@ -29,10 +29,10 @@ def import_session(path: Path, output: Path | None = None, *, force: bool = Fals
     """
     target = output / f"{path.stem}.chatmd" if output and output.is_dir() else output or path.with_suffix(".chatmd")
     if target.exists() and not force:
-        raise FileWriteError("there is such a file already", where=str(target), hint="--force replaces it")
+        raise FileWriteError("this file exists already", where=str(target), hint="--force replaces it")
     messages = read_session(read_document(path))
     if not messages:
-        raise ChatmdError("no conversation is in this file", where=str(path), hint=f"it can be {_KINDS}")
+        raise ChatmdError("there is no conversation in this file", where=str(path), hint=f"it can be {_KINDS}")
     files.replace(target, transcript_text(messages) + f"\n{USER_TURN}")
     return target, len(messages)
 

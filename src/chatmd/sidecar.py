@@ -205,7 +205,7 @@ class Recorded:
 
     def _load(self, entry: _Entry) -> str | Image:
         name = f"{FOLDER}/{entry.sha256[:32]}{SUFFIXES.get(entry.media_type, '.txt')}"
-        hint = "bring it back, or delete its line in expansions.jsonl to have it read anew"
+        hint = "restore it, or delete its line in expansions.jsonl to have it read again"
         return _load(self._below, name, f"what {entry.src} held", str(self._below.root / name), hint)
 
 
@@ -224,9 +224,9 @@ def _read_index(below: Folder) -> list[_Entry]:
 def _entry(values: Any) -> _Entry:
     entry = _Entry(**values)
     if not all(isinstance(value, str) for value in asdict(entry).values()):
-        raise TypeError("all values are texts")
+        raise TypeError("all values must be texts")
     if len(entry.sha256) != 64 or not set(entry.sha256) <= set("0123456789abcdef"):
-        raise ValueError("this is no hash")  # it becomes a file's name
+        raise ValueError("this is not a hash")  # it becomes a file's name
     return entry
 
 
@@ -289,8 +289,8 @@ def check_came_along(folder: Path, part: Doc | Img) -> None:
         ChatmdError: it was left behind when the transcript was moved.
     """
     if part.local and _NAME.fullmatch(part.src) and Folder(folder).stat(FOLDER) is None:
-        message = f"the folder {FOLDER}, which holds what tools were given and returned, did not come along"
-        hint = "copy it beside this file; or where it is, lmm render --transcript FILE writes all into one file"
+        message = f"the folder {FOLDER}, with the arguments and results of tools, is missing"
+        hint = "copy it beside this file; or run lmm render --transcript FILE where it is, which writes one file"
         raise ChatmdError(message, where=part.span.where, hint=hint)
 
 
@@ -333,7 +333,7 @@ class Payloads:
         """
         if self.folder is None or isinstance(part, SubAgent) or not (part.local and _NAME.fullmatch(part.src)):
             return None
-        hint = "move it with this file, or write what it should hold into the transcript"
+        hint = "move it with this file, or write its content into the transcript"
         check_came_along(self.folder, part)
         return _load(Folder(self.folder), part.src, f"what was kept in {part.src}", part.span.where, hint)
 

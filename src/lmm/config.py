@@ -75,7 +75,7 @@ class ModelSettings(Table, frozen=True):
 
     ABOUT: ClassVar = {
         "major": (
-            "The model that people talk to.\n"
+            "The model that answers people.\n"
             "Names are Provider/model, for example\n"
             "  OpenAI/gpt-4.1-mini   Anthropic/claude-sonnet-5-5   Google/gemini-2.5-flash\n"
             "  Mistral/mistral-medium-latest   Ollama/llama3.2   LMStudio/qwen3   LlamaCpp/gemma\n"
@@ -87,8 +87,8 @@ class ModelSettings(Table, frozen=True):
         "aux": "Classification. Unset: as minor.",
         "embedding": (
             "Vectors for search. Unset: those of the course's store; for a new one those of Builtin/minilm where "
-            "the extra meaning is installed, else of Builtin/wordllama; whatever keys there are. Both know English "
-            "only.\n"
+            "the extra meaning is installed, else of Builtin/wordllama, also where a key is set. Both support "
+            "English only.\n"
             "Recommended: Builtin/minilm for English; for other languages Ollama/bge-m3, or, without a server,\n"
             "FastEmbed/intfloat/multilingual-e5-large.\n"
             "  Builtin/wordllama   Ollama/nomic-embed-text   OpenAI/text-embedding-3-small   Cohere/embed-v4.0\n"
@@ -116,7 +116,7 @@ class ModelSettings(Table, frozen=True):
     origin: str = "default"
     base_url: Annotated[
         str,
-        Key("any server that speaks the Chat Completions protocol", "http://127.0.0.1:8080/v1", asks="host"),
+        Key("any server with the Chat Completions protocol", "http://127.0.0.1:8080/v1", asks="host"),
     ] = ""
     api_key: Annotated[
         Secret | None,
@@ -136,7 +136,7 @@ class ModelSettings(Table, frozen=True):
     context_window: Annotated[
         Count | None,
         Key(
-            "tokens that it reads at once; unset: as its server tells, else as published, else 100000",
+            "tokens that it reads at once; unset: what its server reports, else what is published, else 100000",
             32768,
             tables=_CHAT,
         ),
@@ -151,14 +151,14 @@ class ModelSettings(Table, frozen=True):
     parameters: Annotated[
         Parameters,
         Key(
-            "sent to the provider as they are; also as a table of its own, such as [major.parameters]",
+            "sent to the provider unchanged; also as a table, such as [major.parameters]",
             {"top_p": 0.9, "seed": 1},
             tables=_CHAT,
             written=dict[str, Any],
         ),
     ] = msgspec.field(default_factory=Parameters)
     dimensions: Annotated[
-        Count | None, Key("shorter vectors, where the model can make them", 512, tables=_ONLY_EMBEDDING)
+        Count | None, Key("shorter vectors, where the model supports them", 512, tables=_ONLY_EMBEDDING)
     ] = None
     batch_size: Annotated[Count | None, Key("texts in one request", 32, tables=_ONLY_EMBEDDING)] = None
     query_prefix: Annotated[
@@ -193,9 +193,9 @@ class Settings(Table, frozen=True):
     """Everything that was decided, and `origins`: where each value came from, for ``lmm status``."""
 
     ABOUT: ClassVar = {
-        "messages": "What is asked in documents.",
-        "notebook": "What documents say of themselves.",
-        "prompts": "What the models are told.",
+        "messages": "Questions and edits in documents.",
+        "notebook": "Authorship of documents.",
+        "prompts": "Prompts that are sent to models.",
     }
 
     major: ModelSettings
@@ -205,7 +205,7 @@ class Settings(Table, frozen=True):
     system: Annotated[
         str,
         Key(
-            "what the model is told first",
+            "the system message",
             "You teach an undergraduate course in statistics using R.",
             tables=("messages",),
         ),
@@ -214,7 +214,7 @@ class Settings(Table, frozen=True):
         Count, Key("characters of surrounding text sent with a paragraph", tables=("messages",))
     ] = 6000
     authorship: Annotated[
-        bool, Key("text that you accept from a model names it, for lmm scan --authors", tables=("notebook",))
+        bool, Key("note the model in text that you accept, for lmm scan --authors", tables=("notebook",))
     ] = False
     prompts_folder: Annotated[
         Path | None,
@@ -360,7 +360,7 @@ def header_models(header: Mapping[str, Any], *, where: str = "header") -> dict[s
     for part in parts:
         if not isinstance(part, Mapping):
             raise ConfigError(
-                f"'model:' must hold 'key: value' lines, not {part!r}",
+                f"'model:' must contain 'key: value' lines, not {part!r}",
                 where=where,
                 hint="write for example 'model:' and under it '  major: OpenAI/gpt-4.1-mini'",
             )
@@ -391,7 +391,7 @@ def _with_header(settings: ModelSettings, tier: str, said: Mapping[str, Any], wh
         options["parameters"] = Parameters(settings.parameters | options["parameters"])
     if ours := _OURS & {*settings.parameters, *options.get("parameters", ())}:
         raise ConfigError(
-            f"'{min(ours)}' is no parameter of [{tier}]: every request says it by itself", where=where if said else tier
+            f"'{min(ours)}' is no parameter of [{tier}]: every request sets it itself", where=where if said else tier
         )
     return settings.replace(**options)
 

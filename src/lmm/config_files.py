@@ -76,7 +76,7 @@ def load_config(file: Path) -> Config:
     """
     if is_foreign(file):
         raise ConfigError(
-            "this file, or its folder, belongs to another user, and so it is not read",
+            "this file, or its folder, belongs to another user, so it is not read",
             where=str(file),
             hint=f"if you trust that user, name it: --config {shlex.quote(str(file))}, or export LMM_CONFIG=…",
         )

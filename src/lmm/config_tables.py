@@ -348,7 +348,7 @@ def _parsed(text: str, name: str) -> tuple[Mapping[str, Any], tuple[str, ...]]:
             toml = tomllib.loads(lower)
         except tomllib.TOMLDecodeError:
             raise ConfigError(f"this is not TOML: {error}", where=name) from error
-        hints = (f"{name}: TOML writes true and false in lower case; True and False are read as such",)
+        hints = (f"{name}: TOML requires true and false in lower case; True and False are accepted here",)
     for table, written in toml.items():
         if table not in TABLES:
             where = Config(Path(name), text).where(table)

@@ -18,7 +18,7 @@ from lmm.errors import ConfigError
 _HEAD = """\
 # Settings of LM Markdown. Every line that is commented out shows its default or an example.
 # Later wins: defaults < environment (LMM_MODEL_MAJOR, ...) < this file < a document's header < command line.
-# `lmm status` shows what is in force and where it comes from.
+# `lmm status` shows what is in effect and where it comes from.
 """
 _HEADINGS = "| key | unset | for example | |\n|---|---|---|---|\n"
 _WIDTH, _COLUMN = 118, 42
@@ -76,7 +76,7 @@ def with_values(text: str, tables: Mapping[str, Mapping[str, Any]], name: str = 
                     there[key] = value
         return document.as_string()
     except (TOMLKitError, TypeError, ValueError) as error:
-        raise ConfigError(f"this cannot be changed here: {error}", where=name, hint="mend it first") from error
+        raise ConfigError(f"this cannot be changed here: {error}", where=name, hint="correct it first") from error
 
 
 def _tables() -> Iterator[tuple[str, str, list[ConfigKey]]]:

@@ -530,7 +530,7 @@ class Document:
         if edit_id:
             line = next((edit.line for edit in waiting.find_edits(self.blocks) if edit.id == edit_id), None)
             if line is None:
-                raise DocumentError("this edit does not wait any more", where=self._parsed.file)
+                raise DocumentError("this edit is no longer pending", where=self._parsed.file)
         signs = EDIT in self.text and config_files.settings_for(self.path, config=self._config).authorship
         sign = authorship.sign if signs and verdict == "accept" else None
         blocks, edits = waiting.resolve(self.blocks, verdict, line=line, force=force, with_metadata=metadata, sign=sign)
@@ -616,8 +616,8 @@ class Document:
         known = self._file is not None and theirs == self._file.base
         text, failures = (self.text, self._lost) if known else self._rebase(theirs)
         if text != theirs and not is_sound(theirs, text):
-            why = "nothing was written: with it, something else in the file would be read as what it is not"
-            hint = "lmm scan --check shows what cannot be read there; mend it and run again: replies are remembered"
+            why = "nothing was written, because another part of the file would change its meaning"
+            hint = "lmm scan --check shows what cannot be read; correct it and run again: replies are kept"
             raise DocumentError(why, where=self._parsed.file, hint=hint)
         return text, failures
 
@@ -642,7 +642,7 @@ class Document:
         if to is not None:
             return self._save_as(Path(to), overwrite)
         if self._file is None or self.path is None:
-            raise FileWriteError("this document is in no file yet", hint='name one: save("notes.md")')
+            raise FileWriteError("this document has no file yet", hint='give one: save("notes.md")')
         if self.text == self._file.base and not self._lost:
             return Saved(self.text)
         async with self._locked(refresh=False):
@@ -653,7 +653,9 @@ class Document:
         for failure in saved.failures:
             self.listener(Failed(failure.error, failure.what), failure.place)
         for kept in saved.recovered:
-            what = f"a save that a run which was killed had taken aside is in {files.shown(kept.name)}; compare it"
+            what = (
+                f"{files.shown(kept.name)} contains a save of yours that an interrupted run had put aside; compare it"
+            )
             self.listener(Notice(what), Place(str(self.path)))
         self._take(saved.text)
         return saved
@@ -662,7 +664,7 @@ class Document:
 
     def _save_as(self, path: Path, overwrite: bool) -> Saved:
         if path.exists() and not overwrite:
-            raise FileWriteError("this file exists", where=str(path), hint="name another one, or overwrite=True")
+            raise FileWriteError("this file exists", where=str(path), hint="choose another one, or overwrite=True")
         files.replace(path, self.text)
         self.path, self._file = path, SharedFile.open(path)
         self._forget_changes()
@@ -691,7 +693,7 @@ class Document:
             LmmError: there is nothing to take back, or the author has changed that place.
         """
         if self.path is None:
-            raise FileWriteError("this document is in no file yet", hint='name one: save("notes.md")')
+            raise FileWriteError("this document has no file yet", hint='give one: save("notes.md")')
         taken = undo.take_back(self.path)
         self.reload()
         return taken
@@ -715,7 +717,7 @@ class Document:
     async def _acquire(self) -> None:
         stack = contextlib.AsyncExitStack()
         if self._file is not None and not self._held:
-            told, place = Waiting("another lmm is working on it; waiting"), Place(str(self.path))
+            told, place = Waiting("another lmm command is working on it; waiting"), Place(str(self.path))
             await stack.enter_async_context(self._file.locked(on_wait=lambda: self.listener(told, place)))
         self._held.append(stack)
 

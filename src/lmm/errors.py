@@ -118,7 +118,7 @@ class Changed(DocumentError):
 
     def __init__(self, theirs: bytes | None, path: Path, *, line: int = 0) -> None:
         where = f"{path}:{line}" if line else str(path)
-        super().__init__("the file was changed meanwhile", where=where, hint="run again")
+        super().__init__("the file has changed meanwhile", where=where, hint="run again")
         self.theirs = theirs
 
 
@@ -258,5 +258,5 @@ class PartlyFailed(LmmError):
     def __init__(self, report: Any) -> None:
         first, *others = report.failures
         more = f", and {len(others)} more" if others else ""
-        super().__init__(f"{first}{more}", hint="what the others got: error.report.results")
+        super().__init__(f"{first}{more}", hint="the other results: error.report.results")
         self.report = report

@@ -249,7 +249,7 @@ def check_output(path: Path) -> None:
     """
     if path.suffix not in _KINDS:
         hint = f"use {', '.join(_KINDS)}"
-        raise ConfigError(f"no kind of table is called '{path.suffix}'", where=str(path), hint=hint)
+        raise ConfigError(f"there is no table format '{path.suffix}'", where=str(path), hint=hint)
     if not path.resolve().parent.is_dir():
         raise ConfigError("there is no such folder", where=str(path), hint=f"mkdir -p {path.parent}")
     check_writable(path)

@@ -135,7 +135,7 @@ async def _body(response: httpx2.Response, rules: FetchRules) -> bytes:
     if length.isdecimal() and (len(length) > 18 or int(length) > rules.limit):
         raise rules.too_large
     if coding.lower() not in (*_CODINGS, "identity"):
-        raise FetchFailed(f"it is compressed by '{coding[:40]}', which nobody asked for")
+        raise FetchFailed(f"it is compressed with '{coding[:40]}', which was not requested")
     data = bytearray()
     try:
         async for piece in response.aiter_bytes():
@@ -143,7 +143,7 @@ async def _body(response: httpx2.Response, rules: FetchRules) -> bytes:
             if len(data) > rules.limit:
                 raise rules.too_large
     except httpx2.DecodingError:
-        raise FetchFailed("what it sent is damaged: it cannot be unpacked") from None
+        raise FetchFailed("the response is damaged: it cannot be unpacked") from None
     return bytes(data)
 
 
@@ -242,7 +242,7 @@ class _CheckedBackend(httpcore2.AsyncNetworkBackend):
             return found
         for what in filter(None, map(not_public, found)):
             raise FetchFailed(
-                f"'{host[:100]}' is no public address, but {what}",
+                f"'{host[:100]}' is not a public address, but {what}",
                 hint=self._rules.more_private,
             )
         return found
@@ -250,7 +250,7 @@ class _CheckedBackend(httpcore2.AsyncNetworkBackend):
     async def connect_unix_socket(
         self, path: str, timeout: float | None = None, socket_options: Iterable[Any] | None = None
     ) -> httpcore2.AsyncNetworkStream:
-        raise FetchFailed("no socket of this machine is fetched from")
+        raise FetchFailed("sockets of this machine are not fetched")
 
     async def sleep(self, seconds: float) -> None:
         await asyncio.sleep(seconds)
@@ -270,11 +270,11 @@ _NETWORK_ERRORS = (
     httpcore2.UnsupportedProtocol,
 )
 _STATUS = {
-    401: "it wants to know who is asking (401)",
-    403: "it refuses to show this (403)",
+    401: "it requires a login (401)",
+    403: "access is forbidden (403)",
     404: "there is no such page (404)",
     410: "this page is gone (410)",
-    429: "it had too many requests (429): try again later",
+    429: "it received too many requests (429): try again later",
 }
 
 
@@ -292,9 +292,9 @@ def _reason(error: Exception) -> str:
             return "no encrypted connection could be made"
         cause = cause.__cause__ or cause.__context__
     if isinstance(error.__cause__, httpcore2.ConnectError):
-        return "nothing answers there"
+        return "nothing answers at this address"
     if isinstance(error.__cause__, httpcore2.ProtocolError):
-        return "what answers there does not speak HTTP, or broke off"
+        return "the server does not speak HTTP, or broke off"
     return "the connection broke off"
 
 

@@ -44,7 +44,7 @@ def check_server(url: str, name: str, where: str = "") -> None:
 
     >>> check_server("http://me:pw@example.org/v1", "base_url")
     Traceback (most recent call last):
-    lmm.errors.ConfigError: base_url holds a user or a password (keys belong into variables: api_key_env)
+    lmm.errors.ConfigError: base_url contains a user or a password (put keys into environment variables: api_key_env)
 
     Raises:
         ConfigError: it is such an address.
@@ -55,13 +55,13 @@ def check_server(url: str, name: str, where: str = "") -> None:
         raise ConfigError(f"{name} is not a URL", where=where, hint="write https://HOST/PATH") from None
     if has_user:
         raise ConfigError(
-            f"{name} holds a user or a password",
+            f"{name} contains a user or a password",
             where=where,
-            hint="keys belong into variables: api_key_env",
+            hint="put keys into environment variables: api_key_env",
         )
     if UNFIT.search(url):
         raise ConfigError(
-            f"{name} holds a backslash, a blank or a control character", where=where, hint="write https://HOST/PATH"
+            f"{name} contains a backslash, a blank or a control character", where=where, hint="write https://HOST/PATH"
         )
 
 

@@ -40,7 +40,9 @@ def run(coroutine: Coroutine[Any, Any, T]) -> T:
     """
     if threading.current_thread() is _thread:
         coroutine.close()
-        raise RuntimeError("this runs on the background loop, which would wait for itself: await the coroutine instead")
+        raise RuntimeError(
+            "this runs on the background loop, which cannot wait for itself: await the coroutine instead"
+        )
     # Not a Future: its condition is entered by Python code, and a signal between entering and leaving that code would
     # leave it locked for ever, with the loop waiting for it. A lock's own `acquire` is left by a signal as it was.
     ended = threading.Lock()
@@ -151,7 +153,7 @@ class Stopped(KeyboardInterrupt):
     """A verb was ended by Ctrl-C; what had arrived is in its object, and `report` tells of it."""
 
     def __init__(self, report: Any) -> None:
-        super().__init__("interrupted; what had arrived is kept")
+        super().__init__("interrupted; what arrived is kept")
         self.report = report
 
 

@@ -71,7 +71,7 @@ def require_trust(config: Config) -> Config:
     missing = missing_permissions(config)
     if missing and config.path is not None:
         first, changed = missing[0], trust.digest_for(config.path)
-        why = "this file changed since you approved it" if changed else "you have not approved this file"
+        why = "this file has changed since you approved it" if changed else "you have not approved this file"
         raise Untrusted(
             f"{why}, and it sets '{first.key}' in [{first.table}]",
             where=config.where(first.table, first.key),
@@ -90,7 +90,7 @@ def require_near(model: ModelName, tier: str, document: str) -> None:
         raise Untrusted(
             f"{model}, which this document names, is a folder, or a file outside of the document's folder",
             where=document,
-            hint=f"name it yourself, under [{tier}] in config.toml, or with --model",
+            hint=f"set it yourself, under [{tier}] in config.toml, or with --model",
         )
 
 

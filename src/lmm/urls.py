@@ -52,12 +52,12 @@ def check_url(url: str) -> str:
     if "@" in parts.netloc:
         raise FetchFailed("a URL with a user or a password in it is not fetched", where=shown(url))
     if not parts.hostname or UNFIT.search(url) or len(url) > LONGEST:
-        hint = "write blanks and other special characters as %20 and the like"
-        raise FetchFailed("this is no URL", where=shown(url), hint=hint)
+        hint = "write blanks as %20, and other special characters likewise"
+        raise FetchFailed("this is not a URL", where=shown(url), hint=hint)
     try:
         return same_host(urlunsplit(parts._replace(fragment="")))
     except ValueError as error:
-        raise FetchFailed(f"this is no URL: {error}", where=shown(url), hint="write https://HOST/PATH") from error
+        raise FetchFailed(f"this is not a URL: {error}", where=shown(url), hint="write https://HOST/PATH") from error
 
 
 def same_host(url: str) -> str:
@@ -70,7 +70,7 @@ def same_host(url: str) -> str:
     ('http://127.0.0.1:8080/a', 'https://example.org/', 'http://[::1]/')
 
     Raises:
-        ValueError: no host can be called so, or its port is none.
+        ValueError: this cannot be the name of a host, or its port is none.
     """
     parts = urlsplit(url)
     host, port = (parts.hostname or "").lower(), parts.port
@@ -84,14 +84,14 @@ def same_host(url: str) -> str:
         same = urlunsplit(parts._replace(netloc=host if port is None else f"{host}:{port}"))
         httpx2.URL(same)  # which knows how names in other scripts are written
     except (httpx2.InvalidURL, ValueError):
-        raise ValueError("no host can be called so") from None
+        raise ValueError("this cannot be the name of a host") from None
     return same
 
 
 def _ipv6(host: str) -> IPv6Address:
     address = IPv6Address(host)
     if address.scope_id is not None:
-        raise ValueError("the name of a network card is this machine's own")
+        raise ValueError("the name of a network interface is specific to this machine")
     return address
 
 
@@ -126,11 +126,11 @@ def redirected(url: str, location: str) -> str:
     try:
         target = check_url(urljoin(url, location.strip()))
     except ValueError as error:
-        raise FetchFailed("it redirects to what is no URL", where=shown(url)) from error
+        raise FetchFailed("it redirects to something that is not a URL", where=shown(url)) from error
     except FetchFailed as error:
         raise FetchFailed(f"it redirects to {error.where}: {error.message}", where=shown(url)) from error
     if url.lower().startswith("https:") and target.lower().startswith("http:"):
-        hint = "write http:// yourself, if it need not be safe"
+        hint = "write http:// yourself if encryption is not needed"
         raise FetchFailed(f"it redirects to {shown(target)}, which is not encrypted", where=shown(url), hint=hint)
     return target
 
@@ -140,7 +140,7 @@ def _split(url: str) -> SplitResult:
         parts = urlsplit(url)
         _ = parts.port
     except ValueError as error:
-        raise FetchFailed("this is no URL", where=shown(url), hint="write https://HOST/PATH") from error
+        raise FetchFailed("this is not a URL", where=shown(url), hint="write https://HOST/PATH") from error
     return parts
 
 

@@ -38,7 +38,7 @@ def load_python(file: Path) -> ModuleType:
     except Exception as error:
         del sys.modules[spec.name]
         told = user_error(error)
-        raise ConfigError(told.message, where=told.where or str(file), hint="mend this file") from error
+        raise ConfigError(told.message, where=told.where or str(file), hint="correct this file") from error
     return module
 
 
@@ -92,4 +92,4 @@ def user_error(error: BaseException) -> LmmError:
         return user_error(error.__cause__)
     theirs = next((f.filename for f in frames if not _WAITING.intersection(Path(f.filename).parts)), "")
     line = next((f.lineno for f in reversed(frames) if f.filename == theirs), 0)
-    return LmmError(text, where=f"{theirs}:{line}" if theirs else "", hint="mend the batch model, then run again")
+    return LmmError(text, where=f"{theirs}:{line}" if theirs else "", hint="correct the batch model, then run again")

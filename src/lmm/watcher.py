@@ -91,7 +91,7 @@ async def awatch_documents(
         return Scanned(report + Report(failures=saved.failures), saved.text, saved.rebased)
 
     watcher = Watcher(roots, scan, quiet, listener)
-    told = "no file notifications ({}); looking at the files again and again"
+    told = "no file notifications ({}); checking the files repeatedly"
     source = changes(roots, poll=poll, on_poll=lambda reason: listener(Notice(told.format(reason)), Place()))
     async with contextlib.aclosing(source):
         return await watcher.run(source, stop)
@@ -172,7 +172,7 @@ class Watcher:
             await self._until_quiet(document)
             before = document.state
             if before is None:
-                self.listener(Notice("not there any more; waiting for it to come back"), Place(str(document.path)))
+                self.listener(Notice("no longer there; waiting for it to come back"), Place(str(document.path)))
                 break
             if self._is_settled(document, before, await self._scan(document)):
                 break

@@ -315,5 +315,5 @@ def _file(opened: OpenDocument, name: str) -> lsp.Location | None:
 
 def _beside(opened: OpenDocument, name: str) -> Path:
     if opened.path is None:
-        raise DocumentError("this document is in no file yet")
+        raise DocumentError("this document has no file yet")
     return Folder(opened.path.parent).path(name)

@@ -261,7 +261,7 @@ class EditorServer(LanguageServer):
 
         opened = self.documents.get(uri)
         edit = next((one for one in opened.document().edits if one.line == line), None) if opened else None
-        shown = word_diff(edit.old.strip(), edit.new.strip()) if edit else "no edit waits there"
+        shown = word_diff(edit.old.strip(), edit.new.strip()) if edit else "no edit is pending there"
         self.tell(shown, lsp.MessageType.Info)
         return shown
 

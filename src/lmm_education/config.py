@@ -106,15 +106,15 @@ class StorageSettings(Table, frozen=True):
 
 
 class SearchSettings(Table, frozen=True):
-    """How the store is asked."""
+    """How passages are searched."""
 
-    ABOUT: ClassVar = {"search": "How the store is asked."}
+    ABOUT: ClassVar = {"search": "How passages are searched."}
 
     limit: Annotated[Count, Key("results")] = 8
     prefetch: Annotated[Count, Key("candidates of each leg")] = 60
     fusion: Annotated[Literal["dbsf", "rrf"], Key('or "rrf"')] = "dbsf"
-    sparse_weight: Annotated[NotNegative | None, Key("unset: weights that belong to the question", 0.75)] = None
-    dense_weight: Annotated[NotNegative | None, Key("unset: weights that belong to the question", 0.25)] = None
+    sparse_weight: Annotated[NotNegative | None, Key("unset: weights that depend on the question", 0.75)] = None
+    dense_weight: Annotated[NotNegative | None, Key("unset: weights that depend on the question", 0.25)] = None
     boost: Annotated[NotNegative, Key("for material of a type that is asked for, such as *exercise*")] = 1.0
     expand: Annotated[
         CountOrZero | None,
@@ -126,9 +126,9 @@ class SearchSettings(Table, frozen=True):
     reranker_key_env: Annotated[str, Key("the variable that holds its key", "MY_KEY", asks="always")] = ""
     rerank_limit: Annotated[Count, Key("how many are reranked")] = 30
     threshold: Annotated[
-        NotNegative | None, Key("of the score: below it, nothing relevant was found; lmm eval finds it", 0.35)
+        NotNegative | None, Key("of relevance: below it, nothing was found; lmm eval finds it", 0.35)
     ] = None
-    companion: Annotated[bool, Key("give the texts to retrieve whole instead of chunks")] = False
+    companion: Annotated[bool, Key("return whole sections instead of chunks")] = False
 
 
 class AnswerSettings(Table, frozen=True):
@@ -139,13 +139,15 @@ class AnswerSettings(Table, frozen=True):
     context_tokens: Annotated[Count, Key("of the material that the model is shown")] = 4000
     history: Annotated[
         Literal["none", "summary", "extraction", "rewrite"],
-        Key("none summary extraction rewrite: what follow-up questions know"),
+        Key("none summary extraction rewrite: how follow-up questions are understood"),
     ] = "rewrite"
     system: Annotated[
         str, Key("comes before our instructions", "You teach an undergraduate course in statistics using R.")
     ] = ""
     nothing_found: Annotated[str, Key("instead of an answer", "The course does not say.")] = ""
-    general: Annotated[bool, Key("where the course does not answer, from what the model knows; marked")] = False
+    general: Annotated[
+        bool, Key("where the course does not answer, let the model answer from general knowledge; marked")
+    ] = False
     turns: Annotated[Count, Key("calls of the model in agent mode")] = 6
 
 
@@ -155,10 +157,12 @@ class StudySettings(Table, frozen=True):
     ABOUT: ClassVar = {"study": "Study material and clean notes."}
 
     keep: Annotated[Names, Key("types of material that stay in the notes", ["definition"])] = ()
-    edits: Annotated[Literal["refuse", "old", "new"], Key('or "old", "new": where an edit waits')] = "refuse"
+    edits: Annotated[
+        Literal["refuse", "old", "new"], Key('or "old", "new": what to export where an edit is pending')
+    ] = "refuse"
     words_per_minute: Annotated[Count, Key("of readers")] = 200
     exercises: Annotated[Names, Key("types of texts that are exercises")] = ("exercise",)
-    solutions: Annotated[Names, Key("types of texts that solve the exercises which they follow")] = ("solution",)
+    solutions: Annotated[Names, Key("types of texts that solve the exercises before them")] = ("solution",)
 
 
 class ServeSettings(Table, frozen=True):
@@ -179,7 +183,7 @@ class ServeSettings(Table, frozen=True):
     longest_question: Annotated[Count, Key("characters")] = 4000
     texts: Annotated[
         Mapping[str, str],
-        Key("other words than ours on the page: docs/serve.md", {"ask": "Go"}, written=Mapping[str, Any]),
+        Key("your own words for the page: docs/serve.md", {"ask": "Go"}, written=Mapping[str, Any]),
     ] = {}
     consent: Annotated[str, Key("agreed to before the first question", "Questions go to a model of ExampleAI.")] = ""
     allowed_content: Annotated[
@@ -191,25 +195,25 @@ class ServeSettings(Table, frozen=True):
     daily_tokens: Annotated[CountOrZero, Key("of all together; 0: no limit")] = 0
     daily_cost: Annotated[NotNegative, Key("US dollars of all together; 0: no limit")] = 0.0
     cached_answers: Annotated[
-        CountOrZero, Key("that are given again to who asks the same, as long as the texts stay; 0: none")
+        CountOrZero, Key("repeated for the same question while the texts are unchanged; 0: none")
     ] = 500
     login: Annotated[Login, Key("password users proxy oidc lti: docs/serve.md")] = "none"
-    session_hours: Annotated[Count, Key("until one logs in again")] = 12
-    proxy_header: Annotated[str, Key("in which a proxy writes who asks")] = "X-Forwarded-User"
-    trusted_proxy: Annotated[Names, Key("addresses and networks of proxies that are believed", ["127.0.0.1"])] = ()
+    session_hours: Annotated[Count, Key("until the next login")] = 12
+    proxy_header: Annotated[str, Key("in which a proxy names the user")] = "X-Forwarded-User"
+    trusted_proxy: Annotated[Names, Key("addresses and networks of trusted proxies", ["127.0.0.1"])] = ()
     address: Annotated[str, Key("of the page, for links to it", "https://chat.example.edu/statistics/")] = ""
-    issuer: Annotated[str, Key("who says who somebody is", "https://login.example.edu", asks="host")] = ""
-    client_id: Annotated[str, Key("as which the provider or platform knows us", "course-chat")] = ""
+    issuer: Annotated[str, Key("the provider's address", "https://login.example.edu", asks="host")] = ""
+    client_id: Annotated[str, Key("the chat's id at the provider or platform", "course-chat")] = ""
     client_secret_env: Annotated[str, Key('for "oidc": the variable with the secret', "OIDC_SECRET", asks="always")] = (
         ""
     )
     platform_login: Annotated[
-        str, Key('for "lti": where it is asked', "https://moodle.example.edu/mod/lti/auth.php", asks="host")
+        str, Key('for "lti": its login address', "https://moodle.example.edu/mod/lti/auth.php", asks="host")
     ] = ""
     platform_keys: Annotated[
-        str, Key('for "lti": its keys', "https://moodle.example.edu/mod/lti/certs.php", asks="host")
+        str, Key('for "lti": the address of its keys', "https://moodle.example.edu/mod/lti/certs.php", asks="host")
     ] = ""
-    deployments: Annotated[Names, Key('for "lti": those that count; unset: all', ["1"])] = ()
+    deployments: Annotated[Names, Key('for "lti": those that are accepted; unset: all', ["1"])] = ()
     frame_ancestors: Annotated[
         Names, Key("sites that may show the page in a frame", ["https://moodle.example.edu"])
     ] = ()
@@ -224,13 +228,15 @@ class ServeSettings(Table, frozen=True):
     ] = ""
     limits: Annotated[
         str,
-        Key("where processes count together; unset: each alone", "redis://127.0.0.1:6379", asks="always"),
+        Key("where processes count together; unset: each by itself", "redis://127.0.0.1:6379", asks="always"),
     ] = ""
     log: Annotated[
         str, Key("where questions and answers are kept; unset: nowhere", "course-log.sqlite", asks="path")
     ] = ""
-    log_days: Annotated[Count, Key("until one is deleted")] = 180
-    withhold: Annotated[Names, Key("types of texts that reach no student; after a change: lmm ingest")] = ("solution",)
+    log_days: Annotated[Count, Key("until an exchange is deleted")] = 180
+    withhold: Annotated[Names, Key("types of texts that students never see; after a change: lmm ingest")] = (
+        "solution",
+    )
     mode: Annotated[Mode, Key('or "explain", "hints": how students are answered')] = "answer"
     modes: Annotated[
         Mapping[str, Mode],

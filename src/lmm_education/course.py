@@ -600,14 +600,14 @@ class Course(CourseParts):
         """Make a damaged store anew from its documents, or from those at some paths, without opening it.
 
         Raises:
-            StoreError: no paths, and which documents were stored cannot be told.
+            StoreError: no paths, and it is not known which documents were stored.
         """
         from lmm_education.ingestion.apply import IngestOptions
         from lmm_education.ingestion.ingest import ingest_into
 
         if not paths and not self.store.records():
             hint = "name them: lmm store repair PATH…"
-            raise StoreError("which documents were stored cannot be told", where=self.store.location, hint=hint)
+            raise StoreError("it is not known which documents were stored", where=self.store.location, hint=hint)
         return ingest_into(self, paths, IngestOptions(again=True, repair=True, prune=prune), listener=listener)
 
     def compact(self) -> None:

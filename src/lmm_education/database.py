@@ -26,7 +26,7 @@ TABLES = MetaData()
 PATIENCE = 10.0  # seconds for others that write, and for a server that does not answer
 _PAUSE = 0.01  # seconds
 _HINTS = {
-    "locked": "another process holds it",
+    "locked": "another process is using it",
     "full": "free some space",
     "readonly": "name another folder: export LMM_STATE_DIR=…",
     "unable to open": "name another folder: export LMM_STATE_DIR=…",
@@ -86,7 +86,7 @@ class Database:
             raise ConfigError(f"{error.name} is not installed", where="[serve] database", hint=hint) from error
         except (ArgumentError, NoSuchModuleError) as error:
             hint = 'such as "postgresql+psycopg://lmm@db.example.org/botany"'
-            raise ConfigError("this is no address of PostgreSQL", where="[serve] database", hint=hint) from error
+            raise ConfigError("this is not an address of PostgreSQL", where="[serve] database", hint=hint) from error
         self.where = str(self.file or url.render_as_string(hide_password=True))
         self._make_tables, self._making = make, threading.Lock()
         if self.file:

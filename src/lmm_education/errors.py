@@ -2,7 +2,7 @@
 
 LmmError
 ├── StoreError             the store
-│   ├── StoreMissing       nothing was ingested yet
+│   ├── StoreMissing       nothing has been ingested yet
 │   ├── StoreMismatch      made with other settings
 │   │   └── StoreOutdated  in a format of an older version
 │   ├── StoreBusy          another process writes
@@ -32,7 +32,7 @@ class StoreMissing(StoreError):
     """There is no store yet: nothing was ingested."""
 
     def __init__(self, where: str = "") -> None:
-        super().__init__("nothing was ingested yet", where=where, hint="make a store with: lmm ingest PATH")
+        super().__init__("nothing has been ingested yet", where=where, hint="run: lmm ingest PATH")
 
 
 class StoreMismatch(StoreError):

@@ -132,7 +132,7 @@ class Frequencies:
         if sys.byteorder == "big":
             numbers.byteswap()
         if len(numbers) % 2 == 0:
-            raise ValueError("these are no document frequencies")
+            raise ValueError("these are not document frequencies")
         half = len(numbers) // 2 + 1
         return cls(numbers[0], numbers[1:half], numbers[half:])
 
@@ -155,7 +155,7 @@ class Frequencies:
         try:
             return cls.from_bytes(zlib.decompress(base64.b64decode(text))) if text else cls()
         except zlib.error as error:
-            raise ValueError("these are no document frequencies") from error
+            raise ValueError("these are not document frequencies") from error
 
 
 def share_of(weights: Mapping[int, float], held: Collection[int]) -> float:

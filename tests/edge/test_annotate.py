@@ -160,14 +160,14 @@ def test_another_model_or_prompt_is_listed_and_refreshed(
         config.write('\n[prompts]\nfolder = "prompts"\n')
     assert run_here(capsys, "trust", "--yes").code == 0
     assert run_here(capsys, *words).out == (
-        "d.md: nothing to make; 4 made otherwise: --changed lists them, --refresh makes them anew\n"
+        "d.md: nothing to make; 4 made with other settings: --changed lists them, --refresh makes them again\n"
     )
     listed = run_here(capsys, *words, "--changed").out.splitlines()
     assert listed[0] == "d.md:1: summary of 'Plants': made with another prompt, model or heading path"
     assert (len(listed), len(server.requests), document.read_bytes()) == (4, count, before)
     assert run_here(capsys, *words, "--refresh").code == 0
     assert len(server.requests) == count + 3
-    assert run_here(capsys, *words, "--changed").out == "d.md: nothing is stale\n"
+    assert run_here(capsys, *words, "--changed").out == "d.md: nothing is out of date\n"
 
 
 # -- looking only ----------------------------------------------------------------------------------
@@ -244,7 +244,7 @@ def test_two_processes_pay_once(server: ScriptedServer, document: Path) -> None:
     server.wait_for(2)
     second = start("annotate", "d.md", "--summaries")
     assert second.stderr
-    assert second.stderr.readline() == b"d.md: another lmm is working on it; waiting\n"
+    assert second.stderr.readline() == b"d.md: another lmm command is working on it; waiting\n"
     release.set()
     one, two = finish(first), finish(second)
     assert (one.code, one.err, two.code, two.out) == (0, "", 0, "d.md: nothing to make\n")
@@ -305,7 +305,7 @@ def test_a_failure_keeps_the_others(server: ScriptedServer, document: Path, caps
     server.answer = lambda r: fail(500) if (field(r), section(r)) == ("summary", "Organs > Roots") else named(r)
     ran = run_here(capsys, "annotate", "d.md", "--summaries", "--questions")
     assert ran.code == 1
-    assert ran.out.endswith("; 1 failed, 2 wait for that\n")
+    assert ran.out.endswith("; 1 failed, 2 depend on those\n")
     assert ran.err == ("d.md:13: summary of 'Roots': OpenAICompatible/test: HTTP 500: no (try again later)\n")
     assert (summaries(document), document.read_text().count("~questions_:")) == (["Summary of Organs > Leaves."], 3)
     server.answer = named
@@ -366,8 +366,8 @@ def test_seed_spellings_are_read_with_a_hint(
     ran = run_here(capsys, "annotate", "d.md")
     assert ran.code == 0
     assert ran.err.splitlines() == [
-        f"{folder / 'config.toml'}: TOML writes true and false in lower case; True and False are read as such",
-        "d.md:7: 'frozen = …' is read, but not by other programs; write 'frozen: true'",
+        f"{folder / 'config.toml'}: TOML requires true and false in lower case; True and False are accepted here",
+        "d.md:7: 'frozen = …' is read here, but not by other programs; write 'frozen: true'",
     ]
     assert [section(r) for r in server.requests] == ["B"]
     assert (folder / "d.md").read_text().startswith(text[: text.index("# B")])
@@ -467,7 +467,7 @@ def test_a_model_that_fails_keeps_what_it_made(
     line = MODELS[: MODELS.index("raise ValueError")].count("\n") + 1
     ran = run_here(capsys, "batch", "broken", "d.md", "--from", str(models))
     assert (ran.code, ran.out) == (1, "d.md: made shout 3\n")
-    assert ran.err == f"lmm: {models}:{line}: ValueError: not today (mend the batch model, then run again)\n"
+    assert ran.err == f"lmm: {models}:{line}: ValueError: not today (correct the batch model, then run again)\n"
     assert document.read_text().count("~shout_:") == 3
 
 
@@ -477,7 +477,7 @@ def test_a_model_that_fails_on_one_section(document: Path, models: Path, capsys:
     assert ran.code == 1
     assert f"d.md:9: half of 'Leaves': {models}:{MODELS.count(chr(10))}: ZeroDivisionError: division by zero" in ran.err
     assert document.read_text().count("~half_:") == 1
-    assert ran.out == "d.md: made half 1; 1 failed, 1 wait for that\n"
+    assert ran.out == "d.md: made half 1; 1 failed, 1 depend on those\n"
 
 
 def test_a_sync_model_is_interrupted(server: ScriptedServer, document: Path, models: Path) -> None:
@@ -528,6 +528,6 @@ def test_the_built_in_model_annotates_only_where_it_is_named(folder: Path, capsy
     (folder / "n.md").write_text(text := "# Leaves\n\n" + "A leaf is green because it holds chlorophyll. " * 4 + "\n")
     ran = run_here(capsys, "annotate", "--keywords", "n.md")
     assert (ran.code, (folder / "n.md").read_text()) == (2, text)
-    assert "annotates only where it is named" in ran.err
+    assert "annotates only if you choose it" in ran.err
     assert run_here(capsys, "annotate", "--keywords", "--model", "Builtin/extractive", "n.md").code == 0
     assert "~keywords" in (folder / "n.md").read_text()

@@ -305,7 +305,7 @@ def test_agent_mode_ends(course: Path, server: ScriptedServer) -> None:
         ("open_section", '{"place": "botany", "offset": 9}', "no section after"),
         ("search", "{", "do not fit"),
         ("search", "{}", "'query' is a required property"),
-        ("search", '{"query": "???"}', "nothing to look up"),
+        ("search", '{"query": "???"}', "nothing to search for"),
         ("rm", "{}", "there is no tool rm"),
         ("mentions", '{"term": " "}', "name a term"),
         ("contents", '{"document": "nowhere"}', "no such document"),

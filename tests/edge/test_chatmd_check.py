@@ -61,8 +61,8 @@ def test_strict(folder: Path) -> None:
     assert lmm("check", folder / "s.md").code == 0
     done = lmm("check", "--strict", folder / "s.md")
     assert done.code == 1
-    assert "s.md:1:1: another reader wants one <config>" in done.out
-    assert "s.md:1:9: another reader takes more than this for a tag" in done.out
+    assert "s.md:1:1: ochat requires one <config>" in done.out
+    assert "s.md:1:9: ochat reads more than this as a tag" in done.out
 
 
 def test_other_roots_have_to_be_named(folder: Path) -> None:
@@ -71,7 +71,7 @@ def test_other_roots_have_to_be_named(folder: Path) -> None:
     path.write_text('<system><import src="../policy.md"/></system>')
     refused = lmm("check", path)
     assert refused.code == 1
-    assert f"'../policy.md' lies outside of {folder / 'sub'} (allow its folder: --root" in refused.out
+    assert f"'../policy.md' is outside of {folder / 'sub'} (allow its folder: --root" in refused.out
     assert lmm("check", "--root", folder, path).code == 0
 
 
@@ -100,23 +100,23 @@ def test_control_characters_do_not_reach_the_terminal(folder: Path) -> None:
 AROUND = {
     '<config model="Opnai/x"/>': "unknown provider 'Opnai' (did you mean OpenAI?)",
     '<tool name="read_fil"/>': "there is no built-in tool 'read_fil' (did you mean read_file?)",
-    '<tool name="read_file" roots="none"/>': 'roots="none" names no folder',
-    '<tool name="a" command="ls | wc"/>': "needs a shell for '|'",
-    '<tool name="b" command="cat" cwd="none"/>': 'cwd="none" is no folder',
+    '<tool name="read_file" roots="none"/>': 'roots="none" is not a folder',
+    '<tool name="a" command="ls | wc"/>': "uses '|'",
+    '<tool name="b" command="cat" cwd="none"/>': 'cwd="none" is not a folder',
     '<tool name="c" command="no-such-program"/>': "warning: there is no program 'no-such-program' on the PATH",
     '<tool name="d" command="./none.sh"/>': "warning: there is no program './none.sh' (it would be ",
     '<tool name="e" command="cat" env="NO_SUCH"/>': "warning: the environment variable NO_SUCH is not set",
     '<tool name="f" agent="none.chatmd" local/>': "warning: 'none.chatmd': there is no such file",
     '<tool name="g" agent="torn.chatmd" local/>': "warning: 'torn.chatmd': {folder}/torn.chatmd:1:1: <user> is never",
     '<tool name="h" agent="around.chatmd" local/>': "warning: 'around.chatmd': agents ask each other in a circle: ",
-    '<tool name="i" agent="../x.chatmd" local/>': "warning: '../x.chatmd' lies outside of {folder} (",
+    '<tool name="i" agent="../x.chatmd" local/>': "warning: '../x.chatmd' is outside of {folder} (",
     '<tool mcp_server="stdio:no-such-program x" include="y"/>': "warning: there is no program 'no-such-program'",
-    '<user><doc src="none.md" local/></user>': "'none.md': there is no such file (it is looked for at {folder}/",
-    '<user><doc src="../x.md" local/></user>': "'../x.md' lies outside of {folder} (allow its folder: --root ",
+    '<user><doc src="none.md" local/></user>': "'none.md': there is no such file (the path is {folder}/",
+    '<user><doc src="../x.md" local/></user>': "'../x.md' is outside of {folder} (allow its folder: --root ",
     '<user><doc src="a.zip" local/></user>': "'a.zip': this is a ZIP archive",
     '<user><doc src="none.pdf" local markdown/></user>': "'none.pdf': there is no such file",
-    '<user><img src="good.chatmd" local/></user>': "'good.chatmd': this is text, no image",
-    '<user><doc src=".env" local/></user>': "warning: '.env' may hold keys, and is sent to the model",
+    '<user><img src="good.chatmd" local/></user>': "'good.chatmd': this is text, not an image",
+    '<user><doc src=".env" local/></user>': "warning: '.env' may contain keys, and is sent to the model",
     '<user><agent src="none.chatmd" local/></user>': "'none.chatmd': there is no such file",
     '<user><agent src="one.chatmd" local/></user>': "'one.chatmd': {folder}/two.chatmd:1:7: agents ask each other in a "
     "circle: one.chatmd → two.chatmd → one.chatmd (at most 4 deep",
@@ -183,9 +183,9 @@ def test_what_a_killed_run_left_is_mended_by_the_next(folder: Path, text: str, n
 def test_a_pipe_and_a_nul_are_refused_everywhere(folder: Path, command: str) -> None:
     os.mkfifo(folder / "pipe")
     (folder / "nul.chatmd").write_text('<config model="Builtin/extractive"/><user>a\0b</user>')
-    assert "this is no ordinary file" in lmm(command, folder / "pipe").err
+    assert "this is not an ordinary file" in lmm(command, folder / "pipe").err
     done = lmm(command, folder / "nul.chatmd")
-    assert (done.code, "this file holds a NUL character" in done.out + done.err) == (1, True)
+    assert (done.code, "this file contains a NUL character" in done.out + done.err) == (1, True)
 
 
 def test_settings_that_are_wrong_are_told(folder: Path) -> None:

@@ -152,7 +152,7 @@ def test_render_says_what_it_did_not_ask(
 ) -> None:
     done = run_here(capsys, "render", "a.chatmd")
     assert done.code == 0
-    assert "\n[here would be the answer of the agent sub.chatmd, which was not asked yet]\n" in done.out
+    assert "\n[the answer of the agent sub.chatmd, which was not asked yet]\n" in done.out
     assert "[GIF, 14 bytes]" in done.out
     assert "'sub.chatmd' was not asked yet (--run-agents asks it)" in done.err
     assert not server.requests

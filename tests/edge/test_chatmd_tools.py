@@ -42,7 +42,7 @@ def test_for_people(prompt: Path) -> None:
     )
     assert f"read_file  built in: reads files in {prompt.parent}" in lines
     assert "(mcp)  MCP server: starts the MCP server no-such-server for a and b" in lines
-    assert "  asked with --servers, it tells what tools it has" in lines
+    assert "  its tools are listed with --servers" in lines
     assert lines[-1] == "lmm run asks you to agree to these tools, before the first run."
 
 
@@ -97,7 +97,7 @@ def test_files_that_may_hold_keys_are_listed(folder: Path) -> None:
     """No tool, but asked about all the same."""
     (folder / "p.md").write_text('<user><doc src=".env" local/></user>')
     assert lmm("tools", "p.md").out == (
-        "<doc>  sends the file .env, which may hold keys, to the model\n"
+        "<doc>  sends the file .env, which may contain keys, to the model\n"
         "lmm run asks you to agree to this, before the first run.\n"
     )
 
@@ -222,7 +222,7 @@ def test_calls_are_shown_and_asked_about() -> None:
         assert "[y/n/a/q]" not in one.until("<True>")
         assert "  no \\x1b[2J json" in one.until("[y/n/a/q] ")
         one.type("q\n")
-        one.until("<stopped, as you asked>")
+        one.until("<stopped, as requested>")
         assert one.ended()[1] == 0
 
 

@@ -31,7 +31,7 @@ def with_subcommands(words: list[str], command: click.Command) -> Iterator[list[
 
 @pytest.mark.parametrize("row", COMMANDS, ids=[c.name for c in COMMANDS])
 def test_every_command_explains_itself(row: CommandRow, capsys: pytest.CaptureFixture[str]) -> None:
-    """`lmm COMMAND --help` and `-h` exit with 0 and say what it is for; so do the commands in a group."""
+    """`lmm COMMAND --help` and `-h` exit with 0 and add the missing attribute for; so do the commands in a group."""
     for words in with_subcommands([row.name], load(row)):
         assert main([*words, "--help"]) == 0
         told = capsys.readouterr().out
@@ -163,7 +163,7 @@ def test_a_header_is_written_into_markdown_only(tmp_path: Path) -> None:
     (tmp_path / "u.py").write_text("print(1)\n")
     result = lmm("scan", "u.py", cwd=tmp_path)
     assert result.returncode == 1
-    assert "this is no markdown file" in result.stderr
+    assert "this is not a markdown file" in result.stderr
     assert (tmp_path / "u.py").read_text() == "print(1)\n"
 
 
@@ -184,7 +184,7 @@ def test_a_question_in_a_block_that_cannot_be_read_is_told(tmp_path: Path) -> No
     (tmp_path / "p.md").write_text('---\ntitle: T\n---\n\n---\nexercise: "open\n?: why?\n---\nText.\n')
     result = lmm("messages", "p.md", cwd=tmp_path)
     assert result.returncode == 1
-    assert "a question stands in a block that cannot be read" in result.stderr
+    assert "there is a question in a block that cannot be read" in result.stderr
 
 
 @pytest.mark.parametrize("words", [["messages"], ["messages", "--dry-run"], ["scan", "--check"]])
@@ -196,10 +196,10 @@ def test_a_prompt_that_just_misses_is_told(words: list[str], tmp_path: Path) -> 
     assert result.returncode == 1
     for told in (
         "p.md:7:1: a metadata block directly below text",
-        "p.md:8:1: 'Query:' is no prompt (write 'query: what",
+        "p.md:8:1: 'Query:' is not a prompt (write 'query: what",
     ):
         assert told in result.stdout + result.stderr
-    assert lmm("scan", "--fix", "p.md", cwd=tmp_path).stdout == "p.md: mended 2 problems\n1 file: no problems\n"
+    assert lmm("scan", "--fix", "p.md", cwd=tmp_path).stdout == "p.md: corrected 2 problems\n1 file: no problems\n"
     assert path.read_text().endswith("A leaf is green.\n\n---\nquery: what is green?\n---\nA leaf.\n")
     assert lmm("messages", "--model", "Builtin/extractive", "p.md", cwd=tmp_path).returncode == 0
 
@@ -215,6 +215,6 @@ def test_a_dry_run_says_and_exits_as_the_run_would(tmp_path: Path) -> None:
     )
     assert dry.returncode == run.returncode == 1
     assert "p.md: 1 request would be sent" in dry.stdout
-    for told in ("none.md", "a question stands in a block that cannot be read"):
+    for told in ("none.md", "there is a question in a block that cannot be read"):
         assert told in dry.stderr
         assert told in run.stderr

@@ -33,7 +33,7 @@ def test_the_whole_round_in_a_process(server: ScriptedServer, folder: Path) -> N
         "Reply to: two\n  [OpenAICompatible/test, 11 tokens in, 7 out]\n\n"
         "d.md: 2 replies, 22 tokens in, 14 out\n"
     )
-    assert second == Ran(0, "d.md: no question waits\n", "")
+    assert second == Ran(0, "d.md: no questions are pending\n", "")
     assert len(server.requests) == 2
 
 
@@ -63,10 +63,10 @@ def test_two_processes_on_one_file_ask_once(server: ScriptedServer, folder: Path
     server.wait_for(1)
     second = start("messages", "d.md")
     assert second.stderr
-    assert second.stderr.readline() == b"d.md: another lmm is working on it; waiting\n"
+    assert second.stderr.readline() == b"d.md: another lmm command is working on it; waiting\n"
     release.set()
     assert finish(first).code == 0
-    assert finish(second) == Ran(0, "d.md: no question waits\n", "")
+    assert finish(second) == Ran(0, "d.md: no questions are pending\n", "")
     assert (exchanges_of(path), len(server.requests)) == ([("q", "Once.")], 1)
 
 
@@ -223,7 +223,7 @@ def test_at_a_line_without_a_prompt(server: ScriptedServer, folder: Path, capsys
     (folder / "d.md").write_text(DOCUMENT)
     ran = run_here(capsys, "messages", "d.md", "--at", "6")
     assert (ran.code, server.requests) == (1, [])
-    assert "no prompt waits at line 6 (prompts wait at 4, 9)" in ran.err
+    assert "no prompt is pending at line 6 (prompts are pending at 4, 9)" in ran.err
 
 
 def test_several_files_of_which_one_fails(
@@ -351,7 +351,7 @@ def test_a_document_without_questions_needs_no_model(
     """Nothing waits: no server, no key is missed."""
     monkeypatch.setenv("LMM_MODEL_MAJOR", "OpenAI/gpt-4o")
     (folder / "d.md").write_text("# A\n\nText.\n")
-    assert run_here(capsys, "messages", "d.md") == Ran(0, "d.md: no question waits\n", "")
+    assert run_here(capsys, "messages", "d.md") == Ran(0, "d.md: no questions are pending\n", "")
 
 
 def test_a_missing_key_is_told(

@@ -108,7 +108,7 @@ def test_a_summary_is_summarised_with_the_rest(long: Path, compact: Compact) -> 
         (long.parent / "config.toml").write_text(f'[aux]\nmodel = "OpenAICompatible/x"\nbase_url = "{other.url}"\n')
         refused = compact("long.chatmd", "--keep", "1")
         assert (refused.code, long.read_bytes()) == (1, before)
-        assert "has none of the headings that were asked for" in refused.err
+        assert "has none of the required headings" in refused.err
         assert "rule 0 holds" in other.requests[0].last
 
 

@@ -43,7 +43,7 @@ def test_a_model_that_sees_nothing_is_asked_without(
     ran = run_here(capsys, "messages", "d.md")
     assert (ran.code, exchanges_of(figure)) == (0, [("what is this?", "A leaf.")])
     assert isinstance(server.requests[-1].body["messages"][-1]["content"], str)
-    assert "d.md:4: OpenAICompatible/test takes no pictures; they were left out" in ran.out
+    assert "d.md:4: OpenAICompatible/test does not accept pictures; they were left out" in ran.out
 
 
 def test_a_picture_that_is_missing_is_told_of(
@@ -68,7 +68,7 @@ def test_files_that_a_prompt_names_go_along(server: ScriptedServer, folder: Path
     ("named", "error"),
     [
         ("@missing.md", "@missing.md: there is no such file"),
-        ("@../d.md", "this leads out of its folder"),
+        ("@../d.md", "this path leads out of its folder"),
         ("@.env", "its name says that it holds keys"),
         ("@http://127.0.0.1:1/x", "127.0.0.1"),
         ("@course: roots", "lmm ingest"),

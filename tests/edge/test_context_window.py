@@ -42,7 +42,7 @@ def test_the_server_tells(server: ScriptedServer, who: str) -> None:
     toml = f'[major]\nmodel = "OpenAICompatible/test"\nbase_url = "{server.url}"\n'
     window = loop.run(window_of(load_settings(toml, {}).major))
     told = f"told by {server.url.removesuffix('/v1')}{page}"
-    expected = (tokens, told) if tokens else (100_000, "default: its server does not tell")
+    expected = (tokens, told) if tokens else (100_000, "default: its server does not report it")
     assert (window.tokens, window.origin) == expected
 
 

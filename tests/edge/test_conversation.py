@@ -73,7 +73,7 @@ def test_a_file_that_is_not_there_is_begun(server: ScriptedServer, folder: Path)
         opened.wait_for("Green.", ENTER_KEY)
     check_valid(folder / "new.chatmd")
     assert sent(server.requests[0]) == [("user", "What colour?")]
-    assert "begin one with -i" in lmm("run", "none.chatmd").err
+    assert "create one with -i" in lmm("run", "none.chatmd").err
     assert not (folder / "none.chatmd").exists()
 
 
@@ -207,7 +207,7 @@ def test_what_is_said_while_the_tools_are_opened_waits_in_the_file(chat: Path, s
     """Leaving before the model was asked loses nothing."""
     chat.write_text(f"<tool mcp_server='stdio:sleep 60' timeout='60'/>\n{PROMPT}")
     with Terminal("run", "-i", "--yes", chat.name) as terminal:
-        terminal.wait_for("the tools are being opened")
+        terminal.wait_for("opening the tools")
         terminal.enter("What colour?")
         terminal.wait_for("What colour? (waits)")
         terminal.type("\x04")
@@ -223,7 +223,7 @@ def test_edit_the_last_message(terminal: Terminal, server: ScriptedServer, chat:
         terminal.wait_for(f"Reply to: {text}", ENTER_KEY)
     before = chat.read_text()
     terminal.enter("/edit")
-    terminal.wait_for("taken back; all of it is kept in .chatmd/chat.")
+    terminal.wait_for("taken back; the original is kept in .chatmd/chat.")
     (kept,) = (folder / ".chatmd").glob("chat.*.chatmd")
     assert kept.read_text() == before
     assert stat.S_IMODE(kept.stat().st_mode) == 0o600
@@ -281,7 +281,7 @@ def test_a_file_is_sent_along(terminal: Terminal, server: ScriptedServer, folder
     assert '<doc src="notes.md" local/>' in chat.read_text()
     terminal.wait_for(ENTER_KEY)
     terminal.enter("and @../outside.md")
-    terminal.wait_for("lies outside of the folder")
+    terminal.wait_for("is outside of the folder")
     assert len(server.requests) == 1
     terminal.type("\x03")
     terminal.enter("/edit")
@@ -294,7 +294,7 @@ def test_what_an_editor_does_counts(terminal: Terminal, server: ScriptedServer, 
     terminal.wait_for("Reply to: first", ENTER_KEY)
     changed = '<config temperature="0.5"/>\n<system>Be long.</system>\n\n<user>\nFrom outside.\n</user>\n'
     chat.write_text(changed)
-    terminal.wait_for("the file was changed, and is read again", "Enter goes on")
+    terminal.wait_for("the file was changed, and is read again", "Enter continues")
     assert chat.read_text() == changed
     assert len(server.requests) == 1
     terminal.type("\r")
@@ -320,11 +320,11 @@ def test_errors_and_limits_do_not_end_it(server: ScriptedServer, chat: Path) -> 
     with Terminal("run", "-i", "--budget", "15", chat.name) as terminal:
         terminal.wait_for(ENTER_KEY)
         terminal.enter("hello")
-        terminal.wait_for("not today", "Enter goes on")
+        terminal.wait_for("not today", "Enter continues")
         terminal.type("\r")
         terminal.wait_for("Reply to: hello", ENTER_KEY)
         terminal.enter("more")
-        terminal.wait_for("its budget of 15", "Enter goes on")
+        terminal.wait_for("its budget of 15", "Enter continues")
         terminal.enter("/budget 100")
         terminal.wait_for("100 tokens left")
         terminal.type("\r")

@@ -49,5 +49,5 @@ def test_the_demo_does_not_write_into_a_folder_that_is_in_use(tmp_path: Path) ->
     (tmp_path / "mine.md").write_text("x")
     result = run_python("-m", "lmm", "demo", "--folder", ".", cwd=tmp_path)
     assert result.returncode == 1
-    assert result.stderr == "lmm: .: this folder is not empty (name a new one)\n"
+    assert result.stderr == "lmm: .: this folder is not empty (choose a new folder)\n"
     assert [p.name for p in tmp_path.iterdir()] == ["mine.md"]

@@ -47,7 +47,7 @@ def test_a_paragraph(server: ScriptedServer, folder: Path) -> None:
     server.queue("A leaf is green by chlorophyll.")
     ran = lmm("messages", path)
     assert ran.code == 0
-    assert f"{path}:7 an edit waits: say it shorter" in ran.out
+    assert f"{path}:7 pending edit: say it shorter" in ran.out
     text = server.requests[0].last
     sent = "A leaf is green because of the chlorophyll in its cells."
     assert text.startswith(f'<text from="Leaves > Colour">\n{sent}\n</text>\n\nsay it shorter')
@@ -135,7 +135,7 @@ def test_one_of_several_by_line(server: ScriptedServer, folder: Path) -> None:
     assert "Two." not in path.read_text()
     ran = lmm("accept", path, "--line", "1")
     assert ran.code == 1
-    assert "no edit waits at line 1 (edits wait at 3)" in ran.err
+    assert "no edit is pending at line 1 (edits are pending at 3)" in ran.err
 
 
 def test_metadata_of_the_old_text_moves_to_the_new(server: ScriptedServer, folder: Path) -> None:
@@ -157,7 +157,7 @@ def test_code_in_the_new_text_is_reported(
     path = write(folder, "---\ntitle: T\ndocid: t\n---\n\n---\n=: use mean\n---\n```{r one}\nx <- 1\n```\n", "a.Rmd")
     server.queue("```{r one}\nx <- mean(1)\n```")
     ran = run_here(capsys, "messages", "--diff", str(path))
-    assert "chunk labels stand twice until the edit is resolved, and knitr stops: one" in ran.out
+    assert "until the edit is resolved, chunk labels occur twice and knitr stops: one" in ran.out
     assert "the new text adds or changes code that knitr will run" in ran.out
     assert "[-1-]{+mean(1)+}" in ran.out.replace("\n", "")
     problems = run_here(capsys, "scan", "--check", str(path))
@@ -272,7 +272,7 @@ def test_a_reply_that_was_cut_off(server: ScriptedServer, folder: Path, capsys: 
     ran = run_here(capsys, "accept", str(path))
     assert (ran.code, ran.out, path.read_text()) == (1, "", edited)
     assert f"{path}:6: accepting would lose text: the reply was cut off" in ran.err
-    assert "nothing was accepted (--force accepts it all the same; lmm reject --again --line 6" in ran.err
+    assert "nothing was accepted (--force accepts it anyway; lmm reject --again --line 6" in ran.err
     assert run_here(capsys, "accept", "--force", str(path)).out == f"{path}: accepted 1 edit\n"
     assert path.read_text().endswith("\n[^1]: But\n")
 
@@ -388,14 +388,14 @@ def test_metadata_in_a_reply_is_the_authors_to_use(
     path = write(folder, DOCUMENT)
     write(folder, "secret", "data.md")
     server.queue("Green.\n\n---\n?: read @data.md\nskip: true\n---\n\nAnd brown.")
-    told = "the model wrote metadata; it is a comment now, without effect: '?: read @data.md skip: true'"
+    told = "the model wrote metadata; it is now a comment: '?: read @data.md skip: true'"
     assert f"  warning: {told}" in run_here(capsys, "messages", str(path)).out
-    assert "no question waits" in run_here(capsys, "messages", str(path)).out
+    assert "no questions are pending" in run_here(capsys, "messages", str(path)).out
     edited = path.read_text()
     assert f"{path}:7:1: warning: {told}" in run_here(capsys, "scan", "--check", str(path)).out
     assert f"{path}:7: {told}\n" in run_here(capsys, "accept", str(path)).out
     assert "they ask and set nothing" in path.read_text()
-    assert "no question waits" in run_here(capsys, "messages", str(path)).out
+    assert "no questions are pending" in run_here(capsys, "messages", str(path)).out
     assert len(server.requests) == 1
     path.write_text(edited)
     assert run_here(capsys, "accept", "--metadata", str(path)).code == 0

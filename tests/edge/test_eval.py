@@ -82,10 +82,10 @@ def test_rows_that_cannot_be_used_are_named_and_nothing_is_measured(
     [
         (("--compare", "encodng=content"), "did you mean 'encoding'"),
         (("--tune", "--calibrate"), "--tune and --calibrate are different questions"),
-        (("--tune", "--failures"), "--failures does not go with --tune"),
+        (("--tune", "--failures"), "--failures cannot be combined with --tune"),
         (("--plot", "x.png"), "--plot draws a comparison"),
-        (("--compare", "encoding=content", "--plot", "x.doc"), "no kind of picture"),
-        (("notes.md",), "this is no question file"),
+        (("--compare", "encoding=content", "--plot", "x.doc"), "no picture format"),
+        (("notes.md",), "this is not a question file"),
     ],
 )
 def test_mistakes_are_explained(words: tuple[str, ...], message: str, capsys: pytest.CaptureFixture[str]) -> None:

@@ -184,7 +184,7 @@ def test_agents_are_listed_and_never_replace_a_file(folder: Path, capsys: pytest
     shown = run_here(capsys, "agents")
     assert all(name in shown.out for name in AGENTS)
     (folder / "planner.chatmd").write_text("mine")
-    assert "planner.chatmd: this file is there already" in run_here(capsys, "agents", "planner").err
+    assert "planner.chatmd: this file exists already" in run_here(capsys, "agents", "planner").err
     assert (folder / "planner.chatmd").read_text() == "mine"
     assert "did you mean 'planner'?" in run_here(capsys, "agents", "planer").err
 

@@ -86,7 +86,7 @@ def test_a_folder_is_mirrored(notes: Path, capsys: Capture) -> None:
     assert ran.out.splitlines()[-1] == "2 documents: 2 written"
     for told in (
         "notes/part/b.md: left out: made from b.Rmd",
-        "notes/sheet.md: left out: all of it is special material (exercise)",
+        "notes/sheet.md: left out: the whole document is special material (exercise)",
         "notes/agent.md: left out: a prompt or transcript of an agent",
         "site/part/b.Rmd:3: ../../away.csv lies outside notes and was not copied",
         "site/part/b.Rmd:3: there is no file gone.csv",
@@ -141,7 +141,7 @@ def test_one_that_cannot_be_exported_does_not_stop_the_others(notes: Path, capsy
     (notes / "a.md").write_text(EDITED)
     ran = run_here(capsys, "export", "notes", "-o", "site")
     assert ran.code == 1
-    assert f"lmm: {Path('notes/a.md')}:3: an edit waits here" in ran.err
+    assert f"lmm: {Path('notes/a.md')}:3: an edit is pending here" in ran.err
     assert Path("site/part/b.Rmd").exists()
     assert run_here(capsys, "export", "notes", "-o", "site", "--edits", "old").code == 0
     assert Path("site/a.md").read_text() == "One.\n\nOld.\n\n"
@@ -194,13 +194,13 @@ def test_an_earlier_export_is_replaced(notes: Path, capsys: Capture) -> None:
 @pytest.mark.parametrize(
     ("words", "code", "told"),
     [
-        (["notes"], 2, "needs a place to be exported to"),
-        (["notes", "-o", "notes"], 2, "the notes cannot go where their sources are"),
-        (["notes", "-o", "away.csv"], 2, "this is a file, and a folder is to be exported"),
+        (["notes"], 2, "give an output folder"),
+        (["notes", "-o", "notes"], 2, "notes cannot be exported into the folder of their sources"),
+        (["notes", "-o", "away.csv"], 2, "this is a file, but you export a folder"),
         (["none.md"], 1, "there is no such file"),
-        (["away.csv", "-o", "x.md"], 1, "this is no markdown file"),
+        (["away.csv", "-o", "x.md"], 1, "this is not a markdown file"),
         (["notes/a.md", "-o", "none/x.md"], 1, "there is no such folder"),
-        (["notes/sheet.md"], 1, "all of it is special material (exercise) (--keep exercise"),
+        (["notes/sheet.md"], 1, "the whole document is special material (exercise) (--keep exercise"),
     ],
 )
 def test_what_cannot_be_done_is_told(notes: Path, capsys: Capture, words: list[str], code: int, told: str) -> None:

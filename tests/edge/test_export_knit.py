@@ -145,7 +145,7 @@ def test_knit_is_refused_while_an_edit_waits(lecture: Path) -> None:
     lecture.write_text(f"{DOCUMENT}\n{mark}###### new text\n\nNew.\n\n<!-- lmm:end 3f2a91 -->\n")
     done = r(PRESS_KNIT.format(lecture.name))
     assert done.returncode != 0
-    assert re.search(r"lecture\.Rmd:\d+: an edit waits here", done.stderr)
+    assert re.search(r"lecture\.Rmd:\d+: an edit is pending here", done.stderr)
     assert not lecture.with_suffix(".html").exists()
 
 

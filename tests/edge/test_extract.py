@@ -173,7 +173,7 @@ def test_sections_are_chosen(
 def test_a_selection_that_nothing_fits(garden: ScriptedServer, capsys: pytest.CaptureFixture[str]) -> None:
     """Is an error, not an empty table."""
     ran = run_here(capsys, "extract", "plant.json", "garden.md", "--select", "palm", "-o", "out.csv")
-    assert ran == Ran(1, "", "lmm: no section fits --select 'palm' (give a part of a title, key=value, or key=)\n")
+    assert ran == Ran(1, "", "lmm: no section matches --select 'palm' (give a part of a title, key=value, or key=)\n")
 
 
 def test_a_document_without_text(garden: ScriptedServer, folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -203,8 +203,8 @@ def test_tables(garden: ScriptedServer, folder: Path, capsys: pytest.CaptureFixt
         (["plants.py:Plan", "garden.md"], "there is no 'Plan' in plants.py (did you mean 'Plant'?)"),
         (["none.py:Plant", "garden.md"], "none.py: there is no such Python file"),
         (["no_such_module:Plant", "garden.md"], "there is no module 'no_such_module'"),
-        (["plants.py", "garden.md"], "'plants.py' names no schema"),
-        (["plant.json", "garden.md", "-o", "out.xls"], "no kind of table is called '.xls'"),
+        (["plants.py", "garden.md"], "'plants.py' is not the name of a schema"),
+        (["plant.json", "garden.md", "-o", "out.xls"], "there is no table format '.xls'"),
         (["plant.json", "garden.md", "-o", "none/out.csv"], "there is no such folder"),
     ],
 )
@@ -252,7 +252,7 @@ def test_ctrl_c_keeps_what_arrived(garden: ScriptedServer, folder: Path, state_f
     process.send_signal(signal.SIGINT)
     ran = finish(process)
     assert (ran.code, (folder / "out.csv").exists()) == (130, False)
-    assert "interrupted; run it again: what had arrived is remembered\n" in ran.err
+    assert "interrupted; run it again: replies that arrived are kept\n" in ran.err
     garden.answer = by_text
     assert lmm("extract", "plant.json", "garden.md", "-o", "out.csv").code == 0
     assert len(garden.requests) == 3

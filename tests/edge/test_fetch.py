@@ -70,7 +70,7 @@ def test_what_is_fetched_and_what_is_sent(web: WebServer) -> None:
 )
 def test_this_machine_is_not_reached_by_any_name(web: WebServer, url: str) -> None:
     told = failure(url.format(web.port), FetchRules(more_private="save it yourself"))
-    assert "is no public address, but this machine (save it yourself)" in told
+    assert "is not a public address, but this machine (save it yourself)" in told
     assert not web.requests
 
 
@@ -91,8 +91,8 @@ def test_whatever_a_host_is_called_this_machine_is_not_reached(host: str, scheme
 @pytest.mark.parametrize("address", ["127.0.0.1", "10.1.2.3", "169.254.169.254", "::1", "::ffff:127.0.0.1"])
 def test_a_public_name_with_a_private_address(web: WebServer, address: str) -> None:
     url = f"http://example.org:{web.port}/"
-    assert "'example.org' is no public address" in failure(url, FetchRules(), meaning(address))
-    assert "'example.org' is no public address" in failure(url, FetchRules(), meaning("93.184.216.34", address))
+    assert "'example.org' is not a public address" in failure(url, FetchRules(), meaning(address))
+    assert "'example.org' is not a public address" in failure(url, FetchRules(), meaning("93.184.216.34", address))
     assert not web.requests
 
 
@@ -126,7 +126,7 @@ def test_redirects(web: WebServer) -> None:
         ("file:///etc/passwd", "only http:// and https:// are fetched"),
         ("http://ann:secret@example.org/", "with a user or a password"),
         ("gopher://example.org/", "only http:// and https:// are fetched"),
-        ("http://[1", "no URL"),
+        ("http://[1", "not a URL"),
         ("/a", "redirects more than 8 times"),
     ],
 )
@@ -203,14 +203,14 @@ def test_what_servers_answer(web: WebServer) -> None:
     assert failure(f"{web.url}/no?key=secret") == f"{web.url}/no?…: there is no such page (404)"
     assert failure(f"{web.url}/500") == f"{web.url}/500: the server answered with status 500"
     for name in ("none", "ftp", "cut"):
-        assert failure(f"{web.url}/{name}").endswith("what answers there does not speak HTTP, or broke off")
+        assert failure(f"{web.url}/{name}").endswith("the server does not speak HTTP, or broke off")
 
 
 def test_who_does_not_answer(web: WebServer) -> None:
     async def nowhere(host: str, port: int) -> Sequence[str]:
         raise OSError("no such host")
 
-    assert "nothing answers there" in failure("http://127.0.0.1:1/")
+    assert "nothing answers at this address" in failure("http://127.0.0.1:1/")
     assert "there is no host 'nowhere.example'" in failure("http://nowhere.example/", HERE, nowhere)
     assert "there is no host" in failure("http://nowhere.example/", HERE, meaning())
 

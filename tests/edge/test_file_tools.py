@@ -96,7 +96,7 @@ def test_a_file_that_changes_in_between(tmp_path: Path) -> None:
         return "ours\n", ""
 
     (tmp_path / "a.md").write_text("a\n")
-    with pytest.raises(FileWriteError, match="another program has changed this file"):
+    with pytest.raises(FileWriteError, match="another program has just changed this file"):
         edit_file(roots_at(tmp_path), "a.md", edit)
     assert contents(tmp_path) == {"a.md": "theirs\n"}
 
@@ -157,6 +157,6 @@ def test_in_a_run(folder: Path, server: ScriptedServer) -> None:
     text = (folder / "talk.chatmd").read_text()
     assert "notes.md:1-3:\n[total_lines=3]\n# Leaves\n\nA leaf is blue." in text
     assert "M notes.md\n@@ -1,3 +1,3 @@ # Leaves" in text
-    assert text.count("talk.chatmd: this file belongs to the conversation itself") == 1
-    assert text.count("config.toml: this file belongs to the conversation itself") == 1
-    assert text.count("../x.md: this lies outside of what the tool may use") == 1
+    assert text.count("talk.chatmd: this file belongs to the conversation") == 1
+    assert text.count("config.toml: this file belongs to the conversation") == 1
+    assert text.count("../x.md: this is outside of what the tool may use") == 1

@@ -107,7 +107,7 @@ def test_a_picture_that_is_none_or_too_large_is_left_out(made: Path, suffix: str
         for name in old.namelist():
             new.writestr(name, data if name.endswith(".png") else old.read(name))
     report = import_file(made / f"a.{suffix}")
-    assert report.notes == ("left out: 1 image(s) that are too large, or no pictures by their first bytes",)
+    assert report.notes == ("left out: 1 image(s) that are too large or not pictures",)
     assert (report.images, "\n\nA dot\n" in report.text, (made / "a_files").exists()) == ((), True, False)
 
 
@@ -119,7 +119,7 @@ def test_several_files_into_a_folder(made: Path, capsys: pytest.CaptureFixture[s
     names = ("leaves.html", "bad.pdf", "book.epub")
     ran = run_here(capsys, "import", *(str(made / name) for name in names), "-o", str(made / "out"))
     assert ran.code == 1
-    assert "bad.pdf: this is no PDF file" in ran.err
+    assert "bad.pdf: this is not a PDF file" in ran.err
     page, book = ((made / "out" / name).read_text() for name in ("leaves.md", "book.md"))
     assert "$E = \\frac{hc}{\\lambda}$" in page
     assert "```python\nx = 1\n```" in page
@@ -151,7 +151,7 @@ def test_wrong_usage_is_told_before_anything_is_read(made: Path, capsys: pytest.
     docx, html = str(made / "leaves.docx"), str(made / "leaves.html")
     for options, told in (
         ((docx, html), "would become one file"),
-        ((docx, html, "-o", str(made / "x.md")), "several files need a folder"),
+        ((docx, html, "-o", str(made / "x.md")), "for several files, the output must be a folder"),
         ((docx, "-o", str(made / "x.Rmd")), "end its name in .md"),
         ((str(made / "x.doc"),), "save it as .docx"),
     ):
@@ -222,8 +222,8 @@ def test_styles_of_publishers_are_headings_code_and_quotations(tmp_path: Path) -
     report = import_file(file)
     assert report.text.endswith(f"{text}Copies\n\nBoxed\n")
     assert report.notes == (
-        "read as plain text are paragraphs in the styles Kopf 3 & 4 (1), BoxTitle (1); "
-        "if one is more, say so: --style 'Kopf 3 & 4=heading 2' (or code, or quote)",
+        "read as plain text: paragraphs in the styles Kopf 3 & 4 (1), BoxTitle (1); "
+        "if one is a heading, map it: --style 'Kopf 3 & 4=heading 2' (or code, or quote)",
     )
     ran = lmm("import", file, "--force", "--style", "Kopf 3 & 4=heading 3", "--style", "BoxTitle=quote")
     assert (ran.code, ran.err) == (0, "")
@@ -282,7 +282,7 @@ def test_pandoc_opens_nothing_that_a_file_names(tmp_path: Path, server: tuple[st
         try:
             report = import_file(tmp_path / name, tmp_path / "out")
         except FileReadError as error:
-            assert "put what it includes into it" in error.hint  # noqa: PT017
+            assert "put their text into this file" in error.hint  # noqa: PT017
             continue
         assert (report.images, "SECRET" in report.text) == ((), False)
         assert "(../fig/d.png)" in report.text or name == "a.tex"

@@ -148,7 +148,7 @@ def test_no_command_reaches_this_machine(web: WebServer, folder: Path, capsys: p
         for options in ([], ["--site"]):
             ran = run_here(capsys, "import", *options, f"http://{host}:{web.port}/")
             assert ran.code == 1
-            assert "is no public address" in ran.err or "there is no host" in ran.err
+            assert "is not a public address" in ran.err or "there is no host" in ran.err
     assert not web.requests
 
 
@@ -219,10 +219,10 @@ def test_robots_are_respected(web: WebServer, folder: Path) -> None:
     }
     reports, notes = import_site(web.url, "out", rules=HERE)
     assert [report.output.name for report in reports] == ["index.md", "yes.md", "last.md"]
-    assert notes == [f"left out: {web.url}/no: its robots.txt asks programs not to read this"]
+    assert notes == [f"left out: {web.url}/no: its robots.txt does not allow programs to read this"]
     assert set(web.paths) == {"/robots.txt", "/", "/yes", "/last"}
     web.answers["/robots.txt"] = page("User-agent: LMMarkdown\nDisallow: /", "text/plain")
-    with pytest.raises(FetchFailed, match="asks programs not to read this"):
+    with pytest.raises(FetchFailed, match="does not allow programs to read this"):
         import_site(web.url, "none", rules=HERE)
     web.answers["/robots.txt"] = lambda send: send(web_server.head("500 Oops", content_length=0))
     with pytest.raises(FetchFailed, match=r"robots.txt cannot be read: the server answered with status 500"):

@@ -153,7 +153,7 @@ def test_a_folder_in_a_course_is_the_courses(
     assert "notes/tax.Rmd" in run_here(capsys, "store", "status").out
     assert not (course / "notes" / ".lmm").exists()
     (course / "notes" / ".git").mkdir()
-    assert "nothing was ingested yet" in run_here(capsys, "store", "status").out
+    assert "nothing has been ingested yet" in run_here(capsys, "store", "status").out
 
 
 def test_what_is_not_understood_is_told_with_its_place(capsys: pytest.CaptureFixture[str], course: Path) -> None:
@@ -212,7 +212,7 @@ def test_each_of_several_types_is_found(capsys: pytest.CaptureFixture[str], cour
     ("words", "said"),
     [
         (["--no-ingest", "--prune"], "--no-ingest changes no store"),
-        (["--watch", "--dry-run"], "--watch goes with neither"),
+        (["--watch", "--dry-run"], "--watch cannot be combined"),
         (["--config", "nowhere.toml"], "there is no such configuration file"),
     ],
 )

@@ -307,7 +307,7 @@ PENDING = [re.sub(r"\\(\\|n|t|u\w{4}|U\w{8})", lambda m: m[0].encode().decode("u
 
 @pytest.mark.parametrize("before", ["", "# Title\n\nText.\n\n"], ids=["header", "block"])
 def test_what_pandoc_refuses_is_reported(before: str) -> None:
-    """A pending prompt is warned about exactly where Pandoc refuses the document."""
+    """A pending prompt is warned about exactly where Pandoc cannot read the document."""
     need("pandoc")
     documents = [f"{before}---\n{prompt}\n---\n\nText.\n" for prompt in PENDING]
     found = [_is_refused_by_scan(document) for document in documents]
@@ -342,7 +342,7 @@ def test_the_hint_names_the_prompt_that_is_refused() -> None:
 
 
 def _is_refused_by_scan(document: str) -> bool:
-    return any("Pandoc refuses" in problem.message for problem in Document.from_text(document).problems(gaps=True))
+    return any("Pandoc cannot read" in problem.message for problem in Document.from_text(document).problems(gaps=True))
 
 
 def _prompts(body: str) -> list[str]:
@@ -542,7 +542,9 @@ def test_pending_prompts_with_code_are_reported(knits: Knits) -> None:
 
 def test_headers_that_r_markdown_refuses_are_reported(knits: Knits) -> None:
     """R's YAML reader refuses a key that stands twice, which several prompts of one kind are."""
-    assert [_mentions("R Markdown refuses", job) for job in knits.headers] == [bool(j.failure) for j in knits.headers]
+    assert [_mentions("R Markdown cannot read", job) for job in knits.headers] == [
+        bool(j.failure) for j in knits.headers
+    ]
     assert [bool(job.failure) for job in knits.headers] == [False, True, False]
 
 

@@ -167,7 +167,7 @@ def check(home: Path, clone: Path, before: dict[str, bytes | None], ran: Ran) ->
 
 @pytest.mark.parametrize("line", ["ingest .", "ingest *", "ingest **/*.md", "ingest --save-files .", "plan .", "toc ."])
 def test_a_folder_with_links(line: str, clone: Path, home: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    """Documents that are links out are passed over and told of; those inside, links or not, are read."""
+    """Documents that are links out are skipped and told of; those inside, links or not, are read."""
     (clone / "inside.md").symlink_to("a.md")
     before = listing(home)
     ran = run_here(capsys, *line.split())

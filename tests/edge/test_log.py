@@ -219,7 +219,7 @@ def test_clearing(log: Path, capsys: pytest.CaptureFixture[str]) -> None:
 @pytest.mark.parametrize(
     ("words", "code", "message"),
     [
-        (["show", "--since", "yesterday"], 2, "'yesterday' is no time (such as"),
+        (["show", "--since", "yesterday"], 2, "'yesterday' is not a time (such as"),
         (["show", "--up", "--down"], 2, "exclude each other"),
         (["clear", "--all", "--before", "1d"], 2, "exclude each other"),
         (["show", "--log", "nosuch.sqlite"], 1, "nosuch.sqlite: there is no log yet"),

@@ -123,7 +123,7 @@ def test_a_server_that_dies_is_told_of_and_started_anew(tmp_path: Path) -> None:
 def test_a_server_that_says_nothing_is_given_up(tmp_path: Path) -> None:
     """After its time; what it wrote helps to see why."""
     error = opening(declared(command(PLAIN, "silent"), timeout=0.5), workplace(tmp_path))
-    assert "did not introduce itself within 0.5 seconds" in error
+    assert "did not answer within 0.5 seconds" in error
     assert "plain server started" in error
 
 
@@ -239,7 +239,7 @@ def test_credentials_are_sent_as_credentials_and_written_nowhere(tmp_path: Path)
         root.setLevel(level)
     outside, token, client, wrong = said
     assert token == client == ToolOutput("in")
-    assert "lets nobody in without credentials" in str(outside)
+    assert "requires credentials" in str(outside)
     assert "TOKEN may be wrong" in str(wrong)
     written = log.getvalue() + repr(said)
     assert log.getvalue()
@@ -261,14 +261,14 @@ def test_a_secret_is_never_sent_in_the_clear(tmp_path: Path) -> None:
     """Nor a half of credentials."""
     place = workplace(tmp_path, environment=SECRETS)
     assert "unencrypted" in opening(declared("http://93.184.216.34/mcp", client_secret_env="TOKEN"), place)
-    assert "needs its secret" in opening(declared("https://example.org/mcp", client_id_env="CLIENT"), place)
+    assert "needs a secret" in opening(declared("https://example.org/mcp", client_id_env="CLIENT"), place)
     assert "GONE is not set" in opening(declared("https://example.org/mcp", client_secret_env="GONE"), place)
 
 
 @pytest.mark.parametrize("url", ["http://169.254.169.254/mcp", "http://10.0.0.1/mcp", "http://[fe80::1]/mcp"])
 def test_addresses_that_are_not_public_are_refused(url: str, tmp_path: Path) -> None:
     """A cloud's metadata, a router: whoever wrote the prompt."""
-    assert "is no public address" in opening(declared(url), workplace(tmp_path))
+    assert "is not a public address" in opening(declared(url), workplace(tmp_path))
 
 
 def test_a_name_that_means_this_machine_is_not_this_machine() -> None:
@@ -287,9 +287,9 @@ def test_a_name_that_means_this_machine_is_not_this_machine() -> None:
     with http_server() as url:
         elsewhere = url.replace("127.0.0.1", "rebound.example.org")
         for loopback in (True, False):
-            with pytest.raises(FetchFailed, match="no public address"):
+            with pytest.raises(FetchFailed, match="not a public address"):
                 asyncio.run(get(loopback, elsewhere))
-        with pytest.raises(FetchFailed, match="no public address"):
+        with pytest.raises(FetchFailed, match="not a public address"):
             asyncio.run(get(False, url))
         assert asyncio.run(get(True, url)) in (400, 405, 406)
 
@@ -364,6 +364,6 @@ def test_two_tools_of_one_name_are_an_error_that_says_what_to_do(folder: Path, s
     tool = f"<tool mcp_server='{command(PLAIN)}' include=\"echo\"/>\n"
     file = folder / "ask.chatmd"
     file.write_text(f'<config model="OpenAICompatible/test"/>\n{tool}{tool}<user>Hi</user>\n')
-    with pytest.raises(ChatmdError, match="two tools are called 'echo'") as caught:
+    with pytest.raises(ChatmdError, match="there are two tools named 'echo'") as caught:
         chatmd.Chat.open(file).run(yes=True)
     assert "prefix" in caught.value.hint

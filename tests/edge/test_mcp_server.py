@@ -182,7 +182,7 @@ def test_a_course_without_documents_says_so(place: Path) -> None:
             assert "same chromosomes" in await text_of(client, "search", query="mitosis")
 
     asyncio.run(run())
-    assert "nothing was ingested yet" in (place / "errors.txt").read_text()
+    assert "nothing has been ingested yet" in (place / "errors.txt").read_text()
 
 
 # -- prompt files ----------------------------------------------------------------------------------
@@ -264,7 +264,7 @@ def test_files_that_cannot_be_published_are_told_of(place: Path) -> None:
             assert await tool_names(client) >= {"search", "broken", "review"}
             assert not {"latin", "notes"} & await tool_names(client)
             assert "mitosis" in await text_of(client, "search", query="mitosis")
-            assert '="warm" is no number' in await failure_of(client, "broken", input="x")
+            assert '="warm" is not a number' in await failure_of(client, "broken", input="x")
 
     asyncio.run(run())
     errors = (place / "errors.txt").read_text()
@@ -293,7 +293,7 @@ def test_a_prompt_is_got_with_the_consent_that_its_tool_needs(place: Path, serve
 
     called, got = asyncio.run(run())
     for told in (called, got):
-        assert "(run it in a terminal, where you are asked once" in told
+        assert "(run it in a terminal, which asks once" in told
         assert "hunter2" not in told
         assert "Leaves are green" not in told
     assert not server.requests
@@ -489,8 +489,8 @@ def test_the_public_needs_to_be_let_in(place: Path) -> None:
     [
         (["--no-course"], "nothing to publish"),
         (["--prompts", "gone"], "there is no such folder"),
-        (["--http", "here"], "'here' is no port"),
-        (["--public"], "this is for --http"),
+        (["--http", "here"], "'here' is not a port number"),
+        (["--public"], "this needs --http"),
     ],
 )
 def test_what_makes_no_sense_is_refused(place: Path, words: list[str], says: str) -> None:

@@ -73,7 +73,7 @@ def test_a_name_that_is_not_utf_8(folder: Path, command: str) -> None:
     ("name", "says"),
     [
         ("missing.md", "there is no such file (check the path)"),
-        ("d.md/x.md", "part of this path is no folder (check the path)"),
+        ("d.md/x.md", "part of this path is not a folder (check the path)"),
         ("n" * 300, "this name is too long"),
     ],
     ids=["missing", "under a file", "too long"],
@@ -90,7 +90,7 @@ def test_no_file_to_read(
 def test_an_empty_file(server: ScriptedServer, folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
     """It has no question."""
     (folder / "d.md").write_text("")
-    assert run_here(capsys, "messages", "d.md") == Ran(0, "d.md: no question waits\n", "")
+    assert run_here(capsys, "messages", "d.md") == Ran(0, "d.md: no questions are pending\n", "")
     assert (folder / "d.md").read_bytes() == b""
 
 

@@ -122,7 +122,7 @@ def test_a_file_that_was_changed_is_not_replaced(
     server.answer = saves
     ran = refine("--rounds", "1", "--apply")
     assert ran.code == 1
-    assert "is not what was measured" in ran.err
+    assert "has changed since it was measured" in ran.err
     assert "+You answer questions about capitals. Reply with the name only." in ran.out
     assert "written" not in ran.out
     assert (folder / "agent.chatmd").read_text().endswith("<!-- mine -->")
@@ -286,7 +286,7 @@ def test_what_comes_of_an_input_alone_is_a_result(world: World, refine: Refine, 
 def test_schemas_beside_the_cases_and_bad_cases(world: World, refine: Refine, folder: Path) -> None:
     (folder / "schema.json").write_text('{"type": "object"}')
     write_cases(folder, [{"input": "Capital of Peru?", "json_schema": "schema.json"}])
-    assert "must hold JSON" in refine("--check").out
+    assert "must contain JSON" in refine("--check").out
     write_cases(folder, [{"input": "Capital of Peru?", "contain": "Lima"}])
     ran = refine("--check")
     assert ran.code == 1

@@ -94,7 +94,7 @@ def test_exit_codes(server: ScriptedServer, folder: Path, capsys: pytest.Capture
     again = run_here(capsys, "run", "a.chatmd")
     assert (again.code, again.err) == (terminal.DONE, "a.chatmd; your turn\n")
     write(folder, "<usr>x</usr>", "b.chatmd")
-    assert run_here(capsys, "run", "b.chatmd").err.startswith("lmm: b.chatmd:1:1: this text stands in no element")
+    assert run_here(capsys, "run", "b.chatmd").err.startswith("lmm: b.chatmd:1:1: this text is outside of any element")
 
 
 def test_ctrl_c_while_the_model_speaks(server: ScriptedServer, folder: Path) -> None:
@@ -108,7 +108,7 @@ def test_ctrl_c_while_the_model_speaks(server: ScriptedServer, folder: Path) -> 
     assert done.code == terminal.INTERRUPTED
     assert re.search(
         r"lmm: cancelled \(1 request, about 1 tokens in, [1-9] out \(estimated: .+\)\); what was said and done so far "
-        r"is in a.chatmd, and lmm run goes on from there\n\Z",
+        r"is in a.chatmd, and lmm run continues from there\n\Z",
         done.err,
     )
     text = path.read_text()
@@ -157,7 +157,7 @@ def test_on_a_full_disk_no_model_is_asked(server: ScriptedServer, folder: Path) 
     )
     done = run_python("-c", script)
     assert (done.returncode, path.read_text(), server.requests) == (terminal.FAILED, HI, [])
-    assert "no model was asked, since its reply could not be kept" in done.stderr
+    assert "no model was asked, because its reply could not be saved" in done.stderr
     assert lmm("run", "a.chatmd").code == 0
 
 
@@ -169,7 +169,7 @@ def test_two_at_once(server: ScriptedServer, folder: Path) -> None:
     first = start("run", "a.chatmd")
     server.wait_for(1)
     second = lmm("run", "a.chatmd")
-    assert (second.code, "another lmm is working on this document" in second.err) == (1, True)
+    assert (second.code, "another lmm command is working on this document" in second.err) == (1, True)
     hold.set()
     assert finish(first).code == 0
 
@@ -280,7 +280,7 @@ def test_output(server: ScriptedServer, folder: Path) -> None:
     assert path.read_bytes() == before
     assert all(text in str(server.requests[-1].body) for text in ("the note", str(folder.resolve())))
     again = lmm("run", "--yes", "a.chatmd", "--output", "b.chatmd")
-    assert (again.code, "there is such a file already" in again.err) == (1, True)
+    assert (again.code, "this file exists already" in again.err) == (1, True)
     (folder / "n.txt").unlink()
     server.queue("seen")
     assert lmm("run", "--yes", "--say", "More", "b.chatmd").out == "seen\n"

@@ -119,7 +119,7 @@ def test_a_single_message_that_is_too_long_names_the_way_out(
     file.write_text(f"<user>{LONG * 4}</user>\n")
     done = run(capsys, file)
     assert done.code == 1
-    assert "maximum context length exceeded (lmm compact long.chatmd makes room; or name a model" in done.err
+    assert "maximum context length exceeded (lmm compact long.chatmd makes room; or choose a model" in done.err
     assert len(server.requests) == 1
 
 

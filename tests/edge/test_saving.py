@@ -362,8 +362,10 @@ def test_a_reply_whose_question_is_gone_is_told_and_costs_nothing_when_it_is_bac
         release.set()
         assert answering.result(60) == 1
     assert path.read_bytes() == theirs
-    assert "d.md:9: the question is gone from the file, which was changed meanwhile" in (err := capsys.readouterr().err)
-    assert "the question (asked again, it is answered for nothing" in err
+    assert "d.md:9: the file was changed meanwhile and no longer contains this question" in (
+        err := capsys.readouterr().err
+    )
+    assert "the question (if you ask it again, the reply costs nothing" in err
     assert files_in(folder) == {"config.toml", "d.md"}
     path.write_text(HELD)
     assert main(["messages", "d.md"]) == 0

@@ -131,7 +131,7 @@ def test_the_same_question_again(
     again = ask(client, " Why is a leaf green? ")
     assert again.choices[0].message.content == first.choices[0].message.content
     assert (again.usage.total_tokens, len(server.requests), len(first.model_extra["notices"])) == (0, 1, 0)
-    assert told()[1] == ["this question was asked before; this is the answer that was given then"]
+    assert told()[1] == ["this question was asked before; this is the answer from then"]
     assert "lmm_cached_answers_total 2.0" in send(f"{address}/metrics")[1]
     assert told(**{"Cache-Control": "no-cache"}) == ("Two [1].", [])
     assert told()[0] == "Two [1]."
@@ -367,7 +367,7 @@ def test_a_lecture_hall_is_shown_where(ingested: Path, folder: Path) -> None:
     assert send(f"{found[0]}healthz")[0] == 200
     process.send_signal(2)
     ended = finish(process)
-    assert (ended.code, "without a model the chat quotes" in ended.err) == (0, True)
+    assert (ended.code, "without a model the chat only quotes" in ended.err) == (0, True)
 
 
 def test_a_budget_in_money_wants_a_price(

@@ -118,7 +118,7 @@ def test_courses_that_cannot_be_served(
     (folder / "more/plants").mkdir(parents=True)
     (folder / "more/plants/config.toml").write_text("")
     ran = run_here(capsys, "serve", "plants", "more")
-    assert (ran.code, "two courses would stand under /plants/" in ran.err) == (2, True)
+    assert (ran.code, "two courses would have the address /plants/" in ran.err) == (2, True)
     assert run_here(capsys, "serve", "more/plants", "--course", "x").code == 2
     (folder / "empty").mkdir()
     assert "no config.toml" in run_here(capsys, "serve", "empty").err
@@ -135,7 +135,7 @@ def test_several_processes_serve_one_course(courses: Path, server: ScriptedServe
     process = start("serve", "--port", "0", "--workers", "2", courses / "plants")
     try:
         assert process.stderr is not None
-        assert "each process counts questions and wrong passwords for itself" in process.stderr.readline().decode()
+        assert "each process counts questions and wrong passwords by itself" in process.stderr.readline().decode()
         found = re.search(r"http://127\.0\.0\.1:\d+/", process.stderr.readline().decode())
         assert found is not None
         cookie = send(found[0])[2]

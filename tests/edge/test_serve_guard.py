@@ -321,7 +321,7 @@ def test_the_budget_outlives_a_restart(serve: Serve, server: ScriptedServer, cap
     assert 0 < int(refused[0].headers["retry-after"]) <= 90_000
     assert "come again tomorrow" in refused[0].message
     assert "come again tomorrow" in again.send("/chat", QUESTION).text
-    assert caplog.text.count("the budget of the day is spent") == 1
+    assert caplog.text.count("the day's budget is spent") == 1
     assert len(server.requests) == 2
 
 

@@ -103,7 +103,7 @@ PLACES = {
     "/plants/": "1 Plants",
     "/book/chapters/roots.html#sec-uptake": "Roots > Uptake",
     "/book/sec-uptake.html#exercises": "Roots > Uptake > Exercises",  # as bookdown calls it
-    "/plants/ch02-01-colour.html#secret": "2.1 Colour",  # what it is called is withheld with what it says
+    "/plants/ch02-01-colour.html#secret": "2.1 Colour",  # its name is withheld with what it says
     "/plants/ch02-01-colour.html#nothing": "2.1 Colour",
     "/plants/about.html": None,
     "/plants/exercises.html": None,

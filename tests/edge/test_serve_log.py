@@ -142,7 +142,7 @@ def test_a_source_that_the_model_invented_is_told_of(
     assert told["notices"] == ["The answer named sources that do not exist (7, 9); their numbers were taken out."]
     (exchange,) = logged(config, 1)
     assert exchange.removed == "7, 9"
-    assert "taken out: 7, 9, cited without having been shown" in run_here(capsys, "log", "show", exchange.id).out
+    assert "taken out: 7, 9, cited but not shown" in run_here(capsys, "log", "show", exchange.id).out
     asked = server.requests[0].body["messages"][-1]["content"]
     assert asked in exchange.prompt
     assert asked in run_here(capsys, "log", "show", "--prompt", exchange.id).out

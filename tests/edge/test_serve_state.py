@@ -144,7 +144,7 @@ def test_a_database_that_others_hold(tmp_path: Path) -> None:
     assert budget.spent() == Spent()
     with closing(sqlite3.connect(tmp_path / "state.sqlite")) as other:
         other.execute("begin immediate")
-        with pytest.raises(FileReadError, match=r"database is locked.*another process holds it"):
+        with pytest.raises(FileReadError, match=r"database is locked.*another process is using it"):
             budget.reserve()
         assert budget.spent() == Spent()  # who reads waits for nobody
     assert budget.reserve() is not None

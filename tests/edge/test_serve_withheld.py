@@ -388,4 +388,4 @@ def test_ingest_names_what_is_kept_from_students(course: Path, capsys: pytest.Ca
     assert changed["withheld"][0] == {"types": ["solution"], "lines": [10, 24]}
     Path("notes/_quarto.yml").write_text("project: {type: book}\nbook: {chapters: [index.qmd, stretches.qmd]}\n")
     Path("notes/index.qmd").write_text("# Welcome\n\nHello.\n")
-    assert "leaves.md: skipped: no chapter in _quarto.yml" in run_here(capsys, "ingest", "notes", "-q").err
+    assert "leaves.md: skipped: not a chapter of _quarto.yml" in run_here(capsys, "ingest", "notes", "-q").err

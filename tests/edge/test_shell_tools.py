@@ -145,10 +145,10 @@ def test_too_long_arguments(folder: Path) -> None:
 def test_programs_that_cannot_be_run(folder: Path) -> None:
     """A file that another tool may yet build is looked for when it is called."""
     (folder / "text").write_text("hello")
-    with pytest.raises(ChatmdError, match=r"text: this file may not be executed \(chmod \+x"):
+    with pytest.raises(ChatmdError, match=r"text: this file is not executable \(chmod \+x"):
         call(folder, "./text")
     (folder / "text").chmod(0o755)
-    with pytest.raises(ChatmdError, match="text: this file is no program"):
+    with pytest.raises(ChatmdError, match="text: this file is not a program"):
         call(folder, "./text")
     (folder / "text").write_text("#!/no/such/interpreter\n")
     with pytest.raises(ChatmdError, match="names an interpreter that does not exist"):
@@ -236,7 +236,7 @@ def test_a_program_that_is_asked_to_end_can_clean_up(folder: Path) -> None:
 def test_what_a_program_leaves_behind_is_killed(folder: Path) -> None:
     """It ends; its child would go on, with the pipes open."""
     output = call(folder, "sh -c", "sleep 1000 & echo $! >> pids; echo done", timeout=30)
-    assert output.text == "exit code 0; processes that it left running were killed\n\nstdout:\ndone\n"
+    assert output.text == "exit code 0; remaining processes were killed\n\nstdout:\ndone\n"
     (pid,) = pids_in(folder)
     wait_until(lambda: not alive(pid))
 

@@ -136,7 +136,7 @@ def test_what_a_document_is_named_by() -> None:
     known = [StoredDocument(f"id{n}", file, "") for n, file in enumerate(("x/a.md", "x/b.md", "y/b.md", "y/z/c.md"))]
     assert [each.file for each in find_stored("x", known, "")] == ["x/a.md", "x/b.md"]
     assert [each.file for each in find_stored("c.md", known, "")] == ["y/z/c.md"]
-    with pytest.raises(StoreError, match=r"several documents are called 'b.md' \(there are: x/b.md, y/b.md; [^()]*\)$"):
+    with pytest.raises(StoreError, match=r"several documents are named 'b.md' \(there are: x/b.md, y/b.md; [^()]*\)$"):
         find_stored("b.md", known, "")
 
 
@@ -179,7 +179,7 @@ def test_push_and_pull(course: Path, tmp_path: Path) -> None:
     ("words", "message"),
     [
         (("push", "--to", "ftp://x"), "https://"),
-        (("push", "--to", ".lmm/store"), "this store itself"),
+        (("push", "--to", ".lmm/store"), "the store itself"),
         (("push", "--to", "http://qdrant.example"), "unencrypted"),
         (("status", "--course", "../x"), "course"),
         (("status", "--config", "none.toml"), "no such configuration file"),
@@ -272,7 +272,7 @@ def test_a_backup_is_restored(tmp_path: Path, kind: str) -> None:
 def test_what_cannot_be_copied(course: Path, tmp_path: Path) -> None:
     """Nothing, and into a store with other settings."""
     source, empty = EdgeStore(course / ".lmm/store/course"), EdgeStore(tmp_path / "empty")
-    with pytest.raises(StoreMissing, match="nothing was ingested"):
+    with pytest.raises(StoreMissing, match="nothing has been ingested"):
         copy_store(empty, source)
     with empty.writing(Manifest("content", "test", 2)):
         pass

@@ -184,7 +184,7 @@ def test_one_writes_at_a_time(store: EdgeStore, folder: Path) -> None:
     with store.writing(MANIFEST), other.reporting(told.append):
         with pytest.raises(StoreBusy, match="another process"), other.writing(MANIFEST):
             pass
-        assert told == [f"waiting for another process, which writes into {folder}"]
+        assert told == [f"waiting for another process that writes into {folder}"]
     write_run(other, 2)
     other.close()
     assert version_of(store) == 2
@@ -380,7 +380,7 @@ def test_a_file_that_is_none_of_the_store(store: EdgeStore, folder: Path) -> Non
     """The engine would open a segment that somebody put there."""
     segment = next((current(folder) / "chunks" / "segments").iterdir())
     copy_folder(segment, segment.with_name(str(uuid.UUID(int=5))))
-    refused(folder, StoreDamaged, "none of the store's")
+    refused(folder, StoreDamaged, "does not belong to the store")
 
 
 def test_damage_is_not_copied_into_a_new_generation(store: EdgeStore, folder: Path) -> None:

@@ -167,7 +167,7 @@ def test_ctrl_c_keeps_what_arrived(course: Path, teacher: ScriptedServer, state_
 @pytest.mark.parametrize(
     ("words", "code", "told"),
     [
-        (["--write"], 2, "--write and --again are about a model's cards"),
+        (["--write"], 2, "--write and --again need --model"),
         (["-o", "c.doc"], 2, "cards cannot be written as '.doc'"),
         ([], 0, "no questions in the metadata"),
     ],

@@ -27,7 +27,7 @@ KEY = "sk-from-the-environment"
 AWAY = "http://elsewhere.invalid/v1"
 STOPPED = "you have not approved this file"
 BEYOND = "it reaches beyond its folder (servers, keys, files elsewhere, code of models):"
-CHANGED = "this file changed since you approved it"
+CHANGED = "this file has changed since you approved it"
 
 
 @pytest.fixture(autouse=True)
@@ -166,7 +166,7 @@ def test_a_document_names_no_model_outside_of_its_folder(
         ran = run_here(capsys, *words)
         assert (ran.code, (folder / name).read_text()) == (2, said), ran
         assert f"{model}, which this document names, is a folder, or a file outside of the document's" in ran.err
-        assert "(name it yourself, under [" in ran.err
+        assert "(set it yourself, under [" in ran.err
     assert run_here(capsys, *words, "--model", model).code == 0
 
 
@@ -211,7 +211,7 @@ def test_another_users_config_does_not_count(
         ran, named = run_here(capsys, *words), file.name if words[0] == "trust" else file
         assert ran.code == 2
         assert ran.err == (
-            f"lmm: {named}: this file, or its folder, belongs to another user, and so it is not read "
+            f"lmm: {named}: this file, or its folder, belongs to another user, so it is not read "
             f"(if you trust that user, name it: --config {named}, or export LMM_CONFIG=…)\n"
         )
     assert run_here(capsys, "status", "--config", str(file)).code == 0
@@ -373,7 +373,7 @@ def test_list_and_revoke(folder: Path, capsys: pytest.CaptureFixture[str]) -> No
     assert run_here(capsys, "trust", "--list").out == f"{file}\n"
     file.write_text(away(more="# more\n"))
     assert run_here(capsys, "trust", "--list").out == f"{file} (it changed since)\n"
-    assert "it changed since you approved it, and reaches beyond its folder" in run_here(capsys, "trust").out
+    assert "it has changed since you approved it, and reaches beyond its folder" in run_here(capsys, "trust").out
     assert run_here(capsys, "trust", "--revoke", str(folder)).out == f"{file}: approved no more\n"
     assert run_here(capsys, "trust", "--revoke").out == "config.toml: was not approved\n"
     assert run_here(capsys, "trust", "--list").out == ""
@@ -395,7 +395,7 @@ def test_status_tells_what_waits(document: Path, folder: Path, capsys: pytest.Ca
     file = strange(folder, away())
     ran = run_here(capsys, "status")
     assert f'not approved   line 3: [major] base_url = "{AWAY}"\n' in ran.out
-    assert "(not in force)\nmajor          OpenAI/gpt-4o-mini" in ran.out
+    assert "(not in effect)\nmajor          OpenAI/gpt-4o-mini" in ran.out
     assert f"lmm trust {folder}\n" in ran.out
     told = json.loads(run_here(capsys, "status", "--json").out)["waiting"]
     assert told == [

@@ -144,7 +144,7 @@ def test_a_prompt_that_just_misses_is_told_once(server: ScriptedServer, folder: 
     path = folder / "d.md"
     path.write_text("---\n? why\n---\nA paragraph.\n")
     with watching("d.md") as watch:
-        watch.says("d.md:2:1: '?' is no prompt (write '?: why')")
+        watch.says("d.md:2:1: '?' is not a prompt (write '?: why')")
         write(path, "---\n? why\n---\nAnother paragraph.\n")
         write(path, "---\n?: why\n---\nAnother paragraph.\n")
         answered(path, "why")

@@ -281,7 +281,7 @@ def test_a_second_edit_of_the_same_text_is_refused() -> None:
     outcome = talking.answered(again, model=ScriptedModel([]))
     assert outcome.text == again
     assert [str(failure.error) for failure in outcome.failures] == [
-        "an edit of this text is waiting: lmm accept or lmm reject it first"
+        "an edit of this text is pending: lmm accept or lmm reject it first"
     ]
 
 
@@ -290,7 +290,7 @@ def test_damaged_marks_are_reported_and_nothing_is_touched() -> None:
     text = talking.answered("---\n=: a\n---\nText.\n", model=ScriptedModel(["New."])).text
     damaged = re.sub(r"<!-- lmm:end.*\n", "", text)
     for resolve in (talking.accepted, talking.rejected):
-        with pytest.raises(LmmError, match="the edit in the block at line 1 has lost its marks"):
+        with pytest.raises(LmmError, match="the edit in the block at line 1 lacks its marks"):
             resolve(damaged)
 
 

@@ -16,12 +16,12 @@ _SUFFIX = ".chatmd"
 
 
 @options.command()
-@options.argument("names", "[NAME]", "Those to copy; none lists all.", many=True, required=False)
+@options.argument("names", "[NAME]", "The agents to copy; without a name, all are listed.", many=True, required=False)
 @click.option("--to", metavar="DIR", type=options.FOLDER, default=Path(), help="Copy them here.")
 def agents(*, names: tuple[str, ...], to: Path) -> int:
-    """Copy ready-made agents into this folder, to use and to change.
+    """Copy ready-made agents into this folder, to use and change.
 
-    Without a name, list which there are. The agents that one asks are copied with it. A file that is there already
+    Without a name, list all. The agents that an agent asks are copied with it. An existing file
     is never replaced.
     """
     ready = _ready()
@@ -81,8 +81,8 @@ def _check(name: str, ready: dict[str, str], to: Path) -> None:
     if name not in ready:
         raise ChatmdError(f"there is no ready-made agent '{name}'", hint=nearest(name, ready))
     if _file(name, to).exists():
-        hint = "delete it, or name another folder: --to"
-        raise ChatmdError("this file is there already", where=str(_file(name, to)), hint=hint)
+        hint = "delete it, or choose another folder: --to"
+        raise ChatmdError("this file exists already", where=str(_file(name, to)), hint=hint)
 
 
 def _asked_by(names: list[str], ready: dict[str, str]) -> dict[str, str]:

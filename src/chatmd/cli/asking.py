@@ -25,7 +25,7 @@ def input_values(command: _Command) -> _Command:
     """The option ``--set NAME=VALUE``, as `inputs`."""
     return click.option(
         "--set", "inputs", metavar="NAME=VALUE", multiple=True, callback=_read_values,
-        help="Give an input that the file declares a value, which is written into the file.",
+        help="Set an input that the file declares; the value is written into the file.",
     )(command)  # fmt: skip
 
 

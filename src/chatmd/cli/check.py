@@ -17,9 +17,9 @@ if TYPE_CHECKING:
 
 @options.command()
 @options.argument("files", "FILE", "ChatMD files, whatever their extension.", many=True, type=options.PATH)
-@options.flag("--strict", help="Report too what a reader to the letter of the published language reads otherwise.")
-@options.flag("--replay", help="Report too where a run today would not be the one that the transcript tells of.")
-@options.roots("Another folder that files may be taken from.")
+@options.flag("--strict", help="Also report what ochat would read differently.")
+@options.flag("--replay", help="Also report where a run today would differ from the transcript.")
+@options.roots("Also allow files from this folder.")
 @options.json_lines
 @options.config
 def check(
@@ -31,10 +31,10 @@ def check(
     as_json: bool,
     config: Path | None,
 ) -> int:
-    """Report what is wrong with ChatMD files, as path:line:col: message, and what would be dropped.
+    """Report problems of ChatMD files, as path:line:col: message.
 
-    Files, programs and agents that they refer to are looked for; nothing is fetched, asked or run, but with --replay
-    the tools that only read. The exit code is 1 if there is an error, which would stop lmm run; warnings alone leave it
+    Files, programs and agents that they refer to are checked; nothing is fetched, asked or run, except, with --replay,
+    tools that only read. The exit code is 1 if there is an error, which would stop lmm run; with warnings alone it is
     0.
     """
     from chatmd.chat import Chat

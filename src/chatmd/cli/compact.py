@@ -22,17 +22,17 @@ if TYPE_CHECKING:
     metavar="N",
     type=click.IntRange(min=0),
     default=3,
-    help="How many of the last turns stay as they are.",
+    help="Keep this many of the last turns unchanged.",
 )
 @click.option(
     "--to",
     metavar="TOKENS",
     type=click.IntRange(min=1),
-    help="Keep fewer turns, if that is needed to get down to this.",
+    help="Keep fewer turns if needed to get down to this many tokens.",
 )
-@click.option("--model", metavar="NAME", help="The model that summarises, instead of the file's own.")
+@click.option("--model", metavar="NAME", help="Summarise with this model instead of the file's own.")
 @options.config
-@options.roots("Another folder that files may be imported from.")
+@options.roots("Also allow files from this folder.")
 def compact(
     *,
     file: Path,
@@ -42,7 +42,7 @@ def compact(
     config: Path | None,
     roots: tuple[Path, ...],
 ) -> int:
-    """Replace the older part of a conversation by a summary, so that it fits the model again.
+    """Replace the older part of a conversation with a summary, so that it fits the model again.
 
     Instructions, decisions and the last turns stay. The original is kept beside the file, in .chatmd.
     """

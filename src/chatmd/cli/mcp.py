@@ -32,13 +32,15 @@ _SILENT_FOR = 300.0  # seconds that a prompt may take; clients give up earlier
 
 @options.command()
 @click.option("--prompts", metavar="DIR", type=options.PATH, help="Publish the ChatMD files of this folder.")
-@options.flag("--no-course", help="Publish the prompts alone.")
-@click.option("--http", metavar="[HOST:]PORT", help="Listen there, instead of standard input and output.")
-@options.flag("--public", help="With --http: let others in.")
-@click.option("--token-env", metavar="NAME", help="With --http: the variable with the token that callers need.")
-@options.yes("Agree to what the prompts' tools can do.", short=False)
-@click.option("--model", metavar="NAME", help="The model that answers.")
-@options.budget("The most that one call of a prompt may use: 20000 tokens, 0.50$.")
+@options.flag("--no-course", help="Publish only the prompts.")
+@click.option("--http", metavar="[HOST:]PORT", help="Listen on this address instead of standard input and output.")
+@options.flag("--public", help="With --http: allow connections from other machines.")
+@click.option(
+    "--token-env", metavar="NAME", help="With --http: the environment variable with the token that callers must send."
+)
+@options.yes("Agree to what the prompts' tools can do, without being asked.", short=False)
+@click.option("--model", metavar="NAME", help="Answer with this model.")
+@options.budget("Spend at most this much on one call of a prompt: 20000 (tokens) or 0.50$.")
 @click.option("--course", metavar="NAME", help="The course.")
 @options.config
 def mcp(
@@ -54,18 +56,18 @@ def mcp(
     course: str | None,
     config: Path | None,
 ) -> int:
-    """Publish a course's search and answers, and prompt files, to programs that speak MCP (Claude, editors, agents).
+    """Publish a course's search and answers, and prompt files, over MCP, to Claude, editors and agents.
 
-    Such a program starts this command itself: see docs/mcp.md. Needs the extra `mcp`.
+    These programs start this command themselves: see docs/mcp.md. Needs the extra `mcp`.
     """
     from chatmd.mcp_server.library import Library, PromptRunner
     from lmm import loop
 
     if importlib.util.find_spec("mcp") is None:
-        raise LmmError("the package that speaks the protocol is not installed", hint="pip install 'lmmarkdown[mcp]'")
+        raise LmmError("the package for the protocol is not installed", hint="pip install 'lmmarkdown[mcp]'")
     folder = _folder(prompts)
     if no_course and folder is None:
-        raise ConfigError("there is nothing to publish", where="--no-course", hint="name a folder: --prompts DIR")
+        raise ConfigError("there is nothing to publish", where="--no-course", hint="give a folder: --prompts DIR")
     host, port = _address(http) if http else ("", 0)
     token = _checked(host, public, token_env, http is not None)
     how = {"model": model or "", "config": config, "budget": budget, "timeout": _SILENT_FOR, "yes": yes}
@@ -86,7 +88,7 @@ async def _serve(
         if open_course is not None:
             library.course = course = await stack.enter_async_context(open_course())
             if not course.documents():
-                terminal.note("nothing was ingested yet: lmm ingest PATH, which needs no restart")
+                terminal.note("nothing has been ingested yet: run lmm ingest PATH; this server need not be restarted")
         if listener is None:
             await serve_stdio(library)
             return
@@ -120,7 +122,7 @@ def _address(written: str) -> tuple[str, int]:
     """
     host, _, port = written.rpartition(":")
     if not port.isdecimal() or int(port) > 65535:
-        raise ConfigError(f"'{written}' is no port", where="--http", hint="as in --http 8765")
+        raise ConfigError(f"'{written}' is not a port number", where="--http", hint="as in --http 8765")
     return host.strip("[]") or "127.0.0.1", int(port)
 
 
@@ -131,9 +133,9 @@ def _checked(host: str, public: bool, token_env: str | None, http: bool) -> str:
         ConfigError: others could call, and that was not said; or the token is missing or too short.
     """
     if not http and (public or token_env):
-        raise ConfigError("this is for --http", where="--public" if public else "--token-env")
+        raise ConfigError("this needs --http", where="--public" if public else "--token-env")
     if http and not public and not is_loopback(host):
-        who = "--public lets others call the tools; with --token-env NAME, those who have the token"
+        who = "--public lets others call the tools; with --token-env NAME, only those with the token"
         raise ConfigError(f"{host} can be reached by others", where="--http", hint=who)
     token = os.environ.get(token_env, "") if token_env else ""
     if token_env and len(token) < _SHORTEST_TOKEN:

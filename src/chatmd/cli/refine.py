@@ -1,4 +1,4 @@
-"""`lmm refine`: measure a prompt on cases, and find a better one."""
+"""`lmm refine`: test a prompt on cases, and find a better one."""
 
 from __future__ import annotations
 
@@ -26,21 +26,25 @@ if TYPE_CHECKING:
     metavar="CASES",
     type=options.PATH,
     required=True,
-    help="YAML, JSON or JSONL: inputs, and what replies to them have to fulfil.",
+    help="A YAML, JSON or JSONL file with inputs and conditions for the replies.",
 )
-@options.flag("--check", help="Only measure it as it is; the exit code is 1 if a case fails.")
+@options.flag("--check", help="Only measure the file unchanged; the exit code is 1 if a case fails.")
 @click.option(
-    "--rounds", metavar="N", type=click.IntRange(min=0), default=2, help="Rounds of proposals; 0 only measures."
+    "--rounds",
+    metavar="N",
+    type=click.IntRange(min=0),
+    default=2,
+    help="The number of rounds of proposals; 0 only measures.",
 )
-@options.budget("At most so many tokens (20000), or so much money (0.50$), in all.")
+@options.budget("Spend at most this much in all: tokens (20000) or money (0.50$).")
 @click.option(
-    "--model", metavar="NAME", default="", show_default=False, help="The model of the file, instead of its own."
+    "--model", metavar="NAME", default="", show_default=False, help="Run the file with this model instead of its own."
 )
 @options.config
-@options.flag("--again", help="Ask anew what was asked before, and is in the journal.")
+@options.flag("--again", help="Ask again, even if an earlier run already has the reply.")
 @options.flag("--apply", help="Write the better version into FILE.")
-@options.yes("Agree to what the file's tools can do.")
-@options.roots("Another folder that files may be imported from.")
+@options.yes("Agree to what the file's tools can do, without being asked.")
+@options.roots("Also allow files from this folder.")
 def refine(
     *,
     file: Path,
@@ -57,8 +61,8 @@ def refine(
 ) -> int:
     """Measure a prompt on cases, and look for a better one.
 
-    A model reads how the prompt failed and proposes other versions. The best of them is shown as a diff, if it does
-    better on the cases, and no worse on those that were held out. With --check, this tests a prompt, as in CI.
+    A model reads the failures and proposes other versions. The best of them is shown as a diff, if it does
+    better on the cases, and no worse on those that were held out. With --check, only the prompt is tested, as in CI.
     """
     from chatmd.chat import Chat
     from chatmd.cli.asking import confirm_on_terminal
@@ -123,9 +127,9 @@ def _next(found: Refinement, apply: bool, *, written: bool) -> str:
     if apply and done.winner is not None:
         return f"{found.path}: written" if written else ""
     if done.winner is not None:
-        return "to write it: the same command with --apply, which asks nobody again"
+        return "to write it: the same command with --apply, which asks no model again"
     if done.stopped:
-        return "to go on: the same command; what was asked is not asked again"
+        return "to continue: the same command; replies so far are kept"
     return f"{found.path}: nothing to write" if apply else ""
 
 

@@ -14,17 +14,17 @@ from lmm.terminal import DONE
 
 @options.command()
 @options.argument("file", "FILE", "A ChatMD file.", type=options.PATH)
-@options.flag("--tokens", help="A table of the tokens alone.")
-@options.flag("--json", "as_json", help="Messages and tools as JSON, exactly as they are.")
-@options.flag("--transcript", help="The ChatMD file itself, with its documents and results in it: it runs elsewhere.")
-@options.flag("--run-agents", help="Ask the agents in messages whose answers were not recorded.")
-@options.flag("--servers", help="Start or call its MCP servers, to count their tools.")
-@options.flag("--replay", help="Take documents and agents as recorded; fetch and ask nothing for them.")
+@options.flag("--tokens", help="Print only a table of tokens.")
+@options.flag("--json", "as_json", help="Print messages and tools as JSON, unchanged.")
+@options.flag("--transcript", help="Print the ChatMD file with its documents and results in it, to run it elsewhere.")
+@options.flag("--run-agents", help="Ask agents in messages whose answers were not recorded.")
+@options.flag("--servers", help="Start or call MCP servers, to count their tools.")
+@options.flag("--replay", help="Use recorded documents and agents; fetch and ask nothing.")
 @input_values
-@options.yes("Agree to what the file's tools can do.")
-@click.option("--model", metavar="NAME", default="", show_default=False, help="As if this model were asked.")
+@options.yes("Agree to what the file's tools can do, without being asked.")
+@click.option("--model", metavar="NAME", default="", show_default=False, help="Render for this model.")
 @options.config
-@options.roots("Another folder that files may be read and imported from.")
+@options.roots("Also allow files from this folder.")
 def render(
     *,
     file: Path,
@@ -40,9 +40,9 @@ def render(
     config: Path | None,
     roots: tuple[Path, ...],
 ) -> int:
-    """Print what the model would get next: every message with its documents in place, the tools, and their tokens.
+    """Print the next request: every message with its documents in place, the tools, and their tokens.
 
-    Nothing is sent to the model, and nothing is written. Tokens are counted on this machine, rather too high.
+    Nothing is sent or written. Tokens are estimated on this machine.
     """
     from chatmd.chat import Chat
     from chatmd.cli.asking import confirm_on_terminal

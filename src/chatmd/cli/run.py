@@ -34,42 +34,51 @@ _FILE = click.Path(path_type=Path, readable=False, allow_dash=True)
     type=_FILE,
     required=False,
 )
-@click.option("--output", "-o", metavar="FILE", type=options.PATH, help="Leave FILE as it is, and write this new one.")
 @click.option(
-    "--fork-at", metavar="N", type=click.IntRange(min=1), help="Let OUTPUT go another way from your Nth message on."
+    "--output", "-o", metavar="FILE", type=options.PATH, help="Leave FILE unchanged, and write this new file."
 )
 @click.option(
-    "--say", metavar="TEXT", default="", show_default=False, help="Say this first, literally; - reads standard input."
+    "--fork-at",
+    metavar="N",
+    type=click.IntRange(min=1),
+    help="End OUTPUT before your Nth message, to continue differently.",
 )
-@options.flag("--json", "as_json", help="Print each event as a JSON line, failures too.")
+@click.option(
+    "--say",
+    metavar="TEXT",
+    default="",
+    show_default=False,
+    help="Send this message first, literally; - reads standard input.",
+)
+@options.flag("--json", "as_json", help="Print each event as a JSON line, including failures.")
 @options.flag("--acp", help="Be an agent for an editor (Zed, JetBrains, Neovim), by the Agent Client Protocol.")
-@options.flag("--interactive", "-i", help="Go on asking for messages.")
-@options.flag("--once", help="Stop after one reply and the calls that it makes.")
+@options.flag("--interactive", "-i", help="Keep asking for messages.")
+@options.flag("--once", help="Stop after one reply and its calls.")
 @click.option(
     "--max-turns",
     metavar="N",
     type=click.IntRange(min=1),
-    help="At most so many requests, those of agents included.",
+    help="Make at most this many requests, including those of agents.",
 )
 @options.budget()
-@click.option("--timeout", metavar="SECONDS", type=click.FloatRange(min=0.001), help="Give up a turn after this time.")
-@options.yes("Agree to what the file's tools can do.")
-@options.flag("--ask", help="Show each call, and ask before it is made.")
+@click.option("--timeout", metavar="SECONDS", type=click.FloatRange(min=0.001), help="Cancel a turn after this time.")
+@options.yes("Agree to what the file's tools can do, without being asked.")
+@options.flag("--ask", help="Show each call and ask before making it.")
 @options.flag(
     "--replay",
-    help="Take documents and agents as recorded; if the model has nothing to do, report what a run today would change.",
+    help="Use recorded documents and agents; if it is your turn, report what a run today would change.",
 )
 @input_values
-@options.flag("--skip-missing-tools", help="Go on without programs and MCP servers that cannot be started.")
+@options.flag("--skip-missing-tools", help="Continue without programs and MCP servers that cannot be started.")
 @click.option(
     "--model",
     metavar="NAME",
     default="",
     show_default=False,
-    help="Ask this model, such as Ollama/llama3.2, whatever the file says.",
+    help="Ask this model, such as Ollama/llama3.2, instead of the file's.",
 )
 @options.config
-@options.roots("Another folder that files may be imported from.")
+@options.roots("Also allow files from this folder.")
 def run(
     *,
     file: Path | None,
@@ -92,10 +101,10 @@ def run(
     config: Path | None,
     roots: tuple[Path, ...],
 ) -> int:
-    """Run a ChatMD file: what the model says, its calls and their results are appended to it.
+    """Run a ChatMD file, and append the model's replies, its calls and their results to it.
 
-    The run ends at an empty <user>, where you write what comes next. Ctrl-C cancels it; what was said and done so
-    far stays, and lmm run goes on from there. With -i, a file that is not there yet is begun, as a conversation
+    The run ends at an empty <user>, where you write your next message. Ctrl-C cancels it; everything so
+    far stays, and lmm run continues from there. With -i, a missing file is created, as a conversation
     without a prompt or tools.
     """
     from chatmd.cli.asking import approve_on_terminal, confirm_on_terminal
@@ -107,7 +116,9 @@ def run(
                            "timeout": timeout, "skip_missing_tools": skip_missing_tools, "roots": roots}  # fmt: skip
     from_input = str(file) == "-"
     if sum((from_input, say == "-", interactive)) > 1 or (from_input and output):
-        raise click.UsageError("standard input is for one of FILE -, --say - and -i, and a FILE - is written nowhere")
+        raise click.UsageError(
+            "only one of FILE -, --say - and -i can read standard input, and FILE - allows no --output"
+        )
     if interactive:
         _check_screen(as_json)
     file = file or _chosen(interactive)
@@ -126,7 +137,9 @@ def run(
             _begin(file, interactive)
         approve = approve_on_terminal() if ask else None
         if ask and approve is None:
-            raise ConfigError("--ask needs a terminal, where you are asked", hint="run it in one, or leave --ask out")
+            raise ConfigError(
+                "--ask needs a terminal, where you are asked", hint="run it in a terminal, or leave out --ask"
+            )
         how |= {
             "once": once, "replay": replay, "confirm": confirm_on_terminal(), "approve": approve,
             "listener": print_event if as_json else printer,
@@ -163,7 +176,7 @@ def _chosen(interactive: bool) -> Path:
         terminal.say(f"{number:2}  {terminal.styled(head, 'bold')}\n    {last}")
     chosen = terminal.ask("Which one?", "1")
     if not (chosen.isdecimal() and 1 <= int(chosen) <= len(found)):
-        raise ConfigError(f"there is no number {chosen}", where="-i", hint=f"choose one from 1 to {len(found)}")
+        raise ConfigError(f"there is not a number {chosen}", where="-i", hint=f"choose one from 1 to {len(found)}")
     return found[int(chosen) - 1]
 
 
@@ -185,7 +198,7 @@ def _standard_input() -> str:
     try:
         return sys.stdin.buffer.read().decode("utf-8")
     except UnicodeDecodeError as error:
-        raise FileReadError("this is no UTF-8", where="standard input", hint="convert it") from error
+        raise FileReadError("this is not UTF-8", where="standard input", hint="convert it") from error
 
 
 def _run(runner: Runner, printer: RunPrinter, *, as_json: bool) -> int:
@@ -208,7 +221,7 @@ def _begin(file: Path, interactive: bool) -> None:
     from lmm.disk import files
 
     if not interactive:
-        raise FileReadError("there is no such file", where=str(file), hint="check the path, or begin one with -i")
+        raise FileReadError("there is no such file", where=str(file), hint="check the path, or create one with -i")
     files.replace(file, "<user>\n\n</user>\n")
     terminal.say(f"{terminal.visible(str(file), line=True)}: a new conversation", err=True)
 
@@ -282,7 +295,7 @@ class RunPrinter:
         """What is told when the user ended the run."""
         self.end_line()
         used = f" ({terminal.count(turns, 'request')}, {usage_text(usage)})" if turns else ""
-        text = f"lmm: cancelled{used}; what was said and done so far is in {path}, and lmm run goes on from there"
+        text = f"lmm: cancelled{used}; everything so far is in {path}, and lmm run continues from there"
         terminal.say(text, err=True)
 
     def end(self, result: events.RunResult) -> None:
@@ -290,7 +303,7 @@ class RunPrinter:
         self.end_line()
         requests = terminal.count(result.turns, "request")
         used = f": {requests}, {usage_text(result.usage)}" if result.turns else ""
-        next_ = "your turn" if result.turn_of == "user" else "lmm run goes on"
+        next_ = "your turn" if result.turn_of == "user" else "lmm run continues"
         self._note(f"{result.path or '-'}{used}; {next_}")
 
     def _note(self, text: str, style: str = "dim") -> None:

@@ -22,15 +22,15 @@ _ENDLESS = 1_000_000
 
 @options.command()
 @options.argument("file", "FILE", "A ChatMD file.", type=options.PATH)
-@options.flag("--servers", help="Start or call its MCP servers, to list their tools.")
-@options.yes("Agree to what its tools can do, this time.", short=False)
-@options.flag("--json", "as_json", help="JSON lines: each tool exactly as models get it.")
-@options.roots("Another folder that files may be imported from.")
+@options.flag("--servers", help="Start or call MCP servers, to list their tools.")
+@options.yes("Agree to what its tools can do, without being asked.", short=False)
+@options.flag("--json", "as_json", help="Print JSON lines, each tool exactly as models get it.")
+@options.roots("Also allow files from this folder.")
 @options.config
 def tools(*, file: Path, servers: bool, yes: bool, as_json: bool, roots: tuple[Path, ...], config: Path | None) -> int:
-    """Show the tools that a file offers its model: what each can do, its description, its arguments.
+    """Show the tools of a file: what each can do, its description, its arguments.
 
-    The exit code is 1 if one of them could not be used.
+    The exit code is 1 if a tool cannot be used.
     """
     from chatmd.chat import Chat
     from chatmd.cli.asking import confirm_on_terminal
@@ -74,7 +74,7 @@ def _as_text(offer: Offer) -> Iterator[str]:
     if offer.problem or not offer.opened:
         yield from _heading(offer.declaration.name, offer)
         yield from _wrapped(
-            f"not usable: {offer.problem}" if offer.problem else "asked with --servers, it tells what tools it has", 2
+            f"not usable: {offer.problem}" if offer.problem else "its tools are listed with --servers", 2
         )
         yield ""
     for definition in offer.definitions:

@@ -141,7 +141,7 @@ async def compact_items(
     before, after = sum(sizes), sum(sizes[index] for index in plan.stays) + size
     if after >= before:
         raise NothingToCompact(
-            f"a summary would be no shorter: {after:,} tokens instead of {before:,}", hint="it stays as it is"
+            f"a summary would not be shorter: {after:,} tokens instead of {before:,}", hint="it stays unchanged"
         )
     made = tuple(_with_summary(items, plan, new))
     return Compaction(plan, message, made, before=before, after=after, usage=usage, model=model.name, was=tuple(items))
@@ -149,7 +149,7 @@ async def compact_items(
 
 def _hint(options: CompactOptions) -> str:
     if options.to is not None or not options.keep:
-        return "it stays as it is"
+        return "it stays unchanged"
     stays = "the last turn stays" if options.keep == 1 else f"the last {options.keep} turns stay"
     return f"{stays}; keep fewer: --keep {options.keep - 1}, or say how much: --to 20000"
 
@@ -188,7 +188,7 @@ async def _summarise(
     if model.name.startswith("Builtin/"):
         raise ChatmdError(
             f"{model.name} cannot summarise a conversation",
-            hint="name a language model under [aux] in config.toml, or with --model",
+            hint="set a language model under [aux] in config.toml, or choose one with --model",
         )
     prompt = prompts.fill("compact", words=str(words))
     while True:
@@ -196,7 +196,7 @@ async def _summarise(
         if room < _LEAST_ROOM:
             raise ChatmdError(
                 f"{model.name} with a window of {window:,} tokens has no room to summarise a conversation",
-                hint="name a larger model, or correct 'context_window' under [aux] in config.toml",
+                hint="set a larger model, or correct 'context_window' under [aux] in config.toml",
             )
         message = Message("user", prompt, fitting(items, contents, room, count_tokens))
         key = key_of("compact", model.name, server, [render(message)])
@@ -216,14 +216,14 @@ def _checked(reply: Reply, prompt: str) -> str:
     """
     if reply.cut:
         raise ChatmdError(
-            f"the summary by {reply.model} broke off at its output limit",
+            f"the summary by {reply.model} was cut off at its output limit",
             hint="raise 'max_tokens' under [aux] in config.toml",
         )
     text, asked = _clean(reply.text), headings_of(prompt)
     if asked and not asked & headings_of(text):
         raise ChatmdError(
-            f"the summary by {reply.model} has none of the headings that were asked for",
-            hint="name another model under [aux] in config.toml, or with --model",
+            f"the summary by {reply.model} has none of the required headings",
+            hint="set another model under [aux] in config.toml, or choose one with --model",
         )
     return text
 
@@ -322,7 +322,7 @@ def _read(text: str, path: Path | None, roots: Sequence[Path]) -> tuple[SyntaxTr
 def known_texts(items: Iterable[Item], path: Path) -> Expanded:
     """What documents and agents of a transcript in `path` stood for when a model saw them, else what files hold now.
 
-    Results that are kept beside it are such files; what may hold keys is not read.
+    Results that are kept beside it are such files; what may contain keys is not read.
     """
     recorded, folder = Recorded(path, keeps=False), path.resolve().parent
     found: list[tuple[Expandable, str | Image]] = []
@@ -351,7 +351,7 @@ def _replace(path: Path, old: str, done: Compacted) -> None:
     if not now.startswith(old):
         raise DocumentBusy(
             "the file was changed while its summary was made; nothing was written", where=str(path),
-            hint="run it again: the summary is remembered, as long as what it is made of is the same",
+            hint="run it again: the summary costs nothing if the older part has not changed",
         )  # fmt: skip
     try:
         replace(path, done.text + now[len(old) :], expected=now.encode("utf-8"))

@@ -126,7 +126,7 @@ _EMBEDDED = "embedded"  # the folder that images inside of documents are said to
 
 @dataclass(frozen=True, slots=True)
 class Raw:
-    """A document as it came: what it is called, and what a server says of it; `url` if it is from the web."""
+    """A document as it came: its name, and what a server says of it; `url` if it is from the web."""
 
     data: bytes
     name: str
@@ -172,8 +172,8 @@ def plain_text(raw: Raw) -> str:
     """
     kind = raw.kind
     if not kind.is_text:
-        hint = "write 'markdown', and it is converted" if kind.suffix else "only texts can be put into a message"
-        raise ChatmdError(f"this is {kind.name}, no text", hint=hint)
+        hint = "add 'markdown' to convert it" if kind.suffix else "a message can only contain texts"
+        raise ChatmdError(f"this is {kind.name}, not text", hint=hint)
     if kind.is_page and not raw.charset:
         return _no_nul(decode_html(raw.data))
     marked = next((name for mark, name in _BOMS.items() if raw.data.startswith(mark)), "")
@@ -235,10 +235,10 @@ def _decoded(raw: Raw, charset: str) -> str:
         text.encode("utf-8")  # some codecs make halves of characters
         return text
     except (LookupError, UnicodeDecodeError, ValueError) as error:
-        raise ChatmdError(f"it says that it is in {charset[:40]}, and is not") from error
+        raise ChatmdError(f"it claims to be in {charset[:40]}, but is not") from error
 
 
 def _no_nul(text: str) -> str:
     if "\0" in text:
-        raise ChatmdError("this is a binary file, no text", hint="only texts can be put into a message")
+        raise ChatmdError("this is a binary file, not text", hint="a message can only contain texts")
     return text

@@ -44,9 +44,9 @@ def locate(src: str, run: Run) -> Path:
     """
     name = src.strip()
     if not name or "\0" in name:
-        raise ChatmdError("this names no file", hint='write src="…"')
+        raise ChatmdError("no file is named here", hint='write src="…"')
     if name.lower().startswith(("http://", "https://")):
-        raise ChatmdError("this is a URL, and no file on disk", hint="leave 'local' out")
+        raise ChatmdError("this is a URL, not a file on disk", hint="leave 'local' out")
     path = run.folder / name
     try:
         real = path.resolve()
@@ -56,7 +56,7 @@ def locate(src: str, run: Run) -> Path:
     if (other := in_working_folder(src, run)) is not None:
         return other
     if not any(real.is_relative_to(folder) for folder in allowed):
-        raise ChatmdError(f"'{src}' lies outside of {allowed[0]}", hint=f"allow its folder: --root {path.parent}")
+        raise ChatmdError(f"'{src}' is outside of {allowed[0]}", hint=f"allow its folder: --root {path.parent}")
     return real
 
 
@@ -79,7 +79,7 @@ def read_local(path: Path, *, limit: int) -> bytes:
         FileReadError: it is missing, something else than a file, or not readable.
         ChatmdError: it has more than `limit` bytes.
     """
-    where = f"it is looked for at {path}"
+    where = f"the path is {path}"
     with read_errors(str(path), look=where), open_folder(path.parent) as folder, folder.open(path.name) as file:
         data = file.read(limit + 1)
     if len(data) > limit:
@@ -272,7 +272,7 @@ def read_raw(doc: Doc, run: Run) -> Raw:
 
 async def _remote(doc: Doc, run: Run) -> Raw:
     if "://" not in doc.src:
-        raise ChatmdError("this is no URL", hint="write 'local' for a file on disk")
+        raise ChatmdError("this is not a URL", hint="write 'local' for a file on disk")
     file = github_file(doc.src) if doc.markdown else None
     return Raw.of(await fetch(file.url if file else doc.src, run.rules.fetching), file.name if file else "")
 

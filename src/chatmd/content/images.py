@@ -21,13 +21,17 @@ def image_from(data: bytes, *, limit: int) -> Image:
     """
     if len(data) > limit:
         hint = "make it smaller, or allow more: fetch_limit under [chatmd] in config.toml"
-        raise ChatmdError(f"this image has {megabytes(len(data))}; {megabytes(limit)} are the most", hint=hint)
+        raise ChatmdError(f"this image has {megabytes(len(data))}; the limit is {megabytes(limit)}", hint=hint)
     kind = picture_type(data)
     if kind and kind.media_type in SUFFIXES:
         return Image(data, media_type=kind.media_type)
-    what = f"an image in the format {kind.suffix[1:].upper()}" if kind else f"{file_kind(data, name='').name}, no image"
+    what = (
+        f"an image in the format {kind.suffix[1:].upper()}"
+        if kind
+        else f"{file_kind(data, name='').name}, not an image"
+    )
     raise ChatmdError(
-        f"this is {what if data else 'an empty file'}", hint="models see PNG, JPEG, GIF and WebP: convert it"
+        f"this is {what if data else 'an empty file'}", hint="models support PNG, JPEG, GIF and WebP: convert it"
     )
 
 

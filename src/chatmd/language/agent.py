@@ -329,7 +329,7 @@ class _Reader:
         at = document.source.text.find("\0")
         if at >= 0:
             span = SourceRange(document.source, at, at + 1)
-            self._problem(span, "this file holds a NUL character", "delete it: it is no text file otherwise")
+            self._problem(span, "this file contains a NUL character", "delete it, to make this a text file")
 
     def stray_text(self, node: Text) -> None:
         """Report text that stands in no element."""
@@ -342,7 +342,9 @@ class _Reader:
                 at = span._replace(start=span.start + match.start())
                 self._problem(at, f"<{match[1]}> is an element of ochat, and not available here", OCHAT[match[1]])
             if not foreign:
-                self._problem(span, "this text stands in no element, and would not be sent", _meant_tag(node.value))
+                self._problem(
+                    span, "this text is outside of any element, and would not be sent", _meant_tag(node.value)
+                )
 
     # -- elements ------------------------------------------------------------------------------------
 
@@ -355,7 +357,7 @@ class _Reader:
     def _effort(self, element: Element) -> str:
         written = (element.get("reasoning_effort") or "").strip().lower()
         if written and written not in EFFORTS:
-            self._bad(element, "reasoning_effort", "is no effort", f"one of {', '.join(EFFORTS)}")
+            self._bad(element, "reasoning_effort", "is not a reasoning effort", f"one of {', '.join(EFFORTS)}")
             return ""
         return EFFORTS[written] if written else ""
 
@@ -369,7 +371,7 @@ class _Reader:
             )
         for attribute in given[:1]:
             if not values[attribute].strip():
-                self._bad(element, attribute, "is empty", "say what it is")
+                self._bad(element, attribute, "is empty", "add the missing attribute")
         if not name and given[:1] != ["mcp_server"]:
             self._problem(element.span, "this tool has no name", 'write name="…"')
         elif name in self.tool_names:
@@ -404,19 +406,19 @@ class _Reader:
         values = element.values
         name, kind = self._required(element, "name", may_be_empty=False).strip(), values.get("type", "string")
         if kind not in TYPES:
-            self._bad(element, "type", "is no type", f"one of {', '.join(TYPES)}")
+            self._bad(element, "type", "is not a type", f"one of {', '.join(TYPES)}")
             kind = "string"
         value = values.get("value", values.get("default"))
         made = DeclaredInput(name, kind, values.get("description", ""), value, element.span)
         if value is not None and not made.accepts(value):
-            self._bad(element, "value" if "value" in values else "default", f"is no {kind}", "mend it")
+            self._bad(element, "value" if "value" in values else "default", f"is not of the type {kind}", "correct it")
         self.inputs[name] = known = self.inputs[name] if name in self.inputs and "value" not in values else made
         return known
 
     def _output(self, element: Element) -> None:
         schema, check = ((element.get(name) or "").strip() for name in ("schema", "check"))
         if not schema and not check:
-            self._problem(element.span, "this output asks for nothing", 'write schema="….json" or check="…"')
+            self._problem(element.span, "this <output> asks for nothing", 'write schema="….json" or check="…"')
         retries = 0 if element.get("retries") == "0" else self._integer(element, "retries")
         self.output = DeclaredOutput(schema, check, 2 if retries is None else retries, element.span)
 
@@ -425,7 +427,7 @@ class _Reader:
         if not element.has("role"):
             self._problem(element.span, "this message has no role", f'write role="…": {", ".join(ROLES)}')
         elif role not in ROLES:
-            self._bad(element, "role", "is no role", f"one of {', '.join(ROLES)}")
+            self._bad(element, "role", "is not a role", f"one of {', '.join(ROLES)}")
         elif role == "tool":
             self._response(element)
         elif role == "assistant" and self._flag(element, "tool_call"):
@@ -516,7 +518,7 @@ class _Reader:
                 hint = f"lmm run --set {name}=…" if name in self.inputs else f'declare it: <input name="{name}"/>'
                 found = re.search(rf"\{{\{{[ \t]*{name}[ \t]*\}}\}}", node.span.text)
                 span = node.span._replace(start=node.span.start + (found.start() if found else 0))
-                message = f"nobody sets {{{{{name}}}}}, and the model gets it as it is written"
+                message = f"{{{{{name}}}}} is not set, so the model gets it literally"
                 self.unset.append(Problem(span, message, f"{hint}; as text, put it in RAW|…|RAW", "warning"))
         return fill(node, self.values)
 
@@ -563,8 +565,8 @@ class _Reader:
         """Whether a flag is set; ``"false"`` clears it, where the reference would take it for set."""
         if not _is_cleared(element, name):
             return element.has(name)
-        hint = "delete it: other programs take its presence for true"
-        self._bad(element, name, "is read as not set", hint, error=False)
+        hint = "delete it: other programs read its presence as true"
+        self._bad(element, name, "counts as not set", hint, error=False)
         return False
 
     def _values(self, element: Element) -> dict[str, Any]:
@@ -583,7 +585,7 @@ class _Reader:
         number = self._number(element, name)
         if number is None or (number == int(number) and number > 0):
             return None if number is None else int(number)
-        self._bad(element, name, "is no whole number above 0", 'write it as in max_tokens="1024"')
+        self._bad(element, name, "is not a whole number above 0", 'write it as in max_tokens="1024"')
         return None
 
     def _number(self, element: Element, name: str) -> float | None:
@@ -596,7 +598,7 @@ class _Reader:
             number = math.nan
         if math.isfinite(number) and number >= 0:
             return number
-        self._bad(element, name, "is no number", "write digits, such as 0.2 or 1024")
+        self._bad(element, name, "is not a number", "write digits, such as 0.2 or 1024")
         return None
 
     # -- problems ------------------------------------------------------------------------------------

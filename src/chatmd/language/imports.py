@@ -91,9 +91,9 @@ class _Resolver:
         if self.count > MAX_IMPORTS:
             raise ChatmdError(f"more than {MAX_IMPORTS} imports", hint="import less")
         if not src.strip() or "\0" in src:
-            raise ChatmdError("this import names no file", hint='write src="…"')
+            raise ChatmdError("this import has no file name", hint='write src="…"')
         if src.lower().startswith(("http://", "https://", "file:")):
-            raise ChatmdError("only files can be imported, no URL", hint="save it beside this file")
+            raise ChatmdError("only files can be imported, not URLs", hint="save it beside this file")
         path = chain[-1][0].parent / src.strip()
         try:
             real = path.resolve()
@@ -102,13 +102,11 @@ class _Resolver:
         inside = [real.relative_to(folder).parts for folder in self.allowed if real.is_relative_to(folder)]
         if not inside:
             raise ChatmdError(
-                f"'{src}' lies outside of {self.allowed[0]}", hint=f"allow its folder: --root {path.parent}"
+                f"'{src}' is outside of {self.allowed[0]}", hint=f"allow its folder: --root {path.parent}"
             )
         if is_secret_file(PurePath(*min(inside, key=len))):
-            why = f"'{src}': files of this name hold keys or passwords, and what is imported is sent to the model"
-            raise ChatmdError(
-                why, hint='if that is meant: <doc src="…" local/> in a message; lmm run asks before it sends it'
-            )
+            why = f"'{src}': files of this name usually contain keys or passwords, and imports are sent to the model"
+            raise ChatmdError(why, hint='if you want to send it: <doc src="…" local/> in a message; lmm run asks first')
         files = [file for _, file in chain]
         if real in files:
             names = [str(name) for name, _ in chain[files.index(real) :]]

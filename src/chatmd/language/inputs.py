@@ -103,7 +103,9 @@ def set_inputs(text: str, values: Mapping[str, object], known: Iterable[Declared
             hint = nearest(name, declared) or f'declare it: <input name="{name}"/>'
             raise ChatmdError(f"there is no input '{name}'", where=file, hint=hint)
         if not declared[name].accepts(value):
-            raise ChatmdError(f"'{value}' is no {declared[name].type}", where=file, hint=f"it is the input '{name}'")
+            raise ChatmdError(
+                f"'{value}' is not of the type {declared[name].type}", where=file, hint=f"it is the input '{name}'"
+            )
     tree = parse(text, file=file)
     nodes = [_with_value(node, written) if isinstance(node, Element) else node for node in tree.children]
     own = {node.get("name") for node in tree.elements if node.tag == "input"}

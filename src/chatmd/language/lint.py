@@ -40,7 +40,7 @@ def find_unseen(document: SyntaxTree) -> list[Problem]:
 
     >>> from chatmd.language.syntax import parse
     >>> [problem.message for problem in find_unseen(parse('<tool name="read_dir">Only once.</tool>'))]
-    ['what stands inside <tool> is dropped']
+    ['the content of <tool> is dropped']
     """
     found = (*_elements(document), *_more_configs(document))
     return [problem for problem in found if problem.unseen]
@@ -93,13 +93,13 @@ def _elements(document: SyntaxTree) -> Iterator[Problem]:
 def _text(node: Text, span: SourceRange) -> Iterator[Problem]:
     if _STRAY_END in span.text and not node.raw:
         at = span.start + span.text.index(_STRAY_END)
-        yield _warning(span._replace(start=at), "'|RAW' ends no RAW block, and is text", "open one before it: RAW|")
+        yield _warning(span._replace(start=at), "'|RAW' ends no RAW block, so it is text", "open one before it: RAW|")
 
 
 def _content(element: Element, tag: Tag) -> Iterator[Problem]:
     parts = body(element.children)
     if tag.content == "nothing" and any(not isinstance(part, str) or part.strip(BLANK) for part in parts):
-        message = f"what stands inside <{tag.name}> is dropped"
+        message = f"the content of <{tag.name}> is dropped"
         has_roots = tag.name == "tool" and "<read" in element.span.text
         hint = OCHAT["tool <read>"] if has_roots else f"write <{tag.name} …/>"
         yield _warning(element.span, message, hint, unseen=True)
@@ -111,14 +111,14 @@ def _attributes(element: Element, tag: Tag) -> Iterator[Problem]:
     for name, value in element.attributes:
         span, rule = spans.get(name, element.span), tag.attribute(name)
         if name in seen:
-            yield _warning(span, f"'{name}' stands here twice, and the last one counts", "delete one of them")
+            yield _warning(span, f"'{name}' occurs twice here; the last one counts", "delete one of them")
         elif rule is None:
             message = f"<{tag.name}> has no attribute '{name}', and it is ignored"
             yield _warning(span, message, _meant(tag, name), unseen=True)
         elif value is None and rule.kind != "flag":
             yield _warning(span, f"'{name}' has no value", f'write {name}="…"')
         elif value is not None and "\n" in value and _KNOWN_TAG.search(value):
-            yield _warning(span, f"the value of '{name}' holds a tag", "is a quote missing?")
+            yield _warning(span, f"the value of '{name}' contains a tag", "is a quote missing?")
         seen.add(name)
     yield from _loose_characters(element)
     if tag.name == "doc" and {"strip", "markdown"} <= seen:
@@ -138,7 +138,7 @@ def _loose_characters(element: Element) -> Iterator[Problem]:
     if element.opening is not None:
         inside = element.opening.text[1 + len(element.tag) :].removesuffix(">").removesuffix("/")
         if (loose := passed_over(inside)) and loose.strip("\"'"):
-            message = f"'{loose}' in this tag is passed over"
+            message = f"'{loose}' in this tag is ignored"
             yield _warning(element.opening, message, 'write attributes as name="value"', unseen=True)
 
 
@@ -153,12 +153,12 @@ def letter(document: SyntaxTree) -> Iterator[Problem]:
 
     >>> from chatmd.language.syntax import parse
     >>> [problem.message for problem in letter(parse('<config model="m"/><user>a</user >'))]
-    ['this closing tag is text for another reader']
+    ['ochat reads this closing tag as text']
     """
     configs = [element for element in document.elements if element.tag == "config"]
     if len(configs) != 1 and not document.is_body:
         span = configs[1].span if configs else SourceRange(document.source, 0, 0)
-        yield Problem(span, "another reader wants one <config>", 'write <config model="…"/> once, at the top')
+        yield Problem(span, "ochat requires one <config>", 'write <config model="…"/> once, at the top')
     for node, parent in walk(document.children):
         if isinstance(node, Text) and node.span is not None:
             for at, message, hint in _loose_text(node.span.text):
@@ -171,27 +171,27 @@ def _loose_text(text: str) -> Iterator[tuple[int, str, str]]:
     text = _RAW_BLOCK.sub(lambda block: " " * len(block[0]), text)
     for match in _FOREIGN.finditer(text):
         if match[1] is None:
-            yield match.start(), "another reader opens a RAW block here", "put a blank before RAW|"
+            yield match.start(), "ochat opens a RAW block here", "put a blank before RAW|"
         elif not match[2] or has_open_quote(match[1]):
-            yield match.start(), "another reader takes more than this for a tag", "put it in RAW|…|RAW"
+            yield match.start(), "ochat reads more than this as a tag", "put it in RAW|…|RAW"
 
 
 def _loose_tags(element: Element, parent: str) -> Iterator[tuple[str, str]]:
     tag, opening = element.tag, element.opening.text if element.opening else ""
     if ">" in opening[:-1]:
-        yield "'>' in a value ends the tag for another reader", "write &gt;"
+        yield "ochat reads '>' in a value as the end of the tag", "write &gt;"
     if "\\" in opening and re.search(r"\\[\"']", opening):
-        yield "a backslash before a quote belongs to the value for another reader", "write &quot;"
+        yield "ochat reads a backslash before a quote as part of the value", "write &quot;"
     if "&#" in opening:
-        yield "another reader decodes no numeric entities", "write the character itself"
+        yield "ochat does not decode numeric entities", "write the character itself"
     if element.closing is not None and element.closing.text != f"</{tag}>":
-        yield "this closing tag is text for another reader", f"write </{tag}>"
+        yield "ochat reads this closing tag as text", f"write </{tag}>"
     if tag in VOID and element.closing is None and not opening.endswith("/>"):
-        yield f"another reader wants <{tag}> closed", f"write <{tag} …/>"
+        yield f"ochat requires <{tag}> to be closed", f"write <{tag} …/>"
     if tag == "import" and parent == DOCUMENT:
-        yield "<import> at the top is text for another reader", "put it into a message"
+        yield "ochat reads <import> at the top as text", "put it into a message"
     if tag in ("input", "output"):
-        yield f"another reader does not know <{tag}>", "fill in its value"
+        yield f"ochat does not support <{tag}>", "fill in its value"
     if tag == "assistant" and element.get("status") and not element.get("id"):
         yield "an assistant's status needs an id", "add the id, or delete the status"
 
@@ -228,12 +228,12 @@ def _calls(spec: AgentSpec) -> Iterator[Problem]:
             waiting[item.call] = waiting.get(item.call, 0) + 1
             if waiting[item.call] > 1:
                 hint = "give each call its own id"
-                yield Problem(item.span, f"the call '{item.call}' stands here again, before its response", hint)
+                yield Problem(item.span, f"the call '{item.call}' occurs again before its response", hint)
             yield from _arguments(item)
         elif isinstance(item, OutputItem):
             if not waiting.get(item.call):
                 hint = "write the <tool_call> before it, or delete the response"
-                yield Problem(item.span, f"no call '{item.call}' waits for this response", hint)
+                yield Problem(item.span, f"no call '{item.call}' matches this response", hint)
             else:
                 waiting[item.call] -= 1
     yield from _unanswered(spec)
@@ -244,7 +244,7 @@ def _unanswered(spec: AgentSpec) -> Iterator[Problem]:
     said = [n for n, item in enumerate(spec.items) if isinstance(item, MessageItem) and not item.is_blank]
     later = {id(item) for item in spec.items[said[-1] + 1 if said else 0 :]}
     for call in spec.unanswered():
-        hint = "write the <tool_response> behind it, or delete the call"
+        hint = "write the <tool_response> after it, or delete the call"
         if id(call) in later:
             hint = "the next run tells the model that it was interrupted"
         yield _warning(call.span, f"the call '{call.call}' has no response", hint)
@@ -260,4 +260,4 @@ def _arguments(item: CallItem) -> Iterator[Problem]:
         json.loads(text)
     except (ValueError, RecursionError) as error:
         reason = error.msg if isinstance(error, json.JSONDecodeError) else "nested too deeply"
-        yield _warning(item.span, f"the arguments of this call are no JSON: {reason}", "many providers refuse them")
+        yield _warning(item.span, f"the arguments of this call are not JSON: {reason}", "many providers refuse them")

@@ -118,7 +118,7 @@ def write_attributes(attributes: Iterable[Attribute]) -> str:
     written = []
     for name, value in attributes:
         if not _NAME.fullmatch(name):
-            raise ValueError(f"{name!r} is not a name for an attribute")
+            raise ValueError(f"{name!r} is not a valid attribute name")
         written.append(f" {name}" if value is None else f' {name}="{_quotable(value)}"')
     return "".join(written)
 
@@ -393,7 +393,7 @@ class _Builder:
                 self._problem(start, end, f"<{tag}> means nothing here, and is text", right_place(tag), error=False)
         elif len(self.stack) > MAX_DEPTH:
             self._add_text(frame, start, self.source.text[start:end])
-            self._problem(start, end, f"elements stand more than {MAX_DEPTH} deep in each other", "close some of them")
+            self._problem(start, end, f"elements are nested more than {MAX_DEPTH} deep", "close some of them")
         elif empty:
             self._end_text(frame, start)
             frame.children.append(Element(tag, attributes, (), SourceRange(self.source, start, end)))
@@ -474,7 +474,7 @@ def right_place(tag: str) -> str:
     """Where an element would mean something."""
     parents = TAGS[tag].parents
     if parents == (DOCUMENT,):
-        return "it stands by itself, outside of all others; as text, put it in RAW|…|RAW"
+        return "it belongs outside of all other elements; as text, put it in RAW|…|RAW"
     return "put it into <reasoning>" if parents == ("reasoning",) else "put it into a message"
 
 
@@ -537,10 +537,10 @@ def write(tree: SyntaxTree | Iterable[Node]) -> str:
 
 def _inside(nodes: tuple[Node, ...], host: tuple[str, str | None], depth: int) -> str:
     if depth > MAX_DEPTH:
-        raise ValueError(f"elements stand more than {MAX_DEPTH} deep in each other")
+        raise ValueError(f"elements are nested more than {MAX_DEPTH} deep")
     for before, node in pairwise(nodes):
         if isinstance(before, Text) and isinstance(node, Text):
-            raise ValueError("two texts side by side are one text")
+            raise ValueError("two adjacent texts are one text")
     written = []
     for node in nodes:
         if isinstance(node, Element):
@@ -563,7 +563,7 @@ def _written(node: Text | Comment) -> str:
         braces = "{{" in node.value and not node.plain
         return raw(node.value) if node.raw or not node.value or braces or _NEEDS_RAW.search(node.value) else node.value
     if "-->" in node.value:
-        raise ValueError("a comment cannot hold '-->'")
+        raise ValueError("a comment cannot contain '-->'")
     return f"<!--{node.value}-->"
 
 

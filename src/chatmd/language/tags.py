@@ -51,17 +51,17 @@ _FUNCTION = AttributeRule("function_name", "the function that is called")
 _CALL = AttributeRule("tool_call_id", "links the call to its response")
 _SRC = AttributeRule("src", "a path or URL")
 _LOCAL = AttributeRule("local", "src is a file on disk", "flag")
-_RECORD = AttributeRule("record", "the files beside this one that tell what an agent did for it; not sent")
+_RECORD = AttributeRule("record", "the files beside this one with the agent's transcript; not sent")
 _COMMON = (_NAME, _ID, _STATUS)
 
 _ROWS: Iterable[Tag] = (
     Tag(
         "config",
-        "the model and how it is called; once, near the top",
+        "the model and its parameters; once, near the top",
         (
             AttributeRule("model", "the model's name"),
             AttributeRule("max_tokens", "the longest reply, in tokens", "integer"),
-            AttributeRule("temperature", "0 for the likeliest words, more for variety", "number"),
+            AttributeRule("temperature", "0 for the most likely words, more for variety", "number"),
             AttributeRule("reasoning_effort", "none, minimal, low, medium, high, xhigh or detailed"),
             AttributeRule("show_tool_call", "keep calls and results in this file, not in files beside it", "flag"),
             AttributeRule("id", "a label for the session"),
@@ -78,18 +78,18 @@ _ROWS: Iterable[Tag] = (
             AttributeRule("agent", "the ChatMD file that does the work"),
             AttributeRule("local", "the agent's file is on disk", "flag"),
             AttributeRule("mcp_server", "the MCP server whose tools are offered"),
-            AttributeRule("include", "as includes; it counts more"),
+            AttributeRule("include", "as includes, which it overrides"),
             AttributeRule("includes", "the tools of the server to offer, between commas"),
-            AttributeRule("prefix", "what the names of the server's tools begin with, so that two servers' differ"),
+            AttributeRule("prefix", "a prefix for the names of the server's tools"),
             AttributeRule("strict", "the model must keep to the tool's schema", "flag"),
             AttributeRule("client_id_env", "the environment variable with the client's id"),
             AttributeRule("client_secret_env", "the environment variable with the client's secret"),
-            AttributeRule("issuer", "the authorization server that may see the secret; by default the server itself"),
+            AttributeRule("issuer", "the authorization server that may get the secret; by default the server itself"),
             AttributeRule("roots", "the folders that it may touch, between commas; this file's if left out"),
             AttributeRule(
                 "cwd", "the folder in which a command runs, a file tool's paths begin; this file's if left out"
             ),
-            AttributeRule("env", "the environment variables that a command may see, between commas"),
+            AttributeRule("env", "the environment variables that a command gets, between commas"),
             AttributeRule("timeout", "how long a call may take, in seconds", "number"),
             AttributeRule("max_output", "how many characters of its output are kept", "integer"),
             AttributeRule("course", "the folder of the course that is searched"),
@@ -98,13 +98,13 @@ _ROWS: Iterable[Tag] = (
     ),
     Tag(
         "input",
-        "what the prompt is given; {{name}} in its messages stands for it",
+        "a parameter of the prompt; {{name}} in its messages is replaced by its value",
         (
-            AttributeRule("name", "what it is called"),
+            AttributeRule("name", "its name"),
             AttributeRule("type", "string, integer, number or boolean"),
-            AttributeRule("description", "what it is, for whoever calls the agent"),
-            AttributeRule("default", "its value, if nobody sets one"),
-            AttributeRule("value", "what was set"),
+            AttributeRule("description", "a description, for the caller of the agent"),
+            AttributeRule("default", "its value, if none is set"),
+            AttributeRule("value", "the value that was set"),
         ),
         content="nothing",
     ),
@@ -113,7 +113,7 @@ _ROWS: Iterable[Tag] = (
         "what the last reply has to be",
         (
             AttributeRule("schema", "the JSON schema that it fits, in a file"),
-            AttributeRule("check", "a program that reads it, and ends with 0 if it is right"),
+            AttributeRule("check", "a program that reads it and exits with 0 if it is right"),
             AttributeRule("retries", "how often the model is asked again; 2 if left out", "integer"),
         ),
         content="nothing",
@@ -133,18 +133,18 @@ _ROWS: Iterable[Tag] = (
     ),
     Tag("user", 'what the user says; <msg role="user">', _COMMON),
     Tag("assistant", 'what the model said; <msg role="assistant">', (*_COMMON, _PHASE)),
-    Tag("system", 'what rules the conversation; <msg role="system">', _COMMON),
-    Tag("developer", 'what rules the conversation; <msg role="developer">', _COMMON),
+    Tag("system", 'instructions for the conversation; <msg role="system">', _COMMON),
+    Tag("developer", 'instructions for the conversation; <msg role="developer">', _COMMON),
     Tag("tool_call", "the model calls a function; the body is its arguments", (_FUNCTION, _CALL, *_COMMON, _TYPE)),
     Tag("tool_response", 'what a call returned; <msg role="tool">', (_CALL, *_COMMON, _TYPE, _RECORD)),
     Tag(
         "reasoning",
-        "what a model thought, as far as it tells",
+        "a model's thoughts, as far as it shows them",
         (
             _ID,
             _STATUS,
             AttributeRule("signature", "lets the provider recognise the thought when it is sent back"),
-            AttributeRule("provider", "who can recognise it"),
+            AttributeRule("provider", "the provider that can recognise it"),
         ),
         content="summaries",
     ),
@@ -158,7 +158,7 @@ _ROWS: Iterable[Tag] = (
     Tag(
         "import",
         "another file, put in its place before anything else is read",
-        (AttributeRule("src", "a path, relative to the file this stands in"), _LOCAL),
+        (AttributeRule("src", "a path, relative to this file"), _LOCAL),
         (DOCUMENT, "msg", *IMPORTING),
         "nothing",
     ),
@@ -186,13 +186,13 @@ _ROWS: Iterable[Tag] = (
 
 # What ochat has and we do not: elements, attributes and contents, with what to use instead.
 OCHAT = {
-    "shell_access": 'a program that you agree to is <tool name="…" command="…"/>; delete the element',
-    "script": "calls are approved by you (lmm run --ask), and nothing is scripted; delete the element",
-    "moderator_runtime": "nothing is scripted; delete the element",
-    "tool type": 'one program is <tool name="…" command="rg -n"/>, and no shell is offered',
+    "shell_access": 'use <tool name="…" command="…"/> for a program, and delete the element',
+    "script": "you approve calls with lmm run --ask; scripts are not supported; delete the element",
+    "moderator_runtime": "scripts are not supported; delete the element",
+    "tool type": 'use <tool name="…" command="rg -n"/> for one program; there is no shell',
     "tool runtime": "you are asked before a file's commands run",
-    "tool <read>": 'folders are named in roots="…"',
-    "import namespace": "names are not prefixed; an MCP server's tools can have a prefix",
+    "tool <read>": 'name folders in roots="…"',
+    "import namespace": "names have no prefix; the tools of an MCP server can have one",
     "config show": "show_tool_call keeps calls and results in the file",
 }
 

@@ -45,7 +45,7 @@ _UNSTORABLE = re.compile(r"[\x00\ud800-\udfff]")
 def refuse(part: Doc | Img | SubAgent) -> str | Image:
     """The `Expand` of who fetches nothing."""
     what = type(part).__name__.lower()
-    raise ChatmdError(f"what <{what.replace('sub', '')}> stands for is not known here", where=part.span.where)
+    raise ChatmdError(f"what <{what.replace('sub', '')}> stands for is not recorded here", where=part.span.where)
 
 
 def messages_of(items: Iterable[Item], *, expand: Expand = refuse) -> tuple[Message, ...]:
@@ -138,7 +138,7 @@ def image_of(img: Img) -> Image | None:
     try:
         return Image(base64.b64decode(img.src[data.end() :], validate=True), media_type=data[1] or "image/png")
     except binascii.Error as error:
-        raise ChatmdError("this inline image is no base64", where=img.span.where) from error
+        raise ChatmdError("this inline image is not base64", where=img.span.where) from error
 
 
 def _img_element(img: Img) -> Element:
@@ -178,7 +178,7 @@ def element_text(element: Element, newline: str = "\n") -> str:
     found = _UNSTORABLE.search(text)
     if found:
         what = "NUL" if found[0] == "\0" else f"half a character (U+{ord(found[0]):04X})"
-        raise NotStorable(f"a text with {what} cannot stand in a file", hint="replace it: `storable`")
+        raise NotStorable(f"a text with {what} cannot be written to a file", hint="replace it: `storable`")
     return text
 
 

@@ -57,9 +57,9 @@ class Refinement:
                 files.replace(self.path, self.task.agent(self.winner.text), expected=measured)
             except Changed as error:
                 raise DocumentBusy(
-                    "the file is not what was measured; nothing was written",
+                    "the file has changed since it was measured; nothing was written",
                     where=str(self.path),
-                    hint="refine it again, or take what you want from the diff",
+                    hint="refine it again, or copy what you want from the diff",
                 ) from error
 
 
@@ -98,13 +98,13 @@ def read_cases(path: Path) -> tuple[Case, ...]:
     """
     kind = path.suffix.lower()
     if kind not in READERS:
-        raise InvalidCases("this is no file of cases", where=str(path), hint=f"use {', '.join(READERS)}")
+        raise InvalidCases("this is not a file of cases", where=str(path), hint=f"use {', '.join(READERS)}")
 
     def load(name: str) -> Any:
         try:
             return json.loads(read_document(path.parent / name))
         except (LmmError, ValueError) as error:
-            raise ValueError(f"names a file that is no JSON: {error}") from error
+            raise ValueError(f"names a file that is not JSON: {error}") from error
 
     return parse_cases(read_document(path), kind, name=str(path), load=load)
 

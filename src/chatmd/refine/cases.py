@@ -125,7 +125,7 @@ def _patterns(value: Any) -> list[Any]:
         try:
             re.compile(text)
         except re.error as error:
-            raise ValueError(f"is no regular expression: {error}") from error
+            raise ValueError(f"is not a regular expression: {error}") from error
     return texts
 
 
@@ -144,7 +144,7 @@ def _schema(value: Any) -> list[Any]:
     try:
         validator_for(value).check_schema(value)
     except SchemaError as error:
-        raise ValueError(f"is no JSON schema: {error.message}") from error
+        raise ValueError(f"is not a JSON schema: {error.message}") from error
     return [value]
 
 
@@ -158,7 +158,7 @@ def _criteria(value: Any) -> Criteria:
     if not isinstance(value, dict) or not isinstance(value.get("criteria"), str) or value.keys() - {
         "criteria", "at_least",
     }:  # fmt: skip
-        raise ValueError("must be criteria in words, or 'criteria' and 'at_least'")
+        raise ValueError("must be a text with criteria, or 'criteria' and 'at_least'")
     mark = value.get("at_least", PASS_MARK)
     if isinstance(mark, bool) or not isinstance(mark, (int, float)) or not 0 <= mark <= 10:
         raise ValueError("'at_least' must be a number from 0 to 10")
@@ -230,7 +230,7 @@ CHECKS: dict[str, CheckKind] = {
     "regex": CheckKind("must fit the regular expression {value}", _patterns, _regex),
     "not_regex": CheckKind("must not fit the regular expression {value}", _patterns, _not_regex),
     "equals": CheckKind("must be '{value}'", _text, _equals),
-    "json_schema": CheckKind("must hold JSON that fits {value}", _schema, _json_schema),
+    "json_schema": CheckKind("must contain JSON that fits {value}", _schema, _json_schema),
     "max_tokens": CheckKind("must have at most {value} tokens", _count, _max_tokens),
     "calls": CheckKind("must call the tool {value}", _texts, _calls),
     "not_calls": CheckKind("must not call the tool {value}", _texts, _not_calls),
@@ -312,7 +312,7 @@ def _read_case(row: Any, default: str, where: str, load: LoadSchema = _no_file) 
     if not isinstance(given, (str, int, float)) or isinstance(given, bool) or not str(given).strip():
         raise InvalidCases("this case has no input", where=where, hint="write what the user says: input: …")
     if held_out is not None and not isinstance(held_out, bool):
-        raise InvalidCases("'held_out' must be true or false", where=where, hint="leave it out to leave it to chance")
+        raise InvalidCases("'held_out' must be true or false", where=where, hint="leave it out to decide at random")
     if isinstance(row.get("json_schema"), str):
         row = row | {"json_schema": _loaded_schema(row["json_schema"], where, load)}
     checks = tuple(check for kind, value in row.items() if kind in CHECKS for check in _checks(kind, value, where))
@@ -332,7 +332,7 @@ def _loaded_schema(name: str, where: str, load: LoadSchema) -> Any:
     try:
         return load(name)
     except ValueError as error:
-        raise InvalidCases(f"'json_schema' {error}", where=where, hint="name a file beside the cases") from error
+        raise InvalidCases(f"'json_schema' {error}", where=where, hint="use a file beside the cases") from error
 
 
 # -- the forms of files --------------------------------------------------------------------------

@@ -204,11 +204,11 @@ class Evaluator:
             if found is not None:
                 return apply_score(check, *found)
         raise RefineError(
-            "the judge's reply has no score that can be read", hint="name another model under [minor] in config.toml"
+            "the judge's reply has no score that can be read", hint="set another model under [minor] in config.toml"
         )
 
     async def _chat(self, kind: str, model: ChatModel | None, message: Message, attempt: int) -> str:
-        assert model is not None, f"nobody was named to {kind}"
+        assert model is not None, f"no model is set to {kind}"
         async with self.budget.paying(kind) as paid:
             request = ChatRequest((message,))
             request = with_schema(request, judgement_schema()) if kind == "judge" else request
@@ -331,13 +331,13 @@ def _check_copy(folder: Path, tools: Sequence[Tool]) -> None:
         for written in (*tool.roots, tool.cwd, tool.agent if tool.local else ""):
             if not (folder / written).resolve().is_relative_to(folder):
                 raise RefineError(
-                    f"the tool '{tool.name}' works outside of the prompt's folder, in '{written}': runs would disturb "
-                    "each other", where=tool.span.where, hint="give it a folder beside the prompt",
+                    f"the tool '{tool.name}' works outside of the prompt's folder, in '{written}': runs would "
+                    "interfere with each other", where=tool.span.where, hint="give it a folder beside the prompt",
                 )  # fmt: skip
     files = [file for file in folder.rglob("*") if file.is_file()]
     size = sum(file.lstat().st_size for file in files)
     if len(files) > _MOST_FILES or size > _MOST_BYTES:
         raise RefineError(
-            f"its tools change things, and the folder is too large to be copied for every run ({len(files):,} files)",
+            f"its tools change files, and the folder is too large to be copied for every run ({len(files):,} files)",
             where=str(folder), hint="put the prompt in a small folder of its own",
         )  # fmt: skip

@@ -67,13 +67,13 @@ def decide(done: SearchOutcome, rounds: int) -> None:
     before, after = base.tally(done.train), best.tally(done.train)
     if best is base:
         all_pass = before.is_perfect and before.total == len(done.train)
-        done.reason = "all of these cases pass as it is" if all_pass else "no version does better than what there is"
+        done.reason = "all of these cases pass as it is" if all_pass else "no version does better than the original"
         return
     better = f"version {best.id} passes {after.passed} of {after.total}, and {before.passed} passed as it is"
     if before.passed == after.passed:
         better = f"version {best.id} is judged {after.score or 0:.1f}, and {before.score or 0:.1f} as it is"
     if any(name not in best.results or name not in base.results for name in done.held_out):
-        done.reason = f"best so far: {better}; it has yet to be held against the cases that were held out"
+        done.reason = f"best so far: {better}; it was not yet measured on the cases that were held out"
         return
     held = compare(best.results, base.results, done.held_out)
     after, before = best.tally(done.held_out), base.tally(done.held_out)

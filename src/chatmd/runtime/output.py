@@ -98,7 +98,7 @@ def schema_of(spec: AgentSpec, run: Run) -> Schema | None:
         return None
     where = spec.output.span.where
     if not spec.output.schema.lower().endswith(".json"):
-        raise ChatmdError(f'schema="{spec.output.schema}" is no JSON file', where=where, hint="name a JSON schema")
+        raise ChatmdError(f'schema="{spec.output.schema}" is not a JSON file', where=where, hint="use a JSON schema")
     try:
         return load_schema(str(locate(spec.output.schema, run)))
     except LmmError as error:

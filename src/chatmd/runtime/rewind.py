@@ -158,6 +158,6 @@ def rewind_file(path: Path, *, locked: bool = False) -> RewindResult | None:
             replace(path, done.text, expected=text.encode("utf-8"))
         except Changed as error:
             raise DocumentBusy(
-                "the file was changed meanwhile; it stays as it is", where=str(path), hint="try again"
+                "the file was changed meanwhile; it stays unchanged", where=str(path), hint="try again"
             ) from error
         return dataclasses.replace(done, original=original)

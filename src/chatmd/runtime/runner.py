@@ -219,13 +219,13 @@ def write_copy(path: Path, text: str, output: Path) -> None:
     check_named(output)
     if output.exists():
         raise FileWriteError(
-            "there is such a file already", where=str(output), hint=f"to go on with it: lmm run {output}; or delete it"
+            "this file exists already", where=str(output), hint=f"to continue it: lmm run {output}; or delete it"
         )
     folder = path.resolve().parent
     if output.resolve().parent != folder:
-        hint = f"name a file there, or copy what the file needs and run it there: {folder / output.name}"
+        hint = f"choose a file there, or copy what the file needs and run it there: {folder / output.name}"
         raise FileWriteError(
-            "a copy stands in the folder of the file, whose paths it keeps", where=str(output), hint=hint
+            "a copy must be in the folder of the file, because of its relative paths", where=str(output), hint=hint
         )
     files.replace(output, text)
 

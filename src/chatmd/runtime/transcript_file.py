@@ -230,7 +230,7 @@ class TranscriptFile(Transcript):
         except OSError as error:
             if error.errno in _FULL:
                 raise FileWriteError(
-                    f"no model was asked, since its reply could not be kept: {error.strerror}", where=str(self.path),
+                    f"no model was asked, because its reply could not be saved: {error.strerror}", where=str(self.path),
                     hint=f"free some space, {_ROOM // 1_000_000} MB at least, then run again",
                 ) from error  # fmt: skip
 
@@ -360,7 +360,7 @@ class TranscriptFile(Transcript):
             self._wait_for_better(str(error) if self.path.exists() else "")
             return
         if self.text.strip() and not theirs.strip():  # many empty a file before they write it
-            self._wait_for_better("the file was emptied while the run was at work")
+            self._wait_for_better("the file was emptied during the run")
             return
         self._trouble = ""
         self._open()
@@ -400,7 +400,7 @@ class TranscriptFile(Transcript):
         """The error that what is on disk cannot be gone on with; what we have is written beside it."""
         aside = aside_of(self.path)
         Folder(aside.parent).write(aside.name, self.text.encode("utf-8"), private=True)
-        hint = f"all that was said and done is in {aside}: copy it back, if this was not meant"
+        hint = f"everything is in {aside}: copy it back, if this was a mistake"
         return FileReadError(self._trouble.removeprefix(f"{self.path}: "), where=str(self.path), hint=hint)
 
     def _replace(self) -> None:
@@ -445,7 +445,10 @@ def open_transcript(path: Path, *, locked: bool = False) -> Iterator[TranscriptF
         if torn or repaired.text != text:
             replace(path, repaired.text, expected=data)
         if (aside := aside_of(path)).exists():
-            notes = (*notes, f"{aside} holds what an earlier run could not write here; delete it when you have looked")
+            notes = (
+                *notes,
+                f"{aside} contains what an earlier run could not write here; delete it when you have read it",
+            )
         transcript = TranscriptFile(path, repaired.text, notes)
         try:
             yield transcript

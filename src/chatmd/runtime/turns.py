@@ -104,7 +104,7 @@ def refuse_imports(document: SyntaxTree) -> None:
 
 def _refusal(src: str, span: SourceRange) -> ChatmdError:
     return ChatmdError(
-        f"an agent that comes from a URL may not read '{src}' on this machine", where=span.where,
+        f"an agent from a URL may not read '{src}' on this machine", where=span.where,
         hint="save it to a file, if you trust it",
     )  # fmt: skip
 
@@ -115,7 +115,7 @@ def _refusal(src: str, span: SourceRange) -> ChatmdError:
 def _user_element(element: Element) -> Element:
     if element.tag != "user":
         hint = 'put it into one: Element("user", (), (…,))'
-        raise ChatmdError(f"only a <user> element can be said, and this is <{element.tag}>", hint=hint)
+        raise ChatmdError(f"only a <user> element can be said, not <{element.tag}>", hint=hint)
     try:
         write([element])
     except ValueError as error:
@@ -311,7 +311,7 @@ class Conversation:
                 hint = "it is in the transcript; say what is wrong with it, or allow more retries"
                 raise AnswerRejected(f"the reply is not what was asked for: {problem}", hint=hint)
             retries -= 1
-            self.run.tell(Notice(f"the reply is not what was asked for, and is asked for again: {problem}"))
+            self.run.tell(Notice(f"the reply is not what was asked for, so the model is asked again: {problem}"))
             self.say(again(problem))
             done = await self._exchange()
 
@@ -342,7 +342,7 @@ class Conversation:
             TooLong: there is no room to be made.
         """
         if self.transcript.path is not None:
-            refusal.hint = f"lmm compact {self.transcript.path.name} makes room; or name a model with a larger window"
+            refusal.hint = f"lmm compact {self.transcript.path.name} makes room; or choose a model with a larger window"
         compactor, before = self._compactor, self.transcript.text
         if compactor is None or not compactor.can_make_room(refusal, before):
             raise refusal
@@ -360,7 +360,7 @@ class Conversation:
             done = await compactor.compact(text)
         except LmmError as error:
             why = self._caller.scrub(str(error))
-            self.run.tell(Notice(f"the conversation is long for its model, and could not be compacted: {why}"))
+            self.run.tell(Notice(f"the conversation is too long for its model, but could not be compacted: {why}"))
             return
         made = done.compaction
         if not self.transcript.restart(text, done.text):
@@ -523,7 +523,7 @@ class Conversation:
     def _reread(self) -> None:
         """The items of what was appended behind the mark; of all, if others changed the text."""
         if self.transcript.settle():
-            self.run.tell(Notice("the file was changed meanwhile, and is read again"))
+            self.run.tell(Notice("the file was changed, and is read again"))
             self._read()
         else:
             self.items += items_of(self.transcript.since_mark)

@@ -33,7 +33,7 @@ def attached_files(text: str, folder: Path) -> tuple[str, ...]:
             continue
         if not path.resolve().is_relative_to(folder) or not path.is_relative_to(folder):
             raise ChatmdError(
-                f"@{name} lies outside of the folder of the conversation",
+                f"@{name} is outside of the folder of the conversation",
                 hint=f"copy it to {folder}, or write it without @",
             )
         found[path.relative_to(folder).as_posix()] = None

@@ -11,7 +11,7 @@ from chatmd.errors import StoppedByUser
 from lmm.messages import ToolCall
 from lmm.terminal import visible
 
-AGREE = "Agree? It is asked again only if this changes."
+AGREE = "Agree? You are asked again only if this changes."
 CHOICES = "Make this call? yes, no (a reason may follow), always for this tool, quit"
 
 _ANSWERS: dict[str, Literal["yes", "no", "always", "quit"]] = {
@@ -61,7 +61,7 @@ class Approvals:
                 return True
             answer = await self.ask(call)
         if answer.choice == "quit":
-            raise StoppedByUser("stopped, as you asked")
+            raise StoppedByUser("stopped, as requested")
         if answer.choice == "no":
             return f"The user refused this call: {answer.reason}" if answer.reason else False
         if answer.choice == "always":

@@ -65,7 +65,7 @@ class Questions:
         if question is None:
             return False
         if not question.understood(line):
-            self.screen.print(self.view.note(f"{line.strip()!r} is no answer: y, n, a or q", "yellow"))
+            self.screen.print(self.view.note(f"{line.strip()!r} is not an answer: y, n, a or q", "yellow"))
             return True
         self.screen.print(self.view.said(line.strip() or "no"))
         self._show(None)

@@ -57,26 +57,26 @@ COMMANDS = (
     SlashCommand("help", "", "this list"),
     SlashCommand("tools", "", "the tools that the model is offered"),
     SlashCommand("cost", "", "tokens and money so far, and the limits"),
-    SlashCommand("budget", "AMOUNT", "allow so many tokens (20000) or so much money (0.50$) from now on"),
+    SlashCommand("budget", "AMOUNT", "allow this much from now on: tokens (20000) or money (0.50$)"),
     SlashCommand("model", "NAME", "ask this model from now on, whatever the file says"),
     SlashCommand("retry", "", "have the last reply made anew"),
     SlashCommand("edit", "", "take back your last message, and change it"),
-    SlashCommand("undo", "", "take back your last message, and what followed it"),
+    SlashCommand("undo", "", "take back your last message and everything after it"),
     SlashCommand("fork", "[N]", "go another way from your message N on, in a new file; without N, list them"),
-    SlashCommand("compact", "", "replace the older part of the conversation by a summary"),
+    SlashCommand("compact", "", "replace the older part of the conversation with a summary"),
     SlashCommand("resume", "[FILE]", "go over to another conversation; without FILE, list the latest"),
-    SlashCommand("quit", "", "leave; lmm run FILE goes on from there"),
+    SlashCommand("quit", "", "leave; lmm run FILE continues from there"),
 )
 
 KEYS = (
-    ("Enter", "sends; while the model is at work, it gets your note with the next result"),
+    ("Enter", "sends; while the model works, it gets your note with the next result"),
     ("Alt-Enter, Ctrl-J", "a new line"),
     ("Ctrl-X Ctrl-E", "opens $EDITOR"),
     ("Up, Ctrl-R", "earlier messages that begin so, or hold what is typed; Right takes the one that is shown dimmed"),
     ("@name, Tab", "a file or picture, which is sent along; a picture that is dropped into the line is named so"),
     ("Ctrl-V", "the picture in the clipboard"),
     ("!command", "runs it in a shell; what it prints is offered to your next message"),
-    ("Ctrl-C", "cancels what the model does; else empties the line; twice leaves"),
+    ("Ctrl-C", "cancels the turn; otherwise empties the line; twice leaves"),
     ("Ctrl-D", "leaves"),
 )
 
@@ -91,7 +91,8 @@ def read_command(text: str) -> tuple[SlashCommand, str] | None:
     ('1$', None, None)
     >>> read_command("/hlep")
     Traceback (most recent call last):
-    lmm.errors.ConfigError: there is no command /hlep (did you mean '/help'?; to say it, begin with a space)
+    lmm.errors.ConfigError: there is no command /hlep (did you mean '/help'?;
+    to send it as a message, begin with a space)
     """
     found = _COMMAND.fullmatch(text.rstrip())
     if found is None:
@@ -100,7 +101,9 @@ def read_command(text: str) -> tuple[SlashCommand, str] | None:
     command = next((row for row in COMMANDS if row.name == name), None)
     if command is None:
         hint = nearest(f"/{name}", [f"/{row.name}" for row in COMMANDS])
-        raise ConfigError(f"there is no command /{found[1]}", hint=f"{hint}; to say it, begin with a space")
+        raise ConfigError(
+            f"there is no command /{found[1]}", hint=f"{hint}; to send it as a message, begin with a space"
+        )
     if bool(argument) != bool(command.argument) and not (command.argument.startswith("[") and not argument):
         how = f"write: /{name} {command.argument}".rstrip()
         raise ConfigError(f"/{name} takes {'an' if command.argument else 'no'} argument", hint=how)

@@ -299,8 +299,8 @@ class TerminalSession:
         if self._stuck:
             return "Enter tries again"
         if self._said is None:
-            return "Enter adds a note; Ctrl-C cancels" if self.model else "the tools are being opened …"
-        return "Enter goes on; /edit takes back what you said" if self._pending else "/help"
+            return "Enter adds a note; Ctrl-C cancels" if self.model else "opening the tools …"
+        return "Enter continues; /edit takes back your message" if self._pending else "/help"
 
     def status(self) -> str:
         """Which model is asked, how much of its window is used, what the conversation cost."""
@@ -477,7 +477,7 @@ class TerminalSession:
         if self.end_run(act):
             return
         if self._at_work:
-            self.print(self.view.note(f"/{name} has to wait until the model is done; Ctrl-C cancels what it does"))
+            self.print(self.view.note(f"/{name} has to wait until the model is done; Ctrl-C cancels the turn"))
         else:
             self._then = act
 
@@ -487,7 +487,7 @@ class TerminalSession:
         if taken is None:
             self.print(self.view.note("there is no message of yours that could be taken back"))
             return None
-        self.print(self.view.note(f"taken back; all of it is kept in {FOLDER}/{taken.original.name}"))
+        self.print(self.view.note(f"taken back; the original is kept in {FOLDER}/{taken.original.name}"))
         return taken.draft
 
     async def _edit(self) -> None:
@@ -511,7 +511,7 @@ class TerminalSession:
         return Chat.open(self.path, config=self.context.configuration.file.path, roots=self.context.rules.roots)
 
     async def _compact(self) -> None:
-        self.print(self.view.note("a summary is being made …"))
+        self.print(self.view.note("writing a summary …"))
         configuration, roots = self.context.configuration, self.context.rules.roots
         text = await asyncio.to_thread(read_transcript, self.path)
         settings = await asyncio.to_thread(summarising, text, self.path, configuration, roots=roots)

@@ -145,7 +145,7 @@ class ChatView:
             begun = self._reply.begun
             lines = self._end_reply()
             if begun:
-                lines += self._remark("The reply broke off here, and is asked for again.", "yellow", ())
+                lines += self._remark("The reply broke off here; the model is asked again.", "yellow", ())
         return lines + self._remark(f"{event.reason}; again in {event.wait:.1f} s", "yellow", chain)
 
     def _called(self, result: ToolResult, chain: tuple[str, ...]) -> list[str]:

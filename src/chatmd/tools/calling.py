@@ -173,18 +173,18 @@ async def open_tools(declared: Iterable[Tool], run: Run, stack: AsyncExitStack) 
         except LmmError as error:
             if not (isinstance(error, ToolNotAvailable) or (run.skip_missing_tools and one.kind in ("command", "mcp"))):
                 raise
-            run.tell(Notice(f"the run goes on without a tool: {error}"))
+            run.tell(Notice(f"the run continues without a tool: {error}"))
             continue
         for tool in opened:
             name = tool.definition.name
             if name in tools:
-                hint = 'its tools can have a prefix="…"' if one.kind == "mcp" else "name one of them otherwise"
-                raise ChatmdError(f"two tools are called '{name}'", where=one.span.where, hint=hint)
+                hint = 'give its tools a prefix="…"' if one.kind == "mcp" else "rename one of them"
+                raise ChatmdError(f"there are two tools named '{name}'", where=one.span.where, hint=hint)
             tools[name] = OpenTool(tool, _timeout(one, run))
     for function in run.functions:
         name = function.definition.name
         if name in tools:
-            raise ChatmdError(f"two tools are called '{name}'", hint="name the function otherwise")
+            raise ChatmdError(f"there are two tools named '{name}'", hint="rename the function")
         tools[name] = OpenTool(function, run.rules.tool_timeout)
     return tools
 

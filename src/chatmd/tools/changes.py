@@ -87,7 +87,7 @@ def apply_changes(changes: Sequence[Change]) -> None:
     for change in changes:
         if read_content(change.target) != change.old:
             raise FileWriteError(
-                "another program has changed this file just now; nothing was changed",
+                "another program has just changed this file; nothing was written",
                 where=change.target.name,
                 hint="read it again",
             )

@@ -130,7 +130,7 @@ class DeclaredCommand:
         return ToolOutput(text, failed=bool(ended.stopped))
 
     def _ending(self, ended: ProgramEnd) -> str:
-        left = "; processes that it left running were killed" if ended.left and not ended.stopped else ""
+        left = "; remaining processes were killed" if ended.left and not ended.stopped else ""
         if ended.stopped == "time":
             return f"stopped after {self.timeout:g} s, which is the limit"
         if ended.stopped == "output":
@@ -177,14 +177,14 @@ def split_command(command: str, where: str = "") -> tuple[str, ...]:
             f'command="{command}" cannot be split: {str(error).lower()}', where=where, hint="close the quotes"
         ) from None
     if not words or "\0" in command:
-        raise ChatmdError(f'command="{command}" names no program', where=where, hint='as in command="rg -n"')
+        raise ChatmdError(f'command="{command}" contains no program', where=where, hint='as in command="rg -n"')
     # Quotes are kept here, so that a word that is an operator stands unquoted.
     found = OPERATORS.intersection(shlex.split(command, posix=False))
     if found:
         raise ChatmdError(
-            f"command=\"{command}\" needs a shell for '{min(found)}', and none is used",
+            f"command=\"{command}\" uses '{min(found)}', but there is no shell",
             where=where,
-            hint="put it into a script and name that, or quote it if it is meant as an argument",
+            hint="put it into a script, or quote it if it is an argument",
         )
     return words
 
@@ -198,7 +198,7 @@ def command_folder(declared: Tool, run: Run) -> Path:
     folder = (run.folder / (declared.cwd or ".")).resolve()
     if not folder.is_dir():
         hint = f"it is relative to {run.folder}"
-        raise ChatmdError(f'cwd="{declared.cwd}" is no folder', where=declared.span.where, hint=hint)
+        raise ChatmdError(f'cwd="{declared.cwd}" is not a folder', where=declared.span.where, hint=hint)
     return folder
 
 

@@ -1,7 +1,7 @@
 """Consent: what a file's tools could do is shown to its user once, before it runs for the first time.
 
 A file may have come from somewhere else. If its tools can start processes, change files, read outside of its folder
-or use an MCP server, or if it sends files that may hold keys, somebody has to agree to its declarations, those of the
+or use an MCP server, or if it sends files that may contain keys, somebody must agree to its declarations, those of the
 agents it asks included. The answer is kept with a hash of what was declared, so that a change is asked about again.
 """
 
@@ -223,8 +223,8 @@ _PAYLOAD = re.compile(r"\.chatmd/[0-9a-f]{32}\.(txt|json|png|jpg|gif|webp)")  # 
 
 
 def sent_files(spec: AgentSpec, run: Run) -> dict[Path, Doc | Img]:
-    """The documents and images that may hold keys or lie in the working folder, by their real paths; where each stands
-    first."""
+    """The documents and images that may contain keys or are in the working folder, by real path: where each
+    appears first."""
     roots = [Path(os.path.realpath(folder)) for folder in (run.folder, *run.rules.roots)]
     sent: dict[Path, Doc | Img] = {}
     for part in _parts(spec):
@@ -240,7 +240,7 @@ def sent_files(spec: AgentSpec, run: Run) -> dict[Path, Doc | Img]:
 def why_asked(part: Doc | Img, run: Run) -> str:
     """Why it takes consent to send a file."""
     elsewhere = in_working_folder(part.src, run)
-    return "may hold keys" if elsewhere is None else f"lies in the working folder ({elsewhere})"
+    return "may contain keys" if elsewhere is None else f"is in the working folder ({elsewhere})"
 
 
 def _sending(real: Path, part: Doc | Img, run: Run) -> Declaration:
@@ -292,7 +292,7 @@ def _declaration(tool: Tool, run: Run, together: Traffic) -> Declaration:
     return Declaration(tool.name or f"({tool.kind})", words, asks, _digest(tool, powers, run))
 
 
-_LEAVES = ": what is read here could leave that way"
+_LEAVES = ": files read here could be sent that way"
 
 
 def _inline(agent: SubAgent, together: Traffic) -> Declaration:
@@ -381,8 +381,8 @@ _MORE = {
     False: "it sends more than ordinary files of its folder",
 }
 _CHANGED = {
-    True: "its tools are not those that you agreed to",
-    False: "the files that it sends are not those that you agreed to",
+    True: "its tools have changed since you agreed to them",
+    False: "the files that it sends have changed since you agreed to them",
 }
 
 
@@ -402,16 +402,16 @@ class Consent:
         own = own_declarations(spec, run, self.together)
         if own.traffic.reads and self.together == Traffic(sends=True):
             raise ConsentNeeded(
-                "it reads what is here, which nothing did when it was looked at, and what is read could be sent",
+                "its new tools read files here, and what they read could be sent",
                 where=visible(own.name),
-                hint="its file changed during the run: look at it, and run again",
+                hint="its file changed during the run: check it, then run again",
             )
         if own.keys <= self.agreed:
             return
         raise ConsentNeeded(
             f"{_CHANGED[_has_tools((own,))]}: {_listed((own,))}",
             where=visible(own.name, line=True),
-            hint="its file changed during the run: lmm tools shows what it declares now; then run again",
+            hint="its file changed during the run: check it with lmm tools, then run again",
         )
 
 
@@ -449,7 +449,7 @@ def question(files: tuple[DeclaringFile, ...], before: Sequence[str] = ()) -> st
     >>> from chatmd.tools.consent import Declaration
     >>> search = Declaration("search", "runs rg -n", True, "…")
     >>> print(question((DeclaringFile("/notes/review.md", "review.md", (search,)),), ["sh  runs sh"]), end="")
-    review.md: its tools are not those that you agreed to:
+    review.md: its tools have changed since you agreed to them:
       + search  runs rg -n
       - sh  runs sh
     """
@@ -477,7 +477,7 @@ def _ask(files: tuple[DeclaringFile, ...], before: str, confirm: Confirm | None)
         raise ConsentNeeded(
             f"{what}: {_listed(files)}",
             where=visible(files[0].name, line=True),
-            hint="run it in a terminal, where you are asked once, or agree: --yes; in Python run(yes=True)",
+            hint="run it in a terminal, which asks once, or agree with --yes; in Python run(yes=True)",
         )
     if not confirm(question(files, _kept_lines(before))):
         what = "its tools" if _has_tools(files) else "what it sends"

@@ -48,10 +48,10 @@ def function_tool(function: PythonTool) -> RunnableTool:
         checked: Callable[..., Any] = validate_call(function)
         schema = TypeAdapter[Any](function).json_schema()  # type: ignore[arg-type]
     except (PydanticUserError, NameError, TypeError) as error:
-        hint = "annotate its parameters with types that JSON has, such as str, int, list[str], a Pydantic model"
-        raise ChatmdError(f"no tool can be made of {name}: {str(error).splitlines()[0]}", hint=hint) from error
+        hint = "annotate its parameters with types that JSON supports, such as str, int, list[str], a Pydantic model"
+        raise ChatmdError(f"this cannot be a tool: {name}: {str(error).splitlines()[0]}", hint=hint) from error
     if schema.get("type") != "object":
-        raise ChatmdError(f"no tool can be made of {name}", hint="each parameter must be one that is given by name")
+        raise ChatmdError(f"this cannot be a tool: {name}", hint="each parameter must be a keyword")
     about, described = read_docstring(inspect.getdoc(function) or "")
     for parameter, text in described.items():
         if parameter in schema["properties"]:

@@ -122,15 +122,15 @@ def read_address(written: str) -> Address:
     except ValueError:
         parts = urlsplit("")
     if parts.scheme not in ("http", "https") or not parts.hostname:
-        raise ChatmdError(f"'{_shown(written)}' is no address of an MCP server",
+        raise ChatmdError(f"'{_shown(written)}' is not the address of an MCP server",
                           hint='write mcp_server="stdio:COMMAND", or a URL that begins with https://')  # fmt: skip
     if parts.username is not None or parts.password is not None:
-        raise ChatmdError("an address must not hold a password: it would be written into logs",
-                          hint="name the variables that hold it: client_id_env, client_secret_env")  # fmt: skip
+        raise ChatmdError("an address must not contain a password: it would be written into logs",
+                          hint="use the variables that contain it: client_id_env, client_secret_env")  # fmt: skip
     try:
         return HttpAddress(same_host(url))
     except ValueError as error:
-        raise ChatmdError(f"'{_shown(written)}' is no address of an MCP server: {error}",
+        raise ChatmdError(f"'{_shown(written)}' is not the address of an MCP server: {error}",
                           hint="write a URL that begins with https://") from error  # fmt: skip
 
 
@@ -292,7 +292,7 @@ def credentials_for(declared: Tool, address: HttpAddress, environment: Mapping[s
         ChatmdError: the secret is missing, or would be sent where others can read it.
     """
     if declared.client_id_env and not declared.client_secret_env:
-        raise ChatmdError("a client's id needs its secret", hint='client_secret_env="NAME OF THE VARIABLE"')
+        raise ChatmdError("client_id_env needs a secret too", hint='client_secret_env="NAME OF THE VARIABLE"')
     if not declared.client_secret_env:
         return Credentials()
     if not (address.is_encrypted or address.is_loopback):
@@ -412,7 +412,7 @@ class Connection:
             if page.next_cursor == cursor or len(found) > _MOST_TOOLS:
                 break
             cursor = page.next_cursor
-        raise self._error("its list of tools does not come to an end")
+        raise self._error("its list of tools does not end")
 
     async def call(self, name: str, arguments: Mapping[str, Any]) -> ToolOutput:
         """What a tool returns.
@@ -461,11 +461,11 @@ class Connection:
         told = f": {self._told(why)}" if why is not None else ""
         return self._error(
             f"{what}: the server ended before it answered{told}",
-            hint="the next call starts it anew, without what it held in memory",
+            hint="the next call restarts it, without what it had in memory",
         )
 
     def _silent(self, what: str) -> ChatmdError:
-        return self._error(f"{what}: no answer within {self.patience:g} seconds", hint='timeout="…" gives it more')
+        return self._error(f"{what}: no answer within {self.patience:g} seconds", hint='set a longer timeout="…"')
 
     # -- connecting --------------------------------------------------------------------------------
 
@@ -491,8 +491,8 @@ class Connection:
         if not self._life.done():
             self._life.cancel()
             await asyncio.wait([self._life], timeout=_PATIENCE_AT_THE_END)
-            raise self._error(f"it did not introduce itself within {self.patience:g} seconds",
-                              hint='is it an MCP server? timeout="…" gives it more time')  # fmt: skip
+            raise self._error(f"it did not answer within {self.patience:g} seconds",
+                              hint='is it an MCP server? set a longer timeout="…"')  # fmt: skip
         raise self._error(f"cannot connect: {self._told(_cause(self._life.exception()))}")
 
     def _transport(self) -> AbstractAsyncContextManager[Any]:
@@ -527,7 +527,7 @@ class Connection:
     def _error(self, message: str, *, hint: str = "") -> ChatmdError:
         said = self._scrubbed(self._errors.text)
         said = said if len(said) <= _TOLD else "…" + said[-_TOLD:].partition("\n")[2]
-        told = f"; on its standard error it wrote:\n{said}\n" if said else ""
+        told = f"; its standard error:\n{said}\n" if said else ""
         return ChatmdError(f"MCP server {self.address.label}: {self._scrubbed(message)}{told}", hint=hint)
 
     def _told(self, error: BaseException | None) -> str:
@@ -547,9 +547,9 @@ class Connection:
     def _kept_out(self, words: str) -> str:
         declared = self.declared
         if not declared.client_secret_env:
-            return "it lets nobody in without credentials (client_id_env and client_secret_env, or the latter alone)"
+            return "it requires credentials (client_id_env and client_secret_env, or the latter alone)"
         if "issuer" in words:
-            return f"{words} (if that is who issued the secret, say so: issuer=…)"
+            return f"{words} (if that server issued the secret, name it: issuer=…)"
         return f"{words} ({declared.client_secret_env} may be wrong)"
 
     def _scrubbed(self, text: str) -> str:
@@ -575,5 +575,5 @@ def _cause(error: BaseException | None) -> BaseException | None:
 def check_installed() -> None:
     """Raise, with what to install, if the SDK is missing."""
     if find_spec("mcp") is None:
-        raise ChatmdError("the package that speaks to MCP servers is not installed",
+        raise ChatmdError("the package for MCP servers is not installed",
                           hint="pip install 'lmmarkdown[mcp]'")  # fmt: skip

@@ -315,11 +315,13 @@ def _not_started(program: Program, error: OSError) -> ChatmdError:
     if error.errno == errno.ENOENT and Path(name).exists():
         return ChatmdError("its first line names an interpreter that does not exist", where=name)
     if error.errno == errno.ENOENT:
-        return ChatmdError("there is no such program", where=name, hint='install it, or mend command="…"')
+        return ChatmdError("there is no such program", where=name, hint='install it, or correct command="…"')
     if error.errno == errno.EACCES:
-        return ChatmdError("this file may not be executed", where=name, hint=f"chmod +x {name}")
+        return ChatmdError("this file is not executable", where=name, hint=f"chmod +x {name}")
     if error.errno == errno.ENOEXEC:
-        return ChatmdError("this file is no program", where=name, hint="a script begins with a line such as #!/bin/sh")
+        return ChatmdError(
+            "this file is not a program", where=name, hint="a script begins with a line such as #!/bin/sh"
+        )
     return ChatmdError(f"cannot be started: {error.strerror or error}", where=name)
 
 

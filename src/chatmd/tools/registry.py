@@ -54,7 +54,7 @@ class ToolKind:
         try:
             return cast(Opener, getattr(import_module(module), function))
         except (ImportError, AttributeError) as error:
-            raise ChatmdError(f"the tool's module cannot be used: {error}", where=self.opener) from error
+            raise ChatmdError(f"the tool's module cannot be loaded: {error}", where=self.opener) from error
 
 
 def _row(opener: str, *powers: Power) -> ToolKind:

@@ -138,7 +138,7 @@ class ToolRoots:
         root = self._root_of(real)
         if root is None:
             raise FileRefused(
-                "this lies outside of what the tool may use",
+                "this is outside of what the tool may use",
                 where=visible(path, line=True),
                 hint=f"it may use: {self.names}",
             )
@@ -152,15 +152,15 @@ class ToolRoots:
         Raises:
             FileRefused: also if its name says that it holds keys or passwords.
         """
-        return self._not_secret(self.locate(path), "what is read is sent to the model")
+        return self._not_secret(self.locate(path), "their content would be sent to the model")
 
     @staticmethod
     def _not_secret(target: RootedPath, why: str) -> RootedPath:
         if is_secret_file(PurePath(*target.inside)):
             raise FileRefused(
-                f"files of this name hold keys or passwords, and {why}",
+                f"files of this name usually contain keys or passwords, and {why}",
                 where=target.name,
-                hint="whoever wrote the prompt can allow it: name the file itself in roots",
+                hint="the author of the prompt can allow it by naming the file in roots",
             )
         return target
 
@@ -170,15 +170,15 @@ class ToolRoots:
         Raises:
             FileRefused: also if it is the transcript of a run, a root folder, or lies in a folder such as ``.git``.
         """
-        target = self._not_secret(self.locate(path), "tools do not change them")
+        target = self._not_secret(self.locate(path), "tools may not change them")
         if _is(target.real.is_dir):
             raise FileRefused("this is a folder, not a file", where=target.name)
         if is_internal(target.inside):
             raise FileRefused(
-                "this lies in a folder that belongs to a program, and that tools do not change", where=target.name
+                "this is in a folder that belongs to a program; tools may not change it", where=target.name
             )
         if any(_same_file(target.real, file) for file in self.protected):
-            raise FileRefused("this file belongs to the conversation itself; only the run writes it", where=target.name)
+            raise FileRefused("this file belongs to the conversation; only the run may write it", where=target.name)
         return target
 
     def missing(self, target: RootedPath) -> FileReadError:
@@ -217,7 +217,7 @@ def _root(name: str, folder: Path, declared: Tool) -> Root:
         real = Path(os.path.realpath(folder / Path(name).expanduser(), strict=True))
     except (OSError, RuntimeError, ValueError) as error:
         raise ChatmdError(
-            f'roots="{name}" names no folder',
+            f'roots="{name}" is not a folder',
             where=declared.span.where,
             hint=f"paths are relative to {folder}",
         ) from error
@@ -235,10 +235,10 @@ def _real(path: Path, name: str) -> Path:
     except (FileNotFoundError, NotADirectoryError):
         with suppress(OSError):
             return Path(os.path.realpath(path))
-        raise FileRefused("this path changes just now", where=name) from None
+        raise FileRefused("this path is being changed", where=name) from None
     except (OSError, ValueError) as error:
-        why = os.strerror(error.errno) if isinstance(error, OSError) and error.errno else "this is no path"
-        raise FileRefused(f"this leads nowhere: {why}", where=name) from error
+        why = os.strerror(error.errno) if isinstance(error, OSError) and error.errno else "this is not a path"
+        raise FileRefused(f"this path cannot be followed: {why}", where=name) from error
 
 
 def _name_of(root: Root, real: Path) -> str:

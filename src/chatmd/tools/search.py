@@ -63,7 +63,7 @@ def list_folder(roots: ToolRoots, target: RootedPath, depth: int, glob: Glob | N
     """The entries of a folder, one a line, in at most `limit` characters.
 
     Raises:
-        FileReadError: it is no folder, or cannot be read.
+        FileReadError: it is not a folder, or cannot be read.
     """
     lines: list[str] = []
     size = len(target.name) + _LONGEST

@@ -100,7 +100,7 @@ class _Reader:
 
 
 def _hint(error: LmmError) -> str:
-    if not error.message.endswith(", no text"):
+    if not error.message.endswith(", not text"):
         return error.hint
     return "it can only be looked at: import_image does that, with files on disk" if "image" in error.message else ""
 

@@ -23,9 +23,9 @@ if TYPE_CHECKING:
 _how = options.together(
     options.model,
     options.config,
-    options.dry_run("Show what would be made, and what it costs; ask nothing."),
-    options.flag("--changed", help="List what is stale, and why; ask nothing."),
-    options.flag("--refresh", help="Make anew also what another prompt, model or heading path made."),
+    options.dry_run("Show what would be made and its cost, without asking a model."),
+    options.flag("--changed", help="List what is out of date, and why, without asking a model."),
+    options.flag("--refresh", help="Also make again what was made with another prompt, model or heading path."),
     options.again,
     options.budget(),
     options.json_lines,
@@ -42,7 +42,7 @@ def _make(name: str) -> options.Decorator:
 @_make("questions")
 @_make("keywords")
 @_make("summaries")
-@options.flag("--clear", help="Remove generated annotations, all or those switched on here; keep edited ones.")
+@options.flag("--clear", help="Remove generated annotations: all, or those named by options here. Edited ones stay.")
 @_how
 def annotate(
     *,
@@ -56,7 +56,7 @@ def annotate(
 ) -> int:
     """Add annotations to sections where they are missing, or where the text changed.
 
-    What you wrote or edited yourself is kept. Which annotations: [RAG] in config.toml, 'model: RAG:' in the
+    What you wrote or edited is kept. Annotations are chosen by [RAG] in config.toml, 'model: RAG:' in the
     header, or the options here.
     """
     flags = {"titles": titles, "questions": questions, "keywords": keywords, "summary": summaries}
@@ -143,7 +143,7 @@ def _summary(path: Path, report: Report[FieldStatus], *, estimate: bool, changed
         for visited in sorted(stale, key=lambda visited: visited.place.line):
             terminal.say(f"{visited.place}: {visited.field} of '{visited.title}': {visited.state}")
         if not stale:
-            terminal.say(f"{path}: nothing is stale")
+            terminal.say(f"{path}: nothing is out of date")
     else:
         for visited in report.results:
             if visited.state is State.EDITED and not visited.made:
@@ -170,9 +170,9 @@ def _parts(report: Report[FieldStatus], *, estimate: bool) -> list[str]:
     elif report.usage.requests:
         parts.append(f"{terminal.count(report.usage.requests, 'call')}, {terminal.usage_text(report.usage)}")
     if otherwise := states[State.OTHERWISE]:
-        parts.append(f"{otherwise} made otherwise: --changed lists them, --refresh makes them anew")
+        parts.append(f"{otherwise} made with other settings: --changed lists them, --refresh makes them again")
     if report.failures:
-        waiting = f", {states[State.BLOCKED]} wait for that" if states[State.BLOCKED] else ""
+        waiting = f", {states[State.BLOCKED]} depend on those" if states[State.BLOCKED] else ""
         parts.append(f"{len(report.failures)} failed{waiting}")
     if report.interrupted:
         parts.append("interrupted; what was made is saved")

@@ -58,7 +58,7 @@ def _new_folder(folder: Path | None) -> Path:
     if folder is None:
         return Path(tempfile.mkdtemp(prefix="lmm-demo-"))
     if folder.exists() and any(folder.iterdir()):
-        raise LmmError("this folder is not empty", where=str(folder), hint="name a new one")
+        raise LmmError("this folder is not empty", where=str(folder), hint="choose a new folder")
     folder.mkdir(parents=True, exist_ok=True)
     return folder
 

@@ -18,9 +18,11 @@ from lmm.terminal import DONE, FAILED
 if TYPE_CHECKING:
     from lmm.document import Document
 
-_files = options.documents("Documents with waiting edits, or folders with such documents.")
+_files = options.documents("Documents with pending edits, or folders with such documents.")
 _line = click.option("--line", metavar="N", type=int, help="Only the edit that covers this line.")
-_hunk = click.option("--hunk", metavar="N", type=int, help="Only this change of the edit, from 1; the others wait on.")
+_hunk = click.option(
+    "--hunk", metavar="N", type=int, help="Only this change of the edit, from 1; the others stay pending."
+)
 
 
 @options.command()
@@ -28,15 +30,15 @@ _hunk = click.option("--hunk", metavar="N", type=int, help="Only this change of 
 @_line
 @_hunk
 @options.flag("--force", help="Accept even where text would be lost.")
-@options.flag("--metadata", help="Put metadata and prompts in force that the model wrote; else they are comments.")
+@options.flag("--metadata", help="Keep metadata and prompts that the model wrote; otherwise they become comments.")
 @options.json_lines
 def accept(
     *, files: tuple[Path, ...], line: int | None, hunk: int | None, force: bool, metadata: bool, as_json: bool
 ) -> int:
-    """Keep the new text of waiting edits, with your own changes to it.
+    """Keep the new text of pending edits, with your own changes to it.
 
-    Nothing is accepted, and the exit code is 1, where text would be lost: the reply was cut off, it drops labels,
-    citations, footnotes, pictures or comments, or you changed the old text since the model saw it. Whole paragraphs
+    If text would be lost, nothing is accepted and the exit code is 1: the reply was cut off, it drops labels,
+    citations, footnotes, pictures or comments, or you changed the old text after the model saw it. Whole paragraphs
     that you wrote into the old text are kept, also with --force.
     """
 
@@ -57,10 +59,10 @@ def accept(
 @_files
 @_line
 @_hunk
-@options.flag("--again", help="Put the question back, too, to be asked anew.")
+@options.flag("--again", help="Also restore the prompt, so that it is asked again.")
 @options.json_lines
 def reject(*, files: tuple[Path, ...], line: int | None, hunk: int | None, again: bool, as_json: bool) -> int:
-    """Restore the old text of waiting edits, byte for byte."""
+    """Restore the old text of pending edits, byte for byte."""
 
     def act(path: Path) -> int:
         def verb(document: Document) -> int:
@@ -81,7 +83,7 @@ def _resolve(path: Path, done: str, verb: Callable[[Document], int], as_json: bo
     if as_json:
         terminal.say_json({"path": str(path), done: count})
         return DONE
-    told = f"{done} {terminal.count(count, 'edit')}" if count else "no edit waits"
+    told = f"{done} {terminal.count(count, 'edit')}" if count else "no edits are pending"
     terminal.say(f"{path}: {told}")
     return DONE
 
@@ -105,11 +107,11 @@ def _tell_losses(path: Path, error: EditError) -> None:
 @options.command()
 @options.documents("Files that lmm has changed, ChatMD files that were run, or folders with such documents.")
 def undo(*, files: tuple[Path, ...]) -> int:
-    """Take back the last change that lmm made to each file, byte for byte; what you wrote elsewhere since stays.
+    """Take back the last change that lmm made to each file, byte for byte; your own changes elsewhere stay.
 
     For a ChatMD file that was run, take back what the file tools changed in its last turn, in all files; a file that
     you changed in the same place since is named, and left as it is. What commands and MCP servers changed stays.
-    Several undos in a row go further back.
+    Repeat it to go further back.
     """
     from lmm.disk.undo import take_back  # opening a document would not wait for an editor that saves it now
 
@@ -117,7 +119,7 @@ def undo(*, files: tuple[Path, ...]) -> int:
         change = take_back(path)
         told = f"took back the change of {change.made:%Y-%m-%d %H:%M:%S} ({terminal.count(change.lines, 'line')})"
         named = f" in {', '.join(map(str, change.files))}" if change.files else ""
-        more = f"; {change.left} before it can be taken back too" if change.left else ""
+        more = f"; {change.left} earlier can be taken back too" if change.left else ""
         if change.files or not change.failures:
             terminal.say(f"{path}: {told}{named}{more}")
         for failure in change.failures:

@@ -32,13 +32,13 @@ if TYPE_CHECKING:
     "--output",
     metavar="FILE",
     type=options.PATH,
-    help="Write a .csv or .jsonl file, not JSON lines.",
+    help="Write a .csv or .jsonl file instead of printing JSON lines.",
 )
 @options.model
 @options.config
 @options.again
 @options.budget()
-@options.dry_run("Show the sections that would be read, ask nothing.")
+@options.dry_run("Show the sections that would be read, without asking a model.")
 def extract(
     *,
     schema: str,
@@ -53,7 +53,7 @@ def extract(
 ) -> int:
     """Extract one record per section, or several where the schema is a list, and print or save them as rows.
 
-    Every row is valid by the schema: a reply that is not is sent back with the error, twice. A section that
+    Every row fits the schema: a reply that does not is sent back with the error, twice. A section that
     gives no data is reported as path:line, the others are kept, and the exit code is 1.
     """
     from lmm import Document
@@ -77,7 +77,7 @@ def extract(
     report = run(read_records(jobs, compiled))
     terminal.erase_bar()
     if report.interrupted:
-        terminal.say("\nlmm: interrupted; run it again: what had arrived is remembered", err=True)
+        terminal.say("\nlmm: interrupted; run it again: replies that arrived are kept", err=True)
         return INTERRUPTED
     if output is None:
         terminal.say_document(json_lines(map(row_of, report.results)))
@@ -90,7 +90,7 @@ def _nothing(select: str | None) -> int:
     if select is None:
         terminal.say("no section has text", err=True)
         return DONE
-    raise LmmError(f"no section fits --select '{select}'", hint="give a part of a title, key=value, or key=")
+    raise LmmError(f"no section matches --select '{select}'", hint="give a part of a title, key=value, or key=")
 
 
 def _show(jobs: list[Job], again: bool) -> int:

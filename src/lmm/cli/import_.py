@@ -19,26 +19,26 @@ if TYPE_CHECKING:
 
 
 @options.command("import")
-@options.argument("files", "FILE", "Files, whose kind is told by their names, or URLs of pages and files.", many=True)
+@options.argument("files", "FILE", "Files (their names show the format), or URLs of pages and files.", many=True)
 @click.option(
-    "--output", "-o", type=options.PATH, help="The markdown file, or the folder for it; else beside each FILE."
+    "--output", "-o", type=options.PATH, help="The markdown file, or a folder for it. [default: beside each FILE]"
 )
-@options.flag("--site", help="All pages below that URL's folder, into a folder of the same name, or OUTPUT.")
-@click.option("--pages", metavar="N", type=click.IntRange(min=1), default=200, help="How many pages of a site at most.")
-@options.flag("--force", help="Replace what exists under the output's name.")
+@options.flag("--site", help="Import all pages below that URL's folder, into a folder of the same name, or OUTPUT.")
+@click.option("--pages", metavar="N", type=click.IntRange(min=1), default=200, help="The most pages of a site.")
+@options.flag("--force", help="Replace existing files.")
 @click.option(
     "--timeout",
     metavar="SECONDS",
     type=click.FloatRange(min=1),
     default=300,
-    help="How long a file may take to read.",
+    help="The longest time to read one file.",
 )
 @click.option(
     "--style",
     "styles",
     metavar="NAME=KIND",
     multiple=True,
-    help="What paragraphs in a style of a Word file are: heading 1 to 6, code or quote; as often as needed.",
+    help="Map a paragraph style of Word to heading 1 to 6, code or quote; may be repeated.",
 )
 def import_(
     *,
@@ -50,18 +50,20 @@ def import_(
     timeout: float,
     styles: tuple[str, ...],
 ) -> int:
-    """Turn other formats into markdown, with their images in a folder beside it.
+    """Convert other formats into markdown, with their images in a folder beside it.
 
     PDF, web pages, EPUB, notebooks, Word, PowerPoint, Excel, ODT, RTF, LaTeX, Org, reStructuredText, AsciiDoc,
     MediaWiki, DocBook. Pandoc writes the markdown. Conversations of Claude Code, Codex and llm (.jsonl) become ChatMD.
 
-    Read and correct the result before you ingest it. No code is run, and nothing is fetched but the URLs that you name
+    Check the result before you ingest it. No code is run, and only the URLs that you name are fetched
     and the pictures beside them; with --site, pages on the same host, as its robots.txt allows.
     """
     if site:
         return _import_site(files, output, pages, force=force, timeout=timeout)
     if output is not None and len(files) > 1 and not output.is_dir():
-        raise ConfigError("several files need a folder", where=str(output), hint=f"mkdir -p {output}")
+        raise ConfigError(
+            "for several files, the output must be a folder", where=str(output), hint=f"mkdir -p {output}"
+        )
     _check_outputs(files, output)
     from lmm.importing.word_styles import read_choice
 
@@ -104,7 +106,7 @@ def _import_site(urls: Sequence[str], output: Path | None, pages: int, *, force:
     from lmm.loop import Stopped
 
     if len(urls) != 1 or "://" not in urls[0]:
-        raise ConfigError("--site takes one URL", hint="lmm import --site https://HOST/FOLDER/ -o FOLDER")
+        raise ConfigError("--site accepts one URL only", hint="lmm import --site https://HOST/FOLDER/ -o FOLDER")
 
     def tell(url: str, number: int, known: int) -> None:
         terminal.say(f"reading {number} of {known}: {url}", err=True)

@@ -31,10 +31,10 @@ STDIN = Path("-")
 @options.model
 @options.config
 @options.again
-@options.flag("--stale", help="Ask anew, too, what was answered before the text that it is about changed.")
+@options.flag("--stale", help="Also ask again the prompts whose text has changed since the answer.")
 @options.budget()
-@options.dry_run("Show what would be sent, ask nothing.")
-@options.flag("--diff", help="Show as a word diff what waiting edits would change.")
+@options.dry_run("Show what would be sent, without asking a model.")
+@options.flag("--diff", help="Show the changes of pending edits, word by word.")
 @options.json_lines
 def messages(
     *,
@@ -51,14 +51,14 @@ def messages(
 ) -> int:
     """Answer every pending ?:, +: and =: (query:, message:, edit:) of the files, inside the files.
 
-    Nothing else in a file changes. An edit waits beside the old text until lmm accept or lmm reject. A prompt
-    whose call fails stays where it is, and the exit code is 1. With --again --at LINE, the last answered prompt of
-    the block on that line is asked anew; the old answer stays above the new one.
+    Nothing else in a file changes. An edit is shown beside the old text until lmm accept or lmm reject. A prompt
+    whose call fails stays pending, and the exit code is 1. With --again --at LINE, the last answered prompt of
+    the block on that line is asked again; the old answer stays above the new one.
     """
     from lmm.models.budget import SharedBudget
 
     if as_json and STDIN in files:
-        raise ConfigError("- writes the document where --json writes a report", hint="name a file")
+        raise ConfigError("- and --json both write to standard output", hint="name a file")
 
     spent = SharedBudget.of(budget)
 
@@ -116,7 +116,7 @@ def _tell_edits(name: str, document: Document, diff: bool, *, err: bool = False)
     from lmm.cli.word_diff import word_diff
 
     for edit in document.edits:
-        terminal.say(f"{terminal.styled(f'{name}:{edit.line}', 'cyan', err=err)} an edit waits: {edit.prompt}", err=err)
+        terminal.say(f"{terminal.styled(f'{name}:{edit.line}', 'cyan', err=err)} pending edit: {edit.prompt}", err=err)
         if diff:
             shown = word_diff(edit.old.strip(), edit.new.strip(), err=err)
             terminal.say(textwrap.indent(shown, "  "), err=err)
@@ -128,7 +128,7 @@ def _tell_edits(name: str, document: Document, diff: bool, *, err: bool = False)
 
 def _summary(name: str, report: Report[AnsweredPrompt], *, err: bool = False) -> None:
     if not report.results and not report.failures and not report.interrupted:
-        terminal.say(f"{name}: no question waits", err=err)
+        terminal.say(f"{name}: no questions are pending", err=err)
         return
     parts = [terminal.count(len(report.results), "reply")]
     if report.failures:

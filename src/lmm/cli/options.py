@@ -110,13 +110,13 @@ def documents(help: str) -> Decorator:
 
 files = documents("Markdown, R Markdown or Quarto files, or folders with such files.")
 config = click.option("--config", metavar="FILE", type=PATH, help="Use this config.toml.")
-model = click.option("--model", metavar="NAME", help="Ask this model, such as Ollama/llama3.2, or a tier's: minor.")
-again = flag("--again", help="Ask anew what an earlier run already got a reply to.")
+model = click.option("--model", metavar="NAME", help="Ask this model, such as Ollama/llama3.2, or a tier: minor.")
+again = flag("--again", help="Ask again, even if an earlier run already has the reply.")
 as_json = flag("--json", "as_json", help="Print JSON.")
 json_lines = flag("--json", "as_json", help="Report as JSON lines.")
 
 
-def budget(help: str = "At most so many tokens (20000), or so much money (0.50$).") -> Decorator:
+def budget(help: str = "Spend at most this much: tokens (20000) or money (0.50$).") -> Decorator:
     """Declare ``--budget``; empty unless it is given."""
     return click.option("--budget", metavar="AMOUNT", default="", show_default=False, help=help)
 

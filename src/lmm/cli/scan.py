@@ -20,9 +20,9 @@ if TYPE_CHECKING:
 @options.command()
 @options.files
 @options.flag("--check", help="Report only; write nothing.")
-@options.flag("--fix", help="Mend what is certain: prompts that just miss, replies in which knitr would run code.")
-@options.flag("--quotes", help="Compare quotations with the file that a link or FILE:LINE behind them names, too.")
-@options.flag("--authors", help="Only list who wrote the text: you, and the models that you accepted some from.")
+@options.flag("--fix", help="Correct what is certain: misspelt prompts, replies in which knitr would run code.")
+@options.flag("--quotes", help="Also compare quotations with the file that a link or FILE:LINE after them names.")
+@options.flag("--authors", help="Only list who wrote the text: you, and the models whose text you accepted.")
 @options.json_lines
 def scan(*, files: tuple[Path, ...], check: bool, fix: bool, quotes: bool, authors: bool, as_json: bool) -> int:
     """Add title and docid to headers that lack them, and report problems as path:line:col: message.
@@ -30,7 +30,7 @@ def scan(*, files: tuple[Path, ...], check: bool, fix: bool, quotes: bool, autho
     The exit code is 1 if there is an error; warnings alone leave it 0.
     """
     if check and fix:
-        raise ConfigError("--check writes nothing, --fix does", hint="choose one of them")
+        raise ConfigError("--check and --fix exclude each other", hint="choose one of them")
     if authors:
         return each(files, lambda path: _list_authors(path, as_json=as_json))
     found = 0
@@ -76,15 +76,15 @@ def _scan(path: Path, *, check: bool, fix: bool) -> tuple[tuple[Problem, ...], s
 
     if not check and path.suffix.lower() not in SUFFIXES:
         read_document(path)  # a file that is missing is told as such
-        hint = f"a header is written into {', '.join(SUFFIXES)} only; lmm scan --check reads any file"
-        raise LmmError("this is no markdown file", where=str(path), hint=hint)
+        hint = f"lmm scan writes headers into {', '.join(SUFFIXES)} only; lmm scan --check reads any file"
+        raise LmmError("this is not a markdown file", where=str(path), hint=hint)
     document = Document.open(path)
     with contextlib.nullcontext() if check else document:
         document.reload()
         completed = not check and document.complete()
         fixed = document.fix() if fix else 0
         document.save()
-    done = f"mended {terminal.count(fixed, 'problem')}" if fixed else ""
+    done = f"corrected {terminal.count(fixed, 'problem')}" if fixed else ""
     return document.problems(gaps=check), done or ("completed the header" if completed else "")
 
 
@@ -114,7 +114,7 @@ def _line(path: Path, problem: Problem) -> str:
 @options.files
 @options.flag("--pending", help="Remove unanswered prompts too.")
 def clear(*, files: tuple[Path, ...], pending: bool) -> int:
-    """Remove the chats from files; metadata blocks that held nothing else go with them."""
+    """Remove the chats from files, and metadata blocks that contain nothing else."""
     from lmm import Document
 
     for path in files:

@@ -37,11 +37,13 @@ def init(*, folder: Path) -> int:
 
 
 @options.command()
-@options.argument("file", "[FILE]", "A document whose header counts too.", type=options.PATH, required=False)
+@options.argument(
+    "file", "[FILE]", "Also show the settings in this document's header.", type=options.PATH, required=False
+)
 @options.config
 @options.as_json
 def status(*, file: Path | None, config: Path | None, as_json: bool) -> int:
-    """Show the model of each tier, where its name comes from, and whether it could be called."""
+    """Show the model of each tier, where its name comes from, and whether it can be called."""
     from lmm import config_files, config_text
     from lmm.config import TIERS, load_settings
     from lmm.config_tables import TABLES, Config, check_tables
@@ -83,7 +85,7 @@ def status(*, file: Path | None, config: Path | None, as_json: bool) -> int:
         return DONE
     for hint in settings.hints:
         terminal.say(hint, err=True)
-    state = " (not in force)" if waiting else ""
+    state = " (not in effect)" if waiting else ""
     _say_rows("configuration", f"{found.path}{state}" if found.path else "none (lmm init writes one)")
     for name, tier in tiers.items():
         _say_rows(name, *_tier_rows(tier))
@@ -114,7 +116,7 @@ def _tier_rows(tier: Mapping[str, Any]) -> Iterator[str]:
         reads = f"reads {window['tokens']:,} tokens at once"
         yield f"{reads:<32} {window['origin']}"
     if tier["other"]:
-        yield f"(a course keeps what its store was made with) for another one: {tier['other']}"
+        yield f"(a course keeps the model of its store) to choose another one: {tier['other']}"
 
 
 def _windows(settings: Settings) -> dict[str, ContextWindow]:
@@ -153,14 +155,14 @@ def _as_json(config: Config, one: Permission) -> dict[str, Any]:
 @options.argument(
     "folder", "[FOLDER]", "The folder of a config.toml, or the file.  [default: .]", type=options.PATH, default=Path()
 )
-@options.flag("--yes", help="Agree without being asked, as a script does.")
-@options.flag("--list", "show", help="List what was agreed to.")
-@options.flag("--revoke", help="Take the agreement back.")
+@options.flag("--yes", help="Agree without being asked, for scripts.")
+@options.flag("--list", "show", help="List the agreements.")
+@options.flag("--revoke", help="Withdraw the agreement.")
 def trust(*, folder: Path, yes: bool, show: bool, revoke: bool) -> int:
-    """Show what a config.toml asks for that reaches beyond its folder, and agree to it.
+    """Show which settings of a config.toml reach beyond its folder, and agree to them.
 
-    A config.toml may have come with somebody's repository: one that names other servers, variables that hold keys,
-    files elsewhere and the like counts only after you agreed, as it is now. What you name with --config is your own.
+    A config.toml may come with somebody's repository. If it names other servers, variables that contain keys,
+    files elsewhere and the like, it is used only after you agree to it. What you name with --config needs no agreement.
     """
     from lmm import config_files
     from lmm.disk import trust as trust_store
@@ -187,23 +189,23 @@ def _ask_for(file: Path, yes: bool) -> int:
     found = config_files.load_config(file)
     asked = permissions_of(found)
     if not asked:
-        terminal.say(f"{file}: it asks for nothing that would have to be approved")
+        terminal.say(f"{file}: nothing in it needs your approval")
         return DONE
     if trust_store.is_approved(file, found.text):
-        terminal.say(f"{file}: approved already, as it is now:")
+        terminal.say(f"{file}: approved already:")
         _say_listed(asked)
         return DONE
-    before = "it changed since you approved it, and " if trust_store.digest_for(file) else "it "
+    before = "it has changed since you approved it, and " if trust_store.digest_for(file) else "it "
     terminal.say(f"{file}: {before}reaches beyond its folder (servers, keys, files elsewhere, code of models):")
     _say_listed(asked)
     if not yes and not terminal.can_ask():
         terminal.say(f"nothing was approved; to agree: {how_to_agree(file)} --yes", err=True)
         return FAILED
-    if not yes and not terminal.confirm("Agree? It is asked again if the file changes."):
+    if not yes and not terminal.confirm("Agree? You are asked again if the file changes."):
         terminal.say("nothing was approved", err=True)
         return FAILED
     trust_store.approve(file, found.text)
-    terminal.say(f"approved {file.resolve()}; a change to it will have to be approved again")
+    terminal.say(f"approved {file.resolve()}; if it changes, you have to approve it again")
     return DONE
 
 

@@ -30,15 +30,15 @@ if TYPE_CHECKING:
     metavar="SECONDS",
     type=click.FloatRange(min=0.0),
     default=1.0,
-    help="Answer when a document has not been saved for so long.",
+    help="Answer when a document has not been saved for this long.",
 )
-@options.flag("--poll", help="Look at the files again and again; for folders that tell of no changes.")
+@options.flag("--poll", help="Check the files repeatedly, for folders that do not report changes.")
 @options.model
 @options.config
 def watch(*, paths: tuple[Path, ...], quiet: float, poll: bool, model: str | None, config: Path | None) -> int:
-    """Answer what waits in the documents now, and after every save; Ctrl-C stops.
+    """Answer pending prompts now and after every save; Ctrl-C stops.
 
-    A prompt whose call fails stays where it is, and is asked again when the document is saved again.
+    A prompt whose call fails stays pending and is asked again at the next save.
     """
     from lmm.watcher import watch_documents
 

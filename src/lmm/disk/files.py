@@ -164,13 +164,13 @@ def document_lock(path: Path, *, on_wait: Callable[[], None] = lambda: None, tim
             lock.acquire(timeout=timeout)
     except Timeout as error:
         raise DocumentBusy(
-            "another lmm is working on this document", where=str(path), hint="try again later"
+            "another lmm command is working on this document", where=str(path), hint="try again later"
         ) from error
     except OSError as error:
         raise FileWriteError(
             f"locks cannot be written to this folder: {error.strerror or error}",
             where=str(folder),
-            hint="name another one: export LMM_STATE_DIR=…",
+            hint="choose another folder: export LMM_STATE_DIR=…",
         ) from error
     try:
         yield

@@ -116,14 +116,14 @@ class Folder:
         try:
             real = Path(os.path.realpath(given))
         except (OSError, ValueError) as error:
-            raise LinkOutside("this path leads nowhere", where=self._shown(relative), hint=str(error)) from error
+            raise LinkOutside("this path does not exist", where=self._shown(relative), hint=str(error)) from error
         if os.path.islink(real):
-            raise LinkOutside("this link leads round in a circle", where=self._shown(relative))
+            raise LinkOutside("this link leads back to itself", where=self._shown(relative))
         if not real.is_relative_to(self.real):
             raise _outside(self._shown(relative), real, self.root)
         if real != given and _ours(parts) is not None:
             raise LinkOutside(
-                "there may be no links below this folder", where=self._shown(relative), hint="remove the link"
+                "links are not allowed below this folder", where=self._shown(relative), hint="remove the link"
             )
         return real
 
@@ -140,7 +140,9 @@ class Folder:
         real, name = self.path(relative), self._shown(relative)
         if not self.secrets and is_secret_file(real.relative_to(self.real)):
             raise (FileReadError if mode == "rb" else FileWriteError)(
-                "files of this name hold keys or passwords", where=name, hint="rename it, if it does not"
+                "files of this name usually contain keys or passwords",
+                where=name,
+                hint="rename it, if it contains none",
             )
         with (
             read_errors(name) if mode == "rb" else write_errors(name),
@@ -158,7 +160,7 @@ class Folder:
         with self.open(relative) as file, read_errors(name):
             data = file.read() if most is None else file.read(most + 1)
         if most is not None and len(data) > most:
-            raise FileReadError(f"it has more than {most:,} bytes", where=name, hint="part it into several files")
+            raise FileReadError(f"it has more than {most:,} bytes", where=name, hint="split it into several files")
         return data
 
     def write(
@@ -250,7 +252,9 @@ class Folder:
             with write_errors(name), open_folder(parent) as folder:
                 found = folder.stat(parts[-1])
                 if found is not None and stat.S_ISLNK(found.st_mode):
-                    raise LinkOutside("this is a link, no file of ours", where=name, hint="remove it yourself")
+                    raise LinkOutside(
+                        "this is a link, not a file that lmm wrote", where=name, hint="remove it yourself"
+                    )
                 folder.remove(parts[-1], missing_ok=missing_ok)
         except FileWriteError as error:
             if not (missing_ok and isinstance(error.__cause__, FileNotFoundError)):
@@ -261,7 +265,7 @@ class Folder:
 
         Raises:
             LinkOutside: see `path`.
-            FileReadError: it is no folder, or cannot be read.
+            FileReadError: it is not a folder, or cannot be read.
         """
         with read_errors(self._shown(relative)), open_folder(self.path(relative)) as folder:
             found = [(name, folder.stat(name)) for name in sorted(folder.entries())]
@@ -366,16 +370,18 @@ class Folder:
         """
         path = PurePath(relative)
         if "\0" in str(relative):
-            raise LinkOutside("a path holds no NUL", where=self._shown(str(relative).replace("\0", "\\0")))
+            raise LinkOutside(
+                "a path cannot contain a NUL character", where=self._shown(str(relative).replace("\0", "\\0"))
+            )
         if path.is_absolute():
             roots = (Path(os.path.abspath(self.root)), self.real)
             above = next((root for root in roots if path.is_relative_to(root)), None)
             if above is None:
-                raise LinkOutside("this lies outside of its folder", where=str(path), hint=f"which is {self.root}")
+                raise LinkOutside("this is outside of its folder", where=str(path), hint=f"which is {self.root}")
             path = path.relative_to(above)
         parts = PurePath(os.path.normpath(path)).parts
         if parts[:1] == ("..",) or PurePath(*parts).is_absolute():
-            raise LinkOutside("this leads out of its folder", where=self._shown(relative))
+            raise LinkOutside("this path leads out of its folder", where=self._shown(relative))
         return parts
 
 
@@ -402,7 +408,7 @@ def _check_straight(top: Path, parts: Sequence[str]) -> None:
     for part in parts:
         top = top / part
         if os.path.islink(top) or _is_junction(top):
-            raise LinkOutside("there may be no link here", where=str(top), hint="remove the link")
+            raise LinkOutside("links are not allowed here", where=str(top), hint="remove the link")
 
 
 def _is_junction(path: Path) -> bool:
@@ -530,7 +536,7 @@ def check_named(path: Path) -> Path:
         if not real.is_relative_to(folder):
             meant = Path(os.path.realpath(path))
             raise LinkOutside(
-                f"this is a link out of its folder: it leads to {meant}", where=str(path), hint=f"name {meant} itself"
+                f"this link leads out of its folder, to {meant}", where=str(path), hint=f"name {meant} itself"
             )
     return path
 

@@ -86,9 +86,9 @@ class OpenFolder:
         if stat.S_ISDIR(found.st_mode):
             raise IsADirectoryError(errno.EISDIR, "this is a folder, not a file", name)
         if stat.S_ISLNK(found.st_mode):
-            raise OSError(errno.ELOOP, "a link was put here", name)
+            raise OSError(errno.ELOOP, "this has been replaced by a link", name)
         if not stat.S_ISREG(found.st_mode):
-            raise OSError(errno.EINVAL, "this is no ordinary file, but a device or a pipe", name)
+            raise OSError(errno.EINVAL, "this is a device or a pipe, not a file", name)
 
     def entries(self) -> list[str]:
         """The names of all entries."""
@@ -174,7 +174,7 @@ def open_folder(real: Path) -> Iterator[OpenFolder]:
     """
     if not WALKS:
         if Path(os.path.realpath(real)) != real:
-            raise OSError(errno.ELOOP, "a link was put here", str(real))
+            raise OSError(errno.ELOOP, "this has been replaced by a link", str(real))
         if not real.is_dir():
             raise FileNotFoundError(errno.ENOENT, "there is no such folder", str(real))
         yield OpenFolder(real, None)
@@ -254,7 +254,7 @@ _FULL = ("the disk is full; nothing was changed", "free some space, then run aga
 _WORDS = {  # what happened, and what to do
     errno.ENOENT: ("there is no such file", "check the path"),
     errno.EISDIR: ("this is a folder, not a file", "name the files in it"),
-    errno.ENOTDIR: ("part of this path is no folder", "check the path"),
+    errno.ENOTDIR: ("part of this path is not a folder", "check the path"),
     errno.EACCES: ("you may not {verb} this file", "chmod u+{right} {name}"),
     errno.EROFS: ("the file system is read-only", ""),
     errno.ENAMETOOLONG: ("this name is too long", ""),
@@ -265,7 +265,7 @@ _WORDS = {  # what happened, and what to do
 
 def _translated(error: OSError, name: str, kind: type[FileReadError | FileWriteError], look: str) -> DocumentError:
     if error.errno == errno.ELOOP:
-        return LinkOutside("a link leads round in a circle, or was put here just now", where=name)
+        return LinkOutside("a link leads back to itself, or was created just now", where=name)
     said, reading = error.strerror or str(error), kind is FileReadError
     words, hint = _WORDS.get(error.errno or 0, ("cannot be {done}: {said}", ""))
     if said != os.strerror(error.errno or 0):  # it was raised here, and says more

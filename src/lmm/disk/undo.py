@@ -129,9 +129,9 @@ def take_back(path: Path) -> UndoneChange:
         if undone is not None:
             return with_values(undone, left=len(list(_records(path))))
     raise LmmError(
-        "there is no change of ours to take back",
+        "lmm has made no change here that could be taken back",
         where=str(path),
-        hint=f"the last {KEEP_CHANGES} of a file are kept, for {KEEP_DAYS} days, under the path it had",
+        hint=f"the last {KEEP_CHANGES} of a file are kept, for {KEEP_DAYS} days, under the file's path",
     )
 
 
@@ -216,9 +216,9 @@ def _without(path: Path, before: str | None, after: str | None, now: str | None)
         except Conflict as conflict:
             line = f":{conflict.line}"
     raise LmmError(
-        "what we changed here was changed again since, so it cannot be taken back",
+        "this place was changed again after lmm changed it, so it cannot be taken back",
         where=f"{path}{line}",
-        hint="undo your own change of this place first, then run lmm undo again",
+        hint="undo your own change here first, then run lmm undo again",
     )
 
 

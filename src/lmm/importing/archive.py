@@ -52,7 +52,7 @@ class Archive:
         try:
             self._zip = zipfile.ZipFile(io.BytesIO(data))
         except (zipfile.BadZipFile, ValueError, OSError, NotImplementedError) as error:
-            raise FileReadError(f"this is no {kind} file", hint=_what(data)) from error
+            raise FileReadError(f"this is not a {kind} file", hint=_what(data)) from error
         members = self._zip.infolist()
         total = sum(member.file_size for member in members)
         if len(members) > limits.members or total > limits.total:
@@ -143,7 +143,7 @@ class Archive:
         try:
             return ElementTree.fromstring(self.checked(name))
         except (ElementTree.ParseError, ValueError, LookupError) as error:
-            raise FileReadError(f"'{name}' in it is no valid XML: {error}", hint="the file is damaged") from error
+            raise FileReadError(f"'{name}' in it is not valid XML: {error}", hint="the file is damaged") from error
 
 
 def local(name: str) -> str:

@@ -35,8 +35,8 @@ def main() -> int:
     except OSError as error:
         return _failed(folder, FileReadError(f"cannot be read: {error.strerror or error}"))
     except (MemoryError, RecursionError):
-        hint = "the file is damaged, was made to do harm, or is too large: import it in parts"
-        return _failed(folder, FileReadError("it takes more memory to read than it may", hint=hint))
+        hint = "the file is damaged, malicious or too large: import it in parts"
+        return _failed(folder, FileReadError("reading it takes too much memory", hint=hint))
     return 0
 
 

@@ -8,7 +8,7 @@ from html import escape
 
 from lmm.importing.escape import plain
 
-HARM = "the file is damaged, or was made to do harm"
+HARM = "the file is damaged or malicious"
 """What to say of a file that is more than any document is."""
 
 

@@ -112,7 +112,7 @@ _OTHERS = {
     **dict.fromkeys(
         (".png", ".jpg", ".jpeg", ".tif", ".tiff"), "recognise its text: ocrmypdf --image-dpi 300 IN OUT.pdf"
     ),
-    **dict.fromkeys((".md", ".markdown", ".rmd", ".qmd"), "it is markdown already: lmm scan or lmm ingest take it"),
+    **dict.fromkeys((".md", ".markdown", ".rmd", ".qmd"), "it is markdown already: use lmm scan or lmm ingest"),
     **dict.fromkeys((".textile", ".typ", ".fb2", ".xml"), "Pandoc can: pandoc IN -t markdown -o OUT.md"),
 }
 

@@ -110,7 +110,7 @@ def check_source(source: Path, format: Format) -> None:
     with files.folder_of(source).open(source.name) as file:
         size = os.fstat(file.fileno()).st_size
     if size > format.most:
-        message = f"it has {size / 1e6:,.0f} MB; {format.most / 1e6:,.0f} are the most for {format.name}"
+        message = f"it has {size / 1e6:,.0f} MB; the limit for {format.name} is {format.most / 1e6:,.0f}"
         raise FileReadError(message, where=str(source), hint="import it in parts")
 
 
@@ -191,11 +191,11 @@ def read_source(
 
 def _crashed(source: Path, format: Format, done: subprocess.CompletedProcess[bytes]) -> LmmError:
     how = done.stderr.decode("utf-8", "replace").strip().rpartition("\n")[2] or f"exit code {done.returncode}"
-    cause = "has met a mistake of ours"
+    cause = "has a bug"
     if done.returncode < 0:  # as PDFium ends that gets no more memory
         how, cause = f"signal {-done.returncode}", f"takes more than {MEMORY / 1e9:g} GB of memory to read"
-    hint = f"the file is damaged, was made to do harm, or {cause}"
-    return FileReadError(f"what reads {format.name} files crashed on it: {how}", where=str(source), hint=hint)
+    hint = f"the file is damaged, malicious, or {cause}"
+    return FileReadError(f"the reader of {format.name} files crashed: {how}", where=str(source), hint=hint)
 
 
 def _load(folder: Path) -> Imported:

@@ -87,7 +87,7 @@ def with_true_pictures(document: Imported) -> Imported:
         return span.text if span.kind == "image" and number.isdecimal() and int(number) in left_out else None
 
     body = replace_spans(document.body, described)
-    note = f"left out: {len(left_out)} image(s) that are too large, or no pictures by their first bytes"
+    note = f"left out: {len(left_out)} image(s) that are too large or not pictures"
     return replace(document, body=body, notes=(*document.notes, note))
 
 
@@ -99,7 +99,7 @@ def image_name(number: int, image: ImportedImage) -> str:
 def compose(document: Imported, *, source: str, name: str, folder: str) -> str:
     """The markdown document: a header with title, authors, source and language, and the body with its images linked.
 
-    `source` is the file's name, `name` what it is called if it has no title, `folder` where its images are.
+    `source` is the file's name, `name` its name if it has no title, `folder` where its images are.
 
     >>> print(compose(Imported("# A\\n", language="de"), source="a.docx", name="a", folder="a_files"), end="")
     ---

@@ -77,9 +77,9 @@ def find_pandoc(reader: str) -> Pandoc:
         ConfigError: there is none, or it is too old.
     """
     found = _installed()
-    hint = "pip install 'lmmarkdown[import]' brings one, and so do RStudio and Quarto; or see pandoc.org/installing"
+    hint = "pip install 'lmmarkdown[import]' installs it; RStudio and Quarto include it; or see pandoc.org/installing"
     if not found:
-        raise ConfigError("Pandoc writes the markdown, and none was found", hint=hint)
+        raise ConfigError("Pandoc is needed to write markdown, and was not found", hint=hint)
     newest = max(found)
     if newest.version < OLDEST:
         raise ConfigError(f"{newest} is too old: {'.'.join(map(str, OLDEST))} and later will do", hint=hint)
@@ -156,7 +156,7 @@ def read(data: bytes, context: Context) -> Imported:
         data = _as_utf8(data)
     document = convert(data, context, speaker_notes=notes, **more)
     if not (re.sub(r"!\[\]\(\S*\)", "", document.body) if more else document.body).strip():
-        hint = "what is in pictures and drawings cannot be imported: print it to PDF and recognise the text (ocrmypdf)"
+        hint = "text in pictures and drawings cannot be imported: print it to PDF and run ocrmypdf"
         raise FileReadError("there is no text in this document", hint=hint)
     values |= document.values
     title, language = (str(values.pop(key, "") or "") for key in ("title", "lang"))
@@ -220,13 +220,13 @@ def _refused(told: str, context: Context) -> FileReadError:
     """What Pandoc said of a file that it does not read, and where in it."""
     if (ours := re.search(r"\blmm: (.*)", told)) is not None:
         return FileReadError(ours[1], hint=HARM)
-    hint = f"is it {context.kind}? else it is damaged: open it where it was made, and save it again"
+    hint = f"is it {context.kind}? If so, it is damaged: open it in its program and save it again"
     if "not found in resource path" in told:
-        hint = "no other file is read: put what it includes into it"
+        hint = "included files are not read: put their text into this file"
     place = re.search(r"\(line (\d+), column (\d+)\):?\s*([^\n]*)", told)
     if place is not None:
         message = f"Pandoc cannot read line {place[1]}, from column {place[2]} on: {place[3][:100]}"
-        return FileReadError(message, hint="close what is opened there, or put a backslash before the sign")
+        return FileReadError(message, hint="close what is opened there, or put a backslash before the character")
     return FileReadError(f"Pandoc cannot read it: {' '.join(told.split())[:200]}", hint=hint)
 
 

@@ -19,9 +19,7 @@ def read(data: bytes, context: Context) -> Imported:
     images: list[ImportedImage] = []
     page = read_page(decode_html(data), images, prefix=context.prefix, online=context.online)
     if page is None:
-        hint = (
-            "a page that a script fills is empty as a file: save it from the browser as 'complete' or print it to PDF"
-        )
+        hint = "pages made by scripts are empty files: save it from the browser as 'complete', or print it to PDF"
         raise FileReadError("there is no text in this page", hint=hint)
     document = convert_html(page.body, context, all_ids=context.online)
     title = _title(page.title, document.body) if context.online else page.title

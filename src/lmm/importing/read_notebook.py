@@ -46,7 +46,7 @@ def read(data: bytes, context: Context) -> Imported:
     title = str(metadata.get("title") or header.get("title") or "")
     body = reader.written("\n\n".join(blocks), context).strip("\n")
     if not body:
-        raise FileReadError("there is nothing in this notebook", hint="run it and save it, if its code makes the text")
+        raise FileReadError("this notebook is empty", hint="if its code makes the text, run it and save it")
     return Imported(f"{body}\n", title, header.get("lang", ""), tuple(reader.images), tuple(reader.notes()))
 
 
@@ -55,10 +55,10 @@ def _parse(data: bytes) -> dict[str, Any]:
         notebook = json.loads(data)
     except (ValueError, RecursionError) as error:
         raise FileReadError(
-            "this is no notebook: it is not JSON", hint="open it in Jupyter and save it again"
+            "this is not a notebook: it is not JSON", hint="open it in Jupyter and save it again"
         ) from error
     if not isinstance(notebook, dict) or not isinstance(notebook.get("cells", notebook.get("worksheets")), list):
-        raise FileReadError("this is no notebook: it has no cells", hint="open it in Jupyter and save it again")
+        raise FileReadError("this is not a notebook: it has no cells", hint="open it in Jupyter and save it again")
     if "cells" not in notebook:
         hint = "open it in Jupyter and save it again, or: jupyter nbconvert --to notebook FILE"
         raise FileReadError("this notebook is in a format from before 2015", hint=hint)

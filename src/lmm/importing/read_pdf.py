@@ -76,11 +76,11 @@ def _open(data: bytes) -> Any:
             hint = "remove the password first: qpdf --decrypt --password=… IN.pdf OUT.pdf"
             raise FileReadError("the file is protected by a password", hint=hint) from error
         hint = "open it in a PDF viewer; if that works, print it to a new PDF"
-        raise FileReadError("this is no PDF file, or it is damaged", hint=hint) from error
+        raise FileReadError("this is not a PDF file, or it is damaged", hint=hint) from error
     if pages > MAX_PAGES:
         document.close()
         hint = "split it, for example: qpdf IN.pdf --pages . 1-1000 -- OUT.pdf"
-        raise FileReadError(f"it has {pages:,} pages; {MAX_PAGES:,} are the most", hint=hint)
+        raise FileReadError(f"it has {pages:,} pages; the limit is {MAX_PAGES:,}", hint=hint)
     return document
 
 
@@ -106,8 +106,8 @@ def _check_text(pages: Sequence[PdfPage]) -> tuple[str, ...]:
     letters = [text for texts in printed.values() for text in texts]
     unknown = sum(text == "\ufffd" or "\ue000" <= text <= "\uf8ff" for text in letters)
     if unknown > 0.3 * len(letters):
-        hint = "its fonts do not say so; " + _OCR.replace("IN.pdf", "--force-ocr IN.pdf")
-        raise FileReadError("it cannot be told which letters its signs are", hint=hint)
+        hint = "its fonts do not say; " + _OCR.replace("IN.pdf", "--force-ocr IN.pdf")
+        raise FileReadError("its characters cannot be identified", hint=hint)
     empty = [page.number for page in pages if not printed[page.number] and page.pictures]
     return (f"pages without text, perhaps scanned: {_ranges(empty)}; {_OCR}",) if empty else ()
 

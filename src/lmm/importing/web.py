@@ -113,7 +113,7 @@ def import_site(
     """
     target = check_named(Path(output or _name_of_site(check_url(url))))
     if not force and target.exists() and (not target.is_dir() or any(target.iterdir())):
-        hint = "name another one with -o, or --force replaces what has the same names"
+        hint = "choose another one with -o, or replace files with --force"
         raise FileWriteError("this folder is not empty", where=str(target), hint=hint)
     check_installed(replace(FORMATS[".html"], needs=(*FORMATS[".html"].needs, "protego")))
     site = _Site(_Reader(rules, timeout), pages, tell)
@@ -166,7 +166,7 @@ class _Reader:
             FetchFailed: it cannot be had, or there were too many bytes before it.
         """
         if self.left <= 0:
-            raise FetchFailed(f"all that was fetched has {MOST_BYTES / 1e6:,.0f} MB", where=shown(url))
+            raise FetchFailed(f"together, the pages have {MOST_BYTES / 1e6:,.0f} MB", where=shown(url))
         limit = min(most, self.rules.limit, self.left)
         came = await fetch(url, replace(self.rules, limit=limit))
         self.left -= len(came.data)
@@ -184,7 +184,7 @@ class _Reader:
         name = file.name if file else name_of(came.url)
         kind = file_kind(came.data, name=name, media_type=came.media_type)
         if only and kind.suffix != only:
-            raise FetchFailed(f"this is {kind.name}, no page", where=shown(url))
+            raise FetchFailed(f"this is {kind.name}, not a page", where=shown(url))
         try:
             document = await asyncio.to_thread(self._read, came, kind, name)
         except LmmError as error:
@@ -363,7 +363,7 @@ class _Site:
         if (origin := _origin(url)) not in self.robots:
             await self._ask_robots(origin)
         if not self._may(url):
-            raise FetchFailed("its robots.txt asks programs not to read this", where=shown(url))
+            raise FetchFailed("its robots.txt does not allow programs to read this", where=shown(url))
 
     async def _ask_robots(self, origin: str) -> None:
         from protego import Protego

@@ -54,7 +54,7 @@ def read_choice(choice: str) -> tuple[str, str]:
     name, equals, kind = (part.strip() for part in choice.rpartition("="))
     if not name or not equals or kind not in _KINDS:
         hint = f"for example --style 'HeadA=heading 1'; there are {', '.join(_KINDS)}"
-        raise ConfigError(f"this says nothing of a style: {choice}", hint=hint)
+        raise ConfigError(f"this is not a mapping of a style: {choice}", hint=hint)
     return name, kind
 
 
@@ -85,8 +85,8 @@ def known_styles(archive: Archive, chosen: Mapping[str, str]) -> tuple[dict[str,
     notes = tuple(f"--style {name}: there is no style of this name" for name in chosen if name not in targets)
     if told := [f"{name} ({times})" for name, times in plain.most_common(_MOST) if times]:
         first = plain.most_common(1)[0][0]
-        hint = f"if one is more, say so: --style '{first}=heading 2' (or code, or quote)"
-        notes = (*notes, f"read as plain text are paragraphs in the styles {', '.join(told)}; {hint}")
+        hint = f"if one is a heading, map it: --style '{first}=heading 2' (or code, or quote)"
+        notes = (*notes, f"read as plain text: paragraphs in the styles {', '.join(told)}; {hint}")
     return {_PART: _renamed(archive.checked(_PART), targets)}, notes
 
 

@@ -305,7 +305,7 @@ def locked_keys(name: str) -> tuple[str, ...]:
 # -- editing -------------------------------------------------------------------------------------
 
 
-IN_BRACES = "keys in { } cannot be edited, and none can be added"
+IN_BRACES = "keys in { } cannot be edited or added"
 NO_BRACES = "write 'key: value' lines, without the braces"
 
 

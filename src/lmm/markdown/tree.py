@@ -110,8 +110,8 @@ class Node:
         if risky and root is not self and self.metadata_block in misread(tree_to_blocks(root)):
             self.metadata_block = before
             raise MetadataError(
-                f"'{key}' cannot be set on line {self.line}: something above it is open, and would be closed by it",
-                hint="lmm scan names what is never closed",
+                f"'{key}' cannot be set on line {self.line}: it would close a block that is open above",
+                hint="lmm scan shows what is never closed",
             )
 
     def remove_metadata(self, key: str) -> None:
@@ -131,7 +131,7 @@ class Node:
     def _check_live(self) -> None:
         """Refuse to change a tree that its document has left behind: the change would be lost in silence."""
         if isinstance(root := self.root, HeaderNode) and root.ended:
-            raise DocumentError("this tree is over: the document has changed since", hint="take its tree again")
+            raise DocumentError("this tree is out of date: the document has changed", hint="get document.tree again")
 
     def _new_metadata(self, values: Mapping[str, Any]) -> MetadataBlock:
         return MetadataBlock.make(values, newline=self._newline())

@@ -55,7 +55,9 @@ def compose(text: str) -> yaml.Node | None:
         MetadataError: it is not YAML, holds several documents, or nests too deeply.
     """
     if text.startswith("\ufeff"):
-        raise MetadataError("a byte order mark inside metadata", hint="delete the invisible first character")
+        raise MetadataError(
+            "there is there is a byte order mark inside metadata", hint="delete the invisible first character"
+        )
     loader = None
     try:
         _check_depth(text)

@@ -32,7 +32,7 @@ class UsageLimits:
             LimitReached: there is a limit in dollars, and nobody knows what `model` costs.
         """
         if self.dollars is not None and price(model, Usage(1000, 1000)) is None:
-            raise LimitReached(f"the price of {model} is not known here", hint="give the budget in tokens")
+            raise LimitReached(f"the price of {model} is not known", hint="set the budget in tokens")
 
 
 def parse_budget(text: str) -> UsageLimits:
@@ -51,7 +51,7 @@ def parse_budget(text: str) -> UsageLimits:
         tokens = float(found[1].replace("_", "").replace(",", "")) * unit
         if tokens >= 1 and tokens.is_integer():
             return UsageLimits(tokens=int(tokens))
-    raise ConfigError(f"'{text}' is no budget", where="--budget", hint="write tokens (20000) or dollars (0.50$)")
+    raise ConfigError(f"'{text}' is not a budget", where="--budget", hint="write tokens (20000) or dollars (0.50$)")
 
 
 class SharedBudget:
@@ -67,7 +67,7 @@ class SharedBudget:
     0.0
     >>> budget.begin("Builtin/extractive")
     Traceback (most recent call last):
-    lmm.errors.LimitReached: the run made 1 request, as many as it may (allow more: --max-turns)
+    lmm.errors.LimitReached: the run made 1 request, the limit (allow more: --max-turns)
     """
 
     def __init__(self, limits: UsageLimits = UsageLimits()) -> None:
@@ -83,7 +83,7 @@ class SharedBudget:
         """A budget as people write it, the empty text for none, or one that is shared already.
 
         Raises:
-            ConfigError: the text is no budget.
+            ConfigError: the text is not a budget.
         """
         if isinstance(budget, SharedBudget):
             return budget
@@ -98,7 +98,7 @@ class SharedBudget:
         self.limits.check_price(model)
         if self.limits.turns is not None and self.turns >= self.limits.turns:
             requests = "1 request" if self.turns == 1 else f"{self.turns} requests"
-            raise LimitReached(f"the run made {requests}, as many as it may", hint="allow more: --max-turns")
+            raise LimitReached(f"the run made {requests}, the limit", hint="allow more: --max-turns")
         if self.is_used_up:
             raise LimitReached(f"the run used up its budget of {self._told()}", hint="allow more: --budget")
         self.turns += 1

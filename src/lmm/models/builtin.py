@@ -57,12 +57,12 @@ def _by_task(request: ChatRequest) -> str:
     sentences = _sentences(documents, "text")
     if request.tools:
         raise ModelRejected(
-            f"{NAME} cannot use tools", hint="name a language model: --model, config.toml, or the header"
+            f"{NAME} cannot use tools", hint="choose a language model: --model, config.toml, or the header"
         )
     if request.task in ("edit", "extract", "reword"):
         raise ModelRejected(
             f"{NAME} cannot {'extract data' if request.task == 'extract' else 'edit or write'}",
-            hint="name a language model: --model, config.toml, or the header",
+            hint="choose a language model: --model, config.toml, or the header",
         )
     if request.task != "answer" and not sentences:
         raise ModelRejected(f"{NAME} found no prose in this text", hint="mark the section with 'skip: true'")
@@ -119,7 +119,7 @@ def answer(messages: Sequence[Message]) -> str:
     central = central_sentences(sentences, 2)
     if not central:
         return f"There is no {'sentence left' if said else 'prose'} to quote.\n\n{NOTICE}"
-    opening = "No sentence shares a telling word with the question. Central to the text:"
+    opening = "No sentence shares a significant word with the question. Central to the text:"
     return "\n\n".join([opening, *map(_quote, central), NOTICE])
 
 
@@ -331,7 +331,9 @@ class RecordedModel:
         asked = _asked_text(request.messages[-1])
         record = next((record for record in self._records if record.prompt in asked), None)
         if record is None:
-            raise ModelRejected(f"{self.name} has no reply to this", hint="recorded replies fit recorded prompts only")
+            raise ModelRejected(
+                f"{self.name} has no reply to this", hint="recorded replies match recorded prompts only"
+            )
         for piece in re.findall(r"\S+\s*|\s+", record.reply):
             yield TextDelta(piece)
         turn = len(request.messages)  # so that a call's id is its own in the whole conversation

@@ -50,9 +50,9 @@ def _open(settings: ModelSettings) -> ChatModel:
         return RecordedModel(Path(name.model))
     if not provider.chats:
         raise ModelNotFound(
-            f"{provider.name} makes vectors; it cannot answer",
+            f"{provider.name} is an embedding model and cannot answer",
             where=settings.origin,
-            hint="name it under [embedding], and a chat model such as Ollama/llama3.2 here",
+            hint="set it under [embedding], and a chat model such as Ollama/llama3.2 here",
         )
     if settings.missing_key:
         raise ModelKeyMissing(

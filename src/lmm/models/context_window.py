@@ -61,13 +61,15 @@ async def window_of(settings: ModelSettings) -> ContextWindow:
     """The window of a tier's model; its server is asked if it is not configured."""
     known = await _known(settings)
     refused = _refused.get(_server(settings))
-    return ContextWindow(refused, "told by its server as it refused more") if refused is not None else known
+    return (
+        ContextWindow(refused, "reported by its server when it refused a longer text") if refused is not None else known
+    )
 
 
 async def _known(settings: ModelSettings) -> ContextWindow:
     if settings.context_window is not None:
         return ContextWindow(settings.context_window, "configured")
-    asked = await _asked(settings) if settings.base_url else ContextWindow(0, "nothing is known of it")
+    asked = await _asked(settings) if settings.base_url else ContextWindow(0, "nothing is known about it")
     return asked if asked.tokens else _published(settings) or ContextWindow(DEFAULT, f"default: {asked.origin}")
 
 
@@ -102,7 +104,7 @@ async def _asked(settings: ModelSettings) -> ContextWindow:
     import httpx2
 
     base = settings.base_url.rstrip("/")
-    window = ContextWindow(0, "its server does not tell")
+    window = ContextWindow(0, "its server does not report it")
     try:
         async with server_client(settings) as client:
             answer: Mapping[str, Any] = {}
@@ -113,7 +115,7 @@ async def _asked(settings: ModelSettings) -> ContextWindow:
                 body = {"model": settings.model.model} if read is _unloaded else None
                 answer = await _json(client, url, body)
                 if found := read(answer, settings.model.model):
-                    window = ContextWindow(found, f"told by {url}")
+                    window = ContextWindow(found, f"reported by {url}")
                     break
     except (httpx2.HTTPError, httpx2.InvalidURL):
         return ContextWindow(0, "its server does not answer")

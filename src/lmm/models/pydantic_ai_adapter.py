@@ -142,7 +142,7 @@ class PydanticAIModel:
         reasons = self._model.profile.get("openai_supports_reasoning", False) and effort not in ("", "none")
         if reasons and settings.temperature is not None:  # pydantic-ai would drop it with a warning
             raise errors.ModelRejected(
-                f"{name} takes no temperature while it reasons", hint="leave out 'temperature' or 'reasoning_effort'"
+                f"{name} accepts no temperature while it reasons", hint="leave out 'temperature' or 'reasoning_effort'"
             )
 
     @property
@@ -245,7 +245,7 @@ class PydanticAIModel:
         except exceptions.ModelAPIError as error:
             raise self._translate(error) from error
         except (exceptions.UnexpectedModelBehavior, exceptions.UserError) as error:
-            raise errors.ModelRejected(f"{self.name}: {error}", hint="look at the server's log") from error
+            raise errors.ModelRejected(f"{self.name}: {error}", hint="see the server's log") from error
 
     def _reply(self, response: ModelResponse, request: ChatRequest) -> Reply:
         ended = response.finish_reason is not None or self._api == "chat"
@@ -303,8 +303,8 @@ class RepetitionGuard:
         before, self.said, self.end = self.said, self.said + len(text), (self.end + text)[-2 * _TIMES * _PERIOD :]
         if before // _CIRCLE != self.said // _CIRCLE and goes_in_circles(self.end):
             raise errors.ModelRejected(
-                f"{self.model} said the same again and again, and was stopped",
-                hint="ask in other words, or another model",
+                f"{self.model} repeated itself and was stopped",
+                hint="rephrase the prompt, or use another model",
             )
 
 
@@ -399,7 +399,7 @@ def _effort(name: ModelName, effort: str, *, openai_like: bool) -> VendorSetting
     if openai_like:
         return cast(VendorSettings, {"openai_reasoning_effort": effort})
     if name.provider == "Mistral":
-        raise errors.ModelRejected(f"{name} has no reasoning effort to set", hint="leave 'reasoning_effort' out")
+        raise errors.ModelRejected(f"{name} does not support reasoning_effort", hint="leave out 'reasoning_effort'")
     return cast(VendorSettings, {"thinking": False if effort == "none" else effort})
 
 

@@ -97,7 +97,7 @@ class Resilient:
                     break
                 last, tell_at = time.monotonic(), math.inf
                 if isinstance(event, Reply) and not event.text.strip() and not event.calls:
-                    raise EmptyReply(f"{self.name} sent an empty reply", hint="try again, or ask in other words")
+                    raise EmptyReply(f"{self.name} sent an empty reply", hint="try again, or rephrase the prompt")
                 yield event
             await reading  # raises what ended it
         finally:

@@ -103,8 +103,8 @@ def load_schema(name: str) -> Schema:
     place, _, attribute = name.rpartition(":")
     if not place or not attribute:
         raise ConfigError(
-            f"'{name}' names no schema",
-            hint="name a Pydantic model, as module:Model or file.py:Model, or a JSON schema file, as schema.json",
+            f"'{name}' is not the name of a schema",
+            hint="give a Pydantic model (module:Model or file.py:Model) or a JSON schema file (schema.json)",
         )
     module = load_python(Path(place)) if place.endswith(".py") else _import(place, name)
     try:
@@ -121,7 +121,7 @@ def _import(module: str, where: str) -> ModuleType:
     try:
         return importlib.import_module(module)
     except ModuleNotFoundError as error:
-        hint = "install it, or run this in the folder that it is in; a file is named as file.py:Model"
+        hint = "install it, or run this in its folder; for a file, write file.py:Model"
         raise ConfigError(f"there is no module '{error.name}'", where=where, hint=hint) from error
     except Exception as error:
         raise ConfigError(f"this module does not run: {type(error).__name__}: {error}", where=where) from error
@@ -139,14 +139,14 @@ def _from_type(source: Any, where: str) -> Schema:
     from pydantic import PydanticSchemaGenerationError, PydanticUserError, TypeAdapter, ValidationError
 
     if inspect.isroutine(source):  # Pydantic would call it
-        raise ConfigError("a function is not a type of data", where=where, hint="name a Pydantic model")
+        raise ConfigError("a function is not a data type", where=where, hint="give a Pydantic model")
     try:
         adapter: TypeAdapter[Any] = source if isinstance(source, TypeAdapter) else TypeAdapter(source)
         shown = adapter.json_schema()
         named = adapter.json_schema(by_alias=False)
     except (PydanticUserError, PydanticSchemaGenerationError, NameError) as error:
         reason = str(error).splitlines()[0]
-        raise ConfigError(f"this is not a type of data: {reason}", where=where, hint="name a Pydantic model") from error
+        raise ConfigError(f"this is not a data type: {reason}", where=where, hint="give a Pydantic model") from error
 
     def validate(value: Any) -> Any:
         try:
@@ -182,7 +182,7 @@ def _from_json_schema(source: Mapping[str, Any], where: str) -> Schema:
         try:
             faults = sorted(validator.iter_errors(value), key=lambda fault: list(map(str, fault.absolute_path)))
         except Unresolvable as error:
-            raise ConfigError(f"the JSON schema refers to what is not in it: {error}", where=where) from error
+            raise ConfigError(f"the JSON schema refers to something that is not in it: {error}", where=where) from error
         if faults:
             raise Mismatch(_list_faults((_path(fault.absolute_path), fault.message, None) for fault in faults))
         return value

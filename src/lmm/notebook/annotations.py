@@ -70,8 +70,8 @@ def rag_annotations(
         wanted = chosen(settings.annotations, fields)
         if not named and set(wanted) - {"titles"} and _is_nobodys_choice(settings):
             raise ConfigError(
-                f"no language model is configured, and {settings.minor.model} annotates only where it is named",
-                hint="set model under [minor] in config.toml, or name one: --model Ollama/llama3.2",
+                f"no language model is configured, and {settings.minor.model} annotates only if you choose it",
+                hint="set model under [minor] in config.toml, or choose one: --model Ollama/llama3.2",
             )
         return partial(annotate, names=wanted, prompts=load(settings.prompts_folder))
 
@@ -102,7 +102,7 @@ def _from_model(batch: Batch, name: str, prompt: str) -> Field:
             return reply.strip()
         lines = lines_of(reply)
         if not lines:
-            raise EmptyReply(f"the reply holds no {name}", hint="run again with --again")
+            raise EmptyReply(f"the reply contains no {name}", hint="run again with --again")
         return lines
 
     def material(node: HeadingNode, below: Sequence[Any]) -> FieldMaterial | None:

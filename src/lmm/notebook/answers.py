@@ -538,7 +538,7 @@ class AnswerPlanner:
             for each in [] if outcome.prompt.is_edit else misquotations(outcome.reply.text, _shown_to(plan, outcome)):
                 client.tell(Notice(misquotation_text(each)), place)
             if outcome.prompt.blind:
-                client.tell(Notice(f"{client.name} takes no pictures; they were left out"), place)
+                client.tell(Notice(f"{client.name} does not accept pictures; they were left out"), place)
         return outcomes
 
     async def _bringing(self, pending: PendingPrompt, plan: AnswerPlan) -> PendingPrompt:
@@ -598,7 +598,7 @@ class AnswerPlanner:
         if reply.remembered and _is_stump(pending, reply):
             reply = yield replace(ask, again=True)
         if _is_stump(pending, reply):
-            raise EmptyReply(f"{reply.model} sent an empty reply", hint="try again, or ask in other words")
+            raise EmptyReply(f"{reply.model} sent an empty reply", hint="try again, or rephrase the prompt")
         return pending, reply
 
     async def requests(self, plan: AnswerPlan) -> Report[Ask]:
@@ -697,8 +697,10 @@ def _likeliest(asked: PendingPrompt, waiting: list[PendingPrompt]) -> PendingPro
 
 def _gone(asked: PendingPrompt) -> LmmError:
     question = " ".join(asked.prompt.text.split())
-    what = f"the question is gone from the file, which was changed meanwhile, and the reply with it: {question}"
-    return LmmError(what, hint="asked again, it is answered for nothing: the reply is remembered")
+    what = (
+        f"the file was changed meanwhile and no longer contains this question, so the reply was not saved: {question}"
+    )
+    return LmmError(what, hint="if you ask it again, the reply costs nothing")
 
 
 def _is_stump(pending: PendingPrompt, reply: Reply) -> bool:
@@ -708,7 +710,9 @@ def _is_stump(pending: PendingPrompt, reply: Reply) -> bool:
 
 def _none_at(line: int, threads: Sequence[PromptThread]) -> LmmError:
     lines = ", ".join(str(pending.line) for thread in threads for pending in thread.asks)
-    return LmmError(f"no prompt waits at line {line}", hint=f"prompts wait at {lines}" if lines else "none waits")
+    return LmmError(
+        f"no prompt is pending at line {line}", hint=f"prompts are pending at {lines}" if lines else "none is pending"
+    )
 
 
 def place_of(document: ParsedDocument, pending: PendingPrompt) -> Place:

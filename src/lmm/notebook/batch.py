@@ -72,7 +72,7 @@ def find_batch_model(name: str) -> BatchFunction:
     """
     if name not in _REGISTRY:
         known = ", ".join(sorted(_REGISTRY)) or "none is registered"
-        raise ConfigError(f"there is no batch model '{name}'", hint=f"known: {known}; --from FILE.py loads yours")
+        raise ConfigError(f"there is no batch model '{name}'", hint=f"known: {known}; --from FILE.py loads your own")
     return _REGISTRY[name]
 
 
@@ -117,7 +117,7 @@ class Batch(FieldWork):
     def run(self, awaitable: Awaitable[Any]) -> Any:
         """Await something from a sync function."""
         if self._loop is None or self._running_loop() is self._loop:
-            raise RuntimeError("Batch.run is for sync functions; in an async one, await")
+            raise RuntimeError("Batch.run is for sync functions; use await in an async one")
         return asyncio.run_coroutine_threadsafe(self._tracked(awaitable), self._loop).result()
 
     @staticmethod
@@ -239,7 +239,7 @@ class FieldPlanner:
         blocks, refused = with_changes(document.blocks, [node for node in found if node.changed])
         hints = tuple(_assignments(document.blocks, document.file or "text"))
         if _texts(tree_to_blocks(plan.tree)) != _texts(old_view(plan.document.blocks)):
-            hints += ("the batch model changed more than metadata; that is not saved",)
+            hints += ("the batch model changed more than metadata; these changes are not saved",)
         failures += [_unplaced(document, node, _OPEN) for node in refused]
         return ChangedDocument(blocks, result.results, failures, hints, result.error)
 
@@ -255,7 +255,7 @@ def _texts(blocks: Sequence[Block]) -> list[str]:
 
 
 _OPEN = "metadata before this heading is never closed", "close it with ---: lmm scan shows where"
-_GONE = "its place is gone from the file, which was changed meanwhile", "run again: replies are remembered"
+_GONE = "the file was changed meanwhile and no longer contains this place", "run again: replies are kept"
 
 
 def _unplaced(document: ParsedDocument, node: Node, why: tuple[str, str]) -> Failure:
@@ -277,7 +277,7 @@ def batch_function(name: str | BatchFunction) -> Callable[[Settings], BatchFunct
 def _assignments(blocks: Sequence[Block], name: str) -> list[str]:
     """What is read although it is not quite YAML."""
     return [
-        f"{name}:{block.body_line + line - 1}: '{key} = …' is read, but not by other programs; write '{key}: true'"
+        f"{name}:{block.body_line + line - 1}: '{key} = …' is read here, but not by other programs; write '{key}: true'"
         for block in blocks
         if isinstance(block, MetadataBlock) and " = " in block.source
         for key, line in metadata.boolean_assignments(block.body)

@@ -63,7 +63,7 @@ def oddities(old: str, new: str, *, heading: str = "") -> tuple[str, ...]:
     if is_item(first) and now and not is_item(now):
         found.append("the old text begins with a list, the new one does not")
     elif first.startswith(("  ", "\t")) and now and not now.startswith(("  ", "\t")):
-        found.append("the old text is indented, as a part of what stands above it; the new one is not")
+        found.append("the old text is indented, as part of the text above it; the new one is not")
     if _repeated(now, heading):
         found.append(f"it repeats the heading '{heading}'")
     return (*found, *metadata_notices(new))
@@ -73,7 +73,7 @@ def metadata_notices(new: str) -> list[str]:
     """What an author should know of metadata that a model wrote: it is a comment, and has no effect."""
     opening = MODELS_METADATA.removeprefix("<!--")
     found = [span.text.removeprefix(opening) for span in spans(new) if span.text.startswith(opening)]
-    return [f"the model wrote metadata; it is a comment now, without effect: {excerpt(body)}" for body in found]
+    return [f"the model wrote metadata; it is now a comment: {excerpt(body)}" for body in found]
 
 
 def excerpt(text: str) -> str:
@@ -146,7 +146,7 @@ def code_notices(old: str, new: str) -> tuple[str, ...]:
     notices = []
     before = chunk_labels(old)
     if labels := sorted({label for label in chunk_labels(new) if label in before}):
-        notices.append(f"chunk labels stand twice until the edit is resolved, and knitr stops: {', '.join(labels)}")
+        notices.append(f"until the edit is resolved, chunk labels occur twice and knitr stops: {', '.join(labels)}")
     now, then = ({name for kind, name in _elements(text) if kind == _INLINE} for text in (new, old))
     added, known = ({(chunk.attributes, chunk.text) for chunk in _chunks(text)} for text in (new, old))
     if added - known or now - then:
@@ -167,7 +167,7 @@ def _prose(text: str) -> str:
 def _torn(old: str, new: str) -> Iterator[str]:
     opened, closed = (now - then for now, then in zip(_count_fences(new), _count_fences(old), strict=True))
     if opened != closed:
-        yield "it tears a fenced div: its ::: lines do not belong together any more"
+        yield "it tears a fenced div: its ::: lines no longer match"
     elif opened < 0:
         yield f"it drops {-opened} fenced div{'s' if opened < -1 else ''} (:::)"
 

@@ -132,7 +132,7 @@ class WaitingEdit:
     def notices(self) -> tuple[str, ...]:
         """What its author should know who accepts it."""
         kept = [f"line {block.line} {excerpt(block.content)}" for block in self.unseen]
-        found = [f"kept what the model had not seen of the old text: {', '.join(kept)}"] if kept else []
+        found = [f"kept paragraphs of the old text that the model had not seen: {', '.join(kept)}"] if kept else []
         return (*found, *metadata_notices(visible_text(self.new)))
 
     def _written_since(self) -> tuple[str, ...]:
@@ -278,7 +278,7 @@ def old_view(blocks: Sequence[Block]) -> list[Block]:
 def refusal(block: MetadataBlock, old: Sequence[Block]) -> str | None:
     """Why an edit of the text `old` cannot be asked for in this block now, or None."""
     if _record(block) is not None:
-        return "an edit of this text is waiting: lmm accept or lmm reject it first"
+        return "an edit of this text is pending: lmm accept or lmm reject it first"
     for text in old:
         opened = unclosed_construct(text.content) if isinstance(text, TextBlock) else None
         if opened is not None:
@@ -375,7 +375,7 @@ def check_restorable(
     if len(edits) != len(asked) or serialize(_resolve_edits(found, edits, "reject")) != serialize(original):
         raise LmmError("an edit of this text could not be undone exactly", hint="ask for an edit of a paragraph in it")
     if any(isinstance(block, MetadataBlock | ErrorBlock) for edit in edits for block in edit.new):
-        raise LmmError("the reply would be read as metadata here", hint="ask again, in other words")
+        raise LmmError("the reply would be read as metadata here", hint="ask again with another prompt")
 
 
 def _text(source: str, newline: str) -> TextBlock:
@@ -466,7 +466,7 @@ def _without_marks(text: str) -> str:
 
 Verdict = Literal["accept", "reject", "again"]
 Signature = Callable[[MetadataBlock, str, Iterable[str]], MetadataBlock]
-_ADVICE = "--force accepts it all the same; lmm reject --again --line {line} restores the old text and the question"
+_ADVICE = "--force accepts it anyway; lmm reject --again --line {line} restores the old text and the question"
 
 
 def resolve(
@@ -501,12 +501,14 @@ def resolve(
     result = _resolve_edits(blocks, chosen, verdict, sign)
     if damaged := damaged_edits(result):
         raise LmmError(
-            f"the edit in the block at line {damaged[0]} has lost its marks",
-            hint="restore '<!-- lmm:new … -->' and '<!-- lmm:end … -->', or mend the text and delete '~edit_'",
+            f"the edit in the block at line {damaged[0]} lacks its marks",
+            hint="restore '<!-- lmm:new … -->' and '<!-- lmm:end … -->', or correct the text and delete '~edit_'",
         )
     if line is not None and not chosen:
         lines = ", ".join(str(e.line) for e in edits)
-        raise LmmError(f"no edit waits at line {line}", hint=f"edits wait at {lines}" if lines else "none waits")
+        raise LmmError(
+            f"no edit is pending at line {line}", hint=f"edits are pending at {lines}" if lines else "none is pending"
+        )
     return result, chosen
 
 
@@ -542,14 +544,16 @@ def resolve_hunk(blocks: Sequence[Block], verdict: Verdict, number: int, *, line
     edits = [edit for edit in find_edits(blocks) if line is None or _covers(blocks, edit, line)]
     if not edits or (len(edits) > 1 and line is None):
         lines = ", ".join(str(edit.line) for edit in edits)
-        raise LmmError("name the edit by a line", hint=f"edits wait at {lines}" if lines else "none waits there")
+        raise LmmError(
+            "choose an edit by its line", hint=f"edits are pending at {lines}" if lines else "none is pending there"
+        )
     edit = edits[-1]
     old, new = _lines(edit.old), _lines(edit.new)
     found = list(hunks(old, new))
     if not 0 < number <= len(found):
         raise LmmError(f"this edit has no change number {number}", hint=f"it has {len(found)}")
     if edit.old_changed:
-        raise LmmError("you changed the old text since the model saw it", hint="lmm reject --again asks anew")
+        raise LmmError("you changed the old text since the model saw it", hint="lmm reject --again asks again")
     if len(found) == 1:
         return resolve(blocks, verdict, line=edit.line)[0]
     a, b, c, d = found[number - 1]

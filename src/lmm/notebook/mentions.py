@@ -119,7 +119,7 @@ async def load_mentions(document: Path | None, prompt: str, text: str, settings:
         shown += [part for part in found if isinstance(part, Image)]
     for name in pictures(text) if document is not None else ():
         if len(shown) == MOST_PICTURES:
-            notes.append(f"the first {MOST_PICTURES} pictures are sent, no more")
+            notes.append(f"the first {MOST_PICTURES} pictures are sent")
             break
         try:
             shown += [part for part in await _file(name, document, settings) if isinstance(part, Image)]
@@ -142,10 +142,10 @@ async def _read(mention: Mention, document: Path | None, settings: Settings) -> 
 async def _file(name: str, document: Path | None, settings: Settings) -> Sequence[Attachment | Image]:
     folder = Folder(document.parent if document is not None else Path())
     if folder.stat(name) is None:
-        raise DocumentError("there is no such file", where=f"@{name}", hint=f"paths begin at {folder.root}")
+        raise DocumentError("there is no such file", where=f"@{name}", hint=f"paths start at {folder.root}")
     path = folder.path(name)
     if is_secret_file(path):
-        raise DocumentError("its name says that it holds keys or passwords; it is not sent", where=f"@{name}")
+        raise DocumentError("its name suggests keys or passwords, so it is not sent", where=f"@{name}")
     return [await _text(str(path.relative_to(folder.real)), folder.real, settings, named=name)]
 
 

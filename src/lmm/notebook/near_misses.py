@@ -40,8 +40,8 @@ _MARGIN = re.compile(r"[ \t]*(?:>[ \t]*)*")
 _ITEM = re.compile(r"(?:[-*+]|\d{1,9}[.)])[ \t]+(?=\S)")
 _KEY = re.compile(r"""[#\-\]}]|["']?[\w~][\w.~ -]*=?["']?[ \t]*:(?:\s|\Z)""")
 _CANDIDATE = re.compile(rf"^[ \t>]*(?:(?:[-*+]|\d{{1,9}}[.)])[ \t]+)?(?:{_EXACT.pattern}|[{_DASH}*_+])", re.MULTILINE)
-_AT_MARGIN = "put it at the margin, between blank lines"
-_WRITE_FENCE = "write '---' at the margin"
+_AT_MARGIN = "put it at the start of the line, between blank lines"
+_WRITE_FENCE = "write '---' at the start of the line"
 _ROUNDS = 5  # what is mended may show what else was meant
 _HIDING = ("code_block", "code", "comment", "math", "raw")
 
@@ -216,7 +216,7 @@ class _Lines:
         if self._is_text(i - 1):
             draft.before = self.newline
             if draft.body.start > i:
-                message = "a metadata block directly below text is read as a part of that text"
+                message = "a metadata block directly below text is read as part of that text"
                 draft.say(i, len(margin) + 1, message, "put a blank line above it")
 
     def _compare_fences(self, draft: _Draft, i: int, column: int, opening: str) -> None:
@@ -225,7 +225,7 @@ class _Lines:
         closing = self._closing(end)
         if not opening:
             below = "" if closing else " and below"
-            draft.say(i, column, "this prompt is in no metadata block", f"put a line '---' above{below} it")
+            draft.say(i, column, "this prompt is not in a metadata block", f"put a line '---' above{below} it")
             draft.before += fence
         elif not _OPENS.match(opening):
             draft.say(i, column, f"'{opening.strip()}' does not open metadata", _WRITE_FENCE)
@@ -307,7 +307,7 @@ def _slips(lines: Sequence[str], own: Collection[int]) -> Iterator[tuple[int, in
         indented = line[0] in " \t"
         if right:
             column = len(line) - len(line.lstrip()) + 1
-            yield k, column, f"'{_beginning(line)}' is no prompt", f"write '{_shown(right)}'", right
+            yield k, column, f"'{_beginning(line)}' is not a prompt", f"write '{_shown(right)}'", right
         elif below and not indented and not _KEY.match(line) and not _closes_key(lines, k):
             readable = metadata.check(body) is None if readable is None else readable
             if not readable:

@@ -64,7 +64,7 @@ def unasked_prompts(blocks: Sequence[Block]) -> list[Problem]:
     lines = [miss.line for miss in found]
     for block in blocks:
         if isinstance(block, ErrorBlock) and metadata.find_prompts(block.source) and not _is_within(lines, block):
-            what = f"a question stands in a block that cannot be read: {block.reason}"
+            what = f"there is a question in a block that cannot be read: {block.reason}"
             found.append(Problem(block.error_line or block.line, block.error_column, what, block.hint))
     return sorted(found, key=lambda p: (p.line, p.column))
 
@@ -83,13 +83,15 @@ def header_gaps(blocks: Sequence[Block], *, chapter: bool = False) -> list[Probl
 
 def _edit_problems(blocks: Sequence[Block]) -> Iterator[Problem]:
     for line in damaged_edits(blocks):
-        yield Problem(line, 1, "this edit has lost its marks", "restore them, or mend the text and delete '~edit_'")
+        yield Problem(
+            line, 1, "the marks of this edit are missing", "restore them, or correct the text and delete '~edit_'"
+        )
     for line in orphaned_marks(blocks):
-        yield _warning(line, "this mark belongs to no edit", "delete the line")
+        yield _warning(line, "there is no edit for this mark", "delete the line")
     for edit in find_edits(blocks):
         losses = edit.losses
         for warning in edit.warnings:
-            hint = "lmm accept would lose text: mend the new text, or lmm reject" if warning in losses else _RESOLVE
+            hint = "lmm accept would lose text: correct the new text, or lmm reject" if warning in losses else _RESOLVE
             yield _warning(edit.line, warning, hint)
 
 
@@ -123,7 +125,7 @@ def _text_problems(block: TextBlock) -> Iterator[Problem]:
             block.line + before.count("\n"),
             offset - before.rfind("\n"),
             f"'{mark}' is never closed",
-            "close it; until then it is read as plain text",
+            "close it; until then it is plain text",
             "warning",
         )
 
@@ -131,11 +133,9 @@ def _text_problems(block: TextBlock) -> Iterator[Problem]:
 def _metadata_problems(block: MetadataBlock, before: Block | None) -> Iterator[Problem]:
     body, first = block.body, block.body_line
     for name, line in metadata.duplicate_keys(body):
-        yield Problem(
-            first + line - 1, 1, f"'{name}' stands here a second time; the last one counts", "delete one of them"
-        )
+        yield Problem(first + line - 1, 1, f"'{name}' occurs a second time; the last one counts", "delete one of them")
     for name, line in metadata.boolean_assignments(body):
-        message = f"'{name} = …' is read, but not by other programs"
+        message = f"'{name} = …' is read here, but not by other programs"
         yield _warning(first + line - 1, message, f"write '{name}: true'")
     if metadata.is_in_braces(body):
         yield _warning(first, metadata.IN_BRACES, metadata.NO_BRACES)
@@ -147,7 +147,7 @@ def _metadata_problems(block: MetadataBlock, before: Block | None) -> Iterator[P
         yield Problem(first + value.line - 1, value.column, value.text, "ask for the rest: +: go on", "warning")
     for value in metadata.run_when_knit(body):
         message = f"knitr or Quarto would run the code in this '{value.path[-1]}', even inside metadata"
-        hint = "lmm scan --fix writes it so that it is only read"
+        hint = "lmm scan --fix rewrites it so that it does not run"
         yield Problem(first + value.line - 1, value.column, message, hint)
     # A block that Pandoc shows as text is not refused, except where a list and a prompt stand in one block.
     if block.prompts and (shown is None or _is_list(block)):
@@ -199,7 +199,7 @@ def _prompt_problems(block: MetadataBlock, body: str, first: int) -> Iterator[Pr
             message = "knitr or Quarto would run the code in this prompt, even inside metadata"
             yield _warning(line, message, "answer it before knitting: lmm messages")
         if isinstance(block, HeaderBlock) and prompt.spelling in spellings:
-            message = f"R Markdown refuses a header with two '{prompt.spelling}:' until they are answered"
+            message = f"R Markdown cannot read a header with two '{prompt.spelling}:' until they are answered"
             yield _warning(line, message, "answer them before knitting: lmm messages")
         spellings.add(prompt.spelling)
 
@@ -212,7 +212,7 @@ def _refused_by_pandoc(block: MetadataBlock, body: str, first: int) -> Iterator[
         yield Problem(
             first + error.line - 1,
             error.column,
-            "Pandoc refuses the document until this prompt is answered",
+            "Pandoc cannot read the document until this prompt is answered",
             f"answer it, or write '{refused[-1].spelling}: |' and the prompt on an indented line below",
             "warning",
         )

@@ -75,7 +75,7 @@ def _problem(
     try:
         text = read(name)
     except LmmError as error:
-        yield Problem(line, 1, f"what is quoted cannot be compared with {name}: {error.message}", error.hint, "warning")
+        yield Problem(line, 1, f"the quotation cannot be compared with {name}: {error.message}", error.hint, "warning")
         return
     if quotation is not None:
         (found,) = verify_quotations(f"> {quotation.text}".replace("\n", "\n> "), {1: text}) or (quotation,)

@@ -36,12 +36,12 @@ class State(StrEnum):
     FRESH = "up to date"
     CHANGED = "its text changed"
     EDITED = "edited by hand"
-    OWN = "the author's own"
+    OWN = "written by the author"
     LOCKED = "locked"
     OTHERWISE = "made with another prompt, model or heading path"
     GONE = "its text is gone"
     NOTHING = "there is no text to make it from"
-    BLOCKED = "what it needs could not be made"
+    BLOCKED = "a field that it depends on could not be made"
 
 
 # The states in which a field is generated anew without being asked to, and those in which it is never touched.

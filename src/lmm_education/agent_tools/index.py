@@ -84,7 +84,7 @@ class Indexes:
             LmmError: a path leads out of the roots, or the store or the embedding model fails.
         """
         if not _NAME.fullmatch(index_name) or index_name == ALL:
-            raise LmmError(f"'{index_name}' is no name for an index", hint="letters, digits, '_', '-' and '.'")
+            raise LmmError(f"'{index_name}' is not a valid name for an index", hint="letters, digits, '_', '-' and '.'")
         documents, folder = self.path(root), self.path(vector_db_root) / index_name
         if not documents.is_dir():
             raise LmmError(f"there is no folder '{root}'")
@@ -119,11 +119,11 @@ class Indexes:
             LmmError: it leads out of the roots.
         """
         if "\0" in written:
-            raise LmmError("a path holds no NUL")
+            raise LmmError("a path cannot contain a NUL character")
         path = (self.place.folder / Path(written)).resolve()
         if not any(path.is_relative_to(root) for root in self.roots):
-            raise LmmError(f"'{written}' lies outside of what this tool may touch",
-                           hint=f"that is {', '.join(map(str, self.roots))}")  # fmt: skip
+            raise LmmError(f"'{written}' is outside of what this tool may use",
+                           hint=f"it may use {', '.join(map(str, self.roots))}")  # fmt: skip
         return path
 
     def _bring_up_to_date(self, index: FolderIndex) -> IngestReport:

@@ -111,7 +111,7 @@ def _ask_tool(answering: Answering) -> RunnableTool:
         async for event in answering.stream(question):
             if isinstance(event, Answer):
                 return answer_text(event)
-        raise LmmError("the answer did not come to an end")
+        raise LmmError("the answer was not completed")
 
     words = "Answer a question from the course's material, by a language model that sees its best passages; with "
     words += "the sources that the answer cites. Slower than search."

@@ -85,5 +85,5 @@ def course_folder(named: str, folder: Path) -> Path:
                 return found
         raise LmmError(f"there is no folder '{named}'", hint="course is relative to the prompt's folder")
     if (above := course_root(folder)) is None:
-        raise LmmError("the prompt lies in no course", hint='say which: course="../notes"')
+        raise LmmError("the prompt is not in a course", hint='name one: course="../notes"')
     return above

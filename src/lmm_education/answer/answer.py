@@ -149,7 +149,7 @@ def basis_notice(answer: Answer) -> tuple[SearchNotice, ...]:
         return ()
     told = {
         "general": "from general knowledge, not from the course",
-        "nothing": "the answer cites no source: it rests on nothing that the course says",
+        "nothing": "the answer cites no source: nothing in the course supports it",
     }
     return (SearchNotice(f"rests_on_{answer.rests_on}", told[answer.rests_on]),)
 

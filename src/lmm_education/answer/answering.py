@@ -46,9 +46,7 @@ from lmm_education.search.query import SearchNotice, SearchOptions, SearchResult
 from lmm_education.search.search import NO_WORD, CourseSearch
 
 NOTHING_FOUND = "Nothing in the course answers this."
-NOT_JUDGED = SearchNotice(
-    "not_judged", "no language model is set, which could judge this; compare it with what the course says"
-)
+NOT_JUDGED = SearchNotice("not_judged", "no language model is set to judge this; compare it with the course")
 _SHARE = 0.6  # of the model's window, for material; the rest is for instructions, conversation and reply
 _MARKS = re.compile(r"[*@]")  # in an exercise they ask for no material
 _NEAREST = 3  # sections that are offered where nothing answers
@@ -370,10 +368,10 @@ def invented(numbers: Sequence[int]) -> tuple[SearchNotice, ...]:
     """What readers are told of numbers of sources that there are none of.
 
     >>> invented([7, 9]), invented([])
-    (('the model cited 7, 9, which it was not shown; taken out',), ())
+    (('the model cited 7, 9, which it was not shown; the numbers were removed',), ())
     """
     cited = ", ".join(map(str, numbers))
-    told = "the model cited {numbers}, which it was not shown; taken out"
+    told = "the model cited {numbers}, which it was not shown; the numbers were removed"
     return (SearchNotice("invented", told, numbers=cited),) if numbers else ()
 
 

@@ -36,9 +36,9 @@ def _exchange(line: str, where: str) -> Exchange:
         return Exchange(str(record["question"]), str(record["answer"]))
     except (ValueError, TypeError, KeyError) as error:
         raise FileReadError(
-            "this is no exchange of a conversation",
+            "this is not an exchange of a conversation",
             where=where,
-            hint='a line is {"question": "…", "answer": "…"}; name another file',
+            hint='a line is {"question": "…", "answer": "…"}; choose another file',
         ) from error
 
 

@@ -57,7 +57,7 @@ class Lookup:
         except SearchError as error:
             return ToolResult(call.id, call.name, str(error), failed=True)
         except ValueError as error:
-            return ToolResult(call.id, call.name, f"the arguments do not fit: {error}", failed=True)
+            return ToolResult(call.id, call.name, f"the arguments are not valid: {error}", failed=True)
 
     async def search(self, query: str, limit: int = 5, types: Sequence[str] = (), documents: Sequence[str] = ()) -> str:
         """The passages that fit best.

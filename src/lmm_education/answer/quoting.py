@@ -36,7 +36,7 @@ SENTENCES, CHARACTERS = 5, 900
 """The most that is quoted; what a sentence points to comes on top."""
 LONGEST = 1_500
 """Characters of code, or of another block, that are shown with the sentence that points to it."""
-NOTICE = "*Quoted from the course, word for word: no language model is set, which could answer in its own words.*"
+NOTICE = "*Quoted from the course, word for word, because no language model is set.*"
 _NEIGHBOURS, _LENGTH, _SHORT = 0.1, 150, 60
 _BY_THE_WAY = 0.6  # of a question, or of what tells what comes next
 _DEFINES, _NAMES = 2.0, 1.3  # of a sentence that says what is asked for, and of one in which it is emphasized

@@ -108,7 +108,7 @@ _TOLD = {
     "numbers": ("claim_missing", "not in its source: {words}"),
     "names": ("claim_missing", "not in its source: {words}"),
     "negation": ("claim_opposite", "its source says: “{words}”"),
-    "words": ("claim_foreign", "its source says nothing of this"),
+    "words": ("claim_foreign", "its source does not say this"),
 }
 
 

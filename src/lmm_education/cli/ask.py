@@ -19,26 +19,27 @@ if TYPE_CHECKING:
 
 
 @options.command()
-@options.argument("question", "QUESTION", "What you want to know; *type* and @document narrow it.")
+@options.argument("question", "QUESTION", "Your question; *type* and @document narrow it.")
 @course_options.conditions
 @click.option("--history", metavar="FILE", type=options.PATH, help="The conversation that this question continues.")
 @click.option(
     "--mode",
     metavar="MODE",
     type=click.Choice(["none", "summary", "extraction", "rewrite"]),
-    help="What the history is for: none, summary, extraction, rewrite.",
+    help="How the history is used: none, summary, extraction, rewrite.",
 )
-@options.flag("--agent", help="Give the model tools to look for itself.")
+@options.flag("--agent", help="Let the model search with tools.")
 @click.option(
-    "--context-tokens", metavar="N", type=click.IntRange(min=1), help="How much of the material the model is shown."
+    "--context-tokens",
+    metavar="N",
+    type=click.IntRange(min=1),
+    help="Show the model at most this many tokens of material.",
 )
 @options.budget()
 @options.model
-@click.option(
-    "--temperature", metavar="NUMBER", type=click.FloatRange(min=0), help="How free the model is in its words."
-)
-@options.flag("--show-context", help="Print what the model is shown of the course.")
-@options.flag("--show-prompt", help="Print all that is sent to the model: instructions, conversation, material.")
+@click.option("--temperature", metavar="NUMBER", type=click.FloatRange(min=0), help="The model's temperature.")
+@options.flag("--show-context", help="Print the material that the model gets.")
+@options.flag("--show-prompt", help="Print everything that is sent to the model: instructions, conversation, material.")
 @options.as_json
 @course_options.course
 @options.config
@@ -54,7 +55,7 @@ def ask(
     config: Path | None,
     **asked: Any,
 ) -> int:
-    """Answer a question from the course's own material, with numbered sources.
+    """Answer a question from the course's material, with numbered sources.
 
     Exit code 1: nothing relevant was found, or the model did not answer.
     """
@@ -64,7 +65,7 @@ def ask(
 
     if asked["budget"].isdigit() and asked["context_tokens"] is None:
         hint = f"--context-tokens {asked['budget']}"
-        terminal.note(f"--budget is what may be used; for the size of the context: {hint}")
+        terminal.note(f"--budget limits the cost; for the size of the context, use {hint}")
     earlier = [(each.question, each.answer) for each in (read_history(history) if history else [])]
     printer = AnswerPrinter(show_context, show_prompt, silent=as_json)
     with Course.open(config=config, course=course, model=model) as opened:
@@ -151,5 +152,5 @@ def _notices(answer: Answer) -> list[str]:
     if answer.cut:
         notices.append("the model stopped at its output limit: set a larger 'max_tokens'")
     if answer.stopped:
-        notices.append("the model wanted to go on looking; [answer] turns allows more")
+        notices.append("the model wanted to search further; [answer] turns allows more")
     return notices

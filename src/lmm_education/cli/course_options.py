@@ -11,14 +11,14 @@ import click
 
 from lmm.cli import options
 
-course = click.option("--course", metavar="NAME", help="The course, if there are several.")
+course = click.option("--course", metavar="NAME", help="The name of the course, if there are several.")
 paths = options.argument(
     "paths", "PATH", "Markdown, R Markdown or Quarto files, folders, patterns.", many=True, type=options.PATH
 )
 conditions = options.together(
-    click.option("--type", "types", metavar="TYPE", multiple=True, help="Only material of this type; repeat for more."),
+    click.option("--type", "types", metavar="TYPE", multiple=True, help="Only material of this type; may be repeated."),
     click.option(
-        "--doc", "documents", metavar="DOC", multiple=True, help="Only this document: docid, file or its name."
+        "--doc", "documents", metavar="DOC", multiple=True, help="Only this document: its docid, file or file name."
     ),
     click.option("--where", metavar="KEY=VALUE", multiple=True, help="Only passages with this metadata."),
 )

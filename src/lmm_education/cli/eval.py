@@ -30,7 +30,7 @@ _TOLD = 5
 @options.argument(
     "words",
     "QUESTIONS",
-    "JSONL, CSV or YAML files: question, and document, section, passage, answers or facts.",
+    "JSONL, CSV or YAML files with questions, and document, section, passage, answers or facts.",
     many=True,
 )
 @click.option(
@@ -47,26 +47,26 @@ _TOLD = 5
     help="Compare settings side by side, such as: --compare encoding=content,hybrid max_size=1000,2000",
 )
 @options.flag("--answers", help="Ask each question, and measure the answers: right, grounded, cited, refused.")
-@click.option("--judge", metavar="MODEL", help="With --answers: a model that judges them too.")
+@click.option("--judge", metavar="MODEL", help="With --answers: also judge them with this model.")
 @click.option(
     "--check", metavar="MEASURE=%", multiple=True, help="Exit with code 1 if a measure is lower, such as recall@5=90"
 )
-@options.flag("--tune", help="Choose leg weights and chunk sizes, and say whether it matters.")
+@options.flag("--tune", help="Choose leg weights and chunk sizes, and show whether they matter.")
 @click.option(
     "--reword",
     metavar="FILE",
     type=options.PATH,
-    help="Let the aux model ask the questions in other words, into a .jsonl file.",
+    help="Let the aux model reword the questions, into a .jsonl file.",
 )
 @options.again
 @options.budget()
-@options.dry_run("Say what --reword would cost; ask nothing.")
+@options.dry_run("Show the cost of --reword, without asking a model.")
 @options.flag("--calibrate", help="Find the threshold below which nothing relevant was found.")
 @options.flag("--failures", help="Show the questions that failed, and what was found instead.")
 @click.option(
     "--level",
     type=click.Choice(["passage", "section", "document"]),
-    help="What --compare, --tune and --failures look at.",
+    help="The level that --compare, --tune and --failures use.",
 )
 @click.option("--plot", metavar="FILE", type=options.PATH, help="Draw the comparison into a .png, .svg or .pdf file.")
 @course_options.course
@@ -81,12 +81,12 @@ def evaluate(
     config: Path | None,
     **given: Any,
 ) -> int:
-    """Measure how well questions find what answers them: recall, MRR, nDCG, with 95 % intervals, and latency; with
-    --answers, what is answered.
+    """Measure how often questions find the right text: recall, MRR, nDCG, with 95 % intervals, and latency; with
+    --answers, also measure the answers.
 
-    Without a question file of your own there is no telling: some thirty questions that students asked, each
-    with the passage or section that answers it, are enough to see large differences. Settings are compared
-    in temporary stores, the course's own store stays as it is.
+    You need a question file of your own: some thirty questions from students, each
+    with the passage or section that answers it, show large differences. Settings are compared
+    in temporary stores; the course's store is unchanged.
     """
     from lmm_education.course import Course
     from lmm_education.evaluation.questions import read_questions
@@ -127,7 +127,9 @@ def _check(modes: Sequence[str], wanted: Any) -> None:
     if len(modes) > 1:
         raise ConfigError(f"{modes[0]} and {modes[1]} are different questions", hint="run them one after the other")
     if modes and wanted.failures:
-        raise ConfigError(f"--failures does not go with {modes[0]}", hint="show the failures of one setting by itself")
+        raise ConfigError(
+            f"--failures cannot be combined with {modes[0]}", hint="show the failures of one setting alone"
+        )
     if wanted.plot is not None:
         if modes != ["--compare"]:
             raise ConfigError("--plot draws a comparison", hint="add --compare KEY=A,B")
@@ -135,13 +137,13 @@ def _check(modes: Sequence[str], wanted: Any) -> None:
 
         check_plot(wanted.plot)
     if wanted.reword is None and (wanted.again or wanted.dry_run or (wanted.budget and not wanted.answers)):
-        raise ConfigError("--again, --budget and --dry-run are about --reword", hint="add --reword FILE")
+        raise ConfigError("--again, --budget and --dry-run need --reword", hint="add --reword FILE")
     if wanted.judge and not wanted.answers:
-        raise ConfigError("--judge is about answers", hint="add --answers")
+        raise ConfigError("--judge needs --answers", hint="add --answers")
     others = [name for name in modes if name != "--compare"]
     others += [f"--{name}" for name in ("level", "plot") if getattr(wanted, name)]
     if wanted.answers and others:
-        raise ConfigError(f"--answers does not go with {others[0]}", hint="run them one after the other")
+        raise ConfigError(f"--answers cannot be combined with {others[0]}", hint="run them one after the other")
 
 
 def _least(checks: Sequence[str], modes: Sequence[str]) -> dict[str, float]:
@@ -151,14 +153,14 @@ def _least(checks: Sequence[str], modes: Sequence[str]) -> dict[str, float]:
         ConfigError: one is not given so, or several settings are measured.
     """
     if checks and modes:
-        raise ConfigError(f"--check does not go with {modes[0]}", hint="check one setting by itself")
+        raise ConfigError(f"--check cannot be combined with {modes[0]}", hint="check one setting alone")
     found = {}
     for text in checks:
         name, _, value = text.partition("=")
         try:
             found[name.strip()] = float(value) / 100
         except ValueError:
-            raise ConfigError(f"'{text}' is no check", hint="write MEASURE=PERCENT, such as recall@5=90") from None
+            raise ConfigError(f"'{text}' is not a check", hint="write MEASURE=PERCENT, such as recall@5=90") from None
     return found
 
 
@@ -181,7 +183,7 @@ def left_out(questions: Sequence[Question], level: Level) -> str:
 
     >>> from lmm_education.evaluation.questions import Question
     >>> left_out([Question("?", document="a.md", section=("A",)), Question("?", document="b.md")], "section")
-    'note: not counted, because no section is given: 1 of 2 questions; all count with --level document'
+    'note: not counted, because they have no section: 1 of 2 questions; all count with --level document'
     """
     from lmm_education.evaluation.judge import LEVELS, levels_of
 
@@ -192,7 +194,7 @@ def left_out(questions: Sequence[Question], level: Level) -> str:
     every = next((each for each in LEVELS if all(each in levels for levels in judged)), None)
     counted = f"{missing} of {terminal.count(len(judged), 'question')}"
     advice = f"; all count with --level {every}" if every else ""
-    return f"note: not counted, because no {level} is given: {counted}{advice}"
+    return f"note: not counted, because they have no {level}: {counted}{advice}"
 
 
 def repeats(questions: Sequence[Question]) -> str:
@@ -203,8 +205,8 @@ def repeats(questions: Sequence[Question]) -> str:
     if share <= REPEATING:
         return ""
     return (
-        f"note: {100 * share:.0f} % of these questions' words stand in the passages that answer them, which favours "
-        "the search by words; students ask in words of their own: add such questions before you tune "
+        f"note: {100 * share:.0f} % of these questions' words occur in the passages that answer them, which favours "
+        "search by words; students use their own words: add such questions before you tune "
         "(--reword FILE lets the aux model write them)"
     )
 
@@ -304,7 +306,7 @@ def _reword(course: Course, wanted: Any) -> int:
         text = _rewording_text(found, wanted.files, file)
     terminal.say_result(text, found.as_json(), as_json=wanted.as_json)
     if found.interrupted:
-        terminal.say("lmm: interrupted; what had arrived is kept; run it again for the rest", err=True)
+        terminal.say("lmm: interrupted; what arrived is kept; run it again for the rest", err=True)
         return INTERRUPTED
     return FAILED if found.failures else DONE
 
@@ -323,15 +325,15 @@ def _rewording_text(found: Rewording, files: Sequence[Path], file: Path) -> str:
 
     lines = [f"{file}: {len(found.pairs)} of {terminal.count(found.waiting, 'question')} in other words"]
     if found.useless:
-        lines[0] += f"; {found.useless} came back empty, without an end or as a question that is there: left out"
+        lines[0] += f"; {found.useless} were empty, incomplete or duplicates: left out"
     if found.usage.requests:
         lines.append(f"{found.model}: {terminal.usage_text(found.usage)}")
     if found.before or found.after:
         lines.append(
-            f"their words that stand in the passages: {100 * found.before:.0f} %, now {100 * found.after:.0f} %"
+            f"their words that occur in the passages: {100 * found.before:.0f} %, now {100 * found.after:.0f} %"
         )
         if found.after > REPEATING:
-            lines.append("that is still much: look at them, or let another model write (under [aux] in config.toml)")
+            lines.append("that is still a lot: check them, or let another model write (under [aux] in config.toml)")
     if found.pairs:
         lines.append(f"read them, then: lmm eval {' '.join(map(str, files))} {file} --tune")
     return "".join(f"{line}\n" for line in lines)

@@ -20,15 +20,15 @@ if TYPE_CHECKING:
 @options.command()
 @options.argument("path", "PATH", "A markdown, R Markdown or Quarto file, or a folder.", type=options.PATH)
 @click.option(
-    "--output", "-o", metavar="OUT", help="Write there, into a folder if it ends in /; else a file is printed."
+    "--output", "-o", metavar="OUT", help="Write there, into a folder if it ends in /. [default: print a single file]"
 )
 @click.option("--keep", metavar="TYPE", multiple=True, help="Leave texts of this type in the notes; may be repeated.")
 @click.option(
     "--edits",
     type=click.Choice(["refuse", "old", "new"]),
-    help="Where an edit waits: refuse to export, or take the old or the new text.",
+    help="For pending edits: refuse to export, or use the old or the new text.",
 )
-@options.flag("--keep-lines", help="Blank lines for what is left out, so that lines keep their numbers.")
+@options.flag("--keep-lines", help="Write blank lines for what is left out, to keep line numbers.")
 @options.config
 @options.as_json
 def export(
@@ -41,15 +41,15 @@ def export(
     config: Path | None,
     as_json: bool,
 ) -> int:
-    """Write clean notes: without metadata, chats, edits that wait, and special material such as exercises.
+    """Write clean notes, without metadata, chats, pending edits, and special material such as exercises.
 
-    A folder is mirrored, with the pictures and other files that its documents show. Sources are never written
-    over. Types that stay in the notes: --keep, or 'keep' under [study] in config.toml.
+    A folder is mirrored, with the pictures and other files that its documents show. Sources are never
+    overwritten. To keep types of material, use --keep, or 'keep' under [study] in config.toml.
     """
     from lmm_education.course import Course
 
     if not output and path.is_dir():
-        raise ConfigError("a folder needs a place to be exported to", where=str(path), hint="name one with -o")
+        raise ConfigError("to export a folder, give an output folder", where=str(path), hint="give one with -o")
     with Course.open(config=config, beside=[path]) as course:
         if not output:
             terminal.say_document(course.notes(path, keep=keep, edits=edits, keep_lines=keep_lines).text)

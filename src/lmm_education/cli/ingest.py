@@ -27,14 +27,14 @@ _STATES: tuple[State, ...] = ("new", "changed", "unchanged", "prepared", "failed
 @options.command()
 @course_options.paths
 @options.dry_run("Show what would change, and how many chunks would be embedded.")
-@options.flag("--save-files", help="Write what each step makes, as markdown, beside the document.")
+@options.flag("--save-files", help="Write the result of each step as markdown, beside the document.")
 @click.option("--output", metavar="DIR", type=options.PATH, help="Write these files there (implies --save-files).")
 @options.flag("--no-ingest", help="Prepare only; embed and store nothing.")
 @options.flag("--watch", help="Ingest again on every save; Ctrl-C stops.")
-@options.flag("--prune", help="Remove documents from the store whose files are gone.")
-@options.flag("--annotate", help="First make missing or stale annotations, as lmm annotate does.")
-@options.flag("--again", help="Embed everything again; after other settings, make the store anew.")
-@options.flag("--quiet", "-q", help="No line for each document; only the summary and what is wrong.")
+@options.flag("--prune", help="Remove documents from the store if their files are gone.")
+@options.flag("--annotate", help="First make missing or outdated annotations, as lmm annotate does.")
+@options.flag("--again", help="Embed everything again; if settings changed, make the store anew.")
+@options.flag("--quiet", "-q", help="Print only the summary and problems, no line for each document.")
 @options.flag("--json", "as_json", help="Report as JSON.")
 @course_options.opened
 def ingest(
@@ -51,14 +51,14 @@ def ingest(
 ) -> int:
     """Prepare documents and store them, so that they can be searched.
 
-    Ingesting twice changes nothing: only what changed is embedded, and what was removed from a document goes.
-    Folders are looked through for .md, .markdown, .Rmd and .qmd files. A document that cannot be read is
-    reported, the others go on, and the exit code is 1.
+    A second run embeds only what changed, and removes what is gone from a document.
+    Folders are searched for .md, .markdown, .Rmd and .qmd files. A document that cannot be read is
+    reported, the others continue, and the exit code is 1.
     """
     if no_ingest and (steps["prune"] or again):
         raise ConfigError("--no-ingest changes no store", hint="leave out --prune and --again")
     if watch and (dry_run or again):
-        raise ConfigError("--watch goes with neither --dry-run nor --again", hint="run them first, then --watch")
+        raise ConfigError("--watch cannot be combined with --dry-run or --again", hint="run these first, then --watch")
     printer = IngestPrinter(lines=not (as_json or quiet), left_out=not as_json, dry_run=dry_run)
     steps |= {"ingest": not no_ingest, "listener": printer}
     for hint in course.models.hints:
@@ -82,7 +82,7 @@ def tell_ingest(course: Course, verb: Callable[[], IngestReport], *, as_json: bo
         report = verb()
     except KeyboardInterrupt:
         terminal.erase_bar()
-        terminal.say("\nlmm: interrupted; run it again to go on", err=True)
+        terminal.say("\nlmm: interrupted; run it again to continue", err=True)
         return INTERRUPTED
     finally:
         terminal.erase_bar()
@@ -255,7 +255,7 @@ def _counts(report: IngestReport) -> list[str]:
         verb = "would be embedded" if report.dry_run else "embedded"
         parts.append(f"{report.embedded} of {terminal.count(sum(d.chunks for d in shown), 'chunk')} {verb}")
     if ours := sum(d.reason == OUR_OWN for d in report.documents):
-        parts.append(f"passed over {terminal.count(ours, 'prepared file')}")
+        parts.append(f"skipped {terminal.count(ours, 'prepared file')}")
     return parts
 
 

@@ -29,37 +29,41 @@ _AGO = re.compile(r"(\d{1,5})([hdw])")
 _UNITS = {"h": timedelta(hours=1), "d": timedelta(days=1), "w": timedelta(weeks=1)}
 
 _chosen = options.together(
-    click.option("--since", metavar="TIME", help="From then on: 2026-11-01, 7d, 12h."),
-    click.option("--until", metavar="TIME", help="Up to then."),
-    options.flag("--unanswered", help="Nothing was found, or the answer cites nothing."),
-    options.flag("--unverified", help="The answer quotes or says what its sources do not."),
-    options.flag("--up", help="With thumbs up."),
-    options.flag("--down", help="With thumbs down."),
-    options.flag("--errors", help="That could not be answered."),
-    click.option("--contains", metavar="TEXT", help="With this in question, answer or comment."),
+    click.option("--since", metavar="TIME", help="Only since then: 2026-11-01, 7d, 12h."),
+    click.option("--until", metavar="TIME", help="Only until then."),
+    options.flag("--unanswered", help="Only where nothing was found, or the answer cites nothing."),
+    options.flag("--unverified", help="Only where the answer says something that its sources do not."),
+    options.flag("--up", help="Only with thumbs up."),
+    options.flag("--down", help="Only with thumbs down."),
+    options.flag("--errors", help="Only those that failed."),
+    click.option("--contains", metavar="TEXT", help="Only with this text in question, answer or comment."),
 )
 _file = options.together(
-    click.option("--log", "file", metavar="FILE", type=options.PATH, help="This log, instead of the configured one."),
+    click.option(
+        "--log", "file", metavar="FILE", type=options.PATH, help="Use this log instead of the configured one."
+    ),
     options.config,
 )
 
 
 @options.group()
 def log() -> None:
-    """What students asked on the pages of lmm serve, if 'log' under [serve] in config.toml names a file for it."""
+    """Show, export or delete what students asked, if 'log' under [serve] in config.toml names a file."""
 
 
 @log.command()
 @options.argument(
     "exchange",
     "[ID]",
-    "All of this exchange; the beginning of its id is enough.",
+    "Show this exchange in full; the beginning of its id is enough.",
     required=False,
     default="",
 )
-@click.option("--latest", "-n", metavar="N", type=click.IntRange(min=1), default=50, help="So many, the latest.")
+@click.option(
+    "--latest", "-n", metavar="N", type=click.IntRange(min=1), default=50, help="Show this many of the latest."
+)
 @_chosen
-@options.flag("--prompt", help="Show what the model was sent for an exchange, too.")
+@options.flag("--prompt", help="Also show what the model was sent for an exchange.")
 @options.as_json
 @_file
 def show(
@@ -94,9 +98,9 @@ def show(
     "kind",
     type=click.Choice(["csv", "jsonl", "questions"]),
     default="csv",
-    help="A table, JSON lines, a question file for lmm eval.",
+    help="The format: a table, JSON lines, a question file for lmm eval.",
 )
-@click.option("--output", "-o", metavar="FILE", type=options.PATH, help="Write it there.")
+@click.option("--output", "-o", metavar="FILE", type=options.PATH, help="Write to this file.")
 @_chosen
 @_file
 def export(
@@ -109,7 +113,7 @@ def export(
 ) -> int:
     """Write the exchanges as CSV, as JSON lines, or their questions for lmm eval.
 
-    A question file proposes for each question the section that its answer cites, to be checked by you.
+    In a question file, each question has the section that its answer cites; check it.
     """
     from lmm.disk.files import replace
     from lmm_education.exchange_log.exchanges import WRITERS
@@ -131,19 +135,19 @@ def export(
     "--into",
     metavar="FOLDER",
     type=options.PATH,
-    help="Write them beside the sections of its documents that come nearest.",
+    help="Write them into the metadata of the nearest sections of these documents.",
 )
-@click.option("--since", metavar="TIME", help="Asked from then on: 2026-11-01, 7d, 12h.")
+@click.option("--since", metavar="TIME", help="Asked since then: 2026-11-01, 7d, 12h.")
 @options.budget()
 @options.as_json
 @_file
 def questions(
     *, into: Path | None, since: str | None, budget: str, as_json: bool, file: Path | None, config: Path | None
 ) -> int:
-    """List what students asked and the course did not answer, or badly, and has not answered since.
+    """List questions that the course did not answer, or answered badly.
 
-    With --into, each question is written as metadata beside the section that comes nearest. Run it again when you have
-    written more and lmm ingest has read it: what stands beside a text that changed is asked again, and goes if the
+    With --into, each question is written into the metadata of the nearest section. Run it again when you have
+    written more and ingested it: questions whose section changed are asked again, and removed if the
     answer cites the course and nothing in it is unverified.
     """
     from lmm_education.course import Course
@@ -171,7 +175,7 @@ def questions(
     if as_json:
         terminal.say_json([each.as_json() for each in noted], indent=2)
     for waiting in sorted(writer.waiting):
-        terminal.say(f"{waiting}: changed since lmm ingest: run that, then this again", err=True)
+        terminal.say(f"{waiting}: changed since lmm ingest; run that first, then this again", err=True)
     for error in writer.failures:
         terminal.tell_error(error)
     told = f"{terminal.count(len(noted), 'question')}, answered now: {sum(each.answered for each in noted)}"
@@ -236,12 +240,14 @@ def _noted_text(noted: NotedQuestion) -> str:
 
 
 @log.command()
-@click.option("--before", metavar="TIME", help="Older than this: 2026-11-01, 30d. Unset: older than 'log_days'.")
-@options.flag("--all", "everything", help="All of it.")
+@click.option(
+    "--before", metavar="TIME", help="Delete what is older: 2026-11-01, 30d. [default: older than 'log_days']"
+)
+@options.flag("--all", "everything", help="Delete everything.")
 @options.as_json
 @_file
 def clear(*, before: str | None, everything: bool, as_json: bool, file: Path | None, config: Path | None) -> int:
-    """Delete old exchanges, so that nothing of them is left in the file. The server does it by itself every hour."""
+    """Delete old exchanges and overwrite them in the file. The server does this every hour."""
     import time
 
     from lmm_education.errors import LogMissing
@@ -261,7 +267,7 @@ def clear(*, before: str | None, everything: bool, as_json: bool, file: Path | N
     else:
         terminal.say(f"{terminal.count(deleted.exchanges, 'exchange')} deleted")
     if not deleted.gone:
-        terminal.say("somebody is reading the log: to overwrite what was deleted, do this again", err=True)
+        terminal.say("another program is reading the log: run this again to overwrite what was deleted", err=True)
     return DONE
 
 
@@ -300,7 +306,7 @@ def time_of(text: str, now: datetime, *, where: str) -> float:
         given = datetime.fromisoformat(text)
     except ValueError:
         hint = "such as 2026-11-01, 2026-11-01T12:00, 7d, 12h"
-        raise ConfigError(f"'{text}' is no time", where=where, hint=hint) from None
+        raise ConfigError(f"'{text}' is not a time", where=where, hint=hint) from None
     return (given if given.tzinfo else given.replace(tzinfo=now.tzinfo)).timestamp()
 
 
@@ -317,7 +323,7 @@ def _log_file(log: Path | None, config: Path | None) -> tuple[Path | str, int]:
     if log is not None:
         return check_named(log), settings.serve.log_days
     if not settings.serve.log:
-        hint = 'set log = "course-log.sqlite" under [serve], or name one with --log'
+        hint = 'set log = "course-log.sqlite" under [serve], or give one with --log'
         raise ConfigError("no log is kept", where=str(file.path or "config.toml"), hint=hint)
     return log_place(settings.serve, settings.root), settings.serve.log_days
 
@@ -357,7 +363,7 @@ def exchange_text(exchange: LoggedExchange) -> str:
         ("searched", exchange.searched if exchange.searched != exchange.question else ""),
         ("outcome", f"{exchange.outcome}{waited}, {exchange.total:.1f} s in all"),
         ("error", exchange.error),
-        ("taken out", exchange.removed and f"{exchange.removed}, cited without having been shown"),
+        ("taken out", exchange.removed and f"{exchange.removed}, cited but not shown"),
         *(("unverified", line) for line in exchange.unverified.splitlines()),
         ("model", f"{exchange.model}, {tokens} tokens{price}" if exchange.model else ""),
         ("reaction", _THUMBS[exchange.reaction]),

@@ -29,7 +29,7 @@ _PIECES = re.compile(r"\s*\S+\s?|\s+")  # words, each with a space after it
 @options.argument(
     "question",
     "[QUESTION]",
-    "What you look for; *type* prefers that material, @document searches only it.",
+    "Your question; *type* prefers that material, @document searches only that document.",
     required=False,
     default="",
 )
@@ -38,13 +38,13 @@ _PIECES = re.compile(r"\s*\S+\s?|\s+")  # words, each with a space after it
     "--fields", metavar="A,B", multiple=True, help="Show these fields of each passage: metadata keys, file, …"
 )
 @click.option("--id", "ids", metavar="ID", multiple=True, help="Fetch the passage or section with this id.")
-@click.option("--limit", metavar="N", type=click.IntRange(min=1), help="At most so many results.")
-@click.option("--documents/--chunks", "companion", default=None, help="Whole sections, or passages.")
-@options.flag("--sections", help="Also rank the sections that were hit.")
+@click.option("--limit", metavar="N", type=click.IntRange(min=1), help="Show at most this many results.")
+@click.option("--documents/--chunks", "companion", default=None, help="Show whole sections, or passages.")
+@options.flag("--sections", help="Also rank the sections of the results.")
 @options.flag("--full", help="Show whole passages.")
 @options.as_json
 @click.option("--expand", metavar="N", type=click.IntRange(min=0), help="Let the aux model write N sub-questions.")
-@click.option("--rerank", "reranker", metavar="NAME", help="Rank anew: none, model, http, FastEmbed/….")
+@click.option("--rerank", "reranker", metavar="NAME", help="Rank again with: none, model, http, FastEmbed/….")
 @course_options.opened
 def search(
     course: Course,
@@ -59,7 +59,7 @@ def search(
 ) -> int:
     """Find passages: score, file:lines, headings, and the words that match.
 
-    Without a question, --type, --doc and --where list what fits, in the order of the documents. Exit code 1:
+    Without a question, --type, --doc and --where list passages in the order of the documents. Exit code 1:
     nothing was found.
     """
     from lmm_education.search.query import read_where

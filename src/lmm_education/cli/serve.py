@@ -61,12 +61,12 @@ def serve() -> None:
 
 @serve.command(_SERVE, hidden=True)
 @options.argument("courses", "[COURSE]...", many=True, required=False, type=options.PATH)
-@click.option("--host", metavar="ADDRESS", default="127.0.0.1", help="Where to listen.")
-@click.option("--port", metavar="NUMBER", type=click.IntRange(0, 65535), default=8000, help="0: any that is free.")
-@options.flag("--public", help="Let others in without a login.")
+@click.option("--host", metavar="ADDRESS", default="127.0.0.1", help="Listen on this address.")
+@click.option("--port", metavar="NUMBER", type=click.IntRange(0, 65535), default=8000, help="0: any free port.")
+@options.flag("--public", help="Allow everybody, without a login.")
 @options.flag("--setup", help="Ask for model, title, login, limits and log; write them into config.toml.")
 @options.flag("--share", help="Listen on all addresses; print one for the lecture hall, and its QR code.")
-@click.option("--workers", metavar="NUMBER", type=click.IntRange(1, 64), default=1, help="Processes, each with a core.")
+@click.option("--workers", metavar="NUMBER", type=click.IntRange(1, 64), default=1, help="How many, each on a core.")
 @options.model
 @_which
 def run(
@@ -82,18 +82,18 @@ def run(
     course: str | None,
     config: Path | None,
 ) -> int:
-    """Serve a course: a page on which students ask and read, and an API for OpenAI clients.
+    """Serve a course: a web chat for students, and an API for OpenAI clients.
 
-    COURSE is a folder with a config.toml, the file itself, or a folder of such folders. Several courses stand under
-    their folders' names, with a page that lists them; without COURSE, the course in this folder is served.
+    COURSE is a folder with a config.toml, the file itself, or a folder of such folders. Several courses get pages
+    under their folders' names, and a list; without COURSE, the course in this folder is served.
 
-    What `lmm ingest` stores meanwhile counts for the next answer. Who may log in, where [serve] says that one has to:
+    What `lmm ingest` stores meanwhile appears in the next answer. If [serve] requires a login, set it up with
     `lmm serve password`, `lmm serve users`, `lmm serve keys`. Needs the extra `web`.
     """
     from lmm.server_socket import listen, url_of
 
     if courses and (config or course):
-        raise ConfigError("name the courses, or use --config and --course", where="--config")
+        raise ConfigError("give the courses as arguments, or use --config and --course", where="--config")
     _check_installed()
     if setup:
         return _set_up(courses, config)
@@ -112,7 +112,7 @@ def run(
             others = [_started(work, listener) for _ in range(workers - 1)]
             terminal.say(f"{', '.join(names)}: {url_of(listener)}  (Ctrl-C ends it)", err=True)
             if any(one.models.major.model.provider == "Builtin" for one in opened.values()):
-                terminal.note("without a model the chat quotes, and writes nothing: set model under [major]")
+                terminal.note("without a model the chat only quotes: set model under [major]")
             if share:
                 _show_address(next(iter(opened.values())).settings.serve.address, listener)
             _run(app, listener)
@@ -194,7 +194,7 @@ def _new_name(root: Path, others: Mapping[str, Course]) -> str:
     name = root.name or "course"
     if name in others:
         where = f"{root} and {others[name].root}"
-        raise ConfigError(f"two courses would stand under /{name}/", where=where, hint="rename one of the folders")
+        raise ConfigError(f"two courses would have the address /{name}/", where=where, hint="rename one of the folders")
     return name
 
 
@@ -225,7 +225,7 @@ def _check_logins(courses: Iterable[Course], host: str, public: bool) -> None:
                 hint="set login under [serve], or add --public if everybody who reaches it may ask, at your cost",
             )
         if settings.login in ("password", "users") and not settings.trusted_proxy:
-            terminal.note("without TLS, passwords can be read on their way: see Recipes in docs/serve.md")
+            terminal.note("without TLS, others can read passwords: see 'Behind a proxy' in docs/serve.md")
 
 
 def _show_address(address: str, listener: socket.socket) -> None:
@@ -250,7 +250,7 @@ def _check_course(course: Course, workers: int = 1) -> None:
 
     models, history, served = course.models, course.settings.answer.history, course.settings.serve
     if (workers > 1 or served.database) and not served.limits:
-        terminal.note("each process counts questions and wrong passwords for itself: see limits in docs/serve.md")
+        terminal.note("each process counts questions and wrong passwords by itself: see docs/scale.md")
     for settings in (models.major, *([models.aux] if history != "none" else [])):
         shared_chat(settings)
         name = str(settings.model)
@@ -260,7 +260,7 @@ def _check_course(course: Course, workers: int = 1) -> None:
         terminal.note(notice)
     if course.store.manifest() is None:
         name = course.settings.storage.course
-        terminal.note(f"there is nothing to ask about yet in {name}: lmm ingest PATH, which needs no restart")
+        terminal.note(f"nothing is ingested yet in {name}: run lmm ingest PATH; the server need not be restarted")
 
 
 def _check_installed() -> None:
@@ -327,7 +327,7 @@ def _accounts(course: Course, who: Literal["students", "teacher"] = "students") 
 @serve.command()
 @course_options.opened
 def password(course: Course) -> int:
-    """Set the course's password, which all students share; it is asked for, or read from a pipe."""
+    """Set the course's password, which all students share. It is typed in, or read from a pipe."""
     accounts = _accounts(course)
     accounts.set_password(_asked(f"Password for {course.settings.storage.course}: "))
     _remind(course, "password")
@@ -337,7 +337,7 @@ def password(course: Course) -> int:
 @serve.command()
 @course_options.opened
 def teacher(course: Course) -> int:
-    """Set the teacher's password: for the page /teacher, which tells what students ask, and for /metrics."""
+    """Set the teacher's password, for the page /teacher with students' questions, and for /metrics."""
     accounts = _accounts(course, "teacher")
     accounts.set_password(_asked(f"Teacher's password for {course.settings.storage.course}: "))
     if not course.settings.serve.log:
@@ -347,7 +347,7 @@ def teacher(course: Course) -> int:
 
 @options.group()
 def users() -> None:
-    """Students who log in with a name of their own."""
+    """Manage students who log in with their own name."""
 
 
 serve.add_command(users)
@@ -355,10 +355,10 @@ serve.add_command(users)
 
 @users.command("add")
 @_names
-@options.flag("--generate", help="Make the passwords, and print them.")
+@options.flag("--generate", help="Generate the passwords, and print them.")
 @course_options.opened
 def add_users(course: Course, *, names: tuple[str, ...], generate: bool) -> int:
-    """Add users, or give them other passwords. NAME may be a file with a name a line, as @FILE."""
+    """Add users, or change their passwords. NAME may be @FILE, a file with a name on each line."""
     from lmm_education.web.accounts import checked_name, new_password
 
     checked = [checked_name(name) for name in _all_names(names)]
@@ -388,7 +388,7 @@ def list_users(course: Course) -> int:
 
 @options.group()
 def keys() -> None:
-    """Keys with which programs ask over the API, where students log in."""
+    """Manage keys for programs that ask over the API."""
 
 
 serve.add_command(keys)
@@ -400,11 +400,11 @@ serve.add_command(keys)
     "--questions-per-minute",
     metavar="NUMBER",
     type=click.IntRange(min=0),
-    help="Instead of the students' limit; 0: no limit.",
+    help="The key's own limit instead of the students'; 0: no limit.",
 )
 @course_options.opened
 def add_key(course: Course, *, name: str, questions_per_minute: int | None) -> int:
-    """Make a key, instead of one of that name, and print it: it cannot be printed again."""
+    """Make a key and print it once; it replaces a key of the same name."""
     from lmm_education.web.accounts import new_key
 
     key = new_key()
@@ -417,7 +417,7 @@ def add_key(course: Course, *, name: str, questions_per_minute: int | None) -> i
 @_names
 @course_options.opened
 def remove_keys(course: Course, *, names: tuple[str, ...]) -> int:
-    """Remove keys; they count no more."""
+    """Remove keys, effective at once."""
     return _remove("keys", names, course)
 
 
@@ -462,11 +462,11 @@ def _asked(prompt: str) -> str:
 
     given = secret(prompt)
     if sys.stdin.isatty() and secret("Again: ") != given:
-        raise LmmError("the two are not the same")
+        raise LmmError("the two passwords differ")
     return given
 
 
 def _remind(course: Course, login: str) -> None:
     """Say so if the configuration does not ask for what was just set."""
     if course.settings.serve.login != login:
-        terminal.note(f'it is asked for when config.toml has, under [serve]: login = "{login}"')
+        terminal.note(f'it is used only if config.toml has, under [serve]: login = "{login}"')

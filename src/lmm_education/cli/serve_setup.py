@@ -32,7 +32,7 @@ Values = dict[str, Any]
 _LOGINS = ("none", "password", "users", "oidc")
 _OF_OIDC = {
     "issuer": "The provider's address",
-    "client_id": "As which it knows the chat (client_id)",
+    "client_id": "The chat's client_id there",
     "client_secret_env": "The environment variable with the client's secret",
     "address": "The address of the page",
 }
@@ -48,7 +48,7 @@ def set_up(config: Path | None) -> int:
     """
     if not terminal.can_ask():
         hint = "lmm init writes a config.toml in which every key of [serve] is explained"
-        raise ConfigError("it asks questions, and there is no terminal", where="--setup", hint=hint)
+        raise ConfigError("it needs a terminal to ask questions", where="--setup", hint=hint)
     from lmm import config_files, config_text
     from lmm.disk import files, trust
     from lmm.permissions import permissions_of
@@ -57,9 +57,7 @@ def set_up(config: Path | None) -> int:
     found = config_files.find_config(config)
     file = found.path or Path(config_files.CONFIG)
     found, before = replace(found, path=file), files.read_bytes(file) if file.exists() else None
-    terminal.say(
-        f"An empty line keeps what stands in brackets. Nothing is written before the end, to {file}.\n", err=True
-    )
+    terminal.say(f"An empty line keeps the value in brackets. {file} is written at the end.\n", err=True)
     model, exports = _model(found)
     known = _with(found, model)
     answers = {**model, "serve": _serve(course_settings(known).serve, _price(known))}
@@ -68,7 +66,7 @@ def set_up(config: Path | None) -> int:
     if text != found.text:
         files.replace(file, text, expected=before)
     as_it_is = (
-        f"{file} stays as it is" if before is not None else f"{file} is not needed: nothing differs from the defaults"
+        f"{file} is unchanged" if before is not None else f"{file} is not needed: nothing differs from the defaults"
     )
     terminal.say("\n".join([f"wrote into {file}:", *written] if written else [as_it_is]))
     if permissions_of(replace(found, text=text)):  # what was just typed is agreed to
@@ -135,11 +133,11 @@ def _try(settings: ModelSettings, known: Config) -> list[str]:
     exports: list[str] = []
     keys = PROVIDERS[settings.model.provider.lower()].keys
     if keys and not settings.api_key:
-        key = secret(f"Its key, for now; {keys[0]} is not set, and keys are written nowhere: ")
+        key = secret(f"Its key, for this test only; {keys[0]} is not set, and keys are never written: ")
         os.environ[keys[0]], exports = key, [keys[0]]
         settings = settings_for(config=known).major
     if settings.model.provider == "Builtin":
-        terminal.note("without a model the chat quotes, and writes nothing")
+        terminal.note("without a model the chat only quotes")
         return exports
     terminal.say(f"  asking {settings.model} …", err=True)
     try:
@@ -189,7 +187,7 @@ def _serve(now: ServeSettings, price: float | None) -> Values:
         values["daily_cost"] = _number("US dollars a day; 0: no limit", now.daily_cost, float)
     keep = _one_of("Keep questions and answers for you, without names", ("yes", "no"), "yes" if now.log else "no")
     values["log"] = (now.log or "course-log.sqlite") if keep == "yes" else ""
-    said = terminal.ask("Types of texts that students do not get, or -", ", ".join(now.withhold) or "-")
+    said = terminal.ask("Types of texts to withhold from students, or -", ", ".join(now.withhold) or "-")
     values["withhold"] = [word.strip() for word in said.split(",") if word.strip() not in ("", "-")]
     return {key: value for key, value in values.items() if value != _plain(getattr(now, key))}
 
@@ -203,7 +201,7 @@ def _one_of(question: str, names: tuple[str, ...], default: str) -> str:
         said = terminal.ask(f"{question} ({', '.join(names)})", default)
         if said == default or said in names:
             return said
-        terminal.say(f"  '{said}' is none of them", err=True)
+        terminal.say(f"  '{said}' is not one of them", err=True)
 
 
 def _number(question: str, default: T, kind: Callable[[str], T]) -> T:
@@ -215,7 +213,7 @@ def _number(question: str, default: T, kind: Callable[[str], T]) -> T:
             number = None
         if number is not None and number >= 0:  # type: ignore[operator]
             return number
-        terminal.say(f"  '{said}' is no number from 0 on", err=True)
+        terminal.say(f"  '{said}' is not a number from 0 on", err=True)
 
 
 # -- afterwards ----------------------------------------------------------------------------------------

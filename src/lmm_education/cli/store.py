@@ -21,14 +21,14 @@ if TYPE_CHECKING:
 
 @options.group()
 def store() -> None:
-    """Look at the store of a course, check it, make it anew, compact it, copy it to a Qdrant server and back."""
+    """Inspect, check, repair and compact the store of a course, or copy it to a Qdrant server and back."""
 
 
 @store.command()
 @options.flag("--json", "as_json", help="Report as JSON.")
 @course_options.opened
 def status(course: Course, *, as_json: bool) -> int:
-    """Show where the store is, what it was made with, and what is in it."""
+    """Show where the store is, its settings and its content."""
     found = course.status()
     documents = [(each.file, each.id, each.title) for each in course.documents()]
     if as_json:
@@ -41,7 +41,7 @@ def status(course: Course, *, as_json: bool) -> int:
 @store.command()
 @course_options.opened
 def check(course: Course) -> int:
-    """Read all that is stored, and compare it with what was written. If anything is damaged, the exit code is 1."""
+    """Read the whole store and compare checksums. If anything is damaged, the exit code is 1."""
     terminal.say(f"{course.store.location} is as it was written: {course.check()}")
     return DONE
 
@@ -50,17 +50,17 @@ def check(course: Course) -> int:
 @options.argument(
     "paths",
     "[PATH]…",
-    "The documents, where the store cannot tell which it had.",
+    "The documents, if the store no longer knows them.",
     many=True,
     required=False,
     type=options.PATH,
 )
-@options.flag("--prune", help="Go on without documents whose files are gone.")
+@options.flag("--prune", help="Continue without documents whose files are gone.")
 @course_options.opened
 def repair(course: Course, *, paths: tuple[Path, ...], prune: bool) -> int:
-    """Make the store anew from its documents, opening nothing of what is there.
+    """Make the store anew from its documents, without opening the old one.
 
-    Whoever reads the old one keeps it until the end. If a document is missing or fails, nothing is changed.
+    Searches use the old one until the end. If a document is missing or fails, nothing is changed.
     """
     from lmm_education.cli.ingest import IngestPrinter, tell_ingest
 
@@ -85,9 +85,9 @@ def compact(course: Course) -> int:
 @click.option("--to", metavar="URL", required=True, help="A Qdrant server, or a folder.")
 @course_options.opened
 def push(course: Course, *, to: str) -> int:
-    """Copy this store to a server or into a folder, which then holds the same.
+    """Copy this store to a server or into a folder, and make that equal to it.
 
-    What is there already is not sent again, so a copy that was cut off goes on. The server's key is taken from
+    What is there already is not sent again, so an interrupted copy continues. The server's key comes from
     the environment variable that 'api_key_env' under [storage] names.
     """
     return _copied(course.push(to, on_points=_progress()))
@@ -97,12 +97,12 @@ def push(course: Course, *, to: str) -> int:
 @click.option("--from", "source", metavar="URL", required=True, help="A Qdrant server, or a folder.")
 @course_options.opened
 def pull(course: Course, *, source: str) -> int:
-    """Copy the store of a server or folder into this one, which then holds the same."""
+    """Make this store equal to that of a server or folder."""
     return _copied(course.pull(source, on_points=_progress()))
 
 
 @store.command()
-@options.argument("document", "DOC", "A document's id, its file, or a folder of files.")
+@options.argument("document", "DOC", "A document's docid, its file, or a folder.")
 @course_options.opened
 def delete(course: Course, *, document: str) -> int:
     """Remove a document from the store; its file stays."""

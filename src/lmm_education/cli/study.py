@@ -27,7 +27,7 @@ def _depth(default: int, help: str) -> options.Decorator:
 
 @options.command()
 @course_options.paths
-@_depth(6, "Down to headings of this level.")
+@_depth(6, "Show headings down to this level.")
 @options.flag("--markdown", help="Print a nested list with links.")
 @options.as_json
 @course_options.read
@@ -44,14 +44,12 @@ def toc(course: Course, *, paths: tuple[Path, ...], depth: int, markdown: bool, 
 
 @options.command()
 @course_options.paths
-@_depth(2, "A step for each heading to this level.")
-@click.option(
-    "--words-per-minute", metavar="N", type=click.IntRange(min=1), help="How fast one reads (200, unless set)."
-)
+@_depth(2, "Make a step for each heading down to this level.")
+@click.option("--words-per-minute", metavar="N", type=click.IntRange(min=1), help="The reading speed; 200 if not set.")
 @options.as_json
 @course_options.read
 def plan(course: Course, *, paths: tuple[Path, ...], depth: int, words_per_minute: int | None, as_json: bool) -> int:
-    """Print a study plan, in markdown: what to read in which order, how long it takes, what it is about.
+    """Print a study plan in markdown: sections in order, with reading times and summaries.
 
     Summaries are those in the metadata (lmm annotate --summaries makes them). 'prerequisites:' in the metadata of
     a document or a heading names documents or sections to read before it. The pace may also be set under [study]
@@ -75,11 +73,11 @@ def plan(course: Course, *, paths: tuple[Path, ...], depth: int, words_per_minut
     metavar="NAME",
     default="",
     show_default=False,
-    help="The deck in Anki; each document is a deck below it.",
+    help="The name of the deck in Anki; each document is a deck below it.",
 )
 @click.option("--model", metavar="NAME", help="Let this model write cards for sections that have none.")
 @options.flag("--write", help="Write the model's cards into the documents too, to be corrected there.")
-@options.flag("--again", help="Ask the model anew what it was asked before.")
+@options.flag("--again", help="Ask the model again, even if an earlier run already has the reply.")
 @options.budget()
 @options.as_json
 @course_options.read
@@ -97,13 +95,13 @@ def cards(
 ) -> int:
     """Make study cards from the questions and answers in metadata, and print them or write them to a file.
 
-    'cards:' holds questions with answers; 'questions:' are answered by 'answers:' beside them, else by their text.
-    Imported into Anki again, cards that changed are updated, and keep what Anki recorded about them.
+    'cards:' contains questions with answers; 'questions:' are answered by 'answers:' beside them, else by their text.
+    If you import them into Anki again, changed cards are updated and keep their learning records.
     """
     from lmm_education.study.card_files import check_output
 
     if (write or again) and model is None:
-        raise ConfigError("--write and --again are about a model's cards", hint="name one with --model")
+        raise ConfigError("--write and --again need --model", hint="name one with --model")
     if output is not None:
         check_output(output)
     report = course.cards(*paths, model=model, write=write, again=again, budget=budget)
@@ -112,9 +110,9 @@ def cards(
     terminal.say("".join(f"{line}\n" for line in told), err=True, end="")
     _show(report.cards, output, deck, as_json)
     if not report.cards and model is None:
-        terminal.say("no questions in the metadata: lmm annotate --questions, or --model, makes some", err=True)
+        terminal.say("no questions in the metadata: make some with lmm annotate --questions, or use --model", err=True)
     elif not report.cards and not report.failures:
-        terminal.say("no cards: sections of fewer than 40 words are not worth a call", err=True)
+        terminal.say("no cards: sections of fewer than 40 words are skipped", err=True)
     return _ended(report.reading, report.failures)
 
 
@@ -131,8 +129,10 @@ def _show(made: Sequence[Card], output: Path | None, deck: str, as_json: bool) -
 
 @options.command()
 @course_options.paths
-@options.flag("--solutions", help="With their solutions.")
-@click.option("--type", "types", metavar="TYPE", multiple=True, help="Texts of this type instead; may be repeated.")
+@options.flag("--solutions", help="Print the solutions too.")
+@click.option(
+    "--type", "types", metavar="TYPE", multiple=True, help="Print texts of this type instead; may be repeated."
+)
 @options.as_json
 @course_options.read
 def exercises(
@@ -140,7 +140,7 @@ def exercises(
 ) -> int:
     """Print the exercises by section, in markdown.
 
-    A solution stands under 'solution:' in an exercise's metadata, or follows it as a text of type 'solution'.
+    A solution is under 'solution:' in an exercise's metadata, or follows it as a text of type 'solution'.
     """
     from lmm_education.study.exercises import exercises_as_markdown, exercises_as_values
 
@@ -155,7 +155,7 @@ def exercises(
 
 
 def _ended(reading: Reading, failures: Sequence[LmmError] = ()) -> int:
-    """Tell what was passed over and what failed; the exit code."""
+    """Tell what was skipped and what failed; the exit code."""
     for path, reason in reading.skipped:
         terminal.say(f"{path}: left out: {reason}", err=True)
     for error in (*reading.errors, *failures):

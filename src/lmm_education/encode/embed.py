@@ -133,14 +133,14 @@ class TextEmbedder:
 
     def _prepared(self, text: str, place: int, count: int) -> str:
         if not text.strip():
-            raise ModelRejected(f"text {place + 1} of {count} is empty, and has no vector", hint="leave it out")
+            raise ModelRejected(f"text {place + 1} of {count} is empty, so it has no vector", hint="leave it out")
         return encodable(text)
 
     def _check(self, text: str, vector: Vector) -> None:
         if self._dimensions is not None and len(vector) != self._dimensions:
             raise ModelRejected(
                 f"{self.name} made a vector of {len(vector)} numbers, not {self._dimensions}, of “{clipped(text, 60)}”",
-                hint="set 'dimensions' under [embedding] to what the model can make; if the model behind the name "
+                hint="set 'dimensions' under [embedding] to what the model supports; if the model behind the name "
                 f"has changed, remove the cache: {VectorCache().file}",
             )
         if not is_usable(vector):

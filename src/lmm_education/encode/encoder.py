@@ -297,7 +297,7 @@ def _open_embedder(
     if embedding.origin == NONE_IN_STORE and can_do_without:
         return None, ()
     if foreign and can_do_without:
-        return None, (f"searching by words alone (BM25): {embedding.model} knows English only; {advice}",)
+        return None, (f"searching by words alone (BM25): {embedding.model} supports English only; {advice}",)
     try:
         opened = shared_embedder(embedding)
     except ModelNotInstalled:

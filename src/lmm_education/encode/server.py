@@ -65,8 +65,8 @@ class ModelServer:
             return read(json.loads(response.content))
         except UNREADABLE as error:
             raise errors.ModelRejected(
-                f"{self.name}: the reply holds no {what}: {self._shown(response.text)}",
-                hint=self.hints.get(200, f"does {self.url} speak this protocol?"),
+                f"{self.name}: the reply contains no {what}: {self._shown(response.text)}",
+                hint=self.hints.get(200, f"does {self.url} support this protocol?"),
             ) from error
 
     async def _post(self, client: httpx2.AsyncClient, body: Mapping[str, Any]) -> httpx2.Response:
@@ -85,7 +85,7 @@ class ModelServer:
             ) from error
         except httpx2.InvalidURL as error:
             raise errors.ModelRejected(
-                f"{self.name}: {self.url} is not an address", hint=f"mend it under {self.table}"
+                f"{self.name}: {self.url} is not an address", hint=f"correct it under {self.table}"
             ) from error
         if response.status_code == 200:
             return response

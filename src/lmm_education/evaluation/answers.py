@@ -213,7 +213,7 @@ def open_judge(course: CourseParts, name: str, budget: str) -> Client:
     models = settings_for(config=course.config, overrides={"aux": name}, env=course.env)
     judge = Client(models, tier="aux", budget=budget)
     if not can_write(judge):
-        raise SearchError(f"{judge.name} cannot judge answers", hint="name a language model: --judge PROVIDER/MODEL")
+        raise SearchError(f"{judge.name} cannot judge answers", hint="choose a language model: --judge PROVIDER/MODEL")
     return judge
 
 

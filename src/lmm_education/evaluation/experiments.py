@@ -100,12 +100,12 @@ def _stored_files(course: CourseParts) -> list[Path]:
     try:
         files = [below.path(document.prepared or document.file) for document in stored]
     except LinkOutside as error:
-        raise LinkOutside(error.message, where=error.where, hint="name the documents: --documents PATH") from error
+        raise LinkOutside(error.message, where=error.where, hint="give the documents: --documents PATH") from error
     gone = [file for file in files if not file.is_file()]
     if not files:
         raise StoreMissing(course.store.location)
     if gone:
-        what, hint = f"no store can be made for comparison: {gone[0]} is gone", "name the documents: --documents PATH"
+        what, hint = f"no temporary store can be made: {gone[0]} is missing", "give the documents: --documents PATH"
         raise StoreError(what, where=course.store.location, hint=hint)
     return files
 
@@ -144,7 +144,9 @@ def evaluate(
     texts = read_texts(course)
     targets, missing = find_targets(questions, texts)
     if not targets:
-        raise LmmError("none of these questions has an answer", hint="give the document, section or passage of some")
+        raise LmmError(
+            "none of these questions has an answer", hint="add the document, section or passage to some of them"
+        )
     searcher = CourseSearch(course)
     options = SearchOptions(limit=DEPTH)
     # Opens the store and loads the embedding model, which is no part of asking; asks no language model.

@@ -74,7 +74,7 @@ def parse_questions(text: str, kind: str, *, name: str) -> tuple[list[Question],
     >>> [(question.text, question.where, question.document) for question in good]
     [('Why?', 'q.jsonl:1', 'a.md')]
     >>> print(bad[0])
-    q.jsonl:2: nothing says where the answer is; give one of document, section, passage, answers, facts
+    q.jsonl:2: this row does not say where the answer is; add one of document, section, passage, answers, facts
     """
     questions: list[Question] = []
     problems: list[BadRow] = []
@@ -86,7 +86,7 @@ def parse_questions(text: str, kind: str, *, name: str) -> tuple[list[Question],
         else:
             questions.append(made)
     if not questions and not problems:
-        problems.append(BadRow(f"{name}:1", "there is no question in this file"))
+        problems.append(BadRow(f"{name}:1", "this file has no questions"))
     return questions, problems
 
 
@@ -102,7 +102,7 @@ def _question(row: Mapping[str, Any], where: str) -> Question | str:
         return f"'{wrong[0]}' must be text{'' if wrong[0] in ('question', 'document') else ', or a list of texts'}"
     text = _text(fields.get("question"))
     if not text:
-        return "there is no question in this row" if "question" in fields else _no_question(row)
+        return "this row has no question" if "question" in fields else _no_question(row)
     document = _text(fields.get("document"))
     section, passages, answers, facts = (
         _texts(fields.get(name)) for name in ("section", "passage", "answers", "facts")
@@ -111,7 +111,7 @@ def _question(row: Mapping[str, Any], where: str) -> Question | str:
     if empty and not (section or passages or answers or facts):
         if "document" in fields:
             return Question(text, where, unanswerable=True)
-        return "nothing says where the answer is; give one of document, section, passage, answers, facts"
+        return "this row does not say where the answer is; add one of document, section, passage, answers, facts"
     return Question(
         text=text,
         where=where,
@@ -263,7 +263,7 @@ def read_questions(files: Iterable[Path]) -> tuple[list[Question], list[BadRow]]
     problems: list[BadRow] = []
     for file in files:
         if file.suffix.lower() not in READERS:
-            raise ConfigError("this is no question file", where=str(file), hint=f"use {', '.join(READERS)}")
+            raise ConfigError("this is not a question file", where=str(file), hint=f"use {', '.join(READERS)}")
         good, bad = parse_questions(read_document(file), file.suffix.lower(), name=str(file))
         questions += good
         problems += bad
@@ -279,5 +279,5 @@ def read_usable(files: Iterable[Path]) -> list[Question]:
     questions, problems = read_questions(files)
     if problems:
         more = f", and {len(problems) - 1} more" if len(problems) > 1 else ""
-        raise LmmError(f"a question cannot be used: {problems[0]}{more}", hint="mend the row, or take it out")
+        raise LmmError(f"a question cannot be used: {problems[0]}{more}", hint="correct the row, or remove it")
     return questions

@@ -119,7 +119,7 @@ def calibration_text(found: Calibration) -> str:
     for name, t in (("advised", found.advised), ("fewest errors", found.balanced)):
         rows.append((name, f"{t.score:.3f}", percent(t.kept), percent(t.rejected)))
     others = (
-        "the same questions, asked of all documents but their own"
+        "the same questions, asked of all other documents"
         if found.held_out
         else f"{found.unanswerable} questions without an answer"
     )
@@ -216,7 +216,7 @@ def check_plot(path: Path) -> None:
         LmmError: matplotlib is not installed.
     """
     if path.suffix not in SUFFIXES:
-        raise ConfigError("no kind of picture is called that", where=str(path), hint=f"use {', '.join(SUFFIXES)}")
+        raise ConfigError("there is no picture format of this name", where=str(path), hint=f"use {', '.join(SUFFIXES)}")
     if not check_named(path).resolve().parent.is_dir():
         raise ConfigError("there is no such folder", where=str(path), hint=f"mkdir -p {path.parent}")
     try:

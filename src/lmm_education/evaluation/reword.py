@@ -101,16 +101,18 @@ async def reword_into(file: Path, questions: Sequence[Question], client: Client,
 def _originals(text: str, file: Path) -> set[str]:
     """The questions that a file has in other words already."""
     if file.suffix.lower() != ".jsonl":
-        raise ConfigError("questions in other words are written as .jsonl", where=str(file), hint="name it so")
+        raise ConfigError(
+            "questions in other words are written as .jsonl", where=str(file), hint="choose a name that ends in .jsonl"
+        )
     good, bad = parse_questions(text, ".jsonl", name=str(file)) if text.strip() else ([], [])
     if bad:
         raise ConfigError(
-            f"a row cannot be used: {bad[0].message}", where=bad[0].where, hint="mend it, or name another"
+            f"a row cannot be used: {bad[0].message}", where=bad[0].where, hint="correct it, or choose another"
         )
     lines = {int(question.where.rpartition(":")[2]) for question in good}
     rows = [json.loads(line) for number, line in enumerate(text.split("\n"), 1) if number in lines]
     if any("original" not in row for row in rows):
-        raise ConfigError("this file holds other questions too", where=str(file), hint="name a new one")
+        raise ConfigError("this file contains other questions too", where=str(file), hint="choose a new file")
     return {str(row["original"]) for row in rows}
 
 

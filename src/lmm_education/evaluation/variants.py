@@ -70,7 +70,7 @@ def make_variants(axes: Iterable[str], settings: CourseSettings, *, answers: boo
     choices = [_choices(axis) for axis in axes]
     about_answers = [key for (key, _), *_ in choices if key == MODEL or key in _keys(_ANSWERING)]
     if about_answers and not answers:
-        what = f"'{about_answers[0]}' changes answers, not what is found"
+        what = f"'{about_answers[0]}' affects answers, not search"
         raise ConfigError(what, where=_WHERE, hint="add --answers")
     if not choices:
         raise ConfigError("there is nothing to compare", where=_WHERE, hint="give for example encoding=content,hybrid")
@@ -84,7 +84,7 @@ def _choices(axis: str) -> list[tuple[str, str]]:
         raise ConfigError(f"'{key}' cannot be compared", where=_WHERE, hint=nearest(key, known))
     found = [(key, value.strip()) for value in values.split(",") if value.strip()]
     if not found:
-        raise ConfigError(f"'{axis}' names no value", where=_WHERE, hint=f"write {key}=VALUE,VALUE")
+        raise ConfigError(f"'{axis}' has no value", where=_WHERE, hint=f"write {key}=VALUE,VALUE")
     return found
 
 

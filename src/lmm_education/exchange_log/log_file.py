@@ -233,7 +233,7 @@ def _is_old(file: Path) -> bool:
 def _check(connection: Connection, file: Path) -> None:
     """Refuse a file that is another program's."""
     if not _is_made(connection) and connection.exec_driver_sql("SELECT count(*) FROM sqlite_schema").scalar():
-        raise LogError("this is another program's database", where=str(file), hint="name another file as 'log'")
+        raise LogError("this is the database of another program", where=str(file), hint="choose another file as 'log'")
 
 
 def _is_made(connection: Connection) -> bool:
@@ -368,7 +368,7 @@ class LogWriter:
         except LogError as error:
             self.failures += 1
             if not self.is_failing:
-                logger.error("%s; answers go on, and what was asked is written when that is mended", error)
+                logger.error("%s; answers continue, and the exchanges are written when the log works again", error)
             self.is_failing = True
             self._close()
             while len(self._waiting) > _MOST_WAITING:
@@ -377,7 +377,7 @@ class LogWriter:
             return False
         if self.is_failing:
             self.is_failing = False
-            logger.warning("the log is written again; lost: %d exchanges", self.lost)
+            logger.warning("the log can be written again; lost: %d exchanges", self.lost)
         return True
 
     def _write(self) -> None:

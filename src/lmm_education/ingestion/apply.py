@@ -134,9 +134,9 @@ def apply(run: IngestRun, plan: IngestPlan) -> None:
     run.report.lost += [Lost(gone.id, gone.file, options.prune) for gone in plan.gone]
     if run.report.rebuilt and plan.gone and not options.prune:
         raise IngestError(
-            f"the store cannot be made anew with {len(plan.gone)} of its documents, whose files are gone",
+            f"the store cannot be made anew, because the files of {len(plan.gone)} of its documents are gone",
             where=plan.gone[0].file,
-            hint="--prune makes it without them",
+            hint="--prune continues without them",
         )
     pruned = [gone.id for gone in plan.gone] if options.prune else []
     if options.dry_run:
@@ -222,7 +222,7 @@ def prepare_file(
         read = read_file(document.source, run.stamp, run.books)
         if isinstance(read, Skipped) or read.document.id != document.id:
             hint = "run it again"
-            raise IngestError("this file has become another document meanwhile", where=document.file, hint=hint)
+            raise IngestError("this file became another document during the run", where=document.file, hint=hint)
         prepared = prepare(read, run.course)
         _take_note(run, read.document, read.text, prepared)
         return read.document, prepared, save_steps(run, read)
@@ -294,7 +294,7 @@ def _write(run: IngestRun, changed: Sequence[PlannedDocument], pruned: Sequence[
                 if not anew and time.monotonic() - begun > least:
                     break
             if anew and run.report.failed:
-                run.report.notices.append("the store is as it was: not all of its documents could be made anew")
+                run.report.notices.append("the store is unchanged, because some of its documents could not be ingested")
                 raise _NothingToWrite
             if not waiting and not anew:
                 remove(writer, pruned)
@@ -489,7 +489,7 @@ def find_stored(name: str, known: Sequence[StoredDocument], location: str) -> li
     alike = [each for each in known if PurePosixPath(each.file).name == name]
     if len(alike) == 1:
         return alike
-    message = f"several documents are called '{name}'" if alike else f"there is no document '{name}'"
+    message = f"several documents are named '{name}'" if alike else f"there is no document '{name}'"
     names = ", ".join(each.file for each in (alike or known)[:5]) or "none"
     more = ", …" if len(alike or known) > 5 else ""
     raise StoreError(message, where=location, hint=f"there are: {names}{more}; lmm store status lists them")
@@ -578,7 +578,7 @@ def tell(run: IngestRun) -> None:
     (of the course's own, the encoder tells)."""
     if run.unannotated:
         run.report.notices.append(
-            f"{run.unannotated} annotations that are switched on are missing or out of date: make them with "
+            f"{run.unannotated} annotations are missing or out of date: make them with "
             "lmm annotate FILE, or ingest with --annotate"
         )
     course = language_code(run.course.settings.preparation.language)

@@ -94,7 +94,7 @@ def _ingest(
         others = [document.prepared or document.file for document in stored if document.file not in named]
         if not stored:
             run.report.notices.append(
-                "which documents the damaged store had cannot be told; what was named is in it now"
+                "it is not known which documents the damaged store had; those you gave are in it now"
             )
         _check_inside(others, course.root)
         add_sources(sources, others, course.root)
@@ -110,7 +110,7 @@ def _ingest(
             _only_prepare(run, document)
     tell(run)
     if not (run.report.documents or run.report.errors or run.report.lost):
-        run.report.notices.append(f"there is nothing to ingest here; documents end in {', '.join(SUFFIXES)}")
+        run.report.notices.append(f"there is nothing to ingest here; names of documents end in {', '.join(SUFFIXES)}")
     run.report.documents.sort(key=lambda document: document.file)
     run.report.seconds = time.perf_counter() - started
     return run.report
@@ -211,8 +211,8 @@ def _check_inside(files: Iterable[str], root: Path) -> None:
     """
     for file in files:
         if not (root / file).resolve().is_relative_to(root.resolve()):
-            hint = "name it on the command line, with the folder of the others"
-            raise IngestError("the store names this document, which lies outside of the course", where=file, hint=hint)
+            hint = "give it on the command line, with the folder of the others"
+            raise IngestError("the store contains this document, which is outside of the course", where=file, hint=hint)
 
 
 def _read(run: IngestRun, source: SourceFile) -> DocumentFile | None:

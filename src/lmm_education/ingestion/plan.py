@@ -95,7 +95,7 @@ def _read(source: SourceFile, stamp: str, books: Books) -> Read | Skipped:
     _check_name(source)
     text = files.read_document(source.path)
     if "\0" in text:
-        raise IngestError("this is no text: it has NUL characters", hint="leave it out, or convert it")
+        raise IngestError("this is not text: it has NUL characters", hint="leave it out, or convert it")
     if is_own_output(text):
         if not source.named:
             return Skipped(source, OUR_OWN)

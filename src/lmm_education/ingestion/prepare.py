@@ -157,7 +157,7 @@ def limits_of(settings: Preparation, count: Count | None, *, where: str = "") ->
     if settings.unit == "characters":
         return Limits(settings.min_size, settings.max_size)
     if count is None:
-        raise ConfigError("chunks are measured in tokens, and nothing counts them", where=where)
+        raise ConfigError("chunks are measured in tokens, but no tokenizer is installed", where=where)
     return Limits(settings.min_size, settings.max_size, count, joint=0)
 
 

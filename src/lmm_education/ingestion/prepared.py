@@ -264,13 +264,13 @@ def _read_header(text: str) -> dict[str, Any]:
     mark = values.get(MARK)
     if not isinstance(mark, Mapping) or mark.get("step") not in STEPS or "docid" not in values:
         raise IngestError(
-            "the header of this prepared file does not say which document and step it shows",
+            "the header of this prepared file does not name its document and step",
             where="1",
-            hint=f"restore 'docid' and '{MARK}', or make the file again with --save-files",
+            hint=f"restore 'docid' and '{MARK}', or write the file again with --save-files",
         )
     if mark["step"] != "pooled":
         raise IngestError(
-            f"this file shows the {mark['step']} of a document, to look at",
+            f"this file shows the {mark['step']} of a document, for reading only",
             where="1",
             hint="edit the document, or its file of pooled texts (--save-files writes it), and ingest that",
         )

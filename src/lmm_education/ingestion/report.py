@@ -13,7 +13,7 @@ from lmm.errors import LmmError
 from lmm.messages import Waiting
 from lmm_education.material import Withheld
 
-OUR_OWN = "a prepared file of ours"
+OUR_OWN = "a prepared file of lmm ingest"
 State = Literal["new", "changed", "unchanged", "failed", "skipped", "prepared"]
 
 

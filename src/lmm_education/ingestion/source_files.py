@@ -16,7 +16,7 @@ from lmm.errors import DocumentError, FileReadError, LinkOutside, LmmError
 from lmm_education.errors import IngestError
 from lmm_education.material import reading_order
 
-NO_CHAPTER = "no chapter in"
+NO_CHAPTER = "not a chapter of"
 _PATTERN = frozenset("*?[")
 
 
@@ -121,7 +121,7 @@ def _follow_books(sources: SourceFiles) -> None:
     for book, relative in looked_through.items():
         for chapter in (book.folder / file.path for file in book.files if not is_document(Path(file.path))):
             path = Path(os.path.relpath(chapter)) if relative else chapter
-            sources.skipped.append((path, "a chapter, but no markdown file (lmm import makes one of it)"))
+            sources.skipped.append((path, "a chapter, but not a markdown file (lmm import converts it)"))
 
 
 def sort_key(file: str, book: Book | None, position: int | None) -> str:
@@ -149,7 +149,7 @@ def add_sources(sources: SourceFiles, files: Iterable[str], root: Path) -> None:
         try:
             found = Folder(root).stat(file)
         except DocumentError as error:
-            hint = f"name it, if it is yours: {os.path.relpath(root / file)}"
+            hint = f"to use it, give its name: {os.path.relpath(root / file)}"
             sources.errors.append(type(error)(error.message, where=error.where, hint=hint))
             continue
         if found is not None and stat.S_ISREG(found.st_mode):
@@ -191,7 +191,7 @@ def _sources_at(path: Path, found: str, places: _Places, sources: SourceFiles) -
 def _matching(pattern: str, places: _Places, sources: SourceFiles) -> Iterator[SourceFile]:
     matches = sorted(glob.glob(pattern, recursive=True))  # noqa: PTH207  # patterns may be absolute
     if not matches:
-        sources.errors.append(FileReadError("no file fits this pattern", where=pattern, hint="check the path"))
+        sources.errors.append(FileReadError("no file matches this pattern", where=pattern, hint="check the path"))
     below = Folder(Path(*itertools.takewhile(lambda part: not _PATTERN & set(part), Path(pattern).parts)))
     for match in map(Path, matches):
         try:
@@ -238,7 +238,9 @@ def _not_a_document(path: Path) -> LmmError:
     if not path.is_file():
         return FileReadError("this is not a file that can be read", where=str(path), hint="check the path")
     return IngestError(
-        "this is no markdown file", where=str(path), hint=f"known are {', '.join(SUFFIXES)}; lmm import reads others"
+        "this is not a markdown file",
+        where=str(path),
+        hint=f"supported are {', '.join(SUFFIXES)}; lmm import reads others",
     )
 
 

@@ -67,8 +67,8 @@ class SearchOptions:
 class SearchNotice(str):
     """What readers are told besides, in English; a page tells it in its words for `code`, with `values` in them.
 
-    >>> SearchNotice("no_document", "no document is called '{name}'", name="week-1")
-    "no document is called 'week-1'"
+    >>> SearchNotice("no_document", "no document is named '{name}'", name="week-1")
+    "no document is named 'week-1'"
     """
 
     code: str
@@ -106,7 +106,7 @@ def read_question(question: str, types: Collection[str], documents: Iterable[Sto
     >>> read_question("Give me an *exercise* on loops in @week-3.", ["exercise"], [StoredName("w3", "week-3.md")])
     ReadQuestion(text='Give me an on loops in.', types=('exercise',), documents=('w3',), notices=())
     >>> read_question("an *exercize*", ["exercise"], []).notices
-    ("no passage is of the type 'exercize'; did you mean '*exercise*'?",)
+    ("there is no material of the type 'exercize'; did you mean '*exercise*'?",)
     >>> read_question("What does *very* mean?", ["exercise"], []).text
     'What does *very* mean?'
     """
@@ -121,7 +121,7 @@ def read_question(question: str, types: Collection[str], documents: Iterable[Sto
         if name is None:
             few = len(notices) < _MOST_NOTICES
             if few and (close := _close(match[1], types, likeness=0.8)):  # else it is emphasis
-                told = "no passage is of the type '{name}'; did you mean '{close}'?"
+                told = "there is no material of the type '{name}'; did you mean '{close}'?"
                 notices.append(SearchNotice("no_type", told, name=match[1], close=f"*{close}*"))
             return 0
         asked_types.append(name)
@@ -138,10 +138,10 @@ def read_question(question: str, types: Collection[str], documents: Iterable[Sto
         name = (match[1] or match[2]).rstrip(_PUNCTUATION)
         close = _close(name, [part for each in stored for part in each.names])
         if close:
-            told = "no document is called '{name}'; did you mean '{close}'?"
+            told = "no document is named '{name}'; did you mean '{close}'?"
             notices.append(SearchNotice("no_document_but", told, name=name, close=f"@{_quoted(close)}"))
         else:
-            told = "no document is called '{name}'; it was looked up as a word"
+            told = "no document is named '{name}'; it was searched as a word"
             notices.append(SearchNotice("no_document", told, name=name))
         return 0
 
@@ -196,7 +196,7 @@ def named_documents(names: Iterable[str], documents: Iterable[StoredName]) -> tu
     for name in names:
         ids = [document.id for document in stored if document.answers_to(name)]
         if not ids:
-            raise SearchError(f"no document is called '{name}'", hint=_closest(name, [d.file or d.id for d in stored]))
+            raise SearchError(f"no document is named '{name}'", hint=_closest(name, [d.file or d.id for d in stored]))
         found += ids
     return _distinct(found)
 
@@ -210,7 +210,7 @@ def named_types(names: Iterable[str], types: Collection[str]) -> tuple[str, ...]
     known = {name.casefold(): name for name in types}
     for name in names:
         if name.casefold() not in known:
-            raise SearchError(f"no passage is of the type '{name}'", hint=_closest(name, sorted(types)))
+            raise SearchError(f"there is no material of the type '{name}'", hint=_closest(name, sorted(types)))
     return _distinct(known[name.casefold()] for name in names)
 
 
@@ -279,7 +279,7 @@ def read_where(conditions: Iterable[str]) -> dict[str, list[str]]:
     for text in conditions:
         key, equals, value = text.partition("=")
         if not equals or not key.strip():
-            raise SearchError(f"'{text}' is no condition", hint="write key=value, such as topic=review")
+            raise SearchError(f"'{text}' is not a condition", hint="write key=value, such as topic=review")
         found.setdefault(key.strip(), []).append(value.strip())
     return found
 

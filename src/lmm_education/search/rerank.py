@@ -159,7 +159,7 @@ def _open_http(model: str, tools: Tools) -> Score:
 
 
 _HINTS = {
-    200: "does the server speak the protocol of Jina or Cohere?",
+    200: "does the server support the protocol of Jina or Cohere?",
     **dict.fromkeys((401, 403), "check the key in the variable that reranker_key_env names"),
     404: "check reranker_url and reranker_model under [search]",
 }
@@ -169,7 +169,7 @@ def read_scores(reply: Any, count: int) -> list[float]:
     """A score per passage; passages that the server left out come last.
 
     Raises:
-        LookupError, TypeError, ValueError, AttributeError: the reply holds no scores.
+        LookupError, TypeError, ValueError, AttributeError: the reply contains no scores.
 
     >>> read_scores({"results": [{"index": 1, "relevance_score": 0.9}, {"index": 0, "relevance_score": 0.2}]}, 2)
     [0.2, 0.9]

@@ -69,7 +69,7 @@ from lmm_education.store.layout import values_at
 from lmm_education.store.port import Among, Fields, Leg, Match, Scored, Vector, Where
 
 T = TypeVar("T")
-NO_WORD = SearchNotice("no_word", "no passage has a word of the question; these are only the nearest in meaning")
+NO_WORD = SearchNotice("no_word", "no passage contains a word of the question; these are only the nearest in meaning")
 VOTERS = 20
 """How many passages are read, and vote for sections, if not more are returned."""
 MEANING = 0.4
@@ -320,7 +320,7 @@ class SearchView:
         options = options.filled(settings)
         limit, companion = options.limit or 0, bool(options.companion)
         if limit < 1:
-            raise SearchError(f"the limit is {limit}", hint="ask for one passage at least")
+            raise SearchError(f"the limit is {limit}", hint="ask for at least one passage")
         text = asked.text.strip()
         if (asked.types or asked.documents) and not any(map(str.isalnum, text)):
             text = ""  # what is left of a question of marks alone, such as its question mark
@@ -360,11 +360,11 @@ class SearchView:
         if not plan.text:
             return LookedUp(self._listed(plan))
         if not any(map(str.isalnum, plan.text)):
-            raise SearchError(f"there is nothing to look up in '{plan.text}'", hint="ask in words")
+            raise SearchError(f"there is nothing to search for in '{plan.text}'", hint="add words to search for")
         if not self._encoder.vectors:
             raise SearchError(
-                f"a store with encoding_model '{self._encoder.encoding.name}' cannot be asked in words",
-                hint="fetch passages by --id, or list them with --type, --doc, --where and no question",
+                f"a store with encoding_model '{self._encoder.encoding.name}' cannot be searched with a question",
+                hint="get passages by --id, or list them with --type, --doc, --where and no question",
             )
         while True:
             fused, leg_weights = self._fused(plan, [plan.text, *plan.parts, *questions])
@@ -411,7 +411,7 @@ class SearchView:
         sections = self._sections(plan, hits, votes) if plan.companion or plan.options.sections else ()
         if plan.companion and sections and not any(section.text for section in sections):
             raise SearchError(
-                "the store holds no sections to return whole",
+                "the store contains no sections to return",
                 hint='ingest with [RAG] documents = "heading", or search with --chunks',
             )
         shown = sections[: plan.limit] if plan.companion else hits[: plan.limit]
@@ -446,7 +446,7 @@ class SearchView:
         if missing:
             raise SearchError(
                 f"there is no passage with the id {missing[0]}",
-                hint="ids change when the text does; search again with --json",
+                hint="ids change with the text; search again with --json",
             )
         hits = (hit_of(id, found[id], fields=_chosen(found[id], fields)) for id in ids)
         return SearchResult("", "", tuple(hits))

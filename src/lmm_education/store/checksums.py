@@ -120,7 +120,7 @@ def find_damage(folder: Path, expected: int, unlisted: str, *, whole: bool = Fal
     for path in files_of(folder):
         name = path.relative_to(folder).as_posix()
         if name not in values["files"] and name not in (unlisted, LISTING) and not path.name.startswith("."):
-            yield Damage(path, "this file is none of the store's")
+            yield Damage(path, "this file does not belong to the store")
 
 
 def _what_is_wrong(path: Path, size: int, expected: int, *, whole: bool, passing: bool) -> str:

@@ -196,7 +196,7 @@ class EdgeView(EdgeReader):
         try:
             return Frequencies.from_bytes(path.read_bytes())
         except (OSError, ValueError) as error:
-            raise damaged(path, "these are no document frequencies of ours") from error
+            raise damaged(path, "these document frequencies were not written by lmm") from error
 
     @contextmanager
     def _reading(self, collection: CollectionName) -> Iterator[Shard | None]:
@@ -271,7 +271,7 @@ def read_manifest(path: Path) -> Manifest:
         check_format(found["format"], str(path.parent.parent))
         return Manifest.from_json(found)
     except (OSError, ValueError, TypeError, KeyError) as error:
-        raise damaged(path / MANIFEST, "this is no manifest of ours") from error
+        raise damaged(path / MANIFEST, "this manifest was not written by lmm") from error
 
 
 # What the record of a document says besides its metadata: by these, a store can be made anew.

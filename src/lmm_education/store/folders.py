@@ -151,7 +151,7 @@ def refuse_link(path: Path) -> None:
     """
     if is_link(path):
         raise StoreError(
-            "this is a link, and a store does not follow links: what it leads to may be somebody else's",
+            "this is a link, and a store does not follow links, because they may lead to somebody else's files",
             where=str(path),
             hint="remove the link and run again; for a store elsewhere, name its real 'folder' under [storage]",
         )
@@ -171,7 +171,7 @@ def refuse_links_below(folder: Path) -> None:
             refuse_link(path)
             with contextlib.suppress(FileNotFoundError):
                 if not stat.S_ISREG(path.lstat().st_mode):
-                    raise StoreError("this is no ordinary file", where=str(path), hint="remove it and run again")
+                    raise StoreError("this is not an ordinary file", where=str(path), hint="remove it and run again")
 
 
 def remove_folder(folder: Path, *, last: str = "") -> bool:
@@ -208,7 +208,7 @@ def disk_full(folder: Path, detail: str = "") -> StoreError:
     return StoreError(
         "the disk is full" + (f": {detail}" if detail else ""),
         where=str(folder),
-        hint="free some space, then run again; the store is as it was",
+        hint="free some space, then run again; the store is unchanged",
     )
 
 
@@ -217,7 +217,7 @@ def cannot_write(path: Path, error: OSError) -> StoreError:
     return StoreError(
         f"cannot be written to: {error.strerror or error}",
         where=str(path),
-        hint="check the folder's permissions, or name another 'folder' under [storage]",
+        hint="check the folder's permissions, or choose another 'folder' under [storage]",
     )
 
 

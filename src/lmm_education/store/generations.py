@@ -179,7 +179,7 @@ class Generations:
                 lease = Lease(generation)
             except FileNotFoundError:
                 if self.stamp() == stamp:
-                    raise damaged(generation.path, "the current generation is not there") from None
+                    raise damaged(generation.path, "the current generation is missing") from None
             except BlockingIOError:
                 time.sleep(_PAUSE)  # it is being removed, so the pointer has moved on
             except OSError as error:
@@ -188,7 +188,7 @@ class Generations:
                 if self.stamp() == stamp:
                     return generation, lease, stamp
                 lease.release()
-        raise StoreBusy("it is replaced faster than it can be opened", where=str(self.folder))
+        raise StoreBusy("it is being replaced faster than it can be opened", where=str(self.folder))
 
     @contextlib.contextmanager
     def writer_lock(self, timeout: float, on_wait: Callable[[str], None] = lambda sentence: None) -> Iterator[None]:
@@ -209,7 +209,7 @@ class Generations:
                 lock.acquire(timeout=0)
             except Timeout:
                 if timeout:
-                    on_wait(f"waiting for another process, which writes into {self.folder}")
+                    on_wait(f"waiting for another process that writes into {self.folder}")
                 lock.acquire(timeout=timeout)
         except Timeout as error:
             raise StoreBusy(

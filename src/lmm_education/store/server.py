@@ -172,9 +172,9 @@ class ServerStore:
             return Manifest.from_json(stored)
         except (TypeError, KeyError) as error:
             raise StoreDamaged(
-                "the collection's manifest is not ours",
+                "the collection's manifest was not written by lmm",
                 where=self.location,
-                hint="name another 'course' under [storage]",
+                hint="choose another 'course' under [storage]",
             ) from error
 
     def search(self, legs: Sequence[Leg], *, where: Where = (), fields: Fields = True) -> list[list[Scored]]:
@@ -229,7 +229,7 @@ class ServerStore:
             if offset is None:
                 return
             if str(offset) in before:
-                raise StoreError("the server gives the same page of points again and again", where=self.location)
+                raise StoreError("the server returns the same page of points repeatedly", where=self.location)
             before.add(str(offset))
 
     def count(self, collection: CollectionName, *, where: Where = ()) -> int:
@@ -352,7 +352,7 @@ class ServerStore:
             raise StoreMismatch(
                 f"the collection '{self._names[collection]}' does not fit: {'; '.join(wrong)}",
                 where=self.location,
-                hint="name another 'course' under [storage], or remove the collection",
+                hint="choose another 'course' under [storage], or remove the collection",
             )
         self._index_fields(collection, info.payload_schema or {})
         if collection == "chunks":

@@ -130,7 +130,7 @@ class Requests(WaitReporter):
                 except Exception as error:
                     hint = "write it as https://host:6333 under [storage]"
                     raise StoreError(
-                        f"this is no address of a server: {error}", where=node.address, hint=hint
+                        f"this is not an address of a server: {error}", where=node.address, hint=hint
                     ) from error
             return node.client
 
@@ -173,7 +173,7 @@ class RequestFailure:
             hint = "set the environment variable that 'api_key_env' under [storage] names"
             return StoreUnavailable("the server refuses our key", where=where, hint=hint)
         if self.passing:
-            hint = "see that it runs and that 'url' under [storage] is right; its port is 6333 unless you name one"
+            hint = "check that it runs and that 'url' under [storage] is right; its port is 6333 unless you name one"
             hints = {None: hint, 429: "try again later"}
             return StoreUnavailable(
                 self.in_words, where=where, hint=hints.get(self.status, "see its log, then try again")
@@ -208,7 +208,7 @@ class RequestFailure:
 def missing_extra(address: str) -> StoreError:
     """The error for a missing qdrant-client."""
     return StoreError(
-        "the package that talks to Qdrant servers is not installed",
+        "the package for Qdrant servers is not installed",
         where=address,
         hint="pip install 'lmmarkdown[qdrant]'",
     )

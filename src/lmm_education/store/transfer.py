@@ -85,7 +85,7 @@ def transfer(
     there = elsewhere(settings, place)
     same = there.addresses[0] in settings.addresses if there.addresses else not settings.addresses
     if same and there.folder.resolve() == settings.folder.resolve():
-        raise ConfigError("that is this store itself", where=place)
+        raise ConfigError("this is the store itself", where=place)
     with closing(open_store(there, env=env)) as other:
         source, target = (here, other) if to else (other, here)
         return copy_store(source, target, on_points=on_points)

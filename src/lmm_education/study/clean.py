@@ -76,7 +76,7 @@ def clean_notes(
 
     Args:
         keep: types of material that stay in the notes.
-        edits: what to do where an edit waits: refuse to export, or take the ``old`` or the ``new`` text.
+        edits: what to do with pending edits: refuse to export, or take the ``old`` or the ``new`` text.
         keep_lines: put blank lines in place of what is left out, so that every line that stays keeps its
             number and error messages of other programs point to the right place.
         where: names the document in errors.
@@ -112,10 +112,12 @@ def _checked(blocks: list[Block], where: str) -> list[Block]:
             raise ExportError(f"this metadata cannot be read: {block.reason}", where=place, hint=block.hint)
     for line in damaged_edits(blocks):
         raise ExportError(
-            "this edit has lost its marks", where=f"{where}:{line}", hint="restore them, or mend it and delete '~edit_'"
+            "the marks of this edit are missing",
+            where=f"{where}:{line}",
+            hint="restore them, or correct it and delete '~edit_'",
         )
     for line in orphaned_marks(blocks):
-        raise ExportError("this mark belongs to no edit", where=f"{where}:{line}", hint="delete the line")
+        raise ExportError("there is no edit for this mark", where=f"{where}:{line}", hint="delete the line")
     return blocks
 
 
@@ -128,7 +130,7 @@ def _resolved(blocks: list[Block], edits: Edits, where: str) -> list[Block]:
         others = [str(edit.line) for edit in waiting[1:]]
         more = f", and others at {', '.join(others)}" if others else ""
         raise ExportError(
-            f"an edit waits here{more}",
+            f"an edit is pending here{more}",
             where=f"{where}:{waiting[0].line}",
             hint="lmm accept or lmm reject it, or export with --edits old or --edits new",
         )
@@ -214,7 +216,7 @@ def _clean_header(header: HeaderBlock, where: str) -> HeaderBlock | None:
     except MetadataError as error:
         hint = error.hint or "write one 'key: value' on a line"
         raise ExportError(
-            f"our keys cannot be taken out of this header: {error.message}", where=f"{where}:{header.line}", hint=hint
+            f"lmm's keys cannot be removed from this header: {error.message}", where=f"{where}:{header.line}", hint=hint
         ) from error
     # A blank line after the opening --- would make a rule of it.
     cleaned = cleaned.with_body(without_blank_start(cleaned.body))

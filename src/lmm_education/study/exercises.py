@@ -103,7 +103,7 @@ def _owned(document: StudyDocument, named: Iterable[Collection[str]]) -> Iterato
 
 
 def _type_of(heading: Heading, named: Iterable[Collection[str]]) -> str:
-    """The type that a heading itself gives to what stands under it: in its metadata, or by what it is called."""
+    """The type that a heading itself gives to what stands under it: in its metadata, or by its name."""
     if heading.own.get("type"):
         return type_of(heading)
     title = _NUMBERS.sub("", heading.title).casefold()

@@ -209,7 +209,7 @@ def export_notes(path: str | Path, output: str | Path, options: ExportOptions = 
 
 def _export_file(path: Path, output: Path, options: ExportOptions, is_folder: bool) -> ExportReport:
     if path.suffix.lower() not in SUFFIXES and path.is_file():
-        raise ExportError("this is no markdown file", where=str(path), hint=f"known are {', '.join(SUFFIXES)}")
+        raise ExportError("this is not a markdown file", where=str(path), hint=f"supported are {', '.join(SUFFIXES)}")
     notes = read_notes(path, options)
     if is_folder:
         Folder(output).make()
@@ -234,7 +234,7 @@ def _export_file(path: Path, output: Path, options: ExportOptions, is_folder: bo
 
 def _special(notes: Notes) -> str:
     kinds = ", ".join(dict.fromkeys(item.kind for item in notes.left_out))
-    return f"all of it is special material ({kinds})"
+    return f"the whole document is special material ({kinds})"
 
 
 def _write(source: Path, notes: Notes, target: Path, sources: Collection[Path], cleaner: Cleaner) -> Exported:
@@ -254,7 +254,7 @@ def _write(source: Path, notes: Notes, target: Path, sources: Collection[Path], 
 def _check_no_source(target: Path, sources: Collection[Path], cleaner: Cleaner) -> None:
     """What an export wrote has nothing in it that an export would leave out; anything else is somebody's work."""
     if any(_same(target, source) for source in sources):
-        raise ExportError("this is the source itself", where=str(target), hint="name another place with -o")
+        raise ExportError("this is the source itself", where=str(target), hint="choose another place with -o")
     if not target.exists():
         return
     try:
@@ -264,9 +264,9 @@ def _check_no_source(target: Path, sources: Collection[Path], cleaner: Cleaner) 
         clean = False
     if not clean:
         raise ExportError(
-            "there is a document here that is not an earlier export",
+            "this document is not an earlier export",
             where=str(target),
-            hint="name another place with -o, or move it away",
+            hint="choose another place with -o, or move it away",
         )
 
 
@@ -280,7 +280,7 @@ def _check_alike(source: Path, target: Path) -> None:
         raise ExportError(
             f"this does not look like an earlier export of {source.name}",
             where=str(target),
-            hint="name another place with -o, or move it away",
+            hint="choose another place with -o, or move it away",
         )
 
 
@@ -302,9 +302,11 @@ def _notice_emptied(report: ExportReport) -> None:
 
 def _export_folder(folder: Path, output: Path, options: ExportOptions) -> ExportReport:
     if _same(folder, output):
-        raise ConfigError("the notes cannot go where their sources are", where=str(output), hint="name another folder")
+        raise ConfigError(
+            "notes cannot be exported into the folder of their sources", where=str(output), hint="choose another folder"
+        )
     if output.exists() and not output.is_dir():
-        raise ConfigError("this is a file, and a folder is to be exported", where=str(output), hint="name a folder")
+        raise ConfigError("this is a file, but you export a folder", where=str(output), hint="name a folder")
     cleaner = options.cleaner(folder)
     found = find_sources([folder], folder.resolve())
     report = ExportReport(skipped=list(found.skipped), errors=list(found.errors))

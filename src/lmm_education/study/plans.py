@@ -184,7 +184,7 @@ def _sections(name: str, among: Sequence[int] | range, units: Sequence[Unit]) ->
 
 
 def in_reading_order(units: Sequence[Unit], required: Sequence[Required]) -> tuple[list[int], list[str]]:
-    """The numbers of the units in order, and the circles among them, where one requirement is passed over each.
+    """The numbers of the units in order, and the circles among them, where one requirement is skipped each.
 
     Every unit comes as early as its place in the files allows, after what it requires.
     """

@@ -259,7 +259,7 @@ def checked_name(name: str) -> str:
         ConfigError: it is empty, long, or has characters that nobody types.
     """
     if not 0 < len(name) <= 100 or not name.isprintable() or name != name.strip() or ":" in name:
-        raise ConfigError(f"{name!r} cannot be a name", hint="up to 100 characters, no colon, no blanks around it")
+        raise ConfigError(f"{name!r} is not a valid name", hint="up to 100 characters, no colon, no blanks around it")
     return name
 
 

@@ -15,7 +15,7 @@ from lmm.messages import Usage
 from lmm_education.answer.answer import Answer
 from lmm_education.search.query import SearchNotice
 
-CACHED = SearchNotice("cached", "this question was asked before; this is the answer that was given then")
+CACHED = SearchNotice("cached", "this question was asked before; this is the answer from then")
 _LONGEST = 20_000  # characters
 E = TypeVar("E")
 

@@ -46,8 +46,10 @@ def check_number(messages: int, param: str) -> None:
         RequestError: there are more than `MOST_MESSAGES`.
     """
     if messages > MOST_MESSAGES:
-        hint = "leave out the oldest: only the latest are read"
-        raise RequestError(f"there are {messages} messages, at most {MOST_MESSAGES} are read", hint=hint, param=param)
+        hint = "leave out the oldest"
+        raise RequestError(
+            f"there are {messages} messages, at most {MOST_MESSAGES} are allowed", hint=hint, param=param
+        )
 
 
 def checked_length(text: str, param: str) -> str:
@@ -131,7 +133,7 @@ async def kind(request: Request) -> Response:
     name = request.path_params["kind"]
     made = await asyncio.to_thread(service_of(request).material.as_json)
     if name not in made:
-        raise RequestError("there is plan, cards and exercises", status=404)
+        raise RequestError("there are plan, cards and exercises", status=404)
     if name == "exercises" and request.query_params.get("solutions", "").lower() not in _SOLUTIONS:
         return JSONResponse([without_solution(each) for each in made[name]])
     return JSONResponse(made[name])

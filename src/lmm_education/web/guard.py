@@ -80,7 +80,7 @@ class Guard:
                 self._text(request, "consent_needed"),
                 status=403,
                 code="consent_required",
-                hint=f"GET consent says to what; then send the header {CONSENT_HEADER}",
+                hint=f"GET /consent returns the text; then send the header {CONSENT_HEADER}",
             )
         own = caller.key.questions_per_minute if caller.key else None
         limit = self.settings.questions_per_minute if own is None else own

@@ -94,9 +94,9 @@ async def read_json(request: Request) -> Mapping[str, Any]:
         text = (await read_body(request, LARGEST)).decode("utf-8-sig")
         body = json.loads(text)
         if "\\u" in text and not is_unicode(body):
-            raise RequestError("the request has half a character: a surrogate without its other half")
+            raise RequestError("the request contains an unpaired surrogate")
     except (ValueError, RecursionError):
-        raise RequestError("the request is no JSON") from None
+        raise RequestError("the request is not JSON") from None
     if not isinstance(body, dict):
         raise RequestError("the request must be a JSON object")
     return body
@@ -128,7 +128,7 @@ async def read_body(request: Request, most: int) -> bytes:
             if len(data) > most:
                 raise RequestError(f"the request has more than {most} bytes", status=413)
     except ClientDisconnect:
-        raise RequestError("the request has no end", status=408) from None
+        raise RequestError("the request is incomplete", status=408) from None
     return bytes(data)
 
 

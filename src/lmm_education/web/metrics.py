@@ -36,8 +36,8 @@ class Metrics:
     ) -> None:
         self._registry = all_ = CollectorRegistry()
         self.requests = Counter("lmm_requests", "Requests, by route and status.", ["path", "status"], registry=all_)
-        self.exchanges = Counter("lmm_exchanges", "Questions, by what came of them.", ["via", "outcome"], registry=all_)
-        self.cached = Counter("lmm_cached_answers", "Answers that had been given before.", registry=all_)
+        self.exchanges = Counter("lmm_exchanges", "Questions, by outcome.", ["via", "outcome"], registry=all_)
+        self.cached = Counter("lmm_cached_answers", "Repeated answers.", registry=all_)
         self.errors = Counter("lmm_errors", "Failures while answering, by kind.", ["kind"], registry=all_)
         self.first_word = Histogram(
             "lmm_first_word_seconds", "From question to first word.", buckets=_FIRST_WORD, registry=all_
@@ -52,7 +52,7 @@ class Metrics:
         self.reactions = Counter(
             "lmm_reactions", "Students' reactions, every change of one.", ["reaction"], registry=all_
         )
-        self.running = Gauge("lmm_answers_running", "Answers on their way.", registry=all_, multiprocess_mode="livesum")
+        self.running = Gauge("lmm_answers_running", "Answers in progress.", registry=all_, multiprocess_mode="livesum")
         told = "When the server was started, in seconds since 1970."
         started = Gauge("lmm_start_time_seconds", told, registry=all_, multiprocess_mode="min")
         started.set_to_current_time()
@@ -107,10 +107,10 @@ class _Looked(Collector):
 
     def collect(self) -> Iterable[Metric]:
         if self._log is not None:
-            yield CounterMetricFamily("lmm_log_failures", "Tries to write the log that failed.", self._log.failures)
-            yield CounterMetricFamily("lmm_log_lost", "Exchanges that the log does not have.", self._log.lost)
+            yield CounterMetricFamily("lmm_log_failures", "Failed writes to the log.", self._log.failures)
+            yield CounterMetricFamily("lmm_log_lost", "Exchanges missing from the log.", self._log.lost)
         if self._model is not None:
-            yield GaugeMetricFamily("lmm_model_up", "Whether the model answers, as last seen.", not self._model.reason)
+            yield GaugeMetricFamily("lmm_model_up", "Whether the model answered last.", not self._model.reason)
         if self._store is not None:
             yield from _store_metrics(self._store)
 
@@ -126,4 +126,4 @@ def _store_metrics(store: Store) -> Iterable[Metric]:
     yield GaugeMetricFamily("lmm_store_chunks", "Passages in the store.", status.chunks)
     generation = str(status.details.get("generation", "")).partition("-")[0]
     if generation.isdigit():
-        yield GaugeMetricFamily("lmm_store_generation", "How often the store was written.", int(generation))
+        yield GaugeMetricFamily("lmm_store_generation", "Writes to the store.", int(generation))

@@ -119,7 +119,7 @@ def _check_parameters(body: Mapping[str, Any], messages: str) -> None:
         if name == "n" and value != 1:
             raise RequestError("a course gives one answer", param=name)
         if name != "n" and not _asks_for_text(name, value):
-            raise RequestError(f"a course does not do '{name}'", param=name)
+            raise RequestError(f"'{name}' is not supported", param=name)
 
 
 def _asks_for_text(name: str, value: object) -> bool:
@@ -548,9 +548,9 @@ async def embeddings(request: Request) -> Response:
 def _vectors(searcher: CourseSearch, texts: Sequence[str], dimensions: object) -> list[list[float]]:
     with searcher.view() as view:
         if view.embedder is None:
-            raise RequestError("this course has no embedding model: it compares words", param="model")
+            raise RequestError("this course has no embedding model", param="model")
         if dimensions not in (None, view.embedder.dimensions):
-            raise RequestError(f"vectors have {view.embedder.dimensions} dimensions here", param="dimensions")
+            raise RequestError(f"vectors have {view.embedder.dimensions} dimensions", param="dimensions")
         return view.embedder.embed(texts, kind="query")
 
 
@@ -567,7 +567,7 @@ def _texts(body: Mapping[str, Any], longest: int) -> list[str]:
 
 def _is_base64(body: Mapping[str, Any]) -> bool:
     for name in {name for name, value in body.items() if value is not None} - _OF_VECTORS:
-        raise RequestError(f"a course does not do '{name}'", param=name)
+        raise RequestError(f"'{name}' is not supported", param=name)
     form = body.get("encoding_format") or "float"
     if form not in ("float", "base64"):
         raise RequestError("'encoding_format' must be float or base64", param="encoding_format")

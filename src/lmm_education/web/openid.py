@@ -70,7 +70,7 @@ class LoginProvider(ABC):
         self._read = 0.0
         if not all(map(importlib.util.find_spec, ("authlib", "joserfc"))):
             hint = "pip install 'lmmarkdown[openid]'"
-            raise ConfigError(f'login = "{settings.login}" needs packages that are not there', hint=hint)
+            raise ConfigError(f'login = "{settings.login}" needs packages that are not installed', hint=hint)
         for name in self.needs:
             if not getattr(settings, name):
                 raise ConfigError(f"login = \"{settings.login}\" in [serve] needs '{name}'", where="config.toml")
@@ -103,11 +103,11 @@ class LoginProvider(ABC):
     def _away(self, request: Request, state: str) -> Away:
         kept = self.signer.read("away", request.cookies.get(self.cookie, ""))
         if not kept:
-            raise _refused("the browser was not sent away by us")
+            raise _refused("the login did not start here")
         begun, nonce, verifier, until = kept.split(":")
         away = Away(begun, nonce, verifier, int(until))
         if not hmac.compare_digest(away.state.encode(), state.encode()) or away.until < time.time():
-            raise _refused("the browser was sent away with something else, or was away too long")
+            raise _refused("the login was started differently, or took too long")
         return away
 
     async def _claims(self, token: str, away: Away) -> Mapping[str, Any]:
@@ -140,7 +140,7 @@ class LoginProvider(ABC):
         claims: Mapping[str, Any] = decoded.claims
         several = isinstance(claims["aud"], list) and len(claims["aud"]) > 1
         if (several or "azp" in claims) and claims.get("azp") != self.settings.client_id:
-            raise _refused("the token is for somebody else")
+            raise _refused("the token is for another login")
         return claims
 
     async def _known_keys(self, *, again: bool = False) -> KeySet:
@@ -215,7 +215,7 @@ class OpenIdConnect(LoginProvider):
             told = await _json(f"{self.settings.issuer.rstrip('/')}/.well-known/openid-configuration")
             names = ("authorization_endpoint", "token_endpoint", "jwks_uri")
             if told.get("issuer") != self.settings.issuer or not all(isinstance(told.get(name), str) for name in names):
-                raise LmmError("this is no OpenID Connect provider of that name", where=self.settings.issuer)
+                raise LmmError("this is not an OpenID Connect provider with that name", where=self.settings.issuer)
             for name in names:
                 _check_address(told[name], name)
             self._told, self._asked = told, time.monotonic()
@@ -255,7 +255,7 @@ class LearningPlatform(LoginProvider):
         claims = await self._claims(said.get("id_token", ""), away)
         wanted = {"message_type": "LtiResourceLinkRequest", "version": "1.3.0"}
         if any(claims.get(_CLAIM + name) != value for name, value in wanted.items()):
-            raise _refused("this is no launch of LTI 1.3")
+            raise _refused("this is not an LTI 1.3 launch")
         deployment = claims.get(f"{_CLAIM}deployment_id")
         if not deployment or (self.settings.deployments and deployment not in self.settings.deployments):
             raise _refused(f"the deployment {deployment!r} is not among 'deployments'")
@@ -283,11 +283,11 @@ def _check_address(address: str, name: str) -> None:
 
 def _refused(why: str) -> Denied:
     logger.warning("a login was refused: %s", why)
-    return Denied("This login did not work. Please begin again.", status=401, code="login_refused")
+    return Denied("This login failed. Please try again.", status=401, code="login_refused")
 
 
 def _unreachable(address: str, error: Exception) -> LmmError:
-    return LmmError(f"cannot be asked: {type(error).__name__}: {error}", where=address)
+    return LmmError(f"is not reachable: {type(error).__name__}: {error}", where=address)
 
 
 async def _json(address: str) -> Mapping[str, Any]:
@@ -305,7 +305,7 @@ async def _json(address: str) -> Mapping[str, Any]:
     except (httpx2.HTTPError, ValueError) as error:
         raise _unreachable(address, error) from error
     if not isinstance(found, dict):
-        raise LmmError("this is no JSON object", where=address)
+        raise LmmError("this is not a JSON object", where=address)
     return found
 
 

@@ -407,7 +407,7 @@ async def log_in(request: Request) -> Response:
     service = service_of(request)
     texts = texts_of(request, service.settings)
     if service.settings.login not in ("password", "users"):
-        raise RequestError("nobody logs in here", status=404)
+        raise RequestError("there is no login here", status=404)
     body = await read_json(request)
     name = short_text(body, "name").strip() if service.settings.login == "users" else ""
     return await service.students.begin(request, name, short_text(body, "password"), texts)
@@ -427,7 +427,7 @@ async def came_back(request: Request) -> Response:
 def _provider(request: Request) -> LoginProvider:
     provider = service_of(request).provider
     if provider is None:
-        raise RequestError("nobody logs in elsewhere", status=404)
+        raise RequestError("there is no login at another server", status=404)
     return provider
 
 
@@ -447,7 +447,7 @@ async def agree(request: Request) -> Response:
     """``POST /consent``: ``consent`` as `consent_text` told it; the browser remembers that it was given."""
     guard, body = service_of(request).guard, await read_json(request)
     if not guard.consent or body.get("consent") != guard.consent:
-        raise RequestError("this is not what one has to agree to", param="consent", status=409)
+        raise RequestError("this is not the current consent text", param="consent", status=409)
     response = JSONResponse({"status": "ok"}, headers=NO_STORE)
     set_cookie(response.headers, request, guard.consent_cookie, guard.agreement(caller_of(request)), _YEAR)
     return response

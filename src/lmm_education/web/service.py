@@ -81,7 +81,7 @@ class Service:
         serve it, and share what the model bears.
 
         Raises:
-            ConfigError: [serve] asks for something unknown, or for rules that cannot be kept: there is no password yet,
+            ConfigError: [serve] asks for something unknown, or for rules that cannot be kept: no password is set yet,
                 or no model that could check what is asked.
             FileReadError: the server's own database cannot be used.
         """
@@ -288,7 +288,7 @@ class Service:
                 told = f"{share:.0%} of today's budget is spent or reserved: {used}"
                 self._warn_once(told, once=f"nearly {self.budget.today}")
             return reservation
-        self._warn_once(f"the budget of the day is spent: {used}", once=f"spent {self.budget.today}")
+        self._warn_once(f"the day's budget is spent: {used}", once=f"spent {self.budget.today}")
         raise too_soon(self.texts["spent"], self.budget.until_tomorrow(), code="insufficient_quota")
 
     async def _settle(self, reservation: Reservation | None, usage: Usage) -> None:
@@ -490,7 +490,7 @@ def _teacher(key: bytes, database: Database, limiter: MovingWindowRateLimiter) -
 def _check_accounts(settings: ServeSettings, accounts: Accounts) -> None:
     known = accounts.read()
     if settings.login == "password" and not known.password:
-        raise ConfigError("there is no password yet", where="[serve] login", hint="lmm serve password")
+        raise ConfigError("no password is set yet", where="[serve] login", hint="lmm serve password")
     if settings.login == "users" and not known.users:
         raise ConfigError("there are no users yet", where="[serve] login", hint="lmm serve users add NAME")
 
@@ -508,7 +508,7 @@ def _topic(course: CourseParts, answering: Answering, refusal: str) -> TopicChec
     settings, aux = course.settings.serve, answering.aux or shared_chat(course.models.aux)
     if not can_write(aux):
         raise ConfigError(
-            f"{aux.name} cannot check what questions are about",
+            f"{aux.name} cannot check the topic of questions",
             where="[serve] allowed_content",
             hint="set a model under [aux] in config.toml",
         )

@@ -75,7 +75,7 @@ def open_state(root: Path, course: str, settings: ServeSettings = ServeSettings(
                 connection.execute(insert(KEPT), [{"name": name, "value": value} for name, value in known.items()])
             elif known["course"] != course:
                 told = f"this is the database of the course '{known['course']}'"
-                raise ConfigError(told, where=database.where, hint="one database is for one course: name another")
+                raise ConfigError(told, where=database.where, hint="one database is for one course: choose another")
         failing.pop_all()
     return database
 

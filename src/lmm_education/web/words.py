@@ -72,7 +72,7 @@ def notice_for(notice: str, texts: Mapping[str, str]) -> str:
     """A notice in the words of the page; what is none stays as it is.
 
     >>> notice_for(SearchNotice("no_document", "", name="week-1"), words_in("en")["page"])
-    "No document is called 'week-1'; it was looked up as a word."
+    "No document is named 'week-1'; it was searched as a word."
     """
     if not isinstance(notice, SearchNotice):
         return notice

@@ -211,14 +211,14 @@ def test_a_call_tells_how_long_it_took(tmp_path: Path) -> None:
 def test_from_another_thread(path: Path, act: str) -> None:
     """`cancel` lets `run` return, with what was said; `steer` is answered; other verbs wait for their turn."""
     chat, model = Chat.open(path), Waits()
-    with pytest.raises(ChatmdError, match="nothing runs"):
+    with pytest.raises(ChatmdError, match="nothing is running"):
         chat.steer("Too early")
     chat.cancel()  # nothing to cancel
     results: list[RunResult] = []
     thread = threading.Thread(target=lambda: results.append(chat.run(model=model)))
     thread.start()
     assert model.began.wait(10)
-    with pytest.raises(DocumentBusy, match="being run"):
+    with pytest.raises(DocumentBusy, match="already running"):
         chat.say("Not now")
     if act == "cancel":
         chat.cancel()

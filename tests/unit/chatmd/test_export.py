@@ -78,5 +78,5 @@ def test_a_folder_that_did_not_come_along_is_named(ran: Path, tmp_path: Path) ->
     shutil.copy(ran, tmp_path / "alone.chatmd")
     for name in ("tools.chatmd", "rules.md", "notes.md", "a.png"):
         shutil.copy(ran.parent / name, tmp_path / name)
-    with pytest.raises(ChatmdError, match=r"the folder \.chatmd, which .* did not come along.*--transcript"):
+    with pytest.raises(ChatmdError, match=r"the folder \.chatmd, .* is missing.*--transcript"):
         Chat.open(tmp_path / "alone.chatmd").ask("And?", model=ScriptedModel(["So."]))

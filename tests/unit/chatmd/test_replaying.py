@@ -47,14 +47,14 @@ def test_nothing_is_told_of_a_run_that_would_be_the_same(path: Path) -> None:
         (
             "notes.md",
             "Leaves\nare red.",
-            "'notes.md' holds something else today: 'are red.', not 'are green.'",
+            "'notes.md' has changed: 'are red.', not 'are green.'",
         ),
         (
             "plants.md",
             "A leaf.\nA stem.",
             "read_file returns something else today: 'A stem.', not 'A root.'",
         ),
-        ("s.json", '{"type": "object", "required": ["m"]}', "the last reply does not fit the schema today"),
+        ("s.json", '{"type": "object", "required": ["m"]}', "the last reply no longer fits the schema"),
     ],
 )
 def test_what_would_differ_is_told_where_it_stands(path: Path, file: str, text: str, told: str) -> None:
@@ -66,9 +66,9 @@ def test_what_would_differ_is_told_where_it_stands(path: Path, file: str, text: 
 def test_tools_that_are_gone_or_take_something_else(path: Path) -> None:
     text = path.read_text()
     path.write_text(text.replace('<tool name="read_file"/>', ""))
-    assert found(path) == ["error: today there is no tool 'read_file'"]
+    assert found(path) == ["error: there is no longer a tool 'read_file'"]
     path.write_text(text.replace('<tool name="read_file"', '<tool name="read_file" roots="none"'))
-    assert found(path) == ['error: roots="none" names no folder']
+    assert found(path) == ['error: roots="none" is not a folder']
     path.write_text(text.replace('function_name="read_file"', 'function_name="read_directory"').replace(
         '<tool name="read_file"/>', '<tool name="read_directory"/><tool name="write_file"/>'))  # fmt: skip
     assert [one.partition(" today")[0] for one in found(path)] == ["error: read_directory returns something else"]

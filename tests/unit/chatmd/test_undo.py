@@ -93,7 +93,7 @@ def test_what_was_changed_since_stays_and_is_named(chat: Path, capsys: pytest.Ca
     assert ((folder / "b.md").read_bytes(), (folder / "moved.md").read_text()) == (b"two\r\n", "mine\n")
     assert (outside.read_text(), (folder / "new/n.md").is_symlink()) == ("n\n", True)
     assert all(name in told.out for name in ("a.md", "b.md", "run.sh"))
-    assert "moved.md: what we changed here was changed again since" in told.err
+    assert "moved.md: this place was changed again after" in told.err
     assert "n.md: a link leads elsewhere from here" in told.err
     (folder / "new/n.md").unlink()
     (folder / "moved.md").write_bytes(b"TWO\r\n")

@@ -164,7 +164,7 @@ def test_spellings_of_the_header(header: dict[str, object]) -> None:
         ("[RAG]\nquestions = Yes\n", {}, "this is not TOML"),
         ("[RAG]\nquestions = 1\n", {}, "'questions' in [RAG] must be true or false, not 1"),
         ("", {"model": {"RAG": ["question"]}}, "unknown annotation 'question' (did you mean 'questions'?)"),
-        ("", {"model": "gpt-4"}, "'model:' must hold 'key: value' lines, not 'gpt-4'"),
+        ("", {"model": "gpt-4"}, "'model:' must contain 'key: value' lines, not 'gpt-4'"),
         ("", {"model": {"majr": "x/y"}}, "unknown key 'majr' under 'model:' (did you mean 'major'?)"),
         ("", {"model": {"major": {"modle": "x"}}}, "unknown key 'modle' in [major] (did you mean 'model'?)"),
         ("", {"model": {"major": {"base_url": "http://x"}}}, "unknown key 'base_url' in [major]"),

@@ -53,7 +53,7 @@ def test_several_undos_go_further_back(path: Path) -> None:
     for number, state in reversed(list(enumerate(states[:-1]))):
         assert undo.take_back(path).left == number
         assert path.read_bytes() == state
-    with pytest.raises(LmmError, match="there is no change of ours to take back"):
+    with pytest.raises(LmmError, match="lmm has made no change here that could be taken back"):
         undo.take_back(path)
 
 
@@ -73,7 +73,7 @@ def test_a_place_that_was_changed_since_is_not_taken_back(path: Path) -> None:
     ours = path.read_bytes()
     path.write_bytes(theirs := ours.replace(b"A text.", b"A text of mine."))
     line = theirs[: theirs.index(b"of mine")].count(b"\n") + 1
-    with pytest.raises(LmmError, match="was changed again since") as error:
+    with pytest.raises(LmmError, match="was changed again after") as error:
         undo.take_back(path)
     assert error.value.where == f"{path}:{line}"
     assert path.read_bytes() == theirs
@@ -90,7 +90,7 @@ def test_what_was_taken_out_of_a_section_that_is_gone_is_not_put_into_another(pa
     talking.resolved(path, Document.clear)
     assert "~chat_" not in path.read_text()
     path.write_text(now)
-    with pytest.raises(LmmError, match="was changed again since"):
+    with pytest.raises(LmmError, match="was changed again after"):
         undo.take_back(path)
     assert path.read_text() == now
 
@@ -139,7 +139,7 @@ def test_nothing_but_changes_of_this_file(path: Path) -> None:
     answer(path)
     other = path.with_name("other.md")
     other.write_text("x")
-    with pytest.raises(LmmError, match="there is no change of ours"):
+    with pytest.raises(LmmError, match="lmm has made no change here"):
         undo.take_back(other)
     path.unlink()
     with pytest.raises(FileReadError):
@@ -177,9 +177,9 @@ def test_the_command(path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     answer(path)
     talking.resolved(path, Document.accept)
     assert main(["undo", str(path)]) == 0
-    assert "; 1 before it can be taken back too" in capsys.readouterr().out
+    assert "; 1 earlier can be taken back too" in capsys.readouterr().out
     assert main(["undo", str(path), str(path)]) == 1
     told = capsys.readouterr()
     assert ": took back the change of 20" in told.out
-    assert "there is no change of ours to take back" in told.err
+    assert "lmm has made no change here that could be taken back" in told.err
     assert path.read_bytes() == DOCUMENT.encode()

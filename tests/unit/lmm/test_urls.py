@@ -56,7 +56,7 @@ def test_every_notation_of_an_ipv4_address_is_that_address(number: int, count: i
     ],
 )
 def test_what_no_host_is_called(host: str) -> None:
-    with pytest.raises(FetchFailed, match="this is no URL"):
+    with pytest.raises(FetchFailed, match="this is not a URL"):
         check_url(f"http://{host}/")
 
 

@@ -342,7 +342,7 @@ def test_a_file_that_is_deleted_and_comes_back(tmp_path: Path) -> None:
         return path
 
     run(watch((20.0, remove), (30.0, lambda: save(path, asking("b")))))
-    assert watch.notices == [(21.0, "not there any more; waiting for it to come back")]
+    assert watch.notices == [(21.0, "no longer there; waiting for it to come back")]
     assert scanner.times == [pytest.approx(1.0, abs=0.01), 31.0]
 
 

@@ -249,7 +249,7 @@ def test_the_store(course: Course, tmp_path: Path) -> None:
     copied = course.push(tmp_path / "copy")
     assert copied.written == copied.same + copied.written > 0
     assert course.pull(tmp_path / "copy").written == 0
-    with pytest.raises(ConfigError, match="this store itself"):
+    with pytest.raises(ConfigError, match="the store itself"):
         course.push(course.settings.storage.folder)
     assert [each.file for each in course.remove("roots.md")] == ["notes/roots.md"]
     with pytest.raises(StoreError, match="there is no document 'x'"):

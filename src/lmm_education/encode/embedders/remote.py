@@ -201,7 +201,7 @@ class RemoteEncoder:
                 vectors = await self._server.ask(client, self._dialect.body(question), self._dialect.vectors, "vectors")
             if len(vectors) != len(part):
                 raise errors.ModelRejected(
-                    f"{self.name} sent {len(vectors)} vectors for {len(part)} texts", hint="look at the server's log"
+                    f"{self.name} sent {len(vectors)} vectors for {len(part)} texts", hint="see the server's log"
                 )
             await loop.to_its_end(hand_over(part, vectors))  # what arrived was paid for
 
@@ -218,7 +218,7 @@ class RemoteEncoder:
 
 
 _HINTS = {
-    200: "does the server speak this protocol, and is this an embedding model?",
+    200: "does the server support this protocol, and is this an embedding model?",
     413: "set a smaller batch_size under [embedding] in config.toml",
     429: "try again later, or set a smaller 'concurrency' under [embedding] in config.toml",
 }

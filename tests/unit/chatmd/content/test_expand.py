@@ -78,26 +78,29 @@ def test_everything_is_read_once_and_side_by_side(tmp_path: Path, web: WebServer
 @pytest.mark.parametrize(
     ("text", "message"),
     [
-        (user("b.md"), "a.chatmd:1:7: 'b.md': there is no such file (it is looked for at "),
-        (user("../b.md"), "a.chatmd:1:7: '../b.md' lies outside of "),
-        (user("/etc/passwd"), "a.chatmd:1:7: '/etc/passwd' lies outside of "),
-        (user("link.md"), "a.chatmd:1:7: 'link.md' lies outside of "),
+        (user("b.md"), "a.chatmd:1:7: 'b.md': there is no such file (the path is "),
+        (user("../b.md"), "a.chatmd:1:7: '../b.md' is outside of "),
+        (user("/etc/passwd"), "a.chatmd:1:7: '/etc/passwd' is outside of "),
+        (user("link.md"), "a.chatmd:1:7: 'link.md' is outside of "),
         (user("loop.md"), "a.chatmd:1:7: 'loop.md': "),
         (user("."), "a.chatmd:1:7: '.': this is a folder, not a file"),
-        (user("pipe"), "a.chatmd:1:7: 'pipe': this is no ordinary file"),
+        (user("pipe"), "a.chatmd:1:7: 'pipe': this is a device or a pipe"),
         (user("big.md"), "a.chatmd:1:7: 'big.md': this file has more than 100 kB (fetch_limit under [chatmd]"),
         (user("bad.md"), "a.chatmd:1:7: 'bad.md': byte 0xff is not UTF-8 (line 1, column 2) (convert it"),
-        (user("i.png"), "a.chatmd:1:7: 'i.png': this is a PNG image, no text"),
-        (user("i.png", "local markdown"), "a.chatmd:1:7: 'i.png': this is a PNG image, no text"),
+        (user("i.png"), "a.chatmd:1:7: 'i.png': this is a PNG image, not text"),
+        (user("i.png", "local markdown"), "a.chatmd:1:7: 'i.png': this is a PNG image, not text"),
         (
             user("https://e.org/"),
-            "a.chatmd:1:7: 'https://e.org/': this is a URL, and no file on disk (leave 'local' out)",
+            "a.chatmd:1:7: 'https://e.org/': this is a URL, not a file on disk (leave 'local' out)",
         ),
-        (user("b.md", ""), "a.chatmd:1:7: 'b.md': this is no URL (write 'local' for a file on disk)"),
+        (user("b.md", ""), "a.chatmd:1:7: 'b.md': this is not a URL (write 'local' for a file on disk)"),
         (user("ftp://u:pw@e.org/", ""), "a.chatmd:1:7: ftp://e.org/: only http:// and https:// are fetched"),
-        ("<user>\n <img src='bad.md' local/></user>", "a.chatmd:2:2: 'bad.md': this is text, no image (models see PNG"),
-        ("<user><img src='../i.png' local/></user>", "a.chatmd:1:7: '../i.png' lies outside of "),
-        ("<user><agent src='../s.chatmd' local/></user>", "a.chatmd:1:7: '../s.chatmd' lies outside of "),
+        (
+            "<user>\n <img src='bad.md' local/></user>",
+            "a.chatmd:2:2: 'bad.md': this is text, not an image (models support PNG",
+        ),
+        ("<user><img src='../i.png' local/></user>", "a.chatmd:1:7: '../i.png' is outside of "),
+        ("<user><agent src='../s.chatmd' local/></user>", "a.chatmd:1:7: '../s.chatmd' is outside of "),
         (
             "<user><agent src='s.chatmd' local>\n<doc src='b.md' local/></agent></user>",
             "a.chatmd:2:1: 'b.md': there is no",
@@ -131,12 +134,12 @@ def test_other_folders_have_to_be_named(tmp_path: Path) -> None:
 
 def test_the_network_has_rules(tmp_path: Path, web: WebServer) -> None:
     told = failure(user(f"{web.url}/?key=secret", ""), place(tmp_path, rules=Rules()))
-    assert told.startswith(f"a.chatmd:1:7: {web.url}/?…: '127.0.0.1' is no public address, but this machine")
+    assert told.startswith(f"a.chatmd:1:7: {web.url}/?…: '127.0.0.1' is not a public address, but this machine")
     assert "secret" not in told
 
 
 def test_images(tmp_path: Path) -> None:
-    (tmp_path / "i.gif").write_bytes(png(3, 2))  # what it is, not what it is called
+    (tmp_path / "i.gif").write_bytes(png(3, 2))  # what it is, not its name
     text = "<user><img src='i.gif' local/><img src='https://e.org/a.png'/></user>"
     assert sent(text, place(tmp_path)) == [Image(png(3, 2)), Image(url="https://e.org/a.png")]
 

@@ -47,8 +47,8 @@ def test_kinds(data: bytes, media_type: str) -> None:
         (b" <svg xmlns=''>", "in the format SVG"),
         (b"BM" + bytes(12), "in the format BMP"),
         (b"\0\0\0\x18ftypheic", "in the format HEIC"),
-        (b"# Notes", "this is text, no image"),
-        (png(90, 90)[:60] * 200, "this image has 12 kB; 10 kB are the most"),
+        (b"# Notes", "this is text, not an image"),
+        (png(90, 90)[:60] * 200, "this image has 12 kB; the limit is 10 kB"),
     ],
 )
 def test_what_models_do_not_see(data: bytes, message: str) -> None:

@@ -77,7 +77,7 @@ def test_text_at_the_top_of_an_imported_document_is_an_error(tmp_path: Path) -> 
     write(tmp_path, {"a.md": '<import src="b.md"/>', "b.md": "Some prose."})
     (problem,) = check(resolved(tmp_path / "a.md"))
     assert problem.span.where == f"{tmp_path / 'b.md'}:1:1"
-    assert "stands in no element" in problem.message
+    assert "outside of any element" in problem.message
 
 
 @pytest.mark.parametrize(
@@ -121,14 +121,14 @@ def test_files_outside_are_refused_unless_allowed(src: str, tmp_path: Path) -> N
     (prompt / "link.md").symlink_to(outside / "secret.md")
     (prompt / "folder").symlink_to(outside)
     problem = only_problem(prompt / "a.md")
-    assert problem.message == f"'{src}' lies outside of {prompt}"
+    assert problem.message == f"'{src}' is outside of {prompt}"
     assert problem.span.column == 17
     assert said(resolved(prompt / "a.md", roots=(outside,))) == ["secret"]
 
 
 def test_a_folder_whose_name_begins_alike_is_outside(tmp_path: Path) -> None:
     write(tmp_path, {"prompt/a.md": '<system><import src="../prompts/b.md"/></system>', "prompts/b.md": "x"})
-    assert "lies outside" in only_problem(tmp_path / "prompt" / "a.md").message
+    assert "is outside" in only_problem(tmp_path / "prompt" / "a.md").message
 
 
 def test_a_prompt_that_is_a_link_imports_from_where_it_is_seen(tmp_path: Path) -> None:
@@ -141,13 +141,13 @@ def test_a_prompt_that_is_a_link_imports_from_where_it_is_seen(tmp_path: Path) -
     ("src", "message"),
     [
         ("b.md", "'b.md' cannot be imported: there is no such file; looked for at "),
-        ("", "names no file"),
-        ("  ", "names no file"),
-        ("&#0;", "names no file"),
+        ("", "has no file name"),
+        ("  ", "has no file name"),
+        ("&#0;", "has no file name"),
         ("sub", "this is a folder"),
-        ("https://x.org/a.md", "no URL"),
+        ("https://x.org/a.md", "not URLs"),
         ("binary", "is not UTF-8"),
-        ("pipe", "no ordinary file"),
+        ("pipe", "a device or a pipe"),
         ("big", "more than 10 MB"),
         ("x" * 5000, "cannot be imported"),
     ],
@@ -197,5 +197,5 @@ def test_files_that_hold_keys_are_not_imported(tmp_path: Path) -> None:
     )
     (tmp_path / "n").symlink_to(".env")
     for name in ("a.md", "b.md"):
-        assert "hold keys or passwords, and what is imported is sent" in only_problem(tmp_path / name).message
+        assert "contain keys or passwords, and imports are sent" in only_problem(tmp_path / name).message
     assert said(resolved(tmp_path / "a.md", roots=(tmp_path / ".env",))) == ["KEY=1"]

@@ -58,8 +58,8 @@ def test_a_file_keeps_its_values(tmp_path: Path) -> None:
     [
         ({}, "the input 'topic' has no value"),
         ({"topics": "x"}, "there is no input 'topics' .did you mean 'topic'"),
-        ({"topic": "x", "words": "many"}, "'many' is no integer"),
-        ({"topic": "x", "words": True}, "'true' is no integer"),
+        ({"topic": "x", "words": "many"}, "'many' is not of the type integer"),
+        ({"topic": "x", "words": True}, "'true' is not of the type integer"),
     ],
 )
 def test_what_does_not_fit_is_refused_before_a_model_is_asked(inputs: dict[str, object], why: str) -> None:
@@ -73,7 +73,7 @@ def test_what_nobody_sets_is_told_and_wrong_declarations_are_errors() -> None:
     (problem,) = chat.problems()
     assert (problem.severity, problem.span.column) == ("warning", 10)
     assert sent(chat) == ["On {{topic}}, {{x}}."]
-    assert [event.text.split(",")[0] for event in told if isinstance(event, Notice)] == ["1:10: nobody sets {{topic}}"]
+    assert [event.text.split(",")[0] for event in told if isinstance(event, Notice)] == ["1:10: {{topic}} is not set"]
     wrong = Chat.from_text('<input name="n" type="int"/><input name="m" type="number" default="x"/><input/>')
     assert [problem.severity for problem in wrong.problems()] == ["error"] * 3
     with pytest.raises(InvalidDocument):

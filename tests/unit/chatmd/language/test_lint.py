@@ -29,7 +29,7 @@ def test_golden(case: Case) -> None:
 def test_golden_strict(case: Case) -> None:
     """All cases lack a configuration, which is told first."""
     first, *found = described(letter(parse(case.source)))
-    assert first == '1:1: error: another reader wants one <config> (write <config model="…"/> once, at the top)'
+    assert first == '1:1: error: ochat requires one <config> (write <config model="…"/> once, at the top)'
     assert tuple(found) == case.expected
 
 

@@ -47,7 +47,7 @@ def test_a_tool_that_only_ochat_has_is_named_and_the_run_goes_on() -> None:
     (problem,) = chat.problems()
     assert (problem.severity, "markdown_search" in problem.hint) == ("warning", True)
     (told,) = notices(chat)
-    assert told.startswith("the run goes on without a tool: 3:1: ochat's tool 'odoc_search' is not available here")
+    assert told.startswith("the run continues without a tool: 3:1: ochat's tool 'odoc_search' is not available here")
 
 
 def test_a_misspelt_tool_stays_an_error() -> None:
@@ -60,7 +60,7 @@ def test_elements_of_newer_versions_are_named_each_with_what_to_use() -> None:
     for tag in ("shell_access", "script"):
         assert found[f"<{tag}> is an element of ochat, and not available here"].severity == "error"
     assert found["the shell tool 'run' is not available"].severity == "warning"
-    assert 'roots="…"' in found["what stands inside <tool> is dropped"].hint
+    assert 'roots="…"' in found["the content of <tool> is dropped"].hint
 
 
 def test_programs_and_servers_that_are_not_there_are_left_out_if_that_is_wanted() -> None:
@@ -79,7 +79,7 @@ def test_a_document_is_also_found_in_the_working_folder_with_consent(
     file = tmp_path / "prompts/a.chatmd"
     file.write_text('<user>See <doc src="notes.md" local="false"/></user>')
     chat, model = Chat.open(file), ScriptedModel(["Yes."])
-    with pytest.raises(ConsentNeeded, match=r"sends the file notes\.md, which lies in the working folder"):
+    with pytest.raises(ConsentNeeded, match=r"sends the file notes\.md, which is in the working folder"):
         chat.run(model=model)
     chat.run(model=model, yes=True)
     assert model.seen[0].messages[0].content == ("Leaves are green.",)

@@ -105,10 +105,10 @@ def test_documents_are_written_as_the_model_sees_them() -> None:
 @pytest.mark.parametrize(
     ("text", "message"),
     [
-        ("<user><doc src='a' local/></user>", "1:7: what <doc> stands for is not known here"),
+        ("<user><doc src='a' local/></user>", "1:7: what <doc> stands for is not recorded here"),
         ("<user>\n<agent src='a' local/></user>", "2:1: what <agent> stands for"),
         ("<user><img src='a.png' local/></user>", "what <img> stands for"),
-        ("<user><img src='data:image/png;base64,?'/></user>", "no base64"),
+        ("<user><img src='data:image/png;base64,?'/></user>", "not base64"),
     ],
 )
 def test_what_is_not_inline_is_not_made_up(text: str, message: str) -> None:

@@ -14,10 +14,10 @@ from chatmd.language.syntax import MAX_DEPTH, parse, raw, write
         ([Element("b")], "<b> is not read as an element here"),
         ([Element("assistant", (), (Element("import"),))], "<import> is not read"),
         ([Element("msg", (Attribute("role", "tool"),), (Element("import"),))], "<import> is not read"),
-        ([Text("a"), Text("b")], "two texts side by side"),
-        ([Comment("a-->b")], "a comment cannot hold"),
-        ([Element("user", (Attribute("a b"),))], "'a b' is not a name"),
-        ([Element("user", (Attribute(""),))], "is not a name"),
+        ([Text("a"), Text("b")], "two adjacent texts"),
+        ([Comment("a-->b")], "a comment cannot contain"),
+        ([Element("user", (Attribute("a b"),))], "'a b' is not a valid attribute name"),
+        ([Element("user", (Attribute(""),))], "is not a valid attribute name"),
     ],
 )
 def test_what_no_text_means_is_refused(nodes: list[Node], message: str) -> None:
@@ -30,7 +30,7 @@ def test_too_deep_is_refused() -> None:
     for _ in range(MAX_DEPTH):
         node = Element("agent", (), (node,))
     assert parse(write([node])).children == (node,)
-    with pytest.raises(ValueError, match="deep in each other"):
+    with pytest.raises(ValueError, match="nested more than"):
         write([Element("agent", (), (node,))])
 
 

@@ -45,7 +45,7 @@ def test_the_forms_agree() -> None:
         ("- input: a\n- equals: b\n", ".yaml", "c:1: this case checks nothing"),
         ("- equals: b\n", ".yaml", "c:1: this case has no input"),
         ("- just text\n", ".yaml", "c:1: a case is a mapping"),
-        ("- {input: a, regex: '('}\n", ".yaml", "c:1: 'regex' is no regular expression"),
+        ("- {input: a, regex: '('}\n", ".yaml", "c:1: 'regex' is not a regular expression"),
         ("- {input: a, equals: b, held_out: perhaps}\n", ".yaml", "'held_out' must be true or false"),
         ("- {name: a, input: a, equals: b}\n- {name: a, input: a, equals: b}\n", ".yaml", "c:2: there are two cases"),
         ("- {input: a, json_schema: s.json}\n", ".yaml", "'json_schema' must be a JSON schema here"),

@@ -135,7 +135,7 @@ def test_limits_hold_over_the_whole_tree(tmp_path: Path) -> None:
     ("helper", "wanted"),
     [
         (None, "no such file"),
-        ("<usr>x</usr>", "stands in no element"),
+        ("<usr>x</usr>", "outside of any element"),
         ('<tool name="reed_file"/><user>x</user>', "no built-in tool"),
         ('<user><doc src="missing.md" local/></user>', "no such file"),
     ],
@@ -160,7 +160,7 @@ def test_tools_that_nobody_agreed_to(tmp_path: Path) -> None:
         write(tmp_path, helper='<tool name="sh" command="rm"/><system>x</system>')
         return delegate(request)
 
-    assert "not those that you agreed to" in chatmd.Chat.open(path).run(model=Answers(answer)).answer
+    assert "have changed since you agreed" in chatmd.Chat.open(path).run(model=Answers(answer)).answer
 
 
 def test_from_an_event_loop(tmp_path: Path) -> None:

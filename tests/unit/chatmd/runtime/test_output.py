@@ -82,11 +82,11 @@ def test_only_the_last_reply_counts_and_a_step_of_one_does_not() -> None:
 
 def test_what_cannot_be_asked_for_is_an_error_of_the_file(tmp_path: Path) -> None:
     for output, why in (
-        ("<output/>", "this output asks for nothing"),
+        ("<output/>", "this <output> asks for nothing"),
         ('<output schema="none.json"/>', "there is no such file"),
-        ('<output schema="os:path"/>', "is no JSON file"),
-        ('<output check="a | b"/>', "needs a shell"),
-        ('<output schema="../x.json"/>', "lies outside"),
+        ('<output schema="os:path"/>', "is not a JSON file"),
+        ('<output check="a | b"/>', "there is no shell"),
+        ('<output schema="../x.json"/>', "is outside"),
     ):
         (problem,) = Chat.from_text(output + ASK, folder=tmp_path).problems()
         assert why in problem.message

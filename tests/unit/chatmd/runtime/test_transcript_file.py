@@ -202,7 +202,7 @@ def test_what_cannot_be_gone_on_with(tmp_path: Path, data: bytes) -> None:
     assert (path.read_bytes(), aside.read_text()) == (data, f"{BEGIN}\none\n")
     save_in_place(path, BEGIN)
     with open_transcript(path) as transcript:
-        assert "a.aside.chatmd holds what" in transcript.notes[0]
+        assert "a.aside.chatmd contains what" in transcript.notes[0]
 
 
 def test_a_file_that_is_deleted_is_written_again(tmp_path: Path) -> None:

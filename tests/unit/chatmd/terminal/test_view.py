@@ -110,7 +110,7 @@ def test_a_reply_that_breaks_off_and_one_that_fails() -> None:
         (2.0, events.YourTurn(pending=True)),
     )
     assert lines == [
-        "One.", "", "Tw", "", "The reply broke off here, and is asked for again.", "connection lost; again in 0.5 s",
+        "One.", "", "Tw", "", "The reply broke off here; the model is asked again.", "connection lost; again in 0.5 s",
         "", "One.", "", "Two.", "", "no more (try later)",
     ]  # fmt: skip
     assert live(view, 3.0) == []

@@ -84,7 +84,7 @@ def test_tools_that_only_read_here_need_none(prompts: Prompts, declared: str) ->
         ('<tool name="append_to_file" roots="sub, ../out"/>', "deletes files in {folder}/sub and {above}/out\n"),
         ('<tool name="read_file" roots="., .."/>', "read_file  reads files in {folder} and {above}\n"),
         ('<tool name="get_contents" roots=".env"/>', "reads files in {folder}/.env\n"),
-        ('<tool name="webpage_to_markdown"/><tool name="read_file"/>', "markdown  fetches from the internet: what is"),
+        ('<tool name="webpage_to_markdown"/><tool name="read_file"/>', "markdown  fetches from the internet: files"),
         ('<tool mcp_server="stdio:npx wiki"/>', "starts the MCP server npx wiki for all its tools\n"),
         (
             '<tool mcp_server="https://mcp.example.org/v1?key=abc" includes="x, y" client_secret_env="S"/>',
@@ -110,7 +110,7 @@ READS = {
     "agent as a tool": '<tool name="r" agent="reads.chatmd" local/>',
 }
 SENDS = {
-    "tool": ('<tool name="webpage_to_markdown"/>', "fetches from the internet: what is read here could leave that way"),
+    "tool": ('<tool name="webpage_to_markdown"/>', "fetches from the internet: files read here could be sent that way"),
     "server": ('<tool mcp_server="https://mcp.example.org/v1"/>', "calls the MCP server https://mcp.example.org/v1"),
     "remote": ('<tool name="f" agent="https://example.org/b.chatmd"/>', "asks the agent https://example.org/b.chatmd"),
     "remote agent": ('<user><agent src="https://example.org/b.chatmd"/></user>', "asks the agent https://example.org/"),
@@ -147,7 +147,7 @@ def test_an_agent_that_reads_all_of_a_sudden_does_not_start(prompts: Prompts) ->
     agreed = consent(spec, prompts.place)
     agreed.check(read(path), prompts.place)
     prompts.write('<user><doc src="notes.md" local/></user>', "b.chatmd")
-    with pytest.raises(ConsentNeeded, match="which nothing did when it was looked at"):
+    with pytest.raises(ConsentNeeded, match="its new tools read files here"):
         agreed.check(read(path), prompts.place)
     consent(spec, replace(prompts.place, yes=True)).check(read(path), prompts.place)
 
@@ -159,7 +159,7 @@ def test_it_is_asked_once_and_again_only_for_what_is_new(prompts: Prompts) -> No
     assert prompts.ask(GIT.replace("/>", ' description="The log." timeout="5"/>') + '<tool name="read_file"/>') == ""
     question = prompts.ask(GIT.replace("git log", "git") + '<tool name="apply_patch"/>')
     assert question == (
-        f"{prompts.place.folder}/a.chatmd: its tools are not those that you agreed to:\n"
+        f"{prompts.place.folder}/a.chatmd: its tools have changed since you agreed to them:\n"
         "  + git          runs git\n"
         f"  + apply_patch  creates, changes and deletes files in {prompts.place.folder}\n"
         "  - git  runs git log\n"
@@ -213,7 +213,7 @@ def test_without_a_terminal_it_says_what_to_do(prompts: Prompts) -> None:
     spec = read(prompts.write(GIT))
     with pytest.raises(
         ConsentNeeded,
-        match=r"its folder: git runs git log \(run it in a terminal, .*: --yes; in Python run\(yes=True\)\)",
+        match=r"its folder: git runs git log \(run it in a terminal, .* --yes; in Python run\(yes=True\)\)",
     ):
         consent(spec, prompts.place)
     consent(spec, replace(prompts.place, yes=True))
@@ -227,7 +227,7 @@ def test_an_agent_that_changed_during_the_run_does_not_start(prompts: Prompts) -
     agreed = consent(read(prompts.place.folder / "a.chatmd"), replace(prompts.place, yes=True))
     agreed.check(read(path), prompts.place)
     prompts.write('<tool name="git" command="sh -c"/>', "b.chatmd")
-    with pytest.raises(ConsentNeeded, match="not those that you agreed to: git runs sh -c"):
+    with pytest.raises(ConsentNeeded, match="have changed since you agreed to them: git runs sh -c"):
         agreed.check(read(path), prompts.place)
     new = prompts.write(GIT, "new.chatmd")
     with pytest.raises(ConsentNeeded):
@@ -281,7 +281,7 @@ def test_files_that_may_hold_keys_are_asked_about(prompts: Prompts, text: str) -
     (prompts.place.folder / f".chatmd/{'a' * 32}.txt").symlink_to("/etc/hostname")
     question = prompts.ask(text)
     assert "a.chatmd: it sends more than ordinary files of its folder:\n" in question
-    assert question.count(", which may hold keys, to the model") == 1
+    assert question.count(", which may contain keys, to the model") == 1
     assert prompts.ask() == ""
     assert prompts.ask(text + '<user><doc src="c.env" local/></user>').count("\n  + <doc>  sends the file c.env") == 1
     assert prompts.ask('<user><doc src=".env.example" local/><doc src="notes.md" local/></user>') == ""

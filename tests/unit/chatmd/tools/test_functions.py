@@ -54,12 +54,12 @@ def test_what_goes_wrong_is_a_result() -> None:
 
 
 def test_a_function_that_no_json_can_call_is_refused() -> None:
-    with pytest.raises(ChatmdError, match="no tool can be made of divmod"):
+    with pytest.raises(ChatmdError, match="this cannot be a tool: divmod"):
         function_tool(divmod)
 
 
 def test_two_tools_of_one_name_are_refused() -> None:
-    with pytest.raises(ChatmdError, match="two tools are called 'add'"):
+    with pytest.raises(ChatmdError, match="there are two tools named 'add'"):
         Chat.from_text("<user>Go.</user>", tools=[add, add]).run(model=ScriptedModel([]))
 
 

@@ -46,15 +46,15 @@ def test_an_image_is_shown_as_what_it_is(folder: Path) -> None:
 @pytest.mark.parametrize(
     ("path", "message"),
     [
-        ("../secret.png", "this lies outside of what the tool may use"),
-        ("link.png", "this lies outside of what the tool may use"),
-        ("pictures/../../secret.png", "this lies outside of what the tool may use"),
+        ("../secret.png", "this is outside of what the tool may use"),
+        ("link.png", "this is outside of what the tool may use"),
+        ("pictures/../../secret.png", "this is outside of what the tool may use"),
         ("none.png", "there is no such file"),
         ("pictures", "this is a folder"),
-        ("pipe.png", "no ordinary file"),
-        ("notes.png", "this is text, no image"),
-        ("big.png", "100 kB are the most"),
-        ("server.key", "files of this name hold keys"),
+        ("pipe.png", "a device or a pipe"),
+        ("notes.png", "this is text, not an image"),
+        ("big.png", "the limit is 100 kB"),
+        ("server.key", "files of this name usually contain keys"),
         ("", "this path is empty"),
     ],
 )

@@ -23,16 +23,16 @@ def test_a_command_is_split_as_a_shell_would(words: list[str]) -> None:
 @pytest.mark.parametrize(
     ("written", "says"),
     [
-        ("python srv.py", "is no address"),
-        ("ftp://example.org/", "is no address"),
-        ("https://", "is no address"),
-        ("http://example.org:port/", "is no address"),
-        ("http://0177.0.0.256/", "is no address"),
-        ("http://①/mcp", "is no address"),
-        ("http://example.org:0/", "is no address"),
-        ("stdio:", "names no program"),
+        ("python srv.py", "is not the address"),
+        ("ftp://example.org/", "is not the address"),
+        ("https://", "is not the address"),
+        ("http://example.org:port/", "is not the address"),
+        ("http://0177.0.0.256/", "is not the address"),
+        ("http://①/mcp", "is not the address"),
+        ("http://example.org:0/", "is not the address"),
+        ("stdio:", "contains no program"),
         ("stdio:python 'srv.py", "cannot be split"),
-        ("https://me:pa55w0rd@example.org/mcp", "must not hold a password"),
+        ("https://me:pa55w0rd@example.org/mcp", "must not contain a password"),
     ],
 )
 def test_what_is_no_address_is_refused(written: str, says: str) -> None:

@@ -284,7 +284,7 @@ def test_a_root_can_be_one_file(land: Path) -> None:
 
 def test_a_root_that_is_not_there(land: Path) -> None:
     """It is told when the tool is opened, not when the model calls it."""
-    with pytest.raises(ChatmdError, match='roots="nowhere" names no folder'):
+    with pytest.raises(ChatmdError, match='roots="nowhere" is not a folder'):
         roots_of(Tool("builtin", "read_file", roots=("nowhere",)), workplace(land / "work"))
 
 
@@ -398,7 +398,7 @@ def test_names_of_files_with_secrets(name: str, secret: bool) -> None:
 def test_why_files_with_keys_are_left_alone(tmp_path: Path) -> None:
     """Reading would send them; writing is another matter."""
     roots = roots_of(Tool("builtin", "t"), workplace(tmp_path))
-    with pytest.raises(FileRefused, match="and what is read is sent to the model"):
+    with pytest.raises(FileRefused, match="and their content would be sent to the model"):
         roots.readable(".git/config")
-    with pytest.raises(FileRefused, match="and tools do not change them"):
+    with pytest.raises(FileRefused, match="and tools may not change them"):
         roots.writable(".git/config")

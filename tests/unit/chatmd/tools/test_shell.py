@@ -47,12 +47,12 @@ def test_commands_are_split_as_a_shell_does_and_nothing_is_expanded(command: str
     ("command", "message"),
     [
         ("rg 'open", "cannot be split: no closing quotation (close the quotes)"),
-        ("", "names no program"),
-        ("  ", "names no program"),
-        ("a\0b", "names no program"),
-        ("rg -n | head", "needs a shell for '|', and none is used"),
-        ("make && make test", "needs a shell for '&&'"),
-        ("ls > files", "needs a shell for '>'"),
+        ("", "contains no program"),
+        ("  ", "contains no program"),
+        ("a\0b", "contains no program"),
+        ("rg -n | head", "uses '|', but there is no shell"),
+        ("make && make test", "uses '&&'"),
+        ("ls > files", "uses '>'"),
     ],
 )
 def test_commands_that_mean_nothing_without_a_shell(command: str, message: str) -> None:
@@ -88,7 +88,7 @@ def test_what_the_model_is_told(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("attributes", "message"),
     [
-        ({"cwd": "nowhere"}, 'cwd="nowhere" is no folder'),
+        ({"cwd": "nowhere"}, 'cwd="nowhere" is not a folder'),
         ({"env": ("UNSET",)}, "the environment variable UNSET is not set (export UNSET=…)"),
         ({"env": ("OPENAI_API_KEY",)}, 'env="OPENAI_API_KEY": a key of a model provider is not given to programs'),
         ({"env": ("HOUSE_KEY",)}, 'env="HOUSE_KEY": a key of a model provider is not given to programs'),

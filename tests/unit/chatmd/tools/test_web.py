@@ -99,8 +99,8 @@ def test_long_pages_are_read_on(web: WebServer) -> None:
         ("/none", "there is no such page .404."),
         ("/empty", "there is no text in this page"),
         ("/blank", "there is no text in it"),
-        ("/image", "this is a PNG image, no text .it can only be looked at"),
-        ("/binary", "this is a binary file, no text$"),
+        ("/image", "this is a PNG image, not text .it can only be looked at"),
+        ("/binary", "this is a binary file, not text .a message"),
     ],
 )
 def test_what_cannot_be_read(web: WebServer, path: str, message: str) -> None:
@@ -117,7 +117,7 @@ def test_what_cannot_be_read(web: WebServer, path: str, message: str) -> None:
 
 
 def test_this_machine_is_not_read(web: WebServer) -> None:
-    with pytest.raises(LmmError, match="no public address"):
+    with pytest.raises(LmmError, match="not a public address"):
         read(f"{web.url}/leaves", tool(Rules()))
     assert not web.requests
 

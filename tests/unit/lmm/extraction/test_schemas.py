@@ -126,7 +126,7 @@ def test_a_json_schema_of_an_array_reads_several() -> None:
 def test_a_json_schema_fetches_nothing() -> None:
     """A reference to another place is an error, not a request."""
     schema = make_schema({"$ref": "http://127.0.0.1:9/x.json"})
-    with pytest.raises(ConfigError, match="refers to what is not in it"):
+    with pytest.raises(ConfigError, match="refers to something that is not in it"):
         schema.records({})
 
 
@@ -196,14 +196,14 @@ def test_schemas_are_found_by_name(models: Path, name: str, many: bool) -> None:
     [
         ("some_models.py:Outr", "some_models.py:Outr: there is no 'Outr' in some_models.py (did you mean 'Outer'?)"),
         ("some_models.py:Xyz", "there is no 'Xyz' in some_models.py (known: Family, Inner, Outer)"),
-        ("some_models.py", "'some_models.py' names no schema (name a Pydantic model"),
-        ("some_models.py:", "names no schema"),
+        ("some_models.py", "'some_models.py' is not the name of a schema (give a Pydantic model"),
+        ("some_models.py:", "is not the name of a schema"),
         ("none.py:Outer", "none.py: there is no such Python file"),
         ("no_such_models:Outer", "there is no module 'no_such_models'"),
         ("broken_models.py:A", "broken_models.py:1: ModuleNotFoundError"),
         ("broken_models:A", "there is no module 'no_such_module_at_all'"),
         ("broken.json", "broken.json:2:10: this is not JSON"),
-        ("word.json", "word.json: this is not a type of data"),
+        ("word.json", "word.json: this is not a data type"),
     ],
 )
 def test_what_is_not_found_is_told(models: Path, name: str, message: str) -> None:

@@ -48,7 +48,7 @@ def refusal(reader: str) -> str:
 
 def test_none_is_told_with_what_brings_one(machine: Path) -> None:
     """The extra, or Pandoc's own page."""
-    assert refusal("docx") == "Pandoc writes the markdown, and none was found"
+    assert refusal("docx") == "Pandoc is needed to write markdown, and was not found"
 
 
 def test_one_that_is_too_old_is_named(machine: Path) -> None:

@@ -125,7 +125,7 @@ def test_long_outputs_are_shortened_and_it_is_told() -> None:
         (b'{"worksheets": []}', "before 2015"),
         (
             b'{"cells": [1, {}, {"cell_type": "code", "source": 3, "outputs": [1, {"data": 2}]}]}',
-            "nothing in this notebook",
+            "this notebook is empty",
         ),
     ],
 )

@@ -270,9 +270,9 @@ def test_pages_that_are_pictures_are_refused_or_told() -> None:
     ("data", "told"),
     [
         ((FIXTURES / "encrypted.pdf").read_bytes(), "qpdf --decrypt"),
-        (b"hello", "no PDF"),
-        (b"", "no PDF"),
-        (pdf_of([PdfPage()])[:300], "no PDF|pictures"),
+        (b"hello", "not a PDF"),
+        (b"", "not a PDF"),
+        (pdf_of([PdfPage()])[:300], "not a PDF|pictures"),
         (pdf_of([PdfPage(["BT /plain 1 Tf [" + f"({'a' * 30_000})" * 100 + "] TJ ET"])]), "a million characters"),
     ],
 )

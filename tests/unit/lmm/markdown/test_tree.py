@@ -254,7 +254,7 @@ def test_metadata_that_would_close_what_is_open_above_is_refused(text: str, valu
     """It would be read as text, and what is open would end there; the document stays as it was."""
     tree = load_text(text)
     section = tree.headings[-1]
-    with pytest.raises(MetadataError, match=rf"on line {section.line}: something above it is open"):
+    with pytest.raises(MetadataError, match=rf"on line {section.line}: it would close a block"):
         section.set_metadata("k", value)
     assert serialize(tree_to_blocks(tree)) == text
     if value != "plain":

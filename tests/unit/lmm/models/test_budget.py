@@ -34,7 +34,7 @@ def test_budgets(text: str, wanted: UsageLimits) -> None:
 @pytest.mark.parametrize("text", ["", "a lot", "-5", "0.5", "1,5k", "0", "5 €", "$"])
 def test_what_is_no_budget(text: str) -> None:
     """It is refused with an example."""
-    with pytest.raises(ConfigError, match="is no budget"):
+    with pytest.raises(ConfigError, match="is not a budget"):
         parse_budget(text)
 
 

@@ -108,7 +108,7 @@ def test_context_is_asked_where_the_text_says_nothing() -> None:
 @pytest.mark.parametrize(
     ("text", "question", "opening"),
     [
-        ("A leaf is green.", "Where is Paris?", "No sentence shares a telling word with the question."),
+        ("A leaf is green.", "Where is Paris?", "No sentence shares a significant word with the question."),
         ("```r\nx <- 1\n```", "What is x?", "There is no prose to quote."),
         ("", "What is this?", "There is no prose to quote."),
     ],

@@ -227,7 +227,7 @@ def test_a_block_that_cannot_be_added_to_costs_nothing() -> None:
 def test_a_reply_without_questions_is_a_failure() -> None:
     """And not an empty list for ever."""
     report = annotate(TREE, SectionModel({"questions of B": "- \n"}), "questions")
-    assert [str(f.error) for f in report.failures] == ["the reply holds no questions (run again with --again)"]
+    assert [str(f.error) for f in report.failures] == ["the reply contains no questions (run again with --again)"]
 
 
 @pytest.mark.parametrize("text", ["", "\n", "---\n", "---\nkey: [\n---\n\n# A\n\n" + WORDS + "\n"], ids=repr)

@@ -189,7 +189,7 @@ def test_other_changes_of_the_tree_are_not_saved() -> None:
 
     report = talking.worked(model, TREE, model=SectionModel())
     assert "# A\n\n---\n~seen: true\n---\nOne.\n" in report.text
-    assert report.report.hints == ("the batch model changed more than metadata; that is not saved",)
+    assert report.report.hints == ("the batch model changed more than metadata; these changes are not saved",)
 
 
 # -- events ----------------------------------------------------------------------------------------
@@ -311,7 +311,7 @@ def test_run_in_an_async_function_is_refused() -> None:
         finally:
             waiting.close()
 
-    with pytest.raises(BatchFailed, match="in an async one, await"):
+    with pytest.raises(BatchFailed, match="use await in an async one"):
         run(model)
 
 

@@ -7,7 +7,7 @@ import pytest
 from lmm.notebook.edit_warnings import changed_since, chunk_labels, code_notices, losses, marks_of, oddities, warnings
 
 DIV = "::: {.callout-note}\nMind this.\n\nAnd that.\n:::\n"
-TORN = "it tears a fenced div: its ::: lines do not belong together any more"
+TORN = "it tears a fenced div: its ::: lines no longer match"
 
 
 @pytest.mark.parametrize(
@@ -61,7 +61,7 @@ def test_losses(old: str, new: str, found: tuple[str, ...]) -> None:
             "    More.",
             "More.",
             "",
-            ("the old text is indented, as a part of what stands above it; the new one is not",),
+            ("the old text is indented, as part of the text above it; the new one is not",),
         ),
         ("A leaf.", "## The Sum {#s}\n\nA bud.", "The *sum*", ("it repeats the heading 'The *sum*'",)),
         ("A leaf.", "## Another\n\nA bud.", "The sum", ()),
@@ -78,7 +78,7 @@ def test_code() -> None:
     old = "```{r one}\nx <- 1\n```\n\n~~~{python, label='two'}\ny\n~~~\n"
     assert chunk_labels(old) == ["one", "two"]
     assert code_notices(old, "```{.r}\nx <- 2\n```") == ()
-    assert code_notices(old, old) == ("chunk labels stand twice until the edit is resolved, and knitr stops: one, two",)
+    assert code_notices(old, old) == ("until the edit is resolved, chunk labels occur twice and knitr stops: one, two",)
     assert code_notices(old, "`r system('x')`") == ("the new text adds or changes code that knitr will run",)
     assert code_notices(old, "```{r}\nx <- 1\n```\n") == ("the new text adds or changes code that knitr will run",)
 

@@ -17,7 +17,7 @@ CASES = {
     "mixed list": ("Text.\n\n---\n«- a: 1\n- b\n---\n", "found a list", "start the block with 'key: value'"),
     "duplicate key": (
         "---\ntitle: T\ndocid: d\na: 1\n«a: 2\n---\n",
-        "'a' stands here a second time",
+        "'a' occurs a second time",
         "delete one of them",
     ),
     "an assignment": ("# A\n\n---\n«frozen = True\n---\nText.\n", "'frozen = …' is read", "write 'frozen: true'"),
@@ -28,8 +28,12 @@ CASES = {
     ),
     "a wrong model key": ("---\ndocid: d\ntitle: T\n«model:\n  majr: x\n---\n", "'majr'", "did you mean 'major'?"),
     "an empty question": ("# A\n\n---\n«?:\n---\nText.\n", "'?:' asks nothing", "write the question after the colon"),
-    "not YAML": ("# A\n\n---\n?: is this«: so\n---\nText.\n", "Pandoc refuses the document", "write '?: |'"),
-    "not YAML, the second": ("# A\n\n---\n?: a\nmessage: b«: c\n---\nText.\n", "Pandoc refuses", "write 'message: |'"),
+    "not YAML": ("# A\n\n---\n?: is this«: so\n---\nText.\n", "Pandoc cannot read the document", "write '?: |'"),
+    "not YAML, the second": (
+        "# A\n\n---\n?: a\nmessage: b«: c\n---\nText.\n",
+        "Pandoc cannot read",
+        "write 'message: |'",
+    ),
     "runs code": (
         "# A\n\n---\na: 1\n«?: |\n  why\n  ```{r}\n  x\n  ```\n---\nText.\n",
         "would run the code",
@@ -37,7 +41,7 @@ CASES = {
     ),
     "two in a header": (
         "---\ntitle: T\ndocid: d\n?: a\n«?: b\n---\n",
-        "R Markdown refuses a header",
+        "R Markdown cannot read a header",
         "before knitting",
     ),
     "no blank line": ("# A\n«---\nk: 1\n---\nText.\n", "Pandoc reads this metadata", "put a blank line before it"),
@@ -59,7 +63,7 @@ CASES = {
     "an open comment": ("# A\n\n«<!-- to do\n", "'<!--' is never closed", "close it"),
     "a damaged edit": (
         "# A\n\n«---\n~edit_:\n  edit: x\n  ~~id: abc123\n---\nText.\n",
-        "lost its marks",
+        "the marks of this edit are missing",
         "delete '~edit_'",
     ),
     "CRLF": ("# A\r\n\r\n---\r\na: 1\r\nb: c«: d\r\n---\r\n", "mapping values are not allowed", "quote values"),

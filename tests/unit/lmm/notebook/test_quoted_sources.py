@@ -28,7 +28,7 @@ def read(name: str) -> str:
         ("Well.\n\n> A leaf is blue all year\n> — leaf.md:3\n", ["leaf.md does not say “A leaf is blue all year”"]),
         ("As leaf.md:9 has it; but not at 10:30, on a.example:80 or https://a.org/leaf.md:9.",
          ["leaf.md has no line 9"]),
-        ("“A leaf is blue” ([leaf](tree.md)).", ["what is quoted cannot be compared with tree.md: no such file"]),
+        ("“A leaf is blue” ([leaf](tree.md)).", ["the quotation cannot be compared with tree.md: no such file"]),
         ("“A leaf is blue”, [they say](https://a.org/leaf.md).", []),
         ("---\n~chat_:\n- query: why\n  ~reply: It is “blue all the year” (leaf.md:3).\n---\nText.\n",
          ["leaf.md does not say “blue all the year”"]),

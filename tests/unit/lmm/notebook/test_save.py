@@ -102,10 +102,10 @@ def test_a_reply_whose_question_is_gone_is_told_and_remembered(path: Path, their
     document = saved(path, BASE, theirs, answer(), lambda event, place: heard.append((event, place)))
     assert (document.text, list(path.parent.iterdir())) == (theirs, [path])
     (failure,) = document.result.failures
-    assert str(failure).startswith(f"{path}:4: the question is gone from the file")
+    assert str(failure).startswith(f"{path}:4: the file was changed meanwhile and no longer contains this question")
     assert "why?" in str(failure)
     assert heard[-1] == (Failed(failure.error), failure.place)
-    with pytest.raises(DocumentError, match=r"d\.md:4: the question is gone"):
+    with pytest.raises(DocumentError, match=r"d\.md:4: the file has changed meanwhile"):
         document.result.check()
 
 
@@ -229,7 +229,7 @@ def test_a_field_that_the_author_wrote_meanwhile_is_theirs_and_that_of_a_deleted
     document = saved(path, SECTIONS, theirs, shout)
     assert "~shout: mine\n" in document.text
     (failure,) = document.result.failures
-    assert "metadata of 'B': its place is gone" in str(failure)
+    assert "metadata of 'B': the file has changed meanwhile" in str(failure)
 
 
 # -- what was rewritten ----------------------------------------------------------------------------
@@ -248,7 +248,7 @@ def test_a_changed_tree_goes_into_what_the_author_wrote_elsewhere(path: Path) ->
 def test_where_both_changed_a_line_nothing_is_written(path: Path) -> None:
     """The error names it; the file is the author's."""
     theirs = BASE.replace("# B", "# Betty")
-    with pytest.raises(Changed, match=r"d\.md:8: the file was changed meanwhile"):
+    with pytest.raises(Changed, match=r"d\.md:8: the file has changed meanwhile"):
         saved(path, BASE, theirs, rewritten)
     assert path.read_text() == theirs
 
@@ -270,7 +270,7 @@ def test_what_would_harm_the_text_is_not_written(path: Path) -> None:
     path.write_text("---\ntitle: T\n---\n\n# A\n")
     document = Document.open(path)
     document._become("title: T\n\n# A\n")
-    with pytest.raises(DocumentError, match=r"d\.md: nothing was written: .*lmm scan --check"):
+    with pytest.raises(DocumentError, match=r"d\.md: nothing was written, .*lmm scan --check"):
         document.save()
     assert (path.read_text(), list(path.parent.iterdir())) == ("---\ntitle: T\n---\n\n# A\n", [path])
 

@@ -75,7 +75,7 @@ def test_without_a_name_it_is_the_course_that_the_prompt_lies_in(notes: Path) ->
     """In its folder, or below it."""
     assert names(Declared(), notes / "notes" / "prompts") == [row.among_others for row in ROWS]
     assert course_folder("", notes / "notes") == notes / "notes"
-    with pytest.raises(LmmError, match="lies in no course"):
+    with pytest.raises(LmmError, match="is not in a course"):
         course_folder("", notes / "empty")
 
 
@@ -89,7 +89,7 @@ def test_some_of_its_tools_can_be_chosen(notes: Path) -> None:
 
 @pytest.mark.parametrize(
     ("course", "says"),
-    [("gone", "there is no folder"), ("x" * 300, "there is no folder"), ("empty", "nothing was ingested")],
+    [("gone", "there is no folder"), ("x" * 300, "there is not a folder"), ("empty", "nothing has been ingested")],
 )
 def test_a_course_that_is_not_there(notes: Path, course: str, says: str) -> None:
     """Is told of before the run begins."""

@@ -119,7 +119,7 @@ def test_nothing_is_read_or_written_outside(folder: Path, index: Call, values: d
 def test_roots_may_be_other_folders(folder: Path, index: Call, search: Call) -> None:
     """Those that the declaration names, and only those."""
     (folder / "kept").mkdir()
-    with pytest.raises(LmmError, match="lies outside"):
+    with pytest.raises(LmmError, match="is outside"):
         index(**WIKI, roots=("docs",))  # the index itself would lie outside
     assert "3 new" in index(**WIKI, vector_db_root="kept", roots=("docs", "kept"))
     assert (folder / "kept" / "wiki" / "index.json").is_file()

@@ -124,7 +124,7 @@ def test_chapters_are_read_in_the_order_of_the_book(kind: str, tmp_path: Path) -
     (tmp_path / kind).write_text(KINDS[kind])
     sources = find_sources([tmp_path], tmp_path)
     assert [source.file for source in sources.documents] == ["index.qmd", "b/two.qmd", "one.qmd", "app.qmd"]
-    assert (tmp_path / "CODE_OF_CONDUCT.qmd", f"no chapter in {kind}") in sources.skipped
+    assert (tmp_path / "CODE_OF_CONDUCT.qmd", f"not a chapter of {kind}") in sources.skipped
     named = find_sources([tmp_path / "CODE_OF_CONDUCT.qmd"], tmp_path)
     assert [source.file for source in named.documents] == ["CODE_OF_CONDUCT.qmd"]
     chapter, other = (Document.open(tmp_path / f"{name}.qmd") for name in ("one", "CODE_OF_CONDUCT"))

@@ -96,7 +96,7 @@ def test_documents_can_be_named_where_nothing_was_ingested(course: Course, tmp_p
 
 def test_a_stored_document_that_is_gone_is_named(course: Course, tmp_path: Path) -> None:
     (tmp_path / "h.md").unlink()
-    with pytest.raises(StoreError, match=r"h\.md is gone"):
+    with pytest.raises(StoreError, match=r"h\.md is missing"):
         evaluate_variants(course, QUESTIONS, make_variants(["prefetch=30"], course.settings))
 
 

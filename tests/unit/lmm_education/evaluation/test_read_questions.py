@@ -19,7 +19,7 @@ def test_several_files_of_several_kinds_are_one_list(tmp_path: Path) -> None:
 
 
 def test_other_files_are_refused(tmp_path: Path) -> None:
-    with pytest.raises(ConfigError, match="no question file"):
+    with pytest.raises(ConfigError, match="not a question file"):
         read_questions([tmp_path / "notes.md"])
     with pytest.raises(FileReadError, match="no such file"):
         read_questions([tmp_path / "q.csv"])

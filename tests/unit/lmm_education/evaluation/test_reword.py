@@ -88,7 +88,7 @@ def test_a_file_of_other_questions_is_not_added_to(tmp_path: Path) -> None:
     """Such as the one that is to be asked in other words; nobody is asked."""
     file = tmp_path / "questions.jsonl"
     file.write_text('{"question": "Why?", "document": "plants"}\n')
-    with pytest.raises(ConfigError, match="holds other questions"):
+    with pytest.raises(ConfigError, match="contains other questions"):
         write(file, [GREEN])
     with pytest.raises(ConfigError, match=r"\.jsonl"):
         write(tmp_path / "questions.csv", [GREEN])

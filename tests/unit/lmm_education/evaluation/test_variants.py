@@ -37,7 +37,7 @@ def test_every_key_can_be_told_from_a_file() -> None:
     ("axis", "message"),
     [
         ("encodng=content", "did you mean 'encoding'"),
-        ("encoding=", "names no value"),
+        ("encoding=", "has no value"),
         ("encoding=contents", "did you mean 'content'"),
         ("prefetch=many", "must be a whole number"),
         ("companion=maybe", "must be true or false"),

@@ -47,7 +47,7 @@ def test_a_question_file_is_one(held: list[LoggedExchange]) -> None:
     assert len(places) == len({asked(exchange) for exchange in held})
     usable = [row for row in places if row["question"].strip() and "document" in row]
     assert [question.text for question in good] == [row["question"].strip() for row in usable]
-    assert len(good) + len([problem for problem in bad if "no question in this file" not in problem.message]) == len(
+    assert len(good) + len([problem for problem in bad if "this file has no questions" not in problem.message]) == len(
         places
     )
 

@@ -127,7 +127,7 @@ def test_two_that_write_take_turns(log: LogFile, file: Path) -> None:
         log.add([(asked("2"), "ada")])
         holder = sqlite3.connect(file, isolation_level=None)
         holder.execute("BEGIN IMMEDIATE")
-        with pytest.raises(LogError, match="another process holds it"):
+        with pytest.raises(LogError, match="another process is using it"):
             other.add([(asked("3"), "bob"), (asked("4"), "bob")])
         holder.close()
         other.add([(asked("5"), "bob")])

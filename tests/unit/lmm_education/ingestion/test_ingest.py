@@ -436,7 +436,7 @@ def test_annotations_that_are_missing_are_told_once(course: Course) -> None:
     assert course.ingest(dry_run=True).notices == []
     course.config.write_text('minor = "Builtin/extractive"\n[RAG]\nkeywords = true\n')
     (notice,) = course.ingest().notices
-    assert notice.startswith("2 annotations that are switched on are missing")
+    assert notice.startswith("2 annotations are missing")
     course.ingest(annotate=True)
     assert "~keywords_" in (course.folder / "a.md").read_text()
     assert course.ingest().notices == []

@@ -96,7 +96,7 @@ def test_reading_a_file_goes_on_with_the_next_step(documents: str) -> None:
     original = prepare_document(TEXT, docid="b", file="notes/botany.md", settings=settings)
     assert read_prepared(files.pop("botany.pooled.md")) == original
     for shown in files.values():
-        with pytest.raises(IngestError, match=r"to look at.*pooled texts"):
+        with pytest.raises(IngestError, match=r"for reading only.*pooled texts"):
             read_prepared(shown)
 
 

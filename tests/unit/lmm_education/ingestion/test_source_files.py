@@ -60,7 +60,7 @@ def test_a_notebook_that_is_a_chapter_is_told_of(course: Path, monkeypatch: pyte
     that goes on too."""
     (course / "notes/_toc.yml").write_text("root: c\nchapters: [{file: two}]\n")
     (course / "notes/two.ipynb").write_text("{}")
-    told = (Path("notes/two.ipynb"), "a chapter, but no markdown file (lmm import makes one of it)")
+    told = (Path("notes/two.ipynb"), "a chapter, but not a markdown file (lmm import converts it)")
     assert told in find_sources(["notes"], course).skipped
     assert find_sources(["notes/c.qmd"], course).skipped == []
     (course / "notes/two.md").write_text("# Two\n")
@@ -83,8 +83,8 @@ def test_patterns(course: Path) -> None:
     ("path", "said"),
     [
         ("missing.md", "no such file"),
-        ("notes/f.txt", "no markdown file.*lmm import"),
-        ("*.nothing", "no file fits"),
+        ("notes/f.txt", "not a markdown file.*lmm import"),
+        ("*.nothing", "no file matches"),
     ],
 )
 def test_what_is_no_document_is_told(course: Path, path: str, said: str) -> None:

@@ -111,7 +111,7 @@ def test_the_other_files_are_to_look_at(course: Course, step: str) -> None:
     """One that is named is refused, and the document stays as it is stored."""
     course.ingest(save_files=True)
     (failure,) = course.ingest(step).failed
-    assert "to look at" in str(failure)
+    assert "for reading only" in str(failure)
     assert course.files() == ["leaves.md"]
 
 

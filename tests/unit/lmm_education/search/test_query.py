@@ -40,16 +40,16 @@ DOCUMENTS = (
         ("me@w3 loops", ReadQuestion("me@w3 loops")),
         (
             "@week-5 loops",
-            ReadQuestion("@week-5 loops", notices=("no document is called 'week-5'; did you mean '@week-4'?",)),
+            ReadQuestion("@week-5 loops", notices=("no document is named 'week-5'; did you mean '@week-4'?",)),
         ),
         (
             "@nosuch loops",
-            ReadQuestion("@nosuch loops", notices=("no document is called 'nosuch'; it was looked up as a word",)),
+            ReadQuestion("@nosuch loops", notices=("no document is named 'nosuch'; it was searched as a word",)),
         ),
         (
             "*exercize* loops",
             ReadQuestion(
-                "*exercize* loops", notices=("no passage is of the type 'exercize'; did you mean '*exercise*'?",)
+                "*exercize* loops", notices=("there is no material of the type 'exercize'; did you mean '*exercise*'?",)
             ),
         ),
         ("@w3", ReadQuestion("", (), ("w3",))),

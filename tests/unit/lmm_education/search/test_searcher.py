@@ -231,7 +231,7 @@ def test_an_unknown_document_in_the_question_is_told(open_search: Open) -> None:
     """The question is looked up as it is."""
     result = open_search().search("green leaves @nobody")
     assert result.text == "green leaves @nobody"
-    assert result.notices == ("no document is called 'nobody'; it was looked up as a word",)
+    assert result.notices == ("no document is named 'nobody'; it was searched as a word",)
     assert names(result.hits)[0] == "green"
 
 
@@ -379,7 +379,7 @@ def test_what_is_ingested_meanwhile_is_noticed(tmp_path: Path) -> None:
 def test_passages_without_a_word_of_the_question_are_told(open_search: Open) -> None:
     """The nearest in meaning always exist; where words found something, nothing is said."""
     searcher = open_search()
-    assert "no passage has a word" in "".join(searcher.search("zzzzqqqq xyzzy").notices)
+    assert "no passage contains a word" in "".join(searcher.search("zzzzqqqq xyzzy").notices)
     assert not searcher.search(GREEN).notices
     assert not searcher.search("zzzzqqqq", SearchOptions(where={"topic": ["none"]})).notices
 
@@ -388,7 +388,7 @@ def test_passages_without_a_word_of_the_question_are_told(open_search: Open) -> 
 def test_without_letters_there_is_nothing_to_look_up(open_search: Open, question: str) -> None:
     """Rather than whatever is nearest to it; after marks it means nothing."""
     searcher = open_search()
-    with pytest.raises(SearchError, match="nothing to look up"):
+    with pytest.raises(SearchError, match="nothing to search for"):
         searcher.search(question)
     assert {hit.kind for hit in searcher.search(f"*exercise* {question}").hits} == {"exercise"}
 

@@ -143,7 +143,7 @@ def test_the_cards(course: Course) -> None:
 
 
 def test_the_exercises(course: Course) -> None:
-    """With their solutions."""
+    """Print the solutions too."""
     stored, read = (exercises_as_markdown(find_exercises(each), solutions=True) for each in both(course))
     assert stored == read
     assert "**Solution.**" in stored
