@@ -91,8 +91,7 @@ def read_command(text: str) -> tuple[SlashCommand, str] | None:
     ('1$', None, None)
     >>> read_command("/hlep")
     Traceback (most recent call last):
-    lmm.errors.ConfigError: there is no command /hlep (did you mean '/help'?;
-    to send it as a message, begin with a space)
+    lmm.errors.ConfigError: there is no command /hlep (did you mean '/help'?; ...)
     """
     found = _COMMAND.fullmatch(text.rstrip())
     if found is None:
