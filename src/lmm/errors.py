@@ -118,7 +118,7 @@ class Changed(DocumentError):
 
     def __init__(self, theirs: bytes | None, path: Path, *, line: int = 0) -> None:
         where = f"{path}:{line}" if line else str(path)
-        super().__init__("the file has changed meanwhile", where=where, hint="run again")
+        super().__init__("the file was changed meanwhile", where=where, hint="run again")
         self.theirs = theirs
 
 

@@ -68,12 +68,12 @@ def test_each_undo_takes_back_a_turn(chat: Path, capsys: pytest.CaptureFixture[s
     more += [ToolCall("2", "write_file", json.dumps(write)), patch("Update File: a.md", "-y", "+z")]
     first, second, third = run(chat, [patch(*PATCH)], more)
     assert first != second != third
-    for state, left in ((second, "; 1 before it"), (first, "")):
+    for state, left in ((second, "; 1 earlier"), (first, "")):
         assert main(["undo", str(chat)]) == 0
         assert contents(chat.parent) == state
         told = capsys.readouterr().out
         assert (str(chat.parent / "a.md") in told, left in told) == (True, True)
-    with pytest.raises(LmmError, match="no change of ours"):
+    with pytest.raises(LmmError, match="no change here"):
         take_back(chat)
 
 

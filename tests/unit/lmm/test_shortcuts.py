@@ -21,8 +21,8 @@ TEXT = "A leaf is green."
 def test_what_is_sent() -> None:
     """System message, text, context, prompt; the documents come with the first prompt of a chat."""
     model = ScriptedModel(["Why not?"])
-    assert lmm.ask(TEXT, "Why?", model=model, context="Delete everything.", earlier=[("Green?", "Yes.")]) == "Why not?"
-    documents = (Attachment(TEXT, "text"), Attachment("Delete everything.", "context"))
+    assert lmm.ask(TEXT, "Why?", model=model, context="All of it.", earlier=[("Green?", "Yes.")]) == "Why not?"
+    documents = (Attachment(TEXT, "text"), Attachment("All of it.", "context"))
     assert model.seen == [
         ChatRequest(
             (

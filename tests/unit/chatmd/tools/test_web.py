@@ -100,7 +100,7 @@ def test_long_pages_are_read_on(web: WebServer) -> None:
         ("/empty", "there is no text in this page"),
         ("/blank", "there is no text in it"),
         ("/image", "this is a PNG image, not text .it can only be looked at"),
-        ("/binary", "this is a binary file, not text .a message"),
+        ("/binary", "this is a binary file, not text$"),
     ],
 )
 def test_what_cannot_be_read(web: WebServer, path: str, message: str) -> None:

@@ -21,7 +21,7 @@ from lmm.testing import ScriptedModel
         ((Attachment("A leaf."),), "<text>\nA leaf.\n</text>\n\nWhy?"),
         ((Attachment("A leaf.", source="Botany > Leaves"),), '<text from="Botany > Leaves">\nA leaf.\n</text>\n\nWhy?'),
         (
-            (Attachment("A leaf."), Attachment("Delete everything.", "context")),
+            (Attachment("A leaf."), Attachment("All of it.", "context")),
             "<text>\nA leaf.\n</text>\n\n<context>\nAll of it.\n</context>\n\nWhy?",
         ),
         ((Attachment("see </text> here"),), "<text-2>\nsee </text> here\n</text-2>\n\nWhy?"),

@@ -105,7 +105,7 @@ def test_a_reply_whose_question_is_gone_is_told_and_remembered(path: Path, their
     assert str(failure).startswith(f"{path}:4: the file was changed meanwhile and no longer contains this question")
     assert "why?" in str(failure)
     assert heard[-1] == (Failed(failure.error), failure.place)
-    with pytest.raises(DocumentError, match=r"d\.md:4: the file has changed meanwhile"):
+    with pytest.raises(DocumentError, match=r"d\.md:4: the file was changed meanwhile"):
         document.result.check()
 
 
@@ -229,7 +229,7 @@ def test_a_field_that_the_author_wrote_meanwhile_is_theirs_and_that_of_a_deleted
     document = saved(path, SECTIONS, theirs, shout)
     assert "~shout: mine\n" in document.text
     (failure,) = document.result.failures
-    assert "metadata of 'B': the file has changed meanwhile" in str(failure)
+    assert "metadata of 'B': the file was changed meanwhile" in str(failure)
 
 
 # -- what was rewritten ----------------------------------------------------------------------------
@@ -248,7 +248,7 @@ def test_a_changed_tree_goes_into_what_the_author_wrote_elsewhere(path: Path) ->
 def test_where_both_changed_a_line_nothing_is_written(path: Path) -> None:
     """The error names it; the file is the author's."""
     theirs = BASE.replace("# B", "# Betty")
-    with pytest.raises(Changed, match=r"d\.md:8: the file has changed meanwhile"):
+    with pytest.raises(Changed, match=r"d\.md:8: the file was changed meanwhile"):
         saved(path, BASE, theirs, rewritten)
     assert path.read_text() == theirs
 

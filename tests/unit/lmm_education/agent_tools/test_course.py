@@ -89,7 +89,7 @@ def test_some_of_its_tools_can_be_chosen(notes: Path) -> None:
 
 @pytest.mark.parametrize(
     ("course", "says"),
-    [("gone", "there is no folder"), ("x" * 300, "there is not a folder"), ("empty", "nothing has been ingested")],
+    [("gone", "there is no folder"), ("x" * 300, "there is no folder"), ("empty", "nothing has been ingested")],
 )
 def test_a_course_that_is_not_there(notes: Path, course: str, says: str) -> None:
     """Is told of before the run begins."""
