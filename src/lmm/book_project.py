@@ -13,7 +13,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import lru_cache
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 from lmm.disk.folder import Folder
 from lmm.errors import LmmError
@@ -50,7 +50,7 @@ class Book:
 
     folder: Path
     file: str
-    files: tuple[BookFile, ...]
+    files: Sequence[BookFile]
     whole: bool = True
     counts_headings: bool = False
     settings: Mapping[str, Any] = field(default_factory=dict)
@@ -110,9 +110,7 @@ def _read(folder: Path, name: str, changed: int, now: int) -> Book | None:
     here = {there: replace(file, path=there) for file in reversed(made.files) if (there := _found(folder, file.path))}
     files = tuple(here.values())[::-1]
     # One link makes no book: a folder of notes may have a SUMMARY.md too.
-    if len(files) <= made.least:
-        return None
-    return Book(folder, name, files, made.whole, made.counts_headings, made.settings, made.pages)
+    return replace(made, file=name, files=files) if len(files) > (name == "SUMMARY.md") else None
 
 
 def text_in(folder: Path, name: str, *, most: int = 5_000_000) -> str:
@@ -131,41 +129,30 @@ def _found(folder: Path, name: str) -> str:
 # -- what makes a book -----------------------------------------------------------------------------------
 
 
-class _Made(NamedTuple):
-    """What a file says that makes a book of more than `least` files."""
-
-    files: Sequence[BookFile]
-    whole: bool = True
-    counts_headings: bool = False
-    settings: Mapping[str, Any] = {}
-    least: int = 0
-    pages: str = ""
-
-
 def _values(text: str) -> dict[str, Any]:
     values = yaml_core.to_value(yaml_core.compose(text))
     return values if isinstance(values, dict) else {}
 
 
-def _quarto(text: str, folder: Path) -> _Made:
+def _quarto(text: str, folder: Path) -> Book:
     values = _values(text)
     book, website = values.get("book"), values.get("website")
     if isinstance(book, dict):
         chapters = _named(book.get("chapters"))
         appendices = [replace(file, is_appendix=True) for file in _named(book.get("appendices"))]
-        return _Made([*chapters, *appendices], counts_headings=True, settings=values)
+        return Book(folder, "", [*chapters, *appendices], counts_headings=True, settings=values)
     bars = [website.get("sidebar"), website.get("navbar")] if isinstance(website, dict) else []
     pages = [replace(page, path=page.path.lstrip("/")) for bar in bars for page in _named(bar)]
-    return _Made(pages, whole=False, settings=values)
+    return Book(folder, "", pages, whole=False, settings=values)
 
 
-def _bookdown(text: str, folder: Path) -> _Made:
+def _bookdown(text: str, folder: Path) -> Book:
     values = _values(text)
     files = values.get("rmd_files")
     if isinstance(files, dict):
         files = files.get("html") or next(iter(files.values()), [])
     found = [file for file in _named(files) if "." in file.path]
-    return _Made(found or _beside_index(folder), counts_headings=True, settings=values)
+    return Book(folder, "", found or _beside_index(folder), counts_headings=True, settings=values)
 
 
 def _beside_index(folder: Path) -> list[BookFile]:
@@ -182,7 +169,7 @@ _SUMMARY_LINE = re.compile(
 )
 
 
-def _summary(text: str, folder: Path) -> _Made:
+def _summary(text: str, folder: Path) -> Book:
     files, part, indents = list[BookFile](), "", list[int]()
     for match in _SUMMARY_LINE.finditer(text):
         if match["part"] is not None:
@@ -194,15 +181,15 @@ def _summary(text: str, folder: Path) -> _Made:
         path, title = match["file"].removeprefix("./"), re.sub(r"\\(\W)", r"\1", match["title"])
         files.append(BookFile(path, title, part, depth))
         part = ""
-    return _Made(_counted(files), least=1)  # a draft, which has no file yet, counts too
+    return Book(folder, "", _counted(files))  # a draft, which has no file yet, counts too
 
 
-def _jupyter_book(text: str, folder: Path) -> _Made:
+def _jupyter_book(text: str, folder: Path) -> Book:
     values = _values(text)
     parts = [values, *(part for part in values.get("parts") or [] if isinstance(part, dict))]
     numbered = any(bool(part.get("numbered")) for part in (*parts, *(_options(part) for part in parts)))
     chapters = [file for key in ("parts", "chapters", "sections") for file in _named(values.get(key))]
-    return _Made([*_named(values.get("root")), *(_counted(chapters) if numbered else chapters)])
+    return Book(folder, "", [*_named(values.get("root")), *(_counted(chapters) if numbered else chapters)])
 
 
 def _options(part: Mapping[str, Any]) -> Mapping[str, Any]:
@@ -210,17 +197,19 @@ def _options(part: Mapping[str, Any]) -> Mapping[str, Any]:
     return options if isinstance(options, dict) else {}
 
 
-def _myst(text: str, folder: Path) -> _Made:
+def _myst(text: str, folder: Path) -> Book:
     project = _values(text).get("project")
-    return _Made(_named(project.get("toc")) if isinstance(project, dict) else [], settings={"project": project})
+    return Book(
+        folder, "", _named(project.get("toc")) if isinstance(project, dict) else [], settings={"project": project}
+    )
 
 
-def _mkdocs(text: str, folder: Path) -> _Made:
+def _mkdocs(text: str, folder: Path) -> Book:
     values = _values(re.sub(r"!!?[\w/:.]+", "", text))
     docs = str(values.get("docs_dir") or "docs")
     pages = _named(values.get("nav"), titled=True)
     pages = [replace(page, path=posixpath.normpath(posixpath.join(docs, page.path))) for page in pages]
-    return _Made(pages, settings={"site_name": values.get("site_name")}, pages=posixpath.normpath(docs))
+    return Book(folder, "", pages, settings={"site_name": values.get("site_name")}, pages=posixpath.normpath(docs))
 
 
 def _counted(files: Iterable[BookFile]) -> list[BookFile]:
@@ -279,7 +268,7 @@ def _as_part(title: str, files: list[BookFile]) -> list[BookFile]:
     return [replace(files[0], part=files[0].part or title), *files[1:]] if files and title else files
 
 
-_READERS: dict[str, Callable[[str, Path], _Made]] = {
+_READERS: dict[str, Callable[[str, Path], Book]] = {
     "_quarto.yml": _quarto,
     "_quarto.yaml": _quarto,
     "_bookdown.yml": _bookdown,
