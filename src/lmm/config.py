@@ -355,7 +355,7 @@ def header_models(header: Mapping[str, Any], *, where: str = "header") -> dict[s
     """
     found = header.get("model", {})
     parts = found if isinstance(found, list) else [found] if found else []
-    parts = [*parts, {key: value for key, value in header.items() if key.startswith("-")}]
+    parts = [*parts, {key: value for key, value in header.items() if key.startswith("-") and key[1:2] != "-"}]
     merged: dict[str, Any] = {}
     for part in parts:
         if not isinstance(part, Mapping):
