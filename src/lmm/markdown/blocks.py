@@ -76,8 +76,8 @@ class MetadataBlock(Block):
         >>> MetadataBlock.make({"type": "exercise"}).source
         '---\\ntype: exercise\\n---\\n'
         """
-        body = "".join(yaml_core.entry(key, value, newline=newline) for key, value in values.items())
-        return cls(f"---{newline}{body}---{newline}", line)
+        body = "".join(yaml_core.entry(key, value) for key, value in values.items())
+        return cls(f"---\n{body}---\n".replace("\n", newline), line)
 
     @property
     def body(self) -> str:

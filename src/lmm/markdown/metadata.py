@@ -343,7 +343,8 @@ def set_key(body: str, key: str, value: Any, *, newline: str = "\n", before: int
     expected = _normalise(node)
     old = next((e for e in reversed(_entries(masked, node)) if e.key == key), None)
     if old is not None:
-        changed = body[: old.start] + yaml_core.entry(key, value, indent=old.column, newline=newline) + body[old.end :]
+        text = yaml_core.entry(key, value, indent=old.column).replace("\n", newline)
+        changed = body[: old.start] + text + body[old.end :]
     else:
         changed = _insert(body, masked, node, key, value, newline, before)
     return _check_edit(body, changed, expected | {key: value}, key)
@@ -378,7 +379,7 @@ def append_item(body: str, key: str, value: Any, *, newline: str = "\n") -> str:
     head = body[: old.end]
     if not head.endswith("\n"):
         head += newline
-    changed = head + yaml_core.item(value, indent=column, newline=newline) + body[old.end :]
+    changed = head + yaml_core.item(value, indent=column).replace("\n", newline) + body[old.end :]
     return _check_edit(body, changed, expected | {key: [*items, value]}, key)
 
 
@@ -442,16 +443,16 @@ def _insert(
     column = node.start_mark.column if node is not None and node.value else 0
     pad = " " * column
     if isinstance(node, yaml.SequenceNode):
-        text = yaml_core.item({key: value}, indent=column, newline=newline)
+        text = yaml_core.item({key: value}, indent=column)
     else:
-        text = pad + yaml_core.entry(key, value, indent=column, newline=newline)
+        text = pad + yaml_core.entry(key, value, indent=column)
     at = len(body) if before is None else before
     if column:  # under a prompt line at the end, indented text would be more of the prompt
         at = _entries(masked, node)[-1].end
     head = body[:at]
     if head and not head.endswith("\n"):
         head += newline
-    return head + text + body[at:]
+    return head + text.replace("\n", newline) + body[at:]
 
 
 def _check_edit(body: str, changed: str, expected: dict[str, Any], key: str) -> str:

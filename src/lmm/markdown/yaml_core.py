@@ -211,7 +211,7 @@ def quoted(text: str) -> str:
     return f'"{_escaped(text)}"'
 
 
-def quoted_lines(text: str, *, indent: int, newline: str = "\n") -> str:
+def quoted_lines(text: str, *, indent: int) -> str:
     r"""`text` as a double-quoted scalar with a line for each of its own, for those that cannot be a literal block.
 
     >>> print(quoted_lines("So:\n```{r}\n  plot(x)\n```\n", indent=2), end="")
@@ -223,7 +223,7 @@ def quoted_lines(text: str, *, indent: int, newline: str = "\n") -> str:
     *lines, last = (_escaped(line) for line in text.split("\n"))
     written = [f"{line}\\n" for line in lines] + ([last] if last else [])  # the closing quote follows the last break
     head, *rest = (_at_line_start(line) for line in written)
-    return '"' + f"\\{newline}{' ' * indent}".join((head, *rest)) + '"' + newline
+    return '"' + f"\\\n{' ' * indent}".join((head, *rest)) + '"\n'
 
 
 def _at_line_start(line: str) -> str:
@@ -276,7 +276,7 @@ def key_source(key: str) -> str:
     return key if _PLAIN_KEY.match(key) and not _YAML_1_1.match(key) else quoted(key)
 
 
-def entry(key: str, value: Any, *, indent: int = 0, newline: str = "\n") -> str:
+def entry(key: str, value: Any, *, indent: int = 0) -> str:
     """The lines of one ``key: value`` entry, without indentation before the key itself.
 
     `indent` is the column of the key in spaces; further lines are indented relative to it.
@@ -291,41 +291,41 @@ def entry(key: str, value: Any, *, indent: int = 0, newline: str = "\n") -> str:
       - b: "yes"
     """
     name = quoted(key) if indent == 0 and key in PROMPT_WORDS else key_source(key)
-    return name + ":" + _after(value, indent, newline, dash=False)
+    return name + ":" + _after(value, indent, dash=False)
 
 
-def item(value: Any, *, indent: int, newline: str = "\n") -> str:
+def item(value: Any, *, indent: int) -> str:
     """The lines of one ``- value`` list item at column `indent`, with its indentation."""
-    return " " * indent + "-" + _after(value, indent, newline, dash=True)
+    return " " * indent + "-" + _after(value, indent, dash=True)
 
 
-def _after(value: Any, indent: int, newline: str, *, dash: bool) -> str:
+def _after(value: Any, indent: int, *, dash: bool) -> str:
     """What follows the colon of an entry at column `indent`, or the `dash` of an item."""
     if isinstance(value, Mapping) and value:
         pad = " " * (indent + 2)
-        entries = [entry(str(k), v, indent=indent + 2, newline=newline) for k, v in value.items()]
-        return " " + pad.join(entries) if dash else newline + pad + pad.join(entries)
+        entries = [entry(str(k), v, indent=indent + 2) for k, v in value.items()]
+        return " " + pad.join(entries) if dash else "\n" + pad + pad.join(entries)
     if isinstance(value, (list, tuple)) and value:
-        return newline + "".join(item(v, indent=indent + 2, newline=newline) for v in value)
-    return _scalar_or_empty(value, indent + 2, newline)
+        return "\n" + "".join(item(v, indent=indent + 2) for v in value)
+    return _scalar_or_empty(value, indent + 2)
 
 
-def _scalar_or_empty(value: Any, indent: int, newline: str) -> str:
+def _scalar_or_empty(value: Any, indent: int) -> str:
     if isinstance(value, Mapping):
-        return " {}" + newline
+        return " {}\n"
     if isinstance(value, (list, tuple)):
-        return " []" + newline
+        return " []\n"
     if isinstance(value, str):
         line = scalar(value)
         wants_block = "\n" in value or (line.startswith('"') and len(line) > LINE_WIDTH)
-        block = literal(value, indent=indent, newline=newline) if wants_block else None
+        block = literal(value, indent=indent) if wants_block else None
         if block is None and "\n" in value and (runs_in_knitr(value) or len(line) > LINE_WIDTH):
-            block = quoted_lines(value, indent=indent, newline=newline)
-        return " " + (block if block is not None else line + newline)
-    return " " + scalar(value) + newline
+            block = quoted_lines(value, indent=indent)
+        return " " + (block if block is not None else line + "\n")
+    return " " + scalar(value) + "\n"
 
 
-def literal(text: str, *, indent: int, newline: str = "\n") -> str | None:
+def literal(text: str, *, indent: int) -> str | None:
     """`text` as a literal block scalar, or None where that would not read back exactly."""
     if not text or text[0] in " \t\n" or _NOT_LITERAL.search(text) or runs_in_knitr(text):
         return None
@@ -333,8 +333,8 @@ def literal(text: str, *, indent: int, newline: str = "\n") -> str | None:
     if not body.rpartition("\n")[2].strip(" \t"):  # a blank last line would depend on what follows ("|+")
         return None
     pad = " " * indent
-    lines = "".join(f"{pad}{line}{newline}" if line else newline for line in body.split("\n"))
-    block = ("|" if text.endswith("\n") else "|-") + newline + lines
+    lines = "".join(f"{pad}{line}\n" if line else "\n" for line in body.split("\n"))
+    block = ("|\n" if text.endswith("\n") else "|-\n") + lines
     return block if _reads_back("k: " + block, text) else None
 
 
