@@ -114,13 +114,13 @@ class MetadataBlock(Block):
             body += self.newline
         return replace(self, source=self.source[:start] + body + self.source[end:])
 
-    def with_key(self, key: str, value: Any) -> Self:
-        """The block with one key set; every other line stays byte for byte.
+    def with_key(self, key: str, value: Any, *, before: int | None = None) -> Self:
+        """The block with one key set, a new one before that offset of the body; every other line stays byte for byte.
 
         Raises:
             MetadataError: that cannot be done without touching other keys.
         """
-        return self.with_body(metadata.set_key(self.body, key, value, newline=self.newline))
+        return self.with_body(metadata.set_key(self.body, key, value, newline=self.newline, before=before))
 
     def without_key(self, key: str) -> Self:
         """The block without one key; every other line stays byte for byte."""

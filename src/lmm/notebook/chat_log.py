@@ -101,8 +101,7 @@ def place_reply(block: MetadataBlock, prompt: Prompt, exchange: ChatExchange) ->
     prompt = waiting_prompt(block, prompt)
     if LOG in block.values():
         return without_prompt(append_exchange(block, exchange), prompt)
-    body = metadata.set_key(block.body, LOG, [exchange.as_metadata()], newline=block.newline, before=prompt.start)
-    return without_prompt(block.with_body(body), prompt)
+    return without_prompt(block.with_key(LOG, [exchange.as_metadata()], before=prompt.start), prompt)
 
 
 def append_exchange(block: MetadataBlock, exchange: ChatExchange) -> MetadataBlock:

@@ -42,7 +42,6 @@ from typing import Any, Literal
 from lmm.disk.diff import hunks
 from lmm.disk.digest import digest
 from lmm.errors import EditError, LmmError
-from lmm.markdown import metadata
 from lmm.markdown.blocks import (
     Block,
     ErrorBlock,
@@ -385,8 +384,7 @@ def _text(source: str, newline: str) -> TextBlock:
 
 def _record_edit(block: MetadataBlock, prompt: Prompt, record: dict[str, Any]) -> MetadataBlock:
     prompt = waiting_prompt(block, prompt)
-    body = metadata.set_key(block.body, EDIT, record, newline=block.newline, before=prompt.start)
-    return without_prompt(block.with_body(body), prompt)
+    return without_prompt(block.with_key(EDIT, record, before=prompt.start), prompt)
 
 
 def text_of_reply(reply: str, heading: str = "") -> str:
@@ -574,7 +572,7 @@ def _with_old(blocks: Sequence[Block], edit: WaitingEdit, text: str) -> list[Blo
     assert isinstance(block, MetadataBlock)
     assert record is not None
     record = record | {"~~old": marks_of(one.content for one in _visible(changed.old))}
-    placed[changed.block] = block.with_body(metadata.set_key(block.body, EDIT, record, newline=block.newline))
+    placed[changed.block] = block.with_key(EDIT, record)
     return placed
 
 

@@ -190,10 +190,9 @@ def with_fields(block: MetadataBlock, made: Mapping[str, GeneratedValue]) -> Met
 
 def _with_field(block: MetadataBlock, key: str, value: Any) -> MetadataBlock:
     """`block` with one key set; a new one goes before the hashes."""
-    body = block.body
-    line = metadata.key_line(body, KEY)
-    at = None if line is None else sum(len(text) + 1 for text in body.split("\n")[: line - 1])
-    return block.with_body(metadata.set_key(body, key, value, newline=block.newline, before=at))
+    line = metadata.key_line(block.body, KEY)
+    at = None if line is None else sum(len(text) + 1 for text in block.body.split("\n")[: line - 1])
+    return block.with_key(key, value, before=at)
 
 
 def without_field(block: MetadataBlock, name: str) -> MetadataBlock:
