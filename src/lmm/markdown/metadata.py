@@ -364,15 +364,18 @@ def remove_key(body: str, key: str) -> str:
     return _check_edit(body, without_blank_start(changed), expected, key)
 
 
-def append_item(body: str, key: str, value: Any, *, newline: str = "\n") -> str:
-    """`body` with `value` added at the end of the list under `key`, the items before it untouched."""
+def append_item(body: str, key: str, value: Any, *, newline: str = "\n", before: int | None = None) -> str:
+    """`body` with `value` added at the end of the list under `key`, the items before it untouched.
+
+    A new list goes to the end, or before the offset `before`.
+    """
     masked = as_yaml(body)
     node = yaml_core.compose(masked)
     expected = _normalise(node)
     old = next((e for e in reversed(_entries(masked, node)) if e.key == key), None)
     items = expected.get(key)
     if old is None or not isinstance(items, list) or not items or not isinstance(old.node, yaml.SequenceNode):
-        return set_key(body, key, [*_as_list(items), value], newline=newline)
+        return set_key(body, key, [*_as_list(items), value], newline=newline, before=before)
     if old.node.flow_style or not old.start < old.node.start_mark.index < old.end:
         return set_key(body, key, [*items, value], newline=newline)
     column = old.node.start_mark.column

@@ -99,14 +99,12 @@ def place_reply(block: MetadataBlock, prompt: Prompt, exchange: ChatExchange) ->
         MetadataError: the block has a form that cannot be added to.
     """
     prompt = waiting_prompt(block, prompt)
-    if LOG in block.values():
-        return without_prompt(append_exchange(block, exchange), prompt)
-    return without_prompt(block.with_key(LOG, [exchange.as_metadata()], before=prompt.start), prompt)
+    return without_prompt(append_exchange(block, exchange, before=prompt.start), prompt)
 
 
-def append_exchange(block: MetadataBlock, exchange: ChatExchange) -> MetadataBlock:
-    """`block` with one more exchange at the end of its log."""
-    body = metadata.append_item(block.body, LOG, exchange.as_metadata(), newline=block.newline)
+def append_exchange(block: MetadataBlock, exchange: ChatExchange, *, before: int | None = None) -> MetadataBlock:
+    """`block` with one more exchange at the end of its log, or in a new one, before that offset of the body."""
+    body = metadata.append_item(block.body, LOG, exchange.as_metadata(), newline=block.newline, before=before)
     return block.with_body(body)
 
 
