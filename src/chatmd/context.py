@@ -12,12 +12,12 @@ from typing import TYPE_CHECKING, ClassVar, Protocol, Self
 
 from chatmd.config import ChatmdSettings, read_chatmd
 from chatmd.errors import ChatmdError, LimitReached
-from chatmd.language.agent import AgentSpec, Config, Content
+from chatmd.language.agent import AgentConfig, AgentSpec, Content
 from chatmd.language.imports import resolve_imports
 from chatmd.language.nodes import Element, SyntaxTree
 from lmm.config import ModelSettings, Settings, is_chosen, load_settings
 from lmm.config_files import find_config
-from lmm.config_tables import Config as ConfigFile
+from lmm.config_tables import Config
 from lmm.errors import ConfigError, Place, Untrusted
 from lmm.messages import Event, Listener, ToolCall, ignore
 from lmm.models.budget import SharedBudget
@@ -33,15 +33,15 @@ class Rules(ChatmdSettings, frozen=True):
     """What a run may do, and what follows from that."""
 
     @classmethod
-    def of(cls, config: ConfigFile) -> Self:
+    def of(cls, config: Config) -> Self:
         """The rules that a configuration file sets.
 
         Raises:
             ConfigError: unreadable TOML, an unknown key, a value of the wrong kind.
 
-        >>> Rules.of(ConfigFile(text="[chatmd]\\nmax_turns = 5")).max_turns
+        >>> Rules.of(Config(text="[chatmd]\\nmax_turns = 5")).max_turns
         5
-        >>> Rules.of(ConfigFile(text="[chatmd]\\nmax_turn = 5"))
+        >>> Rules.of(Config(text="[chatmd]\\nmax_turn = 5"))
         Traceback (most recent call last):
         lmm.errors.ConfigError: config.toml:2: unknown key 'max_turn' in [chatmd] (did you mean 'max_turns'?)
         """
@@ -95,7 +95,7 @@ _WITHOUT_EFFORT = ("Builtin", "Recorded")
 class Configuration:
     """Where settings come from: config.toml, the environment, what overrides them; `document` is the conversation."""
 
-    file: ConfigFile = field(default_factory=ConfigFile)
+    file: Config = field(default_factory=Config)
     environment: Mapping[str, str] | None = None
     model: str = ""
     document: str = ""
@@ -125,7 +125,7 @@ def configuration_for(
     return Configuration(find_config(config, file, environment), environment, model, str(file))
 
 
-def model_settings(config: Config, configuration: Configuration, *, own: bool = True) -> ModelSettings:
+def model_settings(config: AgentConfig, configuration: Configuration, *, own: bool = True) -> ModelSettings:
     """The model that `<config>` names, with what it says of temperature, tokens and effort; else the major one.
 
     A tier's name stands for its model; a name without a provider is OpenAI's, as in the published language.
@@ -134,11 +134,11 @@ def model_settings(config: Config, configuration: Configuration, *, own: bool = 
     Raises:
         ConfigError: there is no such provider, or it cannot do what is asked for.
 
-    >>> settings = model_settings(Config("gpt-4o", temperature=0.2), Configuration(environment={}))
+    >>> settings = model_settings(AgentConfig("gpt-4o", temperature=0.2), Configuration(environment={}))
     >>> str(settings.model), settings.temperature
     ('OpenAI/gpt-4o', 0.2)
-    >>> file = ConfigFile(text='minor = "Ollama/llama3.2"')
-    >>> str(model_settings(Config("minor"), Configuration(file, environment={})).model)
+    >>> file = Config(text='minor = "Ollama/llama3.2"')
+    >>> str(model_settings(AgentConfig("minor"), Configuration(file, environment={})).model)
     'Ollama/llama3.2'
     """
     where = "--model" if configuration.model and own else config.span.where
@@ -155,14 +155,14 @@ def model_settings(config: Config, configuration: Configuration, *, own: bool = 
     return settings
 
 
-def settings_of(config: Config, configuration: Configuration, *, own: bool = True) -> Settings:
+def settings_of(config: AgentConfig, configuration: Configuration, *, own: bool = True) -> Settings:
     """The settings with which a file is worked on: what it tells no other model than its own, nobody else gets.
 
     Summaries, judgements and the like are made by the model that the file names, unless its author chose a model for
     that tier.
 
     >>> config = Configuration(environment={"OPENAI_API_KEY": "sk-…"})
-    >>> [str(settings_of(Config(name), config).aux.model) for name in ("Ollama/qwen3", "")]
+    >>> [str(settings_of(AgentConfig(name), config).aux.model) for name in ("Ollama/qwen3", "")]
     ['Ollama/qwen3', 'OpenAI/gpt-4.1-nano']
 
     Raises:
@@ -176,12 +176,12 @@ def settings_of(config: Config, configuration: Configuration, *, own: bool = Tru
     return settings.replace(major=major, minor=minor, aux=aux)
 
 
-def _name(config: Config, configuration: Configuration, own: bool) -> str:
+def _name(config: AgentConfig, configuration: Configuration, own: bool) -> str:
     """The model that is named, by the user or by the file; or a tier."""
     return (configuration.model if own else "") or config.model
 
 
-def _with_model(config: Config, configuration: Configuration, own: bool) -> tuple[Settings, str]:
+def _with_model(config: AgentConfig, configuration: Configuration, own: bool) -> tuple[Settings, str]:
     """The settings with the model that is named, and the tier under which it is."""
     name = _name(config, configuration, own)
     if name.lower() in ("", *_TIERS):

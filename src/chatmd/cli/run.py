@@ -277,7 +277,7 @@ class RunPrinter:
             self._note(f"{indent}{event.reason}; again in {event.wait:.1f} s", "yellow")
         elif isinstance(event, Notice | Waiting):
             self._note(f"{indent}{event.text if isinstance(event, Notice) else event.reason}", "yellow")
-        elif isinstance(event, events.Stopped):
+        elif isinstance(event, events.RunStopped):
             self._note("cancelled", "yellow")
 
     def _piece(self, text: str) -> None:

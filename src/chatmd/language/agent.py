@@ -33,7 +33,7 @@ EFFORTS = {
 
 
 @dataclass(frozen=True, slots=True)
-class Config:
+class AgentConfig:
     """`<config>`; what is None or empty was not said. `reasoning_effort` is a value of `EFFORTS`."""
 
     model: str = ""
@@ -213,7 +213,7 @@ class AgentSpec:
     nobody has set.
     """
 
-    config: Config = Config()
+    config: AgentConfig = AgentConfig()
     tools: tuple[Tool, ...] = ()
     items: tuple[Item, ...] = ()
     file: str = ""
@@ -283,7 +283,7 @@ def interpret(document: SyntaxTree) -> tuple[AgentSpec, tuple[Problem, ...]]:
             reader.read(node)
         elif isinstance(node, Text) and node.value.strip(BLANK + "\ufeff") and not document.is_body:
             reader.stray_text(node)
-    config, tools, items = reader.config or Config(), tuple(reader.tools), tuple(reader.items)
+    config, tools, items = reader.config or AgentConfig(), tuple(reader.tools), tuple(reader.items)
     inputs, unset = tuple(reader.inputs.values()), tuple(reader.unset)
     spec = AgentSpec(config, tools, items, document.file, document.imported, inputs, reader.output, unset)
     return spec, (*reader.problems, *unset)
@@ -308,7 +308,7 @@ class _Reader:
     """Elements to values; what is wrong is added to `problems`, and reading goes on."""
 
     def __init__(self) -> None:
-        self.config: Config | None = None
+        self.config: AgentConfig | None = None
         self.tools: list[Tool] = []
         self.tool_names: set[str] = set()
         self.items: list[Item] = []
@@ -352,7 +352,7 @@ class _Reader:
         if self.config is not None:  # the first one counts
             return
         values = self._values(element) | {"reasoning_effort": self._effort(element)}
-        self.config = Config(**values, span=element.span)
+        self.config = AgentConfig(**values, span=element.span)
 
     def _effort(self, element: Element) -> str:
         written = (element.get("reasoning_effort") or "").strip().lower()

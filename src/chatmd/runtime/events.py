@@ -29,7 +29,7 @@ class Delivered(Event):
 
 
 @dataclass(frozen=True, slots=True)
-class Stopped(Event):
+class RunStopped(Event):
     """The turn was cancelled; the transcript is valid and can be gone on with."""
 
 

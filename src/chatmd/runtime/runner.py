@@ -154,7 +154,7 @@ class Runner:
             if task is None or task.cancelling():
                 raise
             self._cancelled = True
-            self._tell(events.Stopped())
+            self._tell(events.RunStopped())
         finally:
             self._turn = None
 

@@ -28,7 +28,7 @@ from chatmd.chat import Chat
 from chatmd.compaction.compact import compact_file, estimate, summarising
 from chatmd.compaction.summary import cut
 from chatmd.context import model_settings
-from chatmd.language.agent import AgentSpec, Config, Tool, interpret
+from chatmd.language.agent import AgentConfig, AgentSpec, Tool, interpret
 from chatmd.language.nodes import Element
 from chatmd.language.syntax import parse
 from chatmd.runtime import events
@@ -219,7 +219,7 @@ class TerminalSession:
         if isinstance(event, events.Ready):
             self.model, self.tools = event.model, event.tools
             self._measuring = asyncio.create_task(self._measure())
-        elif isinstance(event, events.Stopped | Failed):
+        elif isinstance(event, events.RunStopped | Failed):
             self._broken, self._cancelling = True, False
         elif isinstance(event, events.YourTurn):
             self._pending = event.pending
@@ -547,7 +547,7 @@ class TerminalSession:
     def _ask_model(self, name: str) -> None:
         configuration = replace(self.context.configuration, model=name)
         try:
-            model = model_settings(Config(), configuration)
+            model = model_settings(AgentConfig(), configuration)
         except LmmError as error:
             self._tell(error)
             return

@@ -122,7 +122,7 @@ class ChatView:
             self._thought += event.text
         elif isinstance(event, events.Delivered):
             return self._delivered(event)
-        elif isinstance(event, events.Stopped | events.YourTurn | Failed):
+        elif isinstance(event, events.RunStopped | events.YourTurn | Failed):
             return self._ended(event, now)
         return []
 
@@ -191,11 +191,11 @@ class ChatView:
             lines += self.said(text, "(with the result above)" if event.with_result else "")
         return lines
 
-    def _ended(self, event: events.Stopped | events.YourTurn | Failed, now: float) -> list[str]:
+    def _ended(self, event: events.RunStopped | events.YourTurn | Failed, now: float) -> list[str]:
         self._asked.clear()
         self._calls.clear()
         lines = self._end_reply()
-        if isinstance(event, events.Stopped):
+        if isinstance(event, events.RunStopped):
             return lines + self.note("cancelled", "yellow")
         if isinstance(event, Failed):
             return lines + self.note(str(event.error), "red")

@@ -8,14 +8,14 @@ import pytest
 from golden_files import Case, read_cases
 
 from chatmd.errors import InvalidDocument
-from chatmd.language.agent import AgentSpec, CallItem, Config, MessageItem, OutputItem, interpret, read_agent
+from chatmd.language.agent import AgentConfig, AgentSpec, CallItem, MessageItem, OutputItem, interpret, read_agent
 from chatmd.language.syntax import parse
 
 
 def described(source: str) -> Iterator[str]:
     """The configuration, tools and items, one a line, then what is wrong; what was not said is left out."""
     spec, problems = interpret(parse(source))
-    values = [*([spec.config] if spec.config != Config() else []), *spec.tools, *spec.items]
+    values = [*([spec.config] if spec.config != AgentConfig() else []), *spec.tools, *spec.items]
     yield from (_shown(value) for value in values)
     yield from (f"{p.severity} {p.span.line}:{p.span.column}: {p.message} ({p.hint})" for p in problems)
 
