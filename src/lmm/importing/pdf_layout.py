@@ -104,9 +104,8 @@ def _is_table_row(row: Sequence[Segment], page: PdfPage, look: Look) -> bool:
 
 
 def _is_item(row: Sequence[Segment]) -> bool:
-    return (len(row) == 2 and _BULLET.match(row[0].text + " ") is not None) or _NUMBER.match(
-        row[0].text + " "
-    ) is not None
+    first = f"{row[0].text} "
+    return _NUMBER.match(first) is not None or (len(row) == 2 and _BULLET.match(first) is not None)
 
 
 # -- blocks ----------------------------------------------------------------------------------------------
