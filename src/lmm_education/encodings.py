@@ -7,7 +7,7 @@ the legs of a query are weighed; a leg without a vector in the encoding does not
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Literal
 
@@ -141,15 +141,10 @@ def source_text(chunk: Chunk, source: Source) -> str:
         # A summary is found in every mode, also where only annotations are encoded.
         return "\n".join((*chunk.annotations, *((chunk.text,) if chunk.kind == "summary" else ())))
     above = (chunk.title, *chunk.place.headings) if source == "full" else ()
-    head = "\n".join(_distinct((*above, *chunk.annotations)))
+    head = "\n".join(dict.fromkeys(filter(None, (*above, *chunk.annotations))))
     return "\n\n".join(part for part in (head, content) if part)
 
 
 def source_texts(chunk: Chunk, source: Source) -> list[str]:
     """The texts of a chunk that feed a vector each."""
     return sentence_texts(chunk) if source == "sentences" else [source_text(chunk, source)]
-
-
-def _distinct(parts: Iterable[str]) -> list[str]:
-    """Each part once, empty ones left out."""
-    return list(dict.fromkeys(part for part in parts if part))

@@ -152,7 +152,7 @@ def _chosen(sentences: Sequence[_Sentence], fits: Sequence[float], passages: Seq
     ]
     chosen: list[_Sentence] = []
     order = sorted(range(len(sentences)), key=lambda i: -scores[i])
-    order = [i for i in order if _is_whole(sentences[i])] or order
+    order = [i for i in order if all(each.whole for each in sentences[i].all)] or order
     for i in order:
         least = _LEAST if any(sentences[i].passage == each.passage for each in chosen) else _LEAST_BEYOND
         if scores[i] <= least * scores[order[0]]:
@@ -173,10 +173,6 @@ def _worth(text: str) -> float:
 
 def _is_near(sentences: Sequence[_Sentence], one: int, other: int) -> bool:
     return 0 <= other < len(sentences) and sentences[one].passage == sentences[other].passage
-
-
-def _is_whole(sentence: _Sentence) -> bool:
-    return all(each.whole for each in sentence.all)
 
 
 # -- reading ---------------------------------------------------------------------------------------

@@ -15,7 +15,6 @@ from lmm_education.cli import course_options
 
 if TYPE_CHECKING:
     from lmm_education.answer.answer import Answer, AnswerEvent
-    from lmm_education.material import Passage
 
 
 @options.command()
@@ -121,7 +120,8 @@ class AnswerPrinter:
             terminal.say(answer.text)
         self._break()
         for source in answer.cited:
-            terminal.say(_line(source))
+            number, place = terminal.styled(f"[{source.number}]", "bold"), terminal.styled(str(source.place), "cyan")
+            terminal.say(f"{number} {place}  {source.path}")
         if answer.offered and not answer.found:
             self._aside("nearest:\n" + "".join(f"  {each.place}  {each.path}\n" for each in answer.offered))
         for notice in (*answer.notices, *_notices(answer)):
@@ -136,11 +136,6 @@ class AnswerPrinter:
 
     def _aside(self, text: str) -> None:
         terminal.say(text, err=True, end="")
-
-
-def _line(source: Passage) -> str:
-    place = terminal.styled(str(source.place), "cyan")
-    return f"{terminal.styled(f'[{source.number}]', 'bold')} {place}  {source.path}"
 
 
 def _notices(answer: Answer) -> list[str]:

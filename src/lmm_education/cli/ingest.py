@@ -232,17 +232,11 @@ def _tell(report: IngestReport, as_json: bool) -> None:
 
 def summary(report: IngestReport) -> list[str]:
     """The lines at the end."""
-    gone = [
-        f"{lost.file}: gone; {_pruned(report)}" if lost.pruned else f"{lost.file}: gone, and still stored"
-        for lost in report.lost
-    ]
+    pruned = f"gone; {'would be ' if report.dry_run else ''}removed from the store"
+    gone = [f"{lost.file}: {pruned if lost.pruned else 'gone, and still stored'}" for lost in report.lost]
     if any(not lost.pruned for lost in report.lost):
         gone.append("(--prune removes what is gone from the store)")
     return [*gone, f"{'; '.join(_counts(report))} ({report.seconds:.1f} s)"]
-
-
-def _pruned(report: IngestReport) -> str:
-    return "would be removed from the store" if report.dry_run else "removed from the store"
 
 
 def _counts(report: IngestReport) -> list[str]:

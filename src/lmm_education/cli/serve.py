@@ -94,7 +94,9 @@ def run(
 
     if courses and (config or course):
         raise ConfigError("give the courses as arguments, or use --config and --course", where="--config")
-    _check_installed()
+    missing = [name for name in _NEEDED if importlib.util.find_spec(name) is None]
+    if missing:
+        raise LmmError(f"{', '.join(missing)} is not installed", hint="pip install 'lmmarkdown[web]'")
     if setup:
         return _set_up(courses, config)
     host = "0.0.0.0" if share and host == "127.0.0.1" else host
@@ -261,12 +263,6 @@ def _check_course(course: Course, workers: int = 1) -> None:
     if course.store.manifest() is None:
         name = course.settings.storage.course
         terminal.note(f"nothing is ingested yet in {name}: run lmm ingest PATH; the server need not be restarted")
-
-
-def _check_installed() -> None:
-    missing = [name for name in _NEEDED if importlib.util.find_spec(name) is None]
-    if missing:
-        raise LmmError(f"{', '.join(missing)} is not installed", hint="pip install 'lmmarkdown[web]'")
 
 
 def server_options(patience: float | None = None) -> dict[str, Any]:

@@ -163,7 +163,8 @@ def _as_text(status: StoreStatus, documents: list[tuple[str, str, str]]) -> str:
             ("content", ", ".join(f"{number:,} {noun}{'' if number == 1 else 's'}" for number, noun in counted))
         )
         rows += [("size", f"{_size(status.size)} on the disk")] if status.size is not None else []
-    rows.append(("engine", ", ".join(_detail(name, value) for name, value in status.details.items())))
+    details = (str(value) if name == "engine" else f"{name} {value}" for name, value in status.details.items())
+    rows.append(("engine", ", ".join(details)))
     rows += [("document", f"{file}  {each}  {title}".rstrip()) for file, each, title in documents]
     return "".join(f"{name:<10}  {_fitting(value) if name == 'document' else value}\n" for name, value in rows)
 
@@ -171,10 +172,6 @@ def _as_text(status: StoreStatus, documents: list[tuple[str, str, str]]) -> str:
 def _fitting(value: str) -> str:
     """On a terminal what its line has room for, so that rows stay rows."""
     return terminal.clipped(value, terminal.width() - 13) if terminal.is_terminal() else value
-
-
-def _detail(name: str, value: object) -> str:
-    return str(value) if name == "engine" else f"{name} {value}"
 
 
 def _size(size: int | None) -> str:

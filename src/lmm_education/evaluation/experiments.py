@@ -9,7 +9,6 @@ from contextlib import ExitStack, contextmanager
 from dataclasses import replace
 from pathlib import Path
 
-from lmm.config import Settings
 from lmm.config_files import settings_for
 from lmm.disk.folder import Folder, check_named
 from lmm.errors import LinkOutside, LmmError
@@ -60,10 +59,13 @@ def scratch_courses(
             is_new = variant.store_key not in stores
             place = stores.setdefault(variant.store_key, folder / str(len(stores)))
             settings = variant.settings.replace(storage=StorageSettings(folder=place, root=folder))
+            models = course.models.replace(embedding=course.embedding)
+            if variant.embedding:
+                models = settings_for(config=course.config, overrides={"embedding": variant.embedding}, env=course.env)
             made = replace(
                 course,
                 settings=settings,
-                models=_models(course, variant.embedding),
+                models=models,
                 given_store=None,
                 embedder=None if variant.embedding else course.embedder,
                 closing=closing,
@@ -85,12 +87,6 @@ def course_of(
         return
     with scratch_courses(course, paths, progress=progress) as make:
         yield make(Variant("", course.settings))
-
-
-def _models(course: CourseParts, embedding: str) -> Settings:
-    if not embedding:
-        return course.models.replace(embedding=course.embedding)
-    return settings_for(config=course.config, overrides={"embedding": embedding}, env=course.env)
 
 
 def _stored_files(course: CourseParts) -> list[Path]:

@@ -102,7 +102,9 @@ def _question(row: Mapping[str, Any], where: str) -> Question | str:
         return f"'{wrong[0]}' must be text{'' if wrong[0] in ('question', 'document') else ', or a list of texts'}"
     text = _text(fields.get("question"))
     if not text:
-        return "this row has no question" if "question" in fields else _no_question(row)
+        known = ", ".join(map(str, row)) or "nothing"
+        none = f"a row needs 'question'; this one has {known}"
+        return "this row has no question" if "question" in fields else none
     document = _text(fields.get("document"))
     section, passages, answers, facts = (
         _texts(fields.get(name)) for name in ("section", "passage", "answers", "facts")
@@ -121,11 +123,6 @@ def _question(row: Mapping[str, Any], where: str) -> Question | str:
         answers=answers,
         facts=facts,
     )
-
-
-def _no_question(row: Mapping[str, Any]) -> str:
-    known = ", ".join(str(key) for key in row) or "nothing"
-    return f"a row needs 'question'; this one has {known}"
 
 
 def _is_text(value: Any, *, many: bool) -> bool:

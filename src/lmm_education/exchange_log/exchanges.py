@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from datetime import UTC, datetime
 from typing import Any, Literal
 
@@ -18,7 +18,6 @@ from sqlalchemy import (
     ColumnElement,
     Double,
     Index,
-    Integer,
     LargeBinary,
     MetaData,
     Select,
@@ -136,22 +135,15 @@ def asked(exchange: LoggedExchange) -> str:
 
 APPLICATION = 0x4C4D4D31  # "LMM1"
 LOG_TABLES = MetaData()
+_KINDS = {"float": Double, "float | None": Double, "int": BigInteger, "bool": BigInteger}
 EXCHANGES = Table(
     "exchanges",
     LOG_TABLES,
-    Column("id", Text, primary_key=True),
-    *(Column(name, kind, nullable=False) for name, kind in (("time", Double), ("session", Text), ("via", Text))),
-    *(Column(name, Text, nullable=False) for name in ("question", "searched", "answer", "sources", "outcome")),
-    *(Column(name, kind, nullable=False) for name, kind in (("cited", Integer), ("model", Text))),
-    Column("first_word", Double),
-    Column("total", Double, nullable=False),
-    *(Column(name, BigInteger, nullable=False) for name in ("input_tokens", "output_tokens")),
-    Column("cost", Double),
-    *(Column(name, kind, nullable=False) for name, kind in (("reaction", Integer), ("comment", Text), ("error", Text))),
     *(
-        Column(name, kind, nullable=False)
-        for name, kind in (("cached", Integer), *((n, Text) for n in ("removed", "unverified", "prompt", "here")))
+        Column(each.name, _KINDS.get(str(each.type), Text), primary_key=each.name == "id", nullable="None" in each.type)
+        for each in fields(LoggedExchange)
     ),
+    Column("cited", BigInteger, nullable=False),
     sqlite_with_rowid=False,
 )
 """`cited` is how many sources the answer cites, `cached` 1 if it was given before."""
@@ -300,17 +292,13 @@ def _question(text: str, exchanges: Sequence[LoggedExchange]) -> dict[str, Any]:
     up, down = (sum(exchange.reaction == sign for exchange in exchanges) for sign in (1, -1))
     counted = {"asked": sum(exchange.via != AUTHOR for exchange in exchanges), "up": up, "down": down}
     best = max(exchanges, key=lambda exchange: (exchange.reaction, exchange.is_answered, exchange.time))
-    source = _first_cited(best) if best.reaction >= 0 else None
+    source = next((each for each in best.sources if each.cited), None) if best.reaction >= 0 else None
     if source is not None:
         section = {"section": list(source.headings)} if source.headings else {}
         return {"question": text, "document": source.file, **section, **counted}
     if best.outcome == "not found":
         return {"question": text, "document": "", **counted}
     return {"question": text, **counted}
-
-
-def _first_cited(exchange: LoggedExchange) -> LoggedSource | None:
-    return next((source for source in exchange.sources if source.cited), None)
 
 
 WRITERS: dict[str, Callable[[Iterable[LoggedExchange]], str]] = {

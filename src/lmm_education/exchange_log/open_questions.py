@@ -31,10 +31,10 @@ _BY_PEOPLE = ("thumbs down", "marked wrong")
 _At = tuple[str, tuple[str, ...]]  # a section: its document's file and the headings
 
 
-def failure_of(exchange: LoggedExchange, wrong: Collection[str] = ()) -> str:
+def problem_of(exchange: LoggedExchange, wrong: Collection[str] = ()) -> str:
     """Why the course did not answer it, or badly; nothing where it did. `wrong` are questions whose answer is.
 
-    >>> failure_of(LoggedExchange("1", 0.0, "Why?")), failure_of(LoggedExchange("1", 0.0, "Why?", outcome="refused"))
+    >>> problem_of(LoggedExchange("1", 0.0, "Why?")), problem_of(LoggedExchange("1", 0.0, "Why?", outcome="refused"))
     ('uncited', '')
     """
     failures = {
@@ -63,10 +63,10 @@ def open_questions(
 def _open(group: QuestionGroup, words: Words, wrong: Collection[str]) -> QuestionGroup:
     found: list[LoggedExchange] = []
     for exchange in sorted(group.exchanges, key=lambda each: (each.time, each.id)):
-        if failure_of(exchange, wrong):
+        if problem_of(exchange, wrong):
             found.append(exchange)
         elif exchange.is_answered:
-            found = [each for each in found if not _answers(exchange, each, failure_of(each, wrong), words)]
+            found = [each for each in found if not _answers(exchange, each, problem_of(each, wrong), words)]
     return QuestionGroup(found)
 
 
@@ -170,7 +170,7 @@ class NotedQuestions:
         self, group: QuestionGroup, sections: Mapping[_At, HeadingNode], before: Mapping[str, str]
     ) -> NotedQuestion:
         newest = max(group.exchanges, key=lambda exchange: exchange.time)
-        noted = NotedQuestion(group.question, len(group.exchanges), failure_of(newest, self.wrong))
+        noted = NotedQuestion(group.question, len(group.exchanges), problem_of(newest, self.wrong))
         at = next((at for at in self._nearest(group) if at in sections), None)
         if at is None:
             return noted

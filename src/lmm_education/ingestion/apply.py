@@ -142,7 +142,9 @@ def apply(run: IngestRun, plan: IngestPlan) -> None:
     if options.dry_run:
         _estimate(run, plan.changed)
     elif plan.changed or pruned:
-        _tell_if_slow(run, plan.changed)
+        size = sum(planned.document.source.path.stat().st_size for planned in plan.changed) / 1e6
+        if size > LARGE and (faster := run.course.faster_note):  # told before it begins, with the line that spares it
+            run.listener(Waiting(f"{size:.1f} MB to embed with {faster}"))
         _write(run, plan.changed, pruned)
 
 
@@ -168,13 +170,6 @@ def _saved_again(run: IngestRun, document: DocumentFile) -> tuple[Path, ...]:
         return ()
     read = read_file(document.source, run.stamp, run.books)
     return () if isinstance(read, Skipped) else save_steps(run, read)
-
-
-def _tell_if_slow(run: IngestRun, changed: Sequence[PlannedDocument]) -> None:
-    """Say, before it begins, that much is to be read by a model that nobody chose, and which line spares that."""
-    size = sum(planned.document.source.path.stat().st_size for planned in changed) / 1e6
-    if size > LARGE and (faster := run.course.faster_note):
-        run.listener(Waiting(f"{size:.1f} MB to embed with {faster}"))
 
 
 # -- preparing -------------------------------------------------------------------------------------
@@ -376,7 +371,9 @@ def _encode_and_write(run: IngestRun, writer: Writer, group: Sequence[_Item]) ->
     vectors = _encode(run, group)
     _mark(writer, group)
     writer.upsert("documents", [Point(id, p) for item in group for id, p in item.changes.sections.items()])
-    writer.upsert("chunks", _points(group, vectors))
+    encoded = ((item, chunk) for item in group for chunk in item.changes.encode)
+    points = (Point(c.id, item.changes.payloads[c.id], vectors[item.hash_of(c)]) for item, c in encoded)
+    writer.upsert("chunks", points)
     writer.set_payload("chunks", {id: p for item in group for id, p in item.changes.updated.items()})
     writer.delete("chunks", [id for item in group for id in item.changes.removed])
     writer.delete("documents", [id for item in group for id in item.changes.removed_sections])
@@ -426,12 +423,6 @@ def _words_of(reader: Reader, group: Sequence[_Item], vectors: Mapping[str, Vect
         own = ((encoded.get(chunk.id) or stored.get(chunk.id) or {}).get(SPARSE) for chunk in item.prepared.chunks)
         found[item.prepared.id] = Frequencies.of(each for each in own if isinstance(each, SparseVector))
     return found
-
-
-def _points(group: Sequence[_Item], vectors: Mapping[str, Vectors]) -> Iterator[Point]:
-    for item in group:
-        for chunk in item.changes.encode:
-            yield Point(chunk.id, item.changes.payloads[chunk.id], vectors[item.hash_of(chunk)])
 
 
 def batches(items: Sequence[T]) -> Iterator[Sequence[T]]:

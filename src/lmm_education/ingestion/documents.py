@@ -94,22 +94,18 @@ def _by_size(outline: Outline, items: Sequence[Item], size: int) -> Iterator[Par
 
 def _elements(items: Sequence[Item], limits: Limits) -> Iterator[list[Item]]:
     """What is not taken apart: a text with the headings right before it; headings at the end by themselves."""
-    headings: list[Item] = []
+    headings: list[Heading] = []
     for item in items:
         if isinstance(item, Heading):
             headings.append(item)
             continue
-        above = sum(len(heading.source) + limits.joint for heading in _only(headings))
+        above = sum(len(heading.source) + limits.joint for heading in headings)
         room = replace(limits, high=max(limits.high // 2, limits.high - above))
         for piece in pieces_of(item, room):
             yield [*headings, piece]
             headings = []
     if headings:
-        yield headings
-
-
-def _only(items: Sequence[Item]) -> list[Heading]:
-    return [item for item in items if isinstance(item, Heading)]
+        yield [*headings]
 
 
 def _key(element: Sequence[Item]) -> int:

@@ -65,20 +65,13 @@ def ingest_into(
         LinkOutside: the folder for the files is a link that leads out of the folder that it lies in.
     """
     with course.store.reporting(lambda sentence: listener(Waiting(sentence))) if options.ingest else nullcontext():
-        return _ingest(course, paths, options, listener, only)
+        if options.output is not None:
+            check_named(options.output)
+        return _ingest(IngestRun(course, options, listener, _stamp_of(course) if options.ingest else ""), paths, only)
 
 
-def _ingest(
-    course: CourseParts,
-    paths: Iterable[str | Path],
-    options: IngestOptions,
-    listener: Listener,
-    only: Collection[Path] | None,
-) -> IngestReport:
-    started = time.perf_counter()
-    if options.output is not None:
-        check_named(options.output)
-    run = IngestRun(course, options, listener, _stamp_of(course) if options.ingest else "")
+def _ingest(run: IngestRun, paths: Iterable[str | Path], only: Collection[Path] | None) -> IngestReport:
+    started, course, options = time.perf_counter(), run.course, run.options
     sources = find_sources(paths, course.root)
     if only is not None:
         sources.keep(only)
@@ -98,7 +91,7 @@ def _ingest(
             )
         _check_inside(others, course.root)
         add_sources(sources, others, course.root)
-    listener(happened.Begun(len(sources.documents)))
+    run.listener(happened.Begun(len(sources.documents)))
     documents = [document for source in sources.documents if (document := _read(run, source)) is not None]
     if options.ingest:
         run.report.location = course.store.location
@@ -106,8 +99,9 @@ def _ingest(
         again = options.again or run.report.rebuilt
         apply(run, plan_ingest(documents, stored, held=held, covers=sources.covers, again=again))
     else:
-        for document in documents:
-            _only_prepare(run, document)
+        for read, prepared, saved in filter(None, (prepare_file(run, document) for document in documents)):
+            counts = {"chunks": len(prepared.chunks), "sections": len(prepared.sections)}
+            run.end(report_of(read, "prepared", **counts, saved=saved, withheld=prepared.withheld))
     tell(run)
     if not (run.report.documents or run.report.errors or run.report.lost):
         run.report.notices.append(f"there is nothing to ingest here; names of documents end in {', '.join(SUFFIXES)}")
@@ -250,13 +244,6 @@ def _annotate(source: SourceFile, course: CourseParts) -> None:
             raise LmmError(f"{failure.what}: {failure.error}")
     except LmmError as error:
         raise error_of(error, source.file) from error
-
-
-def _only_prepare(run: IngestRun, document: DocumentFile) -> None:
-    if found := prepare_file(run, document):
-        read, prepared, saved = found
-        counts = {"chunks": len(prepared.chunks), "sections": len(prepared.sections)}
-        run.end(report_of(read, "prepared", **counts, saved=saved, withheld=prepared.withheld))
 
 
 # -- again after saves -----------------------------------------------------------------------------

@@ -92,7 +92,10 @@ def read_file(source: SourceFile, stamp: str, books: Books) -> Read | Skipped:
 
 
 def _read(source: SourceFile, stamp: str, books: Books) -> Read | Skipped:
-    _check_name(source)
+    try:
+        source.file.encode("utf-8")
+    except UnicodeEncodeError as error:
+        raise IngestError("the name of this file is not UTF-8", hint="rename it") from error
     text = files.read_document(source.path)
     if "\0" in text:
         raise IngestError("this is not text: it has NUL characters", hint="leave it out, or convert it")
@@ -113,13 +116,6 @@ def _hash(text: str, stamp: str, chapter: BookChapter) -> str:
     """The hash of a document: references in it may read in another way where it has not changed."""
     shown = rendered_text(text, chapter) if chapter.refers else text
     return fingerprint(text if shown == text else f"{text}\0{shown}", stamp + chapter.stamp)
-
-
-def _check_name(source: SourceFile) -> None:
-    try:
-        source.file.encode("utf-8")
-    except UnicodeEncodeError as error:
-        raise IngestError("the name of this file is not UTF-8", hint="rename it") from error
 
 
 def docid_of(text: str) -> str:
@@ -372,7 +368,9 @@ def changes(
         chunk.id: chunk_payload(chunk, language=document.language, hash=hashes[chunk.id]) for chunk in document.chunks
     }
     sections = {section.id: section_payload(section, title=document.title) for section in document.sections}
-    encode = tuple(c for c in document.chunks if again or _is_stale(stored.chunks.get(c.id), wanted[c.id]))
+    encode = tuple(
+        c for c in document.chunks if again or stored.chunks.get(c.id, {}).get("hash") != wanted[c.id]["hash"]
+    )
     encoded = {chunk.id for chunk in encode}
     return Changes(
         encode=encode,
@@ -381,10 +379,6 @@ def changes(
         sections={id: new for id, new in sections.items() if again or _differs(stored.sections.get(id), new)},
         removed_sections=tuple(id for id in stored.sections if id not in sections),
     )
-
-
-def _is_stale(stored: Payload | None, wanted: Payload) -> bool:
-    return stored is None or stored.get("hash") != wanted["hash"]
 
 
 def _differs(stored: Payload | None, wanted: Payload) -> bool:

@@ -335,7 +335,9 @@ def _numbered(of: S, numbers: Mapping[tuple[str, ...], str]) -> S:
 
 def _section(steps: Steps, part: Part, ids: Ids, order: int) -> Section:
     heading, path = part.heading, part.heading.path
-    new = ids.of("part", _beginning(part.items[0])) if part.by_size else ids.of("section", *path)
+    first = part.items[0] if part.by_size else heading
+    begins = "\n".join(first.path) if isinstance(first, Heading) else str(first.key)
+    new = ids.of("part", begins) if part.by_size else ids.of("section", *path)
     place = Place(steps.docid, steps.file, part.lines, path)
     withholding = steps.withholding
     shown = replace(part, items=_for_students(part.items, withholding))
@@ -363,10 +365,6 @@ def _for_students(items: Sequence[Item], withholding: Withholding) -> tuple[Item
         id(i) for i in items if isinstance(i, Heading) and (i.path in above or withholding.of(_types(i)) == EVERYONE)
     }
     return tuple(i for i in items if id(i) in keep)
-
-
-def _beginning(item: Item) -> str:
-    return "\n".join(item.path) if isinstance(item, Heading) else str(item.key)
 
 
 def _chunk(steps: Steps, passage: ChunkDraft, section: str, ids: Ids, order: int) -> Chunk:

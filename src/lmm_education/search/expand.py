@@ -62,7 +62,7 @@ def contents_of(sections: Sequence[tuple[Section, str]], room: int = CONTENTS) -
         path[:depth]
         for section, title in sections
         for path in [(title, *section.place.headings)]
-        for depth in _upto(path)
+        for depth in range(1, len(path) + 1)
     )
     lines = [(len(path), f"{'  ' * (len(path) - 1)}{path[-1]}") for path in paths if path[-1]]
     waiting = deque(sorted(range(len(lines)), key=lambda i: lines[i][0]))
@@ -70,7 +70,3 @@ def contents_of(sections: Sequence[tuple[Section, str]], room: int = CONTENTS) -
     while waiting and (room := room - len(lines[waiting[0]][1]) - 1) >= 0:
         shown.add(waiting.popleft())
     return "\n".join(lines[i][1] for i in sorted(shown))
-
-
-def _upto(path: Sequence[str]) -> range:
-    return range(1, len(path) + 1)

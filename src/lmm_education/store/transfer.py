@@ -13,7 +13,7 @@ from lmm_education.config import StorageSettings
 from lmm_education.errors import StoreMissing
 from lmm_education.store.layout import COLLECTIONS
 from lmm_education.store.open import open_store
-from lmm_education.store.port import CollectionName, Point, Reader, Store
+from lmm_education.store.port import Store
 from lmm_education.store.server_values import batches
 
 PAGE = 1000
@@ -48,7 +48,9 @@ def copy_store(source: Store, target: Store, *, on_points: Callable[[int], None]
             seen: set[str] = set()
             for page in batches(source.scroll(collection, vectors=True), PAGE, PAGE, lambda point: 1):
                 seen.update(point.id for point in page)
-                missing = _missing(writer, collection, page)
+                known = {point.id: point.payload for point in writer.get(collection, [point.id for point in page])}
+                # Vectors follow from the payload: its ``hash`` is that of the text that was embedded.
+                missing = [point for point in page if known.get(point.id) != point.payload]
                 writer.upsert(collection, missing)
                 written, same = written + len(missing), same + len(page) - len(missing)
                 on_points(len(page))
@@ -56,13 +58,6 @@ def copy_store(source: Store, target: Store, *, on_points: Callable[[int], None]
             writer.delete(collection, gone)
             removed += len(gone)
     return Transfer(written, same, removed, target.location)
-
-
-def _missing(there: Reader, collection: CollectionName, page: list[Point]) -> list[Point]:
-    """The points of a page that are not there, or are there with another payload. Vectors follow from the payload:
-    its ``hash`` is that of the text that was embedded."""
-    known = {point.id: point.payload for point in there.get(collection, [point.id for point in page])}
-    return [point for point in page if known.get(point.id) != point.payload]
 
 
 # -- another place ---------------------------------------------------------------------------------

@@ -168,13 +168,11 @@ def _text_of(holder: Holder, document: StudyDocument, after: int, without: Colle
     """The text that a question is about: the paragraph, or the text directly under the heading, else all under it."""
     if isinstance(holder, Text):
         return holder.text
-    texts = [text for text in _under(holder, document.outline.items, after) if _is_answer(text, holder, without)]
+    special = is_one_of(type_of(holder), without)
+    under = _under(holder, document.outline.items, after)
+    texts = [text for text in under if special or not is_one_of(type_of(text), without)]
     own = [text for text in texts if text.heading is holder]
     return "\n\n".join(text.text for text in own or texts)
-
-
-def _is_answer(text: Text, holder: Heading, without: Collection[str]) -> bool:
-    return not is_one_of(type_of(text), without) or is_one_of(type_of(holder), without)
 
 
 def _under(holder: Heading, items: Sequence[Item], after: int) -> Iterator[Text]:
