@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import Any, Literal, Self, TypedDict, TypeVar, Unpack, overload
 
 from chatmd.checking import check_text
-from chatmd.compaction.compact import Compacted, compact_file, compact_text, summarising
+from chatmd.compaction.compact import Compaction, compact_text, summarising
 from chatmd.compaction.plan import KEEP, CompactOptions
 from chatmd.context import Approve, AskUser, Confirm, Run, ask_nobody, settings_of
 from chatmd.errors import ChatmdError
@@ -32,7 +32,7 @@ from chatmd.replaying import differences
 from chatmd.runtime.events import RunResult
 from chatmd.runtime.output import value_in
 from chatmd.runtime.prepare import prepare
-from chatmd.runtime.rewind import Draft, rewind_file, rewind_text
+from chatmd.runtime.rewind import Draft, compact_file, rewind_file, rewind_text
 from chatmd.runtime.runner import Runner, open_run, open_text, reply_to, write_copy
 from chatmd.runtime.transcript_file import Transcript, open_transcript, read_transcript
 from chatmd.runtime.turns import Conversation
@@ -468,7 +468,7 @@ class Chat:
     # -- the conversation as a whole -------------------------------------------------------------------
 
     @background
-    async def acompact(self, *, keep: int = KEEP, to: int | None = None, model: str | ChatModel = "") -> Compacted:
+    async def acompact(self, *, keep: int = KEEP, to: int | None = None, model: str | ChatModel = "") -> Compaction:
         """Put a summary in the place of the older part, so that the chat fits its model; the original is kept.
 
         Args:

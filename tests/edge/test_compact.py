@@ -275,7 +275,7 @@ def test_a_run_can_compact_what_it_holds(long: Path) -> None:
     assert any(is_summary(item) for item in read_agent(parse(done.text)).items)
     again = loop.run(compact_text(text, settings_for(long), CompactOptions(2)))
     assert again.original is None
-    assert isinstance(again.compaction.items[-1], MessageItem)
+    assert isinstance(again.items[-1], MessageItem)
 
 
 def test_a_compacted_file_is_run_on(long: Path, server: ScriptedServer, compact: Compact) -> None:

@@ -261,15 +261,6 @@ def test_a_variable_that_a_command_may_see(
     assert ("DB_PASSWORD=…" in sent, "correct-horse" in sent, "database.example.org" in sent) == (True, False, True)
 
 
-def test_a_conversation_that_fills_its_window(server: ScriptedServer, folder: Path) -> None:
-    """Where nothing makes room by itself, the user is told what does."""
-    write(folder, HI)
-    config = write_config(folder, server, context_window=100)
-    config.write_text(config.read_text() + "[chatmd]\ncompact_at = 0\n")
-    server.queue(Action("Hello.", usage=(90, 7)))
-    assert "lmm compact makes room" in lmm("run", "a.chatmd").err
-
-
 def test_output(server: ScriptedServer, folder: Path) -> None:
     """The file stays; the copy beside it means the same, and can be gone on with."""
     path = write(folder, '<tool name="here" command="pwd"/><user>See <doc src="n.txt" local/></user>\n')

@@ -12,7 +12,7 @@ from lmm.cli import options
 from lmm.terminal import DONE, usage_text
 
 if TYPE_CHECKING:
-    from chatmd.compaction.compact import Compacted
+    from chatmd.compaction.compact import Compaction
 
 
 @options.command()
@@ -59,13 +59,12 @@ def compact(
     return DONE
 
 
-def _summary(file: Path, done: Compacted) -> str:
-    made = done.compaction
+def _summary(file: Path, made: Compaction) -> str:
     requests = terminal.count(made.usage.requests, "request") if made.usage.requests else "remembered"
     paid = f"{requests}, {usage_text(made.usage)}" if made.usage.requests else requests
     return (
         f"{file}: {made.before:,} tokens became {made.after:,}; "
         f"{terminal.count(len(made.plan.gone), 'item')} in a summary, {len(made.plan.stays)} kept\n"
         f"summary by {made.model} ({paid})\n"
-        f"the original: {done.original}"
+        f"the original: {made.original}"
     )

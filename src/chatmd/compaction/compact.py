@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import dataclasses
 from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path, PurePath
@@ -25,16 +26,15 @@ from chatmd.errors import ChatmdError, NothingToCompact
 from chatmd.language.agent import Doc, Item, MessageItem, interpret, read_agent
 from chatmd.language.imports import resolve_imports
 from chatmd.language.nodes import Element, Node, SyntaxTree, Text
-from chatmd.language.repair import mend
-from chatmd.language.syntax import errors_of, parse, serialize
+from chatmd.language.syntax import parse, serialize
 from chatmd.language.transcript import storable, transcript_text
 from chatmd.prompts.templates import chatmd_prompts
 from chatmd.sidecar import FOLDER, Expandable, Recorded, free_name, keep, occurrences
 from lmm.config import ModelSettings, Settings, is_chosen
-from lmm.disk.files import check_writable, document_lock, read_document, replace
+from lmm.disk.files import read_document
 from lmm.disk.journal import key_of
 from lmm.disk.secrets import is_secret_file
-from lmm.errors import Changed, DocumentBusy, LmmError, TooLong
+from lmm.errors import LmmError, TooLong
 from lmm.markdown import spans
 from lmm.messages import ChatRequest, Image, Message, Reply, Usage, render
 from lmm.models.budget import BudgetedModel
@@ -91,6 +91,7 @@ class Compaction:
     """What came of it: the `message` that stands for what is gone, and the conversation as `items`.
 
     `before` and `after` are tokens of the conversation, as far as its contents are known; `was` are its items before.
+    `text` is the new one, and the `original` is kept there, if it is a file's.
     """
 
     plan: CompactionPlan
@@ -101,6 +102,8 @@ class Compaction:
     usage: Usage
     model: str
     was: tuple[Item, ...] = ()
+    text: str = ""
+    original: Path | None = None
 
 
 async def compact_items(
@@ -235,44 +238,10 @@ def _clean(reply: str) -> str:
     return storable(code.text if code and (code.start, code.end) == (0, len(reply)) else reply).strip()
 
 
-# -- Compact the conversation in a file: the original stays beside it, and the file is replaced in one step
+# -- The conversation in a text
 
 
 _LARGEST = 10_000_000  # bytes of a document that is read to count its tokens
-
-
-@dataclass(frozen=True, slots=True)
-class Compacted:
-    """What came of it: the new `text`, and where the `original` is, which is None if the text is no file's."""
-
-    text: str
-    original: Path | None
-    compaction: Compaction
-
-
-async def compact_file(
-    path: Path,
-    settings: Settings,
-    options: CompactOptions = CompactOptions(),
-    *,
-    model: ChatModel | None = None,
-    roots: Sequence[Path] = (),
-    locked: bool = False,
-) -> Compacted:
-    """Compact the conversation in a file by `model`, else the aux model, under the file's lock (or it is `locked`).
-
-    Raises:
-        NothingToCompact: it is as short as it can be made; the file is as it was, as after all other errors.
-        InvalidDocument: the file has errors.
-        ChatmdError, ModelError: no summary came.
-        DocumentError: the file cannot be read or written, or somebody changed it meanwhile.
-    """
-    with contextlib.nullcontext() if locked else document_lock(path, timeout=0):
-        check_writable(path)
-        text = read_document(path)
-        done = await compact_text(text, settings, options, model=model, path=path, roots=roots)
-        await asyncio.to_thread(_replace, path, text, done)
-        return done
 
 
 async def compact_text(
@@ -284,16 +253,22 @@ async def compact_text(
     path: Path | None = None,
     folder: Path | None = None,
     roots: Sequence[Path] = (),
-) -> Compacted:
-    """The compacted text of a conversation that somebody holds, as a run does; `path` is where it is on disk.
+) -> Compaction:
+    """The conversation in a text that somebody holds, as a run does; `path` is where it is on disk.
 
     `model` summarises, else the aux model. Without a path, what the text names is relative to `folder`.
     With a path, the original is written beside it, and the caller replaces the file, and carries over what documents
-    stood for (`chatmd.sidecar.Recorded.carry_over`). Raises what `compact_file` does.
+    stood for (`chatmd.sidecar.Recorded.carry_over`).
+
+    Raises:
+        NothingToCompact: it is as short as it can be made.
+        InvalidDocument: the text has errors.
+        ChatmdError, ModelError: no summary came.
     """
-    document, items = _read(text, path, roots)
+    document = parse(text, file=str(path or ""))
+    items = read_agent(resolve_imports(document, roots=roots)).items
     original = free_name(path) if path else None
-    compaction = await compact_items(
+    done = await compact_items(
         items,
         model or shared_chat(settings.aux),
         chatmd_prompts(settings.prompts_folder),
@@ -306,17 +281,9 @@ async def compact_text(
     )
     if original is not None:
         await asyncio.to_thread(keep, text, original)
-    gone = [items[index].span.start for index in compaction.plan.gone]
-    return Compacted(replace_elements(document, gone, transcript_text([compaction.message])), original, compaction)
-
-
-def _read(text: str, path: Path | None, roots: Sequence[Path]) -> tuple[SyntaxTree, tuple[Item, ...]]:
-    """The document, without its imports, and the items that it means with them. What a crash tore is mended."""
-    file = str(path or "")
-    document = parse(text, file=file)
-    if errors_of(document.problems):
-        document = parse(mend(text).apply(text), file=file)
-    return document, read_agent(resolve_imports(document, roots=roots)).items
+    gone = [items[index].span.start for index in done.plan.gone]
+    text = replace_elements(document, gone, transcript_text([done.message]))
+    return dataclasses.replace(done, text=text, original=original)
 
 
 def known_texts(items: Iterable[Item], path: Path) -> Expanded:
@@ -345,26 +312,9 @@ def _file_text(path: Path, folder: Path) -> str | None:
 # -- writing -------------------------------------------------------------------------------------
 
 
-def _replace(path: Path, old: str, done: Compacted) -> None:
-    """Replace the file, unless somebody else has changed it; what was appended meanwhile stays at the end."""
-    now = read_document(path)
-    if not now.startswith(old):
-        raise DocumentBusy(
-            "the file was changed while its summary was made; nothing was written", where=str(path),
-            hint="run it again: the summary costs nothing if the older part has not changed",
-        )  # fmt: skip
-    try:
-        replace(path, done.text + now[len(old) :], expected=now.encode("utf-8"))
-    except Changed:
-        _replace(path, old, done)
-        return
-    Recorded(path).carry_over(done.compaction.was, done.compaction.items)
-
-
 # -- Automatic compaction: before a conversation outgrows its model, its older part becomes a summary
 
 
-_FULL = 0.8  # of the window: time to tell the user
 _SMALL = 1_000  # tokens, with which no window is asked for
 
 _COUNTED, _PIECES = 40_000, 20  # characters; the pieces are spread evenly
@@ -387,16 +337,6 @@ class Compactor:
         """What the last request took, and what it added."""
         self._used = usage.input_tokens + usage.output_tokens
 
-    async def warning(self) -> str:
-        """What the user should know if nothing makes room: how full the window is; empty while there is enough."""
-        if (self.run.rules.compact_at and not self._failed) or self._is_small():
-            return ""
-        window = await window_of(self.model)
-        if self._used <= _FULL * window.tokens:
-            return ""
-        share = f"{self._used:,} of the model's {window.tokens:,} tokens ({window.origin})"
-        return f"this conversation takes {share}: lmm compact makes room (or correct context_window in config.toml)"
-
     async def is_due(self, text: str) -> bool:
         """Whether it is time, with `text` as the whole conversation. Before the first request, that is estimated."""
         share = self.run.rules.compact_at
@@ -415,7 +355,7 @@ class Compactor:
         learn(self.model, refusal, max(self._used, estimate(text)))
         return bool(self.run.rules.compact_at) and not self._failed
 
-    async def compact(self, text: str) -> Compacted:
+    async def compact(self, text: str) -> Compaction:
         """The conversation with a summary in it, a quarter of the window long; the original is beside the file.
 
         Raises:

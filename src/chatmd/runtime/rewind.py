@@ -2,22 +2,26 @@
 
 from __future__ import annotations
 
-import contextlib
+import asyncio
 import dataclasses
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+from chatmd.compaction.compact import Compaction, compact_text
+from chatmd.compaction.plan import CompactOptions
 from chatmd.compaction.summary import is_summary
 from chatmd.errors import ChatmdError, InvalidDocument
 from chatmd.language.agent import interpret
 from chatmd.language.nodes import Attribute, Element, Node, Text
 from chatmd.language.syntax import errors_of, parse, parse_body, serialize
 from chatmd.language.transcript import USER_TURN, gap, storable
-from chatmd.sidecar import PICTURES, free_name, keep
-from lmm.disk.files import check_writable, document_lock, read_document, replace
-from lmm.errors import Changed, DocumentBusy
+from chatmd.runtime.transcript_file import TranscriptFile, open_transcript
+from chatmd.sidecar import PICTURES, Recorded, free_name, keep
+from lmm.config import Settings
+from lmm.errors import DocumentBusy
+from lmm.models.port import ChatModel
 
 _MENTION = re.compile(r'(?<!\S)@(?:"([^"\n]+)"|([^\s"]\S*))')
 _KEPT = ("config", "tool", "input", "output", "import")  # what a file declares stays, wherever it stands
@@ -137,27 +141,49 @@ def fork(text: str, number: int, file: str = "") -> RewindResult:
     return found[number - 1]
 
 
+# -- What changes a file as a whole; `locked` says that the caller has its lock -------------------------------
+
+
 def rewind_file(path: Path, *, locked: bool = False) -> RewindResult | None:
     """Cut a file before its last message of the user, in one step; None if it has none.
-
-    `locked` says that the caller has its lock.
 
     Raises:
         DocumentBusy: another process works on it, or somebody changed it meanwhile.
         DocumentError: it cannot be read or written.
     """
-    with contextlib.nullcontext() if locked else document_lock(path, timeout=0):
-        check_writable(path)
-        text = read_document(path)
+    with open_transcript(path, locked=locked) as transcript:
+        text = transcript.text
         done = rewind_text(text, str(path))
         if done is None:
             return None
         original = free_name(path)
         keep(text, original)
-        try:
-            replace(path, done.text, expected=text.encode("utf-8"))
-        except Changed as error:
-            raise DocumentBusy(
-                "the file was changed meanwhile; it stays unchanged", where=str(path), hint="try again"
-            ) from error
+        _restart(transcript, text, done.text)
         return dataclasses.replace(done, original=original)
+
+
+async def compact_file(
+    path: Path,
+    settings: Settings,
+    options: CompactOptions = CompactOptions(),
+    *,
+    model: ChatModel | None = None,
+    roots: Sequence[Path] = (),
+    locked: bool = False,
+) -> Compaction:
+    """Compact the conversation in a file by `model`, else the aux model; what is appended meanwhile stays.
+
+    Raises: as `compact_text` and `rewind_file`.
+    """
+    with open_transcript(path, locked=locked) as transcript:
+        text = transcript.text
+        done = await compact_text(text, settings, options, model=model, path=path, roots=roots)
+        await asyncio.to_thread(_restart, transcript, text, done.text)
+        Recorded(path).carry_over(done.was, done.items)
+        return done
+
+
+def _restart(transcript: TranscriptFile, was: str, text: str) -> None:
+    if not transcript.restart(was, text):
+        hint = "try again: a summary is remembered, as long as what it is made of is the same"
+        raise DocumentBusy("the file was changed meanwhile; it stays unchanged", where=str(transcript.path), hint=hint)

@@ -125,7 +125,10 @@ class Transcript:
         """It is others' turn to write: what they do to what we wrote is meant."""
 
     def restart(self, was: str, text: str) -> bool:
-        """Put `text` in the place of all there is, and the mark behind it; False if it is not `was` any more."""
+        """Put `text` in the place of `was`, with which all begins; the mark comes behind. False if it does not.
+
+        What others have appended meanwhile stays.
+        """
         self._begin, self._pieces, self._mark = text, [], 0
         return True
 
@@ -301,9 +304,9 @@ class TranscriptFile(Transcript):
 
     def restart(self, was: str, text: str) -> bool:
         self._look()
-        if self.text != was:
+        if not self.text.startswith(was):
             return False
-        self._begin, self._pieces, self._tail, self._mark = text, [], "", 0
+        self._begin, self._pieces, self._tail, self._mark = text + self.text[len(was) :], [], "", 0
         self._replace()
         return True
 

@@ -339,7 +339,7 @@ class Conversation:
         """Make room after a request was too long.
 
         Raises:
-            TooLong: there is no room to be made.
+            TooLong: there is no room to be done.
         """
         if self.transcript.path is not None:
             refusal.hint = f"lmm compact {self.transcript.path.name} makes room; or choose a model with a larger window"
@@ -362,16 +362,15 @@ class Conversation:
             why = self._caller.scrub(str(error))
             self.run.tell(Notice(f"the conversation is too long for its model, but could not be compacted: {why}"))
             return
-        made = done.compaction
         if not self.transcript.restart(text, done.text):
             self.run.tell(Notice("the file was changed while its summary was made; it is not compacted"))
             return
         if self.recorded is not None:
-            self.recorded.carry_over(made.was, made.items)
+            self.recorded.carry_over(done.was, done.items)
         self._read()
         self._offer_look_back()
         where = f"; the original: {done.original}" if done.original else ""
-        self.run.tell(Notice(f"compacted by {made.model}: {made.before:,} tokens became {made.after:,}{where}"))
+        self.run.tell(Notice(f"compacted by {done.model}: {done.before:,} tokens became {done.after:,}{where}"))
 
     async def _ask(self) -> tuple[ToolCall, ...]:
         """One request, and its reply in the transcript at the mark; the calls that the model asks for."""
@@ -432,8 +431,6 @@ class Conversation:
         self.run.tell(reply)
         if self._compactor is not None:
             self._compactor.note(reply.usage)
-            if not reply.calls and (warning := await self._compactor.warning()):
-                self.run.tell(Notice(warning))
         if notes:
             self.run.tell(events.Delivered(notes, with_result=False))
         if reply.cut:

@@ -13,10 +13,10 @@ import sys
 import time
 from collections.abc import Iterable
 from pathlib import Path
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple, Protocol
 
 from prompt_toolkit.auto_suggest import AutoSuggestFromHistory
-from prompt_toolkit.completion import CompleteEvent, Completer, Completion
+from prompt_toolkit.completion import CompleteEvent, Completer, Completion, PathCompleter, WordCompleter
 from prompt_toolkit.data_structures import Size
 from prompt_toolkit.document import Document
 from prompt_toolkit.enums import DEFAULT_BUFFER
@@ -35,9 +35,6 @@ from chatmd.terminal.view import PROMPT
 from lmm.disk.files import state_folder
 from lmm.errors import ConfigError, nearest
 from lmm.terminal import clipped
-
-if TYPE_CHECKING:
-    from chatmd.terminal.session import TerminalSession
 
 # -- What can be done at the prompt besides speaking: one row of a table each ---------------------------------
 
@@ -120,14 +117,15 @@ def help_rows() -> list[tuple[str, str]]:
 
 _TYPED_COMMAND = re.compile(r"/[a-z]*")
 _FILE = re.compile(r'(?<!\S)@("?)([^\s"]*|(?<=")[^"\n]*)\Z')
-_MOST_FILES = 50
 
 
 class PromptCompleter(Completer):
     """Completes what stands before the cursor. Files that begin with a dot are shown once a dot is typed."""
 
     def __init__(self, folder: Path) -> None:
-        self.folder = folder.resolve()
+        names = {f"/{row.name}": row.help for row in COMMANDS}
+        self.commands = WordCompleter(list(names), meta_dict=names, sentence=True)
+        self.paths = PathCompleter(get_paths=lambda: [str(folder)])
 
     def fits(self, document: Document) -> bool:
         """Whether a command or a file is being typed."""
@@ -138,31 +136,15 @@ class PromptCompleter(Completer):
         """What could be meant."""
         text = document.text_before_cursor
         if _TYPED_COMMAND.fullmatch(text):
-            for row in COMMANDS:
-                if f"/{row.name}".startswith(text):
-                    yield Completion(f"/{row.name}", -len(text), display_meta=row.help)
+            yield from self.commands.get_completions(document, complete_event)
         elif found := _FILE.search(text):
-            for name in self._files(found[2]):
+            inside, _, stem = found[2].rpartition("/")
+            for one in self.paths.get_completions(Document(found[2]), complete_event):
+                name = f"{inside}/"[not inside :] + one.display_text
+                if one.display_text.startswith(".") and not stem.startswith("."):
+                    continue
                 quoted = f'"{name}"' if " " in name and not name.endswith("/") else name
                 yield Completion(quoted, -len(found[1] + found[2]), display=name)
-
-    def _files(self, begin: str) -> list[str]:
-        """Files and folders whose path begins so, relative to the folder; folders end in ``/``."""
-        inside, _, stem = begin.rpartition("/")
-        folder = self.folder / inside
-        try:
-            if not folder.resolve().is_relative_to(self.folder):
-                return []
-            with os.scandir(folder) as entries:
-                found = [(entry.name, entry.is_dir()) for entry in entries if _fits(entry.name, stem)]
-        except OSError:
-            return []
-        before = f"{inside}/" if inside else ""
-        return [f"{before}{name}{'/' if is_folder else ''}" for name, is_folder in sorted(found)[:_MOST_FILES]]
-
-
-def _fits(name: str, stem: str) -> bool:
-    return name.lower().startswith(stem.lower()) and (stem.startswith(".") or not name.startswith("."))
 
 
 # -- Keys of the prompt, besides those of line editing, which are Emacs' as in most shells --------------------
@@ -245,10 +227,29 @@ _STYLE = Style.from_dict({"bottom-toolbar": "noreverse dim"})
 _BEGIN, _END = "\x1b[?2026h", "\x1b[?2026l"
 
 
+class User(Protocol):
+    """Who is told what is typed, and says what is shown."""
+
+    def live(self, now: float, size: Size) -> list[str]:
+        """The lines that change."""
+
+    def hint(self) -> str:
+        """A remark where nothing is typed."""
+
+    def status(self) -> str:
+        """The line at the foot."""
+
+    def submitted(self, text: str, shown: str) -> bool:
+        """Enter was pressed; whether the text, of which this was `shown`, is to be found in the history."""
+
+    def interrupted(self) -> None:
+        """Ctrl-C was pressed."""
+
+
 class Screen:
     """A prompt with completion and history. All methods are for the thread of its event loop."""
 
-    def __init__(self, user: TerminalSession, folder: Path) -> None:
+    def __init__(self, user: User, folder: Path) -> None:
         self.user = user
         self.label, self.folder = PROMPT, folder
         self._whole: dict[str, str] = {}  # texts that one line stands for

@@ -25,14 +25,14 @@ from rich.table import Table
 from rich.text import Text
 
 from chatmd.chat import Chat
-from chatmd.compaction.compact import compact_file, estimate, summarising
+from chatmd.compaction.compact import estimate, summarising
 from chatmd.compaction.summary import cut
 from chatmd.context import model_settings
 from chatmd.language.agent import AgentConfig, AgentSpec, Tool, interpret
 from chatmd.language.nodes import Element
 from chatmd.language.syntax import parse
 from chatmd.runtime import events
-from chatmd.runtime.rewind import Draft, fork, forks, message_element, rewind_file
+from chatmd.runtime.rewind import Draft, compact_file, fork, forks, message_element, rewind_file
 from chatmd.runtime.runner import Runner, open_run, write_copy
 from chatmd.runtime.transcript_file import read_transcript
 from chatmd.sidecar import FOLDER
@@ -96,7 +96,7 @@ class TerminalSession:
         self._cancelling = False
         self._stuck = False  # the user has to mend something
         self._queue: list[str] = []  # messages that were said while the file was changed
-        self._then: Act | None = None  # what is done with it after that
+        self._then: Act | None = None  # what is done with it as soon as that can be
         self._measuring: asyncio.Task[None] | None = None
         self._shelling: asyncio.Task[None] | None = None
         self._interrupted = -_TWICE
@@ -193,11 +193,6 @@ class TerminalSession:
         self._answer(None)
         return True
 
-    @property
-    def _at_work(self) -> bool:
-        """Whether a run goes on, and is not about to end for something that is done with the file."""
-        return self.runner is not None and self._next is None
-
     def _answer(self, said: str | Element | None) -> None:
         if self._said is not None:
             self._said.set_result(said)
@@ -238,12 +233,13 @@ class TerminalSession:
         self.view.waiting.clear()
         if notes and self._broken:
             self.screen.draft("\n\n".join(notes))
-            notes = ()
+        else:
+            self._queue = [*notes, *self._queue]
         if self._then is not None:
             act, self._then = self._then, None
             self.end_run(act)
-        elif said := [*notes, *self._queue]:
-            self._queue.clear()
+        elif self._queue:
+            said, self._queue = self._queue, []
             self.say("\n\n".join(said))
         self.screen.redraw()
 
@@ -278,7 +274,7 @@ class TerminalSession:
             self.screen.draft(text)
             return
         self.view.waiting.append(text)
-        if self.runner is not None and self._at_work:
+        if self.runner is not None and self._next is None:
             self.runner.steer(text)
         else:
             self._queue.append(text)
@@ -474,12 +470,9 @@ class TerminalSession:
     # -- what changes the file ---------------------------------------------------------------------------------
 
     def _with_the_file(self, name: str, act: Act) -> None:
-        if self.end_run(act):
-            return
-        if self._at_work:
-            self.print(self.view.note(f"/{name} has to wait until the model is done; Ctrl-C cancels the turn"))
-        else:
+        if not self.end_run(act):
             self._then = act
+            self.print(self.view.note(f"/{name} comes once the model is done; Ctrl-C cancels what it does"))
 
     async def _taken_back(self) -> Draft | None:
         """The last message, no more in the file; None if there is none."""
@@ -517,13 +510,9 @@ class TerminalSession:
         settings = await asyncio.to_thread(summarising, text, self.path, configuration, roots=roots)
         model = BudgetedModel(await asyncio.to_thread(self.context.open_model, settings.aux), self.tally)
         done = await loop.run_async(compact_file(self.path, settings, model=model, roots=roots))
-        compaction, kept = done.compaction, f"{FOLDER}/{done.original.name}" if done.original else ""
-        self.print(
-            self.view.note(
-                f"{compaction.before:,} tokens became {compaction.after:,}; the original is kept in {kept} "
-                f"({compaction.model}: {usage_text(compaction.usage)})"
-            )
-        )
+        kept = f"; the original is kept in {FOLDER}/{done.original.name}" if done.original else ""
+        paid = f"{done.model}: {usage_text(done.usage)}"
+        self.print(self.view.note(f"{done.before:,} tokens became {done.after:,}{kept} ({paid})"))
 
     def _fork_at(self, number: str) -> None:
         if number:
