@@ -26,7 +26,7 @@ from chatmd.language.repair import RepairedText, repair
 from chatmd.language.syntax import errors_of
 from chatmd.language.transcript import answer_of, parse_cached
 from chatmd.refine.api import Refinement, read_cases, refine
-from chatmd.refine.search import Progress
+from chatmd.refine.search import ROUNDS, Progress
 from chatmd.rendering import Rendered, render_text, self_contained
 from chatmd.replaying import differences
 from chatmd.runtime.events import RunResult
@@ -521,8 +521,7 @@ class Chat:
         self,
         cases: str | Path,
         *,
-        rounds: int = 2,
-        again: bool = False,
+        rounds: int = ROUNDS,
         progress: Progress = lambda text: None,
         **how: Unpack[How],
     ) -> Refinement:
@@ -533,7 +532,6 @@ class Chat:
 
         Args:
             rounds: of proposals.
-            again: ask anew what the journal knows.
 
         Raises:
             InvalidCases, RefineError: the cases or the file cannot be used.
@@ -545,7 +543,7 @@ class Chat:
         found = await asyncio.to_thread(read_cases, Path(cases))
         text = await asyncio.to_thread(read_document, self.path)  # as it is on disk: there the winner goes
         run = self._prepared(**how)
-        return await refine(text, self.path, found, run, rounds=rounds, again=again, progress=progress)
+        return await refine(text, self.path, found, run, rounds=rounds, progress=progress)
 
     refine = blocking(arefine)
 

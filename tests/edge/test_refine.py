@@ -100,14 +100,21 @@ def test_a_better_version_is_found_and_applied(world: World, refine: Refine, fol
 
 
 def test_the_same_is_asked_once(world: World, refine: Refine) -> None:
-    """The same command gives the same results, and pays nothing; `--again` asks anew."""
+    """The same command gives the same results, and pays nothing."""
     first = refine()
     asked = dict(world.asked)
     assert refine().out == first.out
     assert world.asked == asked
     assert re.search(r"^1\.2 \* +4/4 +2/2 ", first.out, re.MULTILINE)
-    assert refine("--again").out == first.out
-    assert world.asked["agent"] == 2 * asked["agent"]
+
+
+def test_only_the_best_on_some_failures_is_measured_on_all(world: World, refine: Refine, folder: Path) -> None:
+    """A version that mends none of four cases that failed costs four runs, however many cases there are."""
+    write_cases(folder, [{"input": f"{n}: Capital of Peru?", "equals": "Lima", "held_out": n > 7} for n in range(10)])
+    ran = refine("--rounds", "1")
+    assert re.search(r"^1\.1 +0/4 \(4 of 8 measured\) +– ", ran.out, re.MULTILINE)
+    assert re.search(r"^1\.2 \* +8/8 +2/2 ", ran.out, re.MULTILINE)
+    assert world.asked["agent"] == 10 + 4 + 10
 
 
 def test_a_file_that_was_changed_is_not_replaced(

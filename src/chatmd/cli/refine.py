@@ -30,21 +30,15 @@ if TYPE_CHECKING:
 )
 @options.flag("--check", help="Only measure the file unchanged; the exit code is 1 if a case fails.")
 @click.option(
-    "--rounds",
-    metavar="N",
-    type=click.IntRange(min=0),
-    default=2,
-    help="The number of rounds of proposals; 0 only measures.",
+    "--rounds", metavar="N", type=click.IntRange(min=1), default=4, help="The greatest number of rounds of proposals."
 )
 @options.budget("Spend at most this much in all: tokens (20000) or money (0.50$).")
 @click.option(
     "--model", metavar="NAME", default="", show_default=False, help="Run the file with this model instead of its own."
 )
 @options.config
-@options.flag("--again", help="Ask again, even if an earlier run already has the reply.")
 @options.flag("--apply", help="Write the better version into FILE.")
 @options.yes("Agree to what the file's tools can do, without being asked.")
-@options.roots("Also allow files from this folder.")
 def refine(
     *,
     file: Path,
@@ -54,10 +48,8 @@ def refine(
     budget: str,
     model: str,
     config: Path | None,
-    again: bool,
     apply: bool,
     yes: bool,
-    roots: tuple[Path, ...],
 ) -> int:
     """Measure a prompt on cases, and look for a better one.
 
@@ -67,8 +59,8 @@ def refine(
     from chatmd.chat import Chat
     from chatmd.cli.asking import confirm_on_terminal
 
-    found = Chat.open(file, config=config, roots=roots).refine(
-        cases, rounds=0 if check else rounds, again=again, progress=_progress, model=model, budget=budget, yes=yes,
+    found = Chat.open(file, config=config).refine(
+        cases, rounds=0 if check else rounds, progress=_progress, model=model, budget=budget, yes=yes,
         confirm=confirm_on_terminal(),
     )  # fmt: skip
     return _end(found, apply, check)

@@ -15,7 +15,7 @@ from chatmd.language.syntax import errors_of, parse
 from chatmd.prompts.templates import chatmd_prompts
 from chatmd.refine.cases import READERS, Case, parse_cases
 from chatmd.refine.measure import Evaluator, open_runs
-from chatmd.refine.search import Progress, SearchOutcome, Task, search_versions
+from chatmd.refine.search import ROUNDS, Progress, SearchOutcome, Task, search_versions
 from chatmd.refine.versions import Version, find_instructions
 from lmm.config import ModelSettings
 from lmm.disk import files
@@ -69,8 +69,7 @@ async def refine(
     cases: tuple[Case, ...],
     run: Run,
     *,
-    rounds: int = 2,
-    again: bool = False,
+    rounds: int = ROUNDS,
     progress: Progress = lambda text: None,
 ) -> Refinement:
     """Measure the instructions in the text of a file on cases, and look for better ones; the file stays as it is.
@@ -84,7 +83,7 @@ async def refine(
         ConfigError, ModelError: the models that are needed cannot be asked at all.
     """
     budget = SharedBudget(dataclasses.replace(run.tally.limits, turns=None))
-    task, evaluator = await asyncio.to_thread(_prepared, text, path, cases, run, budget, rounds > 0, again)
+    task, evaluator = await asyncio.to_thread(_prepared, text, path, cases, run, budget, rounds > 0)
     done = await search_versions(task, cases, rounds, evaluator, progress)
     return Refinement(done, task, path, budget.usage)
 
@@ -116,20 +115,19 @@ def _prepared(
     run: Run,
     budget: SharedBudget,
     proposes: bool,
-    again: bool,
 ) -> tuple[Task, Evaluator]:
     """Everything that can go wrong before anything is paid."""
     document = parse(text, file=str(path))
     if problems := errors_of(document.problems):
         raise RefineError(problems[0].message, where=problems[0].span.where, hint=problems[0].hint)
     instructions = find_instructions(document)
-    runs = open_runs(path, text, run, budget, again=again)
+    runs = open_runs(path, text, run, budget)
     task, settings = Task(text, instructions, runs.tools), runs.run.settings
     judges = any(case.is_judged for case in cases)
     judge = _model(settings.minor, "judge", budget.limits) if judges else None
     proposer = _model(settings.major, "write prompts", budget.limits) if proposes else None
     prompts = chatmd_prompts(settings.prompts_folder)
-    return task, Evaluator(runs.ask, judge, proposer, prompts, budget=budget, again=again)
+    return task, Evaluator(runs.ask, judge, proposer, prompts, budget=budget)
 
 
 def _model(settings: ModelSettings, what: str, limits: UsageLimits) -> ChatModel:

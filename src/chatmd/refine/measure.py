@@ -113,12 +113,11 @@ _AT_ONCE = 8
 class JournaledModel:
     """A model that is not asked again what it was asked before: the journal has its replies, with what they used.
 
-    `about` tells equal requests apart that are meant to be made several times. With `again`, it is asked anew.
+    `about` tells equal requests apart that are meant to be made several times.
     """
 
     model: ChatModel
     about: str
-    again: bool = False
 
     @property
     def name(self) -> str:
@@ -129,7 +128,7 @@ class JournaledModel:
         """The reply in the journal, else the model's, which is kept there."""
         journaled = is_journaled(self.model)
         key = journal.key_of("refine", self.name, self.about, repr((request.messages, request.tools)))
-        known = None if self.again or not journaled else await asyncio.to_thread(journal.get, key)
+        known = await asyncio.to_thread(journal.get, key) if journaled else None
         if known is not None:
             yield _read_reply(known)
             return
@@ -164,7 +163,6 @@ class Evaluator:
     proposer: ChatModel | None
     prompts: Prompts
     budget: SharedBudget = field(default_factory=SharedBudget)
-    again: bool = False
     _at_once: asyncio.Semaphore = field(default_factory=lambda: asyncio.Semaphore(_AT_ONCE))
 
     async def result(self, agent: str, case: Case) -> CaseResult:
@@ -212,7 +210,7 @@ class Evaluator:
         async with self.budget.paying(kind) as paid:
             request = ChatRequest((message,))
             request = with_schema(request, judgement_schema()) if kind == "judge" else request
-            reply = await ask(JournaledModel(model, f"{kind} {attempt}", self.again), request)
+            reply = await ask(JournaledModel(model, f"{kind} {attempt}"), request)
             cost = price(reply.model, reply.usage) if reply.usage.cost is None else reply.usage.cost
             paid(replace(reply.usage, cost=cost))
         return reply.text
@@ -226,7 +224,7 @@ _MOST_FILES, _MOST_BYTES = 5000, 100_000_000
 
 @dataclass(slots=True)
 class Runs:
-    """Runs of one file's agent, whatever its instructions. `ask` is an `Ask`. With `again`, models are asked anew.
+    """Runs of one file's agent, whatever its instructions. `ask` is an `Ask`.
 
     `tools` are its tools, as the proposer reads them. If they could change something, each run has a copy of the file's
     folder.
@@ -237,7 +235,6 @@ class Runs:
     budget: SharedBudget
     tools: tuple[str, ...] = ()
     copies: bool = False
-    again: bool = False
 
     async def ask(self, agent: str, case: Case) -> RunOutcome:
         """What comes of the input of a case.
@@ -251,7 +248,7 @@ class Runs:
         async with self._folder(agent) as shared:
 
             def journaled(one: ModelSettings) -> ChatModel:
-                return JournaledModel(shared.open_model(one), f"{case.name} {one.base_url}".strip(), self.again)
+                return JournaledModel(shared.open_model(one), f"{case.name} {one.base_url}".strip())
 
             run = replace(shared, open_model=journaled)
             conversation = Conversation(run, Transcript(text), user_turn="")
@@ -287,14 +284,7 @@ class Runs:
                 yield agree(run, agent)  # as for the original
 
 
-def open_runs(
-    path: Path,
-    text: str,
-    run: Run,
-    budget: SharedBudget,
-    *,
-    again: bool = False,
-) -> Runs:
+def open_runs(path: Path, text: str, run: Run, budget: SharedBudget) -> Runs:
     """Runs of the agent in a file, once somebody has agreed to what its tools can do.
 
     Raises:
@@ -308,7 +298,7 @@ def open_runs(
     copies = any(file.asking for file in declared_by(spec, run))
     if copies:
         _check_copy(folder, spec.tools)
-    return Runs(path, run, budget, tuple(map(_line, spec.tools)), copies=copies, again=again)
+    return Runs(path, run, budget, tuple(map(_line, spec.tools)), copies=copies)
 
 
 def _line(tool: Tool) -> str:

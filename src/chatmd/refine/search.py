@@ -12,8 +12,12 @@ from chatmd.refine.measure import Evaluator
 from chatmd.refine.versions import Instructions, Version, best_of, compare, split, with_instructions
 from lmm.errors import LmmError
 
+ROUNDS = 4
+"""How often versions are proposed, if nobody says otherwise."""
 VARIANTS = 3
 """How many versions are proposed in a round."""
+SAMPLE = 4
+"""On how many cases that failed they are tried first: only the best of them is run on the others."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -100,6 +104,8 @@ async def search_versions(
 ) -> SearchOutcome:
     """Measure the instructions on the cases, and look for better ones in so many rounds of proposals.
 
+    In each, the best of the versions on some cases that failed is measured on all but those held out.
+
     It always comes back, with what was found so far: cancelling, errors and an empty budget only end it early.
     """
     train, held = split(cases) if rounds else (tuple(case.name for case in cases), ())
@@ -133,7 +139,10 @@ class _Search:
                 break
             new = await self._proposed(round_, best)
             done.versions += new
-            await self._measure(new, done.train, f"round {round_}")
+            failed = [name for name in done.train if not best.results[name].passed][:SAMPLE]
+            await self._measure(new, failed, f"round {round_}")
+            better = best_of([best, *new], failed)
+            await self._measure([better], done.train, f"version {better.id}")
         best = best_of(done.versions, done.train)
         if best is not done.baseline:
             await self._measure([best], done.held_out, f"version {best.id}, held out")
