@@ -6,6 +6,7 @@ import asyncio
 import base64
 import json
 import operator
+import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -25,6 +26,7 @@ from chatmd.runtime.output import schema_of, with_shown
 from chatmd.runtime.prepare import agree, with_inputs
 from chatmd.sidecar import Payloads, Recorded
 from chatmd.tools.calling import offered_by
+from lmm.markdown.blocks import MetadataBlock
 from lmm.messages import Image, Message, ToolDefinition, ToolResult, message_parts, message_texts
 from lmm.models.context_window import window_of
 from lmm.models.tokens import count_tokens
@@ -101,6 +103,27 @@ def as_table(rendered: Rendered) -> str:
     rows += [(tool.tokens, "tool", tool.definition.name) for tool in rendered.tools]
     lines = [f"{tokens:>6,}  {role:<9}  {text}".rstrip() for tokens, role, text in rows]
     return "".join(f"{line}\n" for line in (*lines, _total(rendered)))
+
+
+def as_skill(rendered: Rendered, name: str, description: str) -> str:
+    """The instructions, and what the user says first, as a `SKILL.md`; the tools are named that they expect.
+
+    >>> told = RenderedMessage(Message("system", "Be brief."), 3)
+    >>> print(as_skill(Rendered("A/b", (told,)), "My_Notes", "Writes notes."), end="")
+    ---
+    name: my-notes
+    description: Writes notes.
+    ---
+    <BLANKLINE>
+    Be brief.
+    """
+    values = {"name": re.sub(r"[^a-z0-9]+", "-", name.lower()).strip("-")[:64], "description": description}
+    told = (one.message for one in rendered.messages if one.message.role in ("system", "user"))
+    parts = ["\n".join(message_texts(message)).strip() for message in told]
+    tools = [f"- `{tool.definition.name}`: {tool.definition.description.partition(chr(10))[0]}"
+             for tool in rendered.tools]  # fmt: skip
+    parts += ["## Tools\n\n" + "\n".join(tools)] if tools else []
+    return "\n".join([MetadataBlock.make(values).source, *(f"{part}\n" for part in parts if part)])
 
 
 def _total(rendered: Rendered) -> str:

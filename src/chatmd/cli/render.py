@@ -17,6 +17,7 @@ from lmm.terminal import DONE
 @options.flag("--tokens", help="Print only a table of tokens.")
 @options.flag("--json", "as_json", help="Print messages and tools as JSON, unchanged.")
 @options.flag("--transcript", help="Print the ChatMD file with its documents and results in it, to run it elsewhere.")
+@options.flag("--skill", help="Print its instructions as the SKILL.md of a skill, for other programs' agents.")
 @options.flag("--run-agents", help="Ask agents in messages whose answers were not recorded.")
 @options.flag("--servers", help="Start or call MCP servers, to count their tools.")
 @options.flag("--replay", help="Use recorded documents and agents; fetch and ask nothing.")
@@ -31,6 +32,7 @@ def render(
     tokens: bool,
     as_json: bool,
     transcript: bool,
+    skill: bool,
     run_agents: bool,
     servers: bool,
     replay: bool,
@@ -46,7 +48,8 @@ def render(
     """
     from chatmd.chat import Chat
     from chatmd.cli.asking import confirm_on_terminal
-    from chatmd.rendering import as_data, as_table, as_text
+    from chatmd.mcp_server.library import describe_prompt
+    from chatmd.rendering import as_data, as_skill, as_table, as_text
 
     chat = Chat.open(file, config=config, roots=roots)
     if transcript:
@@ -58,6 +61,10 @@ def render(
     )
     if as_json:
         terminal.say_json(as_data(rendered), indent=1)
+        return DONE
+    if skill:
+        description = describe_prompt(file, chat.tree, chat.agent)
+        terminal.say_document(as_skill(rendered, file.stem, description))
         return DONE
     terminal.say((as_table if tokens else as_text)(rendered), end="")
     for note in rendered.notes:

@@ -43,22 +43,23 @@ def open_read_file(declared: Tool, run: Run) -> OpenTools:
         ),
     )
 
-    def read_file(path: str, offset: int = 0, line_count: int | None = None) -> str:
-        target = roots.readable(path)
-        if not os.path.lexists(target.real):
-            raise roots.missing(target)
-        return read_text(target, int(offset), line_count and int(line_count), limit)
+    def call(path: str, offset: int = 0, line_count: int | None = None) -> str:
+        return read_file(roots, path, int(offset), line_count and int(line_count), limit)
 
-    return contextlib.nullcontext([FunctionTool(definition, read_file, renaming(file="path"))])
+    return contextlib.nullcontext([FunctionTool(definition, call, renaming(file="path"))])
 
 
-def read_text(target: RootedPath, offset: int, count: int | None, limit: int) -> str:
+def read_file(roots: ToolRoots, path: str, offset: int, count: int | None, limit: int) -> str:
     """Some lines of a file with a header and, if there are more, a footer, in at most `limit` characters.
 
     Raises:
+        FileRefused: the roots do not hold it.
         DocumentError: it cannot be read, or is no text.
         ChatmdError: it has no such lines.
     """
+    target = roots.readable(path)
+    if not os.path.lexists(target.real):
+        raise roots.missing(target)
     budget = max(limit - _AROUND_TEXT - len(target.name), 100)
     there = target.real
     with read_errors(target.name, look=LOOK), open_folder(there.parent) as folder, folder.open(there.name) as file:
