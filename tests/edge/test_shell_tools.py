@@ -7,9 +7,11 @@ import contextlib
 import os
 import resource
 import signal
+import socket
 import sys
 import time
 from collections.abc import Iterator, Mapping
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -17,12 +19,13 @@ from edge.support import wait_until
 
 from chatmd.context import Rules, Run
 from chatmd.errors import ChatmdError
-from chatmd.language.agent import Tool
-from chatmd.tools import process
+from chatmd.language.agent import AgentSpec, Tool
+from chatmd.tools import command, consent, process
 from chatmd.tools.command import open_command
+from chatmd.tools.sandbox import bubblewrap
 from lmm.config import load_settings
 from lmm.loop import run
-from lmm.messages import ToolOutput
+from lmm.messages import Event, Notice, ToolOutput
 from lmm.models.port import RunnableTool
 
 pytestmark = pytest.mark.skipif(sys.platform == "win32", reason="POSIX programs")
@@ -44,12 +47,15 @@ async def opened(tool: Tool, where: Run):  # type: ignore[no-untyped-def]
         yield tools[0]
 
 
-def call(folder: Path, command: str, *arguments: str, stdin: str | None = None, **attributes: object) -> ToolOutput:
+def call(
+    where: Path | Run, command: str, *arguments: str, stdin: str | None = None, **attributes: object
+) -> ToolOutput:
     """What one call of a declared command returns."""
+    here = where if isinstance(where, Run) else place(where)
 
     async def go() -> ToolOutput:
         tool: RunnableTool
-        async with opened(declared(command, **attributes), place(folder)) as tool:
+        async with opened(declared(command, **attributes), here) as tool:
             given: dict[str, object] = {"arguments": list(arguments)}
             return await tool.call(given if stdin is None else given | {"stdin": stdin})
 
@@ -292,3 +298,50 @@ def test_calls_run_side_by_side(folder: Path) -> None:
             )
 
     assert [output.text for output in run(go())] == [f"exit code 0\n\nstdout:\n{name}\n" for name in "abc"]
+
+
+@pytest.mark.skipif(not bubblewrap(), reason="no bubblewrap, or no right to use it")
+def test_a_sandbox_has_no_network_and_writes_below_its_roots(folder: Path) -> None:
+    """It reads what is there, but for another /tmp; the conversation and the prompt stay as they are."""
+    prompt, beside = folder / "out/a.chatmd", folder / "beside.txt"
+    (folder / "out").mkdir(exist_ok=True)
+    prompt.write_text("prompt")
+    beside.write_text("read\n")
+    here = replace(place(folder, {**OUTSIDE, "TMPDIR": str(folder)}), protected=(prompt,))
+    with socket.create_server(("127.0.0.1", 0)) as listening:
+        connect = f"import socket; socket.create_connection({listening.getsockname()}, 2)"
+        script = f"""cat beside.txt; echo w > out/new.txt; echo w > made.txt; echo w > out/a.chatmd
+        echo w > /tmp/lmm-test; cat /tmp/lmm-test; echo $TMPDIR; {sys.executable} -c '{connect}'"""
+        text = call(here, "sh -c", script.replace("'127.0.0.1'", '"127.0.0.1"'), sandbox=True, roots=("out",)).text
+    assert (folder / "out/new.txt").read_text() == "w\n"
+    assert (prompt.read_text(), (folder / "made.txt").exists(), Path("/tmp/lmm-test").exists()) == (
+        "prompt",
+        False,
+        False,
+    )
+    assert "read\nw\n/tmp\n" in text
+    assert text.count("Read-only file system") == 2
+    assert "Connection refused" in text or "Network is unreachable" in text
+
+
+def test_without_bubblewrap_it_is_said(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Where consent is asked, and in the run; whoever agreed with a sandbox is asked again."""
+    told = list[Event]()
+    spec, here = (
+        AgentSpec(tools=(declared("sh -c", sandbox=True),)),
+        replace(place(folder), listener=lambda event, _: told.append(event)),
+    )
+    lines = []
+    for there in ("/usr/bin/bwrap", ""):
+        for module in (command, consent):
+            monkeypatch.setattr(module, "bubblewrap", lambda there=there: there)
+        (file,) = consent.declared_by(spec, here)
+        lines.append((file.declarations[0].words, file.keys))
+    (confined, before), (free, after) = lines
+    assert confined == f"runs sh -c, in a sandbox: no network, writes only below {folder}"
+    assert free == "runs sh -c, without the sandbox that it asks for, which needs bubblewrap (bwrap)"
+    assert before != after
+    call(here, "sh -c", "echo free", sandbox=True)
+    assert [event.text for event in told if isinstance(event, Notice)] == [
+        "tool runs without the sandbox that it asks for: install bubblewrap"
+    ]

@@ -51,9 +51,9 @@ class Tool:
 
     Of a declaration that stands for several tools, `include` names those that are offered; none means all. An
     MCP server's get names that begin with `prefix`; `issuer` is who may see its client's secret. `roots` are the
-    folders that a file tool may touch, `cwd` and `env` folder and variables of a command, all relative to the
-    prompt's folder and as written; `timeout` is in seconds, `max_output` in characters; `course` is the folder of
-    a course. `shell` marks what ochat's ``type="shell"`` declares without a command of its own.
+    folders that a file tool, or a command in a `sandbox`, may touch, `cwd` and `env` folder and variables of a command,
+    all relative to the prompt's folder and as written; `timeout` is in seconds, `max_output` in characters; `course`
+    is the folder of a course. `shell` marks what ochat's ``type="shell"`` declares without a command of its own.
     """
 
     kind: Literal["builtin", "command", "agent", "mcp"]
@@ -71,6 +71,7 @@ class Tool:
     prefix: str = ""
     roots: tuple[str, ...] = ()
     cwd: str = ""
+    sandbox: bool = False
     env: tuple[str, ...] = ()
     timeout: float | None = None
     max_output: int | None = None
@@ -379,6 +380,8 @@ class _Reader:
         self.tool_names |= {name} if name else set()
         kind = cast(Literal["builtin", "command", "agent", "mcp"], _KINDS[given[0]] if given else "builtin")
         tool = self._made_tool(element, kind, name)
+        if tool.sandbox and kind != "command":
+            self._bad(element, "sandbox", "is for commands", "leave it out")
         if kind == "agent" and tool.agent and not tool.local and not _URL.match(tool.agent):
             self._bad(element, "agent", "is no URL", "write 'local' for a file on disk", error=False)
         self.tools.append(tool)

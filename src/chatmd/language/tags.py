@@ -90,6 +90,7 @@ _ROWS: Iterable[Tag] = (
                 "cwd", "the folder in which a command runs, a file tool's paths begin; this file's if left out"
             ),
             AttributeRule("env", "the environment variables that a command gets, between commas"),
+            AttributeRule("sandbox", "a command reaches no network, and writes below the roots alone", "flag"),
             AttributeRule("timeout", "how long a call may take, in seconds", "number"),
             AttributeRule("max_output", "how many characters of its output are kept", "integer"),
             AttributeRule("course", "the folder of the course that is searched"),

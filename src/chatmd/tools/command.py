@@ -16,9 +16,11 @@ from chatmd.errors import ChatmdError
 from chatmd.language.agent import AgentSpec, Tool
 from chatmd.tools.process import FLOOD, Program, ProgramEnd, report, run_program
 from chatmd.tools.registry import FunctionTool
+from chatmd.tools.roots import roots_of
+from chatmd.tools.sandbox import bubblewrap, sandboxed
 from lmm.config import TIERS, Settings
 from lmm.disk.secrets import is_secret_variable
-from lmm.messages import ToolDefinition, ToolOutput, object_schema
+from lmm.messages import Notice, ToolDefinition, ToolOutput, object_schema
 from lmm.models.port import RunnableTool
 from lmm.providers import PROVIDERS
 
@@ -152,12 +154,19 @@ def open_command(declared: Tool, run: Run) -> AbstractAsyncContextManager[Sequen
     folder = command_folder(declared, run)
     environment = environment_for(declared, run)
     program = find_program(words[0], run.folder, environment["PATH"], where)
+    runs = Program((program, *words[1:]), folder, environment)
+    confined = declared.sandbox and bool(bubblewrap())
+    if declared.sandbox and not confined:
+        run.tell(Notice(f"{declared.name} runs without the sandbox that it asks for: install bubblewrap"))
+    if confined:
+        roots = roots_of(declared, run)
+        runs = sandboxed(runs, [root.real for root in roots.roots], roots.protected)
     command = DeclaredCommand(
-        Program((program, *words[1:]), folder, environment),
+        runs,
         declared.timeout or run.rules.tool_timeout,
         declared.max_output or run.rules.max_output,
     )
-    tool: RunnableTool = FunctionTool(_definition(declared, command), command.run)
+    tool: RunnableTool = FunctionTool(_definition(declared, command, confined), command.run)
     return nullcontext((tool,))
 
 
@@ -219,11 +228,12 @@ def find_program(name: str, folder: Path, path: str, where: str = "") -> str:
     raise ChatmdError(f"there is no program '{name}' on the PATH", where=where, hint=hint)
 
 
-def _definition(declared: Tool, command: DeclaredCommand) -> ToolDefinition:
+def _definition(declared: Tool, command: DeclaredCommand, confined: bool) -> ToolDefinition:
     does = (
         f"Runs `{declared.command}` with your arguments after it, in {_folder_name(declared)}. "
         "There is no shell: every argument arrives as it is, without quotes, and | > $ * mean nothing. "
         f"Returns the exit code, stdout and stderr; it is stopped after {command.timeout:g} s."
+        + (f" There is no network, and it writes only below {', '.join(declared.roots) or '.'}." if confined else "")
     )
     schema = object_schema(
         ("arguments",),

@@ -25,6 +25,7 @@ from chatmd.language.agent import AgentSpec, Doc, Img, SubAgent, Tool, content_o
 from chatmd.language.syntax import parse
 from chatmd.tools.command import variables_of
 from chatmd.tools.registry import Power, kind_of
+from chatmd.tools.sandbox import bubblewrap
 from lmm.disk import trust
 from lmm.disk.digest import digest
 from lmm.disk.files import read_document
@@ -288,6 +289,7 @@ def _declaration(tool: Tool, run: Run, together: Traffic) -> Declaration:
     powers = _powers(tool)
     asks = is_asked(powers, together) or ("read" in powers and _reads_more(tool, run))
     words = _WORDS[tool.kind](tool) if tool.kind in _WORDS else _builtin(tool, powers, run)
+    words += _confinement(tool, run) if tool.sandbox else ""
     words += _LEAVES if asks and powers == {"network"} else ""
     return Declaration(tool.name or f"({tool.kind})", words, asks, _digest(tool, powers, run))
 
@@ -304,6 +306,13 @@ def _inline(agent: SubAgent, together: Traffic) -> Declaration:
 
 def _command(tool: Tool) -> str:
     return f"runs {tool.command}{_circumstances(tool)}"
+
+
+def _confinement(tool: Tool, run: Run) -> str:
+    """What a sandbox keeps a program from, or that there is none."""
+    if not bubblewrap():
+        return ", without the sandbox that it asks for, which needs bubblewrap (bwrap)"
+    return f", in a sandbox: no network, writes only below {in_prose(map(str, _folders(tool, run) or [run.folder]))}"
 
 
 def _circumstances(tool: Tool) -> str:
@@ -328,8 +337,8 @@ _WORDS = {"command": _command, "agent": _agent, "mcp": _server}
 
 
 def _builtin(tool: Tool, powers: Iterable[Power], run: Run) -> str:
-    roots = [str(folder) for folder in _folders(tool, run)] or [str(run.folder)]
-    does = [words.format(folders=in_prose(roots)) for power, words in _DOES.items() if power in powers]
+    folders = in_prose(map(str, _folders(tool, run) or [run.folder]))
+    does = [words.format(folders=folders) for power, words in _DOES.items() if power in powers]
     return in_prose(does)
 
 
@@ -356,6 +365,7 @@ def _digest(tool: Tool, powers: Iterable[Power], run: Run) -> str:
         *(tool.kind, tool.name, tool.command, tool.cwd, sorted(tool.env), tool.agent, tool.local, tool.server),
         *(sorted(tool.include), tool.client_id_env, tool.client_secret_env, tool.issuer, sorted(powers)),
         [str(folder) for folder in _folders(tool, run)],
+        tool.sandbox and bool(bubblewrap()),
     ]
     return digest(json.dumps(decides))
 
