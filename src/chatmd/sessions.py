@@ -38,16 +38,28 @@ def import_session(path: Path, output: Path | None = None, *, force: bool = Fals
 
 
 def read_session(text: str) -> list[Message]:
-    """The messages of a session, whichever program wrote it; what is no message is left out.
+    """The messages of a session, whichever program wrote it; of several conversations in a log of ``llm``, the last.
+
+    What is no message is left out.
 
     >>> line = '{"type": "user", "message": {"role": "user", "content": "Why?"}}'
     >>> [(message.role, message.text) for message in read_session(line)]
     [('user', 'Why?')]
     """
     names: dict[str, str] = {}
-    found = [message for record in _records(text) for message in _messages(record, names)]
+    records = list(_records(text))
+    last = records[-1].get("conversation_id") if records else None
+    records = [record for record in records if record.get("conversation_id") == last]
+    found = [message for record in records for message in _messages(record, names)]
     answered = {result.call for message in found for result in message.results}
-    kept = [replace(one, calls=tuple(call for call in one.calls if call.id in answered)) for one in found]
+    kept = [
+        replace(
+            one,
+            calls=tuple(call for call in one.calls if call.id in answered),
+            results=tuple(result for result in one.results if result.call in names),
+        )
+        for one in found
+    ]
     return [one for one in kept if one.text.strip() or one.calls or one.results]
 
 
@@ -78,10 +90,22 @@ def _messages(record: Mapping[str, Any], names: dict[str, str]) -> Iterator[Mess
     elif record.get("type", "") in ("response_item", "message", "function_call", "function_call_output"):
         yield from _codex(payload, names)
     elif isinstance(record.get("response"), str) and "prompt" in record:
-        said: list[tuple[Role, object]] = [("system", record.get("system")), ("user", record["prompt"])]
-        for role, text in [*said, ("assistant", record["response"])]:
-            if isinstance(text, str):
-                yield Message(role, storable(text))
+        yield from _llm(record, names)
+
+
+def _llm(record: Mapping[str, Any], names: dict[str, str]) -> Iterator[Message]:
+    """A request and its response; the instructions are repeated in each."""
+    system = record.get("system") or ""
+    if system != names.get("<system>", ""):
+        yield Message("system", storable(system))
+    names["<system>"] = system
+    for part in record.get("tool_results") or ():
+        yield _result(part["tool_call_id"], str(part["output"]), names, failed=bool(part.get("exception")))
+    yield Message("user", storable(str(record["prompt"] or "")))
+    calls = [
+        (part["tool_call_id"], part["name"], json.dumps(part["arguments"])) for part in record.get("tool_calls") or ()
+    ]
+    yield Message("assistant", storable(record["response"]), calls=tuple(_call(*call, names) for call in calls))
 
 
 def _claude(message: Mapping[str, Any], names: dict[str, str]) -> Iterator[Message]:
@@ -106,11 +130,10 @@ def _codex(payload: Mapping[str, Any], names: dict[str, str]) -> Iterator[Messag
         output = payload.get("output")
         text = output if isinstance(output, str) else _text_of(output) or json.dumps(output)
         yield _result(payload.get("call_id"), text, names)
-    elif kind in ("function_call", "custom_tool_call"):
-        arguments = payload.get("arguments", json.dumps({"input": payload.get("input", "")}))
-        yield Message(
-            "assistant", "", calls=(_call(payload.get("call_id"), payload.get("name"), str(arguments), names),)
-        )
+    elif kind in ("function_call", "custom_tool_call", "local_shell_call"):
+        arguments = payload.get("arguments") or json.dumps(payload.get("action") or {"input": payload.get("input", "")})
+        call = _call(payload.get("call_id"), payload.get("name", "shell"), str(arguments), names)
+        yield Message("assistant", "", calls=(call,))
 
 
 def _call(id: object, name: object, arguments: str, names: dict[str, str]) -> ToolCall:

@@ -71,6 +71,9 @@ def import_(
     code = DONE
     for path in files:
         try:
+            if path.lower().endswith(".db"):
+                hint = "if it is the log of llm: llm logs --json -c > session.jsonl, then import that"
+                raise ConfigError("databases cannot be imported", where=path, hint=hint)
             if path.lower().endswith(".jsonl"):
                 _import_session(Path(path), output, force=force)
                 continue

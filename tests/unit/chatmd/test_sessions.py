@@ -41,6 +41,7 @@ CODEX = [
     codex(type="message", role="assistant", content=[{"type": "output_text", "text": "Let me look."}]),
     codex(type="function_call", name="Read", arguments='{"file_path": "a.md"}', call_id="t1"),
     codex(type="function_call_output", call_id="t1", output="A leaf."),
+    codex(type="function_call_output", call_id="unknown", output="of a call that is not there"),
     codex(type="message", role="assistant", content=[{"type": "output_text", "text": "A leaf."}]),
 ]
 LLM = [
@@ -74,6 +75,27 @@ def test_what_llm_logs_is_read_as_a_list_or_by_lines() -> None:
     said = [("system", "Be brief."), ("user", "Hi?"), ("assistant", "Yes."), ("user", "More"), ("assistant", "No.")]
     for text in (json.dumps(LLM), "\n".join(map(json.dumps, LLM))):
         assert [(message.role, message.text) for message in read_session(text)] == said
+
+
+def test_a_log_of_llm_with_tools_and_several_conversations() -> None:
+    """As llm 0.36 writes it: the last conversation, with its calls and results, its instructions once."""
+
+    def logged(conversation: str, prompt: str, response: str, **more: object) -> dict[str, object]:
+        return {"conversation_id": conversation, "prompt": prompt, "system": "Be brief.", "response": response, **more}
+
+    call = {"id": 8, "tool_id": 1, "name": "add", "arguments": {"a": 3}, "tool_call_id": "c1", "server_executed": False}
+    result = {"id": 9, "name": "add", "output": "7", "tool_call_id": "c1", "exception": None, "attachments": []}
+    log = [
+        logged("one", "Hi", "Hello"),
+        logged("two", "Add 3", "Let me add. ", tool_calls=[call], tool_results=[]),
+        logged("two", "", "It is 7.", tool_calls=[], tool_results=[result]),
+    ]
+    messages = read_session(json.dumps(log))
+    assert [(message.role, message.text) for message in messages if message.text] == [
+        ("system", "Be brief."), ("user", "Add 3"), ("assistant", "Let me add. "), ("assistant", "It is 7.")
+    ]  # fmt: skip
+    assert [(call.name, call.arguments) for message in messages for call in message.calls] == [("add", '{"a": 3}')]
+    assert [(result.name, result.text) for message in messages for result in message.results] == [("add", "7")]
 
 
 def test_a_file_without_a_conversation_is_refused(tmp_path: Path) -> None:
