@@ -1,8 +1,7 @@
 """A process of its own for tests of the embedded store: ``python store_child.py MODE FOLDER``.
 
-``write`` forks, for every line it is sent, a process that writes runs without end until it is killed: every run
-writes its number into all points. ``read`` asks in a loop until its input is closed. ``fork`` asks in a parent
-and in its child. ``hold`` keeps a generation open.
+``read`` asks in a loop until its input is closed. ``fork`` asks in a parent and in its child. ``hold`` keeps a
+generation open.
 """
 
 from __future__ import annotations
@@ -52,33 +51,6 @@ def chunk(version: int, i: int) -> Point:
     return Point(str(uuid.UUID(int=number)), payload, vectors)
 
 
-def write_until_killed(folder: Path) -> None:
-    """Write runs, and tell the number of each when it is over."""
-    store = EdgeStore(folder)
-    version = version_of(store) if store.manifest() else 0
-    while True:
-        version += 1
-        write_run(store, version)
-        sys.stdout.write(f"{version}\n")
-        sys.stdout.flush()
-
-
-def fork_writers(folder: Path) -> None:
-    """One writer for each line of input; its process id is told first."""
-    for _ in sys.stdin:
-        child = os.fork()
-        if child == 0:
-            try:
-                write_until_killed(folder)
-            finally:
-                os._exit(1)
-        sys.stdout.write(f"pid {child}\n")
-        sys.stdout.flush()
-        os.waitpid(child, 0)
-        sys.stdout.write("gone\n")
-        sys.stdout.flush()
-
-
 def read_until_closed(folder: Path) -> None:
     """Ask in every way there is; each answer must be of one run, and whole."""
     import select
@@ -125,7 +97,7 @@ def hold(folder: Path) -> None:
     sys.stdin.read()
 
 
-MODES = {"write": fork_writers, "read": read_until_closed, "fork": ask_after_fork, "hold": hold}
+MODES = {"read": read_until_closed, "fork": ask_after_fork, "hold": hold}
 
 if __name__ == "__main__":
     MODES[sys.argv[1]](Path(sys.argv[2]))

@@ -264,20 +264,6 @@ def journaled(state_folder: Path) -> set[str]:
     return {json.loads(file.read_text())["text"] for file in state_folder.glob("journal/*/*.json")}
 
 
-def test_killed_and_resumed(server: ScriptedServer, document: Path, state_folder: Path) -> None:
-    """SIGKILL: the file is the old one, and what was journaled is not asked again."""
-    server.answer = hold_roots
-    process = start("annotate", "d.md", "--summaries")
-    wait_until(lambda: len(server.requests) == 2 and journaled(state_folder))
-    process.kill()
-    finish(process)
-    assert document.read_text() == TREE
-    server.answer = named
-    ran = lmm("annotate", "d.md", "--summaries")
-    assert (ran.code, ran.out) == (0, "d.md: made titles 3, summary 4; 2 calls, 22 tokens in, 14 out\n")
-    assert asked(server, 2) == ["summary of Organs", "summary of Organs > Roots"]
-
-
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
 def test_ctrl_c_saves_what_was_made(
     server: ScriptedServer, document: Path, state_folder: Path, number: signal.Signals
@@ -311,18 +297,6 @@ def test_a_failure_keeps_the_others(server: ScriptedServer, document: Path, caps
     server.answer = named
     assert run_here(capsys, "annotate", "d.md", "--summaries", "--questions").code == 0
     assert len(summaries(document)) == 4
-
-
-def test_a_hopeless_failure_stops_asking(
-    server: ScriptedServer, folder: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    """A refused key would be refused for every section: told once, titles are written all the same."""
-    write_config(folder, server, concurrency=1)
-    server.answer = lambda r: fail(401, "bad key")
-    (folder / "d.md").write_text("---\ntitle: T\n---\n\n" + "".join(f"# S{n}\n\n{n} {WORDS}\n\n" for n in range(30)))
-    ran = run_here(capsys, "annotate", "d.md", "--questions")
-    assert (ran.code, ran.err.count("bad key")) in ((1, 1), (1, 2))
-    assert (folder / "d.md").read_text().count("~titles_:") == 30
 
 
 def test_the_author_writes_meanwhile(server: ScriptedServer, document: Path) -> None:

@@ -165,27 +165,6 @@ def test_code_in_the_new_text_is_reported(
     assert problems.code == 0
 
 
-def test_what_the_author_writes_meanwhile_is_kept(server: ScriptedServer, folder: Path) -> None:
-    """While the model edits a paragraph, the author appends one and changes the very paragraph."""
-    path = write(folder, DOCUMENT)
-    release = threading.Event()
-    server.queue(hang(release, text="A leaf is green by chlorophyll."))
-    work = threading.Thread(target=scan_messages, args=(path,))
-    work.start()
-    server.wait_for(1)
-    path.write_text(path.read_text().replace("in its cells.", "in every cell.") + "\nA new paragraph.\n")
-    release.set()
-    work.join()
-    text = path.read_text()
-    assert "A new paragraph." in text
-    assert "###### old text\n\nA leaf is green because of the chlorophyll in every cell.\n" in text
-    assert talking.resolved(path, Document.reject) == 1
-    assert path.read_text() == (
-        DOCUMENT.replace("---\n=: say it shorter\n---\n", "").replace("in its cells.", "in every cell.")
-        + "\nA new paragraph.\n"
-    )
-
-
 def test_an_editor_that_saves_an_old_buffer_over_an_edit(server: ScriptedServer, folder: Path) -> None:
     """The next run brings the edit back without a request."""
     path = write(folder, DOCUMENT)

@@ -344,7 +344,7 @@ def test_a_target_that_cannot_be_written_is_told(tmp_path: Path) -> None:
 # -- what comes through ----------------------------------------------------------------------------------
 
 
-@settings(max_examples=20)
+@settings(max_examples=12)
 @given(documents())
 def test_what_pandoc_writes_as_html_comes_back_as_it_was(blocks: list[dict[str, object]]) -> None:
     """Headings, texts and formats, lists, tables cell by cell, code, formulas: Pandoc reads the same document."""
@@ -356,7 +356,7 @@ def test_what_pandoc_writes_as_html_comes_back_as_it_was(blocks: list[dict[str, 
     assert plain(read_back(text)) == plain(blocks)
 
 
-@settings(max_examples=20)
+@settings(max_examples=12)
 @given(documents(formulas=False))
 def test_what_pandoc_writes_as_word_comes_back_as_it_was(blocks: list[dict[str, object]]) -> None:
     """But for the language of code and the first number of a list, which Word documents do not have as such."""

@@ -16,7 +16,6 @@ from edge.support import MANY, exchanges_of, files_in, waiting
 from fakes.openai_server import Action, ScriptedServer, hang
 from hypothesis import HealthCheck, example, given, settings, strategies as st
 
-from lmm.cli.main import main
 from lmm.pipeline import Report
 from lmm.scan import scan_messages
 
@@ -334,63 +333,6 @@ def test_a_prompt_typed_meanwhile_stays_for_the_next_run(server: ScriptedServer,
     scan_messages(path)
     assert exchanges_of(path)[1] == ("and this", "Reply to: and this")
     assert server.requests[1].messages[2] == ("assistant", "The answer.")
-
-
-@pytest.mark.parametrize(
-    "script",
-    [
-        "path.write_text(text[: text.index('---\\nkind')] + text[text.index('The annotated') :])",
-        "path.write_text('Everything is new.\\n')",
-        "path.write_text('')",
-    ],
-    ids=["deletes the block", "replaces everything", "empties the file"],
-)
-def test_a_reply_whose_question_is_gone_is_told_and_costs_nothing_when_it_is_back(
-    server: ScriptedServer, folder: Path, capsys: pytest.CaptureFixture[str], script: str
-) -> None:
-    """Their version stays byte for byte, place and question are named, exit 1; nothing lies beside the file."""
-    path = folder / "d.md"
-    path.write_text(HELD)
-    release = threading.Event()
-    server.queue(hang(release, text="The answer."))
-    with ThreadPoolExecutor(1) as pool:
-        answering = pool.submit(main, ["messages", "d.md"])
-        server.wait_for(1)
-        code = f"import pathlib\npath = pathlib.Path('d.md')\ntext = path.read_text()\n{script}"
-        subprocess.run([sys.executable, "-c", code], check=True, timeout=60)
-        theirs = path.read_bytes()
-        release.set()
-        assert answering.result(60) == 1
-    assert path.read_bytes() == theirs
-    assert "d.md:9: the file was changed meanwhile and no longer contains this question" in (
-        err := capsys.readouterr().err
-    )
-    assert "the question (if you ask it again, the reply costs nothing" in err
-    assert files_in(folder) == {"config.toml", "d.md"}
-    path.write_text(HELD)
-    assert main(["messages", "d.md"]) == 0
-    assert (path.read_text(), len(server.requests)) == (ANSWERED, 1)
-
-
-def test_a_file_deleted_meanwhile_is_told_and_the_reply_remembered(
-    server: ScriptedServer, folder: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    """We do not bring back a file that was deleted; if it comes back, its answer costs nothing."""
-    path = folder / "d.md"
-    path.write_text(HELD)
-    release = threading.Event()
-    server.queue(hang(release, text="The answer."))
-    with ThreadPoolExecutor(1) as pool:
-        answering = pool.submit(main, ["messages", "d.md"])
-        server.wait_for(1)
-        path.unlink()
-        release.set()
-        assert answering.result(60) == 1
-    assert not path.exists()
-    assert "there is no such file" in capsys.readouterr().err
-    path.write_text(HELD)
-    assert main(["messages", "d.md"]) == 0
-    assert (path.read_text(), len(server.requests)) == (ANSWERED, 1)
 
 
 # -- an editor saves in the very moment in which we write --------------------------------------------

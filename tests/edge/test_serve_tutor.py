@@ -223,14 +223,14 @@ def test_no_agent_and_no_client_of_mcp_gets_one(folder: Path, server: ScriptedSe
         said = []
         with Course.open(config=config) as opened:
             answering = Answering(CourseSearch(opened.for_students()), AskOptions(agent=True))
-            for attempt in ATTEMPTS:
+            for attempt in ATTEMPTS[::3]:  # the tools find the same, whatever is asked
                 *before, last = attempt["turns"]
                 history = [Exchange(turn, "What do you know already? [1]") for turn in before]
                 server.queue(*([] if attempt["matches"] else [Action(calls=calls, finish="tool_calls")]))
                 said += [repr(event) async for event in answering.stream(last, history)]
         async with open_published_course(config, None, None) as published:
             tools = {tool.definition.name: tool for tool in published.tools}
-            for attempt in ATTEMPTS:
+            for attempt in ATTEMPTS[::3]:
                 question = attempt["turns"][-1]
                 for name, argument in (("ask", "question"), ("search", "query")):
                     said.append((await tools[name].call({argument: question})).text)

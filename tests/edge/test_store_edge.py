@@ -7,7 +7,6 @@ import json
 import os
 import random
 import shutil
-import signal
 import subprocess
 import sys
 import threading
@@ -66,42 +65,6 @@ def generations(folder: Path) -> list[Path]:
 def current(folder: Path) -> Path:
     """The generation that counts."""
     return folder / "generations" / str(json.loads((folder / "current").read_text())["generation"])
-
-
-# -- crashes ------------------------------------------------------------------------------------------
-
-
-@pytest.mark.slow
-def test_killed_at_any_moment_the_store_is_the_old_one_or_the_new_one(folder: Path) -> None:
-    """100 writers, each killed at a random moment: every time all points are of one run, the last or the next."""
-    parent, chance, last, cut = start("write", folder), random.Random(7), 0, 0
-    span = 0.2  # seconds; it follows the machine, so that about every second writer ends a run
-    assert parent.stdin is not None
-    assert parent.stdout is not None
-    for _ in range(100):
-        parent.stdin.write("\n")
-        parent.stdin.flush()
-        pid = int(parent.stdout.readline().split()[1])
-        time.sleep(chance.uniform(0.0, span))
-        os.kill(pid, signal.SIGKILL)
-        told = list(iter(parent.stdout.readline, "gone\n"))
-        last = int(told[-1]) if told else last
-        span = min(1.5, span * 1.2) if not told else max(0.05, span / 1.2)
-        reader = EdgeStore(folder)
-        if reader.manifest() is None:
-            assert last == 0
-        else:
-            assert version_of(reader) in (last, last + 1)
-            cut += len(generations(folder)) > 1
-            last = version_of(reader)
-        reader.close()
-    end(parent)
-    assert last > 5, "hardly any run came to its end"
-    assert cut > 5, "hardly any writer was killed while it wrote"
-    left = EdgeStore(folder)
-    write_run(left, last + 1)
-    left.close()
-    assert generations(folder) == [current(folder)], "what killed writers left was not removed"
 
 
 def test_an_exception_leaves_no_trace(store: EdgeStore, folder: Path) -> None:

@@ -255,49 +255,7 @@ def test_a_reply_that_comes_while_the_editor_writes(server: ScriptedServer, fold
     ]
 
 
-def test_documents_side_by_side(server: ScriptedServer, folder: Path) -> None:
-    """Two documents are asked about at the same time."""
-    release = threading.Event()
-    server.answer = lambda request: hang(release, text=f"Reply to: {request.prompt}")
-    for name in ("a.md", "b.md"):
-        (folder / name).write_text(asks(name))
-    with watching("a.md", "b.md"):
-        server.wait_for(2)
-        assert server.in_flight == 2
-        release.set()
-        answered(folder / "a.md", "a.md")
-        answered(folder / "b.md", "b.md")
-
-
 # -- what goes wrong -------------------------------------------------------------------------------
-
-
-def test_a_failed_call_waits_for_the_next_save(server: ScriptedServer, folder: Path) -> None:
-    """It is told, and not repeated, though its neighbour's reply was written into the file; saving again repeats it."""
-    server.answer = lambda request: fail(400, "bad") if len(server.requests) <= 2 and "bad" in request.prompt else "ok"
-    path = folder / "d.md"
-    path.write_text(asks("bad") + "\n" + asks("good"))
-    with watching("d.md") as watch:
-        watch.says("d.md:2: ")
-        wait_until(lambda: exchanges_of(path) == [("good", "ok")])
-        time.sleep(1.0)  # the notification of our own write, and the quiet time, pass; a repetition would be seen
-        assert sorted(server.prompts) == ["bad", "good"]
-        path.write_text(path.read_text())
-        answered(path, "bad", "good")
-    assert sorted(server.prompts) == ["bad", "bad", "good"]
-
-
-def test_a_document_with_a_config_error_stays_watched(server: ScriptedServer, folder: Path) -> None:
-    """The error is told once, with its place; the mended document is answered, and so are its neighbours."""
-    path, neighbour = folder / "d.md", folder / "e.md"
-    header = "---\ntitle: T\nmodel:\n  major: {}\n---\n\n"
-    path.write_text(header.format("Nowhere/none") + asks("q"))
-    with watching("d.md", "e.md" if neighbour.write_text(asks("n")) else "") as watch:
-        watch.says("lmm: d.md")
-        answered(neighbour, "n")
-        path.write_text(header.format("OpenAICompatible/test") + asks("q"))
-        answered(path, "q")
-        assert sum("Nowhere" in line for line in watch.err) == 1
 
 
 def test_nothing_there(server: ScriptedServer, folder: Path) -> None:

@@ -279,7 +279,6 @@ def _chats(world: World) -> None:
     _write(chats / "long.chatmd", long)
 
 
-_PATCH = "*** Begin Patch\n*** Add File: ../../home/pwned\n+x\n*** End Patch"
 _WANTED = ("~/.ssh/id_rsa", "../../home/.ssh/id_rsa", "../notes/key.md", "stolen.json", "../notes/up/home/diary.md",
            "/proc/self/environ", ".chatmd/1.json", "../notes/pipe.md")  # fmt: skip
 

