@@ -28,7 +28,8 @@ from lmm.markdown import TextBlock, parse_markdown_text
 
 ROOT = Path(__file__).parent.parent.parent
 PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md"))]
-_OF_A_SHELL = frozenset("|&;<>()$`*?[]{}~#!=\n")
+_OF_A_SHELL = frozenset("|&;<>()$`*?[]{}~#\n")
+_QUOTED = re.compile(r"""'[^']*'|"[^"$`\\!]*\"""")
 _FENCE = re.compile(r"(?:^|\n)(?P<fence>```+)(?P<info>[^\n]*)\n(?P<code>.*?)(?<=\n)(?P=fence)\s*(?=\n|\Z)", re.DOTALL)
 
 
@@ -79,7 +80,7 @@ def check_console(code: str, folder: Path, environment: dict[str, str], where: s
     """Run the commands of a console block in turn; compare output, standard error included."""
     for part in re.split(r"^\$ ", code, flags=re.MULTILINE)[1:]:
         command, _, expected = part.partition("\n")
-        start = _bash if _OF_A_SHELL.intersection(command) or not command.startswith("lmm ") else _lmm
+        start = _bash if _OF_A_SHELL.intersection(_QUOTED.sub("", command)) or not command.startswith("lmm ") else _lmm
         with start(
             command, cwd=folder, env=environment, stdin=subprocess.DEVNULL,
             stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True,
