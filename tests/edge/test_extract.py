@@ -90,26 +90,6 @@ def test_every_way_to_name_a_schema(garden: ScriptedServer, schema: str) -> None
     assert '"height"' in garden.requests[0].last
 
 
-def test_an_invalid_reply_is_sent_back_with_the_error(
-    garden: ScriptedServer, capsys: pytest.CaptureFixture[str]
-) -> None:
-    """To the letter; then the corrected reply counts, though it is fenced."""
-    garden.queue('{"name": "Oak", "height": "tall"}', f"Sorry:\n\n```json\n{OAK}\n```\n")
-    ran = run_here(capsys, "extract", "plants.py:Plant", "garden.md", "--select", "oak")
-    assert (ran.code, rows(ran)) == (0, [OAK_ROW])
-    asked, corrected = garden.requests
-    assert corrected.messages == [
-        *asked.messages,
-        ("assistant", '{"name": "Oak", "height": "tall"}'),
-        (
-            "user",
-            "This reply is not valid:\n\n"
-            "- $.height: Input should be a valid number, unable to parse string as a number, not 'tall'\n\n"
-            "Reply with the corrected JSON only.",
-        ),
-    ]
-
-
 def test_a_section_that_is_never_valid_is_reported_and_the_others_are_kept(
     garden: ScriptedServer, folder: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -130,14 +110,6 @@ def test_a_section_that_is_never_valid_is_reported_and_the_others_are_kept(
     assert names_in(folder / "out.csv") == ["Oak", "Box"]
 
 
-def test_a_server_that_fails_for_one_section(garden: ScriptedServer, capsys: pytest.CaptureFixture[str]) -> None:
-    """The same for errors of the server."""
-    garden.answer = lambda request: fail(400, "too long") if "30 metres" in request.last else BOX
-    ran = run_here(capsys, "extract", "plant.json", "garden.md")
-    assert (ran.code, rows(ran)) == (1, [BOX_ROW])
-    assert ran.err.startswith("garden.md:3: OpenAICompatible/test: HTTP 400: too long")
-
-
 def test_an_error_that_all_share_is_told_once(
     garden: ScriptedServer, folder: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -148,14 +120,6 @@ def test_an_error_that_all_share_is_told_once(
     assert ran.code == 1
     assert ran.err.count("no such model") == 1
     assert (folder / "out.csv").read_text() == "earlier\n"
-
-
-def test_a_list_gives_several_rows_per_section(garden: ScriptedServer, capsys: pytest.CaptureFixture[str]) -> None:
-    """A list of models asks for all that a section has."""
-    garden.queue(f"[{OAK}, {BOX}]")
-    ran = run_here(capsys, "extract", "plants.py:Plants", "garden.md", "--select", "Trees")
-    assert [(row["line"], row["name"]) for row in map(json.loads, ran.out.splitlines())] == [(1, "Oak"), (1, "Box")]
-    assert '"type": "array"' in garden.requests[0].last
 
 
 @pytest.mark.parametrize(
@@ -222,13 +186,6 @@ def test_files_that_are_not_there(garden: ScriptedServer, capsys: pytest.Capture
     ran = run_here(capsys, "extract", *words)
     assert (ran.code, ran.out, len(garden.requests)) == (1, "", 0)
     assert "there is no such file" in ran.err
-
-
-def test_the_built_in_model_refuses(garden: ScriptedServer, capsys: pytest.CaptureFixture[str]) -> None:
-    """Named or not, it cannot extract."""
-    ran = run_here(capsys, "extract", "plant.json", "garden.md", "--model", "Builtin/extractive")
-    assert ran.code == 1
-    assert ran.err.startswith("garden.md:3: Builtin/extractive cannot extract data (name a language model")
 
 
 def test_dry_run(garden: ScriptedServer, capsys: pytest.CaptureFixture[str]) -> None:

@@ -15,7 +15,6 @@ from lmm.errors import Place
 from lmm.messages import Event, Failed
 from lmm.scan import watch_documents
 from lmm.watcher import Scanned
-from lmm_education.ingestion.source_files import add_sources, find_sources
 from lmm_education.study.card_files import save_cards
 from lmm_education.study.cards import Card
 
@@ -271,17 +270,6 @@ def test_a_record_that_is_a_link(line: str, clone: Path, home: Path, capsys: pyt
     assert ran.code == 1, ran
 
 
-@pytest.mark.parametrize("markup", ['<doc src="key.md" local/>', '<img src="key.md" local/>', '<import src="key.md"/>'])
-def test_what_a_message_names(markup: str, clone: Path, home: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    """A document, an image, an import that is a link out of the folder is not read."""
-    (clone / "ours.chatmd").write_text(f"<user>Look: {markup}</user>\n")
-    before = listing(home)
-    for command in ("run", "check", "render"):
-        ran = run_here(capsys, command, "ours.chatmd")
-        check(home, clone, before, ran)
-        assert ran.code == 1, ran
-
-
 def test_prompts_that_are_links(clone: Path, home: Path) -> None:
     """`lmm mcp --prompts` publishes what lies in the folder."""
     prompts, _ = read_prompts(clone)
@@ -299,11 +287,3 @@ def test_a_log_that_is_a_link(log: str, clone: Path, home: Path, capsys: pytest.
         ran = run_here(capsys, *line.split())
         check(home, clone, before, ran)
         assert ran.code in (1, 2), ran
-
-
-def test_a_store_that_names_files_elsewhere(clone: Path, home: Path) -> None:
-    """What a store says was ingested is not read from outside the course when all is made again."""
-    sources = find_sources(["a.md"], clone)
-    add_sources(sources, ["../home/diary.md", "key.md", "sub/deep.md", str(home / "diary.md"), "a.md"], clone)
-    assert [source.file for source in sources.documents] == ["a.md"]
-    assert len(sources.errors) == 4

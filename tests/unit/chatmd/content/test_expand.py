@@ -182,43 +182,6 @@ def test_what_stops_a_run_stays_what_it_is(tmp_path: Path) -> None:
 # -- the record --------------------------------------------------------------------------------------------
 
 
-def test_what_was_answered_does_not_change(tmp_path: Path, web: WebServer) -> None:
-    """The promise of a resumed run: file, page and agent may change; what the model saw does not."""
-    agents, transcript, note = Agents(), tmp_path / "a.chatmd", tmp_path / "a.md"
-    here = place(tmp_path, agents)
-    (tmp_path / "s.chatmd").write_text("<tool name='read_file'/><user>Hello</user>")
-    text = f"{user('a.md')}{user(web.url, '')}<user><agent src='s.chatmd' local/></user>"
-    note.write_text("old")
-    before = sent(text, here, Recorded(transcript))
-    assert before == ["old", "<h1>Leaves</h1><p>a<sub>1</sub></p>", "answer 1"]
-    note.unlink()
-    web.answers.clear()
-    answered = f"{text}{ANSWER}"
-    assert sent(answered, here, Recorded(transcript)) == [*before, "Yes."]
-    assert sent(text, here, Recorded(transcript, only=True)) == before
-    assert (len(agents.asked), len(web.paths)) == (1, 1)
-    note.write_text("new")
-    assert sent(f"{answered}{user('a.md')}", here, Recorded(transcript)) == [*before, "Yes.", "new"]
-    assert "(404)" in failure(answered, here)  # without the record
-
-
-def test_a_question_that_waits_is_read_anew(tmp_path: Path) -> None:
-    """The model was not reached; the author mends the file, and tries again."""
-    transcript, note, here = tmp_path / "a.chatmd", tmp_path / "a.md", place(tmp_path)
-    for content in ("old", "new"):
-        note.write_text(content)
-        assert sent(user("a.md"), here, Recorded(transcript)) == [content]
-    note.write_text("newer")
-    assert sent(user("a.md") + ANSWER, here, Recorded(transcript))[0] == "new"
-
-
-def test_without_network_nothing_but_the_record_counts(tmp_path: Path, web: WebServer) -> None:
-    record = Recorded(tmp_path / "a.chatmd", only=True)
-    told = failure(f"{user(web.url, '')}{ANSWER}", place(tmp_path), record)
-    assert told == f"a.chatmd:1:7: what {web.url} stood for was not recorded (run it without --replay, and it is)"
-    assert not web.paths
-
-
 def test_one_run_reads_what_it_knows_no_more(tmp_path: Path) -> None:
     """Within a run, the same items come again with more behind them."""
     (tmp_path / "a.md").write_text("old")
@@ -240,12 +203,3 @@ def test_what_a_tool_said_is_exact_and_not_recorded(tmp_path: Path) -> None:
     found = asyncio.run(expansions(conversation, place(tmp_path), Recorded(tmp_path / "a")))
     assert list(found.values()) == ["\ufeff%PDF-\r\n"]
     assert not (folder / "expansions.jsonl").exists()
-
-
-def test_an_agent_is_asked_again_until_a_model_has_seen_its_answer(tmp_path: Path) -> None:
-    """A question that waits asks anew, since its agent may have been mended; what was answered stays."""
-    agents, recorded = Agents(), Recorded(tmp_path / "a")
-    (tmp_path / "s.chatmd").write_text("<user>Hello</user>")
-    text, here = "<user><agent src='s.chatmd' local/></user>", place(tmp_path, agents)
-    assert [sent(text, here, recorded) for _ in range(2)] == [["answer 1"], ["answer 2"]]
-    assert sent(f"{text}<assistant>Yes.</assistant><user>And?</user>", here, recorded)[0] == "answer 2"

@@ -124,16 +124,6 @@ def test_an_invalid_reply_is_sent_back_with_the_error() -> None:
     assert third[-1].text.splitlines()[2] == "there is no JSON in it"
 
 
-def test_a_section_that_fails_keeps_the_others() -> None:
-    """The error comes after all were read, names the place, and carries the records."""
-    model = ByText({"30 m": "never", "not valid": "never", "Five": BOX})
-    with pytest.raises(PartlyFailed) as caught:
-        extract(TEXT, Plant, model=model)
-    assert str(caught.value).startswith("text:3: no valid reply in 3; the last one:\nthere is no JSON in it")
-    assert list(caught.value.report.results) == RECORDS[1:]
-    assert len(model.seen) == 4
-
-
 def test_a_model_that_does_not_answer_is_a_failure_too() -> None:
     """And is not asked to correct anything."""
     model = ByText({"30 m": ModelUnavailable("down"), "Five": BOX})
@@ -166,13 +156,6 @@ def test_an_interrupted_run_goes_on_where_it_was() -> None:
     rest = PaidScript([OAK])
     assert extract(TEXT, Plant, "oak", model=rest) == RECORDS[:1]
     assert len(rest.seen[0].messages) == 3
-
-
-def test_what_failed_to_the_end_is_asked_anew() -> None:
-    """Remembered failures are not repeated for ever."""
-    with pytest.raises(PartlyFailed):
-        extract(TEXT, Plant, "oak", model=PaidScript(["a", "b", "c"]))
-    assert extract(TEXT, Plant, "oak", model=PaidScript([OAK])) == RECORDS[:1]
 
 
 def test_a_reply_that_was_cut_off_is_not_asked_to_be_corrected() -> None:

@@ -32,13 +32,6 @@ def _lines(text: str) -> list[str]:
     return [line for line in text.removeprefix("\ufeff").split("\n") if line.strip()]
 
 
-def test_lines_keep_their_numbers() -> None:
-    """Also where the header became shorter."""
-    text = "---\ndocid: x\ntitle: T\n---\n# A\n\n---\ntype: exercise\n---\nWhy?\n\n```{r}\nstop()\n```\n"
-    kept = clean_notes(text, keep_lines=True).text
-    assert kept.split("\n").index("stop()") == text.split("\n").index("stop()")
-
-
 def test_types_that_are_kept() -> None:
     """Whatever case they are written in; what is left out is told with its line."""
     text = "# A\n\n---\ntype: Definition\n---\nA leaf is green.\n\n---\ntype: exercise\n---\nWhy?\n"
