@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import contextlib
-from dataclasses import asdict
+import functools
+from dataclasses import asdict, replace
+from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -21,7 +23,7 @@ if TYPE_CHECKING:
 @options.files
 @options.flag("--check", help="Report only; write nothing.")
 @options.flag("--fix", help="Correct what is certain: misspelt prompts, replies in which knitr would run code.")
-@options.flag("--quotes", help="Also compare quotations with the file that a link or FILE:LINE after them names.")
+@options.flag("--quotes", help="Also compare quotations, also those in a log, with the file and line that they name.")
 @options.flag("--authors", help="Only list who wrote the text: you, and the models whose text you accepted.")
 @options.json_lines
 def scan(*, files: tuple[Path, ...], check: bool, fix: bool, quotes: bool, authors: bool, as_json: bool) -> int:
@@ -37,8 +39,9 @@ def scan(*, files: tuple[Path, ...], check: bool, fix: bool, quotes: bool, autho
 
     def act(path: Path) -> int:
         nonlocal found
-        problems, done = _scan(path, check=check, fix=fix)
-        problems += _misquotations(path) if quotes else ()
+        is_log = quotes and _is_log(path)
+        problems, done = ((), "") if is_log else _scan(path, check=check, fix=fix)
+        problems += _misquotations(path, is_log=is_log) if quotes else ()
         found += len(problems)
         for problem in problems:
             if as_json:
@@ -88,15 +91,31 @@ def _scan(path: Path, *, check: bool, fix: bool) -> tuple[tuple[Problem, ...], s
     return document.problems(gaps=check), done or ("completed the header" if completed else "")
 
 
-def _misquotations(path: Path) -> tuple[Problem, ...]:
-    """What a file quotes of files beside it that these do not hold."""
+def _is_log(path: Path) -> bool:
+    """Whether a file is a log of lmm serve, as far as can be seen from outside: a database."""
+    with contextlib.suppress(OSError), path.open("rb") as file:
+        return file.read(16) == b"SQLite format 3\0"
+    return False
+
+
+def _misquotations(path: Path, *, is_log: bool) -> tuple[Problem, ...]:
+    """What a document, or each answer in a log, quotes of files beside it that these do not hold."""
     from lmm import Document
     from lmm.disk.files import decode_document
     from lmm.disk.folder import Folder
-    from lmm.notebook.quoted_sources import quotation_problems
+    from lmm.notebook.quoted_sources import problems_in, quotation_problems
 
     folder = Folder(path.parent)
-    return tuple(quotation_problems(Document.open(path).blocks, lambda name: decode_document(folder.read(name), name)))
+
+    @functools.cache
+    def read(name: str) -> str:
+        return decode_document(folder.read(name), name)
+
+    if not is_log:
+        return tuple(quotation_problems(Document.open(path).blocks, read))
+    answers = import_module("lmm_education.exchange_log.log_file").linked_answers(path)
+    found = ((id, problem) for id, text in answers for problem in problems_in(0, text, read))
+    return tuple(replace(problem, line=0, message=f"answer {id}: {problem.message}") for id, problem in found)
 
 
 def _as_values(path: Path, problem: Problem) -> dict[str, object]:
@@ -107,7 +126,8 @@ def _as_values(path: Path, problem: Problem) -> dict[str, object]:
 def _line(path: Path, problem: Problem) -> str:
     warning = "warning: " if problem.severity == "warning" else ""
     hint = f" ({problem.hint})" if problem.hint else ""
-    return f"{path}:{problem.line}:{problem.column}: {warning}{problem.message}{hint}"
+    place = f":{problem.line}:{problem.column}" if problem.line else ""
+    return f"{path}{place}: {warning}{problem.message}{hint}"
 
 
 @options.command()

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import re
 import unicodedata
+from bisect import bisect
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from difflib import SequenceMatcher
@@ -128,17 +129,42 @@ def _blank(line: re.Match[str], *, keep: bool) -> str:
 
 
 def _found(quotation: Quotation, sources: Mapping[int, str]) -> Quotation:
-    paragraphs = [
-        [piece for part in _ELISION.split(paragraph) if (piece := _plain(part).strip(_END))]
-        for paragraph in _BLANK_LINE.split(prose_of(quotation.text))
-    ]
+    paragraphs = _pieces(quotation)
     pieces = [piece for paragraph in paragraphs for piece in paragraph]
     for number, source in sources.items():
-        if pieces and all(_in_order(paragraph, _normal(source)) for paragraph in paragraphs):
+        if _holds(source, paragraphs):
             return quotation._replace(found="exact", source=number)
     nearest = [(_nearness(pieces, source), number) for number, source in sources.items()]
     (share, words), number = max(nearest, key=lambda each: each[0][0], default=((0.0, ""), 0))
     return quotation._replace(found="near", source=number, words=words) if share >= _NEAR else quotation
+
+
+def lines_of_quotation(quotation: Quotation, source: str) -> Iterator[int]:
+    """The lines of a text, counted from 1, on which a quotation begins that it holds exactly, the last first.
+
+    >>> text = "A leaf falls.\\n\\nNow\\na leaf falls.\\n"
+    >>> list(lines_of_quotation(Quotation("a leaf falls", 0, 0), text))
+    [4, 1]
+    """
+    paragraphs, lines = _pieces(quotation), source.splitlines(keepends=True)
+    end = len(lines)
+    while _holds("".join(lines[:end]), paragraphs):
+        # Of the texts that begin on a later and later line, this is the last that still holds it.
+        begin = bisect(range(end), False, key=lambda at: not _holds("".join(lines[at:end]), paragraphs)) - 1
+        yield begin + 1
+        end = begin
+
+
+def _pieces(quotation: Quotation) -> list[list[str]]:
+    """What has to stand in its source, in order, of each paragraph of a quotation."""
+    return [
+        [piece for part in _ELISION.split(paragraph) if (piece := _plain(part).strip(_END))]
+        for paragraph in _BLANK_LINE.split(prose_of(quotation.text))
+    ]
+
+
+def _holds(source: str, paragraphs: Sequence[Sequence[str]]) -> bool:
+    return any(paragraphs) and all(_in_order(paragraph, _normal(source)) for paragraph in paragraphs)
 
 
 def _in_order(pieces: Sequence[str], source: str) -> bool:

@@ -4,19 +4,21 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterator, Sequence
-from itertools import pairwise
+from itertools import islice, pairwise
 
 from lmm.errors import LmmError
 from lmm.markdown.blocks import Block, TextBlock
-from lmm.markdown.quotations import Quotation, quotations_of, verify_quotations
+from lmm.markdown.quotations import Quotation, lines_of_quotation, quotations_of, verify_quotations
 from lmm.notebook.chat_log import logged
 from lmm.notebook.problem import Problem
 
 _FILE = r"(?P<file>[\w./-]*\w\.[A-Za-z]{1,5})"
 _REFERENCE = re.compile(
-    rf"\]\((?!\w+:)<?{_FILE}[^)\s]*\)|(?<![\w/.:@-]){_FILE.replace('file', 'named')}:(?P<first>\d+)\b"
+    rf"\]\((?!\w+:)<?{_FILE}[^)\s]*\)|(?<![\w/.:@-]){_FILE.replace('file', 'named')}:(?P<first>\d+)"
+    r"(?:-(?P<last>\d+))?\b"
 )
 _NEAR = 120  # characters between a quotation and what it names as its source
+_PLACES = 20  # of the same words in a source
 _SAYS = re.compile(
     r"\b(?:you (?:write|say|wrote)|(?:your|the) (?:text|section|document|draft|sentence)|quot\w+|(?:du|Sie) schreib\w+"
     r"|(?:dein|Ihr|im|der) (?:Text|Abschnitt|Satz|Entwurf)|zitier\w*)\b[^.!?;\n“”\"]*\Z",
@@ -44,14 +46,15 @@ def misquotation_text(quotation: Quotation) -> str:
 
 
 def quotation_problems(blocks: Sequence[Block], read: Callable[[str], str]) -> list[Problem]:
-    """Quotations in a document, and in the replies in it, that the file they name does not hold (any more), and
-    references to lines that are not there; `read` gives the text of a file, or raises an LmmError."""
+    """Quotations in a document, and in the replies in it, that the file they name does not hold (any more), or not on
+    that line, and references to lines that are not there; `read` gives the text of a file, or raises an LmmError."""
     texts = [(block.line, block.content) for block in blocks if isinstance(block, TextBlock)]
     texts += [(blocks[at].line, exchange.reply) for at, exchange in logged(blocks)]
-    return [problem for line, text in sorted(texts) for problem in _problems_in(line, text, read)]
+    return [problem for line, text in sorted(texts) for problem in problems_in(line, text, read)]
 
 
-def _problems_in(line: int, text: str, read: Callable[[str], str]) -> Iterator[Problem]:
+def problems_in(line: int, text: str, read: Callable[[str], str]) -> Iterator[Problem]:
+    """The same in a text that begins on a line."""
     references = list(_REFERENCE.finditer(text))
     quotations = list(quotations_of(text)) if references else []
     ends = [*(each.start for each in quotations), len(text)]
@@ -71,6 +74,7 @@ def _problem(
 ) -> Iterator[Problem]:
     """What is wrong with a reference, and with what is quoted from there."""
     name = reference["file"] or reference["named"]
+    said = " ".join(re.sub(r"\[\]\([^)]*\)", "", quotation.text).split()) if quotation else ""
     message = hint = ""
     try:
         text = read(name)
@@ -80,9 +84,15 @@ def _problem(
     if quotation is not None:
         (found,) = verify_quotations(f"> {quotation.text}".replace("\n", "\n> "), {1: text}) or (quotation,)
         if found.found != "exact":
-            said = " ".join(quotation.text.split())
             message = f"{name} does not say “{said}”"
             hint = f"it says “{found.words}”" if found.words else "compare it with the source"
+        elif reference["first"]:
+            first, last = int(reference["first"]), int(reference["last"] or reference["first"])
+            there = list(islice(lines_of_quotation(quotation, text), _PLACES))
+            if not any(first <= at <= last for at in there):
+                now = ", ".join(map(str, reversed(there)))
+                message = f"“{said}” is not on line {first} of {name}"
+                hint = f"it is on line {now}"
     elif int(reference["first"]) > len(text.splitlines()):
         message, hint = f"{name} has no line {reference['first']}", f"it has {len(text.splitlines())} lines"
     if message:

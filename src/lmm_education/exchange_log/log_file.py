@@ -196,6 +196,19 @@ def read_log(file: Path | str, chosen: LogFilter = LogFilter(), *, answers: bool
         return chosen.has_text(exchange_of(row._asdict()) for row in connection.execute(chosen.query(columns)))
 
 
+def linked_answers(file: Path) -> Iterator[tuple[str, str]]:
+    """The answers in a log by their ids, a link to its file behind each source's number.
+
+    Raises:
+        LogError: it cannot be read, or is none of ours.
+    """
+    for exchange in read_log(file):
+        linked = exchange.answer
+        for source in exchange.sources:
+            linked = linked.replace(f"[{source.number}]", f"[{source.number}] []({source.file})")
+        yield exchange.id, linked
+
+
 @contextlib.contextmanager
 def _reading(file: Path | str, what: str, busy: float = BUSY) -> Iterator[Connection]:
     """A log as it is, of which nothing is changed."""

@@ -26,6 +26,8 @@ def read(name: str) -> str:
         ("“A leaf is green” ([leaf](leaf.md)), see leaf.md:3.", []),
         ("“A leaf is blue all year” ([leaf](leaf.md#leaves)).", ["leaf.md does not say “A leaf is blue all year”"]),
         ("Well.\n\n> A leaf is blue all year\n> — leaf.md:3\n", ["leaf.md does not say “A leaf is blue all year”"]),
+        ("“A leaf is green” (leaf.md:1), “a leaf is green” (leaf.md:2-4).",
+         ["“A leaf is green” is not on line 1 of leaf.md"]),
         ("As leaf.md:9 has it; but not at 10:30, on a.example:80 or https://a.org/leaf.md:9.",
          ["leaf.md has no line 9"]),
         ("“A leaf is blue” ([leaf](tree.md)).", ["the quotation cannot be compared with tree.md: no such file"]),
