@@ -280,8 +280,12 @@ def test_hints_without_a_language_model(folder: Path) -> None:
             assert not given_away(repr(asyncio.run(_answered(answering, attempt["turns"][-1])))), attempt
         leaf, numbers = (asyncio.run(_answered(answering, ATTEMPTS[at]["turns"][0])) for at in (0, 1))
         other = asyncio.run(_answered(answering, ORDINARY[0]))
+        german = next(each["turns"][0] for each in ATTEMPTS if each["language"] == "de" and each["matches"])
+        ableitung = asyncio.run(_answered(answering, german))
     assert "> Put a leaf into boiling alcohol" in leaf.text
     assert "What have you tried" in leaf.text
+    assert "Was haben Sie schon versucht" in ableitung.text
+    assert "Zuerst lesen: " in ableitung.text
     assert "To read first: Botany > Leaves [" in leaf.text
     assert SECTIONS[0] not in leaf.text
     assert "A first step" not in leaf.text

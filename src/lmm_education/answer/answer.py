@@ -199,11 +199,16 @@ cite no number, and say first that this is general knowledge and not from the co
 
 
 def system_text(
-    own: str, prompts: Prompts, prompt: str = "answer", *, general: bool = False, explain: bool = False
+    own: str,
+    prompts: Prompts,
+    prompt: str = "answer",
+    *,
+    general: bool = False,
+    explain: bool = False,
+    language: str = "the language of the question",
 ) -> str:
     """What the model is told about its task: the course's own text before ours; `general`: it may go beyond it;
     `explain`: as a tutor does."""
-    language = "the language of the question"
     text = prompts.fill(prompt, language=language) + f"\n{_GENERAL}" * general
     text += f"\n\n{prompts.fill('explain', language=language)}" * explain
     return f"{own}\n\n{text}" if own else text

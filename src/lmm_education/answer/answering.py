@@ -41,7 +41,7 @@ from lmm_education.answer.verification import QuotationStream, verify
 from lmm_education.material import Passage
 from lmm_education.parts import CourseParts
 from lmm_education.prompts.templates import course_prompts
-from lmm_education.search.instructions import with_here
+from lmm_education.search.instructions import hint_words, with_here
 from lmm_education.search.query import SearchNotice, SearchOptions, SearchResult
 from lmm_education.search.search import NO_WORD, CourseSearch
 
@@ -94,7 +94,7 @@ class Answering:
             return
         asked = dataclasses.replace(asked, question=result.asked) if asked.question == asked.search else asked
 
-        system = self._system(tutoring)
+        system = self._system(tutoring, question)
         if tutoring.hinted and self.can_write:
             events = self._once(result, sources, hints_request(asked, tutoring.hinted, sources, system))
         elif self.options.agent:
@@ -285,10 +285,10 @@ class Answering:
         with self.course.view() as catalogue:
             return await asyncio.to_thread(tutoring_for, catalogue, self.course.settings, result, asked)
 
-    def _system(self, tutoring: Tutoring) -> str:
+    def _system(self, tutoring: Tutoring, question: str) -> str:
         own = self.course.settings.answer.system
         if tutoring.hinted:
-            return system_text(own, self._prompts, "hints")
+            return system_text(own, self._prompts, "hints", language=hint_words(question)["language"])
         prompt, explain = "answer_agent" if self.options.agent else "answer", tutoring.mode == "explain"
         return system_text(own, self._prompts, prompt, general=self._general, explain=explain)
 

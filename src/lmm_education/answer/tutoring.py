@@ -21,6 +21,7 @@ from lmm_education.encode.bm25 import word_ids
 from lmm_education.frequencies import share_of
 from lmm_education.ingestion.kinds import ITEM
 from lmm_education.material import Passage
+from lmm_education.search.instructions import hint_words
 from lmm_education.search.query import SearchResult
 from lmm_education.study.exercises import Exercise, find_exercises
 from lmm_education.study.study_documents import documents_in
@@ -116,7 +117,7 @@ def hints_request(asked: Understood, exercise: Exercise, sources: Sources, syste
 
 def hints_text(exercise: Exercise, result: SearchResult, sources: Sources) -> str:
     """The same without a language model: the exercise, a question back, the section to read, and the first step, where
-    the exercise has steps."""
+    the exercise has steps; in the language of the question."""
     here = (exercise.file, *exercise.headings)
     others = [hit for hit in result.hits if not _is_in(hit, exercise)]
     others.sort(key=lambda hit: -sum(map(str.__eq__, here, (hit.place.file, *hit.place.headings))))
@@ -124,8 +125,9 @@ def hints_text(exercise: Exercise, result: SearchResult, sources: Sources) -> st
     read = sources.cited(tuple(number for number in numbers if number))[:1] or tuple(sources)[:1]
     quoted = "\n".join(f"> {line}".rstrip() for line in exercise.text.strip().splitlines())
     steps = [step.strip() for step in _ITEM.split(exercise.text)[1:] if step.strip()]
+    say = hint_words(result.question)
     return "\n\n".join([
-        "This is an exercise of the course:", quoted, "What have you tried, and what do you know about it already?",
-        *(f"To read first: {source.path} [{source.number}]" for source in read),
-        *(f"A first step: {step}" for step in steps[:1]),
+        say["exercise"], quoted, say["question"],
+        *(say["read"].replace("{section}", f"{source.path} [{source.number}]") for source in read),
+        *(say["step"].replace("{step}", step) for step in steps[:1]),
     ])  # fmt: skip

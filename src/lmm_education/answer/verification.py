@@ -9,7 +9,7 @@ can tell: what does not fail here may still be wrong.
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence, Set
 from dataclasses import dataclass
 from decimal import Decimal
 from functools import lru_cache
@@ -210,7 +210,8 @@ def _claims(text: str, quotations: Sequence[Quotation], offered: Sequence[Passag
     quoted = [(each.start, each.end) for each in quotations]
     items = [match.span() for match in _LIST_NUMBER.finditer(text)]
     bare = _blanked(blank_code(text), [*((start, end) for start, end, _ in cited), *quoted, *items])
-    for start, end in _sentences(bare):
+    blocks = {start for start, _ in quoted if text[start:].lstrip(" ").startswith(">")}
+    for start, end in _sentences(bare, blocks):
         numbers = dict.fromkeys(n for at, _, numbers in cited if start <= at < end for n in numbers if n in by_number)
         if numbers:
             compared = _compared(bare[start:end], [by_number[number] for number in numbers], offered, bare)
@@ -227,9 +228,9 @@ def _blanked(text: str, parts: Iterable[tuple[int, int]]) -> str:
     return "".join(letters)
 
 
-def _sentences(text: str) -> Iterator[tuple[int, int]]:
-    """Where sentences, items and rows begin, and where the next one does."""
-    begins = {0, len(text)}
+def _sentences(text: str, begins: Set[int] = frozenset()) -> Iterator[tuple[int, int]]:
+    """Where sentences, items and rows begin, and where the next one does; some are known to begin there."""
+    begins = begins | {0, len(text)}
     for start, end in pairwise([0, *(match.end() for match in _NEXT.finditer(text)), len(text)]):
         begins |= {start, *(start + begin for _, begin in sentence_ends(text[start:end]))}
     yield from pairwise(sorted(begins))

@@ -11,7 +11,9 @@ import tomllib
 from collections.abc import Callable, Collection, Iterator, Mapping
 from dataclasses import dataclass
 from importlib import resources
-from typing import NamedTuple
+from typing import Any, NamedTuple
+
+from lmm_education.encode.bm25 import word_ids
 
 LANGUAGES = ("en", "de")
 """Those with a table."""
@@ -106,6 +108,17 @@ def with_here(question: str, heading: str, *, first: bool = True) -> str:
     return question
 
 
+def hint_words(question: str) -> Mapping[str, str]:
+    """What is said where a question gets hints, in its language: that with a table of which it has most stop words.
+
+    >>> hint_words("Wie löse ich die Aufgabe?")["read"], hint_words("Solve it!")["language"]
+    ('Zuerst lesen: {section}', 'English')
+    """
+    language = max(LANGUAGES, key=lambda code: word_ids(question, code).count(None))
+    words: Mapping[str, str] = _forms(language)["hints"]
+    return words
+
+
 def _tables(languages: Collection[str]) -> Iterator[_Table]:
     return (_table(language) for language in LANGUAGES if language in languages)
 
@@ -143,9 +156,14 @@ def _bare(text: str) -> str:
 
 
 @functools.cache
-def _table(language: str) -> _Table:
+def _forms(language: str) -> dict[str, Any]:
     file = resources.files(__package__).joinpath("words", f"{language}.toml")
-    forms = tomllib.loads(file.read_text(encoding="utf-8"))
+    return tomllib.loads(file.read_text(encoding="utf-8"))
+
+
+@functools.cache
+def _table(language: str) -> _Table:
+    forms = _forms(language)
     begin, end, idle, here, at_first = (
         "|".join(_filled(forms, name)) for name in ("begin", "end", "idle", "here", "here_at_first")
     )

@@ -66,3 +66,9 @@ def test_a_claim_stands_where_it_says() -> None:
     found = verify(text, SHOWN).claims
     assert [text[claim.start : claim.end] for claim in found] == [claim.text for claim in found]
     assert [(claim.sources, claim.missing) for claim in found] == [((1,), ()), ((1, 2), ("7,777",))]
+
+
+def test_a_block_quote_is_no_part_of_the_sentence_before_it() -> None:
+    """Else what is wrong in that would be marked below the quote."""
+    text = "Oaks have 7,777 leaves [1]; they fall.\n\n> There are about 1435 species. [1]\n"
+    assert [each.problem for each in verify(text, SHOWN).claims] == ["numbers", ""]
