@@ -42,7 +42,7 @@ _ALWAYS = {"optionId": "always", "name": "always for this tool", "kind": "allow_
 
 
 @dataclass(slots=True)
-class Connection:
+class JsonRpcPeer:
     """Our end of JSON-RPC, on standard output: `methods` answer the other's requests, each in a task of its own."""
 
     methods: Mapping[str, Method]
@@ -106,7 +106,7 @@ class AcpAgent:
         self.file, self.how, self.asks = file, how, asks
         methods = {"initialize": self._initialize, "session/new": self._new, "session/load": self._load,
                    "session/prompt": self._prompt, "session/cancel": self._cancel}  # fmt: skip
-        self.connection = Connection(methods)
+        self.connection = JsonRpcPeer(methods)
         self._turns: dict[str, asyncio.Task[None]] = {}
         self._always: set[str] = set()
 
