@@ -203,7 +203,7 @@ def test_an_error_leaves_what_was_found(world: World, refine: Refine, server: Sc
     ran = refine()
     assert ran.code == 1
     assert "as it is" in ran.out
-    assert "to go on: the same command" in ran.out
+    assert "to continue: the same command" in ran.out
     server.answer = world
     assert refine().code == 0
 

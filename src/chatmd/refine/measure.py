@@ -7,11 +7,12 @@ import contextlib
 import functools
 import shutil
 import tempfile
-from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, Mapping, Sequence
+from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, Sequence
 from contextlib import aclosing, asynccontextmanager
-from dataclasses import asdict, dataclass, field, replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Any
+
+import msgspec
 
 from chatmd.context import Run
 from chatmd.errors import LimitReached, RefineError
@@ -27,7 +28,7 @@ from chatmd.tools.consent import declared_by
 from lmm.config import ModelSettings
 from lmm.disk import journal
 from lmm.errors import EmptyReply, LmmError, ModelRejected
-from lmm.messages import Attachment, ChatEvent, ChatRequest, Message, Reasoning, Reply, ToolCall, Usage
+from lmm.messages import Attachment, ChatEvent, ChatRequest, Message, Reply, ToolCall
 from lmm.models.budget import SharedBudget
 from lmm.models.port import ChatModel, ask, is_journaled
 from lmm.models.structured import NoJson, Schema, object_of, read_json, with_schema
@@ -130,25 +131,14 @@ class JournaledModel:
         key = journal.key_of("refine", self.name, self.about, repr((request.messages, request.tools)))
         known = await asyncio.to_thread(journal.get, key) if journaled else None
         if known is not None:
-            yield _read_reply(known)
+            yield msgspec.convert(known, Reply)
             return
         async with aclosing(self.model.stream(request)) as events:
             async for event in events:
                 if isinstance(event, Reply) and journaled:
                     with contextlib.suppress(LmmError, OSError):  # a full disk must not cost the reply
-                        await asyncio.to_thread(journal.put, key, _reply_values(event))
+                        await asyncio.to_thread(journal.put, key, msgspec.to_builtins(event))
                 yield event
-
-
-def _reply_values(reply: Reply) -> dict[str, Any]:
-    values = asdict(reply)
-    return {name: values[name] for name in ("text", "model", "usage", "cut", "calls", "reasoning", "item")}
-
-
-def _read_reply(values: Mapping[str, Any]) -> Reply:
-    calls = tuple(ToolCall(**call) for call in values["calls"])
-    reasoning = tuple(Reasoning(**thought) for thought in values["reasoning"])
-    return Reply(**{**values, "usage": Usage(**values["usage"]), "calls": calls, "reasoning": reasoning})
 
 
 @dataclass(slots=True)
