@@ -24,6 +24,9 @@ def agents(*, names: tuple[str, ...], to: Path) -> int:
     Without a name, list all. The agents that an agent asks are copied with it. An existing file
     is never replaced.
     """
+    from chatmd.errors import ChatmdError
+    from lmm.disk import files
+
     ready = _ready()
     if not names:
         for name, text in ready.items():
@@ -31,14 +34,19 @@ def agents(*, names: tuple[str, ...], to: Path) -> int:
         return DONE
     wanted = list(dict.fromkeys(name.removesuffix(_SUFFIX) for name in names))
     for name in wanted:
-        _check(name, ready, to)
-    for name in wanted:
-        _copy(name, ready, to)
-    for name, asking in _asked_by(wanted, ready).items():
-        if _file(name, to).exists():
-            terminal.say(f"{_file(name, to)}: there already, and kept; {asking} asks it")
+        if name not in ready:
+            raise ChatmdError(f"there is no ready-made agent '{name}'", hint=nearest(name, ready))
+        if (file := to / f"{name}{_SUFFIX}").exists():
+            hint = "delete it, or choose another folder: --to"
+            raise ChatmdError("this file exists already", where=str(file), hint=hint)
+    to.mkdir(parents=True, exist_ok=True)
+    for name, asking in (dict.fromkeys(wanted, "") | _asked_by(wanted, ready)).items():
+        why = f"{asking} asks it" if asking else ""
+        if (file := to / f"{name}{_SUFFIX}").exists():
+            terminal.say(f"{file}: there already, and kept; {why}")
         else:
-            _copy(name, ready, to, why=f": {asking} asks it")
+            files.replace(file, ready[name])
+            terminal.say(f"{file}: {why}" if why else str(file))
     return DONE
 
 
@@ -55,34 +63,6 @@ def _about(text: str) -> str:
 
     first = next((node for node in parse(text).children if isinstance(node, Comment)), None)
     return " ".join(first.value.split()) if first else ""
-
-
-def _copy(name: str, ready: dict[str, str], to: Path, *, why: str = "") -> None:
-    from lmm.disk import files
-
-    to.mkdir(parents=True, exist_ok=True)
-    file = _file(name, to)
-    files.replace(file, ready[name])
-    terminal.say(f"{file}{why}")
-
-
-def _file(name: str, to: Path) -> Path:
-    return to / f"{name}{_SUFFIX}"
-
-
-def _check(name: str, ready: dict[str, str], to: Path) -> None:
-    """See to it that an agent can be copied.
-
-    Raises:
-        ChatmdError: there is none of that name, or its file is there already.
-    """
-    from chatmd.errors import ChatmdError
-
-    if name not in ready:
-        raise ChatmdError(f"there is no ready-made agent '{name}'", hint=nearest(name, ready))
-    if _file(name, to).exists():
-        hint = "delete it, or choose another folder: --to"
-        raise ChatmdError("this file exists already", where=str(_file(name, to)), hint=hint)
 
 
 def _asked_by(names: list[str], ready: dict[str, str]) -> dict[str, str]:

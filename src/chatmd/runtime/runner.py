@@ -92,7 +92,7 @@ class Runner:
             stack.callback(self._say_notes, conversation)  # whatever ends the run
             ready = await conversation.open(stack, though_waiting=self.context.ask_user is not None)
             if ready:
-                self._tell(events.Ready(conversation.model, conversation.tools))
+                self.context.tell(events.Ready(conversation.model, conversation.tools))
             while ready:
                 done = user_first or await self._turn_done(conversation)
                 user_first = False
@@ -107,7 +107,7 @@ class Runner:
                 turn_of="user" if conversation.waits_for_user else "model",
                 cancelled=self._cancelled,
             )
-        self._tell(result)
+        self.context.tell(result)
         return result
 
     def _conversation(self, stack: AsyncExitStack) -> Conversation:
@@ -116,12 +116,9 @@ class Runner:
             return Conversation(self.context, self.memory, self._notes)
         transcript = stack.enter_context(open_transcript(self.path, locked=self.locked))
         for note in transcript.notes:
-            self._tell(Notice(note))
+            self.context.tell(Notice(note))
         run, record = replace(self.context, records=self.context.folder), Recorded(self.path, only=self.context.replay)
         return Conversation(run, transcript, self._notes, recorded=record)
-
-    def _tell(self, event: Event) -> None:
-        self.context.tell(event)
 
     async def _turn_done(self, conversation: Conversation) -> bool:
         """One turn; whether it came to its end."""
@@ -130,7 +127,7 @@ class Runner:
         except LmmError as error:
             if not self.context.goes_on:
                 raise
-            self._tell(Failed(error))
+            self.context.tell(Failed(error))
             return False
         return not self._cancelled
 
@@ -140,7 +137,7 @@ class Runner:
         for note in notes:
             conversation.say(note)
         if notes:
-            self._tell(events.Delivered(notes, with_result=False))
+            self.context.tell(events.Delivered(notes, with_result=False))
         return bool(notes)
 
     async def _one_turn(self, conversation: Conversation) -> None:
@@ -154,7 +151,7 @@ class Runner:
             if task is None or task.cancelling():
                 raise
             self._cancelled = True
-            self._tell(events.RunStopped())
+            self.context.tell(events.RunStopped())
         finally:
             self._turn = None
 
@@ -164,7 +161,7 @@ class Runner:
         if ask is None:
             return False
         conversation.transcript.hand_over()
-        self._tell(events.YourTurn(pending=not conversation.waits_for_user))
+        self.context.tell(events.YourTurn(pending=not conversation.waits_for_user))
         said = await ask()
         if said is None:
             return False
