@@ -151,8 +151,8 @@ def test_one_long_turn_is_told_from_its_beginning(folder: Path, server: Scripted
     ("action", "told"),
     [
         (fail(500), "500"),
-        (Action("## Goal\nhalf a", finish="length"), "broke off"),
-        (Action("## Goal\n" + " ".join(f"long{number}" for number in range(12_000))), "no shorter"),
+        (Action("## Goal\nhalf a", finish="length"), "was cut off"),
+        (Action("## Goal\n" + " ".join(f"long{number}" for number in range(12_000))), "not be shorter"),
         (Action(""), "empty"),
     ],
 )
