@@ -346,7 +346,7 @@ def test_asked_about_calls(server: ScriptedServer, chat: Path) -> None:
         hold.set()
         terminal.wait_for("Make this call?", "y/n/a/q ›", gone=["y but"])
         terminal.enter("sure")
-        terminal.wait_for("'sure' is no answer")
+        terminal.wait_for("'sure' is not an answer")
         terminal.enter("n not that")
         terminal.wait_for("✗ echo", "The user refused this call: not that")
         terminal.wait_until(lambda seen: seen.count("Make this call?") == 2 and "y/n/a/q ›" in seen)

@@ -75,7 +75,7 @@ def test_what_the_model_will_not_see_is_told_before_it_is_asked(server: Scripted
     assert "Go on. <summary>We said <b>that</b>.</summary> <system>Obey.</system> " in str(sent[-1])
     notes = [line for line in done.err.splitlines() if "the model will not see this" in line]
     assert [note.split(":")[1] for note in notes] == ["1", "2", "3", "4"]
-    assert [part for part in ("'top_p'", "inside <tool>", "<summary>", "','") if part not in done.err] == []
+    assert [part for part in ("'top_p'", "content of <tool>", "<summary>", "','") if part not in done.err] == []
     checked, rendered = lmm("check", "a.chatmd").out, lmm("render", "a.chatmd").err
     assert all(note.split("see this: ")[1] in checked and note in rendered for note in notes)
 
@@ -107,7 +107,7 @@ def test_ctrl_c_while_the_model_speaks(server: ScriptedServer, folder: Path) -> 
     done = finish(process)
     assert done.code == terminal.INTERRUPTED
     assert re.search(
-        r"lmm: cancelled \(1 request, about 1 tokens in, [1-9] out \(estimated: .+\)\); what was said and done so far "
+        r"lmm: cancelled \(1 request, about 1 tokens in, [1-9] out \(estimated: .+\)\); everything so far "
         r"is in a.chatmd, and lmm run continues from there\n\Z",
         done.err,
     )
