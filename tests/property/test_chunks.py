@@ -14,7 +14,7 @@ from lmm_education.config import AnnotationModel, Preparation
 from lmm_education.ingestion.kinds import kind_of
 from lmm_education.ingestion.outline import Heading, read_outline
 from lmm_education.ingestion.prepare import as_written, prepare_document, prepare_steps
-from lmm_education.ingestion.prepared import is_edited, is_own_output, read_prepared, step_files
+from lmm_education.ingestion.prepared import is_edited, is_own_output, read_steps, step_files
 from lmm_education.material import Chunk, PreparedDocument
 
 _LINES = [f"| {n} | row {n} of a table |" for n in range(12)]
@@ -155,7 +155,7 @@ def test_a_prepared_file_reads_back(text: str, settings: Preparation) -> None:
         assert not is_edited(saved)
         assert is_edited(saved + "More.\n")
         if name == "a.pooled.md":
-            again = read_prepared(saved)
+            again = read_steps(saved).document
             assert again.chunks == document.chunks
             assert (again.id, again.title, again.metadata) == (document.id, document.title, document.metadata)
 

@@ -70,17 +70,7 @@ def serve() -> None:
 @options.model
 @_which
 def run(
-    *,
-    courses: tuple[Path, ...],
-    host: str,
-    port: int,
-    public: bool,
-    setup: bool,
-    share: bool,
-    workers: int,
-    model: str | None,
-    course: str | None,
-    config: Path | None,
+    *, courses: tuple[Path, ...], host: str, port: int, setup: bool, share: bool, config: Path | None, **given: Any
 ) -> int:
     """Serve a course: a web chat for students, and an API for OpenAI clients.
 
@@ -92,7 +82,7 @@ def run(
     """
     from lmm.server_socket import listen, url_of
 
-    if courses and (config or course):
+    if courses and (config or given["course"]):
         raise ConfigError("give the courses as arguments, or use --config and --course", where="--config")
     missing = [name for name in _NEEDED if importlib.util.find_spec(name) is None]
     if missing:
@@ -100,18 +90,18 @@ def run(
     if setup:
         return _set_up(courses, config)
     host = "0.0.0.0" if share and host == "127.0.0.1" else host
-    work = _Work(courses, host, public, workers, model, course, config)
+    work = _Work(courses, host, config, **given)
     with ExitStack() as closing:
-        if workers > 1:
+        if work.workers > 1:
             os.environ["PROMETHEUS_MULTIPROC_DIR"] = closing.enter_context(TemporaryDirectory(prefix="lmm-metrics-"))
         opened = _opened(work, closing)
-        _check_logins(opened.values(), host, public)
+        _check_logins(opened.values(), host, work.public)
         app = _application(opened, work)
         for one in opened.values():
-            _check_course(one, workers)
+            _check_course(one, work.workers)
         with listen(host, port) as listener:
             names = list(opened) if len(opened) > 1 else [one.settings.storage.course for one in opened.values()]
-            others = [_started(work, listener) for _ in range(workers - 1)]
+            others = [_started(work, listener) for _ in range(work.workers - 1)]
             terminal.say(f"{', '.join(names)}: {url_of(listener)}  (Ctrl-C ends it)", err=True)
             if any(one.models.major.model.provider == "Builtin" for one in opened.values()):
                 terminal.note("without a model the chat only quotes: set model under [major]")
@@ -139,11 +129,11 @@ class _Work:
 
     courses: tuple[Path, ...]
     host: str
+    config: Path | None
     public: bool
     workers: int
     model: str | None
     course: str | None
-    config: Path | None
 
 
 def _opened(work: _Work, closing: ExitStack) -> dict[str, Course]:

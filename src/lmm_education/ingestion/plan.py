@@ -99,17 +99,22 @@ def _read(source: SourceFile, stamp: str, books: Books) -> Read | Skipped:
     text = files.read_document(source.path)
     if "\0" in text:
         raise IngestError("this is not text: it has NUL characters", hint="leave it out, or convert it")
+    if reason := passed_over(source, text):
+        return Skipped(source, reason)
     if is_own_output(text):
-        if not source.named:
-            return Skipped(source, OUR_OWN)
         docid, file = read_mark(text)
         chapter = books.chapter(source.path.with_name(PurePosixPath(file).name))
         return Read(DocumentFile(source, docid, _hash(text, stamp, chapter), file), text, chapter)
-    if is_chatmd(text) and not source.named:
-        return Skipped(source, "a prompt or transcript of an agent")
     docid = docid_of(text)
     chapter = books.chapter(source.path, text)
     return Read(DocumentFile(source, docid or source.file, _hash(text, stamp, chapter)), text, chapter)
+
+
+def passed_over(source: SourceFile, text: str) -> str:
+    """Why a file in a folder is no document of the course; empty if it is one, or if the file itself was named."""
+    if source.named:
+        return ""
+    return OUR_OWN if is_own_output(text) else "a prompt or transcript of an agent" if is_chatmd(text) else ""
 
 
 def _hash(text: str, stamp: str, chapter: BookChapter) -> str:
@@ -337,11 +342,6 @@ class Changes:
         encoded = {chunk.id for chunk in self.encode}
         return {id: payload for id, payload in self.payloads.items() if id not in encoded}
 
-    @property
-    def is_empty(self) -> bool:
-        """Whether the store has all of it already."""
-        return not (self.payloads or self.removed or self.sections or self.removed_sections)
-
 
 def changes(
     document: PreparedDocument, stored: StoredState, hashes: Mapping[str, str], *, again: bool = False
@@ -361,8 +361,8 @@ def changes(
     >>> first = changes(leaves, StoredState(), {"1": "h"})
     >>> [c.text for c in first.encode]
     ['Green.']
-    >>> changes(leaves, StoredState(first.payloads), {"1": "h"}).is_empty
-    True
+    >>> changes(leaves, StoredState(first.payloads), {"1": "h"})
+    Changes(encode=(), payloads={}, removed=(), sections={}, removed_sections=())
     """
     wanted: dict[str, Any] = {
         chunk.id: chunk_payload(chunk, language=document.language, hash=hashes[chunk.id]) for chunk in document.chunks

@@ -31,7 +31,7 @@ from lmm_education.ingestion.outline import Heading, Item, Outline, Text, block_
 from lmm_education.ingestion.packing import key_of
 from lmm_education.ingestion.pool import join
 from lmm_education.ingestion.prepare import Count, PrepareArguments, Steps, cut_into_passages, limits_of, prepare_steps
-from lmm_education.material import Lines, PreparedDocument
+from lmm_education.material import Lines
 
 # Keys of the program in a prepared file.
 MARK, LINES, METADATA, TEXT, REPEATED, OWNER, KEY = (
@@ -234,17 +234,13 @@ def read_mark(text: str) -> tuple[str, str]:
     return str(header["docid"]), header[MARK]["file"]
 
 
-def read_prepared(text: str, *, count: Count | None = None) -> PreparedDocument:
-    """The document that a prepared file shows, edited or not; settings are those that it was made with.
+def read_steps(text: str, *, count: Count | None = None, withholding: Withholding = DEFAULT) -> Steps:
+    """The document that a prepared file shows, edited or not, with the result of each step; settings are those that it
+    was made with.
 
     Raises:
         IngestError: the header cannot be read, or does not say what the file is.
     """
-    return read_steps(text, count=count).document
-
-
-def read_steps(text: str, *, count: Count | None = None, withholding: Withholding = DEFAULT) -> Steps:
-    """As `read_prepared`, with the result of each step."""
     header = _read_header(text)
     mark = header[MARK]
     settings = msgspec.convert(mark.get("settings", {}), Preparation)

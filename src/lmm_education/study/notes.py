@@ -27,10 +27,10 @@ from lmm.markdown.parse_markdown import parse_markdown_text
 from lmm.markdown.spans import included_pictures
 from lmm_education.books.code_cells import read_cell
 from lmm_education.errors import ExportError
-from lmm_education.ingestion.plan import error_of
+from lmm_education.ingestion.plan import error_of, passed_over
 from lmm_education.ingestion.source_files import SourceFile, find_sources
 from lmm_education.study.clean import Edits, Notes, clean_notes
-from lmm_education.study.study_documents import passed_over, settings_at
+from lmm_education.study.study_documents import settings_at
 
 # -- the files that a document shows or links to ---------------------------------------------------
 

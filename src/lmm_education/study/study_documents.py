@@ -21,9 +21,8 @@ from lmm_education.catalogue import RECORDS, Catalogue
 from lmm_education.config import CourseSettings, course_settings
 from lmm_education.errors import StoreMissing
 from lmm_education.ingestion.outline import Heading, Outline, Text, read_outline, stored_outline
-from lmm_education.ingestion.plan import docid_of, error_of, is_chatmd
-from lmm_education.ingestion.prepared import is_own_output
-from lmm_education.ingestion.source_files import SourceFile, find_sources
+from lmm_education.ingestion.plan import docid_of, error_of, passed_over
+from lmm_education.ingestion.source_files import find_sources
 from lmm_education.ingestion.stretches import SOLUTION
 from lmm_education.parts import CourseParts, config_for
 from lmm_education.payloads import OUTLINE, StoredDocument, is_one_of, types_in
@@ -173,15 +172,6 @@ def documents_at(paths: Iterable[str | Path], settings: CourseSettings) -> list[
     if reading.errors:
         raise reading.errors[0]
     return reading.documents
-
-
-def passed_over(source: SourceFile, text: str) -> str:
-    """Why a file in a folder is no document of the course; empty if it is one, or if the file itself was named."""
-    if source.named:
-        return ""
-    if is_own_output(text):
-        return "a prepared file"
-    return "a prompt or transcript of an agent" if is_chatmd(text) else ""
 
 
 # -- from the store --------------------------------------------------------------------------------

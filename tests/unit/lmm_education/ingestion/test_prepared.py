@@ -7,7 +7,7 @@ import pytest
 from lmm_education.config import AnnotationModel, Preparation
 from lmm_education.errors import IngestError
 from lmm_education.ingestion.prepare import prepare_document
-from lmm_education.ingestion.prepared import is_edited, is_own_output, read_prepared, step_files
+from lmm_education.ingestion.prepared import is_edited, is_own_output, read_steps, step_files
 from lmm_education.material import PreparedDocument
 
 SETTINGS = Preparation(min_size=20, max_size=60, pool=False, annotation_model=AnnotationModel(("topic",)))
@@ -34,6 +34,10 @@ Why are they green?
 
 def pooled_file(text: str = TEXT, settings: Preparation = SETTINGS) -> str:
     return step_files(text, docid="b", file="notes/botany.md", settings=settings)["botany.pooled.md"]
+
+
+def read_prepared(text: str) -> PreparedDocument:
+    return read_steps(text).document
 
 
 def edited(old: str, new: str) -> PreparedDocument:
