@@ -45,6 +45,8 @@ _OF_THE_DEVELOPER = (
 )
 # Whether or not the extra is installed here, a new course gets the model that comes along; so it does in processes.
 pytest.MonkeyPatch().setattr("lmm.config.default_embedding", lambda: parse_name("Builtin/wordllama"))
+# No test takes the power away, so none waits for a disk.
+pytest.MonkeyPatch().setattr("os.fsync", lambda descriptor: None)
 # What one process of a run compiled, the others read: without that, each spends seconds on tests and on `src`.
 sys.dont_write_bytecode = False
 os.environ.pop("PYTHONDONTWRITEBYTECODE", None)

@@ -53,15 +53,15 @@ _BETWEEN = (
 # fmt: on
 UNITS = (*(("", f"{line}\n", "") for line in _LINES), *(("", mark, "") for mark in _MARKS), *_BETWEEN)
 """What a text repeats: lines, marks, and what stands between a beginning and an end."""
-SIZES = (1_250, 5_000, 40_000)
-FAST = (0.0001, 0.0015)  # seconds: who takes no more for the first two sizes is not asked for the next
+SIZES = (1_000, 4_000, 32_000)
+FAST = (0.0001, 0.001)  # seconds: who takes no more for the first two sizes is not asked for the next
 SUSPECT = 5.0  # times as long for the second size as for the first: who takes less is not asked for the last
-SLOW, GROWTH = 0.1, 20.0  # seconds for the last, and as multiple of the second: the square takes 64 times as long
+SLOW, GROWTH = 0.07, 20.0  # seconds for the last, and as multiple of the second: the square takes 64 times as long
 KILLED = 2.0  # seconds after which a call is ended
 
 
 class Slow(NamedTuple):
-    """A function that needs more time than its text is longer: seconds for 5 and 40 kB; it may have been ended."""
+    """A function that needs more time than its text is longer: seconds for 4 and 32 kB; it may have been ended."""
 
     name: str
     unit: tuple[str, str, str]
@@ -161,7 +161,7 @@ def _work(writing: Connection, called: dict[str, Callable[..., object]]) -> None
 
 
 def _grown(function: Callable[..., object], unit: tuple[str, str, str]) -> tuple[float, float] | None:
-    """The seconds for 5 and for 40 kB, if they grow too fast."""
+    """The seconds for 4 and for 32 kB, if they grow too fast."""
     medium, large = FAST
     for size, enough in zip(SIZES, (*FAST, 0.0), strict=True):
         medium, large = large, _seconds(function, unit, size)

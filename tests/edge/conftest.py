@@ -11,9 +11,24 @@ import pytest
 from edge.serving import LEAVES
 from fakes.chromium import Browser
 from fakes.openai_server import ScriptedServer
+from memory import temporary_folder
 
 import lmm_education
 from lmm.models import context_window
+
+_ON_DISK = ("acp", "chatmd", "compact", "conversation", "example", "file", "lsp", "mcp", "refine", "run", "shell",
+            "side", "tool")  # fmt: skip
+"""Tests of ChatMD, whose file tools take what lies below ``/dev`` for the system's."""
+
+
+@pytest.fixture
+def tmp_path(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Path]:
+    """In memory, where that can be: stores wait for disks."""
+    if request.path.name.removeprefix("test_").startswith(_ON_DISK):
+        yield tmp_path
+        return
+    with temporary_folder() as memory:
+        yield memory
 
 
 @pytest.fixture(autouse=True)
@@ -55,9 +70,9 @@ def elsewhere() -> Iterator[ThreadingHTTPServer]:
 
 
 @pytest.fixture(scope="module")
-def browser(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Browser]:
+def browser() -> Iterator[Browser]:
     """One browser for all tests of a file."""
-    with Browser(tmp_path_factory.mktemp("profile")) as running:
+    with temporary_folder() as profile, Browser(profile) as running:
         yield running
 
 

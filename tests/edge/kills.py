@@ -45,7 +45,7 @@ def kill_command(server: ScriptedServer, folder: Path, state: Path, name: str, k
     asking = time_to_answer(server, *command)
     new, seen = path.read_text(), Counter[str]()
     others = files_in(folder)
-    while seen["killed"] < kills:
+    while seen["killed"] < kills or not seen["partly journaled"]:
         path.write_text(ASKING)
         shutil.rmtree(state / "journal", ignore_errors=True)
         process, begun = start(*command), len(server.requests)

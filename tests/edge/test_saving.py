@@ -214,7 +214,7 @@ def test_nasty_replies_come_back_exactly(server: ScriptedServer, number: int, ne
     assert waiting(text) == []
 
 
-@settings(max_examples=80, suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow])
+@settings(suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow])
 @given(first=ANY_REPLY.filter(str.strip), second=ANY_REPLY.filter(str.strip))
 @example(first="\ttab", second="---")
 def test_any_replies_come_back_exactly(server: ScriptedServer, first: str, second: str) -> None:

@@ -124,6 +124,7 @@ def serve() -> list[str]:
     for name in _LATER:
         with contextlib.suppress(ImportError):
             importlib.import_module(name)
+    os.fsync = lambda fd: None  # no test takes the power away, so none waits for a disk
     gc.collect()
     gc.freeze()
     asking, (reading, writing) = socket.socket(fileno=os.dup(0)), os.pipe()

@@ -4,18 +4,17 @@ from __future__ import annotations
 
 import contextlib
 import re
-import tempfile
 from collections import Counter
 from collections.abc import AsyncGenerator, Callable
 from dataclasses import replace
 from functools import partial
 from itertools import pairwise
-from pathlib import Path
 
 import pytest
 import talking
 from harmless import authors_keys, others
 from hypothesis import assume, given, strategies as st
+from memory import temporary_folder
 from strategies import PIECES, documents, real_documents, written_documents
 
 from lmm import Document
@@ -215,8 +214,8 @@ def meanwhile(draw: st.DrawFn) -> tuple[str, str]:
 
 def _saved(base: str, theirs: str, model: ChatModel) -> tuple[str, Saved]:
     """What stands in a file that held `base` when it was answered, and `theirs` when it was saved; and what failed."""
-    with tempfile.TemporaryDirectory() as folder:
-        path = Path(folder, "d.md")
+    with temporary_folder() as folder:
+        path = folder / "d.md"
         path.write_bytes(base.encode())
         document = Document.open(path)
         report = document.answer(model=model)

@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 
 import pytest
+from memory import temporary_folder
 
 from lmm.config import load_settings
 from lmm.config_tables import Config
@@ -125,6 +126,13 @@ def search_of(store: Store, encoder: Encoder, settings: SearchSettings = SearchS
 
 
 @pytest.fixture(scope="session")
+def store_folder() -> Iterator[Path]:
+    """Where the stores are."""
+    with temporary_folder() as folder:
+        yield folder
+
+
+@pytest.fixture(scope="session")
 def course_stores() -> Iterator[dict[object, Store]]:
     """Stores of the course that tests have made, to be read only."""
     stores: dict[object, Store] = {}
@@ -134,14 +142,12 @@ def course_stores() -> Iterator[dict[object, Store]]:
 
 
 @pytest.fixture(params=["edge", "memory"])
-def open_search(
-    request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory, course_stores: dict[object, Store]
-) -> Open:
+def open_search(request: pytest.FixtureRequest, store_folder: Path, course_stores: dict[object, Store]) -> Open:
     """Make a store of some documents, by default the course, and a searcher of it."""
 
     def new_store() -> Store:
         if request.param == "edge":
-            return EdgeStore(tmp_path_factory.mktemp("store") / "course")
+            return EdgeStore(store_folder / uuid.uuid4().hex)
         from qdrant_client import QdrantClient
 
         return store_on(QdrantClient(":memory:"), StorageSettings(course="course"))
