@@ -48,7 +48,7 @@ function showItem(item, items, at) {
   form.addEventListener("submit", async (event) => {
     event.preventDefault();
     const answer = field.value.trim();
-    if (!answer) { say(texts.no_answer); view.note.textContent = texts.no_answer; field.focus(); return; }
+    if (!answer) { tell(view, texts.no_answer); field.focus(); return; }
     if (!await mayAsk()) return;
     check.disabled = true;
     await judge(view, { exercise: id, answer });
@@ -63,27 +63,22 @@ async function judge(view, values) {
   stopping = new AbortController();
   view.done.textContent = view.tail.textContent = "";
   view.aside.hidden = true;
-  view.note.classList.remove("failure");
   tell(view, texts.thinking);
   try {
     const response = await post("feedback", values, { signal: stopping.signal });
-    if (!response.ok) { fail(view, (await response.json()).error.message); return; }
+    if (!response.ok) { tell(view, (await response.json()).error.message, true); return; }
     for await (const [name, told] of serverSent(response.body, view)) {
       ARRIVING[name]?.(view, told);
-      if (name === "failure") fail(view, told.message);
+      if (name === "failure") tell(view, told.message, true);
       if (name === "answer") { fillIn(view, told); say(texts.ready); }
     }
   } catch ({ name }) {
-    if (name !== "AbortError") fail(view, texts.offline);
+    if (name !== "AbortError") tell(view, texts.offline, true);
   }
 }
 
-function tell(view, message) {
+function tell(view, message, failed = false) {
   view.note.textContent = message;
+  view.note.classList.toggle("failure", failed);
   say(message);
-}
-
-function fail(view, message) {
-  view.note.classList.add("failure");
-  tell(view, message);
 }
