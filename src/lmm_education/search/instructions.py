@@ -18,6 +18,7 @@ from lmm_education.encode.bm25 import word_ids
 LANGUAGES = ("en", "de")
 """Those with a table."""
 _SENTENCE = re.compile(r"(?<=[.?!])\s+(?=[A-ZÄÖÜ])")
+_MOST_FORMS = 20  # in a sentence: each is looked for in all of it
 _EDGES = " \t\n,;:–—-"
 _QUOTED = re.compile(r"[\"'“„‚‘«»](.+)[\"'”“’‘»«]")
 _STOPS = re.compile(r"(?<![.])[.?!…]+\s*\Z")
@@ -127,7 +128,7 @@ def _without_instructions(sentence: str, table: _Table) -> str:
     """A sentence without its words of instruction; as it is where there are none."""
     rest = _bare(sentence)
     told = rest
-    while rest:
+    for _ in range(_MOST_FORMS):
         if match := _first_match(table.whole, rest):
             shorter = match["topic"]
         elif match := table.begin.match(rest):
@@ -139,7 +140,9 @@ def _without_instructions(sentence: str, table: _Table) -> str:
 
 
 def _without(end: re.Pattern[str], text: str) -> str:
-    while text and (match := end.search(text)):
+    for _ in range(_MOST_FORMS):
+        if not (match := end.search(text)):
+            break
         text = _bare(text[: match.start()])
     return text
 
