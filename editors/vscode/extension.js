@@ -9,35 +9,42 @@ const LANGUAGES = ["markdown", "rmd", "quarto", "chatmd"];
 const INSTALL = "pip install 'lmmarkdown[editor]'";
 let client;
 
-async function activate(context) {
-  const command = vscode.workspace.getConfiguration("lmm").get("command");
+function activate(context) {
   const register = (name, act) => context.subscriptions.push(vscode.commands.registerCommand(name, act));
   register("lmm.fold", fold);
   register("lmmarkdown.askAll", () => execute("lmm.ask", 0));
   register("lmmarkdown.takeBack", () => execute("lmm.undo"));
   register("lmmarkdown.searchCourse", searchCourse);
+  start(); // not awaited: the commands are there meanwhile
+}
+
+async function start() {
+  const command = setting("command");
   if (!(await runs(command))) {
-    await offerToInstall(command);
-    return;
+    return offerToInstall(command);
   }
   client = new LanguageClient("lmm", "LM Markdown", { command, args: ["lsp"] }, {
     documentSelector: LANGUAGES.map((language) => ({ language })),
-    initializationOptions: { stream: vscode.workspace.getConfiguration("lmm").get("stream"), fold: true },
-    middleware: { handleApplyEdit: applyEdit },
+    initializationOptions: { stream: setting("stream"), fold: true },
+    middleware: { workspace: { handleApplyEdit: applyEdit } },
   });
   await client.start();
 }
 
+function setting(name) {
+  return vscode.workspace.getConfiguration("lmm").get(name);
+}
+
 function runs(command) {
   return new Promise((resolve) => {
-    const child = spawn(command, ["lsp", "--help"], { stdio: "ignore" });
+    const child = spawn(command, ["lsp"], { stdio: "ignore" }); // ends at once; without the extra editor, badly
     child.on("error", () => resolve(false));
     child.on("exit", (code) => resolve(code === 0));
   });
 }
 
 async function offerToInstall(command) {
-  const chosen = await vscode.window.showErrorMessage(`'${command} lsp' cannot be started.`, "Install it", "Settings");
+  const chosen = await vscode.window.showErrorMessage(`'${command} lsp' cannot be started.`, "Install it", "Settings", "Try again");
   if (chosen === "Install it") {
     const terminal = vscode.window.createTerminal("LM Markdown");
     terminal.show();
@@ -45,6 +52,7 @@ async function offerToInstall(command) {
   } else if (chosen === "Settings") {
     await vscode.commands.executeCommand("workbench.action.openSettings", "lmm.command");
   }
+  return chosen && start();
 }
 
 // A reply arrives in pieces, each a change: without a stop between them, one undo takes all of them back.

@@ -140,12 +140,13 @@ class Browser:
         """Text into what has the focus."""
         self.call("Input.insertText", text=text)
 
-    def press(self, key: str, code: int) -> None:
-        """A key, such as Enter (13), Tab (9), Escape (27)."""
+    def press(self, key: str, code: int, *, ctrl: bool = False) -> None:
+        """A key, such as Enter (13), Tab (9), Escape (27); with `ctrl`, also a letter or a point (190)."""
         more = {"text": "\r"} if key == "Enter" else {}
+        code_name = "Period" if key == "." else f"Key{key.upper()}" if len(key) == 1 else key
+        values = {"key": key, "code": code_name, "windowsVirtualKeyCode": code, "modifiers": 2 * ctrl}
         for kind in ("keyDown", "keyUp"):
-            values = {"type": kind, "key": key, "code": key, "windowsVirtualKeyCode": code}
-            self.call("Input.dispatchKeyEvent", **values, **(more if kind == "keyDown" else {}))
+            self.call("Input.dispatchKeyEvent", type=kind, **values, **(more if kind == "keyDown" else {}))
 
     def screen(self, width: int, height: int, *, dark: bool = False) -> None:
         """The size of the window, and what the reader prefers."""
