@@ -50,7 +50,7 @@ T = TypeVar("T")
 
 
 class How(TypedDict, total=False):
-    """How a chat goes on; all of it can be left out.
+    """Options of a run; all of them are optional.
 
     `model` is a name such as ``Ollama/llama3.2``, or a model; it counts more than the file's. `once` stops after one
     reply and its calls. `max_turns` bounds the requests to models, `budget` tokens (``20000``) or money (``0.50$``), of
@@ -131,13 +131,13 @@ class Chat:
     ) -> Self:
         """Read a ChatMD file.
 
-        What an interrupted run left is mended in memory (`notes` tell it), and on disk by what writes next.
+        What an interrupted run left is repaired in memory (`notes` say how), and on disk by what writes next.
 
         Args:
             config: a configuration file; else it is looked for as always.
             roots: further folders that files may be imported from.
             tools: Python functions that the model may call besides what the file declares.
-            listener: is told what happens (`lmm.messages`, `chatmd.runtime.events`), in another thread.
+            listener: is called with what happens (`lmm.messages`, `chatmd.runtime.events`), in another thread.
 
         Raises:
             FileReadError: it is missing, not readable, or not UTF-8.
@@ -158,14 +158,14 @@ class Chat:
         tools: Sequence[PythonTool] = (),
         listener: Listener = ignore,
     ) -> Self:
-        """A chat that is in no file, and is written nowhere; what it names is relative to `folder`."""
+        """A chat without a file, which is never written; what it names is relative to `folder`."""
         return cls(text, folder=folder, config=config, roots=roots, tools=tools, listener=listener)
 
     def copy(self, path: str | Path) -> Self:
         """Write the chat into a new file in its folder, and open that.
 
         Raises:
-            FileWriteError: this file exists already, it lies in another folder, or it cannot be written.
+            FileWriteError: this file exists already, it is in another folder, or it cannot be written.
         """
         self.reload()
         write_copy(self._place, self.text, Path(path))
@@ -203,19 +203,19 @@ class Chat:
             raise DocumentBusy(
                 "this chat is already running",
                 where=str(self.path or ""),
-                hint="steer or cancel it, or wait until it ends until it ends",
+                hint="steer or cancel it, or wait until it ends until it ends until it ends",
             )
         if self.path is not None:
             self._take(read_transcript(self.path))
 
     @property
     def text(self) -> str:
-        """The text, mended if a run was interrupted."""
+        """The text, repaired if a run was interrupted."""
         return self._repaired.text
 
     @property
     def notes(self) -> tuple[str, ...]:
-        """What was mended in it, for people."""
+        """What was repaired in it, for people."""
         return self._repaired.notes
 
     @cached_property
@@ -234,7 +234,7 @@ class Chat:
 
     @property
     def turn_of(self) -> Literal["user", "model"]:
-        """Who is to go on.
+        """Whose turn it is.
 
         Raises:
             InvalidDocument: the text has errors.
@@ -243,7 +243,7 @@ class Chat:
 
     @property
     def answer(self) -> str:
-        """What the model said last, if nobody has said anything since.
+        """What the model said last, if nothing was said since.
 
         Raises:
             InvalidDocument: the text has errors.
@@ -251,9 +251,9 @@ class Chat:
         return answer_of(self.agent.items)
 
     def problems(self, *, strict: bool = False, replay: bool = False) -> tuple[Problem, ...]:
-        """Find what is wrong with the text, what it imports and what it refers to; nobody is asked.
+        """Find what is wrong with the text, what it imports and what it refers to, without asking a model.
 
-        With `replay`, also where a run today would not be the one that the transcript tells of (`chatmd.replaying`).
+        With `replay`, also where a run today would differ from the transcript (`chatmd.replaying`).
 
         >>> [problem.message for problem in Chat.from_text("<usr>Hello</usr>").problems()]
         ['this text is outside of any element, and would not be sent']
@@ -278,7 +278,7 @@ class Chat:
         Raises:
             InvalidDocument: the text has errors.
             ChatmdError: something that a message refers to cannot be had.
-            ConsentNeeded: agents or servers should be asked, and nobody agreed to what tools can do.
+            ConsentNeeded: agents or servers should be asked, without agreement to what the tools can do.
         """
         self.reload()
         return await render_text(self.text, self._place, self._prepared(**how), run_agents=run_agents, servers=servers)
@@ -287,7 +287,7 @@ class Chat:
 
     @background
     async def aexport(self, **how: Unpack[How]) -> str:
-        """Write the transcript as one text that holds what its messages refer to: it goes on elsewhere as it does here.
+        """Write the transcript as one text with all that its messages refer to, to continue elsewhere.
 
         Raises:
             InvalidDocument: the text has errors.
@@ -300,11 +300,11 @@ class Chat:
 
     @background
     async def aoffers(self, *, servers: bool = False, **how: Unpack[How]) -> tuple[Offer, ...]:
-        """Tell what the tools offer to a model, and in words what they can do; MCP servers are asked with `servers`.
+        """Describe the tools as a model gets them, and what they can do; MCP servers are asked with `servers`.
 
         Raises:
             InvalidDocument: the text has errors.
-            ConsentNeeded: servers should be asked, and nobody agreed to that.
+            ConsentNeeded: servers should be asked, without agreement to that.
         """
         self.reload()
         run = self._prepared(**how)
@@ -340,7 +340,7 @@ class Chat:
         '<user>RAW|Is <b> right?\\n|RAW<doc src="notes.md" local/></user>\\n'
 
         Raises:
-            ChatmdError: an element that no message of a user is, or that holds what means nothing there.
+            ChatmdError: an element other than ``<user>``, or one with a tag that means nothing there.
             DocumentBusy: another process runs the file.
             FileWriteError: it cannot be written.
         """
@@ -361,9 +361,9 @@ class Chat:
 
         Raises:
             InvalidDocument: the text has errors.
-            ConsentNeeded: its tools can do more than read in its folder, and nobody agreed to that.
+            ConsentNeeded: its tools can do more than read in its folder, without agreement to that.
             ModelError, LimitReached: the model did not answer, or the run has used up what it may. What was said and
-                done before is in the chat, and running it again goes on from there.
+                done before is in the chat, and running it again continues from there.
             DocumentError: the file cannot be read or written, or another process runs it.
         """
         with self._running(await asyncio.to_thread(self._open_run, how)) as runner:
@@ -442,7 +442,7 @@ class Chat:
 
     @background
     async def areply(self, input: str = "", **how: Unpack[How]) -> tuple[str, Chat]:
-        """Answer an input, and return the chat in memory that has heard it; this one stays as it is.
+        """Answer an input, and return the continued chat in memory; this one stays as it is.
 
         So a conversation is a fold.
 
@@ -528,14 +528,14 @@ class Chat:
         """Measure the instructions on the cases in a file, and look for better ones; no rounds only measure.
 
         The chat stays as it is: `Refinement.apply` writes the winner, if there is one. What models were asked before is
-        taken from the journal, so that a refinement that was interrupted goes on.
+        taken from the journal, so that an interrupted refinement continues.
 
         Args:
             rounds: of proposals.
 
         Raises:
             InvalidCases, RefineError: the cases or the file cannot be used.
-            ConsentNeeded: nobody agreed to what the file's tools can do.
+            ConsentNeeded: what the file's tools can do was not agreed to.
         """
         self.reload()
         if self.path is None:

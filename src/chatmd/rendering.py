@@ -282,7 +282,7 @@ class _Unasked:
 
 
 async def self_contained(text: str, path: Path, run: Run) -> str:
-    """A transcript with all in it that its messages refer to or import, so that it goes on elsewhere as it does here.
+    """A transcript with all in it that its messages refer to or import, so that it continues elsewhere in the same way.
 
     Agents in messages that were not asked yet stay what they are, and so does what tools and `<output>` name.
 

@@ -121,7 +121,7 @@ class ModelSettings(Table, frozen=True):
     api_key: Annotated[
         Secret | None,
         Key(
-            "the variable that holds its key, if not the provider's own",
+            "the variable with its key, if not the provider's own",
             "MY_KEY",
             name="api_key_env",
             written=str,
@@ -391,7 +391,7 @@ def _with_header(settings: ModelSettings, tier: str, said: Mapping[str, Any], wh
         options["parameters"] = Parameters(settings.parameters | options["parameters"])
     if ours := _OURS & {*settings.parameters, *options.get("parameters", ())}:
         raise ConfigError(
-            f"'{min(ours)}' is no parameter of [{tier}]: every request sets it itself", where=where if said else tier
+            f"'{min(ours)}' is not a parameter of [{tier}]: every request sets it itself", where=where if said else tier
         )
     return settings.replace(**options)
 

@@ -53,7 +53,7 @@ SETTLE = 0.1  # seconds without a save of somebody else's, before we write
 
 
 class BatchFailed(LmmError):
-    """The function of a batch model failed; `report` tells what was made before, which is in the document."""
+    """The function of a batch model failed; `report` has what was made before, which is in the document."""
 
     def __init__(self, error: LmmError, report: Report[Any]) -> None:
         super().__init__(error.message, where=error.where, hint=error.hint)
@@ -62,7 +62,7 @@ class BatchFailed(LmmError):
 
 @dataclass(frozen=True, slots=True)
 class Edit:
-    """An edit that waits in a document: the text as it was, and as the model would have it."""
+    """A pending edit in a document: the old text, and the model's version."""
 
     id: str
     line: int
@@ -79,7 +79,7 @@ class Edit:
 
         Raises:
             EditError: text would be lost, unless with `force`.
-            DocumentError: it does not wait any more.
+            DocumentError: it is no longer pending.
         """
         self._document._resolve("accept", self.id, force=force)
 
@@ -87,13 +87,13 @@ class Edit:
         """Restore the old text, byte for byte.
 
         Raises:
-            DocumentError: it does not wait any more.
+            DocumentError: it is no longer pending.
         """
         self._document._resolve("reject", self.id)
 
 
 class Document:
-    """A markdown file that talks.
+    """A markdown document with questions, edits and annotations.
 
     >>> from lmm.testing import ScriptedModel
     >>> doc = Document.from_text("---\\n?: which colour?\\n---\\nA leaf is green.\\n")
@@ -131,7 +131,7 @@ class Document:
 
         Args:
             config: a configuration file; else it is looked for as always.
-            listener: is told what happens (`lmm.messages`), one event at a time, in another thread.
+            listener: is called with what happens (`lmm.messages`), one event at a time, in another thread.
 
         Raises:
             FileReadError: it is missing, no ordinary file, not readable, or not UTF-8.
@@ -151,7 +151,7 @@ class Document:
         config: str | Path | Config | None = None,
         listener: Listener = ignore,
     ) -> Self:
-        """A document that is in no file yet; `title` names it where it has no title of its own.
+        """A document without a file yet; `title` names it where it has no title of its own.
 
         `path` says where it belongs, for its configuration and what it names: the file itself is left alone.
         """
@@ -211,7 +211,7 @@ class Document:
 
     @property
     def settings(self) -> Settings:
-        """The settings that hold for it, its header's ``model:`` on top.
+        """The settings for it, its header's ``model:`` on top.
 
         Raises:
             ConfigError: the configuration or the header asks for something unknown.
@@ -220,7 +220,7 @@ class Document:
 
     @property
     def pending(self) -> tuple[PendingPrompt, ...]:
-        """The prompts that wait for an answer."""
+        """The pending prompts."""
         threads = plan(self.blocks, title=self._parsed.name)
         return tuple(pending for thread in threads for pending in thread.asks)
 
@@ -232,7 +232,7 @@ class Document:
 
     @property
     def edits(self) -> tuple[Edit, ...]:
-        """The edits that wait to be accepted or rejected."""
+        """The pending edits."""
         return tuple(
             Edit(
                 id=edit.id,
@@ -291,18 +291,18 @@ class Document:
         since: str | None = None,
         stale: bool = False,
     ) -> Report[AnsweredPrompt]:
-        """Answer the prompts that wait: all, or those of the metadata block that covers the line `at`.
+        """Answer pending prompts: all, or those of the metadata block that covers the line `at`.
 
         A failed call leaves its prompt in place and is in the report's `failures`. Nothing is saved.
 
         Args:
             model: a name such as ``Ollama/llama3.2``, or a model; else the configured major one.
-            again: ask anew what the journal could answer; with `at`, also the last answered prompt of that block. The
+            again: ask again what the journal could answer; with `at`, also the last answered prompt of that block. The
                 old reply stays above the new one.
             budget: what may be used, in tokens (``20000``) or money (``0.50$``), or what several documents share; what
                 it does not cover is not asked.
-            since: the document as it was: what its author has changed since in answered prompts is asked anew.
-            stale: ask anew, too, what was answered before the text that it is about changed.
+            since: the document as it was: answered prompts that the author has changed since are asked again.
+            stale: also ask again the prompts whose text has changed since the answer.
 
         Raises:
             ConfigError: the configuration or the header asks for something unknown.
@@ -339,9 +339,9 @@ class Document:
         Args:
             fields: ``titles``, ``summary``, ``questions``, ``keywords``; none: as the settings say.
             flags: switches single ones on or off, over what the settings say.
-            refresh: make anew also what was made with another prompt, model or heading path.
+            refresh: also make again what was made with another prompt, model or heading path.
             budget: as for `answer`.
-            estimate: ask nobody, change nothing; the usage is what would be used.
+            estimate: ask no model, change nothing; the usage is what would be used.
 
         Raises:
             ConfigError, DocumentError: as for `answer`.
@@ -414,8 +414,8 @@ class Document:
         Every record is valid: a reply that is not is sent back with the error, twice.
 
         Args:
-            schema: a Pydantic model, a list of one, any type Pydantic knows, a JSON schema as a mapping, or the name of
-                one of these (``file.py:Model``, ``schema.json``).
+            schema: a Pydantic model, a list of one, any type that Pydantic supports, a JSON schema as a mapping, or
+                the name of one of these (``file.py:Model``, ``schema.json``).
             select: a title or part of one, or ``key=value`` for metadata; else every section with text of its own.
 
         Raises:
@@ -483,7 +483,7 @@ class Document:
         return path is not None and book is not None and book.whole and book.position(path) is not None
 
     def fix(self) -> int:
-        """Mend what is certain: prompts that nearly are some, values in which knitr would run code; how many."""
+        """Correct what is certain, misspelt prompts and values in which knitr would run code; return how many."""
         _, count = without_running_code(self.blocks)
         self._do(lambda blocks: without_running_code(blocks)[0])
         text, mended = without_near_misses(self.text)
@@ -493,24 +493,24 @@ class Document:
     def accept(
         self, *, line: int | None = None, hunk: int | None = None, force: bool = False, metadata: bool = False
     ) -> int:
-        """Keep the new texts of the edits that wait (with `line`, of the one that covers it); how many there were.
+        """Keep the new texts of pending edits (with `line`, of the one that covers it); how many there were.
 
-        With `hunk`, a number from 1, only that change of the edit (`Edit.hunks`); the others wait on.
+        With `hunk`, a number from 1, only that change of the edit (`Edit.hunks`); the others stay pending.
 
-        What the author made of a new text meanwhile is kept with it, and so are paragraphs that he wrote into the old
+        What the author made of a new text meanwhile is kept with it, and so are paragraphs written into the old
         text. Prompts and other metadata that the model wrote are comments; with `metadata`, they are put in force.
 
         Raises:
             EditError: text would be lost, by a reply that was cut off or drops what others refer to, or because the
-                author changed the old text meanwhile. `force` accepts it all the same.
-            LmmError: no edit waits at `line`, or an edit has lost its marks.
+                author changed the old text meanwhile. `force` accepts it anyway.
+            LmmError: no edit is pending at `line`, or an edit lacks its marks.
         """
         if hunk is not None:
             return self._become(serialize(waiting.resolve_hunk(self.blocks, "accept", hunk, line=line)))
         return self._resolve("accept", line=line, force=force, metadata=metadata)
 
     def reject(self, *, line: int | None = None, hunk: int | None = None, again: bool = False) -> int:
-        """Restore the old texts of the edits that wait, byte for byte (`again`: and the questions); how many.
+        """Restore the old texts of pending edits, byte for byte (`again`: and the questions); how many.
 
         With `hunk`, take only that change out of the new text.
         """
@@ -547,7 +547,7 @@ class Document:
         return tuple(authorship.authors_of(self.blocks))
 
     def clear(self, *, line: int | None = None, pending: bool = False) -> bool:
-        """Remove the chats, with `pending` also prompts that wait; whether there were any.
+        """Remove the chats, with `pending` also pending prompts; whether there were any.
 
         With `line`, only that of the block which covers it. A metadata block that held nothing else goes with them.
         """
@@ -628,7 +628,7 @@ class Document:
         """Write the document into its file; where its author saved there meanwhile, into their text.
 
         What was done is done to it again: replies go to the same questions, metadata to the same sections. What found
-        no place is told, and in the result's `failures`; replies are remembered.
+        no place is reported, and is in the result's `failures`; replies are remembered.
 
         Args:
             to: another file, which is the document's from now on; an existing one only with `overwrite`.
@@ -653,9 +653,7 @@ class Document:
         for failure in saved.failures:
             self.listener(Failed(failure.error, failure.what), failure.place)
         for kept in saved.recovered:
-            what = (
-                f"{files.shown(kept.name)} contains a save of yours that an interrupted run had put aside; compare it"
-            )
+            what = f"{files.shown(kept.name)} contains your save, which an interrupted run had put aside; compare it"
             self.listener(Notice(what), Place(str(self.path)))
         self._take(saved.text)
         return saved

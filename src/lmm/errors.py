@@ -40,7 +40,7 @@ from typing import Any
 
 @dataclass(frozen=True, slots=True)
 class Place:
-    """Where something stands: in a file, on a line (from 1; 0: no line), under headings (or agents), outermost first.
+    """Where something is: in a file, on a line (from 1; 0: no line), under headings (or agents), outermost first.
 
     >>> print(Place("notes.md", 12, 3)), print(Place(line=4))
     notes.md:12:3
@@ -114,7 +114,7 @@ class FileWriteError(DocumentError):
 
 
 class Changed(DocumentError):
-    """The file is not what we had read; `theirs` is what stands there now, None if nothing does."""
+    """The file is not what we had read; `theirs` is what it contains now, None if it is gone."""
 
     def __init__(self, theirs: bytes | None, path: Path, *, line: int = 0) -> None:
         where = f"{path}:{line}" if line else str(path)
@@ -127,7 +127,7 @@ class DocumentBusy(DocumentError):
 
 
 class LinkOutside(DocumentError):
-    """A link leads out of its folder, or lies where there may be none; what it leads to was not touched."""
+    """A link leads out of its folder, or is where links are not allowed; what it leads to was not touched."""
 
 
 class MetadataError(LmmError):
@@ -156,7 +156,7 @@ class ConfigError(LmmError):
 
 
 class Untrusted(ConfigError):
-    """A config.toml that may be a stranger's asks for something that reaches beyond its folder, and nobody agreed."""
+    """A config.toml that may be a stranger's asks for something that reaches beyond its folder, without agreement."""
 
 
 class ModelError(LmmError):
@@ -218,7 +218,7 @@ class EmptyReply(ModelError):
 
 
 class NoValidReply(ModelError):
-    """No reply was valid, though the model was told what was wrong."""
+    """No reply was valid, although the model got the error."""
 
 
 class Interrupted(ModelError):
@@ -226,7 +226,7 @@ class Interrupted(ModelError):
 
 
 class FetchFailed(LmmError):
-    """A document at a URL cannot be had, or must not; no message holds a password or the query of a URL.
+    """A document at a URL cannot be had, or must not; no message contains a password or the query of a URL.
 
     `status` is what its server answered with, if it did.
     """
@@ -253,7 +253,7 @@ class Failure:
 
 
 class PartlyFailed(LmmError):
-    """Some places got no reply; `report` has what became of the others."""
+    """Some places got no reply; `report` has the others."""
 
     def __init__(self, report: Any) -> None:
         first, *others = report.failures

@@ -150,7 +150,7 @@ def _hand_over(task: asyncio.Task[T], done: Future[T]) -> None:
 
 
 class Stopped(KeyboardInterrupt):
-    """A verb was ended by Ctrl-C; what had arrived is in its object, and `report` tells of it."""
+    """A verb was ended by Ctrl-C; what had arrived is in its object, and `report` describes it."""
 
     def __init__(self, report: Any) -> None:
         super().__init__("interrupted; what arrived is kept")

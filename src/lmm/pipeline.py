@@ -70,7 +70,7 @@ class ChangedDocument:
 
 @dataclass(frozen=True, slots=True)
 class Report(Generic[R]):
-    """What became of one verb on a document: results, what failed, what it cost, whether the document changed.
+    """The outcome of one method on a document: results, failures, usage, whether the document changed.
 
     `hints` are for the author, `model` is who was asked; `interrupted` says that only what had arrived is there.
     """

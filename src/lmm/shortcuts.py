@@ -39,7 +39,7 @@ async def aask(
 ) -> str:
     """The model's reply to a prompt about a text; many at once stay within the model's limit.
 
-    The same question is not paid twice: it is answered from the journal, unless `again` asks anew.
+    The same question is not paid twice: it is answered from the journal, unless `again` asks again.
 
     Args:
         text: what "the text" means in the prompt; may be empty.

@@ -362,7 +362,7 @@ def reply_note(reply: Reply) -> str:
     """Who answered, and what that took."""
     cut = "; cut off at the model's output limit" if reply.cut else ""
     if reply.remembered:
-        return f"{reply.model}, remembered from an earlier run; --again asks anew{cut}"
+        return f"{reply.model}, remembered from an earlier run; --again asks again{cut}"
     return f"{reply.model}, {usage_text(reply.usage)}{cut}"
 
 

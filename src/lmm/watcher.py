@@ -75,7 +75,7 @@ async def awatch_documents(
         quiet: seconds since a document last changed: many editors save while their author still types. A prompt that
             does not end like a sentence must be quiet three times as long.
         poll: look at the files again and again, for folders that give no notifications.
-        listener: is told what happens, and in which file, in the thread of the background loop.
+        listener: is called with what happens, and in which file, in the thread of the background loop.
 
     Raises:
         FileReadError: there is nothing at one of the paths.

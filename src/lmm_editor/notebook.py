@@ -132,7 +132,7 @@ def _fixes(opened: OpenDocument, selected: lsp.Range) -> list[lsp.CodeAction]:
     edits = opened.buffer.edits(document.text)
     here = [e for e in edits if selected.start.line <= e.range.end.line and e.range.start.line <= selected.end.line]
     kind = lsp.CodeActionKind.QuickFix
-    named = (("Mend this (lmm scan --fix)", here), ("Mend all", edits)) if here else ()
+    named = (("Fix this (lmm scan --fix)", here), ("Mend all", edits)) if here else ()
     return [lsp.CodeAction(title, kind, edit=_edit(opened, some)) for title, some in named]
 
 

@@ -92,7 +92,7 @@ class StorageSettings(Table, frozen=True):
         str | Names,
         Key("of a Qdrant server; of a cluster, a list of its nodes", "https://qdrant.example.org:6333", asks="host"),
     ] = ""
-    api_key_env: Annotated[str, Key("the variable that holds the server's key", asks="always")] = "QDRANT_API_KEY"
+    api_key_env: Annotated[str, Key("the variable with the server's key", asks="always")] = "QDRANT_API_KEY"
     course: Annotated[str, Key("several courses are several stores")] = "course"
     timeout: Annotated[NotNegative, Key("seconds")] = 30.0
     replication_factor: Annotated[Count | None, Key("of a cluster, when collections are made", 2)] = None
@@ -123,7 +123,7 @@ class SearchSettings(Table, frozen=True):
     reranker: Annotated[str, Key('"model", "FastEmbed/...", or "http"')] = "none"
     reranker_url: Annotated[str, Key('for reranker = "http"', "http://127.0.0.1:8080/rerank", asks="host")] = ""
     reranker_model: Annotated[str, Key('for reranker = "http"', "my-reranker")] = ""
-    reranker_key_env: Annotated[str, Key("the variable that holds its key", "MY_KEY", asks="always")] = ""
+    reranker_key_env: Annotated[str, Key("the variable with its key", "MY_KEY", asks="always")] = ""
     rerank_limit: Annotated[Count, Key("how many are reranked")] = 30
     threshold: Annotated[
         NotNegative | None, Key("of relevance: below it, nothing was found; lmm eval finds it", 0.35)

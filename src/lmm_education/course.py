@@ -57,8 +57,8 @@ Questions = str | Path | Iterable["str | Path"] | Sequence["Question"]
 class Course(CourseParts):
     """Documents that can be asked. Opened with `open`; a context manager that closes what was opened.
 
-    Paths are relative to where one stands, as everywhere. Every verb may raise an `LmmError`, which says where, what,
-    and what to do next; a verb's own errors stand with it.
+    Paths are relative to the current folder. Every verb may raise an `LmmError`, which says where, what,
+    and what to do next; its own errors are listed with it.
 
     >>> import pathlib, tempfile
     >>> folder = pathlib.Path(tempfile.mkdtemp())
@@ -82,9 +82,9 @@ class Course(CourseParts):
 
         Args:
             paths: files, folders and patterns; by default the course's folder.
-            again: embed everything again; where settings differ from the store's, or it is damaged, make it anew.
+            again: embed everything again; where settings differ from the store's, or it is damaged, rebuild it.
             dry_run: find out what would change, and change nothing.
-            listener: is told what happens, in this thread.
+            listener: is called with what happens, in this thread.
             save_files: write what each step made, as markdown, beside the document.
             output: the folder for these files (implies `save_files`).
             ingest: False prepares only: nothing is embedded or stored.
@@ -92,7 +92,7 @@ class Course(CourseParts):
             annotate: make missing and stale annotations first, with the configured model.
 
         Returns:
-            What became of every document; its `failed` names what went wrong.
+            A report on every document; its `failed` names what went wrong.
 
         Raises:
             StoreError: the store cannot be read or written, or was made with other settings.
@@ -115,7 +115,7 @@ class Course(CourseParts):
         return prepare_documents(self, paths or [self.root])
 
     def points(self, documents: Iterable[PreparedDocument]) -> Iterator[dict[str, Any]]:
-        """The chunks of documents as points that JSON can hold: ``id``, ``vector`` (by name), ``payload``.
+        """The chunks of documents as points of JSON values: ``id``, ``vector`` (by name), ``payload``.
 
         Qdrant's REST interface takes them as they are, and its client as ``PointStruct(**point)``.
 
@@ -273,7 +273,7 @@ class Course(CourseParts):
         """Answer a question from the course's own material, with its sources.
 
         Args:
-            listener: is told what happens, pieces of the answer included, in another thread.
+            listener: is called with what happens, pieces of the answer included, in another thread.
             history: earlier answers, or pairs of question and answer, oldest first.
             mode: what the history is for, instead of the configured one.
             types: only material of these types, such as ``exercise``.
@@ -314,7 +314,7 @@ class Course(CourseParts):
             return []
 
     def read(self, *paths: str | Path) -> Reading:
-        """Read documents for the verbs below: one that cannot be read is told in the result, and stops no other."""
+        """Read documents for the verbs below: one that cannot be read is reported in the result, and stops no other."""
         from lmm_education.study.study_documents import read_documents
 
         return read_documents(paths or [self.root], self.settings)
@@ -358,12 +358,12 @@ class Course(CourseParts):
     ) -> CardReport:
         """The study cards of documents; its `cards` can be saved with `lmm_education.study.save_cards`.
 
-        A document that cannot be read is told in the report, and stops no other.
+        A document that cannot be read is reported in the report, and stops no other.
 
         Args:
             model: writes cards for sections that have none; without paths, in the documents of the course's folder.
             write: put these cards into the documents too, where they can be corrected.
-            again: ask anew what an earlier run got a reply to.
+            again: ask again, even if an earlier run has the reply.
             budget: what the model may use, as in `aask`; what came after it was used up is among the failures.
         """
         from lmm.models.budget import BudgetedModel, SharedBudget
@@ -391,7 +391,7 @@ class Course(CourseParts):
 
         Args:
             keep: types of material that stay.
-            edits: what to do where an edit waits, instead of the configured.
+            edits: what to do with pending edits, instead of the configured.
             keep_lines: keep the numbers of lines.
 
         Raises:
@@ -438,7 +438,7 @@ class Course(CourseParts):
         Args:
             questions: question files, or questions.
             documents: measure with these in a temporary store, instead of the course's (so below).
-            progress: is told what is being done, how much of it is done, and of how much (so below).
+            progress: is called with what is being done, how much of it is done, and of how much (so below).
 
         Raises:
             LmmError: a row of a question file cannot be used, or no question has an answer.
@@ -547,13 +547,13 @@ class Course(CourseParts):
         """Let the aux model ask questions in other words, and add those that a ``.jsonl`` file lacks to it.
 
         Args:
-            again: ask anew what an earlier run got a reply to.
+            again: ask again, even if an earlier run has the reply.
             budget: what the model may use, as in `aask`; what came after it was used up is among the failures.
-            estimate: ask nobody, write nothing; `usage` is what would be used.
+            estimate: ask no model, write nothing; `usage` is what would be used.
 
         Raises:
             SearchError: the aux model has no language to write in.
-            ConfigError: the file holds other questions too.
+            ConfigError: the file contains other questions too.
         """
         from lmm.models.client import Client
         from lmm_education.evaluation.reword import reword_into
@@ -585,7 +585,7 @@ class Course(CourseParts):
         return self.store.status()
 
     def check(self) -> str:
-        """Compare what is stored with what was written; what was compared, in words.
+        """Compare what is stored with what was written; return a description of what was compared.
 
         Raises:
             StoreMissing: nothing was ingested.
@@ -597,7 +597,7 @@ class Course(CourseParts):
         return checked
 
     def repair(self, *paths: str | Path, prune: bool = False, listener: Listener = ignore) -> IngestReport:
-        """Make a damaged store anew from its documents, or from those at some paths, without opening it.
+        """Rebuild a damaged store from its documents, or from those at some paths, without opening it.
 
         Raises:
             StoreError: no paths, and it is not known which documents were stored.
@@ -623,7 +623,7 @@ class Course(CourseParts):
     def push(self, to: str | Path, *, on_points: Callable[[int], None] = lambda count: None) -> Transfer:
         """Copy the store to another folder, or to a Qdrant server's address; what is there already stays.
 
-        `on_points` is told how many points are done, again and again.
+        `on_points` is called with how many points are done, again and again.
 
         Raises:
             StoreMissing: nothing was ingested.
@@ -708,19 +708,19 @@ def ingest(
     embedder: Embedder | None = None,
     **options: Any,
 ) -> IngestReport:
-    """`Course.ingest` for the course that one stands in, or of the configuration beside the first path."""
+    """`Course.ingest` for the course of the current folder, or of the configuration beside the first path."""
     named = [paths] if isinstance(paths, str | Path) else list(paths)
     with Course.open(config=config, beside=named, embedder=embedder) as course:
         return course.ingest(*named, **options)
 
 
 def querydb(question: str, *, config: str | Path | None = None, **options: Any) -> SearchResult:
-    """`Course.search` in the course that one stands in."""
+    """`Course.search` in the course of the current folder."""
     with Course.open(config=config) as course:
         return course.search(question, **options)
 
 
 def query(question: str, *, config: str | Path | None = None, **options: Any) -> Answer:
-    """`Course.ask` in the course that one stands in."""
+    """`Course.ask` in the course of the current folder."""
     with Course.open(config=config) as course:
         return course.ask(question, **options)

@@ -37,7 +37,7 @@ _BOOKKEEPING = (
 
 
 def points(documents: Iterable[PreparedDocument], encoder: Encoder) -> Iterator[dict[str, Any]]:
-    """The chunks of documents as points that JSON can hold: ``id``, ``vector`` (by name), ``payload``.
+    """The chunks of documents as points of JSON values: ``id``, ``vector`` (by name), ``payload``.
 
     Raises:
         ModelError: the embedding model does not answer.
@@ -63,7 +63,7 @@ def _json_vector(vector: Vector) -> Any:
 def to_langchain_documents(documents: Iterable[PreparedDocument], *, what: What = "chunks") -> list[LangChainDocument]:
     """The chunks, or the larger sections to retrieve, as LangChain's documents.
 
-    ``metadata`` holds the payload: ``file``, ``first_line``, ``headings``, ``section``, ``kind``, …, and the
+    ``metadata`` is the payload: ``file``, ``first_line``, ``headings``, ``section``, ``kind``, …, and the
     author's own properties beside them, those that have a name of their own.
 
     Raises:
@@ -79,7 +79,7 @@ def to_langchain_documents(documents: Iterable[PreparedDocument], *, what: What 
 def to_llama_index_nodes(documents: Iterable[PreparedDocument], *, what: What = "chunks") -> list[TextNode]:
     """The chunks, or the larger sections to retrieve, as LlamaIndex's nodes.
 
-    Each knows its document, its neighbours, and a chunk its section. What is of no use to a model is kept
+    Each has its document, its neighbours, and a chunk its section. What is of no use to a model is kept
     from the text that is embedded or shown to it.
 
     Raises:

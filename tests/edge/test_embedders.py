@@ -253,7 +253,7 @@ def test_other_weights_are_not_opened(tmp_path: Path, monkeypatch: pytest.Monkey
     (package / "__init__.py").touch()
     (package / "model.onnx").write_bytes(b"other weights")
     monkeypatch.syspath_prepend(tmp_path)
-    with pytest.raises(ModelNotFound, match="holds other weights than those that were measured"):
+    with pytest.raises(ModelNotFound, match="has other weights than those that were measured"):
         open_embedder(local("Builtin/minilm"), cache=False).embed(["Why?"], kind="query")
 
 

@@ -88,7 +88,7 @@ def test_a_folder_is_mirrored(notes: Path, capsys: Capture) -> None:
         "notes/part/b.md: left out: made from b.Rmd",
         "notes/sheet.md: left out: the whole document is special material (exercise)",
         "notes/agent.md: left out: a prompt or transcript of an agent",
-        "site/part/b.Rmd:3: ../../away.csv lies outside notes and was not copied",
+        "site/part/b.Rmd:3: ../../away.csv is outside notes and was not copied",
         "site/part/b.Rmd:3: there is no file gone.csv",
     ):
         assert told in ran.err

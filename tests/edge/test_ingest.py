@@ -175,7 +175,7 @@ def test_documents_that_the_embedding_model_does_not_understand(
     """Told once for all of them."""
     for name in "ab":
         (course / "notes" / f"{name}.md").write_text("---\nlang: de\n---\nBlätter sind grün.\n")
-    assert run_here(capsys, "ingest", "notes").err.count("knows English only, and there are documents in de;") == 1
+    assert run_here(capsys, "ingest", "notes").err.count("supports English only, and there are documents in de;") == 1
     assert run_here(capsys, "ingest", "leaves.md").err == ""
 
 

@@ -39,7 +39,7 @@ def test_an_old_buffer_saved_over_a_reply_gets_it_back_for_nothing(
     answered.write_text(DOCUMENT)
     assert main(["messages", "d.md"]) == 0
     assert (answered.read_text(), len(server.requests)) == (text, 2)
-    assert "remembered from an earlier run; --again asks anew" in capsys.readouterr().out
+    assert "remembered from an earlier run; --again asks again" in capsys.readouterr().out
 
 
 def test_a_model_of_the_same_name_at_another_server_is_asked(server: ScriptedServer, answered: Path) -> None:

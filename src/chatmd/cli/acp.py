@@ -78,7 +78,7 @@ class JsonRpcPeer:
             message = json.loads(line)
             method, number = message.get("method"), message.get("id")
         except (ValueError, AttributeError, RecursionError):
-            self.send(id=None, error={"code": -32700, "message": "this is no message in JSON"})
+            self.send(id=None, error={"code": -32700, "message": "this is not a JSON message"})
             return
         if method is None:
             if number in self._asked and not self._asked[number].done():
@@ -185,7 +185,7 @@ class AcpAgent:
 
     def _path(self, session: str) -> Path:
         if not re.fullmatch(r"[\w-]+", session):
-            raise ChatmdError("this is no session", where=session)
+            raise ChatmdError("this is not a session", where=session)
         return self.file.with_name(f"{self.file.stem}.{session}.chatmd")
 
     def _tell(self, session: str, event: Event, place: Place | None = None) -> None:

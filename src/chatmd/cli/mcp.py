@@ -139,6 +139,6 @@ def _checked(host: str, public: bool, token_env: str | None, http: bool) -> str:
         raise ConfigError(f"{host} can be reached by others", where="--http", hint=who)
     token = os.environ.get(token_env, "") if token_env else ""
     if token_env and len(token) < _SHORTEST_TOKEN:
-        raise ConfigError(f"{token_env} holds no token of {_SHORTEST_TOKEN} characters or more", where="--token-env",
+        raise ConfigError(f"{token_env} has no token of {_SHORTEST_TOKEN} characters or more", where="--token-env",
                           hint=f"export {token_env}=$(openssl rand -hex 24)")  # fmt: skip
     return token

@@ -383,7 +383,7 @@ class _Reader:
         if tool.sandbox and kind != "command":
             self._bad(element, "sandbox", "is for commands", "leave it out")
         if kind == "agent" and tool.agent and not tool.local and not _URL.match(tool.agent):
-            self._bad(element, "agent", "is no URL", "write 'local' for a file on disk", error=False)
+            self._bad(element, "agent", "is not a URL", "write 'local' for a file on disk", error=False)
         self.tools.append(tool)
 
     def _made_tool(self, element: Element, kind: Literal["builtin", "command", "agent", "mcp"], name: str) -> Tool:
@@ -545,7 +545,7 @@ class _Reader:
         if src and local and src.lower().startswith(("http://", "https://")):
             self._bad(element, "src", "is a URL, and 'local' says that it is a file", "delete 'local'", error=False)
         elif src and not local and not _URL.match(src):
-            self._bad(element, "src", "is no URL", "write 'local' for a file on disk", error=False)
+            self._bad(element, "src", "is not a URL", "write 'local' for a file on disk", error=False)
         return src, local
 
     # -- attributes ----------------------------------------------------------------------------------

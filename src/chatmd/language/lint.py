@@ -213,7 +213,7 @@ def _configuration(document: SyntaxTree, spec: AgentSpec) -> Iterator[Problem]:
     configs = [element for element in document.elements if element.tag == "config"]
     messages = [item for item in spec.items if isinstance(item, MessageItem)]
     if configs and messages and _stands_before(messages[0].span, configs[0].span):
-        yield _warning(configs[0].span, "<config> stands after the first message", "move it to the top")
+        yield _warning(configs[0].span, "<config> comes after the first message", "move it to the top")
 
 
 def _stands_before(one: SourceRange, other: SourceRange) -> bool:

@@ -89,7 +89,7 @@ class Attribute(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Text:
-    """Text as the model sees it, RAW blocks and all; `raw` if any of it stands in a RAW block.
+    """Text as the model sees it, RAW blocks and all; `raw` if any of it is in a RAW block.
 
     Neighbouring texts are one node; only comments and elements part them. `plain` are the ranges of the value, outside
     of RAW, that hold double braces.
@@ -108,7 +108,7 @@ class Text:
 
 @dataclass(frozen=True, slots=True)
 class Comment:
-    """``<!-- … -->``: `value` is what stands between the marks. The model does not see it."""
+    """``<!-- … -->``: `value` is the text between the marks. The model does not see it."""
 
     value: str
     span: SourceRange | None = field(default=None, compare=False, repr=False)
@@ -138,7 +138,7 @@ class Element:
 
     @property
     def values(self) -> dict[str, str]:
-        """Its attributes by their names, the last one if one stands there twice; without a value, the empty text."""
+        """Its attributes by their names, the last one if there are two; without a value, the empty text."""
         return {attribute.name: attribute.value or "" for attribute in self.attributes}
 
     def has(self, name: str) -> bool:
@@ -146,7 +146,7 @@ class Element:
         return any(attribute.name == name for attribute in self.attributes)
 
     def get(self, name: str) -> str | None:
-        """The value of an attribute, the last one if it stands there twice; None if it has none."""
+        """The value of an attribute, the last one if there are two; None if it has none."""
         return next((a.value for a in reversed(self.attributes) if a.name == name), None)
 
 

@@ -79,7 +79,7 @@ async def refine(
 
     Raises:
         InvalidDocument, RefineError: the file cannot be used.
-        ConsentNeeded: nobody agreed to what the file's tools can do.
+        ConsentNeeded: what the file's tools can do was not agreed to.
         ConfigError, ModelError: the models that are needed cannot be asked at all.
     """
     budget = SharedBudget(dataclasses.replace(run.tally.limits, turns=None))

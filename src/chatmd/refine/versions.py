@@ -50,7 +50,7 @@ def find_instructions(document: SyntaxTree) -> Instructions:
     if fits is None or fits.opening is None or fits.closing is None:
         raise RefineError(
             "there is no <system> or <developer> message in this file", where=document.file or "the file",
-            hint="its instructions must stand in the file itself, not in an import at its top",
+            hint="its instructions must be in the file itself, not in an import at its top",
         )  # fmt: skip
     children = tuple(node for node in fits.children if not isinstance(node, Comment))
     parts = tuple(node for node in children if isinstance(node, Element))

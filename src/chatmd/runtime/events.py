@@ -45,7 +45,7 @@ class RunResult(Event):
     """How a run ended; also the last event of a stream.
 
     `answer` is what the model said last. `turns` counts the requests of the whole tree, `usage` is what they used.
-    `turn_of` says who is to go on: ``user``, or ``model`` if the run stopped before the model was done (`once`).
+    `turn_of` says whose turn it is: ``user``, or ``model`` if the run stopped before the model was done (`once`).
     """
 
     answer: str

@@ -346,7 +346,7 @@ class TerminalSession:
     def _take_leave(self) -> None:
         if self.tally.turns:
             done = f"{terminal.count(self.tally.turns, 'request')}, {usage_text(self.tally.usage)}"
-            text = f"{self.path}: {done}; lmm run -i {self.path.name} goes on from there"
+            text = f"{self.path}: {done}; lmm run -i {self.path.name} continues from there"
             self.print(self.view.note(text))
 
     def _kill(self) -> None:

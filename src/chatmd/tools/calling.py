@@ -286,7 +286,7 @@ class ToolCaller:
             read = getattr(known.tool, "read_arguments", json.loads)
             arguments = read(call.arguments or "{}")
         except (ValueError, RecursionError) as error:
-            return ToolOutput(f"The arguments are no JSON: {error}. Call again with correct JSON.", failed=True)
+            return ToolOutput(f"The arguments are not JSON: {error}. Call again with correct JSON.", failed=True)
         if problem := misfit(known.tool, arguments):
             return ToolOutput(f"The arguments do not fit the schema of {call.name}: {problem}", failed=True)
         if self.approve is not None:

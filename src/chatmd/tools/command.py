@@ -253,7 +253,7 @@ def _folder_name(declared: Tool) -> str:
 
 def _check_argument(argument: str) -> None:
     if "\0" in argument:
-        raise ChatmdError("an argument holds a NUL character, which no program can be given", hint="leave it out")
+        raise ChatmdError("an argument contains a NUL character, which no program can be given", hint="leave it out")
     _encoded(argument)
 
 
@@ -261,7 +261,7 @@ def _encoded(text: str | None) -> bytes | None:
     try:
         return text.encode() if text is not None else None
     except UnicodeEncodeError:
-        raise ChatmdError("a text holds half of a surrogate pair, which is no character", hint="leave it out") from None
+        raise ChatmdError("a text contains half of a surrogate pair", hint="leave it out") from None
 
 
 def _signal_name(number: int) -> str:

@@ -180,7 +180,7 @@ def replace_text(text: str, find: str, replace: str, name: str, *, every: bool =
     places = _places(text, wanted)
     if count > 1 and not every:
         raise ChatmdError(
-            f"the text stands there {count} times, {_listed(places)}",
+            f"the text occurs {count} times, {_listed(places)}",
             where=name,
             hint="give more of the text around the one that is meant, or all=true, or use apply_patch",
         )
@@ -213,7 +213,7 @@ def _not_found(text: str, find: str, name: str) -> ChatmdError:
     shown = ""
     if guess is not None:
         there = "\n".join(lines[guess : guess + min(len(wanted), 20)])
-        shown = f".\nDid you mean line {guess + 1}? There stands:\n{there}\n"
+        shown = f".\nDid you mean line {guess + 1}? It says:\n{there}\n"
     return ChatmdError(f"the text is not in the file{shown}", where=name, hint="copy it exactly as the file has it")
 
 

@@ -379,7 +379,7 @@ class _Matcher:
         places = ", ".join(str(start + 1) for start in later[:10])
         missing = f", and the line '{hunk.anchors[-1]}' is not there" if hunk.anchors and anchor is None else ""
         raise PatchError(
-            f"{called}: its lines stand in {len(later)} places, at the lines {places}{missing}",
+            f"{called}: its lines occur in {len(later)} places, at the lines {places}{missing}",
             where=self.name,
             hint="add more lines of context, or a line '@@ ' with the heading or definition above the place",
         )

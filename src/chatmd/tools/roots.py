@@ -123,7 +123,7 @@ class ToolRoots:
     def described(self) -> str:
         """What the model is told of them."""
         if [root.real for root in self.roots] == [self.folder]:
-            return "Paths are relative to the working folder, and lead nowhere else."
+            return "Paths are relative to the working folder, and stay inside it."
         return f"Paths are relative to the working folder; you may use {self.names} and what is below."
 
     def locate(self, path: str) -> RootedPath:

@@ -62,5 +62,5 @@ def _description(path: Path) -> str:
     description = " ".join(str(header_values(read_document(path)).get("description") or "").split())
     if not description:
         hint = "begin it with the lines '---', 'name: …', 'description: …', '---'"
-        raise ChatmdError("this skill does not say what it is for", where=str(path), hint=hint)
+        raise ChatmdError("this skill does not add the missing attribute for", where=str(path), hint=hint)
     return description[:_LONGEST]

@@ -71,7 +71,7 @@ def decode_text(data: bytes, name: str) -> str:
         FileReadError: it is something else.
     """
     if b"\0" in data and data[:2] not in (codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE):
-        raise FileReadError("this is no text file", where=name)
+        raise FileReadError("this is not a text file", where=name)
     return decode_document(data, name)
 
 
@@ -91,11 +91,11 @@ def encode_text(text: str, name: str) -> bytes:
         NotStorable: the text holds what no text file can.
     """
     if "\0" in text:
-        raise NotStorable("a text file holds no NUL", where=name)
+        raise NotStorable("a text file cannot contain a NUL", where=name)
     try:
         return text.encode("utf-8")
     except UnicodeEncodeError as error:
-        raise NotStorable("the text holds half of a surrogate pair", where=name) from error
+        raise NotStorable("the text contains half of a surrogate pair", where=name) from error
 
 
 # -- A few lines of a file ------------------------------------------------------------------------------------

@@ -89,7 +89,7 @@ def _import_session(path: Path, output: Path | None, *, force: bool) -> None:
     sessions = importlib.import_module("chatmd.sessions")  # by name: nothing here knows agents
     target, number = sessions.import_session(path, output, force=force)
     name = terminal.visible(str(target), line=True)
-    terminal.say(f"{name}: {terminal.count(number, 'message')}; lmm run goes on with it")
+    terminal.say(f"{name}: {terminal.count(number, 'message')}; lmm run continues it")
 
 
 def _imported(

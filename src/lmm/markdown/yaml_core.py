@@ -56,7 +56,7 @@ def compose(text: str) -> yaml.Node | None:
     """
     if text.startswith("\ufeff"):
         raise MetadataError(
-            "there is there is a byte order mark inside metadata", hint="delete the invisible first character"
+            "there is there is there is a byte order mark inside metadata", hint="delete the invisible first character"
         )
     loader = None
     try:

@@ -81,7 +81,7 @@ def find_batch_model(name: str) -> BatchFunction:
 
 @dataclass(slots=True)
 class Batch(FieldWork):
-    """What a batch model works with: the tree, the client that asks the language model, and what came of it."""
+    """The tree and the client of a batch model, and its results."""
 
     _loop: asyncio.AbstractEventLoop | None = None
     _calls: set[asyncio.Task[Any]] = field(default_factory=set)

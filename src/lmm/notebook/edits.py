@@ -532,7 +532,7 @@ def _lines(blocks: Sequence[Block]) -> list[str]:
 
 
 def resolve_hunk(blocks: Sequence[Block], verdict: Verdict, number: int, *, line: int | None = None) -> list[Block]:
-    """The document with one change of a waiting edit settled, from 1; the others wait on.
+    """The document with one change of a waiting edit settled, from 1; the others stay pending.
 
     Accepted, the old text has it too; rejected, the new text has it no more. With the last one, the edit is over.
 

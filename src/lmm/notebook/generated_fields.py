@@ -127,7 +127,7 @@ class Field:
 
 @dataclass(frozen=True, slots=True)
 class FieldStatus:
-    """A field of a section was looked at: made anew (`made`), or not, for the reason in `state`."""
+    """A field of a section was looked at: made again (`made`), or not, for the reason in `state`."""
 
     field: str
     title: str

@@ -45,7 +45,7 @@ INDEX = object_schema(
     ["root", "index_name", "description"],
     root=_TEXT | {"description": "the folder whose markdown files are indexed, with its subfolders"},
     index_name=_TEXT | {"description": "letters, digits, '_', '-' and '.'"},
-    description=_TEXT | {"description": "what is in there, in a sentence, for whoever searches"},
+    description=_TEXT | {"description": "what is in there, in a sentence, for the model that searches"},
     vector_db_root=_WHERE,
 )
 SEARCH = object_schema(

@@ -43,7 +43,7 @@ class Attempted:
 
 @dataclass(frozen=True, slots=True)
 class Answer:
-    """What came of a question.
+    """The answer to a question.
 
     `searched` is what was looked up; `offered` are the sources that the model was shown, `cited` those that
     its text cites, in that order; `removed` are numbers that it cited without having been shown them, and
@@ -183,14 +183,14 @@ def _prompt(asked: Understood, types: Sequence[str]) -> str:
     >>> print(_prompt(Understood("On loops?", "On loops?"), ["exercise"]))
     On loops?
     <BLANKLINE>
-    Material of this type is asked for: exercise. Give it as it stands in the sources of that type.
+    Material of this type is asked for: exercise. Give it unchanged from the sources of that type.
     """
     if not types:
         return asked.question
     wanted = ", ".join(types)
     return (
         f"{asked.question}\n\nMaterial of this type is asked for: {wanted}. "
-        "Give it as it stands in the sources of that type."
+        "Give it unchanged from the sources of that type."
     )
 
 

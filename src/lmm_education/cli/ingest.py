@@ -33,7 +33,7 @@ _STATES: tuple[State, ...] = ("new", "changed", "unchanged", "prepared", "failed
 @options.flag("--watch", help="Ingest again on every save; Ctrl-C stops.")
 @options.flag("--prune", help="Remove documents from the store if their files are gone.")
 @options.flag("--annotate", help="First make missing or outdated annotations, as lmm annotate does.")
-@options.flag("--again", help="Embed everything again; if settings changed, make the store anew.")
+@options.flag("--again", help="Embed everything again; if settings changed, rebuild the store.")
 @options.flag("--quiet", "-q", help="Print only the summary and problems, no line for each document.")
 @options.flag("--json", "as_json", help="Report as JSON.")
 @course_options.opened

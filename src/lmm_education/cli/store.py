@@ -50,7 +50,7 @@ def check(course: Course) -> int:
 @options.argument(
     "paths",
     "[PATH]…",
-    "The documents, if the store no longer knows them.",
+    "The documents, if the store no longer lists them.",
     many=True,
     required=False,
     type=options.PATH,
@@ -58,7 +58,7 @@ def check(course: Course) -> int:
 @options.flag("--prune", help="Continue without documents whose files are gone.")
 @course_options.opened
 def repair(course: Course, *, paths: tuple[Path, ...], prune: bool) -> int:
-    """Make the store anew from its documents, without opening the old one.
+    """Rebuild the store from its documents, without opening the old one.
 
     Searches use the old one until the end. If a document is missing or fails, nothing is changed.
     """

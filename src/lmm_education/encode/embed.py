@@ -146,7 +146,7 @@ class TextEmbedder:
         if not is_usable(vector):
             raise ModelRejected(
                 f"{self.name} makes no vector of “{clipped(text, 60)}”: zeros, or no numbers",
-                hint="mark that text with 'skip: true', or set a model that knows its language",
+                hint="mark that text with 'skip: true', or set a model that supports its language",
             )
         self._dimensions = len(vector)
 

@@ -304,5 +304,5 @@ def _open_embedder(
         if not (builtin and can_do_without):
             raise
         return None, (f"searching by words alone (BM25): {embedding.model} is not installed; {advice}",)
-    notice = f"{embedding.model} knows English only, the course is in '{language}'; {advice}"
+    notice = f"{embedding.model} supports English only, the course is in '{language}'; {advice}"
     return opened, (notice,) if foreign else ()

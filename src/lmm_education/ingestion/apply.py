@@ -134,7 +134,7 @@ def apply(run: IngestRun, plan: IngestPlan) -> None:
     run.report.lost += [Lost(gone.id, gone.file, options.prune) for gone in plan.gone]
     if run.report.rebuilt and plan.gone and not options.prune:
         raise IngestError(
-            f"the store cannot be made anew, because the files of {len(plan.gone)} of its documents are gone",
+            f"the store cannot be rebuilt, because the files of {len(plan.gone)} of its documents are gone",
             where=plan.gone[0].file,
             hint="--prune continues without them",
         )
@@ -545,7 +545,7 @@ def _warnings(document: DocumentFile, text: str) -> list[str]:
     if docid is not None and not isinstance(docid, str | int | float):
         found.append(f"{path}:1: 'docid' is not a text, and was passed over; lmm scan {path} writes one")
     if language is not None and not (isinstance(language, str) and is_stemmed(language)):
-        found.append(f"{path}:1: 'lang: {language}' is no language that is known; words count as they are written")
+        found.append(f"{path}:1: 'lang: {language}' is not a known language; words are treated as they are written")
     return found
 
 
@@ -579,6 +579,6 @@ def tell(run: IngestRun) -> None:
     foreign = sorted(run.languages - {"en"})
     if foreign and run.course.encoder.space.startswith(ENGLISH_ONLY):
         run.report.notices.append(
-            f"{run.course.encoder.space} knows English only, and there are documents in {', '.join(foreign)}; set a "
+            f"{run.course.encoder.space} supports English only, and there are documents in {', '.join(foreign)}; set a "
             f'multilingual model such as "{MULTILINGUAL}" under [embedding] in config.toml'
         )

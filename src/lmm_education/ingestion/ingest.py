@@ -189,7 +189,7 @@ def _stored(run: IngestRun) -> list[StoredDocument]:
         except StoreMissing:
             return []
         except StoreOutdated as error:
-            run.report.notices.append(f"the store is made anew from its documents: {error.message}")
+            run.report.notices.append(f"the store is rebuilt from its documents: {error.message}")
         except StoreDamaged:
             if not options.again or options.dry_run:
                 raise

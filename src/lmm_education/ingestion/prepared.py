@@ -44,7 +44,7 @@ _RANGE = re.compile(r"(\d+)(?:[-–](\d+))?\Z")
 # What would close a comment, equation or fence that a text leaves open.
 _CLOSERS = "\n\n".join(["end", "-->", "$$", "`" * 99, "~" * 99])
 _PARTS = _CLOSERS.count("\n\n") + 1
-_KEPT_IN_METADATA = "<!-- This text stands above, in ~~text: here, markdown would read it as something else. -->"
+_KEPT_IN_METADATA = "<!-- This text is above, in ~~text: here, markdown would read it as something else. -->"
 
 
 Shown = Iterator[tuple[Item, Part | None]]

@@ -297,7 +297,7 @@ class SearchResult:
     best first. `this`: the question means the section that its reader has before him, and passages of it were found.
     `questions` are the sub-questions that were asked too, such as what is to be compared. `languages` are
     those in which words were compared. `relevance` says on one scale for all questions how well the best passage fits
-    (see `lmm_education.search.ranking`), None where nothing was looked up. `notices` tell what could not be done;
+    (see `lmm_education.search.ranking`), None where nothing was looked up. `notices` say what could not be done;
     `usage` is that of the models that were asked for it.
     """
 

@@ -61,7 +61,7 @@ _MARK = "a generation of a store of lmm: "
 _TRIES, _PAUSE = 500, 0.01  # how often, and after how many seconds, opening is tried again while writers go on
 
 Stamp = tuple[int, int, int]
-REPAIR = "make it anew from your documents: lmm store repair"
+REPAIR = "rebuild it from your documents: lmm store repair"
 """What to do about damage."""
 
 

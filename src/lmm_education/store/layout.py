@@ -103,7 +103,7 @@ def check_format(number: object, where: str) -> None:
         return
     message = f"the store has format {number}, this version of lmm reads format {FORMAT}"
     if isinstance(number, int) and number < FORMAT:
-        raise StoreOutdated(message, where=where, hint="lmm ingest makes it anew from its documents")
+        raise StoreOutdated(message, where=where, hint="lmm ingest rebuilds it from its documents")
     raise StoreMismatch(message, where=where, hint="update lmm: pip install --upgrade lmmarkdown")
 
 

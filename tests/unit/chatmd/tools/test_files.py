@@ -113,7 +113,7 @@ def test_an_empty_file_and_a_long_line(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("data", "message"),
     [
-        (b"a\0b", "this is no text file"),
+        (b"a\0b", "this is not a text file"),
         ("ab".encode("utf-16"), "iconv -f UTF-16"),
         (b"a\n\xe9t\xe9\n", "a.md:2:1: byte 0xe9 is not UTF-8"),
         (b"x" * 3_000_000 + b"\n\0", ""),
@@ -206,7 +206,7 @@ def test_find_and_replace(tmp_path: Path, text: str, find: str, replace: str, ev
     [
         ("x", "y", r"the text is not in the file \(copy it"),
         ("two  words", "y", r"not in the file\.\nDid you mean line 3\?.*\ntwo words"),
-        ("a", "y", "the text stands there 2 times, lines 1, 2"),
+        ("a", "y", "the text occurs 2 times, lines 1, 2"),
         ("two", "two", "are the same"),
         ("two", "\0", "no NUL"),
         ("two", "\ud800", "surrogate"),

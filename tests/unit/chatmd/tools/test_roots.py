@@ -287,7 +287,7 @@ def test_the_model_is_told_of_the_roots(land: Path) -> None:
     """As their author calls them: no name of a folder above gets out."""
     one = roots_of(Tool("builtin", "read_file"), workplace(land / "work")).described()
     two = roots_of(Tool("builtin", "read_file", roots=("../notes", "sub")), workplace(land / "work")).described()
-    assert one == "Paths are relative to the working folder, and lead nowhere else."
+    assert one == "Paths are relative to the working folder, and stay inside it."
     assert two == "Paths are relative to the working folder; you may use ../notes, sub and what is below."
 
 

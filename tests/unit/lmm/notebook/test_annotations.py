@@ -174,7 +174,7 @@ def test_a_text_that_is_gone_takes_its_summary_along() -> None:
 
 
 def test_a_deleted_field_comes_back_for_nothing() -> None:
-    """The journal knows it; --again asks anew."""
+    """The journal knows it; --again asks again."""
     text, model = annotated()
     without = re.sub(r"~summary_: Summary of b.*\n", "", text)
     report = annotate(without, model, "summary")
