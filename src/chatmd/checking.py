@@ -20,7 +20,7 @@ from chatmd.language.syntax import errors_of, parse
 from chatmd.language.transcript import image_of
 from chatmd.runtime.agents import check_depth
 from chatmd.runtime.output import schema_of
-from chatmd.sidecar import Expandable, Occurrence, Payloads, Recorded, occurrences
+from chatmd.sidecar import Expandable, ExpansionRecord, Occurrence, Payloads, occurrences
 from chatmd.tools.calling import agent_in
 from chatmd.tools.command import check_variables, command_folder, find_program, minimal_environment, split_command
 from chatmd.tools.consent import sent_files, why_asked
@@ -44,7 +44,7 @@ def surroundings(spec: AgentSpec, path: Path, run: Run) -> Iterator[Problem]:
     Raises:
         ConfigError: it is config.toml that is wrong.
     """
-    recorded = Recorded(path, keeps=False)
+    recorded = ExpansionRecord(path, keeps=False)
     yield from _model(spec, run.configuration, own=True)
     yield from _tools(spec, run)
     yield from _output(spec, run)
@@ -144,7 +144,7 @@ def _output(spec: AgentSpec, run: Run) -> Iterator[Problem]:
 # -- documents and images --------------------------------------------------------------------------
 
 
-def _open(spec: AgentSpec, recorded: Recorded | None) -> Iterator[Occurrence]:
+def _open(spec: AgentSpec, recorded: ExpansionRecord | None) -> Iterator[Occurrence]:
     """What the next run would read: of what was answered, only that which was not recorded."""
     for one in occurrences(spec.sent):
         known = recorded is not None and one.key and one.answered
@@ -152,7 +152,7 @@ def _open(spec: AgentSpec, recorded: Recorded | None) -> Iterator[Occurrence]:
             yield one
 
 
-def _contents(spec: AgentSpec, run: Run, recorded: Recorded | None = None) -> Iterator[Problem]:
+def _contents(spec: AgentSpec, run: Run, recorded: ExpansionRecord | None = None) -> Iterator[Problem]:
     """Documents and images that cannot be had."""
     done: set[tuple[Expandable, bool]] = set()
     for one in _open(spec, recorded):
@@ -210,7 +210,7 @@ class _Edge:
     certain: bool
 
 
-def _agents_of(spec: AgentSpec, recorded: Recorded | None = None) -> Iterator[_Edge]:
+def _agents_of(spec: AgentSpec, recorded: ExpansionRecord | None = None) -> Iterator[_Edge]:
     for one in _open(spec, recorded):
         yield from (_Edge(part.src, part.span, True) for part in _inside(one.part) if _is_local_agent(part))
     yield from (_Edge(tool.agent, tool.span, False) for tool in spec.tools if tool.kind == "agent" and tool.local)

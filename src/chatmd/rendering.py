@@ -24,7 +24,7 @@ from chatmd.language.syntax import parse, serialize
 from chatmd.language.transcript import data_uri, messages_of
 from chatmd.runtime.output import schema_of, with_shown
 from chatmd.runtime.prepare import agree, with_inputs
-from chatmd.sidecar import Payloads, Recorded
+from chatmd.sidecar import ExpansionRecord, Payloads
 from chatmd.tools.calling import offered_by
 from lmm.markdown.blocks import MetadataBlock
 from lmm.messages import Image, Message, ToolDefinition, ToolResult, message_parts, message_texts
@@ -220,7 +220,7 @@ async def render_text(text: str, path: Path, run: Run, *, run_agents: bool = Fal
     notes = (*notes, *map(unseen_note, find_unseen(document)), *map(problem_line, spec.unset))
     settings, unasked = model_settings(spec.config, run.configuration), _Unasked()
     run = replace(run, settings=settings_of(spec.config, run.configuration), ask=run.ask if run_agents else unasked.ask)
-    messages = await _messages(spec, run, Recorded(path, only=run.replay, keeps=False))
+    messages = await _messages(spec, run, ExpansionRecord(path, only=run.replay, keeps=False))
     tools, missing = await _tools(spec, run, servers)
     if spec.waits_for_user:
         notes = (*notes, "it is the user's turn: lmm run would send nothing")
@@ -228,7 +228,7 @@ async def render_text(text: str, path: Path, run: Run, *, run_agents: bool = Fal
     return Rendered(str(settings.model), messages, tools, window, (*notes, *unasked.notes(spec), *missing))
 
 
-async def _messages(spec: AgentSpec, run: Run, recorded: Recorded) -> tuple[RenderedMessage, ...]:
+async def _messages(spec: AgentSpec, run: Run, recorded: ExpansionRecord) -> tuple[RenderedMessage, ...]:
     items = spec.sent
     known = await expansions(items, run, recorded, Payloads(run.folder, inline=True))
     messages = with_shown(messages_of(items, expand=known.__getitem__), schema_of(spec, run))
@@ -291,7 +291,7 @@ async def self_contained(text: str, path: Path, run: Run) -> str:
     document = run.rules.imported(parse(repair(with_inputs(text, run)).text, file=run.chain[-1]))
     spec, unasked = read_agent(document), _Unasked()
     run = replace(run, settings=settings_of(spec.config, run.configuration), ask=unasked.ask)
-    recorded = Recorded(path, only=run.replay, keeps=False)
+    recorded = ExpansionRecord(path, only=run.replay, keeps=False)
     known = await expansions(spec.items, run, recorded, Payloads(run.folder, inline=True))
     values = {
         (part.span.file, part.span.start): known[part]

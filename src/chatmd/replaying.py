@@ -20,7 +20,7 @@ from chatmd.language.nodes import Problem
 from chatmd.language.repair import repair
 from chatmd.language.transcript import answer_of, parse_cached
 from chatmd.runtime.output import schema_of, value_in
-from chatmd.sidecar import Payloads, Recorded, occurrences
+from chatmd.sidecar import ExpansionRecord, Payloads, occurrences
 from chatmd.tools.calling import OpenTool, ToolCaller, misfit, open_tools
 from chatmd.tools.command import scrubber
 from chatmd.tools.consent import own_declarations
@@ -42,7 +42,7 @@ async def differences(text: str, path: Path, run: Run) -> list[Problem]:
     name = run.chain[-1]
     spec = read_agent(run.rules.imported(parse_cached(repair(text, name).text, name)))
     run = replace(run, settings=settings_of(spec.config, run.configuration), ask=ask_nobody, skip_missing_tools=True)
-    found = [one async for one in _documents(spec, run, Recorded(path, keeps=False))]
+    found = [one async for one in _documents(spec, run, ExpansionRecord(path, keeps=False))]
     async with AsyncExitStack() as stack:
         replay = _Replay(spec, run, {}, set())
         found += [one async for one in replay.open(stack)]
@@ -50,7 +50,7 @@ async def differences(text: str, path: Path, run: Run) -> list[Problem]:
     return [*found, *_answer(spec, run)]
 
 
-async def _documents(spec: AgentSpec, run: Run, recorded: Recorded) -> AsyncIterator[Problem]:
+async def _documents(spec: AgentSpec, run: Run, recorded: ExpansionRecord) -> AsyncIterator[Problem]:
     """Local documents and images that were recorded, and hold something else now."""
     for one in occurrences(spec.sent):
         part = one.part

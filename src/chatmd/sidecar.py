@@ -143,7 +143,7 @@ class _Entry:
     media_type: str = ""
 
 
-class Recorded:
+class ExpansionRecord:
     """The record beside a transcript. With `only`, nothing else counts: what is not recorded is an error.
 
     `keeps` says whether what is new is recorded.

@@ -29,7 +29,7 @@ from chatmd.language.nodes import Element, Node, SyntaxTree, Text
 from chatmd.language.syntax import parse, serialize
 from chatmd.language.transcript import storable, transcript_text
 from chatmd.prompts.templates import chatmd_prompts
-from chatmd.sidecar import FOLDER, Expandable, Recorded, free_name, keep, occurrences
+from chatmd.sidecar import FOLDER, Expandable, ExpansionRecord, free_name, keep, occurrences
 from lmm.config import ModelSettings, Settings, is_chosen
 from lmm.disk.files import read_document
 from lmm.disk.journal import key_of
@@ -258,7 +258,7 @@ async def compact_text(
 
     `model` summarises, else the aux model. Without a path, what the text names is relative to `folder`.
     With a path, the original is written beside it, and the caller replaces the file, and carries over what documents
-    stood for (`chatmd.sidecar.Recorded.carry_over`).
+    stood for (`chatmd.sidecar.ExpansionRecord.carry_over`).
 
     Raises:
         NothingToCompact: it is as short as it can be made.
@@ -291,7 +291,7 @@ def known_texts(items: Iterable[Item], path: Path) -> Expanded:
 
     Results that are kept beside it are such files; what may contain keys is not read.
     """
-    recorded, folder = Recorded(path, keeps=False), path.resolve().parent
+    recorded, folder = ExpansionRecord(path, keeps=False), path.resolve().parent
     found: list[tuple[Expandable, str | Image]] = []
     for one in occurrences(items):
         with contextlib.suppress(OSError, ValueError, LmmError):

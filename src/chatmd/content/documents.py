@@ -125,7 +125,7 @@ _EMBEDDED = "embedded"  # the folder that images inside of documents are said to
 
 
 @dataclass(frozen=True, slots=True)
-class Raw:
+class SourceDocument:
     """A document as it came: its name, and what a server says of it; `url` if it is from the web."""
 
     data: bytes
@@ -146,7 +146,7 @@ class Raw:
 
 
 @dataclass(frozen=True, slots=True)
-class Converted:
+class ConvertedDocument:
     """A document as markdown, its title if it names one, and what did not come along, for people."""
 
     text: str
@@ -157,14 +157,14 @@ class Converted:
     def titled(self) -> str:
         """The text, below its title if it does not begin with that anyway.
 
-        >>> Converted("Text.\\n", "Leaves").titled, Converted("# Leaves\\n", "Leaves - a site").titled
+        >>> ConvertedDocument("Text.\\n", "Leaves").titled, ConvertedDocument("# Leaves\\n", "Leaves - a site").titled
         ('# Leaves\\n\\nText.\\n', '# Leaves\\n')
         """
         first = self.text.partition("\n")[0].lstrip("# ").strip()
         return f"# {self.title}\n\n{self.text}" if self.title and not (first and first in self.title) else self.text
 
 
-def plain_text(raw: Raw) -> str:
+def plain_text(raw: SourceDocument) -> str:
     """The text of a document, every character as it is, but for a byte order mark.
 
     Raises:
@@ -180,7 +180,7 @@ def plain_text(raw: Raw) -> str:
     return _no_nul(_decoded(raw, marked or raw.charset).removeprefix("\ufeff"))
 
 
-def strip_markup(raw: Raw) -> str:
+def strip_markup(raw: SourceDocument) -> str:
     """The text of a document without HTML tags; of a web page, as a reader sees it.
 
     Raises:
@@ -189,7 +189,7 @@ def strip_markup(raw: Raw) -> str:
     return (strip_page if raw.kind.is_page else strip_tags)(plain_text(raw))
 
 
-async def as_markdown(raw: Raw, *, timeout: float, rules: FetchRules) -> Converted:
+async def as_markdown(raw: SourceDocument, *, timeout: float, rules: FetchRules) -> ConvertedDocument:
     """A document as markdown: web pages, and what else nobody reads as it is (PDF, Office files, …). Other texts stay.
 
     `timeout` is in seconds; the `rules` limit the result, too.
@@ -199,15 +199,15 @@ async def as_markdown(raw: Raw, *, timeout: float, rules: FetchRules) -> Convert
     """
     kind = raw.kind
     if not kind.suffix:
-        return Converted(plain_text(raw))
+        return ConvertedDocument(plain_text(raw))
     document = await asyncio.to_thread(_imported, raw, kind, timeout)
     text = link_images(document.body, document.images, _EMBEDDED)
     if len(text.encode("utf-8", "replace")) > rules.limit:
         raise rules.too_large
-    return Converted(text, " ".join(document.title.split()), document.notes)
+    return ConvertedDocument(text, " ".join(document.title.split()), document.notes)
 
 
-def _imported(raw: Raw, kind: FileKind, timeout: float) -> Imported:
+def _imported(raw: SourceDocument, kind: FileKind, timeout: float) -> Imported:
     format = FORMATS[kind.suffix]
     # What the server says of a page's encoding counts more than the page; a mark says it to the reader.
     data = codecs.BOM_UTF8 + plain_text(raw).encode("utf-8") if kind.is_page else raw.data
@@ -223,7 +223,7 @@ def _imported(raw: Raw, kind: FileKind, timeout: float) -> Imported:
         raise ChatmdError(f"it could not be converted: {error.strerror or error}") from error
 
 
-def _decoded(raw: Raw, charset: str) -> str:
+def _decoded(raw: SourceDocument, charset: str) -> str:
     if charset in ("", "utf-8", "utf8", "us-ascii", "ascii"):
         try:
             return decode_document(raw.data, raw.name)

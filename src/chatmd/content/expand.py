@@ -12,13 +12,13 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from chatmd.content.documents import Raw, as_markdown, plain_text, strip_markup
+from chatmd.content.documents import SourceDocument, as_markdown, plain_text, strip_markup
 from chatmd.content.images import image_from
 from chatmd.context import AgentRequest, Run
 from chatmd.errors import ChatmdError
 from chatmd.language.agent import Content, Doc, Img, Item, SubAgent
 from chatmd.language.transcript import data_uri, image_of
-from chatmd.sidecar import PICTURES, Expandable, Occurrence, Payloads, Recorded, check_came_along, occurrences
+from chatmd.sidecar import PICTURES, Expandable, ExpansionRecord, Occurrence, Payloads, check_came_along, occurrences
 from lmm.config import Settings
 from lmm.disk.files import decode_document
 from lmm.disk.opened import open_folder, read_errors
@@ -110,7 +110,7 @@ class Expansions(Mapping[Expandable, Value]):
 async def expansions(
     items: Iterable[Item],
     run: Run,
-    recorded: Recorded | None = None,
+    recorded: ExpansionRecord | None = None,
     payloads: Payloads | None = None,
     known: Mapping[Expandable, Value] = Expansions(),
 ) -> Expansions:
@@ -146,7 +146,7 @@ def _is_agent(one: Occurrence) -> bool:
     return isinstance(one.part, SubAgent)
 
 
-def _from_record(one: Occurrence, recorded: Recorded) -> Value | None:
+def _from_record(one: Occurrence, recorded: ExpansionRecord) -> Value | None:
     value = recorded.find(one.key)
     if value is None and recorded.only:
         raise ChatmdError(
@@ -171,7 +171,7 @@ class _Work:
     """Reads parts, at most as many at once as the rules say, and records what they are."""
 
     run: Run
-    recorded: Recorded | None
+    recorded: ExpansionRecord | None
     _limit: asyncio.Semaphore = field(init=False)
 
     def __post_init__(self) -> None:
@@ -259,7 +259,7 @@ def is_converted(doc: Doc, name: str) -> bool:
     return doc.markdown and not doc.strip and suffix_of(name) in CONVERTED
 
 
-def read_raw(doc: Doc, run: Run) -> Raw:
+def read_raw(doc: Doc, run: Run) -> SourceDocument:
     """The file of a local `<doc>`, as it is.
 
     Raises:
@@ -267,14 +267,14 @@ def read_raw(doc: Doc, run: Run) -> Raw:
     """
     path = locate(doc.src, run)
     limit = MOST_CONVERTED if is_converted(doc, path.name) else run.rules.fetch_limit
-    return Raw(read_local(path, limit=limit), path.name)
+    return SourceDocument(read_local(path, limit=limit), path.name)
 
 
-async def _remote(doc: Doc, run: Run) -> Raw:
+async def _remote(doc: Doc, run: Run) -> SourceDocument:
     if "://" not in doc.src:
         raise ChatmdError("this is not a URL", hint="write 'local' for a file on disk")
     file = github_file(doc.src) if doc.markdown else None
-    return Raw.of(await fetch(file.url if file else doc.src, run.rules.fetching), file.name if file else "")
+    return SourceDocument.of(await fetch(file.url if file else doc.src, run.rules.fetching), file.name if file else "")
 
 
 async def read_img(img: Img, run: Run) -> Image:

@@ -7,7 +7,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import NamedTuple
 
-from chatmd.content.documents import Raw, plain_text
+from chatmd.content.documents import SourceDocument, plain_text
 from chatmd.content.expand import locate
 from chatmd.context import AgentRequest, Run
 from chatmd.errors import LimitReached
@@ -17,7 +17,7 @@ from chatmd.language.syntax import parse
 from chatmd.language.transcript import gap, user_element_text
 from chatmd.runtime.transcript_file import Transcript
 from chatmd.runtime.turns import Conversation
-from chatmd.sidecar import Recorded, keep_record
+from chatmd.sidecar import ExpansionRecord, keep_record
 from lmm.disk.files import read_document
 from lmm.fetch import fetch
 from lmm.urls import name_of
@@ -49,7 +49,7 @@ async def ask_agent(run: Run, request: AgentRequest) -> str:
     if any(not isinstance(part, str) or part.strip() for part in request.input):
         text += gap(text) + user_element_text(request.input)
     transcript = Transcript(text)
-    recorded = Recorded(Path(found.name), only=True) if run.replay and not found.remote else None
+    recorded = ExpansionRecord(Path(found.name), only=True) if run.replay and not found.remote else None
     conversation = Conversation(below, transcript, recorded=recorded, remote=found.remote, user_turn="")
     try:
         return await conversation.answered()
@@ -63,7 +63,7 @@ async def _find(run: Run, request: AgentRequest) -> _Found:
         path = locate(request.src, replace(run, folder=request.folder))
         return _Found(await asyncio.to_thread(read_document, path), str(path), path.parent, remote=False)
     came = await fetch(request.src, run.rules.fetching)
-    return _Found(plain_text(Raw.of(came)), request.src, request.folder, remote=True)
+    return _Found(plain_text(SourceDocument.of(came)), request.src, request.folder, remote=True)
 
 
 def check_depth(chain: tuple[str, ...], most: int) -> None:

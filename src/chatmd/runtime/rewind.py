@@ -18,7 +18,7 @@ from chatmd.language.nodes import Attribute, Element, Node, Text
 from chatmd.language.syntax import errors_of, parse, parse_body, serialize
 from chatmd.language.transcript import USER_TURN, gap, storable
 from chatmd.runtime.transcript_file import TranscriptFile, open_transcript
-from chatmd.sidecar import PICTURES, Recorded, free_name, keep
+from chatmd.sidecar import PICTURES, ExpansionRecord, free_name, keep
 from lmm.config import Settings
 from lmm.errors import DocumentBusy
 from lmm.models.port import ChatModel
@@ -179,7 +179,7 @@ async def compact_file(
         text = transcript.text
         done = await compact_text(text, settings, options, model=model, path=path, roots=roots)
         await asyncio.to_thread(_restart, transcript, text, done.text)
-        Recorded(path).carry_over(done.was, done.items)
+        ExpansionRecord(path).carry_over(done.was, done.items)
         return done
 
 

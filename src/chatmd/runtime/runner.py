@@ -17,7 +17,7 @@ from chatmd.runtime.prepare import agree, with_inputs
 from chatmd.runtime.rewind import fork
 from chatmd.runtime.transcript_file import Transcript, open_transcript, read_transcript, without_blank_turn
 from chatmd.runtime.turns import Conversation
-from chatmd.sidecar import Recorded
+from chatmd.sidecar import ExpansionRecord
 from lmm import loop
 from lmm.disk import files
 from lmm.disk.folder import check_named
@@ -117,7 +117,10 @@ class Runner:
         transcript = stack.enter_context(open_transcript(self.path, locked=self.locked))
         for note in transcript.notes:
             self.context.tell(Notice(note))
-        run, record = replace(self.context, records=self.context.folder), Recorded(self.path, only=self.context.replay)
+        run, record = (
+            replace(self.context, records=self.context.folder),
+            ExpansionRecord(self.path, only=self.context.replay),
+        )
         return Conversation(run, transcript, self._notes, recorded=record)
 
     async def _turn_done(self, conversation: Conversation) -> bool:

@@ -49,7 +49,7 @@ from chatmd.runtime import events
 from chatmd.runtime.look_back import NAME, look_back_in
 from chatmd.runtime.output import AnswerJudge, again, open_judge, with_shown
 from chatmd.runtime.transcript_file import Transcript
-from chatmd.sidecar import Payloads, Recorded
+from chatmd.sidecar import ExpansionRecord, Payloads
 from chatmd.tools.calling import CANCELLED, PRESENT, OpenTool, ToolCaller, open_tools
 from chatmd.tools.command import scrubber
 from chatmd.tools.consent import Consent
@@ -137,7 +137,7 @@ class Conversation:
     run: Run
     transcript: Transcript
     notes: deque[str] = field(default_factory=deque)
-    recorded: Recorded | None = None
+    recorded: ExpansionRecord | None = None
     remote: bool = False
     user_turn: str = USER_TURN
     spec: AgentSpec = field(default_factory=AgentSpec)

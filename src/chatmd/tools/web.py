@@ -7,7 +7,7 @@ from collections import OrderedDict
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
-from chatmd.content.documents import Converted, Raw, as_markdown, language_of, plain_text
+from chatmd.content.documents import ConvertedDocument, SourceDocument, as_markdown, language_of, plain_text
 from chatmd.context import Rules, Run
 from chatmd.errors import ChatmdError
 from chatmd.language.agent import Tool
@@ -75,7 +75,7 @@ class _Reader:
     async def _fetch(self, url: str) -> _Page:
         file = github_file(url)
         came = await fetch(file.url if file else url, self.rules.fetching, resolve=self.resolve)
-        raw = Raw.of(came, file.name if file else "")
+        raw = SourceDocument.of(came, file.name if file else "")
         source = url.strip() if file or came.url.partition("#")[0] == url.partition("#")[0].strip() else shown(came.url)
         try:
             document = await self._converted(raw, file)
@@ -85,7 +85,7 @@ class _Reader:
             raise ChatmdError("there is no text in it", where=shown(url))
         return _Page(source, document.title, document.notes, document.text.rstrip("\n").split("\n"))
 
-    async def _converted(self, raw: Raw, file: GitHubFile | None) -> Converted:
+    async def _converted(self, raw: SourceDocument, file: GitHubFile | None) -> ConvertedDocument:
         """A document as markdown; of a text that is none, as a block of code."""
         if raw.kind.suffix and not (file and file.lines):
             timeout = self.timeout or self.rules.tool_timeout
@@ -95,8 +95,8 @@ class _Reader:
         if file and file.lines:
             text = _some_lines(text, file.lines, numbered=not is_markdown)
         if is_markdown or not text.strip():
-            return Converted(text)
-        return Converted(fenced(text.strip("\n"), language_of(raw.name, raw.media_type)))
+            return ConvertedDocument(text)
+        return ConvertedDocument(fenced(text.strip("\n"), language_of(raw.name, raw.media_type)))
 
 
 def _hint(error: LmmError) -> str:

@@ -16,7 +16,7 @@ from chatmd.content.expand import expansions
 from chatmd.context import AgentRequest, Rules, Run
 from chatmd.errors import ChatmdError, LimitReached
 from chatmd.language.transcript import messages_of
-from chatmd.sidecar import Recorded
+from chatmd.sidecar import ExpansionRecord
 from lmm.messages import Image
 
 ANSWER = "<assistant>Yes.</assistant>"
@@ -28,7 +28,7 @@ def web() -> Iterator[WebServer]:
         yield server
 
 
-def sent(text: str, where: Run, recorded: Recorded | None = None) -> list[str | Image]:
+def sent(text: str, where: Run, recorded: ExpansionRecord | None = None) -> list[str | Image]:
     """What a model gets, in order."""
     conversation = items(text)
     found = asyncio.run(expansions(conversation, where, recorded))
@@ -36,7 +36,7 @@ def sent(text: str, where: Run, recorded: Recorded | None = None) -> list[str | 
     return [part for message in messages for part in (message.text, *message.content) if part]
 
 
-def failure(text: str, where: Run, recorded: Recorded | None = None) -> str:
+def failure(text: str, where: Run, recorded: ExpansionRecord | None = None) -> str:
     with pytest.raises(ChatmdError) as caught:
         sent(text, where, recorded)
     return str(caught.value)
@@ -200,6 +200,6 @@ def test_what_a_tool_said_is_exact_and_not_recorded(tmp_path: Path) -> None:
     text = '<user>a</user><tool_call tool_call_id="c" function_name="f">{}</tool_call>'
     text += '<tool_response tool_call_id="c"><doc src=".chatmd/x.txt" local/></tool_response>'
     conversation = items(text)
-    found = asyncio.run(expansions(conversation, place(tmp_path), Recorded(tmp_path / "a")))
+    found = asyncio.run(expansions(conversation, place(tmp_path), ExpansionRecord(tmp_path / "a")))
     assert list(found.values()) == ["\ufeff%PDF-\r\n"]
     assert not (folder / "expansions.jsonl").exists()

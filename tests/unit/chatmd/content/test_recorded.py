@@ -11,7 +11,7 @@ from hypothesis import given, settings, strategies as st
 
 from chatmd.errors import ChatmdError
 from chatmd.language.agent import Doc, Img, Item, MessageItem
-from chatmd.sidecar import Recorded, occurrences
+from chatmd.sidecar import ExpansionRecord, occurrences
 from lmm.errors import LinkOutside
 from lmm.messages import Image
 
@@ -23,11 +23,11 @@ TEXTS = st.text(st.characters(exclude_categories=["Cs"]))
 @given(st.lists(st.tuples(st.sampled_from("abc"), TEXTS), min_size=1, max_size=5))
 def test_the_latest_counts(tmp_path_factory: pytest.TempPathFactory, kept: list[tuple[str, str]]) -> None:
     transcript = tmp_path_factory.mktemp("t") / "a.chatmd"
-    record = Recorded(transcript)
+    record = ExpansionRecord(transcript)
     for key, text in kept:
         record.keep(key, DOC, text)
         assert record.find(key) == text
-    again = Recorded(transcript)
+    again = ExpansionRecord(transcript)
     for key, text in dict(kept).items():
         assert again.find(key) == text
     assert again.find("d") is None
@@ -35,27 +35,27 @@ def test_the_latest_counts(tmp_path_factory: pytest.TempPathFactory, kept: list[
 
 def test_images(tmp_path: Path) -> None:
     image = Image(b"GIF89a", media_type="image/gif")
-    Recorded(tmp_path / "a").keep("k", Img("a.gif", True), image)
-    assert Recorded(tmp_path / "a").find("k") == image
+    ExpansionRecord(tmp_path / "a").keep("k", Img("a.gif", True), image)
+    assert ExpansionRecord(tmp_path / "a").find("k") == image
     assert {path.suffix for path in (tmp_path / ".chatmd").iterdir()} == {".jsonl", ".gif"}
 
 
 def test_line_ends_and_marks_stay(tmp_path: Path) -> None:
     text = "\ufeffa\r\nb\rc\n\u2028"
-    Recorded(tmp_path / "a").keep("k", DOC, text)
-    assert Recorded(tmp_path / "a").find("k") == text
+    ExpansionRecord(tmp_path / "a").keep("k", DOC, text)
+    assert ExpansionRecord(tmp_path / "a").find("k") == text
 
 
 def test_a_copy_finds_what_the_original_recorded(tmp_path: Path) -> None:
-    Recorded(tmp_path / "a").keep("k", DOC, "one")
-    copy = Recorded(tmp_path / "b")
+    ExpansionRecord(tmp_path / "a").keep("k", DOC, "one")
+    copy = ExpansionRecord(tmp_path / "b")
     assert copy.find("k") == "one"
     copy.keep("k", DOC, "two")
-    assert (Recorded(tmp_path / "a").find("k"), Recorded(tmp_path / "b").find("k")) == ("one", "two")
+    assert (ExpansionRecord(tmp_path / "a").find("k"), ExpansionRecord(tmp_path / "b").find("k")) == ("one", "two")
 
 
 def test_nothing_is_written_twice(tmp_path: Path) -> None:
-    record = Recorded(tmp_path / "a")
+    record = ExpansionRecord(tmp_path / "a")
     for text in ("one", "one", "two", "one"):
         record.keep("k", DOC, text)
     assert len((tmp_path / ".chatmd" / "expansions.jsonl").read_text().splitlines()) == 3
@@ -63,7 +63,7 @@ def test_nothing_is_written_twice(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("options", [{"only": True}, {"keeps": False}])
 def test_a_record_that_keeps_nothing(tmp_path: Path, options: dict[str, bool]) -> None:
-    Recorded(tmp_path / "a", **options).keep("k", DOC, "one")
+    ExpansionRecord(tmp_path / "a", **options).keep("k", DOC, "one")
     assert not (tmp_path / ".chatmd").exists()
 
 
@@ -71,34 +71,34 @@ def test_messages_with_the_same_words_keep_what_they_stood_for(tmp_path: Path) -
     """Compaction takes the first ones away; the third "And now?" is the first then."""
     docs = [Doc("a.md", local=True) for _ in range(4)]
     asked: list[Item] = [MessageItem("user", ("And now? ", doc)) for doc in docs]
-    record = Recorded(tmp_path / "a")
+    record = ExpansionRecord(tmp_path / "a")
     for number, one in enumerate(occurrences(asked)):
         record.keep(one.key, one.part, f"state {number}")
     left: list[Item] = [MessageItem("user", ("A summary.",)), *asked[2:]]
     record.carry_over(asked, left)
-    again = Recorded(tmp_path / "a")
+    again = ExpansionRecord(tmp_path / "a")
     assert [again.find(one.key) for one in occurrences(left)] == ["state 2", "state 3"]
 
 
 def test_damage_is_told(tmp_path: Path) -> None:
-    Recorded(tmp_path / "a").keep("k", DOC, "one")
+    ExpansionRecord(tmp_path / "a").keep("k", DOC, "one")
     (file,) = (tmp_path / ".chatmd").glob("*.txt")
     file.write_text("other")
     with pytest.raises(ChatmdError, match=r"this is not what https://e\.org/a\?b held"):
-        Recorded(tmp_path / "a").find("k")
+        ExpansionRecord(tmp_path / "a").find("k")
     file.unlink()
     with pytest.raises(ChatmdError, match="there is no such file"):
-        Recorded(tmp_path / "a").find("k")
+        ExpansionRecord(tmp_path / "a").find("k")
 
 
 def test_a_torn_line_harms_no_other(tmp_path: Path) -> None:
     """A crash in the middle of a line loses that line, and the next run begins a new one."""
     index = tmp_path / ".chatmd" / "expansions.jsonl"
-    Recorded(tmp_path / "a").keep("k", DOC, "one")
+    ExpansionRecord(tmp_path / "a").keep("k", DOC, "one")
     index.write_text(index.read_text() + '{"transcript": "a", "ke')
-    record = Recorded(tmp_path / "a")
+    record = ExpansionRecord(tmp_path / "a")
     record.keep("l", DOC, "two")
-    assert [Recorded(tmp_path / "a").find(key) for key in "kl"] == ["one", "two"]
+    assert [ExpansionRecord(tmp_path / "a").find(key) for key in "kl"] == ["one", "two"]
 
 
 @pytest.mark.parametrize(
@@ -115,7 +115,7 @@ def test_a_torn_line_harms_no_other(tmp_path: Path) -> None:
 def test_lines_that_mean_nothing(tmp_path: Path, line: str) -> None:
     (tmp_path / ".chatmd").mkdir()
     (tmp_path / ".chatmd" / "expansions.jsonl").write_text(line + "\n")
-    assert Recorded(tmp_path / "a").find("k") is None
+    assert ExpansionRecord(tmp_path / "a").find("k") is None
 
 
 def test_a_record_names_no_file_elsewhere(tmp_path: Path) -> None:
@@ -132,7 +132,7 @@ def test_a_record_names_no_file_elsewhere(tmp_path: Path) -> None:
         "media_type": "",
     }
     (tmp_path / ".chatmd" / "expansions.jsonl").write_text(json.dumps(entry))
-    assert Recorded(tmp_path / "a").find("k") is None
+    assert ExpansionRecord(tmp_path / "a").find("k") is None
 
 
 def test_nothing_is_written_behind_a_link(tmp_path: Path) -> None:
@@ -141,17 +141,17 @@ def test_nothing_is_written_behind_a_link(tmp_path: Path) -> None:
     (tmp_path / "notes").mkdir()
     (tmp_path / "notes" / ".chatmd").symlink_to(elsewhere)
     with pytest.raises(LinkOutside, match="this is a link"):
-        Recorded(tmp_path / "notes" / "a").keep("k", DOC, "one")
+        ExpansionRecord(tmp_path / "notes" / "a").keep("k", DOC, "one")
     assert not list(elsewhere.iterdir())
 
 
 def test_the_folder_is_the_users_own(tmp_path: Path) -> None:
-    Recorded(tmp_path / "a").keep("k", DOC, "one")
+    ExpansionRecord(tmp_path / "a").keep("k", DOC, "one")
     assert stat.S_IMODE((tmp_path / ".chatmd").stat().st_mode) == 0o700
 
 
 def test_what_is_kept_is_the_users_own(tmp_path: Path) -> None:
     """Also in a folder that came with other files, and that others may look into."""
     (tmp_path / ".chatmd").mkdir(mode=0o755)
-    Recorded(tmp_path / "a").keep("k", DOC, "KEY=1")
+    ExpansionRecord(tmp_path / "a").keep("k", DOC, "KEY=1")
     assert {stat.S_IMODE(path.stat().st_mode) for path in (tmp_path / ".chatmd").iterdir()} == {0o600}
