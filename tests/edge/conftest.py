@@ -16,8 +16,8 @@ from memory import temporary_folder
 import lmm_education
 from lmm.models import context_window
 
-_ON_DISK = ("acp", "chatmd", "compact", "conversation", "example", "file", "lsp", "mcp", "refine", "run", "shell",
-            "side", "tool")  # fmt: skip
+_ON_DISK = ("acp", "chatmd", "compact", "conversation", "demo", "example", "file", "lsp", "mcp", "refine", "run",
+            "shell", "side", "tool")  # fmt: skip
 """Tests of ChatMD, whose file tools take what lies below ``/dev`` for the system's."""
 
 
