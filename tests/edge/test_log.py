@@ -256,4 +256,5 @@ def test_scan_compares_the_answers_in_a_log_with_the_sources_as_they_are_now(fol
     assert changed.startswith(
         "log.sqlite: warning: answer 7f: leaf.md does not say “A leaf is green. It falls at night.”"
     )
-    assert gone.startswith("log.sqlite: warning: answer 7f: what is quoted cannot be compared with gone.md")
+    assert gone.startswith("log.sqlite: warning: answer 7f: ")
+    assert "cannot be compared with gone.md" in gone

@@ -210,6 +210,7 @@ def requests_to(config: Path) -> dict[str, list[tuple[str, object]]]:
         "/static/{name}": [("/static/page.js", None)],
         "/contents": [("/contents", None)],
         "/sections/{id}": [(each, None) for each in ids],
+        "/here": [(f"/here?here={each}", None) for each in ("sheet.html", "leaves.html%23umbellule", "umbellule.html")],
         "/material": [("/material", None)],
         "/material/{kind}": [
             (f"/material/{kind}{more}", None)
