@@ -31,7 +31,7 @@ from lmm.testing import ScriptedModel
 from lmm_education import Course
 from lmm_education.answer.answer import Answer
 from lmm_education.answer.answering import Answering
-from lmm_education.answer.quoting import NOTICE
+from lmm_education.answer.extractive import NOTICE
 from lmm_education.evaluation.experiments import evaluate, read_texts, scratch_courses
 from lmm_education.evaluation.judge import Level, contains, find_ranks, find_targets, words
 from lmm_education.evaluation.measures import DEPTH, measure_ranks

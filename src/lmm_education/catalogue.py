@@ -114,8 +114,8 @@ class Catalogue:
         where they are not stored."""
         points = self.reader.scroll("documents", where=[_SECTIONS], fields=_WITHOUT_TEXT)
         found = [(section_of(point.id, point.payload), str(point.payload.get("title", ""))) for point in points]
-        last = len(self._ranks)
-        return tuple(sorted(found, key=lambda pair: (self._ranks.get(pair[0].place.document, last), pair[0].order)))
+        ranks = self._ranks
+        return tuple(sorted(found, key=lambda pair: (ranks.get(pair[0].place.document, len(ranks)), pair[0].order)))
 
     def sections_of(self, file: str) -> list[Section]:
         """The sections of one document, in order, with their texts."""
@@ -137,8 +137,8 @@ class Catalogue:
         """The passages that contain a term, its words side by side, in the order of the course."""
         points, wanted = self.reader.scroll("chunks", where=[HasWords("text", term)]), _spaced(term)
         found = (hit_of(point.id, point.payload) for point in points if wanted in _spaced(point.payload["text"]))
-        last = len(self._ranks)
-        return sorted(found, key=lambda hit: (self._ranks.get(hit.place.document, last), hit.place.lines))
+        ranks = self._ranks
+        return sorted(found, key=lambda hit: (ranks.get(hit.place.document, len(ranks)), hit.place.lines))
 
     @Kept
     def _headings(self) -> Mapping[str, Mapping[int, str]]:

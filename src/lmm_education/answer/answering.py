@@ -32,9 +32,9 @@ from lmm_education.answer.answer import (
     system_text,
 )
 from lmm_education.answer.citations import CitationStream, Cleaned, clean
+from lmm_education.answer.extractive import FAMILIAR, FOUND, LEAST, NOTICE, QuotedPassage, quote
 from lmm_education.answer.history import Exchange, Understood, latest, understanding, with_last
 from lmm_education.answer.lookup import Lookup, course_tools
-from lmm_education.answer.quoting import FAMILIAR, FOUND, LEAST, NOTICE, QuotedPassage, quote
 from lmm_education.answer.sources import Sources, choose_sources
 from lmm_education.answer.tutoring import Tutoring, earlier, hints_request, hints_text, tutoring_for
 from lmm_education.answer.verification import QuotationStream, verify

@@ -22,8 +22,8 @@ from lmm.markdown.quotations import Quotation
 from lmm.messages import Retrying, TextDelta
 from lmm_education.answer.answer import Answer, AnswerEvent, Attempted, Called, Found
 from lmm_education.answer.answering import NOTHING_FOUND
+from lmm_education.answer.extractive import NOTICE
 from lmm_education.answer.history import Exchange
-from lmm_education.answer.quoting import NOTICE
 from lmm_education.answer.verification import Failure, mark_of, marked
 from lmm_education.errors import LogError, RequestError, StoreError
 from lmm_education.exchange_log.exchanges import LONGEST_COMMENT

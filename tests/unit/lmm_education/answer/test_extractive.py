@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 import pytest
 
-from lmm_education.answer.quoting import QuotedPassage, quote
+from lmm_education.answer.extractive import QuotedPassage, quote
 
 
 def quoted(text: str, *wanted: str, question: str = "How so?") -> str:
