@@ -142,7 +142,7 @@ def test_a_link_that_was_named(line: str, clone: Path, home: Path, capsys: pytes
     ran = run_here(capsys, *line.split())
     assert listing(home) == before
     assert ran.code in (1, 2), ran
-    assert "link out of" in ran.err
+    assert "leads out of" in ran.err
     assert f"name {home}" in ran.err
     assert SECRET not in ran.out + ran.err
     assert not any(SECRET.encode() in (data or b"") for data in own(clone).values())
@@ -172,7 +172,7 @@ def test_a_folder_with_links(line: str, clone: Path, home: Path, capsys: pytest.
     ran = run_here(capsys, *line.split())
     check(home, clone, before, ran)
     assert "key.md" in ran.out + ran.err
-    assert "link out of" in ran.out + ran.err
+    assert "leads out of" in ran.out + ran.err
     assert ran.code == 0, ran
     if line.startswith("ingest"):
         found = run_here(capsys, "search", "zanzibar diary word", "--json")
@@ -248,7 +248,7 @@ def test_an_import_writes_no_pictures_behind_a_link(
     ran = run_here(capsys, "import", "page.html")
     check(home, clone, before, ran)
     assert ran.code == 1
-    assert "link out of" in ran.err
+    assert "leads out of" in ran.err
 
 
 @pytest.mark.parametrize("line", ["run ours.chatmd", "check ours.chatmd", "render ours.chatmd"])

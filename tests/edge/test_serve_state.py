@@ -173,8 +173,8 @@ def test_a_disk_that_is_full(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("address", "told"),
     [
-        ("postgres//x", "this is no address"),
-        ("oracle://x", "this is no address"),
+        ("postgres//x", "this is not an address"),
+        ("oracle://x", "this is not an address"),
         ("postgresql+psycopg://lmm:secret@127.0.0.1:9/course", "cannot be used"),
     ],
 )

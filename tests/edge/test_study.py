@@ -146,7 +146,7 @@ def test_the_built_in_model_says_that_it_cannot(course: Path, capsys: Capture) -
     """And writes nothing in place of cards."""
     ran = run_here(capsys, "cards", "course", "--model", "Builtin/extractive")
     assert ran.code == 1
-    assert "name a language model" in ran.err
+    assert "choose a language model" in ran.err
     assert ran.out == ""
 
 

@@ -149,7 +149,7 @@ def test_a_prompt_that_just_misses_is_told_once(server: ScriptedServer, folder: 
         write(path, "---\n?: why\n---\nAnother paragraph.\n")
         answered(path, "why")
         ran = watch.stop()
-    assert ran.err.count("is no prompt") == 1
+    assert ran.err.count("is not a prompt") == 1
 
 
 @pytest.mark.parametrize("mode", [[], ["--poll"]], ids=["notifications", "poll"])
@@ -171,7 +171,7 @@ def test_a_folder(server: ScriptedServer, folder: Path, mode: list[str]) -> None
         (folder / "elsewhere").rename(notes / "moved")
         answered(notes / "moved" / "moved.markdown", "moved")
         (notes / "old.md").unlink()
-        watch.says("old.md: not there any more")
+        watch.says("old.md: no longer there")
         (notes / "old.md").write_text(asks("back"))
         answered(notes / "old.md", "back")
     assert server.prompts == ["old.md", "new", "in a new folder", "moved", "back"]
