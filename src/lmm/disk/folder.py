@@ -421,7 +421,7 @@ def _is_junction(path: Path) -> bool:
 
 
 def _outside(shown: str, real: Path, root: Path) -> LinkOutside:
-    return LinkOutside(f"this is a link out of {root}: it leads to {real}", where=shown, hint=f"name {real} itself")
+    return LinkOutside(f"this link leads out of {root}, to {real}", where=shown, hint=f"name {real} itself")
 
 
 def is_internal(parts: Sequence[str]) -> bool:
