@@ -208,7 +208,7 @@ def test_find_and_replace(tmp_path: Path, text: str, find: str, replace: str, ev
         ("two  words", "y", r"not in the file\.\nDid you mean line 3\?.*\ntwo words"),
         ("a", "y", "the text occurs 2 times, lines 1, 2"),
         ("two", "two", "are the same"),
-        ("two", "\0", "no NUL"),
+        ("two", "\0", "cannot contain a NUL"),
         ("two", "\ud800", "surrogate"),
     ],
 )
@@ -236,6 +236,6 @@ def test_what_cannot_be_edited(tmp_path: Path, name: str) -> None:
         call(name, tmp_path, **arguments)
     (tmp_path / "a.md").chmod(0o644)
     (tmp_path / "a.md").write_bytes(b"a\0")
-    with pytest.raises(LmmError, match="no text file"):
+    with pytest.raises(LmmError, match="not a text file"):
         call(name, tmp_path, **arguments)
     assert [path.name for path in tmp_path.iterdir()] == ["a.md"]
