@@ -1,4 +1,4 @@
-"""How much a model reads at once: configured, told by its server, published, or the default; shown by lmm status."""
+"""How much a model reads at once: configured, reported by its server, published, or default; lmm status shows it."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ def test_the_server_tells(server: ScriptedServer, who: str) -> None:
     server.pages = {"/v1/models": {"data": [{"id": "test"}]}, **ollama, page: answer}
     toml = f'[major]\nmodel = "OpenAICompatible/test"\nbase_url = "{server.url}"\n'
     window = loop.run(window_of(load_settings(toml, {}).major))
-    told = f"told by {server.url.removesuffix('/v1')}{page}"
+    told = f"reported by {server.url.removesuffix('/v1')}{page}"
     expected = (tokens, told) if tokens else (100_000, "default: its server does not report it")
     assert (window.tokens, window.origin) == expected
 
@@ -56,11 +56,11 @@ def test_status_shows_where_each_is_known_from(
     config.write_text(config.read_text() + minor + aux)
     tiers = json.loads(run_here(capsys, "status", "--json").out)["tiers"]
     assert {name: (tiers[name]["window"]["tokens"], tiers[name]["window"]["origin"]) for name in list(tiers)[:3]} == {
-        "major": (32768, f"told by {server.url}/models"),
+        "major": (32768, f"reported by {server.url}/models"),
         "minor": (400_000, "published (genai-prices)"),
         "aux": (9000, "configured"),
     }
-    assert f"reads 32,768 tokens at once      told by {server.url}/models" in run_here(capsys, "status").out
+    assert f"reads 32,768 tokens at once      reported by {server.url}/models" in run_here(capsys, "status").out
 
 
 def test_a_server_that_nobody_approved_is_not_asked(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
