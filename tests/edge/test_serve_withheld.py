@@ -371,7 +371,7 @@ def test_a_store_made_before_is_refused(
     monkeypatch.setattr("lmm_education.store.layout.FORMAT", FORMAT + 1)
     refused = run_here(capsys, "serve")
     assert refused.code == 1
-    assert "lmm ingest makes it anew" in refused.err
+    assert "lmm ingest rebuilds it" in refused.err
 
 
 def test_ingest_names_what_is_kept_from_students(course: Path, capsys: pytest.CaptureFixture[str]) -> None:

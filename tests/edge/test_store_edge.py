@@ -415,7 +415,7 @@ def test_a_copy_without_holes_is_the_same_store(store: EdgeStore, folder: Path, 
     copy.close()
 
 
-@pytest.mark.parametrize(("number", "hint"), [(FORMAT + 1, "update lmm"), (FORMAT - 1, "lmm ingest makes it anew")])
+@pytest.mark.parametrize(("number", "hint"), [(FORMAT + 1, "update lmm"), (FORMAT - 1, "lmm ingest rebuilds it")])
 def test_a_store_of_another_version(store: EdgeStore, folder: Path, number: int, hint: str) -> None:
     """Neither read nor written."""
     pointer = json.loads((folder / "current").read_text())
