@@ -303,7 +303,7 @@ def test_agent_mode_ends(course: Path, server: ScriptedServer) -> None:
     [
         ("open_section", '{"place": "elsewhere.md"}', "no section at 'elsewhere.md'"),
         ("open_section", '{"place": "botany", "offset": 9}', "no section after"),
-        ("search", "{", "do not fit"),
+        ("search", "{", "are not valid"),
         ("search", "{}", "'query' is a required property"),
         ("search", '{"query": "???"}', "nothing to search for"),
         ("rm", "{}", "there is no tool rm"),

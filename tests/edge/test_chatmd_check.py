@@ -29,7 +29,7 @@ def test_findings_have_places_hints_and_exit_codes(folder: Path) -> None:
     bad = folder / "bad.md"
     assert both.code == 1
     assert both.out.splitlines() == [
-        f"{bad}:2:6: warning: src=\"b.md\" is no URL (write 'local' for a file on disk)",
+        f"{bad}:2:6: warning: src=\"b.md\" is not a URL (write 'local' for a file on disk)",
         f"{bad}:3:1: </assistant> closes nothing (open it with <assistant>, or put the tag in RAW|…|RAW if it is text; "
         "this is inside <user>)",
         f'{bad}:5:1: this tool has no name (write name="…")',
@@ -183,7 +183,7 @@ def test_what_a_killed_run_left_is_mended_by_the_next(folder: Path, text: str, n
 def test_a_pipe_and_a_nul_are_refused_everywhere(folder: Path, command: str) -> None:
     os.mkfifo(folder / "pipe")
     (folder / "nul.chatmd").write_text('<config model="Builtin/extractive"/><user>a\0b</user>')
-    assert "this is not an ordinary file" in lmm(command, folder / "pipe").err
+    assert "a device or a pipe" in lmm(command, folder / "pipe").err
     done = lmm(command, folder / "nul.chatmd")
     assert (done.code, "this file contains a NUL character" in done.out + done.err) == (1, True)
 

@@ -62,7 +62,7 @@ def test_a_paragraph(server: ScriptedServer, folder: Path) -> None:
     assert path.read_text() == DOCUMENT.replace("---\n=: say it shorter\n---\n", "").replace(
         "A leaf is green because of the chlorophyll in its cells.", "A leaf is green by chlorophyll."
     )
-    assert lmm("accept", path).out == f"{path}: no edit waits\n"
+    assert lmm("accept", path).out == f"{path}: no edits are pending\n"
 
 
 def test_a_section_with_subheadings(server: ScriptedServer, folder: Path) -> None:

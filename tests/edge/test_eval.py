@@ -140,7 +140,7 @@ def test_questions_are_asked_in_other_words_and_the_price_is_told_before(
         again = run_here(capsys, *words)
     assert (ran.code, ran.err, len(server.requests)) == (0, "", 4)
     assert ran.out.startswith("other.jsonl: 4 of 4 questions in other words\n")
-    assert re.search(r"stand in the passages: [5-9]\d %, now 0 %\n", ran.out)
+    assert re.search(r"occur in the passages: [5-9]\d %, now 0 %\n", ran.out)
     assert again.out == "other.jsonl has all questions in other words\n"
     tuned = run_here(capsys, "eval", "few.jsonl", "other.jsonl", "--tune", *DOCUMENTS)
     assert (tuned.code, "words stand in the passages" in tuned.err) == (0, False)

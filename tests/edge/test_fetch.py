@@ -189,7 +189,7 @@ def test_compression(web: WebServer) -> None:
         "/br": page(b"..", content_encoding="br"),
         "/bad": page(b"no gzip", content_encoding="gzip"),
     }
-    assert "compressed by 'br'" in failure(f"{web.url}/br")
+    assert "compressed with 'br'" in failure(f"{web.url}/br")
     assert "damaged" in failure(f"{web.url}/bad")
 
 

@@ -166,7 +166,7 @@ def test_what_is_not_understood_is_told_with_its_place(capsys: pytest.CaptureFix
         assert f"notes/{said}" in ran.err
     (course / "notes" / "zeros.md").write_bytes(b"\0" * 100)
     ran = run_here(capsys, "ingest", "notes")
-    assert (ran.code, "notes/zeros.md: this is no text" in ran.err) == (1, True)
+    assert (ran.code, "notes/zeros.md: this is not text" in ran.err) == (1, True)
 
 
 def test_documents_that_the_embedding_model_does_not_understand(

@@ -140,7 +140,7 @@ def test_messages_too_long(command: Command, folder: Path) -> None:
 def test_an_edit_and_accept(command: Command, folder: Path) -> None:
     """The new text waits beside the old one, and replaces it."""
     (folder / "oak.md").write_text("---\n=: make it shorter\n---\nAn oak grows to 30 metres, and lives long.\n")
-    assert "an edit waits" in command("messages", "oak.md").out
+    assert "pending edit" in command("messages", "oak.md").out
     new = (folder / "oak.md").read_text().partition("###### new text")[2].partition("<!-- lmm:end")[0].strip()
     assert "accepted 1 edit" in command("accept", "oak.md").out
     assert (folder / "oak.md").read_text().strip() == new
