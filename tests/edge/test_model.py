@@ -109,7 +109,7 @@ def test_status_knows_its_window(command: Command, url: str) -> None:
     """From the server."""
     window = json.loads(command("status", "--json").out)["tiers"]["major"]["window"]
     assert window["tokens"] <= 32768
-    assert window["origin"].startswith(f"told by {url.removesuffix('/v1')}")
+    assert window["origin"].startswith(f"reported by {url.removesuffix('/v1')}")
 
 
 def test_messages(command: Command, folder: Path) -> None:

@@ -139,7 +139,7 @@ def test_errors_of_calls_are_results(game: ScriptedServer, folder: Path) -> None
     Chat.open(path).run()
     results = [entry for entry in conversation(game.requests[1].body) if entry[0] == "result"]
     assert [call for _, call, _ in results] == list("abcdef")
-    wanted = ("Did you mean read_file?", "no JSON", "path", "", "object", "File 1")
+    wanted = ("Did you mean read_file?", "not JSON", "path", "", "object", "File 1")
     for (_, _, text), part in zip(results, wanted, strict=True):
         assert part in text
     tags = [element for element in chatmd.parse(path.read_bytes().decode()).elements if element.tag == "tool_response"]

@@ -301,7 +301,7 @@ def test_a_missing_pointer(store: EdgeStore, folder: Path) -> None:
 def test_a_missing_generation(store: EdgeStore, folder: Path) -> None:
     """Somebody removed it."""
     shutil.rmtree(current(folder))
-    refused(folder, StoreDamaged, "is not there")
+    refused(folder, StoreDamaged, "is missing")
 
 
 @pytest.mark.parametrize("name", ["manifest.json", "files.json"])

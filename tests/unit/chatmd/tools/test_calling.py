@@ -71,8 +71,8 @@ def test_side_by_side_within_the_bound_and_in_order() -> None:
 @pytest.mark.parametrize(
     ("arguments", "wanted"),
     [
-        ('{"n": 1', "no JSON"),
-        ("[" * 100_000, "no JSON"),
+        ('{"n": 1', "not JSON"),
+        ("[" * 100_000, "not JSON"),
         ("[1]", "must be a JSON object"),
         ("", "'n' is a required property"),
         ('{"n": "1"}', "n: '1' is not of type 'integer'"),
