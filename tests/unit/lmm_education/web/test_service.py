@@ -121,11 +121,11 @@ class Gated(ScriptedModel):
 
     def __init__(self, reply: str | Exception) -> None:
         super().__init__([reply])
-        self.may = asyncio.Event()
+        self.may = threading.Event()  # models have a loop of their own, in another thread
 
     async def stream(self, request: ChatRequest) -> AsyncGenerator[ChatEvent]:
         yield TextDelta("Chlorophyll")
-        await self.may.wait()
+        await asyncio.to_thread(self.may.wait)
         async for event in super().stream(request):
             yield event
 
@@ -158,12 +158,12 @@ def test_a_class_hears_that_its_answer_failed(botany: Course) -> None:
     async def ask() -> tuple[list[object], int]:
         model = Gated(ModelUnavailable("no"))
         served = service(botany, model)
-        all_at_once = asyncio.gather(
-            *(_all(served.answer(asked(served), ())) for _ in range(3)), return_exceptions=True
-        )
-        await asyncio.sleep(0)
+        streams = [served.answer(asked(served), ()) for _ in range(3)]
+        for stream in streams:
+            while not isinstance(await anext(stream), TextDelta):
+                pass
         model.may.set()
-        told = await all_at_once
+        told = await asyncio.gather(*map(_all, streams), return_exceptions=True)
         return list(told), len(model.seen)
 
     told, requests = asyncio.run(ask())
