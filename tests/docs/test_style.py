@@ -58,6 +58,7 @@ _PHRASES = {  # phrase: what to write
     r"the others? go(es)? on\b": "continue",
     r"asks? anew\b": "ask again",
     r"where one stands\b": "the current folder",
+    r"(?P<word>[a-z]{2,}) (?P=word)(?![\w-])": "write it once",
 }
 _PHRASE = re.compile(rf"\b(?:{'|'.join(_PHRASES)})", re.IGNORECASE)
 _EXCEPTIONS: frozenset[str] = frozenset()

@@ -63,22 +63,18 @@ COMMANDS = (
     CommandRow("ingest", "lmm_education", "prepare documents and store them, so that they can be searched"),
     CommandRow("search", "lmm_education", "find passages in what was ingested"),
     CommandRow("ask", "lmm_education", "answer a question from the course, with sources"),
-    CommandRow(
-        "serve", "lmm_education", "serve serve serve the course as a web chat, and as an API for OpenAI clients"
-    ),
+    CommandRow("serve", "lmm_education", "serve the course as a web chat, and as an API for OpenAI clients"),
     CommandRow("log", "lmm_education", "show, export or delete what students asked"),
     CommandRow("eval", "lmm_education", "measure how often your questions find the right text", function="evaluate"),
-    CommandRow("toc", "lmm_education", "print print print the headings of documents, with their lines", file="study"),
+    CommandRow("toc", "lmm_education", "print the headings of documents, with their lines", file="study"),
     CommandRow(
         "plan",
         "lmm_education",
-        "print print print a study plan: sections in order, with summaries and reading times",
+        "print a study plan: sections in order, with summaries and reading times",
         file="study",
     ),
-    CommandRow("cards", "lmm_education", "make make make study cards, as CSV or for Anki", file="study"),
-    CommandRow(
-        "exercises", "lmm_education", "print print print the exercises, with or without solutions", file="study"
-    ),
+    CommandRow("cards", "lmm_education", "make study cards, as CSV or for Anki", file="study"),
+    CommandRow("exercises", "lmm_education", "print the exercises, with or without solutions", file="study"),
     CommandRow("export", "lmm_education", "write clean notes for students, without metadata, chats and exercises"),
     CommandRow("store", "lmm_education", "inspect, check, repair and copy the store"),
     CommandRow("run", "chatmd", "run a ChatMD file: model and tools, everything appended to the file"),
