@@ -92,11 +92,13 @@ class _Replay:
     async def open(self, stack: AsyncExitStack) -> AsyncIterator[Problem]:
         """Open the tools but for servers; what is wrong with them is told."""
         declarations = own_declarations(self.spec, self.run).declarations
+        alone = replace(self.run, functions=())
+        self.opened |= await open_tools([], self.run, stack)  # Python's: what they do is not known
         for tool, declaration in zip(self.spec.tools, declarations, strict=False):
             if tool.kind == "mcp":
                 continue
             try:
-                opened = await open_tools([tool], self.run, stack)
+                opened = await open_tools([tool], alone, stack)
             except LmmError as error:
                 yield Problem(tool.span, error.message, error.hint)
                 continue

@@ -81,3 +81,22 @@ def test_what_a_run_itself_changed_is_a_warning(path: Path) -> None:
     chat.say("Empty it.")
     chat.run(model=ScriptedModel([Reply("", "m", calls=(call,)), '{"n": 0}']), yes=True)
     assert [one.partition(":")[0] for one in found(path)] == ["warning"]
+
+
+@pytest.mark.parametrize("declared", ["", '<tool name="read_file"/>\n'])
+def test_a_python_tool_is_known_and_not_called(tmp_path: Path, declared: str) -> None:
+    """What a function does is not known, so its results are the transcript's."""
+    calls = []
+
+    def add(a: int) -> int:
+        """Add."""
+        calls.append(a)
+        return a
+
+    text = f"{declared}<user>Add 2.</user>"
+    replies: list[str | Exception | Reply] = [Reply("", "m", calls=(ToolCall("c1", "add", '{"a": 2}'),)), "2."]
+    chat = Chat.from_text(text, folder=tmp_path, tools=[add])
+    chat.run(model=ScriptedModel(replies))
+    assert (chat.problems(replay=True), calls) == ((), [2])
+    (problem,) = Chat.from_text(chat.text, folder=tmp_path).problems(replay=True)
+    assert problem.message == "there is no longer a tool 'add'"
