@@ -106,6 +106,10 @@ class CourseParts:
             major=major,
         )
 
+    def __repr__(self) -> str:
+        # Notebooks store what a cell shows, and the environment has keys.
+        return f"Course({str(self.root)!r})"
+
     def __enter__(self) -> Self:
         return self
 

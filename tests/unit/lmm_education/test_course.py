@@ -59,6 +59,12 @@ def course(folder: Path) -> Iterator[Course]:
 # -- opening ---------------------------------------------------------------------------------------
 
 
+def test_a_course_is_shown_without_the_environment(folder: Path) -> None:
+    """A notebook stores what a cell shows."""
+    course = Course.open(folder, env={"OPENAI_API_KEY": "sk-secret"})
+    assert repr(course) == f"Course({str(folder)!r})"
+
+
 def test_opening_reads_the_configuration_and_makes_nothing(folder: Path) -> None:
     before = sorted(folder.rglob("*"))
     with Course.open(folder) as course:
