@@ -8,7 +8,7 @@ for the file.
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Annotated, Any, ClassVar, Literal
@@ -288,6 +288,17 @@ def load_settings(
     )
 
 
+def check_annotations(names: Iterable[str], known: Iterable[str] = ANNOTATIONS, where: str = "") -> None:
+    """Refuse names that no annotation has.
+
+    Raises:
+        ConfigError: there is one.
+    """
+    if unknown := set(names) - set(known):
+        hint = nearest(min(unknown), ANNOTATIONS)
+        raise ConfigError(f"unknown annotation '{min(unknown)}'", where=where, hint=hint)
+
+
 def _annotations(config: Config, header: Mapping[str, Any], header_name: str) -> dict[str, bool]:
     """Which annotations are on: [RAG] in the configuration, else titles; a list in the header replaces it.
 
@@ -301,12 +312,7 @@ def _annotations(config: Config, header: Mapping[str, Any], header_name: str) ->
         wanted = wanted.replace(",", " ").split()
     if isinstance(wanted, list):
         fields = {name: key.field for key in known for name in key.names}
-        if unknown := {str(name) for name in wanted} - set(fields):
-            raise ConfigError(
-                f"unknown annotation '{min(unknown)}'",
-                where=f"{header_name}, model: RAG:",
-                hint=nearest(min(unknown), ANNOTATIONS),
-            )
+        check_annotations(map(str, wanted), known=fields, where=f"{header_name}, model: RAG:")
         return {name: name in {fields[str(one)] for one in wanted} for name in ANNOTATIONS}
     chosen = read_keys(known, config.toml, config.where)
     if isinstance(wanted, Mapping):

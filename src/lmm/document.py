@@ -16,7 +16,7 @@ from typing import Any, Self, TypeVar
 
 from lmm import config_files
 from lmm.book_project import book_of
-from lmm.config import ANNOTATIONS, Settings
+from lmm.config import ANNOTATIONS, Settings, check_annotations
 from lmm.config_tables import Config
 from lmm.disk import files, journal, undo
 from lmm.disk.shared import Saved, SharedFile
@@ -346,6 +346,7 @@ class Document:
         Raises:
             ConfigError, DocumentError: as for `answer`.
         """
+        check_annotations({*fields, *(flags or {})})
         chosen = {name: name in fields for name in ANNOTATIONS} if fields else {}
         choose = rag_annotations({**chosen, **(flags or {})}, load_prompts, named=model is not None or estimate)
         planner = FieldPlanner(choose, refresh)
@@ -562,7 +563,11 @@ class Document:
         """Remove generated annotations, all or those named; whether there were any. What people edited stays.
 
         A metadata block that held nothing else goes with them.
+
+        Raises:
+            ConfigError: there is no annotation of that name.
         """
+        check_annotations(fields)
         return self._do(lambda blocks: cleared(blocks, lambda block: without_generated(block, fields or ANNOTATIONS)))
 
     def _do(self, change: Callable[[Sequence[Block]], Sequence[Block]]) -> bool:

@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Callable
 
 import pytest
 import talking
 from fakes.section_model import SectionModel
 from golden_files import Case, read_cases, unescape
 
-from lmm.errors import LmmError, ModelUnavailable
+from lmm import Document
+from lmm.errors import ConfigError, LmmError, ModelUnavailable
 from lmm.notebook.annotations import language_name
 
 _PRINT = re.compile(r"^(  \w+: )\S+ \S+ (?:[^\s-]|-\S)\S*?(\r?)$", re.MULTILINE)
@@ -262,3 +264,10 @@ def test_the_prompt_names_the_language(code: str, name: str) -> None:
     annotate(f"---\ntitle: T\nlang: {code}\n---\n# A\n\n{WORDS}\n", model, "questions")
     assert language_name(code) == name
     assert f"in {name}" in model.requests[0].messages[-1].text
+
+
+@pytest.mark.parametrize("verb", [Document.annotate, Document.stale, Document.clear_annotations])
+def test_an_annotation_that_does_not_exist_is_refused(verb: Callable[..., object]) -> None:
+    with pytest.raises(ConfigError, match="unknown annotation 'titel'") as caught:
+        verb(Document.from_text("# A\n\nText.\n"), "titel")
+    assert caught.value.hint == "did you mean 'titles'?"
