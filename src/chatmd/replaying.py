@@ -31,6 +31,7 @@ from lmm.models.structured import Mismatch, NoJson
 
 _SHOWN = 60  # characters of a line that differs
 _ACCEPT = "if this is intended, rewind the conversation and run it again"
+_OWN = "a call of this conversation may have changed it"
 
 
 async def differences(text: str, path: Path, run: Run) -> list[Problem]:
@@ -124,7 +125,7 @@ class _Replay:
                 was = self._text(output.content)
                 if result.text != was:
                     message = f"{call.name} returns something else today{_first_difference(was, result.text)}"
-                    yield Problem(output.span, message, _ACCEPT, severity)
+                    yield Problem(output.span, message, _ACCEPT if severity == "error" else _OWN, severity)
 
     def _refusal(self, call: CallItem, output: OutputItem) -> Problem | None:
         """Why a call that was made would be refused today."""
@@ -132,7 +133,11 @@ class _Replay:
         if output.failed:
             return None
         if known is None:
-            return Problem(call.span, f"there is no longer a tool '{call.name}'", "declare it")
+            return Problem(
+                call.span,
+                f"there is no longer a tool '{call.name}'",
+                "declare it, or in Python pass the function: tools=[…]",
+            )
         arguments = _arguments(known, self._text(call.arguments))
         wrong = misfit(known.tool, arguments) if isinstance(arguments, Mapping) else "they are not JSON"
         message = f"{call.name} now refuses these arguments: {wrong}"

@@ -10,6 +10,9 @@ import pytest
 from edge.support import lmm
 from fakes.openai_server import ScriptedServer
 
+from chatmd import Chat
+from chatmd.tools import mcp_connection
+
 GOOD = '<config model="OpenAI/gpt-4.1"/>\n<system><import src="policy.md"/></system>\n<user>\n</user>\n'
 BAD = '<user>a\n<doc src="b.md"/>\n</assistant>\n</user>\n<tool/>\n'
 
@@ -145,6 +148,12 @@ def test_what_a_file_refers_to_is_looked_for(folder: Path) -> None:
         place, _, told = line.partition(": ")
         assert place.startswith(f"{folder / 'around.chatmd'}:{number}:")
         assert told.startswith(expected.format(folder=folder)) or expected in told
+
+
+def test_a_missing_package_for_servers_is_a_warning(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(mcp_connection, "find_spec", lambda name: None)
+    (problem,) = Chat.from_text('<tool mcp_server="https://mcp.example.org"/><user>Hi</user>').problems()
+    assert (problem.severity, problem.hint) == ("warning", "pip install 'lmmarkdown[mcp]'")
 
 
 def test_what_was_seen_and_recorded_is_not_looked_for(folder: Path, server: ScriptedServer) -> None:

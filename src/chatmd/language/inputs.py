@@ -100,7 +100,7 @@ def set_inputs(text: str, values: Mapping[str, object], known: Iterable[Declared
     written = {name: value if isinstance(value, str) else json.dumps(value) for name, value in values.items()}
     for name, value in written.items():
         if name not in declared:
-            hint = nearest(name, declared) or f'declare it: <input name="{name}"/>'
+            hint = (declared and nearest(name, declared)) or f'declare it: <input name="{name}"/>'
             raise ChatmdError(f"there is no input '{name}'", where=file, hint=hint)
         if not declared[name].accepts(value):
             raise ChatmdError(

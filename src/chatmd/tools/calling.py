@@ -315,7 +315,8 @@ class ToolCaller:
     def _unknown(self, name: str) -> str:
         close = get_close_matches(name, self.tools, n=1)
         meant = f" Did you mean {close[0]}?" if close else ""
-        return f"There is no tool '{name}'.{meant} There are: {', '.join(self.tools) or 'none'}."
+        known = f"The tools are: {', '.join(self.tools)}." if self.tools else "There are no tools at all."
+        return f"There is no tool '{name}'.{meant} {known}"
 
     def _clean(self, text: str) -> str:
         """What a tool returned, as it is sent and written: it cannot pass for something that the user said."""

@@ -119,7 +119,7 @@ def kind_of(declared: Tool) -> ToolKind:
     if name in ELSEWHERE:
         raise ToolNotAvailable(f"ochat's tool '{name}' is not available here", where=where, hint=ELSEWHERE[name])
     close = get_close_matches(name, [*BUILTINS, *ALIASES], n=1)
-    known = f'built in: {", ".join(BUILTINS)}; your own program: command="…"'
+    known = f'built in: {", ".join(BUILTINS)}; your own program: command="…"; in Python, functions: tools=[…]'
     hint = f"did you mean {close[0]}?" if close else known
     raise ChatmdError(f"there is no built-in tool '{declared.name}'", where=where, hint=hint)
 

@@ -116,7 +116,7 @@ def _tier_rows(tier: Mapping[str, Any]) -> Iterator[str]:
         reads = f"reads {window['tokens']:,} tokens at once"
         yield f"{reads:<32} {window['origin']}"
     if tier["other"]:
-        yield f"(a course keeps the model of its store) to choose another one: {tier['other']}"
+        yield f"to choose another one: {tier['other']} (a course keeps the model of its store)"
 
 
 def _windows(settings: Settings) -> dict[str, ContextWindow]:

@@ -57,7 +57,7 @@ def _by_task(request: ChatRequest) -> str:
     sentences = _sentences(documents, "text")
     if request.tools:
         raise ModelRejected(
-            f"{NAME} cannot use tools", hint="choose a language model: --model, config.toml, or the header"
+            f"{NAME} cannot use tools", hint='choose a language model: --model, config.toml, or <config model="…"/>'
         )
     if request.task in ("edit", "extract", "reword"):
         raise ModelRejected(
