@@ -641,6 +641,8 @@ def _meant_tag(text: str) -> str:
     close = _close_tag(found[1].lower()) if found else ""
     if found and close and found[1] != close:
         return f"did you mean <{close}>?"
+    if text.lstrip().startswith("---\n"):
+        return "if it is a document with questions, run lmm messages; otherwise put the text in <user>…</user>"
     return "put it in <user>…</user> or another message, or in <!-- … -->"
 
 
