@@ -87,11 +87,12 @@ def require_near(model: ModelName, tier: str, document: str) -> None:
         Untrusted: it does.
     """
     if is_local_model(str(model), Path(document).parent.resolve()):
-        raise Untrusted(
-            f"{model}, which this document names, is a folder, or a file outside of the document's folder",
-            where=document,
-            hint=f"set it yourself, under [{tier}] in config.toml, or with --model",
-        )
+        fact, hint = "is a folder", f"set it yourself, under [{tier}] in config.toml, or with --model"
+        if model.provider == "Recorded":
+            fact = "is outside of the document's folder"
+            if not Path(model.model).is_absolute():
+                hint = f"its path is relative to the current folder: run this in the document's folder, or {hint}"
+        raise Untrusted(f"{model}, which this document names, {fact}", where=document, hint=hint)
 
 
 def how_to_agree(file: Path) -> str:

@@ -165,9 +165,17 @@ def test_a_document_names_no_model_outside_of_its_folder(
         (folder / name).write_text(said)
         ran = run_here(capsys, *words)
         assert (ran.code, (folder / name).read_text()) == (2, said), ran
-        assert f"{model}, which this document names, is a folder, or a file outside of the document's" in ran.err
+        assert f"{model}, which this document names, is outside of the document's folder" in ran.err
         assert "(set it yourself, under [" in ran.err
     assert run_here(capsys, *words, "--model", model).code == 0
+
+
+def test_recorded_replies_are_relative_to_the_current_folder(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    (folder / "below").mkdir()
+    (folder / "below" / "r.json").write_text('[{"prompt": "", "reply": "Reply."}]')
+    (folder / "below" / "d.chatmd").write_text('<config model="Recorded/r.json"/><user>q</user>')
+    ran = run_here(capsys, "run", "below/d.chatmd")
+    assert (ran.code, "is relative to the current folder: run this in the document's folder" in ran.err) == (2, True)
 
 
 @pytest.mark.parametrize("tier", ["major", "embedding"])
