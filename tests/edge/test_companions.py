@@ -69,7 +69,7 @@ def test_files_that_a_prompt_names_go_along(server: ScriptedServer, folder: Path
     [
         ("@missing.md", "@missing.md: there is no such file"),
         ("@../d.md", "this path leads out of its folder"),
-        ("@.env", "its name says that it holds keys"),
+        ("@.env", "its name suggests keys or passwords"),
         ("@http://127.0.0.1:1/x", "127.0.0.1"),
         ("@course: roots", "lmm ingest"),
     ],

@@ -67,7 +67,7 @@ def address(course: Path) -> Iterator[str]:
 
 @pytest.fixture
 def page(browser: Browser, address: str, model: ScriptedServer) -> Iterator[Browser]:
-    """The page in a browser that keeps nothing yet; at its end, no other host was asked, and nothing refused."""
+    """The page in a browser that stores nothing yet; at its end, no other host was asked, and nothing refused."""
     model.answer = lambda request: "Because of chlorophyll [1]."
     browser.screen(1280, 900)
     browser.open(f"{address}/")
@@ -298,7 +298,7 @@ def test_two_tabs_with_one_chat_lose_nothing(page: Browser) -> None:
     ("broken", "told"),
     [
         ("Storage.prototype.setItem = () => { throw new DOMException('full', 'QuotaExceededError'); }", "no room"),
-        ("Object.defineProperty(window, 'sessionStorage', { get() { throw Error('off'); } }); 0", "keeps nothing"),
+        ("Object.defineProperty(window, 'sessionStorage', { get() { throw Error('off'); } }); 0", "stores nothing"),
     ],
 )
 def test_a_browser_that_keeps_nothing(page: Browser, broken: str, told: str) -> None:

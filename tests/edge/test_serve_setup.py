@@ -48,7 +48,7 @@ def test_a_course_is_set_up(
     answer(monkeypatch, *[""] * 12)
     again = run_here(capsys, "serve", "--setup")
     assert (again.code, (folder / "config.toml").read_text()) == (0, text)
-    assert "stays as it is" in again.out
+    assert "is unchanged" in again.out
 
 
 def test_a_key_is_asked_for_and_written_nowhere(

@@ -433,6 +433,6 @@ def test_pages_that_go_in_a_circle_end(server: QdrantServer, monkeypatch: pytest
     store = store_at(server)
     fill(store, point(1), point(2))
     monkeypatch.setattr(store, "_call", lambda *names, **arguments: ([], "the same"))
-    with pytest.raises(StoreError, match="again and again"):
+    with pytest.raises(StoreError, match="the same page of points repeatedly"):
         list(store.scroll("chunks"))
     store.close()

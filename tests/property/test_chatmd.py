@@ -250,7 +250,7 @@ def test_what_no_file_can_hold_is_refused(text: str) -> None:
         assert "\x00" not in text
         transcript_text([message]).encode()
     else:
-        with pytest.raises(NotStorable, match="cannot stand in a file"):
+        with pytest.raises(NotStorable, match="cannot be written to a file"):
             transcript_text([message])
 
 

@@ -123,12 +123,14 @@ def pieces_of(text: Text, limits: Limits) -> list[Text]:
     pieces: list[Text] = []
     line, at = text.lines.first - text.repeated, 0
     for part in split(text.text, limits):
-        first = line + text.text.count("\n", at, part.start)
-        line, at = first + text.text.count("\n", part.start, part.end), part.end
+        first = line + text.count_lines(at, part.start)
+        line, at = first + text.count_lines(part.start, part.end), part.end
         # What an earlier split repeated stands on no line of its own.
         lines = Lines(max(first, text.lines.first), min(max(line, text.lines.first), text.lines.last))
         repeated = part.repeated or (0 if part.start else text.repeated)
-        pieces.append(replace(text, text=part.text, lines=lines, key=key_of(part.text), repeated=repeated))
+        moved = part.text.find(text.text[part.start : part.end]) - part.start
+        gaps = tuple((gap + moved, more) for gap, more in text.gaps if part.start < gap < part.end)
+        pieces.append(replace(text, text=part.text, lines=lines, key=key_of(part.text), repeated=repeated, gaps=gaps))
     return pieces
 
 

@@ -59,7 +59,8 @@ class Text:
     Line ends are LF. `values` is the metadata of its own as read, `own` the properties in there. `key` is made
     from its first paragraph, for choosing where to cut (see `packing`). `repeated` counts lines at its start
     that were repeated when a larger text was split. `owner` is the line of what gives it a type (see `Stretch`), 0
-    where it has none: texts of one owner are one exercise, or one solution.
+    where it has none: texts of one owner are one exercise, or one solution. `gaps` has the offset of each text that was
+    joined, and how many lines of the file before it are not in the text: further blank lines, metadata.
     """
 
     text: str
@@ -70,6 +71,11 @@ class Text:
     own: Mapping[str, Any] = field(default_factory=dict)
     repeated: int = 0
     owner: int = 0
+    gaps: tuple[tuple[int, int], ...] = ()
+
+    def count_lines(self, start: int, end: int) -> int:
+        """How many lines of the file end between two offsets of the text."""
+        return self.text.count("\n", start, end) + sum(lines for at, lines in self.gaps if start < at <= end)
 
     @property
     def stretch(self) -> int:

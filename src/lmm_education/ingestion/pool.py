@@ -133,8 +133,15 @@ def join(texts: Sequence[Text]) -> Text:
     """Texts that follow each other, as one."""
     if len(texts) == 1:
         return texts[0]
+    gaps: list[tuple[int, int]] = []
+    at, line = 0, texts[0].lines.first - texts[0].repeated
+    for text in texts:
+        first = text.lines.first - text.repeated
+        gaps += [(at, first - line)] if first != line else []
+        gaps += [(at + inside, lines) for inside, lines in text.gaps]
+        at, line = at + len(text.text) + 2, first + text.count_lines(0, len(text.text)) + 2
     lines = Lines(texts[0].lines.first, texts[-1].lines.last)
-    return replace(texts[0], text="\n\n".join(text.text for text in texts), lines=lines)
+    return replace(texts[0], text="\n\n".join(text.text for text in texts), lines=lines, gaps=tuple(gaps))
 
 
 class _Continues:

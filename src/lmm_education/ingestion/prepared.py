@@ -34,12 +34,13 @@ from lmm_education.ingestion.prepare import Count, PrepareArguments, Steps, cut_
 from lmm_education.material import Lines
 
 # Keys of the program in a prepared file.
-MARK, LINES, METADATA, TEXT, REPEATED, OWNER, KEY = (
-    *("~~prepared", "~~lines", "~~metadata", "~~text", "~~repeated", "~~owner", "~~key"),
+MARK, LINES, METADATA, TEXT, REPEATED, GAPS, OWNER, KEY = (
+    *("~~prepared", "~~lines", "~~metadata", "~~text", "~~repeated", "~~gaps", "~~owner", "~~key"),
 )
 _HEADER = re.compile(r"\ufeff?(?:[ \t]*\r?\n)*---[ \t]*\r?\n(?:(?!(?:---|\.\.\.)[ \t]*\r?$)[^\n]*\n)*", re.MULTILINE)
 _IS_MARKED = re.compile(rf"^{MARK}:", re.MULTILINE)
 _HASH = re.compile(r"^  hash: \w+\r?\n", re.MULTILINE)
+_GAP = re.compile(r"(\d{1,9})\+(-?\d{1,9})")
 _RANGE = re.compile(r"(\d+)(?:[-–](\d+))?\Z")
 # What would close a comment, equation or fence that a text leaves open.
 _CLOSERS = "\n\n".join(["end", "-->", "$$", "`" * 99, "~" * 99])
@@ -129,6 +130,8 @@ def _text(text: Text) -> str:
     values[LINES] = _range_text(text.lines)
     if text.repeated:
         values[REPEATED] = text.repeated
+    if text.gaps:
+        values[GAPS] = " ".join(f"{at}+{lines}" for at, lines in text.gaps)
     if text.owner:
         values[OWNER] = text.owner
     if text.key != key_of(shown):  # of a div, whose fences are not shown
@@ -295,7 +298,9 @@ def _placed(outline: Outline, root: Heading) -> Iterator[Item]:
             after = lines.last
             repeated = item.values.get(REPEATED, 0)
             owner, key = _owner(item, lines.first), item.values.get(KEY, item.key)
-            yield replace(item, lines=lines, heading=moved[id(item.heading)], repeated=repeated, owner=owner, key=key)
+            gaps = tuple((int(at), int(more)) for at, more in _GAP.findall(str(item.values.get(GAPS, ""))))
+            item = replace(item, lines=lines, heading=moved[id(item.heading)], repeated=repeated, owner=owner, key=key)
+            yield replace(item, gaps=gaps)
 
 
 def _owner(item: Item, line: int) -> int:
