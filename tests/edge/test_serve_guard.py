@@ -303,7 +303,7 @@ def test_the_limit_is_each_students_own(serve: Serve, server: ScriptedServer) ->
     assert [client.send("/chat", QUESTION).status for _ in range(4)] == [200, 200, 200, 429]
     refused = client.send("/v1/chat/completions", COMPLETION)
     assert (refused.status, refused.code) == (429, "rate_limit_exceeded")
-    assert refused.message == f"You ask faster than I may answer. Please wait {refused.headers['retry-after']} seconds."
+    assert refused.message == f"You are asking too fast. Please wait {refused.headers['retry-after']} seconds."
     assert other.send("/chat", QUESTION).status == 200
     assert Client(address).send("/v1/chat/completions", COMPLETION).status == 200
     assert len(server.requests) == 5
@@ -319,8 +319,8 @@ def test_the_budget_outlives_a_restart(serve: Serve, server: ScriptedServer, cap
         refused = [again.send("/v1/chat/completions", COMPLETION) for _ in range(2)]
     assert [(one.status, one.code) for one in refused] == [(429, "insufficient_quota")] * 2
     assert 0 < int(refused[0].headers["retry-after"]) <= 90_000
-    assert "come again tomorrow" in refused[0].message
-    assert "come again tomorrow" in again.send("/chat", QUESTION).text
+    assert "come back tomorrow" in refused[0].message
+    assert "come back tomorrow" in again.send("/chat", QUESTION).text
     assert caplog.text.count("the day's budget is spent") == 1
     assert len(server.requests) == 2
 

@@ -87,7 +87,7 @@ def test_an_answer_streams_with_formula_and_sources(page: Browser, model: Script
     assert "Botany › Leaves" in page.text("aside")
     assert page.run("document.querySelector('aside').offsetLeft > document.querySelector('.answer').offsetWidth")
     assert page.text("#ask") == "Ask"
-    assert page.text("#status") == "The answer is there."
+    assert page.text("#status") == "The answer is ready."
     page.keep("answer")
 
 

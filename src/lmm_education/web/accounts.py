@@ -275,7 +275,7 @@ def new_key() -> str:
 
 def _hashed(password: str) -> str:
     if len(password) < SHORTEST:
-        raise ConfigError(f"the password has less than {SHORTEST} characters")
+        raise ConfigError(f"the password has fewer than {SHORTEST} characters")
     return hash_password(password, secrets.token_bytes(16))
 
 

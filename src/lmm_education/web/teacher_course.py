@@ -158,7 +158,7 @@ def checked(body: Mapping[str, Any], say: Wording) -> tuple[dict[str, Any], dict
     """The settings in a form, and by field what is wrong with others.
 
     >>> checked({"title": "Plants", "daily_cost": "1.5", "daily_tokens": "-1", "nosuch": ""}, Wording("en"))
-    ({'title': 'Plants', 'daily_cost': 1.5}, {'daily_tokens': 'A whole number from 0 on; 0: no limit.'})
+    ({'title': 'Plants', 'daily_cost': 1.5}, {'daily_tokens': 'Enter a whole number; 0: no limit.'})
     """
     values: dict[str, Any] = {}
     errors: dict[str, str] = {}

@@ -113,7 +113,7 @@ def test_no_text_becomes_markup(held: list[LoggedExchange]) -> None:
 def test_nobody_asked() -> None:
     """There is still the course."""
     shown = Elements(page([]))
-    assert "Nobody asked in these days." in shown.words
+    assert "Nobody asked anything in this period." in shown.words
     assert "Botany > Roots" in shown.words
 
 
