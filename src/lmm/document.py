@@ -122,6 +122,7 @@ class Document:
         self._parsed = version
         self._tree: HeaderNode | None = None
         self._changes: list[Change] = []  # since the file was read or saved
+        self._fixed = False  # whether prompts were corrected in them
         self._lost: tuple[Failure, ...] = ()  # of these, what found no place in what its author saved since
         self._held: list[contextlib.AsyncExitStack] = []  # one for each block that holds it
 
@@ -488,6 +489,7 @@ class Document:
         _, count = without_running_code(self.blocks)
         self._do(lambda blocks: without_running_code(blocks)[0])
         text, mended = without_near_misses(self.text)
+        self._fixed |= mended > 0
         self._become(text)
         return count + mended
 
@@ -620,7 +622,7 @@ class Document:
         """
         known = self._file is not None and theirs == self._file.base
         text, failures = (self.text, self._lost) if known else self._rebase(theirs)
-        if text != theirs and not is_sound(theirs, text):
+        if text != theirs and not is_sound(theirs, text, fixed=self._fixed):
             why = "nothing was written, because another part of the file would change its meaning"
             hint = "lmm scan --check shows what cannot be read; correct it and run again: replies are kept"
             raise DocumentError(why, where=self._parsed.file, hint=hint)
@@ -686,7 +688,7 @@ class Document:
             self._take(text)
 
     def _forget_changes(self) -> None:
-        self._changes, self._lost = [], ()
+        self._changes, self._lost, self._fixed = [], (), False
 
     def undo(self) -> UndoneChange:
         """Take back the last change that we saved in the file, byte for byte; what its author changed elsewhere stays.

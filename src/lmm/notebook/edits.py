@@ -741,16 +741,17 @@ def _shared(one: set[str], other: set[str]) -> float:
 # -- what may be saved --------------------------------------------------------------------------------
 
 
-def is_sound(before: str, after: str) -> bool:
+def is_sound(before: str, after: str, *, fixed: bool = False) -> bool:
     """Whether a change has harmed nothing that it was not meant to: all is still what it was read as.
 
     A line of metadata that is text now, or a heading, or the other way round; an edit that is whole no more.
+    Where a prompt was `fixed`, the heading below it may have been text, and the metadata around it unreadable.
 
     >>> is_sound("---\\n?: why?\\n\\ntitle: T\\n---\\n", "---\\n\\ntitle: T\\n---\\n")
     False
     """
     one, two = parse_markdown_text(before), parse_markdown_text(after)
-    return _broken_edits(two) <= _broken_edits(one) and not _read_otherwise(one, two)
+    return _broken_edits(two) <= _broken_edits(one) and not _read_otherwise(one, two, fixed=fixed)
 
 
 def _broken_edits(blocks: list[Block]) -> int:
@@ -759,13 +760,13 @@ def _broken_edits(blocks: list[Block]) -> int:
     return len(damaged_edits(blocks)) + len(orphaned_marks(blocks))
 
 
-def _read_otherwise(before: list[Block], after: list[Block]) -> set[str]:
+def _read_otherwise(before: list[Block], after: list[Block], *, fixed: bool) -> set[str]:
     """Lines that stand fewer times in blocks of one kind, and more times in those of another."""
     one, two = _lines_by_kind(before), _lines_by_kind(after)
     fewer = {(kind, line) for kind in one for line in (one[kind] - two.get(kind, Counter()))}
     more = {(kind, line) for kind in two for line in (two[kind] - one.get(kind, Counter()))}
-    gained = {line for _, line in more}
-    return {line for _, line in fewer if line in gained}
+    by_fix = {("text", "heading"), ("error", "metadata")} if fixed else set()
+    return {line for old, line in fewer for new in two if (new, line) in more and (old, new) not in by_fix}
 
 
 def _lines_by_kind(blocks: list[Block]) -> dict[str, Counter[str]]:

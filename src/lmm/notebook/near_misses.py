@@ -32,6 +32,7 @@ _NO_TEXT = re.compile(r"(?:true|false|yes|no|null|~|[-+\d.]+|[\[{&*!].*|)\Z", re
 _EXACT = re.compile(r"[?+=]:(?![=-])|(?:query|message|edit):(?=[ \t\r\n]|\Z)")
 _OPENS = re.compile(r"---[ \t]*(?:#[^\n]*)?\r?\n?\Z")
 _CLOSES = re.compile(r"(?:---|\.\.\.)[ \t]*(?:#[^\n]*)?\r?\n?\Z")
+_HEADING = re.compile(r"#{1,6}[ \t]")
 _DASH = "-‐‑‒–—―−─"
 _LIKE_FENCE = re.compile(
     rf"(?!-\s*\Z|-[ \t]+--)(?:[{_DASH}][ \t]*)+\r?\n?\Z|(?:\*[ \t]*){{3,}}\r?\n?\Z|_{{3,}}\s*\Z|\+{{3}}\s*\Z"
@@ -161,7 +162,7 @@ class _Lines:
         start = i + opens
         while _OPENS.match(rest) and start < len(self.lines) and not self.lines[start].strip():
             start += 1
-        end = self._end(start + (not opens))
+        end = self._end(start + (not opens), opens=opens)
         draft = _Draft(range(start, end), [rest] if not opens else [])
         draft.lines += [_outdented(self.lines[k], margin) for k in range(start + (not opens), end)]
         problems = []
@@ -172,9 +173,11 @@ class _Lines:
             problems = self._problems(draft)
         return max(i + 1, end + bool(problems and self._closing(end))), problems
 
-    def _end(self, k: int) -> int:
-        """The line after a body that goes on at line `k`: one that closes it, or a blank one."""
+    def _end(self, k: int, *, opens: bool) -> int:
+        """The line after a body that goes on at line `k`: one that closes it, a blank one, or, unopened, a heading."""
         while k < len(self.lines) and k not in self.hidden and not self._closing(k):
+            if not opens and _HEADING.match(self.lines[k]):
+                break
             if not self.lines[k].strip():
                 following = k
                 while following < len(self.lines) and not self.lines[following].strip():

@@ -10,6 +10,7 @@ import pytest
 from hypothesis import given, strategies as st
 from strategies import documents
 
+from lmm import Document
 from lmm.markdown import parse_markdown_text
 from lmm.markdown.blocks import MetadataBlock
 from lmm.notebook.near_misses import find_near_misses, without_near_misses
@@ -104,6 +105,15 @@ PLACES = {
     "the opening is missing, a word": ("# A\n\n«query: why?\n---\nB.\n", "# A\n\n---\nquery: why?\n---\nB.\n"),
     "no block at all": ("# A\n\n«?: why?\n\nText.\n", "# A\n\n---\n?: why?\n---\n\nText.\n"),
     "the closing is missing": ("# A\n\n«---\n?: why?\n\nText.\n", "# A\n\n---\n?: why?\n---\n\nText.\n"),
+    "the opening is missing, above a heading": (
+        "A.\n\n«?: why?\n---\n# B\n\nText.\n",
+        "A.\n\n---\n?: why?\n---\n# B\n\nText.\n",
+    ),
+    "no block at all, above a heading": ("A.\n\n«?: why?\n# B\n\nText.\n", "~"),
+    "directly below text, above a heading": (
+        "A.\n«---\n?: why?\n---\n# B\n\nText.\n",
+        "A.\n\n---\n?: why?\n---\n# B\n\nText.\n",
+    ),
     "a line not indented": ("---\n?: why is it\n«green?\n---\nText.\n", "---\n?: why is it\n  green?\n---\nText.\n"),
     "a line not indented, beside a key": (
         "---\ntitle: T\n?: why is it\n«green, and not red?\n---\nText.\n",
@@ -166,7 +176,7 @@ def test_a_line_that_is_no_prompt(before: str, slip: str) -> None:
 
 @pytest.mark.parametrize("name", PLACES)
 def test_a_block_that_is_none(name: str) -> None:
-    """It is reported where it goes wrong; the fix changes nothing else, and the prompt is one."""
+    """It is reported where it goes wrong; the fix changes nothing else, is saved, and the prompt is one."""
     marked, right = PLACES[name]
     text, places = _found(marked)
     problems = find_near_misses(parse_markdown_text(text))
@@ -177,6 +187,9 @@ def test_a_block_that_is_none(name: str) -> None:
         blocks = parse_markdown_text(fixed)
         assert find_near_misses(blocks) == []
         assert [len(block.prompts) for block in blocks if isinstance(block, MetadataBlock)] == [1]
+        document = Document.from_text(text)
+        assert document.fix() == len(problems)
+        assert document.rebased(text) == (right, ())
 
 
 @pytest.mark.parametrize("name", OWN)
