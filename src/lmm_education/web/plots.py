@@ -82,7 +82,8 @@ def bars(title: str, labels: Sequence[str], series: Sequence[Series], number: Nu
     ['Mon: asked 1', 'Tue: asked 3']
     """
     stacks = [[one.values[i] or 0.0 for one in series] for i in range(len(labels))]
-    scale = _Scale.up_to(max(map(math.fsum, stacks), default=0.0))
+    whole = all(float(value).is_integer() for stack in stacks for value in stack)
+    scale = _Scale.up_to(max(map(math.fsum, stacks), default=0.0), least=float(whole))
     place = _width() / max(len(labels), 1)
     drawn = []
     for i, stack in enumerate(stacks):
@@ -141,8 +142,8 @@ class _Scale:
     ticks: tuple[float, ...]
 
     @staticmethod
-    def up_to(highest: float) -> _Scale:
-        step = round_step(highest / 4)
+    def up_to(highest: float, least: float = 0.0) -> _Scale:
+        step = max(round_step(highest / 4), least)
         return _Scale(tuple(step * i for i in range(max(1, math.ceil(highest / step - 1e-9)) + 1)))
 
     def y(self, value: float) -> float:

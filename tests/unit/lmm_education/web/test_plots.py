@@ -49,6 +49,16 @@ def test_bars(pairs: list[tuple[float, float]], name: str) -> None:
         assert height == pytest.approx(total / highest * max(heights.values()), abs=0.5)
 
 
+def test_counts_have_no_halves_beside_them() -> None:
+    """What is counted is a whole number; seconds and costs may be less."""
+    assert [mark.text for mark in bars("Questions", ["Mon"], [Series("asked", [2], "s0")], str).ticks] == [
+        "0.0",
+        "1.0",
+        "2.0",
+    ]
+    assert len(bars("Costs", ["Mon"], [Series("cost", [0.2], "s0")], str).ticks) == 5
+
+
 @given(VALUES)
 def test_lines(values: list[float | None]) -> None:
     """A point for each value, none where there is none; higher values stand higher."""
