@@ -220,8 +220,8 @@ def test_clearing(log: Path, capsys: pytest.CaptureFixture[str]) -> None:
     ("words", "code", "message"),
     [
         (["show", "--since", "yesterday"], 2, "'yesterday' is not a time (such as"),
-        (["show", "--up", "--down"], 2, "exclude each other"),
-        (["clear", "--all", "--before", "1d"], 2, "exclude each other"),
+        (["show", "--up", "--down"], 2, "cannot be used together"),
+        (["clear", "--all", "--before", "1d"], 2, "cannot be used together"),
         (["show", "--log", "nosuch.sqlite"], 1, "nosuch.sqlite: there is no log yet"),
         (["show", "--log", "config.toml"], 1, "config.toml: the log cannot be read: file is not a database"),
         (["clear", "--log", "nosuch.sqlite"], 1, "there is no log yet"),

@@ -32,7 +32,7 @@ def scan(*, files: tuple[Path, ...], check: bool, fix: bool, quotes: bool, autho
     The exit code is 1 if there is an error; warnings alone leave it 0.
     """
     if check and fix:
-        raise ConfigError("--check and --fix exclude each other", hint="choose one of them")
+        raise ConfigError("--check and --fix cannot be used together", hint="choose one of them")
     if authors:
         return each(files, lambda path: _list_authors(path, as_json=as_json))
     found = 0

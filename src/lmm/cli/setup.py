@@ -168,7 +168,7 @@ def trust(*, folder: Path, yes: bool, show: bool, revoke: bool) -> int:
     from lmm.disk import trust as trust_store
 
     if yes + show + revoke > 1:
-        raise ConfigError("these exclude each other", where="--yes, --list, --revoke")
+        raise ConfigError("these cannot be used together", where="--yes, --list, --revoke")
     if show:
         return _list_approvals()
     file = folder / config_files.CONFIG if folder.is_dir() else folder

@@ -376,7 +376,7 @@ def _summary(error: exceptions.ModelAPIError) -> str:
     if isinstance(body, dict):
         body = body.get("error", body)
         body = body.get("message", body) if isinstance(body, dict) else body
-    return status + clipped(str(body if body else error), 300)
+    return status + clipped(str(body if body else error), 300).removesuffix(".")
 
 
 def _sent_as_is(name: ModelName, parameters: Mapping[str, Any], *, takes_all: bool) -> VendorSettings:

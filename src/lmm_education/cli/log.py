@@ -254,7 +254,7 @@ def clear(*, before: str | None, everything: bool, as_json: bool, file: Path | N
     from lmm_education.exchange_log.log_file import DAY, LogFile
 
     if before and everything:
-        raise ConfigError("--before and --all exclude each other")
+        raise ConfigError("--before and --all cannot be used together")
     path, days = _log_file(file, config)
     if isinstance(path, Path) and not path.is_file():
         raise LogMissing("there is no log yet", where=str(path))
@@ -275,12 +275,12 @@ def _filter(latest: int | None = None, *, up: bool, down: bool, contains: str | 
     """The options of `_chosen` as the log takes them.
 
     Raises:
-        ConfigError: a time is none, or two options exclude each other.
+        ConfigError: a time is none, or two options cannot be used together.
     """
     from lmm_education.exchange_log.exchanges import LogFilter
 
     if up and down:
-        raise ConfigError("--up and --down exclude each other")
+        raise ConfigError("--up and --down cannot be used together")
     now, reaction = datetime.now().astimezone(), 1 if up else -1 if down else None
     for name in ("since", "until"):
         if others[name]:

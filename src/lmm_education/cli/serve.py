@@ -176,7 +176,8 @@ def course_files(paths: Sequence[Path]) -> list[Path]:
         here = [path] if path.is_file() else [path / CONFIG] if (path / CONFIG).is_file() else []
         here = here or [file for file in sorted(path.glob(f"*/{CONFIG}")) if not file.parent.is_symlink()]
         if not here:
-            raise ConfigError("there is no config.toml, nor a folder with one", where=str(path))
+            hint = "to write one, run lmm serve --setup in the course's folder"
+            raise ConfigError("there is no config.toml, nor a folder with one", where=str(path), hint=hint)
         found += here
     return found
 
