@@ -509,7 +509,8 @@ class Document:
             LmmError: no edit is pending at `line`, or an edit lacks its marks.
         """
         if hunk is not None:
-            return self._become(serialize(waiting.resolve_hunk(self.blocks, "accept", hunk, line=line)))
+            blocks = waiting.resolve_hunk(self.blocks, "accept", hunk, line=line, sign=self._signature)
+            return self._become(serialize(blocks))
         return self._resolve("accept", line=line, force=force, metadata=metadata)
 
     def reject(self, *, line: int | None = None, hunk: int | None = None, again: bool = False) -> int:
@@ -534,8 +535,7 @@ class Document:
             line = next((edit.line for edit in waiting.find_edits(self.blocks) if edit.id == edit_id), None)
             if line is None:
                 raise DocumentError("this edit is no longer pending", where=self._parsed.file)
-        signs = EDIT in self.text and config_files.settings_for(self.path, config=self._config).authorship
-        sign = authorship.sign if signs and verdict == "accept" else None
+        sign = self._signature if verdict == "accept" else None
         blocks, edits = waiting.resolve(self.blocks, verdict, line=line, force=force, with_metadata=metadata, sign=sign)
         for edit in edits if verdict == "accept" else ():
             for note in edit.notices:
@@ -543,6 +543,11 @@ class Document:
         if edits:
             self._become(serialize(blocks))
         return len(edits)
+
+    @property
+    def _signature(self) -> waiting.Signature | None:
+        signs = EDIT in self.text and config_files.settings_for(self.path, config=self._config).authorship
+        return authorship.sign if signs else None
 
     @property
     def authors(self) -> tuple[Authorship, ...]:

@@ -33,13 +33,18 @@ class Authorship:
         return f"{who}, edited since" if self.edited else who
 
 
-def sign(block: MetadataBlock, model: str, texts: Iterable[str]) -> MetadataBlock:
+def sign(block: MetadataBlock, model: str, texts: Iterable[str], before: Iterable[str] = ()) -> MetadataBlock:
     """`block` with a record that `texts`, which stand below it, were accepted from a model today.
+
+    Those that stood there `before` are so only if the block says so already.
 
     Raises:
         MetadataError: the block has a form that cannot be added to.
     """
-    return block.with_key(BY, f"{model} {date.today():%Y-%m-%d} {marks_of(texts)}")
+    texts, by = list(texts), _BY.match(str(block.values().get(BY)))
+    signed, new = by["marks"].split()[1:] if by else [], Counter(texts) - Counter(before)
+    chosen = [text for text in texts if new[text] or marks_of([text]).split()[1] in signed]
+    return block.with_key(BY, f"{model} {date.today():%Y-%m-%d} {marks_of(chosen)}") if chosen else block
 
 
 def authors_of(blocks: Sequence[Block]) -> list[Authorship]:

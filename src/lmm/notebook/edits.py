@@ -33,9 +33,10 @@ from __future__ import annotations
 import re
 from bisect import bisect_left
 from collections import Counter
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
 from difflib import SequenceMatcher
+from functools import partial
 from itertools import pairwise
 from typing import Any, Literal
 
@@ -463,7 +464,7 @@ def _without_marks(text: str) -> str:
 
 
 Verdict = Literal["accept", "reject", "again"]
-Signature = Callable[[MetadataBlock, str, Iterable[str]], MetadataBlock]
+Signature = Callable[..., MetadataBlock]
 _ADVICE = "--force accepts it anyway; lmm reject --again --line {line} restores the old text and the question"
 
 
@@ -531,10 +532,13 @@ def _lines(blocks: Sequence[Block]) -> list[str]:
     return (text.rstrip() + "\n").splitlines(keepends=True) if text.strip() else []
 
 
-def resolve_hunk(blocks: Sequence[Block], verdict: Verdict, number: int, *, line: int | None = None) -> list[Block]:
+def resolve_hunk(
+    blocks: Sequence[Block], verdict: Verdict, number: int, *, line: int | None = None, sign: Signature | None = None
+) -> list[Block]:
     """The document with one change of a waiting edit settled, from 1; the others stay pending.
 
     Accepted, the old text has it too; rejected, the new text has it no more. With the last one, the edit is over.
+    `sign` notes the paragraphs with an accepted change (`resolve`).
 
     Raises:
         LmmError: there is no such change, several edits wait and `line` names none, or the old text was changed.
@@ -552,17 +556,18 @@ def resolve_hunk(blocks: Sequence[Block], verdict: Verdict, number: int, *, line
         raise LmmError(f"this edit has no change number {number}", hint=f"it has {len(found)}")
     if edit.old_changed:
         raise LmmError("you changed the old text since the model saw it", hint="lmm reject --again asks again")
+    sign = sign and partial(sign, before=[one.content for one in _visible(edit.old)])
     if len(found) == 1:
-        return resolve(blocks, verdict, line=edit.line)[0]
+        return resolve(blocks, verdict, line=edit.line, sign=sign)[0]
     a, b, c, d = found[number - 1]
     if verdict == "accept":
-        return _with_old(blocks, edit, "".join([*old[:a], *new[c:d], *old[b:]]))
+        return _with_old(blocks, edit, "".join([*old[:a], *new[c:d], *old[b:]]), sign)
     first = blocks.index(edit.new[0])
     text = "".join([*new[:c], *old[a:b], *new[d:]])
     return _put(blocks, first, first + len(edit.new), text)
 
 
-def _with_old(blocks: Sequence[Block], edit: WaitingEdit, text: str) -> list[Block]:
+def _with_old(blocks: Sequence[Block], edit: WaitingEdit, text: str, sign: Signature | None) -> list[Block]:
     """The document with another old text of an edit, as if the model had seen that."""
     first = edit.start + 1
     placed = _put(blocks, first, first + len(edit.old), text)
@@ -571,8 +576,9 @@ def _with_old(blocks: Sequence[Block], edit: WaitingEdit, text: str) -> list[Blo
     record = _record(block)
     assert isinstance(block, MetadataBlock)
     assert record is not None
-    record = record | {"~~old": marks_of(one.content for one in _visible(changed.old))}
-    placed[changed.block] = block.with_key(EDIT, record)
+    texts = [one.content for one in _visible(changed.old)]
+    block = block.with_key(EDIT, record | {"~~old": marks_of(texts)})
+    placed[changed.block] = sign(block, edit.model, texts) if sign else block
     return placed
 
 

@@ -46,6 +46,24 @@ def test_what_was_accepted_is_the_models_until_it_is_edited(text: str, yours: in
     assert shares(document.text.replace("Ten, eleven.", "")) == [("yours", yours), (model, 3)]
 
 
+def test_changes_accepted_one_by_one_are_signed_as_all_at_once(tmp_path: Path) -> None:
+    """Only what was accepted is the model's; the rest is still yours, or waits."""
+    config = tmp_path / "config.toml"
+    config.write_text("[notebook]\nauthorship = true\n")
+    document = Document.from_text("---\n=: other\n---\n# A\n\nOne.\n\nTwo.\n\nThree.\n", config=config)
+    document.answer(model=ScriptedModel(["Four five.\n\nTwo.\n\nSix seven eight."])).check()
+    document.accept(hunk=1)
+    model = "accepted from Scripted/replies"
+    assert shares(document.text) == [("yours", 2), (model, 2)]
+    other = Document.from_text(document.text, config=config)
+    other.reject(hunk=1)
+    assert shares(other.text) == [("yours", 2), (model, 2)]
+    document.accept(hunk=1)
+    assert not document.edits
+    assert shares(document.text) == [("yours", 1), (model, 5)]
+    assert document.text.count("~~by") == 1
+
+
 def test_nothing_is_noted_unless_it_is_wanted(tmp_path: Path) -> None:
     """The block goes with its question, as ever."""
     config = tmp_path / "config.toml"
