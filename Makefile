@@ -1,7 +1,7 @@
 # `make check` is exactly what CI runs; the others are parts of it.
 PYTHON ?= .venv/bin/python
 
-.PHONY: check test lint format bench reference site pictures
+.PHONY: check test lint format bench reference site pictures code-server
 
 check:
 	bash .ci/run
@@ -29,3 +29,14 @@ site:  # the documentation as a site, in build/site; needs the extra docs
 
 pictures:  # docs/pictures/*.svg in the README, from real runs
 	$(PYTHON) docs/site/pictures.py
+
+# For tests/edge/test_vscode.py, which is skipped without it; 25 s the first time. What it would compile is not needed.
+EDITOR = $(or $(CODE_SERVER),$(HOME)/.cache/lmm-code-server)
+VSCODE = $(EDITOR)/node_modules/code-server/lib/vscode
+NPM = npm --no-audit --no-fund --silent
+
+code-server:  # Visual Studio Code as a server, and the extension packaged
+	mkdir -p $(EDITOR)
+	$(NPM) install --prefix $(EDITOR) --ignore-scripts code-server@4.99.4
+	$(NPM) install --prefix $(VSCODE) --ignore-scripts --omit=dev
+	cd editors/vscode && $(NPM) ci --ignore-scripts && $(NPM) run package

@@ -194,10 +194,12 @@ class Browser:
         return found
 
     def _note(self, message: dict[str, Any]) -> None:
-        values = message.get("params", {})
-        if message["method"] == "Network.requestWillBeSent":
+        values, method = message.get("params", {}), message.get("method")
+        if method == "Network.requestWillBeSent":
             self.requests.append(values["request"]["url"])
-        elif message["method"] == "Runtime.exceptionThrown":
+        elif method == "Page.javascriptDialogOpening":  # "Leave site?": until it is answered, nothing else is
+            self._send("Page.handleJavaScriptDialog", {"accept": True}, self._session)
+        elif method == "Runtime.exceptionThrown":
             self.problems.append(str(values["exceptionDetails"]))
-        elif message["method"] == "Log.entryAdded" and values["entry"]["level"] == "error":
+        elif method == "Log.entryAdded" and values["entry"]["level"] == "error":
             self.problems.append(values["entry"]["text"])
