@@ -7,6 +7,7 @@ from pathlib import Path, PurePath
 from typing import Any
 from urllib.parse import quote
 
+from lmm.errors import LmmError
 from lmm.markdown.blocks import HeadingBlock
 from lmm_education import Course
 from lmm_education.material import Passage
@@ -24,6 +25,15 @@ def search(path: Path | None, question: str) -> list[dict[str, Any]]:
         found = course.search(question, limit=_MOST)
         folder = path.parent if path is not None else Path.cwd()
         return [_insertable(hit, os.path.relpath(course.root / hit.place.file, folder.resolve())) for hit in found.hits]
+
+
+def stored_documents(path: Path | None) -> dict[str, str]:
+    """The titles of what is in the course of the document at `path`, by docid; none where there is no course."""
+    try:
+        with Course.open(path.parent if path is not None else None) as course:
+            return {one.id: one.title for one in course.documents()}
+    except LmmError:
+        return {}
 
 
 def _insertable(hit: Passage, file: str) -> dict[str, Any]:

@@ -46,6 +46,7 @@ KEYS = {
 }
 TYPES = ("exercise", "solution", "definition", "example", "summary", "topic")
 _MENTION = re.compile(r"@\"?(?P<name>[^\s@\"]*)\Z")
+_DOCID = re.compile(rf"(?:^|[\s(])@course:.*\s{_MENTION.pattern}")
 _LINK = re.compile(r"\]\(#?(?P<name>[^\s)]*)\Z")
 _LONGEST_HOVER = 4000
 _FILES = 200
@@ -181,6 +182,11 @@ def complete(opened: OpenDocument, at: lsp.Position) -> list[lsp.CompletionItem]
 
 
 def _in_metadata(opened: OpenDocument, document: Document, before: str) -> list[lsp.CompletionItem]:
+    if _DOCID.search(before):
+        from lmm_editor.courses import stored_documents
+
+        kind = lsp.CompletionItemKind.Reference
+        return [_item(docid, title, kind) for docid, title in stored_documents(opened.path).items()]
     if _MENTION.search(before):
         course = _item("course: ", "passages of the course about a phrase", lsp.CompletionItemKind.Keyword)
         kind = lsp.CompletionItemKind.File

@@ -15,6 +15,7 @@ from fakes.openai_server import Action, ScriptedServer
 from chatmd import Chat
 from lmm import Document
 from lmm.testing import ScriptedModel
+from lmm_education import Course
 
 NOTES = "# Leaves\n\n---\n?: which colour?\n---\n\nA leaf is green.\n\nIt falls.\n"
 
@@ -273,6 +274,9 @@ def test_the_course_is_searched(folder: Path, ingested: Path) -> None:
         )
         editor.type("notes/new.md", 6, 6, "\n" + first["quotation"])
         assert "botany.md" in editor.text("notes/new.md")
+        editor.open("notes/asks.md", "---\n?: see @course: leaves in @\n---\n")
+        with Course.open(folder) as course:
+            assert editor.complete("notes/asks.md", "in @") == [one.id for one in course.documents()]
 
 
 def test_a_long_document_is_read_around_the_change(editor: FakeEditor) -> None:
