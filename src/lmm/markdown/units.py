@@ -113,8 +113,9 @@ def like_captions(texts: Texts) -> set[int]:
     >>> like_captions(["Leaf\\n\\n", ":   What is green.\\n\\n", "| a |\\n|---|\\n\\n", ": A table\\n\\n"])
     {1}
     """
-    ends, found, at = unit_ends(texts), set[int](), 0
-    while at < len(texts):
+    found, at = set[int](), 0
+    ends = unit_ends(texts) if any(text and _CAPTION.match(text) for text in texts) else []
+    while at < len(ends):
         first, last = texts[at], texts[ends[at] - 1]
         if first and last and _CAPTION.match(last) and _kind(first) not in ("table", "ruled"):
             found.add(ends[at] - 1)

@@ -229,9 +229,11 @@ def asked_anew(
 
 def stale_replies(blocks: Sequence[Block]) -> list[tuple[int, ChatExchange]]:
     """The exchanges that were answered before their text changed, each with the position of its block."""
+    if not any(ABOUT in block.source for block in blocks):
+        return []  # a long document is read on each change
     seen = old_view(blocks)
     at, spans, found = {id(block): i for i, block in enumerate(blocks)}, _Spans(seen), []
-    for node in preorder(blocks_to_tree(seen)) if any(ABOUT in block.source for block in seen) else ():
+    for node in preorder(blocks_to_tree(seen)):
         block = node.metadata_block
         log = read_log(block.values()) if block is not None and ABOUT in block.body else ()
         if block is not None and any(exchange.about for exchange in log):
