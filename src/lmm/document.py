@@ -510,7 +510,7 @@ class Document:
         """
         if hunk is not None:
             blocks = waiting.resolve_hunk(self.blocks, "accept", hunk, line=line, sign=self._signature)
-            return self._become(serialize(blocks))
+            return int(self._become(serialize(blocks)))
         return self._resolve("accept", line=line, force=force, metadata=metadata)
 
     def reject(self, *, line: int | None = None, hunk: int | None = None, again: bool = False) -> int:
@@ -519,7 +519,7 @@ class Document:
         With `hunk`, take only that change out of the new text.
         """
         if hunk is not None:
-            return self._become(serialize(waiting.resolve_hunk(self.blocks, "reject", hunk, line=line)))
+            return int(self._become(serialize(waiting.resolve_hunk(self.blocks, "reject", hunk, line=line))))
         return self._resolve("again" if again else "reject", line=line)
 
     def _resolve(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 import threading
 from pathlib import Path
@@ -63,6 +64,16 @@ def test_a_paragraph(server: ScriptedServer, folder: Path) -> None:
         "A leaf is green because of the chlorophyll in its cells.", "A leaf is green by chlorophyll."
     )
     assert lmm("accept", path).out == f"{path}: no edits are pending\n"
+
+
+def test_changes_of_an_edit_are_counted_one_by_one(server: ScriptedServer, folder: Path) -> None:
+    """Where `--hunk` chooses one."""
+    path = write(folder, "# T\n\n---\nedit: other\n---\n## A\n\nOne.\n\nTwo.\n\nThree.\n")
+    server.queue("Four.\n\nTwo.\n\nFive.")
+    lmm("messages", path)
+    assert lmm("accept", "--hunk", "1", path).out == f"{path}: accepted 1 change\n"
+    assert json.loads(lmm("reject", "--hunk", "1", "--json", path).out) == {"path": str(path), "rejected": 1}
+    assert path.read_text() == "# T\n\n## A\n\nFour.\n\nTwo.\n\nThree.\n"
 
 
 def test_a_section_with_subheadings(server: ScriptedServer, folder: Path) -> None:

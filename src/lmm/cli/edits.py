@@ -47,7 +47,7 @@ def accept(
 
     def act(path: Path) -> int:
         try:
-            return _resolve(path, "accepted", verb, as_json)
+            return _resolve(path, "accepted", verb, as_json, "edit" if hunk is None else "change")
         except EditError as error:
             _tell_losses(path, error)
             return FAILED
@@ -68,12 +68,12 @@ def reject(*, files: tuple[Path, ...], line: int | None, hunk: int | None, again
         def verb(document: Document) -> int:
             return document.reject(line=line, hunk=hunk, again=again)
 
-        return _resolve(path, "rejected", verb, as_json)
+        return _resolve(path, "rejected", verb, as_json, "edit" if hunk is None else "change")
 
     return each(files, act)
 
 
-def _resolve(path: Path, done: str, verb: Callable[[Document], int], as_json: bool) -> int:
+def _resolve(path: Path, done: str, verb: Callable[[Document], int], as_json: bool, what: str) -> int:
     from lmm import Document
 
     with Document.open(path, listener=terminal.EventPrinter(err=as_json)) as document:
@@ -83,7 +83,7 @@ def _resolve(path: Path, done: str, verb: Callable[[Document], int], as_json: bo
     if as_json:
         terminal.say_json({"path": str(path), done: count})
         return DONE
-    told = f"{done} {terminal.count(count, 'edit')}" if count else "no edits are pending"
+    told = f"{done} {terminal.count(count, what)}" if count else "no edits are pending"
     terminal.say(f"{path}: {told}")
     return DONE
 
