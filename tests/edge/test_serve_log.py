@@ -220,13 +220,13 @@ def test_without_a_log_nothing_is_kept(config: Path, server: ScriptedServer) -> 
     """Which is so unless one asks for it; then students read it."""
     log = 'log = "log.sqlite"\n'
     with serving(config) as address:
-        assert "kept for 180 days" in Visitor(address).send("/")[1]
+        assert "kept for the teacher for 180 days" in Visitor(address).send("/")[1]
     config.write_text(config.read_text().replace(log, ""))
     (config.parent / "log.sqlite").unlink()
     server.queue("Green [1].")
     with serving(config) as address:
         visitor = Visitor(address)
-        assert "kept for 180 days" not in visitor.send("/")[1]
+        assert "kept for the teacher for 180 days" not in visitor.send("/")[1]
         assert visitor.ask()["exchange"] == ""
         assert visitor.send("/reactions", {"exchange": "", "reaction": "up"})[0] == 404
     assert not (config.parent / "log.sqlite").exists()

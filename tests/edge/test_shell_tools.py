@@ -309,10 +309,10 @@ def test_a_sandbox_has_no_network_and_writes_below_its_roots(folder: Path) -> No
     beside.write_text("read\n")
     here = replace(place(folder, {**OUTSIDE, "TMPDIR": str(folder)}), protected=(prompt,))
     with socket.create_server(("127.0.0.1", 0)) as listening:
-        connect = f"import socket; socket.create_connection({listening.getsockname()}, 2)"
+        connect = f"</dev/tcp/127.0.0.1/{listening.getsockname()[1]}"
         script = f"""cat beside.txt; echo w > out/new.txt; echo w > made.txt; echo w > out/a.chatmd
-        echo w > /tmp/lmm-test; cat /tmp/lmm-test; echo $TMPDIR; {sys.executable} -c '{connect}'"""
-        text = call(here, "sh -c", script.replace("'127.0.0.1'", '"127.0.0.1"'), sandbox=True, roots=("out",)).text
+        echo w > /tmp/lmm-test; cat /tmp/lmm-test; echo $TMPDIR; bash -c '{connect}'"""
+        text = call(here, "sh -c", script, sandbox=True, roots=("out",)).text
     assert (folder / "out/new.txt").read_text() == "w\n"
     assert (prompt.read_text(), (folder / "made.txt").exists(), Path("/tmp/lmm-test").exists()) == (
         "prompt",

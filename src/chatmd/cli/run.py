@@ -304,7 +304,8 @@ class RunPrinter:
         requests = terminal.count(result.turns, "request")
         used = f": {requests}, {usage_text(result.usage)}" if result.turns else ""
         next_ = "your turn" if result.turn_of == "user" else "lmm run continues"
-        self._note(f"{result.path or '-'}{used}; {next_}")
+        text = terminal.visible(f"{result.path or '-'}{used}; {next_}", line=True)
+        terminal.say(terminal.styled(text, "dim", err=True), err=True)
 
     def _note(self, text: str, style: str = "dim") -> None:
         """Tell something in a line; what tools say is cut there, and what we say is not."""

@@ -533,7 +533,8 @@ class Connection:
     def _told(self, error: BaseException | None) -> str:
         if isinstance(error, OSError):
             return error.strerror or str(error)
-        if error is None or (type(error).__name__ in _CUT and not str(error).strip()):
+        words = "" if error is None else str(error).strip() or type(error).__name__
+        if error is None or words in _CUT:
             return "it closed the connection"
         return self._reason(error)
 
