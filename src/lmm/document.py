@@ -509,7 +509,7 @@ class Document:
             LmmError: no edit is pending at `line`, or an edit lacks its marks.
         """
         if hunk is not None:
-            blocks = waiting.resolve_hunk(self.blocks, "accept", hunk, line=line, sign=self._signature)
+            blocks = waiting.resolve_hunk(self.blocks, "accept", hunk, line=line, force=force, sign=self._signature)
             return int(self._become(serialize(blocks)))
         return self._resolve("accept", line=line, force=force, metadata=metadata)
 

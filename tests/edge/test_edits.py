@@ -76,6 +76,19 @@ def test_changes_of_an_edit_are_counted_one_by_one(server: ScriptedServer, folde
     assert path.read_text() == "# T\n\n## A\n\nFour.\n\nTwo.\n\nThree.\n"
 
 
+def test_a_change_that_loses_what_others_refer_to_is_refused(server: ScriptedServer, folder: Path) -> None:
+    """As the whole edit would be; --force accepts it, and another change needs none."""
+    path = write(folder, "# T\n\n---\nedit: other\n---\n## A\n\nAs @fox says.\n\nTwo.\n\nThree.\n")
+    server.queue("As somebody says.\n\nTwo.\n\nFive.")
+    lmm("messages", path)
+    before, refused = path.read_text(), lmm("accept", "--hunk", "1", path)
+    assert (refused.code, "drops the citation or reference @fox" in refused.err) == (1, True)
+    assert path.read_text() == before
+    assert lmm("accept", "--hunk", "2", path).code == 0
+    assert (lmm("accept", "--hunk", "1", path).code, lmm("accept", "--hunk", "1", "--force", path).code) == (1, 0)
+    assert path.read_text() == "# T\n\n## A\n\nAs somebody says.\n\nTwo.\n\nFive.\n"
+
+
 def test_a_section_with_subheadings(server: ScriptedServer, folder: Path) -> None:
     """The heading stays above both texts and is not sent; the subheadings are."""
     before = "# T\n\nIntro.\n\n---\nedit: rewrite\n---\n## A\n\nOne.\n\n### B\n\nTwo.\n\n## C\n\nThree.\n"

@@ -492,7 +492,7 @@ def resolve(
     edits = find_edits(blocks)
     chosen = edits if line is None else [edit for edit in edits if _covers(blocks, edit, line)][-1:]
     if verdict == "accept" and not force:
-        _check_losses(chosen)
+        _refuse([(edit.line, loss) for edit in chosen for loss in edit.losses])
     if with_metadata:
         inside = {i for edit in chosen for i in range(edit.start, edit.end)}
         blocks = [_as_metadata(block) if i in inside else block for i, block in enumerate(blocks)]
@@ -533,7 +533,13 @@ def _lines(blocks: Sequence[Block]) -> list[str]:
 
 
 def resolve_hunk(
-    blocks: Sequence[Block], verdict: Verdict, number: int, *, line: int | None = None, sign: Signature | None = None
+    blocks: Sequence[Block],
+    verdict: Verdict,
+    number: int,
+    *,
+    line: int | None = None,
+    force: bool = False,
+    sign: Signature | None = None,
 ) -> list[Block]:
     """The document with one change of a waiting edit settled, from 1; the others stay pending.
 
@@ -541,6 +547,7 @@ def resolve_hunk(
     `sign` notes the paragraphs with an accepted change (`resolve`).
 
     Raises:
+        EditError: accepting it would lose what the whole edit loses, too, which `force` allows.
         LmmError: there is no such change, several edits wait and `line` names none, or the old text was changed.
     """
     edits = [edit for edit in find_edits(blocks) if line is None or _covers(blocks, edit, line)]
@@ -558,10 +565,13 @@ def resolve_hunk(
         raise LmmError("you changed the old text since the model saw it", hint="lmm reject --again asks again")
     sign = sign and partial(sign, before=[one.content for one in _visible(edit.old)])
     if len(found) == 1:
-        return resolve(blocks, verdict, line=edit.line, sign=sign)[0]
+        return resolve(blocks, verdict, line=edit.line, force=force, sign=sign)[0]
     a, b, c, d = found[number - 1]
     if verdict == "accept":
-        return _with_old(blocks, edit, "".join([*old[:a], *new[c:d], *old[b:]]), sign)
+        text = "".join([*old[:a], *new[c:d], *old[b:]])
+        lost = [loss for loss in losses("".join(old), text) if not force and loss in edit.losses]
+        _refuse([(edit.line, loss) for loss in lost])
+        return _with_old(blocks, edit, text, sign)
     first = blocks.index(edit.new[0])
     text = "".join([*new[:c], *old[a:b], *new[d:]])
     return _put(blocks, first, first + len(edit.new), text)
@@ -589,10 +599,9 @@ def _put(blocks: Sequence[Block], start: int, end: int, text: str) -> list[Block
     return parse_markdown_text(serialize(blocks[:start]) + text + serialize(blocks[end:]))
 
 
-def _check_losses(edits: Sequence[WaitingEdit]) -> None:
-    refused = [(edit.line, loss) for edit in edits for loss in edit.losses]
-    if refused:
-        raise EditError(refused, hint=_ADVICE.format(line=refused[0][0]))
+def _refuse(losses: Sequence[tuple[int, str]]) -> None:
+    if losses:
+        raise EditError(losses, hint=_ADVICE.format(line=losses[0][0]))
 
 
 def _resolve_edits(
