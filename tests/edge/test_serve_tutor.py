@@ -283,6 +283,7 @@ def test_hints_without_a_language_model(folder: Path) -> None:
         german = next(each["turns"][0] for each in ATTEMPTS if each["language"] == "de" and each["matches"])
         ableitung = asyncio.run(_answered(answering, german))
     assert "> Put a leaf into boiling alcohol" in leaf.text
+    assert "Quoted from the course" not in leaf.text
     assert "What have you tried" in leaf.text
     assert "Was haben Sie schon versucht" in ableitung.text
     assert "Zuerst lesen: " in ableitung.text

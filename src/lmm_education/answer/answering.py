@@ -199,7 +199,7 @@ class Answering:
         if not text:
             yield self._nothing(result, sources)
             return
-        text = f"{text}\n\n{NOTICE}"
+        text = text if tutoring.hinted else f"{text}\n\n{NOTICE}"
         yield TextDelta(text)
         cited = sources.cited(clean(text, sources.numbers).cited)
         yield Answer(result.question, text, result.text, tuple(sources), cited, types=result.types, model=EXTRACTIVE,
