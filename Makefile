@@ -1,10 +1,13 @@
 # `make check` is exactly what CI runs; the others are parts of it.
 PYTHON ?= .venv/bin/python
 
-.PHONY: check test lint format bench reference site pictures code-server
+.PHONY: check pythons test lint format bench reference site pictures code-server
 
 check:
 	bash .ci/run
+
+pythons:  # unit and property tests on Python 3.11 to 3.13, those of pyenv too
+	PATH="$$PATH:$$(echo $$HOME/.pyenv/versions/*/bin | tr ' ' ':')" bash .ci/pythons
 
 test:
 	$(PYTHON) -m pytest

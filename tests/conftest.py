@@ -23,6 +23,10 @@ settings.register_profile("thorough", max_examples=2000, deadline=None, suppress
 settings.register_profile(
     "ci", max_examples=60, deadline=None, derandomize=True, database=None, suppress_health_check=_SLOW_INPUT
 )
+# On a second Python: what differs there shows in a few examples.
+settings.register_profile(
+    "brief", max_examples=10, derandomize=True, database=None, deadline=None, suppress_health_check=_SLOW_INPUT
+)
 _PROFILE = "ci" if os.environ.get("CI") == "true" else "default"
 settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", _PROFILE))
 
