@@ -140,7 +140,7 @@ def kill_ingest(course: Path, kills: int, seed: int) -> Counter[str]:
         for number in range(kills):
             shutil.rmtree(course / ".lmm")
             copy_course(kept, course / ".lmm")
-            killed(start("ingest", "."), took * (0.3 + 2.2 * (number + chance.random()) / kills))
+            killed(start("ingest", "."), took * 2.5 * number / kills * (0.5 + chance.random()))
             found = contents(course)
             assert found in (old, new)
             seen["new" if found == new else "old"] += 1
