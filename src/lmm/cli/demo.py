@@ -30,7 +30,7 @@ from lmm.terminal import DONE, FAILED
 
 LECTURE = "01-linear-models.md"
 STATE = ".lmm"
-MOST_LINES = 40  # of a change that is shown
+MOST_LINES = 16  # of a change that is shown
 
 
 @options.command()
