@@ -33,6 +33,7 @@ pytestmark = [
     pytest.mark.skipif(NODE is None or not MAIN.exists(), reason="code-server is missing: make code-server"),
     pytest.mark.skipif(not EXTENSION.exists(), reason="the extension is not packaged: make code-server"),
 ]
+LISTENING = r"listening on (\d+)"
 FILES = {
     "notes.md": "# Leaves\n\n---\n?: is this clear?\n---\n\nA leaf is green.\n",
     "edit.md": "# Leaves\n\n---\n=: shorter\n---\nA leaf is green as grass.\n",
@@ -123,14 +124,18 @@ def choose_command(folder: Path, command: str) -> None:
     (folder / "user-data/User/settings.json").write_text(json.dumps(SETTINGS | {"lmm.command": command}))
 
 
-def code_server(folder: Path, *words: str) -> subprocess.Popen[str]:
-    """The editor's server."""
+def code_server(folder: Path, *words: str) -> subprocess.Popen[bytes]:
+    """The editor's server, which says in the file `log` what it does: a pipe that nobody reads would stop it."""
     places = (f"--{kind}-dir={folder / kind}" for kind in ("server-data", "extensions", "user-data"))
     env = {**os.environ, "HOME": str(folder), "EXTENSIONS_GALLERY": "{}"}
-    pipe, none = subprocess.PIPE, subprocess.DEVNULL
-    return subprocess.Popen(
-        [str(NODE), str(MAIN), *places, *words], env=env, stdout=pipe, stderr=none, text=True, start_new_session=True
-    )
+    with (folder / "log").open("ab") as log:
+        line = [str(NODE), str(MAIN), *places, *words, "--log=debug"]
+        return subprocess.Popen(line, env=env, stdout=log, stderr=log, start_new_session=True)
+
+
+def logged(folder: Path, pattern: str) -> list[str]:
+    """What the server said that matches."""
+    return re.findall(pattern, (folder / "log").read_text("utf-8", "replace"))
 
 
 @pytest.fixture(scope="module")
@@ -142,19 +147,28 @@ def window(browser: Browser, model: ScriptedServer, tmp_path_factory: pytest.Tem
         (folder / "work" / name).write_text(text)
     write_config(folder / "work", model)
     choose_command(folder, str(Path(sys.executable).parent / "lmm"))
-    installed, _ = code_server(folder, "--install-extension", str(EXTENSION)).communicate(timeout=60)
-    assert "successfully installed" in installed
+    code_server(folder, "--install-extension", str(EXTENSION)).wait(60)
+    assert logged(folder, "successfully installed")
     words = ("--host=127.0.0.1", "--port=0", "--without-connection-token", "--accept-server-license-terms")
     with code_server(folder, *words, "--telemetry-level=off") as running, ExitStack() as closing:
-        assert running.stdout is not None
         closing.callback(os.killpg, running.pid, signal.SIGTERM)
-        port = next(found[1] for line in running.stdout if (found := re.search(r"listening on (\d+)", line)))
+        wait_until(lambda: logged(folder, LISTENING))
+        port = logged(folder, LISTENING)[0]
         browser.screen(1200, 800)
         window = Window(browser, f"http://127.0.0.1:{port}", folder / "work")
         window.load("notes.md")
         yield window
     strangers = [url for url in browser.requests if url.startswith("http") and not url.startswith(window.address)]
     assert strangers == []
+
+
+@pytest.fixture(autouse=True)
+def notifications(window: Window) -> Iterator[None]:
+    """What the editor notified of is shown with a test that fails."""
+    yield
+    shown = window.browser.run("[...document.querySelectorAll('.notification-toast')].map(one => one.innerText)")
+    said = (window.folder.parent / "log").read_text("utf-8", "replace")
+    sys.stdout.write(f"notifications: {shown}\n{said[-2000:]}")
 
 
 def test_a_reply_streams_into_the_text_and_one_undo_takes_it_back(window: Window, model: ScriptedServer) -> None:

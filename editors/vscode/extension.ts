@@ -1,41 +1,47 @@
 // Starts `lmm lsp`, and does what the protocol has no request for: folding, one step of undo for a reply, asking for words.
-"use strict";
-
-const { spawn } = require("node:child_process");
-const vscode = require("vscode");
-const { LanguageClient } = require("vscode-languageclient/node");
+import { spawn } from "node:child_process";
+import * as vscode from "vscode";
+import { LanguageClient, type ApplyWorkspaceEditParams, type ApplyWorkspaceEditRequest, type TextDocumentEdit, type TextEdit } from "vscode-languageclient/node";
 
 const LANGUAGES = ["markdown", "rmd", "quarto", "chatmd"];
 const INSTALL = "pip install 'lmmarkdown[editor]'";
-let client;
+let client: LanguageClient | undefined;
 
-function activate(context) {
-  const register = (name, act) => context.subscriptions.push(vscode.commands.registerCommand(name, act));
+interface Hit {
+  title: string;
+  place: string;
+  text: string;
+  link: string;
+  quotation: string;
+}
+
+export function activate(context: vscode.ExtensionContext): void {
+  const register = (name: string, act: (...words: never[]) => unknown) => context.subscriptions.push(vscode.commands.registerCommand(name, act));
   register("lmm.fold", fold);
   register("lmmarkdown.askAll", () => execute("lmm.ask", 0));
   register("lmmarkdown.takeBack", () => execute("lmm.undo"));
   register("lmmarkdown.searchCourse", searchCourse);
-  start(); // not awaited: the commands are there meanwhile
+  start().catch((error) => vscode.window.showErrorMessage(`LM Markdown: ${error}`)); // not awaited: the commands are there meanwhile
 }
 
-async function start() {
-  const command = setting("command");
+async function start(): Promise<void> {
+  const command = setting<string>("command");
   if (!(await runs(command))) {
     return offerToInstall(command);
   }
   client = new LanguageClient("lmm", "LM Markdown", { command, args: ["lsp"] }, {
     documentSelector: LANGUAGES.map((language) => ({ language })),
-    initializationOptions: { stream: setting("stream"), fold: true },
+    initializationOptions: { stream: setting<boolean>("stream"), fold: true },
     middleware: { workspace: { handleApplyEdit: applyEdit } },
   });
   await client.start();
 }
 
-function setting(name) {
-  return vscode.workspace.getConfiguration("lmm").get(name);
+function setting<T>(name: string): T {
+  return vscode.workspace.getConfiguration("lmm").get(name) as T;
 }
 
-function runs(command) {
+function runs(command: string): Promise<boolean> {
   return new Promise((resolve) => {
     const child = spawn(command, ["lsp"], { stdio: "ignore" }); // ends at once; without the extra editor, badly
     child.on("error", () => resolve(false));
@@ -43,7 +49,7 @@ function runs(command) {
   });
 }
 
-async function offerToInstall(command) {
+async function offerToInstall(command: string): Promise<void> {
   const chosen = await vscode.window.showErrorMessage(`'${command} lsp' cannot be started.`, "Install it", "Settings", "Try again");
   if (chosen === "Install it") {
     const terminal = vscode.window.createTerminal("LM Markdown");
@@ -52,64 +58,66 @@ async function offerToInstall(command) {
   } else if (chosen === "Settings") {
     await vscode.commands.executeCommand("workbench.action.openSettings", "lmm.command");
   }
-  return chosen && start();
+  if (chosen) {
+    await start();
+  }
 }
 
 // A reply arrives in pieces, each a change: without a stop between them, one undo takes all of them back.
-const streaming = new Map();
+const streaming = new Map<string, number>();
 
-async function applyEdit(params, next) {
-  const [change, more] = params.edit.documentChanges ?? [];
+async function applyEdit(params: ApplyWorkspaceEditParams, next: ApplyWorkspaceEditRequest.HandlerSignature) {
+  const [change, more] = (params.edit.documentChanges ?? []) as TextDocumentEdit[];
   const editor = change && vscode.window.visibleTextEditors.find((one) => one.document.uri.toString() === vscode.Uri.parse(change.textDocument.uri).toString());
-  if (!editor || more || !["lmm: reply", "lmm: run"].includes(params.label)) {
-    return next(params);
+  if (!client || !editor || more || !["lmm: reply", "lmm: run"].includes(params.label ?? "")) {
+    return next(params, new vscode.CancellationTokenSource().token);
   }
   const uri = change.textDocument.uri;
   if (change.textDocument.version !== null && change.textDocument.version !== editor.document.version) {
     return { applied: false };
   }
   const follows = streaming.get(uri) === editor.document.version;
+  const { asRange } = client.protocol2CodeConverter;
   const applied = await editor.edit((builder) => {
-    for (const { range, newText } of change.edits) {
-      builder.replace(client.protocol2CodeConverter.asRange(range), newText);
+    for (const { range, newText } of change.edits as TextEdit[]) {
+      builder.replace(asRange(range), newText);
     }
   }, { undoStopBefore: !follows, undoStopAfter: false });
   streaming.set(uri, editor.document.version);
   return { applied };
 }
 
-function active() {
+function active(): vscode.TextEditor | undefined {
   return vscode.window.activeTextEditor;
 }
 
-async function execute(command, ...more) {
-  if (active() && client) {
-    return vscode.commands.executeCommand(command, active().document.uri.toString(), ...more);
+async function execute<T>(command: string, ...more: unknown[]): Promise<T | undefined> {
+  const editor = active();
+  if (editor && client) {
+    return vscode.commands.executeCommand<T>(command, editor.document.uri.toString(), ...more);
   }
 }
 
-async function fold(uri, line) {
+async function fold(_uri: string, line: number): Promise<void> {
   await vscode.commands.executeCommand("editor.fold", { selectionLines: [line - 1] });
 }
 
-async function searchCourse() {
+async function searchCourse(): Promise<void> {
   const editor = active();
   const question = editor && (await vscode.window.showInputBox({ prompt: "What do you look for in the course?" }));
   if (!question) {
     return;
   }
-  const found = (await execute("lmm.searchCourse", question)) ?? [];
+  const found = (await execute<Hit[]>("lmm.searchCourse", question)) ?? [];
   const items = found.map((hit) => ({ label: hit.title, description: hit.place, detail: hit.text, hit }));
   const chosen = await vscode.window.showQuickPick(items, { matchOnDetail: true });
   const how = chosen && (await vscode.window.showQuickPick(["Insert a quotation", "Insert a link"]));
-  if (how) {
+  if (editor && chosen && how) {
     const text = how === "Insert a link" ? chosen.hit.link : chosen.hit.quotation;
     await editor.edit((builder) => builder.insert(editor.selection.active, text));
   }
 }
 
-function deactivate() {
+export function deactivate(): Promise<void> | undefined {
   return client?.stop();
 }
-
-module.exports = { activate, deactivate };
