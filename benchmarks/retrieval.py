@@ -30,7 +30,7 @@ from lmm_education.evaluation.judge import Expected, find_ranks, find_targets
 from lmm_education.evaluation.measures import DEPTH, measure_ranks
 from lmm_education.evaluation.questions import Question, read_questions
 from lmm_education.evaluation.variants import Variant
-from lmm_education.material import Lines, Passage, Place
+from lmm_education.material import Lines, Location, Passage
 from lmm_education.search.query import SearchOptions
 from lmm_education.search.search import CourseSearch
 
@@ -162,7 +162,7 @@ def asked_of(targets: Sequence[Expected], texts: Sequence[Passage], rankings: Se
 def pieces(course: Course, split: Callable[[str], Iterable[str]]) -> list[Passage]:
     """What a peer cuts the documents into."""
     return [
-        Passage("", Place(file.name, file.name, Lines(1, 1)), chunk)
+        Passage("", Location(file.name, file.name, Lines(1, 1)), chunk)
         for file in sorted(course.documents.glob("*.md"))
         for chunk in split(file.read_text(encoding="utf-8"))
     ]

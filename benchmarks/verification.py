@@ -19,7 +19,7 @@ from benchmarks.documents import SHARED
 from lmm.markdown import prose_of
 from lmm.markdown.sentences import sentences_of
 from lmm_education.answer.verification import verify
-from lmm_education.material import Lines, Passage, Place
+from lmm_education.material import Lines, Location, Passage
 
 CORPORA = {"SQuAD": "eval/squad/docs", "Rust book": "corpus/rust-book", "Kubernetes": "corpus/k8s-community"}
 _SENTENCES = 500
@@ -36,7 +36,7 @@ def passages(folder: Path) -> list[Passage]:
         for part in re.split(r"^(?=#)", file.read_text("utf-8"), flags=re.MULTILINE):
             title, _, text = part.partition("\n") if part.startswith("#") else ("", "", part)
             if len(text) > 200:
-                place = Place(file.name, file.name, Lines(1, 2), (title.strip("# "),))
+                place = Location(file.name, file.name, Lines(1, 2), (title.strip("# "),))
                 found.append(Passage(file.name, place, text, number=1, language="en"))
     return found
 

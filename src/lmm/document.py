@@ -42,7 +42,7 @@ from lmm.notebook.generated_fields import FieldStatus
 from lmm.notebook.header import check_header, complete_header
 from lmm.notebook.mentions import load_mentions, no_mentions
 from lmm.notebook.near_misses import without_near_misses
-from lmm.notebook.problem import Problem
+from lmm.notebook.problem import Finding
 from lmm.notebook.problems import find_problems, header_gaps, without_running_code
 from lmm.notebook.staleness import State, without_generated
 from lmm.pipeline import Change, ChangedDocument, P, ParsedDocument, Planner, R, Report, Rewrite, work
@@ -249,7 +249,7 @@ class Document:
             for edit in waiting.find_edits(self.blocks)
         )
 
-    def problems(self, *, gaps: bool = False) -> tuple[Problem, ...]:
+    def problems(self, *, gaps: bool = False) -> tuple[Finding, ...]:
         """What is wrong in it, or soon will be; with `gaps`, also what `complete` would add."""
         return (*(header_gaps(self.blocks, chapter=self._is_chapter) if gaps else ()), *find_problems(self.blocks))
 

@@ -15,12 +15,12 @@ from lmm.models.port import ChatModel
 from lmm.notebook.answers import AnsweredPrompt
 from lmm.notebook.batch import BatchFunction
 from lmm.notebook.generated_fields import FieldStatus
-from lmm.notebook.problem import Problem as Problem
+from lmm.notebook.problem import Finding as Finding
 from lmm.pipeline import Report
 from lmm.watcher import watch_documents as watch_documents
 
 
-def scan(path: str | Path, *, check: bool = False) -> tuple[Problem, ...]:
+def scan(path: str | Path, *, check: bool = False) -> tuple[Finding, ...]:
     """Complete a file's header where ``title`` or ``docid`` is missing, and report its problems.
 
     With `check`, nothing is written, and what is missing is reported.

@@ -10,7 +10,7 @@ from lsprotocol import types as lsp
 
 from lmm.document import Document
 from lmm.errors import LmmError
-from lmm.notebook.problem import Problem
+from lmm.notebook.problem import Finding
 
 if TYPE_CHECKING:
     from lmm_editor.open_document import OpenDocument
@@ -29,7 +29,7 @@ class Analysis:
 
     lines: list[str]
     starts: list[int]
-    problems: list[Problem]
+    problems: list[Finding]
 
 
 def problems_of(opened: OpenDocument) -> list[lsp.Diagnostic]:
@@ -68,7 +68,7 @@ def _alike(one: list[str], two: list[str]) -> int:
     return next((i for i, (a, b) in enumerate(zip(one, two, strict=False)) if a != b), min(len(one), len(two)))
 
 
-def _of_problem(opened: OpenDocument, p: Problem) -> lsp.Diagnostic:
+def _of_problem(opened: OpenDocument, p: Finding) -> lsp.Diagnostic:
     return _diagnostic(opened, p.line, p.column, p.message, p.hint, p.severity)
 
 

@@ -104,9 +104,9 @@ def sentence_texts(chunk: Chunk) -> list[str]:
     nDCG@10 by a passage's vector alone, and by that and its best sentence, half and half (all-MiniLM-L6-v2; SQuAD as
     asked, in other words, Rust book by us, in a learner's words): 68.8, 62.2, 56.9, 30.0 and 83.3, 68.9, 69.7, 38.1.
 
-    >>> from lmm_education.material import Lines, Place
+    >>> from lmm_education.material import Lines, Location
     >>> text = " ".join(f"This is sentence number {n} of a chunk." for n in range(9))
-    >>> [len(each) for each in sentence_texts(Chunk("1", Place("d", "d.md", Lines(1, 1)), "s", 0, text))]
+    >>> [len(each) for each in sentence_texts(Chunk("1", Location("d", "d.md", Lines(1, 1)), "s", 0, text))]
     [113, 113, 113]
     """
     texts: list[str] = []
@@ -126,8 +126,8 @@ def sentence_texts(chunk: Chunk) -> list[str]:
 def source_text(chunk: Chunk, source: Source) -> str:
     """The text of a chunk that feeds a vector.
 
-    >>> from lmm_education.material import Lines, Place
-    >>> place = Place("d", "notes.md", Lines(3, 3), ("Leaves", "Colour"))
+    >>> from lmm_education.material import Lines, Location
+    >>> place = Location("d", "notes.md", Lines(3, 3), ("Leaves", "Colour"))
     >>> chunk = Chunk("1", place, "s", 0, "They are green.", title="Botany", annotations=("Why green?",))
     >>> source_text(chunk, "full")
     'Botany\\nLeaves\\nColour\\nWhy green?\\n\\nThey are green.'

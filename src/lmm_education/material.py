@@ -37,7 +37,7 @@ KEPT_PASSAGES = 2_000
 
 
 @dataclass(frozen=True, slots=True)
-class Place:
+class Location:
     """Where a text stands: the document's id, its file (relative to the course's folder, with ``/``), lines,
     and the headings above it, outermost first, the document's title not among them. `numbers` are those that its book
     gives the document and each of the headings, empty where it gives none; or there are no numbers at all."""
@@ -51,7 +51,7 @@ class Place:
     def path(self, title: str) -> tuple[str, ...]:
         """The document's title and the headings, with their numbers, each once (see `distinct_titles`).
 
-        >>> Place("d", "a.md", Lines(1, 2), ("Slices", "Strings"), ("4.3", "4.3", "")).path("slices")
+        >>> Location("d", "a.md", Lines(1, 2), ("Slices", "Strings"), ("4.3", "4.3", "")).path("slices")
         ('4.3 slices', 'Strings')
         """
         names = (title, *self.headings)
@@ -111,7 +111,7 @@ class Section:
     """
 
     id: str
-    place: Place
+    place: Location
     level: int
     order: int
     text: str
@@ -135,7 +135,7 @@ class Chunk:
     """
 
     id: str
-    place: Place
+    place: Location
     section: str
     order: int
     text: str
@@ -217,7 +217,7 @@ class Passage:
     """
 
     id: str
-    place: Place
+    place: Location
     text: str = ""
     _: KW_ONLY
     what: Literal["chunk", "section"] = "chunk"
@@ -238,7 +238,7 @@ class Passage:
     def path(self) -> str:
         """The document's title and the headings above the text.
 
-        >>> Passage("x", Place("d", "a.md", Lines(3, 4), ("Leaves", "Colour")), title="Botany").path
+        >>> Passage("x", Location("d", "a.md", Lines(3, 4), ("Leaves", "Colour")), title="Botany").path
         'Botany > Leaves > Colour'
         """
         return " > ".join(self.place.path(self.title))

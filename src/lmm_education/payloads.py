@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from typing import Any, Literal
 
 from lmm_education.frequencies import Frequencies
-from lmm_education.material import Chunk, Lines, Passage, Place, PreparedDocument, Section
+from lmm_education.material import Chunk, Lines, Location, Passage, PreparedDocument, Section
 
 Payload = Mapping[str, Any]
 _LARGEST = 2**63
@@ -64,7 +64,7 @@ _OF_A_DOCUMENT = ("file", "title", "language", "sort_key", "part", "book", "with
 def chunk_payload(chunk: Chunk, *, language: str, hash: str) -> dict[str, Any]:
     """The payload of a chunk; `hash` is of what was embedded. Overlap and annotations are not kept.
 
-    >>> chunk = Chunk("1", Place("d", "a.md", Lines(3, 4), ("Leaves",)), "s", 0, "Green.", metadata={"n": 1})
+    >>> chunk = Chunk("1", Location("d", "a.md", Lines(3, 4), ("Leaves",)), "s", 0, "Green.", metadata={"n": 1})
     >>> payload = chunk_payload(chunk, language="en", hash="h")
     >>> payload["headings"], payload["first_line"], payload["metadata"]
     (['Leaves'], 3, {'n': 1})
@@ -152,7 +152,7 @@ def _source(of: Chunk | Section) -> dict[str, str]:
     return {"source": plain(of.source)} if of.source else {}
 
 
-def _place(place: Place) -> dict[str, Any]:
+def _place(place: Location) -> dict[str, Any]:
     return {
         "document": plain(place.document),
         "file": plain(place.file),
@@ -187,10 +187,10 @@ def plain(value: Any) -> Any:
 # -- what is read back -----------------------------------------------------------------------------
 
 
-def place_of(payload: Payload) -> Place:
+def place_of(payload: Payload) -> Location:
     """Where a chunk or a section stands; what was not asked for is empty."""
     lines = Lines(payload.get("first_line", 0), payload.get("last_line", 0))
-    return Place(
+    return Location(
         payload.get("document", ""),
         payload.get("file", ""),
         lines,
@@ -209,7 +209,7 @@ def hit_of(
 ) -> Passage:
     """A hit from a point's payload; a payload with ``what: section`` is a section's.
 
-    >>> chunk = Chunk("1", Place("d", "a.md", Lines(3, 4)), "s", 0, "Green.")
+    >>> chunk = Chunk("1", Location("d", "a.md", Lines(3, 4)), "s", 0, "Green.")
     >>> hit = hit_of("1", chunk_payload(chunk, language="en", hash=""), score=0.5)
     >>> hit.what, hit.text, str(hit.place), hit.section
     ('chunk', 'Green.', 'a.md:3-4', 's')

@@ -7,7 +7,7 @@ from hypothesis import given, strategies as st
 from lmm.messages import Message, render
 from lmm.models.tokens import count_tokens
 from lmm_education.answer.sources import as_document, choose_sources, shown
-from lmm_education.material import Lines, Passage, Place
+from lmm_education.material import Lines, Location, Passage
 
 TEXTS = st.text(alphabet="ab é漢<>`#$\n.[1]", min_size=1, max_size=300)
 
@@ -20,7 +20,7 @@ def sections(draw: st.DrawFn) -> list[Passage]:
     """Sections with passages, some without a text of their own, in the order of relevance."""
     found = []
     for number in range(draw(st.integers(1, 5))):
-        place = Place("d", "a.md", Lines(1, 9), tuple(draw(st.lists(st.text(max_size=12), max_size=3))))
+        place = Location("d", "a.md", Lines(1, 9), tuple(draw(st.lists(st.text(max_size=12), max_size=3))))
         hits = [
             Passage(f"{number}-{i}", place, text, section=f"s{number}", kind=draw(KINDS))
             for i, text in enumerate(draw(st.lists(TEXTS | st.just(""), min_size=1, max_size=3)))

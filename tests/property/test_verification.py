@@ -6,9 +6,9 @@ from hypothesis import example, given, strategies as st
 
 from lmm.markdown.quotations import Quotation
 from lmm_education.answer.verification import QuotationStream, verify
-from lmm_education.material import Lines, Passage, Place
+from lmm_education.material import Lines, Location, Passage
 
-LEAF = Passage("1", Place("d", "a.md", Lines(1, 1)), "A leaf is green all year, said Ann.", number=1, language="en")
+LEAF = Passage("1", Location("d", "a.md", Lines(1, 1)), "A leaf is green all year, said Ann.", number=1, language="en")
 PIECES = st.sampled_from(
     ["“a leaf is ", "green” ", "blue all year”", "’s", "‘a leaf is blue’", '"it is not green"', "\n", "\n\n", "> ",
      "x ", "> it is not green\n", "```", "\n```\n", "`", "[1].", "[!NOTE]", "$"]

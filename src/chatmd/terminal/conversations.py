@@ -23,23 +23,23 @@ _STORE = "conversations.json"
 _MOST = 15
 
 
-class Exchange(NamedTuple):
+class LastExchange(NamedTuple):
     """What the user said last, and what the model said to that."""
 
     said: str
     answer: str
 
 
-def exchange_in(items: Sequence[Item]) -> Exchange:
+def exchange_in(items: Sequence[Item]) -> LastExchange:
     """The last exchange of a conversation.
 
     >>> from chatmd.language.transcript import items_of
     >>> exchange_in(items_of("<user>Why?</user><assistant>Because.</assistant><user>\\n</user>"))
-    Exchange(said='Why?', answer='Because.')
+    LastExchange(said='Why?', answer='Because.')
     """
     users = (one for one in reversed(items) if isinstance(one, MessageItem) and one.role == "user")
     last = next((one for one in users if not one.is_blank and not is_summary(one)), MessageItem("user"))
-    return Exchange(said(last.content, {}).strip(), answer_of(items).strip())
+    return LastExchange(said(last.content, {}).strip(), answer_of(items).strip())
 
 
 def used_for(path: Path) -> Usage:

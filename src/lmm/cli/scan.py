@@ -16,7 +16,7 @@ from lmm.errors import ConfigError, LmmError
 from lmm.terminal import DONE, FAILED
 
 if TYPE_CHECKING:
-    from lmm.notebook.problem import Problem
+    from lmm.notebook.problem import Finding
 
 
 @options.command()
@@ -71,7 +71,7 @@ def _list_authors(path: Path, *, as_json: bool) -> int:
     return DONE
 
 
-def _scan(path: Path, *, check: bool, fix: bool) -> tuple[tuple[Problem, ...], str]:
+def _scan(path: Path, *, check: bool, fix: bool) -> tuple[tuple[Finding, ...], str]:
     """The problems of a file, and what was done about it."""
     from lmm import Document
     from lmm.disk.files import read_document
@@ -98,7 +98,7 @@ def _is_log(path: Path) -> bool:
     return False
 
 
-def _misquotations(path: Path, *, is_log: bool) -> tuple[Problem, ...]:
+def _misquotations(path: Path, *, is_log: bool) -> tuple[Finding, ...]:
     """What a document, or each answer in a log, quotes of files beside it that these do not hold."""
     from lmm import Document
     from lmm.disk.files import decode_document
@@ -118,12 +118,12 @@ def _misquotations(path: Path, *, is_log: bool) -> tuple[Problem, ...]:
     return tuple(replace(problem, line=0, message=f"answer {id}: {problem.message}") for id, problem in found)
 
 
-def _as_values(path: Path, problem: Problem) -> dict[str, object]:
+def _as_values(path: Path, problem: Finding) -> dict[str, object]:
     told = ("line", "column", "severity", "message", "hint")
     return {"path": str(path), **{name: getattr(problem, name) for name in told}}
 
 
-def _line(path: Path, problem: Problem) -> str:
+def _line(path: Path, problem: Finding) -> str:
     warning = "warning: " if problem.severity == "warning" else ""
     hint = f" ({problem.hint})" if problem.hint else ""
     place = f":{problem.line}:{problem.column}" if problem.line else ""

@@ -18,7 +18,7 @@ from lmm.markdown.blocks import Block, ErrorBlock, MetadataBlock, TextBlock
 from lmm.markdown.metadata import WORDS, find_prompts
 from lmm.markdown.parse_markdown import parse_markdown_text
 from lmm.markdown.spans import spans
-from lmm.notebook.problem import Problem, Replacement, apply_fixes
+from lmm.notebook.problem import Finding, Replacement, apply_fixes
 
 # Characters that are typed for others, each for one, so that offsets stay.
 _ALIKE = str.maketrans("？﹖¿＋﹢＝﹦：﹕；“”„‟«»‘’‚\xa0\u202f\u200b\u2060\ufeff", '???++==::;""""""\'\'\'     ')
@@ -47,7 +47,7 @@ _ROUNDS = 5  # what is mended may show what else was meant
 _HIDING = ("code_block", "code", "comment", "math", "raw")
 
 
-def find_near_misses(blocks: Sequence[Block]) -> list[Problem]:
+def find_near_misses(blocks: Sequence[Block]) -> list[Finding]:
     """What was meant as a prompt and is not read as one, each with the form that works, in order.
 
     >>> from lmm.markdown.parse_markdown import parse_markdown_text
@@ -55,7 +55,7 @@ def find_near_misses(blocks: Sequence[Block]) -> list[Problem]:
     >>> miss.line, miss.column, miss.hint, miss.fix
     (4, 1, "write 'query: why?'", (Replacement(start=9, end=21, text='query: why?\\n'),))
     """
-    found, at, line = list[Problem](), 0, 1
+    found, at, line = list[Finding](), 0, 1
     run, broken, count = list[str](), list[int](), 0
     for block, following in zip_longest(blocks, blocks[1:]):
         run.append(block.source)
@@ -115,7 +115,7 @@ class _Lines:
         self.broken = set(broken)  # lines in metadata that cannot be read, but its first
         self.newline = "\r\n" if "\r\n" in text else "\n"
 
-    def in_metadata(self, block: MetadataBlock) -> list[Problem]:
+    def in_metadata(self, block: MetadataBlock) -> list[Finding]:
         """What is no prompt in a block that can be read."""
         first, body = self.text.count("\n", 0, len(block.around()[0])) + 1, block.body
         lines = self.lines[first : first + body.count("\n")]
@@ -129,9 +129,9 @@ class _Lines:
         self._compare_lines(draft, own)
         return self._problems(draft)
 
-    def in_text(self) -> list[Problem]:
+    def in_text(self) -> list[Finding]:
         """What is meant as metadata with a prompt, and is none."""
-        found, i = list[Problem](), 0
+        found, i = list[Finding](), 0
         if _CANDIDATE.search(self.text):
             self._hide()
             while i < len(self.lines):
@@ -150,7 +150,7 @@ class _Lines:
         """A line without its margin: blanks, and the marks of a quotation. Nothing of a line in code."""
         return "" if i in self.hidden or i >= len(self.lines) else _MARGIN.sub("", self.lines[i], count=1)
 
-    def _read_draft(self, i: int) -> tuple[int, list[Problem]]:
+    def _read_draft(self, i: int) -> tuple[int, list[Finding]]:
         """Where to go on, and what is wrong with the metadata that is meant to begin on a line."""
         rest = self._rest(i)
         item = None if _LIKE_FENCE.match(rest) else _ITEM.match(rest)
@@ -265,7 +265,7 @@ class _Lines:
             draft.say(i, margin + column, message, hint)
             draft.edits[i] = right
 
-    def _problems(self, draft: _Draft) -> list[Problem]:
+    def _problems(self, draft: _Draft) -> list[Finding]:
         """What is wrong with a draft; the fix mends all of it."""
         lines = zip(draft.body, draft.lines, strict=True)
         body = "".join(draft.edits.get(i, line) for i, line in lines) if draft.issues else ""
@@ -277,7 +277,7 @@ class _Lines:
             places += [(self.starts[draft.body.stop],) * 2 + (draft.after,)] if draft.after else []
             fix = sorted(Replacement(self.at + start, self.at + end, new) for start, end, new in places)
         return [
-            Problem(self.line + i, column, message, hint, fix=tuple(fix))
+            Finding(self.line + i, column, message, hint, fix=tuple(fix))
             for (i, column), (message, hint) in draft.issues.items()
         ]
 

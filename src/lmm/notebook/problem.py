@@ -16,7 +16,7 @@ class Replacement(NamedTuple):
 
 
 @dataclass(frozen=True, slots=True)
-class Problem:
+class Finding:
     """One finding; `line` and `column` count from 1. An ``error`` makes `lmm scan` exit with 1.
 
     `fix` is how to mend it where that is certain.
@@ -30,10 +30,10 @@ class Problem:
     fix: tuple[Replacement, ...] = ()
 
 
-def apply_fixes(text: str, problems: Iterable[Problem]) -> str:
+def apply_fixes(text: str, problems: Iterable[Finding]) -> str:
     """A document with the fixes of its problems applied; problems that share a replacement have it once.
 
-    >>> apply_fixes("Query: why", [Problem(1, 1, "…", "…", fix=(Replacement(0, 5, "query"),))])
+    >>> apply_fixes("Query: why", [Finding(1, 1, "…", "…", fix=(Replacement(0, 5, "query"),))])
     'query: why'
     """
     parts, at = [], 0

@@ -21,18 +21,18 @@ from lmm.notebook.edit_warnings import excerpt
 from lmm.notebook.edits import damaged_edits, find_edits, orphaned_marks
 from lmm.notebook.header import missing_keys
 from lmm.notebook.near_misses import find_near_misses
-from lmm.notebook.problem import Problem
+from lmm.notebook.problem import Finding
 
 _PANDOC_TAB = 4
 _AS_TEXT = "Pandoc reads this metadata, with any replies in it, as text"
 _RESOLVE = "lmm accept or lmm reject"
 
 
-def _warning(line: int, message: str, hint: str) -> Problem:
-    return Problem(line, 1, message, hint, "warning")
+def _warning(line: int, message: str, hint: str) -> Finding:
+    return Finding(line, 1, message, hint, "warning")
 
 
-def find_problems(blocks: Sequence[Block]) -> list[Problem]:
+def find_problems(blocks: Sequence[Block]) -> list[Finding]:
     """All problems of a document, in the order of its lines.
 
     >>> from lmm.markdown.parse_markdown import parse_markdown_text
@@ -50,7 +50,7 @@ def find_problems(blocks: Sequence[Block]) -> list[Problem]:
     return sorted(found, key=lambda p: (p.line, p.column))
 
 
-def stale_problems(blocks: Sequence[Block]) -> Iterator[Problem]:
+def stale_problems(blocks: Sequence[Block]) -> Iterator[Finding]:
     """Replies that were given before the text that they are about changed."""
     for at, exchange in stale_replies(blocks):
         message = f"answered before the text changed: {excerpt(exchange.prompt)}"
@@ -58,14 +58,14 @@ def stale_problems(blocks: Sequence[Block]) -> Iterator[Problem]:
         yield _warning(line, message, "lmm messages --stale asks again")
 
 
-def unasked_prompts(blocks: Sequence[Block]) -> list[Problem]:
+def unasked_prompts(blocks: Sequence[Block]) -> list[Finding]:
     """What was meant as a prompt and is not asked: near misses, and prompts in blocks that cannot be read."""
     found = find_near_misses(blocks)
     lines = [miss.line for miss in found]
     for block in blocks:
         if isinstance(block, ErrorBlock) and metadata.find_prompts(block.source) and not _is_within(lines, block):
             what = f"there is a question in a block that cannot be read: {block.reason}"
-            found.append(Problem(block.error_line or block.line, block.error_column, what, block.hint))
+            found.append(Finding(block.error_line or block.line, block.error_column, what, block.hint))
     return sorted(found, key=lambda p: (p.line, p.column))
 
 
@@ -75,15 +75,15 @@ def _is_within(lines: Sequence[int], block: Block) -> bool:
     return at < len(lines) and lines[at] <= block.line + block.content.count("\n")
 
 
-def header_gaps(blocks: Sequence[Block], *, chapter: bool = False) -> list[Problem]:
+def header_gaps(blocks: Sequence[Block], *, chapter: bool = False) -> list[Finding]:
     """What `lmm scan` would add to the header of a document, or of a `chapter` of a book."""
     missing = missing_keys(blocks, chapter=chapter)
     return [_warning(1, f"the header has no {key}", "lmm scan adds it") for key in missing]
 
 
-def _edit_problems(blocks: Sequence[Block]) -> Iterator[Problem]:
+def _edit_problems(blocks: Sequence[Block]) -> Iterator[Finding]:
     for line in damaged_edits(blocks):
-        yield Problem(
+        yield Finding(
             line, 1, "the marks of this edit are missing", "restore them, or correct the text and delete '~edit_'"
         )
     for line in orphaned_marks(blocks):
@@ -95,7 +95,7 @@ def _edit_problems(blocks: Sequence[Block]) -> Iterator[Problem]:
             yield _warning(edit.line, warning, hint)
 
 
-def _taken_for_tables(blocks: Sequence[Block]) -> Iterator[Problem]:
+def _taken_for_tables(blocks: Sequence[Block]) -> Iterator[Finding]:
     for before in like_captions(texts_of(blocks)):
         block = blocks[before + 1] if before + 1 < len(blocks) else None
         if isinstance(block, MetadataBlock) and block.content.rstrip().endswith("---"):
@@ -103,16 +103,16 @@ def _taken_for_tables(blocks: Sequence[Block]) -> Iterator[Problem]:
             yield _warning(block.line, message, "end it with ... in place of its last ---")
 
 
-def _block_problems(block: Block, before: Block | None) -> Iterator[Problem]:
+def _block_problems(block: Block, before: Block | None) -> Iterator[Finding]:
     if isinstance(block, ErrorBlock):
-        yield Problem(block.error_line or block.line, block.error_column, block.reason, block.hint)
+        yield Finding(block.error_line or block.line, block.error_column, block.reason, block.hint)
     elif isinstance(block, MetadataBlock):
         yield from _metadata_problems(block, before)
     elif isinstance(block, TextBlock):
         yield from _text_problems(block)
 
 
-def _text_problems(block: TextBlock) -> Iterator[Problem]:
+def _text_problems(block: TextBlock) -> Iterator[Finding]:
     first, _, below = block.content.partition("\n")
     if first.rstrip() == "---" and below.partition("\n")[0].strip() and "\n---" in block.content:
         hint = "put a blank line after it, or write *** for a rule"
@@ -121,7 +121,7 @@ def _text_problems(block: TextBlock) -> Iterator[Problem]:
     if opened is not None:
         offset, mark = opened
         before = block.content[:offset]
-        yield Problem(
+        yield Finding(
             block.line + before.count("\n"),
             offset - before.rfind("\n"),
             f"'{mark}' is never closed",
@@ -130,10 +130,10 @@ def _text_problems(block: TextBlock) -> Iterator[Problem]:
         )
 
 
-def _metadata_problems(block: MetadataBlock, before: Block | None) -> Iterator[Problem]:
+def _metadata_problems(block: MetadataBlock, before: Block | None) -> Iterator[Finding]:
     body, first = block.body, block.body_line
     for name, line in metadata.duplicate_keys(body):
-        yield Problem(first + line - 1, 1, f"'{name}' occurs a second time; the last one counts", "delete one of them")
+        yield Finding(first + line - 1, 1, f"'{name}' occurs a second time; the last one counts", "delete one of them")
     for name, line in metadata.boolean_assignments(body):
         message = f"'{name} = …' is read here, but not by other programs"
         yield _warning(first + line - 1, message, f"write '{name}: true'")
@@ -144,11 +144,11 @@ def _metadata_problems(block: MetadataBlock, before: Block | None) -> Iterator[P
         yield shown
     yield from _prompt_problems(block, body, first)
     for value in logged_warnings(body):
-        yield Problem(first + value.line - 1, value.column, value.text, "ask for the rest: +: go on", "warning")
+        yield Finding(first + value.line - 1, value.column, value.text, "ask for the rest: +: go on", "warning")
     for value in metadata.run_when_knit(body):
         message = f"knitr or Quarto would run the code in this '{value.path[-1]}', even inside metadata"
         hint = "lmm scan --fix rewrites it so that it does not run"
-        yield Problem(first + value.line - 1, value.column, message, hint)
+        yield Finding(first + value.line - 1, value.column, message, hint)
     # A block that Pandoc shows as text is not refused, except where a list and a prompt stand in one block.
     if block.prompts and (shown is None or _is_list(block)):
         yield from _refused_by_pandoc(block, body, first)
@@ -156,7 +156,7 @@ def _metadata_problems(block: MetadataBlock, before: Block | None) -> Iterator[P
         yield from _header_problems(block, body, first)
 
 
-def _shown_by_pandoc(block: MetadataBlock, before: Block | None) -> Problem | None:
+def _shown_by_pandoc(block: MetadataBlock, before: Block | None) -> Finding | None:
     """A warning if Pandoc takes `block` for text: we read more blocks as metadata than it does."""
     lines = block.content.split("\n")
     if "#" in lines[0]:
@@ -189,7 +189,7 @@ def _is_list(block: MetadataBlock) -> bool:
     return isinstance(yaml_core.compose(metadata.as_yaml(block.body)), yaml.SequenceNode)
 
 
-def _prompt_problems(block: MetadataBlock, body: str, first: int) -> Iterator[Problem]:
+def _prompt_problems(block: MetadataBlock, body: str, first: int) -> Iterator[Finding]:
     spellings = set()
     for prompt in block.prompts:
         line = first + prompt.line - 1
@@ -204,12 +204,12 @@ def _prompt_problems(block: MetadataBlock, body: str, first: int) -> Iterator[Pr
         spellings.add(prompt.spelling)
 
 
-def _refused_by_pandoc(block: MetadataBlock, body: str, first: int) -> Iterator[Problem]:
+def _refused_by_pandoc(block: MetadataBlock, body: str, first: int) -> Iterator[Finding]:
     try:
         yaml_core.to_value(yaml_core.compose(body.expandtabs(_PANDOC_TAB)))  # keys must be text
     except MetadataError as error:
         refused = [p for p in block.prompts if p.line <= error.line] or block.prompts
-        yield Problem(
+        yield Finding(
             first + error.line - 1,
             error.column,
             "Pandoc cannot read the document until this prompt is answered",
@@ -218,13 +218,13 @@ def _refused_by_pandoc(block: MetadataBlock, body: str, first: int) -> Iterator[
         )
 
 
-def _header_problems(block: HeaderBlock, body: str, first: int) -> Iterator[Problem]:
+def _header_problems(block: HeaderBlock, body: str, first: int) -> Iterator[Finding]:
     try:
         load_settings(env={}, header=block.values())
     except Untrusted:
         pass  # where the document is decides
     except ConfigError as error:
-        yield Problem(first + (metadata.key_line(body, "model") or 1) - 1, 1, error.message, error.hint)
+        yield Finding(first + (metadata.key_line(body, "model") or 1) - 1, 1, error.message, error.hint)
     for key in missing_keys([block]):
         try:
             block.with_key(key, "added")

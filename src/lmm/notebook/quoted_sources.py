@@ -10,7 +10,7 @@ from lmm.errors import LmmError
 from lmm.markdown.blocks import Block, TextBlock
 from lmm.markdown.quotations import Quotation, lines_of_quotation, quotations_of, verify_quotations
 from lmm.notebook.chat_log import logged
-from lmm.notebook.problem import Problem
+from lmm.notebook.problem import Finding
 
 _FILE = r"(?P<file>[\w./-]*\w\.[A-Za-z]{1,5})"
 _REFERENCE = re.compile(
@@ -45,7 +45,7 @@ def misquotation_text(quotation: Quotation) -> str:
     return f"the reply quotes “{' '.join(quotation.text.split())}”: {has}"
 
 
-def quotation_problems(blocks: Sequence[Block], read: Callable[[str], str]) -> list[Problem]:
+def quotation_problems(blocks: Sequence[Block], read: Callable[[str], str]) -> list[Finding]:
     """Quotations in a document, and in the replies in it, that the file they name does not hold (any more), or not on
     that line, and references to lines that are not there; `read` gives the text of a file, or raises an LmmError."""
     texts = [(block.line, block.content) for block in blocks if isinstance(block, TextBlock)]
@@ -53,7 +53,7 @@ def quotation_problems(blocks: Sequence[Block], read: Callable[[str], str]) -> l
     return [problem for line, text in sorted(texts) for problem in problems_in(line, text, read)]
 
 
-def problems_in(line: int, text: str, read: Callable[[str], str]) -> Iterator[Problem]:
+def problems_in(line: int, text: str, read: Callable[[str], str]) -> Iterator[Finding]:
     """The same in a text that begins on a line."""
     references = list(_REFERENCE.finditer(text))
     quotations = list(quotations_of(text)) if references else []
@@ -71,7 +71,7 @@ def problems_in(line: int, text: str, read: Callable[[str], str]) -> Iterator[Pr
 
 def _problem(
     line: int, reference: re.Match[str], read: Callable[[str], str], quotation: Quotation | None = None
-) -> Iterator[Problem]:
+) -> Iterator[Finding]:
     """What is wrong with a reference, and with what is quoted from there."""
     name = reference["file"] or reference["named"]
     said = " ".join(re.sub(r"\[\]\([^)]*\)", "", quotation.text).split()) if quotation else ""
@@ -79,7 +79,7 @@ def _problem(
     try:
         text = read(name)
     except LmmError as error:
-        yield Problem(line, 1, f"the quotation cannot be compared with {name}: {error.message}", error.hint, "warning")
+        yield Finding(line, 1, f"the quotation cannot be compared with {name}: {error.message}", error.hint, "warning")
         return
     if quotation is not None:
         (found,) = verify_quotations(f"> {quotation.text}".replace("\n", "\n> "), {1: text}) or (quotation,)
@@ -96,4 +96,4 @@ def _problem(
     elif int(reference["first"]) > len(text.splitlines()):
         message, hint = f"{name} has no line {reference['first']}", f"it has {len(text.splitlines())} lines"
     if message:
-        yield Problem(line, 1, message, hint, "warning")
+        yield Finding(line, 1, message, hint, "warning")

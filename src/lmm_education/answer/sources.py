@@ -75,8 +75,8 @@ class Sources:
 def choose_sources(sections: Sequence[Passage], budget: int, count: Callable[[str], int]) -> Sources:
     """The sources to show, numbered from 1 in the order of relevance; `count` gives the tokens of a text.
 
-    >>> from lmm_education.material import Lines, Place
-    >>> place = Place("d", "a.md", Lines(1, 9), ("Leaves",))
+    >>> from lmm_education.material import Lines, Location
+    >>> place = Location("d", "a.md", Lines(1, 9), ("Leaves",))
     >>> hit = Passage("c", place, "Leaves are green.", section="s")
     >>> section = Passage("s", place, "Leaves are green. They fall.", what="section", section="s", hits=[hit])
     >>> [s.what for s in choose_sources([section], 100, lambda text: len(text.split()))]

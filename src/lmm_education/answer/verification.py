@@ -67,8 +67,8 @@ class Verification:
 def verify(text: str, offered: Sequence[Passage], asked: str = "") -> Verification:
     """Compare an answer with the passages that the model was shown; what it quotes of the question is no quotation.
 
-    >>> from lmm_education.material import Lines, Place
-    >>> leaf = Passage("1", Place("d", "a.md", Lines(1, 1)), "The first leaf has 12 veins.", number=1, language="en")
+    >>> from lmm_education.material import Lines, Location
+    >>> leaf = Passage("1", Location("d", "a.md", Lines(1, 1)), "The first leaf has 12 veins.", number=1, language="en")
     >>> found = verify("It has 13 veins [1]; “the first leaf” is “green at all times”.", [leaf])
     >>> [(each.text, each.found) for each in found.quotations], [each.missing for each in found.claims]
     ([('the first leaf', 'exact'), ('green at all times', 'no')], [('13',)])

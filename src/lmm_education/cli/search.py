@@ -16,7 +16,7 @@ from lmm_education.cli import course_options
 
 if TYPE_CHECKING:
     from lmm_education.course import Course
-    from lmm_education.material import Passage, Place
+    from lmm_education.material import Location, Passage
     from lmm_education.search.query import SearchResult
 
 WIDTH = 400
@@ -116,7 +116,7 @@ def _section(rank: int, section: Passage) -> str:
     return f"{rank:>2}  {_place(section.place, section.title)}  ({passages}{more})\n"
 
 
-def _place(place: Place, title: str) -> str:
+def _place(place: Location, title: str) -> str:
     path = " > ".join(place.path("") or place.path(title))
     return f"{terminal.styled(str(place), 'cyan')}  {terminal.styled(path, 'bold')}"
 

@@ -28,7 +28,7 @@ from functools import lru_cache
 from typing import Literal
 
 from lmm_education.evaluation.questions import Question
-from lmm_education.material import Passage, Place, is_called
+from lmm_education.material import Location, Passage, is_called
 
 Level = Literal["passage", "section", "document"]
 LEVELS: tuple[Level, ...] = ("passage", "section", "document")
@@ -177,11 +177,11 @@ def pages(text: str) -> list[str]:
 # -- names -----------------------------------------------------------------------------------------
 
 
-def is_section(path: Sequence[str], place: Place, title: str) -> bool:
+def is_section(path: Sequence[str], place: Location, title: str) -> bool:
     """Whether a text stands in the section that a question names by its heading, or by a path of headings.
 
     >>> from lmm_education.material import Lines
-    >>> place = Place("d", "d.md", Lines(1, 2), ("Cells", "Division", "Mitosis"))
+    >>> place = Location("d", "d.md", Lines(1, 2), ("Cells", "Division", "Mitosis"))
     >>> is_section(("Division",), place, "Biology"), is_section(("Cells", "Mitosis"), place, "Biology")
     (True, False)
     """

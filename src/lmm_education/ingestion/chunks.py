@@ -15,7 +15,7 @@ from typing import Any
 
 from lmm.markdown.sentences import sentence_ends
 from lmm_education.ingestion.documents import Part, pieces_of
-from lmm_education.ingestion.outline import Heading, Item, Text
+from lmm_education.ingestion.outline import Heading, Item, TextItem
 from lmm_education.ingestion.packing import Limits, cut
 from lmm_education.ingestion.pool import join
 from lmm_education.material import Lines
@@ -63,7 +63,7 @@ def passages_of(part: Part, limits: Limits, *, whole: bool = False, overlap: int
             before = text.text
 
 
-def _passage(text: Text, overlap: str = "") -> ChunkDraft:
+def _passage(text: TextItem, overlap: str = "") -> ChunkDraft:
     kind = next(iter(types_in(text.own) or types_in(text.heading.all)), "text")
     return ChunkDraft(
         text=text.text,
@@ -87,12 +87,12 @@ def _summary(heading: Heading) -> Iterator[ChunkDraft]:
         )
 
 
-def _runs(items: Iterable[Item]) -> Iterator[Heading | list[Text]]:
+def _runs(items: Iterable[Item]) -> Iterator[Heading | list[TextItem]]:
     """Headings, and between them the texts that may be packed together."""
     for together, run in groupby(items, key=_run_key):
         held = list(run)
         if isinstance(together, int):
-            yield [item for item in held if isinstance(item, Text)]
+            yield [item for item in held if isinstance(item, TextItem)]
         else:
             for item in held:
                 yield item if isinstance(item, Heading) else [item]
@@ -105,9 +105,9 @@ def _run_key(item: Item) -> int | str:
     return item.stretch or ("alone" if item.own else 0)
 
 
-def _packed(texts: Sequence[Text], limits: Limits) -> Iterator[Text]:
+def _packed(texts: Sequence[TextItem], limits: Limits) -> Iterator[TextItem]:
     """`texts` packed into chunks. What was split from one text is never packed with more of it."""
-    held: list[Text] = []
+    held: list[TextItem] = []
     for text in texts:
         first, *more = pieces_of(text, limits)
         held.append(first)
@@ -117,7 +117,7 @@ def _packed(texts: Sequence[Text], limits: Limits) -> Iterator[Text]:
     yield from _cut(held, limits)
 
 
-def _cut(texts: Sequence[Text], limits: Limits) -> Iterator[Text]:
+def _cut(texts: Sequence[TextItem], limits: Limits) -> Iterator[TextItem]:
     sizes = [limits.measure(text.text) + limits.joint for text in texts]
     for start, end in cut(sizes, [text.key for text in texts], limits.low, limits.high + limits.joint):
         yield join(texts[start:end])
@@ -128,7 +128,7 @@ def _whole(part: Part) -> Iterator[ChunkDraft]:
     for item in part.items:
         if isinstance(item, Heading):
             yield from _summary(item)
-        if isinstance(item, Text) and (item.own or types_in(item.heading.all) != types_in(part.heading.all)):
+        if isinstance(item, TextItem) and (item.own or types_in(item.heading.all) != types_in(part.heading.all)):
             yield from _as_one(part, held)
             yield _passage(item)
             held = []
@@ -138,7 +138,7 @@ def _whole(part: Part) -> Iterator[ChunkDraft]:
 
 
 def _as_one(part: Part, items: Sequence[Item]) -> Iterator[ChunkDraft]:
-    texts = [item for item in items if isinstance(item, Text)]
+    texts = [item for item in items if isinstance(item, TextItem)]
     if texts:
         one = Part(part.heading, tuple(items), by_size=True)
         kind = next(iter(types_in(part.heading.all)), "text")

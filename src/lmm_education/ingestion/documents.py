@@ -14,7 +14,7 @@ from semantic_text_splitter import TextSplitter
 from lmm.markdown.sentences import sentence_ends
 from lmm_education.config import DocumentSplit, Preparation
 from lmm_education.ingestion.kinds import ITEM, Kind, kind_of
-from lmm_education.ingestion.outline import Heading, Item, Outline, Text
+from lmm_education.ingestion.outline import Heading, Item, Outline, TextItem
 from lmm_education.ingestion.packing import Limits, cut, key_of
 from lmm_education.material import Lines
 
@@ -35,7 +35,7 @@ class Part:
     @property
     def text(self) -> str:
         """The texts, with the lines of headings that stand between them."""
-        return "\n\n".join(item.text if isinstance(item, Text) else item.source for item in self.items)
+        return "\n\n".join(item.text if isinstance(item, TextItem) else item.source for item in self.items)
 
     @property
     def lines(self) -> Lines:
@@ -45,7 +45,7 @@ class Part:
 
 
 def _lines(item: Item) -> Lines:
-    return item.lines if isinstance(item, Text) else Lines(item.line, item.line)
+    return item.lines if isinstance(item, TextItem) else Lines(item.line, item.line)
 
 
 def divide(outline: Outline, items: Sequence[Item], settings: Preparation) -> list[Part]:
@@ -83,7 +83,7 @@ def _by_size(outline: Outline, items: Sequence[Item], size: int) -> Iterator[Par
     """Parts of at most `size` characters: cut before a heading if possible, and never just after one."""
     limits = Limits(size // 2, size)
     elements = list(_elements(items, limits))
-    sizes = [sum(len(i.text if isinstance(i, Text) else i.source) + 2 for i in element) for element in elements]
+    sizes = [sum(len(i.text if isinstance(i, TextItem) else i.source) + 2 for i in element) for element in elements]
     for start, end in cut(sizes, [_key(element) for element in elements], limits.low, size + 2):
         held = tuple(item for element in elements[start:end] for item in element)
         first, opening = held[0], () if start else (outline.root,)
@@ -111,16 +111,16 @@ def _elements(items: Sequence[Item], limits: Limits) -> Iterator[list[Item]]:
 def _key(element: Sequence[Item]) -> int:
     """Higher headings are better places to cut, and any heading is better than none."""
     first = element[0]
-    if isinstance(first, Text):
+    if isinstance(first, TextItem):
         return first.key
     return ((7 - first.level) << 64) + key_of("\n".join(first.path))
 
 
-def pieces_of(text: Text, limits: Limits) -> list[Text]:
+def pieces_of(text: TextItem, limits: Limits) -> list[TextItem]:
     """A text as it is, or if it is too large by itself the parts of it."""
     if limits.measure(text.text) <= limits.high:
         return [text]
-    pieces: list[Text] = []
+    pieces: list[TextItem] = []
     line, at = text.lines.first - text.repeated, 0
     for part in split(text.text, limits):
         first = line + text.count_lines(at, part.start)

@@ -37,7 +37,7 @@ class Heading:
 
     `path` are the titles from the outermost heading to this one; `source` its line as written (`line` is the
     header's last for the document); `values` its metadata as read, which begins on `metadata_line`, `own` the
-    properties in there; `all` also those of what is above it, the nearest first. `owner` is as in `Text`.
+    properties in there; `all` also those of what is above it, the nearest first. `owner` is as in `TextItem`.
     """
 
     title: str
@@ -53,7 +53,7 @@ class Heading:
 
 
 @dataclass(frozen=True, slots=True)
-class Text:
+class TextItem:
     """A text under a heading: a paragraph, list, table, …, or several that were joined, a blank line between.
 
     Line ends are LF. `values` is the metadata of its own as read, `own` the properties in there. `key` is made
@@ -83,7 +83,7 @@ class Text:
         return self.owner if self.own.keys() == {"type"} else 0
 
 
-Item = Heading | Text
+Item = Heading | TextItem
 ReadText = Callable[[TextNode], str]
 
 
@@ -114,7 +114,7 @@ def read_outline(
 
     >>> outline = read_outline("# Leaves\\n\\n---\\ntype: exercise\\n---\\nWhy green?\\n")
     >>> [(type(item).__name__, item.own) for item in outline.items]
-    [('Heading', {}), ('Text', {'type': 'exercise'})]
+    [('Heading', {}), ('TextItem', {'type': 'exercise'})]
     """
     tree = blocks_to_tree(old_view(parsed(text)), title=title)
     if tree is None:
@@ -150,7 +150,7 @@ def _items(tree: HeaderNode, root: Heading, read_text: ReadText, typed: Mapping[
             around |= {id(inner): own for inner in rests.get(id(node), ()) if id(node) not in whole}
             owner = typed[id(node)].line if id(node) in typed else 0
             if id(node) not in divs or id(node) in whole:  # else the fence of what is several texts
-                yield Text(text=text, lines=lines, heading=above, key=key, values=values, own=own, owner=owner)
+                yield TextItem(text=text, lines=lines, heading=above, key=key, values=values, own=own, owner=owner)
 
 
 def _typed_divs(tree: HeaderNode, typed: Mapping[int, Stretch]) -> dict[int, list[Node]]:
@@ -254,7 +254,7 @@ def item_values(item: Item, numbers: Mapping[tuple[str, ...], str] = MappingProx
     """A heading or a text as JSON holds it, without what `stored_outline` can tell; `numbers` are those of headings, by
     their paths."""
     own = {"own": dict(item.own), "owner": item.owner}
-    if isinstance(item, Text):
+    if isinstance(item, TextItem):
         return {"text": item.text, "lines": list(item.lines), **own}
     values = {"title": item.title, "level": item.level, "line": item.line, "source": item.source}
     return {**values, "number": numbers.get(item.path, ""), **own}
@@ -273,7 +273,7 @@ def stored_outline(values: Sequence[Mapping[str, Any]]) -> Outline:
         own, owner = each["own"], each["owner"]
         if "text" in each:
             lines = Lines(*each["lines"])
-            items.append(Text(each["text"], lines, above[-1], key=0, values=own, own=own, owner=owner))
+            items.append(TextItem(each["text"], lines, above[-1], key=0, values=own, own=own, owner=owner))
             continue
         while above and above[-1].level >= each["level"]:
             above.pop()

@@ -355,8 +355,8 @@ def changes(
         hashes: chunk ids to the hash of what is embedded of each.
         again: whether every chunk is embedded.
 
-    >>> from lmm_education.material import Lines, Place
-    >>> chunk = Chunk("1", Place("d", "a.md", Lines(1, 1)), "s", 0, "Green.")
+    >>> from lmm_education.material import Lines, Location
+    >>> chunk = Chunk("1", Location("d", "a.md", Lines(1, 1)), "s", 0, "Green.")
     >>> leaves = PreparedDocument("d", "a.md", "Leaves", "en", (), (chunk,))
     >>> first = changes(leaves, StoredState(), {"1": "h"})
     >>> [c.text for c in first.encode]

@@ -16,11 +16,11 @@ from itertools import accumulate, groupby
 
 from lmm.markdown.units import div_ends, unit_ends
 from lmm_education.ingestion.kinds import kind_of
-from lmm_education.ingestion.outline import Item, Text
+from lmm_education.ingestion.outline import Item, TextItem
 from lmm_education.ingestion.packing import Limits, cut
 from lmm_education.material import Lines
 
-Joins = Callable[[Sequence[Text], Text], bool]
+Joins = Callable[[Sequence[TextItem], TextItem], bool]
 """Whether a text joins the group of texts before it."""
 
 _OPENING = re.compile(r"^ {0,3}<([A-Za-z][A-Za-z0-9-]*)(?:\s[^<>]*)?>")
@@ -35,7 +35,7 @@ def pool(items: Iterable[Item], limits: Limits, *, shorter_than: int | None) -> 
 
     >>> from lmm_education.ingestion.outline import read_outline
     >>> outline = read_outline("# A\\n\\nThe area of a circle is\\n\\n$$ \\\\pi r^2 $$\\n")
-    >>> [item.lines for item in pool(outline.items, Limits(0, 2000), shorter_than=10) if isinstance(item, Text)]
+    >>> [item.lines for item in pool(outline.items, Limits(0, 2000), shorter_than=10) if isinstance(item, TextItem)]
     [Lines(first=3, last=5)]
     """
     units = list(_units(list(_in_stretches(items, limits, shorter_than)), limits))
@@ -43,10 +43,10 @@ def pool(items: Iterable[Item], limits: Limits, *, shorter_than: int | None) -> 
     if shorter_than is None:
         return whole
 
-    def needs_context(text: Text) -> bool:
+    def needs_context(text: TextItem) -> bool:
         return len(text.text) < shorter_than or kind_of(text.text) in ("code", "equation")
 
-    def joins(group: Sequence[Text], text: Text) -> bool:
+    def joins(group: Sequence[TextItem], text: TextItem) -> bool:
         return needs_context(text) or all(map(needs_context, group))
 
     return list(_by_heading(whole, lambda texts: _joined(texts, joins, limits)))
@@ -54,9 +54,9 @@ def pool(items: Iterable[Item], limits: Limits, *, shorter_than: int | None) -> 
 
 def _in_stretches(items: Iterable[Item], limits: Limits, shorter_than: int | None) -> Iterator[Item]:
     """The items, those of each stretch pooled among themselves."""
-    for stretch, run in groupby(items, key=lambda item: item.stretch if isinstance(item, Text) else 0):
+    for stretch, run in groupby(items, key=lambda item: item.stretch if isinstance(item, TextItem) else 0):
         held = list(run)
-        texts = [item for item in held if isinstance(item, Text)]
+        texts = [item for item in held if isinstance(item, TextItem)]
         if stretch and len(texts) > 1:
             pooled = pool([replace(text, own={}) for text in texts], limits, shorter_than=shorter_than)
             yield from (replace(item, own=texts[0].own) for item in pooled)
@@ -66,16 +66,18 @@ def _in_stretches(items: Iterable[Item], limits: Limits, shorter_than: int | Non
 
 def _units(items: Sequence[Item], limits: Limits) -> Iterator[Item]:
     """The items with each unit joined that fits; of a div that does not, or has a heading in it, what is inside."""
-    texts = [f"{item.text}\n" if isinstance(item, Text) else None for item in items]
-    alone = [text if isinstance(item, Text) and not item.own else None for item, text in zip(items, texts, strict=True)]
+    texts = [f"{item.text}\n" if isinstance(item, TextItem) else None for item in items]
+    alone = [
+        text if isinstance(item, TextItem) and not item.own else None for item, text in zip(items, texts, strict=True)
+    ]
     divs = div_ends(texts)
     ends, fences = unit_ends(alone, divs), {*divs, *divs.values()}
-    sizes = [limits.measure(item.text) + limits.joint if isinstance(item, Text) else 0 for item in items]
+    sizes = [limits.measure(item.text) + limits.joint if isinstance(item, TextItem) else 0 for item in items]
     before = [0, *accumulate(sizes)]
     at = 0
     while at < len(items):
         end = ends[at]
-        unit = [item for item in items[at:end] if isinstance(item, Text) and not item.own]
+        unit = [item for item in items[at:end] if isinstance(item, TextItem) and not item.own]
         whole = len(unit) == end - at and before[end] - before[at] <= limits.high + limits.joint
         if at in fences and (end == at + 1 or not whole):
             end = at + 1
@@ -88,7 +90,7 @@ def _units(items: Sequence[Item], limits: Limits) -> Iterator[Item]:
 
 def _unfenced(item: Item, limits: Limits) -> Item:
     """A text that is a whole div and too long, without its fences."""
-    if not isinstance(item, Text) or not item.text.startswith(":::") or limits.measure(item.text) <= limits.high:
+    if not isinstance(item, TextItem) or not item.text.startswith(":::") or limits.measure(item.text) <= limits.high:
         return item
     inside, _, last = item.text.partition("\n")[2].rpartition("\n")
     if not last.lstrip().startswith(":::"):
@@ -96,18 +98,18 @@ def _unfenced(item: Item, limits: Limits) -> Item:
     return replace(item, text=inside.strip("\n"), lines=Lines(item.lines.first + 1, item.lines.last - 1))
 
 
-def _by_heading(items: Iterable[Item], change: Callable[[list[Text]], Iterable[Text]]) -> Iterator[Item]:
+def _by_heading(items: Iterable[Item], change: Callable[[list[TextItem]], Iterable[TextItem]]) -> Iterator[Item]:
     """The items, with `change` applied to each run of texts that may be joined."""
-    for is_text, run in groupby(items, key=lambda item: isinstance(item, Text) and not item.own):
+    for is_text, run in groupby(items, key=lambda item: isinstance(item, TextItem) and not item.own):
         if is_text:
-            yield from change([item for item in run if isinstance(item, Text)])
+            yield from change([item for item in run if isinstance(item, TextItem)])
         else:
             yield from run
 
 
-def _joined(texts: Sequence[Text], joins: Joins, limits: Limits, *, tear: bool = False) -> Iterator[Text]:
+def _joined(texts: Sequence[TextItem], joins: Joins, limits: Limits, *, tear: bool = False) -> Iterator[TextItem]:
     """`texts`, each group joined; a group that is too long is cut, or with `tear` not joined at all."""
-    group: list[Text] = []
+    group: list[TextItem] = []
     for text in texts:
         if group and not joins(group, text):
             yield from _within(group, limits, tear)
@@ -117,7 +119,7 @@ def _joined(texts: Sequence[Text], joins: Joins, limits: Limits, *, tear: bool =
         yield from _within(group, limits, tear)
 
 
-def _within(group: Sequence[Text], limits: Limits, tear: bool) -> Iterator[Text]:
+def _within(group: Sequence[TextItem], limits: Limits, tear: bool) -> Iterator[TextItem]:
     if len(group) == 1:
         yield group[0]
         return
@@ -129,7 +131,7 @@ def _within(group: Sequence[Text], limits: Limits, tear: bool) -> Iterator[Text]
         yield join(group[start:end])
 
 
-def join(texts: Sequence[Text]) -> Text:
+def join(texts: Sequence[TextItem]) -> TextItem:
     """Texts that follow each other, as one."""
     if len(texts) == 1:
         return texts[0]
@@ -151,7 +153,7 @@ class _Continues:
         self._tag = ""
         self._open = 0  # elements of that name that are not closed yet
 
-    def __call__(self, group: Sequence[Text], text: Text) -> bool:
+    def __call__(self, group: Sequence[TextItem], text: TextItem) -> bool:
         first, last = group[0].text, group[-1].text
         if len(group) == 1:
             self._tag, self._open = _element(first), 0

@@ -17,11 +17,11 @@ from lmm_education.books.rendered_text import rendered_text
 from lmm_education.config import AnnotationModel, Preparation, for_document
 from lmm_education.ingestion.chunks import ChunkDraft, passages_of
 from lmm_education.ingestion.documents import Part, divide
-from lmm_education.ingestion.outline import Heading, Item, Outline, Text, item_values, read_outline
+from lmm_education.ingestion.outline import Heading, Item, Outline, TextItem, item_values, read_outline
 from lmm_education.ingestion.packing import Limits
 from lmm_education.ingestion.pool import pool
 from lmm_education.ingestion.source_files import sort_key
-from lmm_education.material import Chunk, Lines, Place, PreparedDocument, Section, Withheld
+from lmm_education.material import Chunk, Lines, Location, PreparedDocument, Section, Withheld
 from lmm_education.payloads import Ids, types_in
 
 # -- annotations -----------------------------------------------------------------------------------
@@ -338,11 +338,11 @@ def _section(steps: Steps, part: Part, ids: Ids, order: int) -> Section:
     first = part.items[0] if part.by_size else heading
     begins = "\n".join(first.path) if isinstance(first, Heading) else str(first.key)
     new = ids.of("part", begins) if part.by_size else ids.of("section", *path)
-    place = Place(steps.docid, steps.file, part.lines, path)
+    place = Location(steps.docid, steps.file, part.lines, path)
     withholding = steps.withholding
     shown = replace(part, items=_for_students(part.items, withholding))
-    texts = [item for item in part.items if isinstance(item, Text)]
-    readable = any(isinstance(item, Text) for item in shown.items)
+    texts = [item for item in part.items if isinstance(item, TextItem)]
+    readable = any(isinstance(item, TextItem) for item in shown.items)
     audience = TEACHER if texts and not readable else EVERYONE
     return Section(
         new,
@@ -358,7 +358,7 @@ def _section(steps: Steps, part: Part, ids: Ids, order: int) -> Section:
 
 def _for_students(items: Sequence[Item], withholding: Withholding) -> tuple[Item, ...]:
     """Items without the texts that are not for students, and headings that have nothing else below them."""
-    shown = [i for i in items if isinstance(i, Text) and withholding.of(_types(i)) == EVERYONE]
+    shown = [i for i in items if isinstance(i, TextItem) and withholding.of(_types(i)) == EVERYONE]
     above = {i.heading.path[:end] for i in shown for end in range(len(i.heading.path) + 1)}
     keep = {id(i) for i in shown}
     keep |= {
@@ -372,7 +372,7 @@ def _chunk(steps: Steps, passage: ChunkDraft, section: str, ids: Ids, order: int
     metadata = {**heading.all, **passage.own} if passage.own else heading.all
     return Chunk(
         id=ids.of("chunk", passage.kind, passage.text),
-        place=Place(steps.docid, steps.file, passage.lines, heading.path),
+        place=Location(steps.docid, steps.file, passage.lines, heading.path),
         section=section,
         order=order,
         text=passage.text,

@@ -27,7 +27,15 @@ from lmm_education.config import Preparation
 from lmm_education.errors import IngestError
 from lmm_education.ingestion.chunks import SUMMARY, ChunkDraft
 from lmm_education.ingestion.documents import Part
-from lmm_education.ingestion.outline import Heading, Item, Outline, Text, block_text, read_outline, without_conversation
+from lmm_education.ingestion.outline import (
+    Heading,
+    Item,
+    Outline,
+    TextItem,
+    block_text,
+    read_outline,
+    without_conversation,
+)
 from lmm_education.ingestion.packing import key_of
 from lmm_education.ingestion.pool import join
 from lmm_education.ingestion.prepare import Count, PrepareArguments, Steps, cut_into_passages, limits_of, prepare_steps
@@ -125,7 +133,7 @@ def _heading(heading: Heading, part: Part | None) -> str:
     return f"{MetadataBlock.make(values).source}{heading.source}\n\n"
 
 
-def _text(text: Text) -> str:
+def _text(text: TextItem) -> str:
     values, shown = without_conversation(text.values), text.text
     values[LINES] = _range_text(text.lines)
     if text.repeated:
@@ -150,7 +158,7 @@ def _reads_back(text: str) -> bool:
     """Whether a text is read as it is between metadata blocks, whatever comes later in the file."""
     block = "---\nx: 1\n---\n"
     found = read_outline(f"{block}\n{block}{text}\n\n{block}{_CLOSERS}\n").items
-    texts = [item for item in found if isinstance(item, Text)]
+    texts = [item for item in found if isinstance(item, TextItem)]
     joined = "\n\n".join(item.text for item in texts)
     marked = [i for i, item in enumerate(found) if item.values]
     return len(texts) == len(found) and joined == f"{text}\n\n{_CLOSERS}" and marked == [0, len(found) - _PARTS]
@@ -188,7 +196,7 @@ def _with_headings(part: Part, passages: Iterable[ChunkDraft]) -> Iterator[Item]
         while any(heading is passage.heading for heading in headings):
             yield headings.pop(0)
         text = passage.text
-        yield Text(
+        yield TextItem(
             text=text,
             lines=passage.lines,
             heading=passage.heading,
@@ -311,14 +319,14 @@ def _owner(item: Item, line: int) -> int:
 
 def _joined(items: Iterable[Item]) -> Iterator[Item]:
     """The items, a text without a metadata block joined to the text before it."""
-    held: Text | None = None
+    held: TextItem | None = None
     for item in items:
-        if isinstance(item, Text) and held is not None and not item.values:
+        if isinstance(item, TextItem) and held is not None and not item.values:
             held = replace(join([held, item]), lines=held.lines)
             continue
         if held is not None:
             yield held
-        held = item if isinstance(item, Text) else None
+        held = item if isinstance(item, TextItem) else None
         if held is None:
             yield item
     if held is not None:

@@ -51,8 +51,8 @@ def can_write(model: ChatModel | Client) -> bool:
 def contents_of(sections: Sequence[tuple[Section, str]], room: int = CONTENTS) -> str:
     """Titles and headings of a course, in its order: as many levels as there is room for, and of the next the first.
 
-    >>> from lmm_education.material import Lines, Place
-    >>> place = Place("d", "d.md", Lines(1, 2), ("Cells", "Division"))
+    >>> from lmm_education.material import Lines, Location
+    >>> place = Location("d", "d.md", Lines(1, 2), ("Cells", "Division"))
     >>> print(contents_of([(Section("s", place, 2, 0, ""), "Biology")]))
     Biology
       Cells

@@ -217,8 +217,8 @@ def text_bonus(
     and with it: 89.1, 40.0, 70.0, 22.9 → 89.6, 39.8, 70.1, 23.8. What introductions promise ("In this chapter, we'll")
     helped one set and hurt another; headings of summaries, and texts of few words, change less than 0.1.
 
-    >>> from lmm_education.material import Lines, Place
-    >>> leaves = Passage("1", Place("d", "d.md", Lines(1, 1)), "green leaves")
+    >>> from lmm_education.material import Lines, Location
+    >>> leaves = Passage("1", Location("d", "d.md", Lines(1, 1)), "green leaves")
     >>> text_bonus(leaves, {5: 1.0, 6: 1.0}, lambda text: [len(word) for word in text.split()], 0.5)
     0.1
     """
@@ -258,8 +258,8 @@ def relevance(hit: Passage, words: int, weights: Mapping[str, float]) -> float:
     `words` is how many different words of the question count (the length of its sparse vector), `weights` are
     those of all legs that were asked; a leg that did not find the passage says 0.
 
-    >>> from lmm_education.material import Lines, Place
-    >>> hit = Passage("1", Place("d", "d.md", Lines(1, 1)), legs={"sparse": 24.0, "dense": 0.6})
+    >>> from lmm_education.material import Lines, Location
+    >>> hit = Passage("1", Location("d", "d.md", Lines(1, 1)), legs={"sparse": 24.0, "dense": 0.6})
     >>> relevance(hit, 4, {"sparse": 0.75, "dense": 0.25})
     0.7125
     """
@@ -299,8 +299,8 @@ def _names_of(heading: str, number: str) -> frozenset[tuple[str, ...]]:
 def is_named(topics: Iterable[str], hit: Passage) -> bool:
     """Whether one of the topics is the heading of a passage's section, with or without the section's number.
 
-    >>> from lmm_education.material import Lines, Place
-    >>> hit = Passage("1", Place("d", "d.md", Lines(1, 1), ("Cells", "`Rc<T>`, the Pointer"), ("4", "4", "4.2")))
+    >>> from lmm_education.material import Lines, Location
+    >>> hit = Passage("1", Location("d", "d.md", Lines(1, 1), ("Cells", "`Rc<T>`, the Pointer"), ("4", "4", "4.2")))
     >>> is_named(["rc<t>, the pointer"], hit), is_named(["4.2 Rc T The Pointer"], hit), is_named(["the pointer"], hit)
     (True, True, False)
     """

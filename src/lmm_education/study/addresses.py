@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from urllib.parse import unquote, urlsplit
 
 from lmm_education.catalogue import Catalogue
-from lmm_education.material import Lines, Passage, Place
+from lmm_education.material import Lines, Location, Passage
 from lmm_education.study.study_documents import StudyDocument, documents_in
 from lmm_education.study.toc import Entry, table_of_contents
 
@@ -93,6 +93,6 @@ def _passage(
     ids: Mapping[tuple[str, tuple[str, ...]], str],
 ) -> Passage:
     above = tuple(numbers.get(entry.headings[:depth], "") for depth in range(len(entry.headings) + 1))
-    place = Place(document.id, document.file, Lines(entry.line, entry.line), entry.headings, above)
+    place = Location(document.id, document.file, Lines(entry.line, entry.line), entry.headings, above)
     id = ids.get((document.id, entry.headings), "")
     return Passage(id, place, what="section", section=id, title=document.title, level=entry.level)

@@ -32,7 +32,7 @@ from lmm.notebook.batch import Batch
 from lmm.notebook.generated_fields import text_of
 from lmm.prompts.templates import Prompts
 from lmm_education.config import StudySettings
-from lmm_education.ingestion.outline import Heading, Item, Text
+from lmm_education.ingestion.outline import Heading, Item, TextItem
 from lmm_education.ingestion.plan import error_of
 from lmm_education.parts import config_for
 from lmm_education.payloads import is_one_of
@@ -62,7 +62,7 @@ class Card:
     headings: tuple[str, ...] = ()
 
 
-Holder = Heading | Text
+Holder = Heading | TextItem
 # Keys of an entry of `cards:`, as people write it.
 _FRONT, _BACK = ("question", "q", "front"), ("answer", "a", "back")
 
@@ -166,7 +166,7 @@ def _first(entry: Mapping[str, Any], keys: Sequence[str]) -> str:
 
 def _text_of(holder: Holder, document: StudyDocument, after: int, without: Collection[str]) -> str:
     """The text that a question is about: the paragraph, or the text directly under the heading, else all under it."""
-    if isinstance(holder, Text):
+    if isinstance(holder, TextItem):
         return holder.text
     special = is_one_of(type_of(holder), without)
     under = _under(holder, document.outline.items, after)
@@ -175,11 +175,11 @@ def _text_of(holder: Holder, document: StudyDocument, after: int, without: Colle
     return "\n\n".join(text.text for text in own or texts)
 
 
-def _under(holder: Heading, items: Sequence[Item], after: int) -> Iterator[Text]:
+def _under(holder: Heading, items: Sequence[Item], after: int) -> Iterator[TextItem]:
     """The texts under a heading, whose items begin at `after`: to the next heading of its level or above."""
     for i in range(after, len(items)):
         item = items[i]
-        if isinstance(item, Text):
+        if isinstance(item, TextItem):
             yield item
         elif holder.level and item.level <= holder.level:
             return

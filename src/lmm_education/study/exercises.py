@@ -16,7 +16,7 @@ from typing import Any
 
 import msgspec
 
-from lmm_education.ingestion.outline import Heading, Text
+from lmm_education.ingestion.outline import Heading, Item, TextItem
 from lmm_education.payloads import is_one_of
 from lmm_education.study.study_documents import StudyDocument, texts_of, type_of
 
@@ -68,7 +68,7 @@ def find_exercises(
 
 def _in(document: StudyDocument, kinds: Collection[str], solutions: Collection[str]) -> list[Exercise]:
     found: list[Exercise] = []
-    last: Heading | Text | None = None
+    last: Item | None = None
     for owner, text, kind in _owned(document, (kinds, solutions)):
         if is_one_of(kind, solutions) and found:
             found[-1] = replace(found[-1], solution=_join(found[-1].solution, text.text))
@@ -81,13 +81,13 @@ def _in(document: StudyDocument, kinds: Collection[str], solutions: Collection[s
     return found
 
 
-def _is_same(one: Heading | Text, other: Heading | Text) -> bool:
-    if isinstance(one, Text) and isinstance(other, Text) and one.owner:
+def _is_same(one: Item, other: Item) -> bool:
+    if isinstance(one, TextItem) and isinstance(other, TextItem) and one.owner:
         return one.owner == other.owner
     return one is other
 
 
-def _owned(document: StudyDocument, named: Iterable[Collection[str]]) -> Iterator[tuple[Heading | Text, Text, str]]:
+def _owned(document: StudyDocument, named: Iterable[Collection[str]]) -> Iterator[tuple[Item, TextItem, str]]:
     """What makes an exercise of each text (itself, a heading of that type, or one right below such), and its type."""
     above, types = [document.outline.root], [_type_of(document.outline.root, named)]
     for item in document.outline.items:
@@ -116,7 +116,7 @@ def _titles(kind: str) -> set[str]:
     return {kind, *(kind + ending for ending in ("s", "es", "n", "en")), *_CALLED.get(kind, "").split()}
 
 
-def _exercise(document: StudyDocument, number: int, kind: str, owner: Heading | Text, first: Text) -> Exercise:
+def _exercise(document: StudyDocument, number: int, kind: str, owner: Item, first: TextItem) -> Exercise:
     headings, title, line = first.heading.path, "", first.lines.first
     if isinstance(owner, Heading) and owner.level:
         headings, title, line = owner.path[:-1], owner.title, owner.line

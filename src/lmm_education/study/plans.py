@@ -18,7 +18,7 @@ from typing import Any
 from lmm.markdown import WORDS, Span, replace_spans
 from lmm.markdown.tree import count_words
 from lmm.terminal import count
-from lmm_education.ingestion.outline import Heading, Text
+from lmm_education.ingestion.outline import Heading, TextItem
 from lmm_education.material import is_called, named
 from lmm_education.study.study_documents import StudyDocument, is_special, texts_of, type_of
 from lmm_education.study.toc import anchor_of
@@ -96,7 +96,7 @@ class Unit:
 
     document: StudyDocument
     heading: Heading
-    texts: list[Text]
+    texts: list[TextItem]
     headings: list[Heading]
     above: Unit | None
 
@@ -336,7 +336,7 @@ def _step(unit: Unit, required: Required, units: Sequence[Unit], pace: int, keep
     )
 
 
-def _counted(texts: Iterable[Text]) -> dict[str, int]:
+def _counted(texts: Iterable[TextItem]) -> dict[str, int]:
     """How much there is of each type; all that has its type from one place is one."""
     owners = {text.owner or text.heading.line: type_of(text) for text in texts}
     return dict(Counter(owners.values()))

@@ -20,7 +20,7 @@ from lmm_education.books.rendered_text import rendered_text
 from lmm_education.catalogue import RECORDS, Catalogue
 from lmm_education.config import CourseSettings, course_settings
 from lmm_education.errors import StoreMissing
-from lmm_education.ingestion.outline import Heading, Outline, Text, read_outline, stored_outline
+from lmm_education.ingestion.outline import Heading, Outline, TextItem, read_outline, stored_outline
 from lmm_education.ingestion.plan import docid_of, error_of, passed_over
 from lmm_education.ingestion.source_files import find_sources
 from lmm_education.ingestion.stretches import SOLUTION
@@ -65,7 +65,7 @@ def study_document(
     """
     stem = file.rpartition("/")[2].rpartition(".")[0] or file
     outline = read_outline(text, title=stem, lasting=lasting)
-    items = (replace(i, text=rendered_text(i.text, chapter)) if isinstance(i, Text) else i for i in outline.items)
+    items = (replace(i, text=rendered_text(i.text, chapter)) if isinstance(i, TextItem) else i for i in outline.items)
     seen = tuple(item for item in items if isinstance(item, Heading) or item.text)
     outline = replace(outline, title=chapter.title or outline.title, items=seen)
     numbers = {0: chapter.numbers.number, **chapter.numbers.headings} if chapter.numbers.number else {}
@@ -81,7 +81,7 @@ def type_in(values: Mapping[str, Any], inherited: str = TEXT) -> str:
     return next(iter(types_in(values)), inherited)
 
 
-def type_of(item: Heading | Text) -> str:
+def type_of(item: Heading | TextItem) -> str:
     """The type of a text, or what a heading gives the texts under it."""
     if isinstance(item, Heading):
         return type_in(item.all)

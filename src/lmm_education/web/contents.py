@@ -68,8 +68,8 @@ def chapters_of(
     """The documents of a course with their headings, each title once, in the order of the sections, which come with
     their documents' titles; `records` are those of the documents.
 
-    >>> from lmm_education.material import Lines, Place
-    >>> section = Section("1", Place("d", "a.md", Lines(1, 2), ("Slices",), ("4", "4.1")), 1, 0, "")
+    >>> from lmm_education.material import Lines, Location
+    >>> section = Section("1", Location("d", "a.md", Lines(1, 2), ("Slices",), ("4", "4.1")), 1, 0, "")
     >>> [chapter.name for chapter in chapters_of([(section, "Types")])]
     ['4 Types']
     """
@@ -103,8 +103,8 @@ def outline(title: str, sections: Sequence[Section]) -> list[ContentsLine]:
     """The headings of a document with this title in order, with the section under each; one that has no text of its
     own has none.
 
-    >>> from lmm_education.material import Lines, Place
-    >>> def section(id, *headings): return Section(id, Place("d", "a.md", Lines(1, 2), headings), 1, 0, "")
+    >>> from lmm_education.material import Lines, Location
+    >>> def section(id, *headings): return Section(id, Location("d", "a.md", Lines(1, 2), headings), 1, 0, "")
     >>> entries = outline("A", [section("1", "Leaves", "Colour"), section("2", "Roots")])
     >>> [(entry.title, entry.depth, entry.section) for entry in entries]
     [('Leaves', 0, ''), ('Colour', 1, '1'), ('Roots', 0, '2')]

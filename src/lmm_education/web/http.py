@@ -210,8 +210,8 @@ def address_of(connection: HTTPConnection) -> str:
 def source_address(page: str, source: Passage) -> str:
     """What opens a source on the page of its course.
 
-    >>> from lmm_education.material import Lines, Place
-    >>> place = Place("d", "a.md", Lines(3, 4), ("Leaves",))
+    >>> from lmm_education.material import Lines, Location
+    >>> place = Location("d", "a.md", Lines(3, 4), ("Leaves",))
     >>> source_address("http://127.0.0.1:8000/", Passage("c7", place, section="s2"))
     'http://127.0.0.1:8000/#section=s2&passage=c7'
     """

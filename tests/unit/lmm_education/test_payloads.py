@@ -6,7 +6,7 @@ import json
 
 from hypothesis import given, strategies as st
 
-from lmm_education.material import Chunk, Lines, Place, PreparedDocument, Section
+from lmm_education.material import Chunk, Lines, Location, PreparedDocument, Section
 from lmm_education.payloads import (
     chunk_payload,
     document_of,
@@ -25,7 +25,7 @@ _PLAIN = st.recursive(
     max_leaves=8,
 )  # fmt: skip
 _PLACES = st.builds(
-    Place, _TEXTS, _TEXTS, st.builds(Lines, st.integers(1, 9), st.integers(1, 9)), st.lists(_TEXTS).map(tuple)
+    Location, _TEXTS, _TEXTS, st.builds(Lines, st.integers(1, 9), st.integers(1, 9)), st.lists(_TEXTS).map(tuple)
 )
 _METADATA = st.dictionaries(_TEXTS, _PLAIN, max_size=3)
 _SECTIONS = st.builds(Section, _TEXTS, _PLACES, st.integers(0, 6), st.integers(0, 99), _TEXTS, _METADATA)
@@ -78,7 +78,7 @@ def test_a_record_comes_back() -> None:
 
 def test_every_type_of_several_is_stored() -> None:
     """So that each is found; a hit has the first."""
-    chunk = Chunk("1", Place("d", "a.md", Lines(1, 1)), "s", 0, "Why?", kind="a", metadata={"type": ["a", "b"]})
+    chunk = Chunk("1", Location("d", "a.md", Lines(1, 1)), "s", 0, "Why?", kind="a", metadata={"type": ["a", "b"]})
     payload = chunk_payload(chunk, language="en", hash="")
     assert payload["kind"] == ["a", "b"]
     assert hit_of("1", payload).kind == "a"

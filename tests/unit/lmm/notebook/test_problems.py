@@ -7,7 +7,7 @@ from hypothesis import given
 from strategies import documents, written_documents
 
 from lmm.markdown import parse_markdown_text
-from lmm.notebook.problem import Problem
+from lmm.notebook.problem import Finding
 from lmm.notebook.problems import find_problems, header_gaps
 
 # The line and column of each problem are marked in the text by "«".
@@ -126,7 +126,7 @@ def test_a_header_that_cannot_be_completed() -> None:
 def test_header_gaps() -> None:
     """What `lmm scan` would add to the header."""
     gaps = header_gaps(parse_markdown_text("---\ntitle: T\n---\n"))
-    assert gaps == [Problem(1, 1, "the header has no docid", "lmm scan adds it", "warning")]
+    assert gaps == [Finding(1, 1, "the header has no docid", "lmm scan adds it", "warning")]
 
 
 @given(written_documents() | documents())

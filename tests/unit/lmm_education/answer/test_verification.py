@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from lmm_education.answer.verification import verify
-from lmm_education.material import Lines, Passage, Place
+from lmm_education.material import Lines, Location, Passage
 
 OAK = """Oaks are trees of the genus *Quercus*, which Carl Linnaeus described in 1753; there are about 1,435 species.
 The oak has four kinds of roots. An acorn does not ripen in its first year on the trees of the red group.
@@ -22,7 +22,9 @@ EICHE = "Die Eiche verliert ihre alten Blätter nicht im Herbst, sondern erst im
 
 
 def passage(number: int, text: str, language: str = "en", document: str = "d") -> Passage:
-    return Passage(str(number), Place(document, "a.md", Lines(1, 9), ("Oaks",)), text, number=number, language=language)
+    return Passage(
+        str(number), Location(document, "a.md", Lines(1, 9), ("Oaks",)), text, number=number, language=language
+    )
 
 
 SHOWN = [passage(1, OAK), passage(2, EICHE, "de"), passage(3, "Beeches grow to 40 m.", document="e")]

@@ -16,10 +16,10 @@ from lmm_education.encode.bm25 import Bm25Encoder
 from lmm_education.encode.encoder import Encoder, open_encoder
 from lmm_education.encodings import ENCODINGS, sentence_texts, source_text
 from lmm_education.errors import StoreMismatch
-from lmm_education.material import Chunk, Lines, Place, SparseVector
+from lmm_education.material import Chunk, Lines, Location, SparseVector
 from lmm_education.store.manifest import Manifest
 
-PLACE = Place("botany", "botany.md", Lines(1, 2), ("Leaves", "Colour"))
+PLACE = Location("botany", "botany.md", Lines(1, 2), ("Leaves", "Colour"))
 GREEN = Chunk("1", PLACE, "s", 0, "They are green.", title="Botany", annotations=("Why green?",))
 EMBEDDER = HashEmbedder()
 DEFAULT = load_settings(env={}).embedding

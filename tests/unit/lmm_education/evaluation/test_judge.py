@@ -17,7 +17,7 @@ from lmm_education.evaluation.judge import (
     words,
 )
 from lmm_education.evaluation.questions import Question
-from lmm_education.material import Lines, Passage, Place
+from lmm_education.material import Lines, Location, Passage
 
 # Distinct words, so that no run of words of one text occurs in another.
 VOCABULARY = tuple(f"w{a}{b}{c}" for a in "abcdefghij" for b in "klmnopqrst" for c in "uvwxyz")
@@ -25,7 +25,7 @@ VOCABULARY = tuple(f"w{a}{b}{c}" for a in "abcdefghij" for b in "klmnopqrst" for
 
 def text(content: str, *, document: str = "d", headings: tuple[str, ...] = ("H",), title: str = "T") -> Passage:
     """A text of a store."""
-    return Passage("", Place(document, f"{document}.md", Lines(1, 1), headings), content, title=title)
+    return Passage("", Location(document, f"{document}.md", Lines(1, 1), headings), content, title=title)
 
 
 def ranks(question: Question, store: list[Passage], found: list[Passage]) -> dict[Level, int | None]:

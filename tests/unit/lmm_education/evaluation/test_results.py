@@ -11,9 +11,9 @@ from lmm_education.evaluation.results import (
     comparison_json,
     failures_json,
 )
-from lmm_education.material import Lines, Passage, Place
+from lmm_education.material import Lines, Location, Passage
 
-PLACE = Place("d", "d.md", Lines(3, 4), ("H",))
+PLACE = Location("d", "d.md", Lines(3, 4), ("H",))
 
 
 def evaluation(label: str, *ranks: int | None) -> Evaluation:

@@ -5,13 +5,13 @@ from __future__ import annotations
 from hypothesis import given, strategies as st
 
 from lmm_education.ingestion.plan import Changes, StoredState, changes
-from lmm_education.material import Chunk, Lines, Place, PreparedDocument, Section
+from lmm_education.material import Chunk, Lines, Location, PreparedDocument, Section
 from lmm_education.payloads import Payload
 
 
 def document(texts: dict[str, str], metadata: object = None, language: str = "en") -> PreparedDocument:
     """A document with one section and one chunk per id."""
-    place = Place("d", "a.md", Lines(1, 1))
+    place = Location("d", "a.md", Lines(1, 1))
     chunks = tuple(
         Chunk(id, place, f"s{id}", i, text, metadata={"x": metadata}) for i, (id, text) in enumerate(texts.items())
     )

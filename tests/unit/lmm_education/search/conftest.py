@@ -15,7 +15,7 @@ from lmm.testing import HashEmbedder
 from lmm_education.config import CourseSettings, SearchSettings, StorageSettings, course_settings
 from lmm_education.encode.encoder import Encoder, open_encoder
 from lmm_education.frequencies import Frequencies
-from lmm_education.material import Chunk, Lines, Place, PreparedDocument, Section, SparseVector
+from lmm_education.material import Chunk, Lines, Location, PreparedDocument, Section, SparseVector
 from lmm_education.parts import CourseParts
 from lmm_education.payloads import chunk_payload, document_payload, document_point_id, section_payload
 from lmm_education.search.search import CourseSearch
@@ -47,11 +47,11 @@ class Writing:
         for name, given in passages.items():
             fields: Mapping[str, object] = {"text": given} if isinstance(given, str) else given
             line = 10 * len(self.chunks) + 1
-            place = Place(self.name, f"notes/{self.name}.md", Lines(line, line + 3), (heading,))
+            place = Location(self.name, f"notes/{self.name}.md", Lines(line, line + 3), (heading,))
             values = {"title": self.name.title(), **fields}
             self.chunks.append(Chunk(id_of(name), place, section, len(self.chunks), **values))  # type: ignore[arg-type]
             texts.append(str(fields["text"]))
-        whole = Place(self.name, f"notes/{self.name}.md", Lines(1, 99), (heading,))
+        whole = Location(self.name, f"notes/{self.name}.md", Lines(1, 99), (heading,))
         self.sections.append(Section(section, whole, 1, len(self.sections), "\n\n".join(texts)))
         return self
 

@@ -17,7 +17,7 @@ from lmm.testing import ScriptedModel
 from lmm_education.config import SearchSettings
 from lmm_education.encode.server import UNREADABLE
 from lmm_education.errors import SearchError
-from lmm_education.material import Lines, Passage, Place
+from lmm_education.material import Lines, Location, Passage
 from lmm_education.prompts.templates import SLOTS
 from lmm_education.search.rerank import Tools, open_reranker, passage_text, ranked_scores, read_scores, rerank
 
@@ -26,7 +26,7 @@ PROMPTS = load_prompts(package="lmm_education.prompts", slots=SLOTS)
 
 def hit(name: str, text: str = "", score: float = 0.5) -> Passage:
     """A passage."""
-    place = Place("d", "d.md", Lines(1, 2), ("Leaves",))
+    place = Location("d", "d.md", Lines(1, 2), ("Leaves",))
     return Passage(name, place, text or f"text {name}", score=score, title="Botany")
 
 

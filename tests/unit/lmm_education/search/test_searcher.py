@@ -14,7 +14,7 @@ from lmm.testing import HashEmbedder
 from lmm_education.config import SearchSettings
 from lmm_education.encodings import ENCODINGS
 from lmm_education.errors import SearchError, StoreMismatch, StoreMissing
-from lmm_education.material import Lines, Place
+from lmm_education.material import Lines, Location
 from lmm_education.search.query import SearchOptions
 from lmm_education.store.edge import EdgeStore
 
@@ -288,7 +288,7 @@ def test_companions_are_whole_sections(open_search: Open, limit: int) -> None:
     assert len(result.hits) == min(limit, 4)
     first = result.hits[0]
     assert first.what == "section"
-    assert first.place == Place("botany", "notes/botany.md", Lines(1, 99), ("Leaves",))
+    assert first.place == Location("botany", "notes/botany.md", Lines(1, 99), ("Leaves",))
     assert "Chlorophyll makes" in first.text
     assert "Put a leaf" in first.text
 

@@ -11,10 +11,10 @@ from lmm_education.answer.answer import Answer
 from lmm_education.answer.history import Exchange
 from lmm_education.answer.verification import verify
 from lmm_education.errors import RequestError
-from lmm_education.material import Lines, Passage, Place
+from lmm_education.material import Lines, Location, Passage
 from lmm_education.web.openai_api import Call, CompletionAnswer, read_call, sources_text
 
-SOURCE = Passage("x", Place("d", "a.md", Lines(3, 4), ("Leaves",)), "…", number=2, title="Botany")
+SOURCE = Passage("x", Location("d", "a.md", Lines(3, 4), ("Leaves",)), "…", number=2, title="Botany")
 
 
 def read(*messages: Any, **more: Any) -> Call:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from hypothesis import given, strategies as st
 
-from lmm_education.material import Lines, Place, Section
+from lmm_education.material import Lines, Location, Section
 from lmm_education.payloads import StoredDocument
 from lmm_education.search.instructions import topic_of
 from lmm_education.web.contents import STARTERS, Chapter, chapters_of, course_title, starters
@@ -15,7 +15,7 @@ TEXTS = words_in("en")["page"]
 
 def titles(file: str, *headings: str, order: int = 0) -> tuple[Section, str]:
     """A section of the document in a file; the document is called as its first heading."""
-    return Section(f"{file}-{order}", Place(file, file, Lines(1, 2), headings), 1, order, ""), headings[0]
+    return Section(f"{file}-{order}", Location(file, file, Lines(1, 2), headings), 1, order, ""), headings[0]
 
 
 def test_a_title_stands_once() -> None:

@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given, strategies as st
 
 from lmm_education.errors import RequestError
-from lmm_education.material import Lines, Passage, Place
+from lmm_education.material import Lines, Location, Passage
 from lmm_education.web.accounts import Signer
 from lmm_education.web.pictures import LARGEST, Pictures, file_of, media_type, references
 from lmm_education.web.rendering import to_html
@@ -118,7 +118,7 @@ def test_a_link_put_in_the_way_later(course: Path) -> None:
 
 def test_an_answer_shows_what_its_sources_show(course: Path) -> None:
     """And no other picture, even one of the course."""
-    place = Place("a", "notes/a.md", Lines(1, 3))
+    place = Location("a", "notes/a.md", Lines(1, 3))
     source = Passage("x", place, "See ![A leaf](figures/leaf.png){width=50%} and ![](../../private.png).")
     of_answer = pictures(course).of_sources([source])
     html = to_html(
