@@ -35,7 +35,7 @@ class ArrivingReplies:
         self._prompts = {prompt.line: prompt for prompt in document.pending}
         self._replies: dict[int, Reply] = {}
         self._planner = AnswerPlanner(load_prompts(self._settings.prompts_folder))
-        self._plan = AnswerPlan(document._parsed, (), self._settings, {})
+        self._plan = AnswerPlan(document._parsed, (), self._settings)
         self.words, self.note = 0, ""
 
     def take(self, event: Event, place: Place) -> None:

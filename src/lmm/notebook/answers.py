@@ -7,9 +7,9 @@ from __future__ import annotations
 
 import contextlib
 import re
-from collections.abc import Awaitable, Callable, Collection, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Collection, Iterator, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any
+from typing import Any, NamedTuple
 
 from lmm.config import Settings
 from lmm.disk.diff import counterparts
@@ -77,11 +77,8 @@ class Subject:
     hash: str = field(default="", compare=False)
 
     def __str__(self) -> str:
-        place = " > ".join(self.path)
-        if self.kind == "document":
-            return f"the document '{place}'"
-        named = {"section": "the section", "paragraph": "a paragraph of"}.get(self.kind, "an empty place in")
-        return f"{named} '{place}'"
+        named = {"document": "the document", "section": "the section", "paragraph": "a paragraph of"}
+        return f"{named.get(self.kind, 'an empty place in')} '{' > '.join(self.path)}'"
 
 
 @dataclass(frozen=True, slots=True)
@@ -105,6 +102,7 @@ class PendingPrompt:
     before: str | None = None
     mentions: Mentions = NO_MENTIONS
     blind: bool = False  # whether the model takes no pictures
+    refused: LmmError | None = field(default=None, compare=False, repr=False)  # why it could take no reply
 
     @property
     def text(self) -> str:
@@ -115,11 +113,6 @@ class PendingPrompt:
     def word(self) -> str:
         """The word that it was asked with: ``query``, ``message`` or ``edit``."""
         return self.prompt.word
-
-    @property
-    def starts_chat(self) -> bool:
-        """Whether earlier exchanges do not count."""
-        return self.prompt.word != "message"
 
     @property
     def is_edit(self) -> bool:
@@ -135,116 +128,106 @@ class PromptThread:
     log: tuple[ChatExchange, ...]
 
 
-def plan(blocks: Sequence[Block], *, title: str = "", context_limit: int = 6000) -> list[PromptThread]:
-    """The questions that wait in a document, grouped by metadata block, in document order.
+AskedAnew = tuple[int, ChatExchange, str]
+"""An exchange that is to be asked again: the position of its block, the exchange, and its prompt as it was answered."""
+
+
+def plan(
+    blocks: Sequence[Block], *, title: str = "", context_limit: int = 6000, anew: Collection[AskedAnew] = ()
+) -> list[PromptThread]:
+    """The questions that wait in a document, grouped by metadata block, in document order; then what is asked `anew`.
 
     `title` names a document that has no title; `context_limit` is in characters.
     """
-    seen = old_view(blocks)
-    threads = _threads(blocks, seen, title, context_limit)
-    if len(seen) < len(blocks):  # what is asked inside a new text is about the new text
-        known = {id(block) for block in seen}
-        inside = _threads(blocks, blocks, title, context_limit)
-        threads += [t for t in inside if id(blocks[t.asks[0].block]) not in known]
-    return sorted(threads, key=lambda thread: thread.asks[0].block)
+    again = {at for at, _, _ in anew}
+    waiting, repeated = list[PromptThread](), list[PromptThread]()
+    for at, node, block, body, extent in _annotated(
+        blocks, lambda at, block: at in again or any(prompt.text for prompt in block.prompts), title
+    ):
+        log, subject = read_log(block.values()), subject_of(node, body, context_limit=context_limit)
+        asks = [
+            PendingPrompt(at, prompt, block.body_line + prompt.line - 1, subject, node=node)
+            for prompt in block.prompts
+            if prompt.text
+        ]
+        if any(ask.is_edit for ask in asks):
+            text = replace(subject, text=without_metadata(body))
+            old = tuple(block for block in body if not isinstance(block, MetadataBlock))
+            asks = [replace(ask, subject=text, extent=extent, seen=old) if ask.is_edit else ask for ask in asks]
+        waiting += [PromptThread(tuple(asks), log)] if asks else []
+        for exchange, before in ((exchange, before) for place, exchange, before in anew if place == at):
+            prompt = Prompt(exchange.word, exchange.word, exchange.prompt, start=-1, end=-1, line=0)
+            pending = PendingPrompt(at, prompt, block.line, subject, node=node, before=before)
+            repeated.append(PromptThread((pending,), log[: log.index(exchange)]))  # what followed it does not count
+    return [*waiting, *repeated]
 
 
-def _threads(blocks: Sequence[Block], seen: Sequence[Block], title: str, context_limit: int) -> list[PromptThread]:
-    """The threads of the blocks in `seen`, a part of `blocks`."""
-    at = {id(block): i for i, block in enumerate(blocks)}
-    visible = [at[id(block)] for block in seen]
-    spans = _Spans(seen)
-    threads = []
+class _AnnotatedNode(NamedTuple):
+    """A node with metadata: the position of that block, and the text that it is about, as blocks and as positions."""
+
+    at: int
+    node: Node
+    block: MetadataBlock
+    body: Sequence[Block]
+    extent: tuple[int, int]
+
+
+def _annotated(
+    blocks: Sequence[Block], wanted: Callable[[int, MetadataBlock], bool], title: str = ""
+) -> list[_AnnotatedNode]:
+    """The nodes with a metadata block that is wanted, in the order of the document.
+
+    They are those of the document in which no edit waits; what stands inside a new text is about the new text.
+    """
+    seen, found = old_view(blocks), dict[int, _AnnotatedNode]()
+    for view in [seen] if len(seen) == len(blocks) else [seen, blocks]:
+        for one in _annotated_in(view, blocks, wanted, title):
+            found.setdefault(one.at, one)
+    return [found[at] for at in sorted(found)]
+
+
+def _annotated_in(
+    seen: Sequence[Block], blocks: Sequence[Block], wanted: Callable[[int, MetadataBlock], bool], title: str
+) -> Iterator[_AnnotatedNode]:
+    """Those of the blocks in `seen`, a part of `blocks`.
+
+    A unit is never torn: a section ends where a div ends that began before it, or begins that ends after it.
+    """
+    positions = {id(block): i for i, block in enumerate(blocks)}
+    at = [positions[id(block)] for block in seen]
+    here = {id(block): i for i, block in enumerate(seen)}
+    texts = texts_of(seen)
+    divs = div_ends(texts)
+    units, closers = unit_ends(texts, divs), set(divs.values())
     for node in preorder(blocks_to_tree(seen, title=title)):
         block = node.metadata_block
-        prompts = [p for p in block.prompts if p.text] if block is not None else []
-        if block is None or not prompts:
+        if block is None or not wanted(at[here[id(block)]], block):
             continue
-        start, end = spans.of(node)
-        subject = subject_of(node, seen[start:end], context_limit=context_limit)
-        asks = [PendingPrompt(at[id(block)], p, block.body_line + p.line - 1, subject, node=node) for p in prompts]
-        if any(ask.is_edit for ask in asks):
-            extent = (visible[start - 1] + 1, visible[end] if end < len(visible) else len(blocks))
-            if end - start < 2 and isinstance(node, TextNode):
-                extent = (extent[0], extent[0] + end - start)
-            body = replace(subject, text=without_metadata(seen[start:end]))
-            old = tuple(block for block in seen[start:end] if not isinstance(block, MetadataBlock))
-            asks = [replace(ask, subject=body, extent=extent, seen=old) if ask.is_edit else ask for ask in asks]
-        threads.append(PromptThread(tuple(asks), read_log(block.values())))
-    return threads
-
-
-class _Spans:
-    """Which blocks of a document a metadata block is about, as positions."""
-
-    def __init__(self, blocks: Sequence[Block]) -> None:
-        texts = texts_of(blocks)
-        self.size, self.divs = len(blocks), div_ends(texts)
-        self.units, self.closers = unit_ends(texts, self.divs), set(self.divs.values())
-        self.at = {id(block): position for position, block in enumerate(blocks)}
-
-    def of(self, node: Node) -> tuple[int, int]:
-        """From where to where a node's text goes, its heading and metadata left out.
-
-        A unit is never torn: a section ends where a div ends that began before it, or begins that ends after it.
-        """
-        above = _above_text(node)
-        start = self.at[id(above[-1])] + 1 if above else 0
-        if isinstance(node, TextNode):
-            empty = node.block is None or start in self.closers
-            return start, start if empty else self.units[start]
+        above = [block, *([node.heading] if isinstance(node, HeadingNode) and node.heading is not None else [])]
+        start = here[id(above[-1])] + 1
         if isinstance(node, HeaderNode):
-            return start, self.size
-        return start, balanced(self.divs, start, start + len(tree_to_blocks(node)) - len(above))
+            end = len(seen)
+        elif isinstance(node, TextNode):
+            end = start if node.block is None or start in closers else units[start]
+        else:
+            end = balanced(divs, start, start + len(tree_to_blocks(node)) - len(above))
+        first = at[start - 1] + 1
+        last = at[end] if end < len(at) else len(blocks)
+        if end - start < 2 and isinstance(node, TextNode):
+            last = first + end - start
+        yield _AnnotatedNode(at[here[id(block)]], node, block, seen[start:end], (first, last))
 
 
-def _above_text(node: Node) -> list[Block]:
-    """The blocks of a node that stay above its text."""
-    heading = [node.heading] if isinstance(node, HeadingNode) and node.heading is not None else []
-    return [*([node.metadata_block] if node.metadata_block is not None else []), *heading]
-
-
-def asked_anew(
-    document: ParsedDocument, at: int, exchange: ChatExchange, before: str, context_limit: int
-) -> PromptThread:
-    """An exchange in the log of the block at that position, to be asked anew; what followed it does not count.
-
-    `before` is its prompt as it was answered, which the old reply keeps.
-    """
-    block = document.blocks[at]
-    seen, node = next(
-        (seen, node)
-        for seen in (old_view(document.blocks), document.blocks)
-        for node in preorder(blocks_to_tree(seen, title=document.name))
-        if node.metadata_block is block
-    )
-    start, end = _Spans(seen).of(node)
-    log = read_log(node.metadata)
-    prompt = Prompt(exchange.word, exchange.word, exchange.prompt, start=-1, end=-1, line=0)
-    subject = subject_of(node, seen[start:end], context_limit=context_limit)
-    return PromptThread(
-        (PendingPrompt(at, prompt, block.line, subject, node=node, before=before),), log[: log.index(exchange)]
-    )
-
-
-def stale_replies(blocks: Sequence[Block]) -> list[tuple[int, ChatExchange]]:
-    """The exchanges that were answered before their text changed, each with the position of its block."""
+def stale_replies(blocks: Sequence[Block]) -> list[AskedAnew]:
+    """The exchanges that were answered before their text changed."""
     if not any(ABOUT in block.source for block in blocks):
         return []  # a long document is read on each change
-    seen = old_view(blocks)
-    at, spans, found = {id(block): i for i, block in enumerate(blocks)}, _Spans(seen), []
-    for node in preorder(blocks_to_tree(seen)):
-        block = node.metadata_block
-        log = read_log(block.values()) if block is not None and ABOUT in block.body else ()
-        if block is not None and any(exchange.about for exchange in log):
-            now = subject_of(node, seen[slice(*spans.of(node))], context_limit=0).hash
-            found += [(at[id(block)], old) for old in unrepeated(log) if old.about and old.about != now]
+    found = list[AskedAnew]()
+    for at, node, block, body, _ in _annotated(blocks, lambda at, block: ABOUT in block.body):
+        now = subject_of(node, body, context_limit=0).hash
+        log = unrepeated(read_log(block.values()))
+        found += [(at, old, old.prompt) for old in log if old.about and old.about != now]
     return found
-
-
-def threads_at(threads: Sequence[PromptThread], blocks: Sequence[Block], line: int) -> list[PromptThread]:
-    """The thread whose metadata block covers `line` (1-based); empty if there is none."""
-    return [t for t in threads if _covers(blocks[t.asks[0].block], line)]
 
 
 def _covers(block: Block, line: int) -> bool:
@@ -287,18 +270,12 @@ def _context(node: Node, limit: int) -> str:
     kept, size = {at}, 0
     outwards = (i for distance in range(len(texts)) for i in dict.fromkeys((at - distance, at + distance)))
     for index in (i for i in outwards if 0 <= i < len(texts)):
-        size += len(_text_of(texts[index])) if index != at else 0
+        size += len(without_metadata(texts[index].own_blocks())) if index != at else 0
         if size > limit:
             break
         kept.add(index)
-    around = [texts[i] for i in sorted(kept)]
-    if len(around) < 2:
-        return ""
-    return "\n\n".join(visible for text in around if (visible := _text_of(text)))
-
-
-def _text_of(node: TextNode) -> str:
-    return without_metadata(node.own_blocks())
+    around = [without_metadata(texts[i].own_blocks()) for i in sorted(kept)] if len(kept) > 1 else []
+    return "\n\n".join(filter(None, around))
 
 
 def request_for(ask: PendingPrompt, chat: Sequence[ChatExchange], system: str, prompts: Prompts) -> ChatRequest:
@@ -337,11 +314,6 @@ def _documents(subject: Subject) -> tuple[Attachment, ...]:
     source = " > ".join(subject.path).replace('"', "'")
     context = (Attachment(subject.context, "context", source),) if subject.context else ()
     return (Attachment(subject.text, "text", source), *context)
-
-
-def chat_before(ask: PendingPrompt, log: tuple[ChatExchange, ...]) -> tuple[ChatExchange, ...]:
-    """The exchanges that `ask` continues, given everything logged before it."""
-    return () if ask.starts_chat else current_chat(log)
 
 
 PromptAndReply = tuple[PendingPrompt, Reply]
@@ -450,7 +422,6 @@ class AnswerPlan:
     document: ParsedDocument
     threads: tuple[PromptThread, ...]
     settings: Settings
-    refused: Mapping[int, LmmError]  # by the prompt's id: what could take no reply, and is not asked
 
 
 Outcomes = list[AnsweredPrompt | Failure]
@@ -481,30 +452,34 @@ class AnswerPlanner:
         Raises:
             LmmError: nothing waits at the line `at`, nor could be asked anew; the error lists where prompts wait.
         """
-        waiting = plan(document.blocks, title=document.name, context_limit=settings.context_limit)
-        if self.at is None:
-            threads = [*waiting, *self._anew(document, settings)]
-        else:
-            threads = threads_at(waiting, document.blocks, self.at) or self._anew(document, settings)
+        blocks, line = document.blocks, self.at
+        anew = list(self._anew(blocks))
+        found = plan(blocks, title=document.name, context_limit=settings.context_limit, anew=anew)
+        threads = found
+        if line is not None:
+            waiting = [thread for thread in found if thread.asks[0].before is None]
+            threads = [thread for thread in waiting if _covers(blocks[thread.asks[0].block], line)]
+            threads = threads or [thread for thread in found if thread.asks[0].before is not None]
             if not threads:
-                raise _none_at(self.at, waiting)
+                lines = ", ".join(str(pending.line) for thread in waiting for pending in thread.asks)
+                hint = f"prompts are pending at {lines}" if lines else "none is pending"
+                raise LmmError(f"no prompt is pending at line {line}", hint=hint)
         empty = Reply("", str(settings.major.model))
-        _, refused = with_replies(document.blocks, [(ask, empty) for thread in threads for ask in thread.asks])
-        return AnswerPlan(document, tuple(threads), settings, {id(pending): error for pending, error in refused})
+        _, refused = with_replies(blocks, [(ask, empty) for thread in threads for ask in thread.asks])
+        errors = {id(pending): error for pending, error in refused}
+        asks = [tuple(replace(ask, refused=errors.get(id(ask))) for ask in thread.asks) for thread in threads]
+        threads = [replace(thread, asks=some) for thread, some in zip(threads, asks, strict=True)]
+        return AnswerPlan(document, tuple(threads), settings)
 
-    def _anew(self, document: ParsedDocument, settings: Settings) -> list[PromptThread]:
-        found = []
+    def _anew(self, blocks: Sequence[Block]) -> Iterator[AskedAnew]:
         if self.since is not None:
-            found += changed_prompts(parse_markdown_text(self.since), document.blocks)
+            yield from changed_prompts(parse_markdown_text(self.since), blocks)
         if self.stale:
-            stale = stale_replies(document.blocks)
-            covered = [(at, old) for at, old in stale if self.at is None or _covers(document.blocks[at], self.at)]
-            found += [(at, exchange, exchange.prompt) for at, exchange in covered]
+            yield from (s for s in stale_replies(blocks) if self.at is None or _covers(blocks[s[0]], self.at))
         elif self.again and self.at is not None:
-            for at, block in enumerate(document.blocks):
+            for at, block in enumerate(blocks):
                 if isinstance(block, MetadataBlock) and _covers(block, self.at) and (log := read_log(block.values())):
-                    found.append((at, log[-1], log[-1].prompt))
-        return [asked_anew(document, at, exchange, was, settings.context_limit) for at, exchange, was in found]
+                    yield at, log[-1], log[-1].prompt
 
     async def ask(self, plan: AnswerPlan, client: Client) -> Outcomes:
         """Ask about every thread; replies and failures, in document order."""
@@ -512,36 +487,47 @@ class AnswerPlanner:
         return [outcome for outcomes in found if not isinstance(outcomes, LmmError) for outcome in outcomes]
 
     async def _answers(self, thread: PromptThread, plan: AnswerPlan, client: Client) -> Outcomes:
-        fitted, outcomes = [], Outcomes()
-        for pending in thread.asks:
-            try:
-                known = id(pending) in plan.refused
-                fitted.append(pending if known else await self._fitting(await self._bringing(pending, plan), client))
-            except LmmError as error:
-                outcomes.append(_failure(plan.document, pending, error))
-                break
-        done = await client.run(self.thread(replace(thread, asks=tuple(fitted)), plan))
+        thread, missing = await self._prepare(thread, plan, client)
+        done = await client.run(self.thread(thread, plan))
         refusal = done[-1].error if done and isinstance(done[-1], Failure) else None
         if isinstance(refusal, TooLong):
-            refused = self._request(fitted[len(done) - 1], plan, thread.log).request
+            refused = self._request(thread.asks[len(done) - 1], plan, thread.log).request
             learn(client.tier, refusal, sum(count_tokens(render(message)) for message in refused.messages))
             with contextlib.suppress(LmmError):  # what came first remains, and the refusal
-                fitted = [await self._fitting(pending, client) for pending in fitted]
+                fitted = tuple([await self._fitting(pending, client) for pending in thread.asks])
                 if any(pending.condensed for pending in fitted):
-                    done = await client.run(self.thread(replace(thread, asks=tuple(fitted)), plan))
-        outcomes = [*done, *(outcomes if not any(isinstance(o, Failure) for o in done) else [])]
+                    done = await client.run(self.thread(replace(thread, asks=fitted), plan))
+        outcomes = done if any(isinstance(outcome, Failure) for outcome in done) else [*done, *missing]
         for outcome in outcomes:
             if isinstance(outcome, Failure):
                 client.tell(Failed(outcome.error), outcome.place)
                 continue
-            place = place_of(plan.document, outcome.prompt)
-            for note in (*outcome.prompt.mentions.notes, *([NOTICE] if outcome.prompt.condensed else [])):
-                client.tell(Notice(note), place)
-            for each in [] if outcome.prompt.is_edit else misquotations(outcome.reply.text, _shown_to(plan, outcome)):
-                client.tell(Notice(misquotation_text(each)), place)
-            if outcome.prompt.blind:
-                client.tell(Notice(f"{client.name} does not accept pictures; they were left out"), place)
+            pending = outcome.prompt
+            shown = [plan.document.text, pending.text, *(each.text for each in pending.mentions.texts)]
+            quoted = [] if pending.is_edit else misquotations(outcome.reply.text, shown)
+            notes = [*pending.mentions.notes, *([NOTICE] if pending.condensed else []), *map(misquotation_text, quoted)]
+            notes += [f"{client.name} does not accept pictures; they were left out"] if pending.blind else []
+            for note in notes:
+                client.tell(Notice(note), place_of(plan.document, pending))
         return outcomes
+
+    async def _prepare(
+        self, thread: PromptThread, plan: AnswerPlan, client: Client | None = None
+    ) -> tuple[PromptThread, Outcomes]:
+        """The thread with what its prompts bring along, up to one of which something cannot be had; and that failure.
+
+        With a client, texts that are too long for its model are told in summaries.
+        """
+        asks = list[PendingPrompt]()
+        for pending in thread.asks:
+            try:
+                if pending.refused is None:
+                    pending = await self._bringing(pending, plan)
+                    pending = await self._fitting(pending, client) if client is not None else pending
+            except LmmError as error:
+                return replace(thread, asks=tuple(asks)), [_failure(plan.document, pending, error)]
+            asks.append(pending)
+        return replace(thread, asks=tuple(asks)), []
 
     async def _bringing(self, pending: PendingPrompt, plan: AnswerPlan) -> PendingPrompt:
         """`pending` with what its prompt names, and with the pictures in the text that it is about."""
@@ -585,18 +571,16 @@ class AnswerPlanner:
         self, pending: PendingPrompt, plan: AnswerPlan, log: tuple[ChatExchange, ...]
     ) -> Flow[tuple[PendingPrompt, Reply]]:
         """The reply to one prompt, and the prompt as it was asked: without pictures if the model takes none."""
-        if (refused := plan.refused.get(id(pending))) is not None:
-            raise refused
-        ask = self._request(pending, plan, chat_before(pending, log))
+        if pending.refused is not None:
+            raise pending.refused
+        ask = self._request(pending, plan, log)
         try:
             reply = yield ask
         except ModelError as error:
             about_pictures = any(word in str(error).lower() for word in _NO_PICTURES)
             if not pending.mentions.pictures or pending.blind or not about_pictures:
                 raise
-            pending = replace(pending, blind=True)
-            ask = self._request(pending, plan, chat_before(pending, log))
-            reply = yield ask
+            return (yield from self._reply(replace(pending, blind=True), plan, log))
         if reply.remembered and _is_stump(pending, reply):
             reply = yield replace(ask, again=True)
         if _is_stump(pending, reply):
@@ -607,25 +591,19 @@ class AnswerPlanner:
         """What would be asked first about every thread, and what would follow it; failures where nothing could be."""
         found, failures = list[Ask](), list[Failure]()
         for thread in plan.threads:
-            asks = list[PendingPrompt]()
-            for pending in thread.asks:
-                try:
-                    asks.append(await self._bringing(pending, plan))
-                except LmmError as error:
-                    failures.append(_failure(plan.document, pending, error))
-                    break
-            flow = self.thread(replace(thread, asks=tuple(asks)), plan)
+            thread, missing = await self._prepare(thread, plan)
+            flow, reply = self.thread(thread, plan), None
             try:
-                ask = next(flow)
                 while True:
-                    found.append(ask)
-                    ask = flow.send(Reply("(the reply to this)", ""))
+                    found.append(flow.send(reply))  # type: ignore[arg-type]  # None begins it
+                    reply = Reply("(the reply to this)", "")
             except StopIteration as ended:
-                failures += [outcome for outcome in ended.value if isinstance(outcome, Failure)]
+                outcomes: Outcomes = [*missing, *ended.value]
+                failures += [outcome for outcome in outcomes if isinstance(outcome, Failure)]
         return Report(tuple(found), tuple(failures))
 
-    def _request(self, pending: PendingPrompt, plan: AnswerPlan, chat: tuple[ChatExchange, ...]) -> Ask:
-        system = plan.settings.system
+    def _request(self, pending: PendingPrompt, plan: AnswerPlan, log: tuple[ChatExchange, ...]) -> Ask:
+        system, chat = plan.settings.system, current_chat(log) if pending.word == "message" else ()
         request = request_for(pending, chat, system, self.prompts)
         earlier = [(exchange.prompt, exchange.reply) for exchange in chat]
         return Ask(
@@ -665,18 +643,23 @@ def find_questions_again(document: ParsedDocument, outcomes: Outcomes, context_l
         if (pending := waiting[where[i]] if i in where else _likeliest(one.prompt, left)) is not None:
             found.append(AnsweredPrompt(replace(pending, seen=one.prompt.seen, subject=one.prompt.subject), one.reply))
         elif (one.prompt.prompt.text, one.reply.text) not in there:
-            found.append(_failure(document, one.prompt, _gone(one.prompt)))
+            question = " ".join(one.prompt.text.split())
+            what = "the file was changed meanwhile and no longer contains this question, so the reply was not saved"
+            error = LmmError(f"{what}: {question}", hint="if you ask it again, the reply costs nothing")
+            found.append(_failure(document, one.prompt, error))
     return found
 
 
 def _waiting(document: ParsedDocument, asked: Sequence[PendingPrompt], context_limit: int) -> list[PendingPrompt]:
     """All that waits in a document, and what of `asked` stands in its logs, to be asked anew."""
-    threads = plan(document.blocks, title=document.name, context_limit=context_limit)
-    anew = {_question(pending): pending.before for pending in asked if pending.before is not None}
-    for at, exchange in logged(document.blocks) if anew else ():
-        for (word, text, _), before in anew.items():
-            if (exchange.word, exchange.prompt) == (word, text):
-                threads.append(asked_anew(document, at, exchange, before, context_limit))
+    known = dict.fromkeys((one.word, one.text, one.before) for one in asked if one.before is not None)
+    anew = [
+        (at, exchange, before)
+        for at, exchange in (logged(document.blocks) if known else ())
+        for word, text, before in known
+        if (exchange.word, exchange.prompt) == (word, text)
+    ]
+    threads = plan(document.blocks, title=document.name, context_limit=context_limit, anew=anew)
     return [pending for thread in threads for pending in thread.asks]
 
 
@@ -697,35 +680,14 @@ def _likeliest(asked: PendingPrompt, waiting: list[PendingPrompt]) -> PendingPro
     return best
 
 
-def _gone(asked: PendingPrompt) -> LmmError:
-    question = " ".join(asked.prompt.text.split())
-    what = (
-        f"the file was changed meanwhile and no longer contains this question, so the reply was not saved: {question}"
-    )
-    return LmmError(what, hint="if you ask it again, the reply costs nothing")
-
-
 def _is_stump(pending: PendingPrompt, reply: Reply) -> bool:
     """Whether a reply is none: nothing is in it, or but a comment."""
     return says_nothing(text_of_reply(reply.text) if pending.is_edit else reply.text)
 
 
-def _none_at(line: int, threads: Sequence[PromptThread]) -> LmmError:
-    lines = ", ".join(str(pending.line) for thread in threads for pending in thread.asks)
-    return LmmError(
-        f"no prompt is pending at line {line}", hint=f"prompts are pending at {lines}" if lines else "none is pending"
-    )
-
-
 def place_of(document: ParsedDocument, pending: PendingPrompt) -> Place:
     """Where a prompt stands."""
     return Place(document.file, pending.line, path=pending.subject.path)
-
-
-def _shown_to(plan: AnswerPlan, outcome: AnsweredPrompt) -> list[str]:
-    """What a reply may quote: the document, what was asked, and what went along."""
-    pending = outcome.prompt
-    return [plan.document.text, pending.text, *(each.text for each in pending.mentions.texts)]
 
 
 def _failure(document: ParsedDocument, pending: PendingPrompt, error: LmmError) -> Failure:

@@ -52,7 +52,7 @@ def find_problems(blocks: Sequence[Block]) -> list[Finding]:
 
 def stale_problems(blocks: Sequence[Block]) -> Iterator[Finding]:
     """Replies that were given before the text that they are about changed."""
-    for at, exchange in stale_replies(blocks):
+    for at, exchange, _ in stale_replies(blocks):
         message = f"answered before the text changed: {excerpt(exchange.prompt)}"
         line = blocks[at].line + logged_line(blocks[at], exchange)
         yield _warning(line, message, "lmm messages --stale asks again")

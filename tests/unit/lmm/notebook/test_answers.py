@@ -2,18 +2,19 @@
 
 from __future__ import annotations
 
+from contextlib import nullcontext
+
 import pytest
 
 from lmm import Document
+from lmm.errors import LmmError
 from lmm.markdown import parse_markdown_text, serialize
 from lmm.messages import Attachment, ChatRequest, Message, Reply
 from lmm.notebook.answers import (
     PendingPrompt,
     Subject,
-    chat_before,
     plan,
     request_for,
-    threads_at,
     with_replies,
 )
 from lmm.notebook.chat_log import ChatExchange
@@ -49,9 +50,9 @@ Roots are brown.
 """
 
 
-def subject(text: str, **options: int) -> Subject:
+def subject(text: str, context_limit: int = 6000) -> Subject:
     """The subject of the only question of `text`."""
-    (thread,) = plan(parse_markdown_text(text), title="notes", **options)
+    (thread,) = plan(parse_markdown_text(text), title="notes", context_limit=context_limit)
     (ask,) = thread.asks
     return ask.subject
 
@@ -174,10 +175,11 @@ def test_plan_is_in_document_order_with_lines() -> None:
         (0, []),
     ],
 )
-def test_threads_at_a_line(line: int, found: list[str]) -> None:
-    """A line in a metadata block, its markers included, names that block's questions."""
-    blocks = parse_markdown_text(LECTURE)
-    assert [ask.prompt.text for t in threads_at(plan(blocks), blocks, line) for ask in t.asks] == found
+def test_the_prompts_at_a_line(line: int, found: list[str]) -> None:
+    """A line in a metadata block, its markers included, names that block's questions; another line is an error."""
+    document = Document.from_text(LECTURE)
+    with nullcontext() if found else pytest.raises(LmmError, match="prompts are pending at 9, 18"):
+        assert [ask.text for ask in document.requests(at=line)] == [f"?: {prompt}" for prompt in found]
 
 
 # -- what is sent ----------------------------------------------------------------------------------
@@ -222,10 +224,12 @@ def test_request_for_an_edit(text: str, has_text: bool) -> None:
 
 
 @pytest.mark.parametrize(("prompt", "count"), [("?: new", 0), ("+: more", 2), ("query: new", 0), ("message: more", 2)])
-def test_chat_before(prompt: str, count: int) -> None:
+def test_what_a_prompt_continues(prompt: str, count: int) -> None:
     """A query starts anew; a message goes on from the last query."""
-    log = (ChatExchange("query", "a", "b"), ChatExchange("query", "c", "d"), ChatExchange("message", "e", "f"))
-    assert chat_before(_ask(f"---\n{prompt}\n---\nText.\n"), log) == log[len(log) - count :]
+    log = "~chat_:\n  - query: a\n    ~reply: b\n  - query: c\n    ~reply: d\n  - message: e\n    ~reply: f\n"
+    (ask,) = Document.from_text(f"---\n{log}{prompt}\n---\nText.\n").requests()
+    said = [message.text for message in ask.request.messages[1:-1]]
+    assert said == ["c", "d", "e", "f"][4 - 2 * count :]
 
 
 # -- where replies go ------------------------------------------------------------------------------
