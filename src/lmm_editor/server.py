@@ -53,7 +53,9 @@ class EditorServer(LanguageServer):
         for method, feature, options in self._features():  # partial: pygls writes attributes on what it registers
             self.feature(method, options)(partial(feature))
         for name, command in self._commands().items():
-            self.command(f"lmm.{name}")(partial(command))
+            self.command(f"lmm.{name}")(self._beginning(command))
+        self.command("lmm.difference")(partial(self.difference))
+        self.command("lmm.searchCourse")(partial(self.search_course))
 
     def _features(self) -> list[tuple[str, Callable[..., Any], Any]]:
         actions = lsp.CodeActionOptions([lsp.CodeActionKind.QuickFix, lsp.CodeActionKind.RefactorRewrite])
@@ -87,7 +89,6 @@ class EditorServer(LanguageServer):
             "cancel": self.cancel,
             "accept": self.accept,
             "reject": self.reject,
-            "difference": self.difference,
             "continue": self.go_on,
             "clear": self.clear,
             "annotate": self.annotate,
@@ -95,8 +96,16 @@ class EditorServer(LanguageServer):
             "run": self.run,
             "say": self.say,
             "prompt": self.prompt,
-            "searchCourse": self.search_course,
         }
+
+    def _beginning(self, command: Callable[..., Coroutine[Any, Any, None]]) -> Callable[..., None]:
+        """What begins a command about an open document, and returns at once, as some editors wait."""
+
+        def begin(uri: str, *arguments: Any) -> None:
+            if opened := self.documents.get(uri):
+                self.start(command(opened, *arguments))
+
+        return begin
 
     def answering(self, markdown: str, chat: str = "") -> Any:
         """A request about an open document, answered off the loop: of a markdown document, of a ChatMD file."""
@@ -172,13 +181,10 @@ class EditorServer(LanguageServer):
             await self._report(opened, "diagnostics.problems_nearby")
             if opened.resting is not None:
                 opened.resting.cancel()
-            opened.resting = self.start(self._read_whole(opened))
+            opened.resting = self.start(self._report(opened, "diagnostics.problems_of", after=_REST))
 
-    async def _read_whole(self, opened: OpenDocument) -> None:
-        await asyncio.sleep(_REST)
-        await self._report(opened, "diagnostics.problems_of")
-
-    async def _report(self, opened: OpenDocument, reader: str) -> None:
+    async def _report(self, opened: OpenDocument, reader: str, *, after: float = 0.0) -> None:
+        await asyncio.sleep(after)
         version = opened.buffer.version
         found = await asyncio.to_thread(_call, reader, opened)
         if version == opened.buffer.version and self.documents.get(opened.uri) is opened:
@@ -188,23 +194,23 @@ class EditorServer(LanguageServer):
         version = opened.buffer.version
         self.text_document_publish_diagnostics(lsp.PublishDiagnosticsParams(opened.uri, found, version))
 
-    # -- commands: they begin something, and return at once, as some editors wait ---------------------------
+    # -- commands ----------------------------------------------------------------------------------
 
-    def ask(self, uri: str, line: int, *model: str) -> None:  # pygls knows no defaults
+    async def ask(self, opened: OpenDocument, line: int, model: str | None = None) -> None:
         """Answer the prompts of the block on that line, from 1; on line 0, all."""
-        if (opened := self.documents.get(uri)) and line not in opened.running:
-            self._begin(opened, line, lambda: _call("asking.ask", opened, line or None, *model))
+        if line not in opened.running:
+            self._begin(opened, line, "asking.ask", line or None, model)
 
-    def _begin(self, opened: OpenDocument, line: int, work: Callable[[], Awaitable[None]]) -> None:
+    def _begin(self, opened: OpenDocument, line: int, name: str, *arguments: Any) -> None:
         """Begin what can be cancelled."""
-        task = opened.running[line] = self.start(self.trusting(opened, work))
-        task.add_done_callback(lambda _: self._ended(opened, line))
-        self._refresh()
 
-    def _ended(self, opened: OpenDocument, line: int) -> None:
-        opened.running.pop(line, None)
-        opened.overlays.pop(line, None)
-        opened.cancels.pop(line, None)
+        def end(task: object) -> None:
+            for known in (opened.running, opened.overlays, opened.cancels):
+                known.pop(line, None)
+            self._refresh()
+
+        task = opened.running[line] = self.start(self.trusting(opened, lambda: _call(name, opened, *arguments)))
+        task.add_done_callback(end)
         self._refresh()
 
     def _refresh(self) -> None:
@@ -212,48 +218,38 @@ class EditorServer(LanguageServer):
         if known and known.code_lens and known.code_lens.refresh_support:
             self.workspace_code_lens_refresh(None)
 
-    def ask_with(self, uri: str, line: int) -> None:
+    async def ask_with(self, opened: OpenDocument, line: int) -> None:
         """Let the author choose a model, and ask that."""
-        if opened := self.documents.get(uri):
-            self.start(self.trusting(opened, lambda: self._ask_with(opened, line)))
 
-    async def _ask_with(self, opened: OpenDocument, line: int) -> None:
-        settings = await asyncio.to_thread(lambda: opened.document().settings)
-        names = dict.fromkeys(str(getattr(settings, tier).model) for tier in ("major", "minor", "aux"))
-        if chosen := await self.choose("Which model?", *names):
-            self.ask(opened.uri, line, chosen)
+        async def ask() -> None:
+            settings = await asyncio.to_thread(lambda: opened.document().settings)
+            names = dict.fromkeys(str(getattr(settings, tier).model) for tier in ("major", "minor", "aux"))
+            if chosen := await self.choose("Which model?", *names):
+                await self.ask(opened, line, chosen)
 
-    def cancel(self, uri: str, line: int) -> None:
+        await self.trusting(opened, ask)
+
+    async def cancel(self, opened: OpenDocument, line: int) -> None:
         """End what is asked there."""
-        if (opened := self.documents.get(uri)) and (task := opened.running.get(line)):
+        if task := opened.running.get(line):
             opened.cancels.get(line, task.cancel)()
 
-    def accept(self, uri: str, line: int, *hunk: int) -> None:
+    async def accept(self, opened: OpenDocument, line: int, hunk: int | None = None) -> None:
         """Keep the new text of the edit on a line, or one change of it; where text would be lost, ask."""
-        if opened := self.documents.get(uri):
-            self.start(self._accept(opened, line, *hunk))
-
-    async def _accept(self, opened: OpenDocument, line: int, *hunk: int) -> None:
-        number = next(iter(hunk), None)
         try:
-            await self.put(opened, lambda it: it.accept(line=line, hunk=number), "lmm: accept")
+            await self.put(opened, lambda it: it.accept(line=line, hunk=hunk), "lmm: accept")
         except EditError as error:
             lost = "\n".join(loss for _, loss in error.losses)
             if await self.choose(f"Accepting would lose text:\n{lost}", "Accept anyway", "Cancel") == "Accept anyway":
                 await self.put(opened, lambda it: it.accept(line=line, force=True), "lmm: accept")
 
-    def reject(self, uri: str, line: int, *hunk: int) -> None:
+    async def reject(self, opened: OpenDocument, line: int, hunk: int | None = None) -> None:
         """Restore the old text of the edit on a line, or take one change out of the new."""
-        number = next(iter(hunk), None)
-        self._put(uri, lambda it: it.reject(line=line, hunk=number), "lmm: reject")
+        await self.put(opened, lambda it: it.reject(line=line, hunk=hunk), "lmm: reject")
 
-    def clear(self, uri: str, line: int) -> None:
+    async def clear(self, opened: OpenDocument, line: int) -> None:
         """Remove the chat of the block on a line."""
-        self._put(uri, lambda it: it.clear(line=line), "lmm: clear")
-
-    def _put(self, uri: str, verb: Callable[[Document], object], label: str) -> None:
-        if opened := self.documents.get(uri):
-            self.start(self.put(opened, verb, label))
+        await self.put(opened, lambda it: it.clear(line=line), "lmm: clear")
 
     def difference(self, uri: str, line: int) -> str:
         """The change of the edit on a line, word by word, as `lmm messages --diff` shows it."""
@@ -265,50 +261,42 @@ class EditorServer(LanguageServer):
         self.tell(shown, lsp.MessageType.Info)
         return shown
 
-    def go_on(self, uri: str, line: int) -> None:
+    async def go_on(self, opened: OpenDocument, line: int) -> None:
         """Put a prompt into the block on a line that continues its chat, and the cursor there."""
-        if opened := self.documents.get(uri):
-            block = next((one for one in opened.document().blocks if one.line == line), None)
-            if block is not None:
-                last = line + block.content.rstrip("\r\n").count("\n")  # the line that closes it, from 1
-                lines = [*opened.buffer.lines]
-                lines.insert(last - 1, "+: \n")
-                self.start(self._write(opened, "".join(lines), last))
+        block = next((one for one in opened.document().blocks if one.line == line), None)
+        if block is not None:
+            last = line + block.content.rstrip("\r\n").count("\n")  # the line that closes it, from 1
+            lines = [*opened.buffer.lines]
+            lines.insert(last - 1, "+: \n")
+            await self._write(opened, "".join(lines), last)
 
-    def prompt(self, uri: str, line: int, word: str) -> None:
+    async def prompt(self, opened: OpenDocument, line: int, word: str) -> None:
         """Put a block for a prompt above a line, and the cursor into it."""
-        if opened := self.documents.get(uri):
-            self.start(self._write(opened, *_call("notebook.with_prompt", opened.buffer.text, line, word)))
+        await self._write(opened, *_call("notebook.with_prompt", opened.buffer.text, line, word))
 
     async def _write(self, opened: OpenDocument, text: str, line: int) -> None:
         """Put a text into the buffer, and the cursor on a line."""
         before = opened.buffer.text
         with opened.overlay() as overlay:
             await opened.settle(lambda author: (_rewritten(before, text, author), ()), overlay, "lmm: prompt")
-        self.show(opened.uri, line)
-
-    def show(self, uri: str, line: int) -> None:
-        """Put the cursor at the end of a line, from 1, where an editor lets us."""
-        known, opened = self.client_capabilities.window, self.documents.get(uri)
-        if opened and known and known.show_document:
+        known = self.client_capabilities.window
+        if known and known.show_document:  # an editor may not let us
             end = opened.buffer.whole_line(line - 1).end
-            params = lsp.ShowDocumentParams(uri, take_focus=True, selection=lsp.Range(end, end))
+            params = lsp.ShowDocumentParams(opened.uri, take_focus=True, selection=lsp.Range(end, end))
             self.window_show_document(params)
 
-    def annotate(self, uri: str, field: str) -> None:
+    async def annotate(self, opened: OpenDocument, field: str) -> None:
         """Make a field again where its text has changed."""
-        if opened := self.documents.get(uri):
-            self._begin(opened, 0, lambda: _call("asking.annotate", opened, field))
+        self._begin(opened, 0, "asking.annotate", field)
 
-    def run(self, uri: str) -> None:
+    async def run(self, opened: OpenDocument) -> None:
         """Let the model of a chat go on."""
-        if (opened := self.documents.get(uri)) and not opened.running:
-            self._begin(opened, 0, lambda: _call("conversation.run", opened))
+        if not opened.running:
+            self._begin(opened, 0, "conversation.run")
 
-    def say(self, uri: str) -> None:
+    async def say(self, opened: OpenDocument) -> None:
         """Put the cursor into an empty message of the user's at the end of a chat."""
-        if opened := self.documents.get(uri):
-            self.start(self._write(opened, *_call("conversation.place_to_say", opened.buffer.text)))
+        await self._write(opened, *_call("conversation.place_to_say", opened.buffer.text))
 
     async def search_course(self, uri: str, question: str, *how: str) -> list[dict[str, Any]]:
         """What the course has about a question: for each passage its text, place, a link and a quotation to insert."""
@@ -316,12 +304,8 @@ class EditorServer(LanguageServer):
         path = opened.path if opened else None
         return await asyncio.to_thread(_call, "courses.search", path, question)
 
-    def undo(self, uri: str) -> None:
+    async def undo(self, opened: OpenDocument) -> None:
         """Take back what we changed last; what the author typed meanwhile stays."""
-        if opened := self.documents.get(uri):
-            self.start(self._undo(opened))
-
-    async def _undo(self, opened: OpenDocument) -> None:
         if not opened.undone:
             raise LmmError("there is nothing to take back in this document")
         last = opened.undone.pop()
@@ -407,8 +391,3 @@ def _rewritten(before: str, after: str, text: str) -> str:
     from lmm.pipeline import ParsedDocument, Rewrite
 
     return serialize(Rewrite(before, after)(ParsedDocument(text)).blocks)
-
-
-def create_server() -> EditorServer:
-    """A server that was not started."""
-    return EditorServer()

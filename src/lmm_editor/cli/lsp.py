@@ -19,8 +19,8 @@ def lsp(*, stdio: bool) -> int:
     """
     if importlib.util.find_spec("pygls") is None:
         raise LmmError("the package that speaks to editors is not installed", hint="pip install 'lmmarkdown[editor]'")
-    from lmm_editor.server import create_server
+    from lmm_editor.server import EditorServer
 
     terminal.log_to_stderr("%(levelname)s %(name)s: %(message)s")  # standard output belongs to the protocol
-    create_server().start_io()
+    EditorServer().start_io()
     return DONE
