@@ -266,7 +266,7 @@ def load_settings(
     chosen |= {tier: options.get("model", "") for tier, options in said.items()}
     same = {tier: name.lower() for tier, name in (overrides or {}).items() if name.lower() in TIERS}
     named = {tier: name for tier, name in (overrides or {}).items() if tier not in same}
-    picked = _Names(env, config, chosen, named, header_name).resolve()
+    picked = _chosen_names(env, config, chosen, named, header_name)
     tiers: dict[str, ModelSettings] = {}
     for tier in TIERS:
         settings = _tier(tier, *picked[tier], config, env, tiers.get(_FOLLOWED.get(tier, "")))
@@ -365,17 +365,13 @@ def header_models(header: Mapping[str, Any], *, where: str = "header") -> dict[s
     merged: dict[str, Any] = {}
     for part in parts:
         if not isinstance(part, Mapping):
-            raise ConfigError(
-                f"'model:' must contain 'key: value' lines, not {part!r}",
-                where=where,
-                hint="write for example 'model:' and under it '  major: OpenAI/gpt-4.1-mini'",
-            )
+            hint = "write for example 'model:' and under it '  major: OpenAI/gpt-4.1-mini'"
+            raise ConfigError(f"'model:' must contain 'key: value' lines, not {part!r}", where=where, hint=hint)
         merged.update({str(key).lstrip("- "): value for key, value in part.items()})
+    known = (*TIERS, "system", "RAG")
     for key, value in merged.items():
-        if key not in (*TIERS, "system", "RAG"):
-            raise ConfigError(
-                f"unknown key '{key}' under 'model:'", where=where, hint=nearest(key, (*TIERS, "system", "RAG"))
-            )
+        if key not in known:
+            raise ConfigError(f"unknown key '{key}' under 'model:'", where=where, hint=nearest(key, known))
         if isinstance(value, Mapping) and key in TIERS:
             refuse_unknown(key, value, _header_keys(key), lambda table, key: where)
         elif key != "RAG" and value is not None and not isinstance(value, str):
@@ -396,83 +392,66 @@ def _with_header(settings: ModelSettings, tier: str, said: Mapping[str, Any], wh
     if "parameters" in options:
         options["parameters"] = Parameters(settings.parameters | options["parameters"])
     if ours := _OURS & {*settings.parameters, *options.get("parameters", ())}:
-        raise ConfigError(
-            f"'{min(ours)}' is not a parameter of [{tier}]: every request sets it itself", where=where if said else tier
-        )
+        why = f"'{min(ours)}' is not a parameter of [{tier}]: every request sets it itself"
+        raise ConfigError(why, where=where if said else tier)
     return settings.replace(**options)
 
 
-@dataclass(frozen=True, slots=True)
-class _Names:
-    """Decides the model name of every tier, and tells where it came from."""
+def _chosen_names(
+    env: Mapping[str, str], config: Config, header: Mapping[str, Any], overrides: Mapping[str, str], header_name: str
+) -> dict[str, tuple[ModelName, str]]:
+    """The model of every tier, and where its name came from."""
 
-    env: Mapping[str, str]
-    config: Config
-    header: Mapping[str, Any]
-    overrides: Mapping[str, str]
-    header_name: str
-
-    def resolve(self) -> dict[str, tuple[ModelName, str]]:
-        has_key = bool(self.env.get("OPENAI_API_KEY"))
-        source = PROVIDERS["openai" if has_key else "builtin"]
-        reason = "default: OPENAI_API_KEY is set" if has_key else "default: no OPENAI_API_KEY"
-        major = self._explicit("major", source.name, "LMM_SOURCE") or (ModelName(source.name, source.major), reason)
-        small = PROVIDERS[major[0].provider.lower()]
-        # Where somebody named the major model, minor goes with that, and not with what stands for both.
-        both = "LMM_SOURCE" if major[1].startswith(("default", "environment")) else ""
-        follows = ModelName(small.name, small.minor or major[0].model)
-        if self._is_elsewhere(major[0]):
-            follows = major[0]
-        minor = self._explicit("minor", small.name, both) or (follows, "follows major")
-        aux = self._explicit("aux", minor[0].provider) or (minor[0], "follows minor")
-        embedding = self._explicit("embedding", PROVIDERS["builtin"].name) or (default_embedding(), "default")
-        return dict(zip(TIERS, (major, minor, aux, embedding), strict=True))
-
-    def _is_elsewhere(self, major: ModelName) -> bool:
-        """Whether the major model is asked at another server than its provider's own, which may have no other model."""
-        written = self.config.toml.get("major", {})
-        named = written.get("model", "default")
-        if written.get("base_url") and (named == "default" or parse_name(named).provider == major.provider):
-            return True
-        return bool(self.env.get(PROVIDERS[major.provider.lower()].base_url_variable))
-
-    def _explicit(self, tier: str, source: str, both: str = "") -> tuple[ModelName, str] | None:
+    def explicit(tier: str, source: str, both: str = "") -> tuple[ModelName, str] | None:
         """The name that somebody asked for, the strongest voice first.
 
         `both` is the variable that names the source of this tier and others, if it counts.
         """
-        if value := self.overrides.get(tier):
-            return parse_name(value, where="command line"), "command line"
-        if value := self.header.get(tier):
-            return parse_name(value, where=self.header_name), self.header_name
-        if (value := self.config.toml.get(tier, {}).get("model")) and value != "default":
-            where = self.config.where(tier, "model")
-            return parse_name(value, where=where), where
-        return self._from_environment(tier, source, both)
+        written = config.toml.get(tier, {}).get("model")
+        voices = [
+            (overrides.get(tier), "command line"),
+            (header.get(tier), header_name),
+            (written if written != "default" else "", config.where(tier, "model") if written else ""),
+        ]
+        found = next(((parse_name(name, where=where), where) for name, where in voices if name), None)
+        return found or _from_environment(env, tier, source, both)
 
-    def _from_environment(self, tier: str, source: str, both: str) -> tuple[ModelName, str] | None:
-        upper = tier.upper()
-        variables = [SOURCE.format(upper), *([both] if both else [])]
-        found = next((v for v in variables if self.env.get(v)), None)
-        model_variable = MODEL.format(upper)
-        model = self.env.get(model_variable, "")
-        if not found and not model:
-            return None
-        if not found and "/" in model:
-            return parse_name(model, where=model_variable), f"environment {model_variable}"
-        if not found and source == "Builtin":
-            source = "OpenAI"  # a bare model name is one of the seed's default provider
-        provider = find_provider(self.env[found], where=found) if found else find_provider(source)
-        kind = "minor" if tier == "aux" else tier
-        model = model or getattr(provider, kind)
-        origin = "environment " + ", ".join(
-            v for v in (found, model_variable if self.env.get(model_variable) else "") if v
-        )
-        if not model:
-            raise ConfigError(
-                f"no {tier} model is known for {provider.name}", where=found or "", hint=f"export {model_variable}=…"
-            )
-        return ModelName(provider.name, model), origin
+    has_key = bool(env.get("OPENAI_API_KEY"))
+    source = PROVIDERS["openai" if has_key else "builtin"]
+    reason = "default: OPENAI_API_KEY is set" if has_key else "default: no OPENAI_API_KEY"
+    major = explicit("major", source.name, "LMM_SOURCE") or (ModelName(source.name, source.major), reason)
+    provider = PROVIDERS[major[0].provider.lower()]
+    # Where somebody named the major model, minor goes with that, and not with what stands for both.
+    both = "LMM_SOURCE" if major[1].startswith(("default", "environment")) else ""
+    # A server that is not its provider's own may have no other model.
+    server = config.toml.get("major", {})
+    named = server.get("model", "default")
+    own = server.get("base_url") and (named == "default" or parse_name(named).provider == provider.name)
+    elsewhere = own or env.get(provider.base_url_variable)
+    follows = major[0] if elsewhere else ModelName(provider.name, provider.minor or major[0].model)
+    minor = explicit("minor", provider.name, both) or (follows, "follows major")
+    aux = explicit("aux", minor[0].provider) or (minor[0], "follows minor")
+    embedding = explicit("embedding", PROVIDERS["builtin"].name) or (default_embedding(), "default")
+    return dict(zip(TIERS, (major, minor, aux, embedding), strict=True))
+
+
+def _from_environment(env: Mapping[str, str], tier: str, source: str, both: str) -> tuple[ModelName, str] | None:
+    variable = MODEL.format(tier.upper())
+    found = next((name for name in (SOURCE.format(tier.upper()), both) if env.get(name)), None)
+    model = env.get(variable, "")
+    if not found and not model:
+        return None
+    if not found and "/" in model:
+        return parse_name(model, where=variable), f"environment {variable}"
+    if not found and source == "Builtin":
+        source = "OpenAI"  # a bare model name is one of the seed's default provider
+    provider = find_provider(env[found], where=found) if found else find_provider(source)
+    origin = "environment " + ", ".join(filter(None, (found, variable if model else "")))
+    model = model or getattr(provider, "minor" if tier == "aux" else tier)
+    if not model:
+        what = f"no {tier} model is known for {provider.name}"
+        raise ConfigError(what, where=found or "", hint=f"export {variable}=…")
+    return ModelName(provider.name, model), origin
 
 
 def _tier(
@@ -494,21 +473,15 @@ def _tier(
     if named.provider != model.provider:
         base_url = variable = parameters = None  # another provider's
     followed = follows if follows is not None and follows.model.provider == model.provider else None
-    if not base_url and followed is not None:
-        base_url = followed.base_url
+    base_url = base_url or (followed.base_url if followed is not None else "")
     if not base_url and (base_url := env.get(provider.base_url_variable, "")):
         check_server(base_url, provider.base_url_variable, "environment")
     base_url = base_url or provider.base_url
     if provider.needs_base_url and not base_url:
-        raise ConfigError(
-            f"{model} needs the address of its server",
-            where=origin,
-            hint=f'set base_url = "http://127.0.0.1:8080/v1" under [{tier}] in config.toml',
-        )
-    variables = (variable,) if variable else provider.keys
-    key = next((Secret(env[name], name) for name in variables if env.get(name)), None)
-    if key is None and followed is not None:
-        key = followed.api_key
+        hint = f'set base_url = "http://127.0.0.1:8080/v1" under [{tier}] in config.toml'
+        raise ConfigError(f"{model} needs the address of its server", where=origin, hint=hint)
+    keys = (Secret(env[name], name) for name in ((variable,) if variable else provider.keys) if env.get(name))
+    key = next(keys, followed.api_key if followed is not None else None)
     settings = ModelSettings(model, origin, base_url, key)
     if origin.startswith("follows") and followed is not None and followed.model == model:
         settings = followed.replace(origin=origin)
