@@ -1,10 +1,15 @@
-"""Where sentences end."""
+"""Where sentences end, and what is a word."""
 
 from __future__ import annotations
 
 import re
 from collections.abc import Iterator
 
+WORD = re.compile(r"[^\W_]+")
+"""Letters and digits that stand together."""
+LETTERS = re.compile(r"[^\W\d_]+")
+EMPHASIS = re.compile(r"[*`]|(?<!\w)_|_(?!\w)")
+"""The marks that words have around them."""
 CLOSERS = "*_)\"'”’»]"
 """Marks that belong to the sentence they follow."""
 _END = re.compile(

@@ -7,6 +7,8 @@ import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from lmm.markdown.sentences import EMPHASIS
+
 DEFINED, EMPHASIZED, HEADED = 0.3, 0.2, 0.1
 """What it is worth, beside a fused score or a relevance of about 0.5, that a passage says what the term is, emphasizes
 it, has it for a heading.
@@ -22,20 +24,19 @@ _WHAT_IS = re.compile(
     r"(?:\s+(?:mean|do|stand for|definiert)|(?P<of>\s+(?:and|in|for|of|und|used)\b.*))?\s*[?.!]*\s*\Z",
     re.IGNORECASE,
 )
-_BARE = re.compile(r"[^\s?!.:]+(?:\s+[^\s?!.:]+){0,2}")
 _DIFFERENCE = re.compile(
     r".{0,40}?\b(?:differences? between|distinguishes|unterschied zwischen|unterscheidet)\s+(?P<one>[^?!.]{2,40}?)\s+"
     r"(?:and|from|und|von)\s+(?P<other>[^?!.]{2,40}?)\s*[?.!]*\s*\Z",
     re.IGNORECASE,
 )
-_ARTICLE = re.compile(r"(?:an?|the|eine?[mnrs]?|de[mnrs]|die|das)\s+", re.IGNORECASE)
+_ARTICLES = (*("a", "an", "the", "der", "die", "das", "den", "dem", "des"), *("ein", "eine", "einem", "einen", "einer"))
+_ENDS = frozenset("?!.:")
 _BEGINS = (
     r"(?:^|(?<=[.!?:]\s)|(?<=^>\s)|(?<=^[*-]\s))"
     r"(?:(?:In|Like|Unlike) [^,.]{1,40}, )?(?:An?\s|The\s|\w+[’']s\s|Eine?\s|Der\s|Die\s|Das\s)?"
 )
 _ASIDE = r"(?:, [^,.]{1,40},|\s\([^()]{1,40}\))?"
 _SAYS = r"(?:is|are|means?|defines?|refers?|describes?|lets?|allows?|consists?|ist|sind|heißt|bezeichnet)\b"
-_MARKS = re.compile(r"[*`$]|(?<!\w)_|_(?!\w)")
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -52,8 +53,10 @@ class Term:
 
         >>> term_of("What is a p-value?").defined("It is small. The **$p$-value** is a probability.")
         True
+        >>> term_of("What is a Roman numeral?").defined("A Roman numeral is a letter.")
+        True
         """
-        return bool(self._defining.search(_MARKS.sub("", text)))
+        return bool(self._defining.search(_without_marks(text)))
 
     def emphasized(self, text: str) -> bool:
         """Whether it is emphasized somewhere, as a term is where it is introduced.
@@ -68,7 +71,7 @@ class Term:
         """What it is worth how a passage below headings introduces it; nothing if something else is asked."""
         if not self.alone:
             return 0.0
-        headed = bool(headings and self._name.fullmatch(_MARKS.sub("", headings[-1]).strip()))
+        headed = bool(headings and self._name.fullmatch(_without_marks(headings[-1]).strip()))
         return DEFINED * self.defined(prose) + EMPHASIZED * self.emphasized(prose) + HEADED * headed
 
 
@@ -85,9 +88,10 @@ def term_of(question: str) -> Term | None:
         terms, alone = [match["one"], match["other"]], True
     elif match := _WHAT_IS.match(question):
         terms, alone = [match["term"]], not match["of"]
-    elif match := _BARE.fullmatch(question.strip()):
-        terms, alone = [match[0]], True
-    names = [name for term in (terms if match else []) if (name := _name_of(term))]
+    else:
+        is_bare = len(question.split()) <= 3 and _ENDS.isdisjoint(question)
+        terms, alone = [question] if is_bare else [], True
+    names = [name for term in terms if (name := _name_of(term))]
     if not names:
         return None
     name = f"(?:{'|'.join(names)})"
@@ -99,7 +103,12 @@ def term_of(question: str) -> Term | None:
     )
 
 
+def _without_marks(text: str) -> str:
+    return EMPHASIS.sub("", text.replace("$", ""))
+
+
 def _name_of(term: str) -> str:
     """A pattern of a term in the singular and the plural; empty where there is no word in it."""
-    words = _ARTICLE.sub("", _MARKS.sub("", term).strip(" '"), count=1).split()
+    words = _without_marks(term).strip(" '").split()
+    words = words[1:] if len(words) > 1 and words[0].lower() in _ARTICLES else words
     return r"\s".join(map(re.escape, words)).removesuffix("s") + r"(?:e?s|\(\))?" if words else ""

@@ -19,6 +19,7 @@ from starlette.responses import JSONResponse, PlainTextResponse, RedirectRespons
 
 from lmm.markdown import prose_of
 from lmm.markdown.quotations import Quotation
+from lmm.markdown.sentences import EMPHASIS
 from lmm.messages import Retrying, TextDelta
 from lmm_education.answer.answer import Answer, AnswerEvent, Attempted, Called, Found
 from lmm_education.answer.answering import NOTHING_FOUND
@@ -43,7 +44,6 @@ _FIRST_WORDS = 90  # characters
 _NO_WORDS = ("#", ":::", "---", "|", "$$")
 _PLACE = re.compile("\ue000(\\d+)\ue001")
 _MARK = Markup('<span class="unverified" role="note">{}</span>')
-_MARKS = re.compile(r"\*+|`+|(?<!\w)_|_(?!\w)|^\s*>\s?")
 PageEvent = tuple[str, Mapping[str, Any]]
 """A name and its values: ``waiting`` (in the queue), ``found``, ``read`` (what the model reads), ``text`` (as it
 arrives), ``block`` (the same, what it comes to, and what is left of the text), ``mark`` (of a quotation that ends
@@ -178,7 +178,7 @@ def first_words(markdown: str) -> str:
     """
     lines = [line for line in prose_of(markdown).splitlines() if not line.lstrip().startswith(_NO_WORDS)]
     paragraphs = (" ".join(lines) for there, lines in groupby(lines, key=lambda line: bool(line.strip())) if there)
-    text = _MARKS.sub("", next(paragraphs, ""))
+    text = EMPHASIS.sub("", next(paragraphs, "").lstrip("> "))
     return textwrap.shorten(text, _FIRST_WORDS, placeholder=" …")
 
 
