@@ -127,7 +127,7 @@ def read_attributes(text: str) -> Attributes | None:
 
 
 _SPECIAL = re.compile(r"[`$\\<@\[\]{]")
-_BLANK_LINE = re.compile(r"\n[ \t]*\r?\n")
+BLANK_LINES = re.compile(r"\n(?:[ \t\r]*\n)+")
 _LINE_OF_CODE = re.compile(r"\r?\n[ \t>]*")
 _QUOTE_MARKS = re.compile(r"\n(?: {0,3}> ?)+")
 _ADDRESS = re.compile(r"<([A-Za-z][A-Za-z0-9+.-]{1,31}:[^\s<>]*|[\w.!#$%&'*+/=?^`{|}~-]+@[\w-]+(?:\.[\w-]+)+)>")
@@ -257,7 +257,7 @@ class InlineReader:
 
     def _display(self, at: int) -> int:
         closing = -1 if "$$" in self.absent else self.text.find("$$", at + 3)
-        if closing < 0 or _BLANK_LINE.search(self.text, at, closing):
+        if closing < 0 or BLANK_LINES.search(self.text, at, closing):
             self.absent.add("$$")
             return at + 2
         label = _EQUATION_LABEL.match(self.text, closing + 2)  # Quarto's
@@ -403,7 +403,7 @@ class InlineReader:
         match = _DESTINATION.match(self.text, at, self.end)
         if match is None and self.text.find(")", at, self.end) < 0:
             self.absent.add(")")
-        return match if match is None or not _BLANK_LINE.search(match[0]) else None
+        return match if match is None or not BLANK_LINES.search(match[0]) else None
 
     def _forget_links(self, kind: str, first: int) -> None:
         """A link holds no other: the outer one counts."""

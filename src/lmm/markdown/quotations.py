@@ -16,6 +16,7 @@ from difflib import SequenceMatcher
 from functools import lru_cache, partial
 from typing import Literal, NamedTuple
 
+from lmm.markdown.inline import BLANK_LINES
 from lmm.markdown.spans import prose_of, spans
 
 FEWEST_WORDS = 3
@@ -39,7 +40,6 @@ _LEAD = re.compile(r"^ {0,3}>[ ]?", re.MULTILINE)
 _ATTRIBUTION = re.compile(r"\n[ \t]*(?:—|–|--)[^\n]*\Z")
 _NUMBERS = re.compile(r"(?<![ \t])[ \t]*+\[\d{1,4}(?:[,;–\- ]*\d{1,4})*\](?!\()")
 _ELISION = re.compile(r"\[(?:…|\.\.\.|\. \. \.)\]|\((?:…|\.\.\.)\)|…|\.{3,}")
-_BLANK_LINE = re.compile(r"\n[ \t]*\n")
 # Labels of links, underscores of emphasis, and what stands before the words of a line.
 _MARKS = re.compile(r"\]\[[^\]\[\n]*\]|(?<!\w)_|_(?!\w)|^[ \t>]*(?:(?:[-*+]|\d{1,9}[.)]|#{1,6})[ \t]+)?", re.MULTILINE)
 _WORD = re.compile(r"[\u3040-\u9fff]{1,2}|[^\W_\u3040-\u9fff]+")
@@ -159,7 +159,7 @@ def _pieces(quotation: Quotation) -> list[list[str]]:
     """What has to stand in its source, in order, of each paragraph of a quotation."""
     return [
         [piece for part in _ELISION.split(paragraph) if (piece := _plain(part).strip(_END))]
-        for paragraph in _BLANK_LINE.split(prose_of(quotation.text))
+        for paragraph in BLANK_LINES.split(prose_of(quotation.text))
     ]
 
 

@@ -11,7 +11,6 @@ from __future__ import annotations
 import base64
 import hashlib
 import json
-import re
 from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import dataclass
 from enum import StrEnum
@@ -19,6 +18,7 @@ from typing import Any
 
 from lmm.markdown import metadata
 from lmm.markdown.blocks import MetadataBlock
+from lmm.markdown.inline import BLANK_LINES
 
 KEY = metadata.generated_key("txthash")
 # What another program writes: a scalar hash, and beside it these without "~".
@@ -26,7 +26,6 @@ _OTHER_KEY = "~txthash"
 BARE = ("titles", "questions", "summary")
 _UNKNOWN = "-"
 _OTHER_LENGTH = 22
-_BLANK = re.compile(r"\n(?:[ \t\r]*\n)+")
 
 
 class State(StrEnum):
@@ -85,7 +84,9 @@ def other_hash(texts: Iterable[str]) -> str:
     >>> other_hash(["A  leaf.\\n\\n\\nGreen. \\n", other_hash(["Why?"])])
     'yC1W05Q8jWZ8bvX7G6YTbw'
     """
-    paragraphs = ("\n".join(map(str.rstrip, part.split("\n"))) for text in texts for part in _BLANK.split(text.strip()))
+    paragraphs = (
+        "\n".join(map(str.rstrip, part.split("\n"))) for text in texts for part in BLANK_LINES.split(text.strip())
+    )
     whole = "".join(paragraphs).encode("utf-8", "surrogatepass")
     return base64.b64encode(hashlib.md5(whole, usedforsecurity=False).digest()).decode()[:-2] if whole else ""
 

@@ -10,6 +10,8 @@ import re
 from collections.abc import Collection
 from dataclasses import dataclass, field
 
+from lmm.markdown.inline import BLANK_LINES
+
 _SAME = r"(?!\n\s*\n|\n {0,3}(?:```|~~~))"  # inline marks close in their own paragraph, before a fence
 _SKIPPED = (
     r"(?P<fence>^ {0,3}(?P<marks>```++|~~~++)[^\n]*\n(?:.*?\n)?? {0,3}(?P=marks)[`~]*[ \t]*(?=\n|\Z))"
@@ -22,7 +24,6 @@ _CITATION = r"(?P<space>(?<![ \t])[ \t]+)?\[(?P<numbers>\d{1,4}(?:\s*[,;–-]\s*
 _TOKEN = re.compile(f"{_SKIPPED}|{_CITATION}", re.MULTILINE | re.DOTALL)
 # What may still become a citation, or whose next character decides whether it is one.
 _BEGUN = re.compile(r"\[[\d\s,;–-]*\]?\Z")
-_BLANK_LINE = re.compile(r"\n\s*\n")
 _SPECIAL = frozenset("[`$~")  # without one of these, a text is plain
 _OPENER = re.compile(r"`+|\$|~+")
 _FENCE = re.compile(r" {0,3}(```++|~~~++)[^\n]*\n")
@@ -105,7 +106,7 @@ def decided(text: str, start: int = 0) -> int:
 def _open_mark(text: str, start: int) -> int:
     """Where code, a formula or a fence begins that may go on, or may be none."""
     spans = [match.span() for match in _TOKEN.finditer(text, start) if match["numbers"] is None]
-    paragraph = max((match.end() for match in _BLANK_LINE.finditer(text, start)), default=start)
+    paragraph = max((match.end() for match in BLANK_LINES.finditer(text, start)), default=start)
     around = 0  # the first span that ends behind the opener
     for match in _OPENER.finditer(text, paragraph):
         while around < len(spans) and spans[around][1] <= match.start():

@@ -15,12 +15,13 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
+from itertools import pairwise
 
 from lmm.markdown import prose_of, spans, without
 from lmm.markdown.blocks import fenced
-from lmm.markdown.inline import unquoted
+from lmm.markdown.inline import BLANK_LINES, unquoted
 from lmm.markdown.sentences import CLOSERS, sentences_of
-from lmm_education.ingestion.kinds import ITEM, is_comment, kind_of
+from lmm_education.ingestion.kinds import ITEM, ITEM_START, is_comment, kind_of
 from lmm_education.search.definitions import Term, term_of
 
 PASSAGES = (1.0, 0.85, 0.7, 0.55, *(0.5,) * 8)
@@ -65,8 +66,6 @@ _ASIDE = re.compile(
     re.DOTALL,
 )
 _NO_PROSE = re.compile(r"\s*(?:\[[^\]\n]+\]:|!\[|#{1,6}[ \t]|:::)")
-_BLANK_LINES = re.compile(r"\n(?:[ \t]*\n)+")
-_ITEM = re.compile(rf"^(?= {{0,3}}{ITEM})", re.MULTILINE)
 _NESTED = re.compile(rf"\n(?=[ \t]+{ITEM})")
 
 
@@ -215,7 +214,9 @@ def _linked(sentences: list[_Sentence], found: Sequence[_Sentence]) -> list[_Sen
 def _items(passage: int, block: int, text: str, last: Sequence[_Sentence]) -> list[_Sentence]:
     """The items of a list, which belongs to the sentence that leads to it."""
     lead = last[-1] if last and last[-1].text.rstrip(CLOSERS).endswith(":") else None
-    items = [_item(item) for item in _ITEM.split(text) if item.strip()]
+    begins = [match.start() for match in ITEM_START.finditer(text)]
+    parts = (text[start:end] for start, end in pairwise([0, *begins, len(text)]))
+    items = [_item(item) for item in parts if item.strip()]
     if lead is not None and len(text) <= LONGEST // 2:
         lead.shown = "\n".join(items)
         return [_Sentence(passage, block, item, lead.shown, instead=lead) for item in items]
@@ -246,7 +247,7 @@ def _blocks(text: str) -> Iterator[str]:
 
 
 def _paragraphs_of(text: str) -> Iterator[str]:
-    yield from (lines.strip("\n") for lines in _BLANK_LINES.split(text) if lines.strip())
+    yield from (lines.strip("\n") for lines in BLANK_LINES.split(text) if lines.strip())
 
 
 def _unquoted(blocks: Iterator[str]) -> Iterator[str]:
@@ -307,6 +308,6 @@ def _paragraphs(sentences: Sequence[_Sentence], cited: str) -> Iterator[str]:
             said = ""
         else:
             said += " …" if after.place > sentence.place + 1 else ""
-            said += "\n" if _ITEM.match(after.text) else " "
+            said += "\n" if ITEM_START.match(after.text) else " "
         if sentence.shown:
             yield sentence.shown

@@ -7,7 +7,6 @@ questions of the conversation count with it, so that an exercise cannot be asked
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
@@ -19,7 +18,7 @@ from lmm_education.catalogue import Catalogue
 from lmm_education.config import CourseSettings, Mode
 from lmm_education.encode.bm25 import word_ids
 from lmm_education.frequencies import share_of
-from lmm_education.ingestion.kinds import ITEM
+from lmm_education.ingestion.kinds import ITEM_START
 from lmm_education.material import Passage
 from lmm_education.search.instructions import hint_words
 from lmm_education.search.query import SearchResult
@@ -30,7 +29,6 @@ _TURNS = 4  # earlier questions that count
 _SAME, _NEAR = 0.6, 0.25  # share of an exercise's words; near is enough where it is among the first that were found
 _FIRST = 4  # passages
 _FEWEST = 4  # words that an item of an exercise needs to be recognized by them
-_ITEM = re.compile(rf"^[ \t]{{0,3}}{ITEM}", re.MULTILINE)
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,7 +75,7 @@ def _wordings(catalogue: Catalogue, settings: CourseSettings) -> Iterator[_Wordi
     study = settings.study
     kinds = (*study.exercises, *settings.serve.modes)
     for exercise in find_exercises(documents_in(catalogue), kinds=kinds, solutions=study.solutions):
-        for number, text in enumerate([exercise.text, *_ITEM.split(exercise.text)]):
+        for number, text in enumerate([exercise.text, *ITEM_START.split(exercise.text)]):
             for language in catalogue.languages:
                 words = {word for word in word_ids(text, language) if word is not None}
                 if words and (not number or len(words) >= _FEWEST):
@@ -124,7 +122,7 @@ def hints_text(exercise: Exercise, result: SearchResult, sources: Sources) -> st
     numbers = (sources.number_of(hit.section) or sources.number_of(hit.id) for hit in others)
     read = sources.cited(tuple(number for number in numbers if number))[:1] or tuple(sources)[:1]
     quoted = "\n".join(f"> {line}".rstrip() for line in exercise.text.strip().splitlines())
-    steps = [step.strip() for step in _ITEM.split(exercise.text)[1:] if step.strip()]
+    steps = [step.strip() for step in ITEM_START.split(exercise.text)[1:] if step.strip()]
     say = hint_words(result.question)
     return "\n\n".join([
         say["exercise"], quoted, say["question"],

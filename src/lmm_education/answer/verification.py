@@ -20,7 +20,7 @@ from typing import Any, Literal, NamedTuple
 from lmm.markdown import prose_of
 from lmm.markdown.parse_markdown import unclosed_construct
 from lmm.markdown.quotations import CLOSING_MARKS, Quotation, blank_code, verify_quotations
-from lmm.markdown.sentences import sentence_ends
+from lmm.markdown.sentences import LETTERS, sentence_ends
 from lmm.messages import TextDelta
 from lmm_education.answer.citations import citations
 from lmm_education.encode.bm25 import LANGUAGES, word_id
@@ -326,14 +326,13 @@ def _is_stop_word(word: str, language: str) -> bool:
 @lru_cache(maxsize=64)
 def _is_in_language(text: str, language: str) -> bool:
     """Whether a text is in this language for certain: a fifth of its words are its stop words."""
-    words = _WORD.findall(text.casefold())[:200]
+    words = LETTERS.findall(text.casefold())[:200]
     return language in LANGUAGES and sum(_is_stop_word(word, language) for word in words) > len(words) / 5
 
 
 # -- what is compared ------------------------------------------------------------------------------
 
 
-_WORD = re.compile(r"[^\W\d_]+")
 _NAME = re.compile(r"(?<=[a-zß-ÿ0-9,)] )[A-ZÀ-Þ][^\W\d_]+")
 _NO_NAMES = ("Section", "Chapter", "Figure", "Table", "Source", "Sources", "Example", "Exercise", "Part", "Step")
 _STEM = 6  # letters of a word that are compared
@@ -350,7 +349,7 @@ class _Sentence(NamedTuple):
     @classmethod
     def read(cls, text: str) -> _Sentence:
         """Read what is compared."""
-        words = (word for word in _WORD.findall(text) if len(word) > 3)
+        words = (word for word in LETTERS.findall(text) if len(word) > 3)
         names = (name for name in _NAME.findall(text) if name not in _NO_NAMES)
         return cls(text, _stems(words), _values(text), tuple(dict.fromkeys(names)))
 
@@ -380,7 +379,7 @@ class _Source(NamedTuple):
             if len(said.words) >= 3 and common >= _ALIKE:
                 around = self.sentences[max(at - 1, 0) : at + 2]
                 numbers = frozenset[str]().union(*(other.numbers for other in around))
-                yield _Alike(common, each, numbers, _stems(_WORD.findall(" ".join(other.text for other in around))))
+                yield _Alike(common, each, numbers, _stems(LETTERS.findall(" ".join(other.text for other in around))))
 
 
 @lru_cache(maxsize=KEPT_PASSAGES // 4)
@@ -389,7 +388,7 @@ def _read(text: str) -> _Source:
     for number in _numbers(text):
         counts.setdefault(number.counted, set()).update(number.values if number.counted else ())
     sentences = tuple(_Sentence.read(prose[start:end]) for start, end in _sentences(prose))
-    return _Source(sentences, _stems(_WORD.findall(text)), _values(text), counts)
+    return _Source(sentences, _stems(LETTERS.findall(text)), _values(text), counts)
 
 
 def _stem(word: str) -> str:

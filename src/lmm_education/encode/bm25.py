@@ -37,7 +37,7 @@ _GRAM = 1 << 31  # the engine's ids of words are smaller
 # letters 85.2, of five 83.4.
 _K, _B, _PER_WORD, _SHARE = 1.2, 0.75, 2.0, 0.25
 _UMLAUTS = str.maketrans({"ä": "ae", "ö": "oe", "ü": "ue"})
-_WORD = re.compile(r"\w+")
+WORD = re.compile(r"\w+")
 _ALIASES = {"nb": "no", "nn": "no", "in": "id", "iw": "he"}
 _NAMES = {
     "arabic": "ar", "azerbaijani": "az", "basque": "eu", "bengali": "bn", "catalan": "ca", "chinese": "zh",
@@ -92,7 +92,7 @@ def word_id(word: str, language: str) -> int | None:
 @functools.lru_cache(maxsize=KEPT_PASSAGES)
 def word_ids(text: str, language: str) -> tuple[int | None, ...]:
     """The ids of the words of a text, in their order; of the latest texts they are remembered."""
-    return tuple(word_id(word, language) for word in _WORD.findall(text.casefold()))
+    return tuple(word_id(word, language) for word in WORD.findall(text.casefold()))
 
 
 class Bm25Encoder:
@@ -138,7 +138,7 @@ def words_of(ids: Iterable[int]) -> tuple[int, ...]:
 def _grams_of(text: str, language: str) -> list[int]:
     """The grams of the words that count, umlauts written out, without accents."""
     found: list[int] = []
-    for word in _WORD.findall(text.casefold()):
+    for word in WORD.findall(text.casefold()):
         if word_id(word, language) is not None:
             found += _grams_in(word)
     return found

@@ -27,6 +27,7 @@ from dataclasses import dataclass
 from functools import lru_cache
 from typing import Literal
 
+from lmm.markdown.sentences import WORD
 from lmm_education.evaluation.questions import Question
 from lmm_education.material import Location, Passage, is_called
 
@@ -42,7 +43,6 @@ ENOUGH = 150
 Words = tuple[str, ...]
 SectionKey = tuple[str, tuple[str, ...]]
 """A document's id, and the headings of a section in it."""
-_WORD = re.compile(r"[^\W_]+")
 _MARKUP = re.compile(r"\]\([^()\n]*\)|\]\[[^\[\]\n]*\]|</?[A-Za-z][^<>\n]{0,200}>")
 
 
@@ -90,7 +90,7 @@ def words(text: str) -> Words:
     ('the', 'string', 'type', 'has', 'a', 'push', 'str', 'method')
     """
     plain = _MARKUP.sub(" ", unicodedata.normalize("NFKC", text))
-    return tuple(_WORD.findall(plain.casefold()))
+    return tuple(WORD.findall(plain.casefold()))
 
 
 REPEATING = 0.4

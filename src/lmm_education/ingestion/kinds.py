@@ -10,7 +10,7 @@ from lmm.markdown import Span, spans
 Kind = Literal["code", "equation", "table", "list", "quote", "html", "prose"]
 
 ITEM = r"(?:[-*+]|\(?\d{1,9}[.)]|\(?[a-z]\)|#\.)[ \t]+"
-_ITEM = re.compile(rf" {{0,3}}{ITEM}")
+ITEM_START = re.compile(rf"^ {{0,3}}{ITEM}", re.MULTILINE)
 _RULE = re.compile(r"[ \t]*+\|?[ \t]*+:?-++:?[ \t]*+(?:[|+][ \t]*+:?-++:?[ \t]*+)*+\|?[ \t]*")
 _FORMULAS = ("equation", "align", "gather", "multline", "eqnarray", "math", "displaymath")
 
@@ -25,12 +25,12 @@ def kind_of(text: str) -> Kind:
     if "|" in first and _RULE.fullmatch(rest.partition("\n")[0]):
         return "table"
     if text[:1].isalpha():  # most texts
-        return "list" if _ITEM.match(text) else "prose"
+        return "list" if ITEM_START.match(text) else "prose"
     found = _from_start(text)
     is_whole = bool(found) and found[-1].end >= len(text.rstrip())
     if is_whole and _is_code(found[0]) and _is_code(found[-1]):
         return "code"
-    if _ITEM.match(text):
+    if ITEM_START.match(text):
         return "list"
     if text.lstrip(" ").startswith(">"):
         return "quote"

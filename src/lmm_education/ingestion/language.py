@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import re
 from collections import Counter
 from collections.abc import Mapping, Sequence
 
 from lmm.markdown import without
+from lmm.markdown.sentences import LETTERS
 from lmm_education.encode.bm25 import LANGUAGES, word_id
 
 WORDS = 500
@@ -14,7 +14,6 @@ WORDS = 500
 _FEWEST, _LEAST, _TIMES = 60, 0.25, 3.0
 """At least so many words; the share of stop words, 0.35 to 0.5 in prose, and how much rarer the course's have to be:
 those of another language have at most a third of it (0.02 to 0.11 on our documents), but a Dane's are a Norwegian's."""
-_WORD = re.compile(r"[^\W\d_]{2,}")
 _SYMBOLS = ("code", "code_block", "math", "html", "comment")
 
 
@@ -28,7 +27,8 @@ def foreign_language(text: str, course: str) -> str:
     >>> foreign_language("The cell is the smallest part of all that lives, and it can divide. " * 5, "en")
     ''
     """
-    words = _WORD.findall(without(text, *_SYMBOLS).casefold())[:WORDS]
+    letters = LETTERS.findall(without(text, *_SYMBOLS).casefold())
+    words = [word for word in letters if len(word) > 1][:WORDS]
     if course not in LANGUAGES or len(words) < _FEWEST:
         return ""
     counts = Counter(words)

@@ -9,10 +9,9 @@ from functools import lru_cache
 from typing import NamedTuple
 
 from lmm import markdown
-from lmm_education.encode.bm25 import bm25
+from lmm_education.encode.bm25 import WORD, bm25
 
 Part = tuple[int, int]
-_WORD = re.compile(r"\w+")
 _SPACE = re.compile(r"\s+")
 _ROWS = re.compile(r"^[ ]*\|[^\n]*(?:\n[ ]*\|[^\n]*)*", re.MULTILINE)
 
@@ -49,7 +48,7 @@ def matching_words(text: str, question: str, languages: Collection[str]) -> list
             known[word] = any(ids & set(bm25(language).embed_query(word).indices) for language, ids in wanted.items())
         return known[word]
 
-    return [match.span() for match in _WORD.finditer(text) if counts(match[0].casefold())]
+    return [match.span() for match in WORD.finditer(text) if counts(match[0].casefold())]
 
 
 def excerpt(text: str, spans: Sequence[Part], width: int) -> Part:

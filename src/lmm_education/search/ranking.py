@@ -30,14 +30,13 @@ from __future__ import annotations
 
 import functools
 import math
-import re
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from itertools import pairwise
 from types import MappingProxyType
 from typing import Literal, NamedTuple
 
 from lmm import markdown
-from lmm.markdown.sentences import sentence_ends
+from lmm.markdown.sentences import WORD, sentence_ends
 from lmm_education.material import KEPT_PASSAGES, Passage, named
 from lmm_education.search.definitions import Term
 
@@ -282,12 +281,11 @@ NAMED, HERE = 1.0, 0.2
 """What it is worth that a question names the section of a passage: that section comes first; and that the reader has
 that section before him, whatever he asks. Of 60 questions about the Rust book in a learner's own words, 23 find their
 section first; 60 of a reader who has it before him, 22 where that is any other section."""
-_WORD = re.compile(r"[^\W_]+")
 
 
 @functools.lru_cache(maxsize=KEPT_PASSAGES)
 def _words_in(text: str) -> tuple[str, ...]:
-    return tuple(_WORD.findall(text.casefold()))
+    return tuple(WORD.findall(text.casefold()))
 
 
 @functools.lru_cache(maxsize=KEPT_PASSAGES)
