@@ -18,6 +18,7 @@ from typing import Any
 from lmm.disk.folder import Folder
 from lmm.errors import LmmError
 from lmm.markdown import yaml_core
+from lmm.markdown.inline import SCHEME
 
 _SETTLED = 2_000_000_000  # nanoseconds since a folder changed, after which its time tells of the next change
 _LOOK = 2  # seconds after which it is looked anew which of the files that a book names are there
@@ -235,7 +236,7 @@ _PARTS = ("part", "caption", "section", "title")
 def _named(value: Any, *, titled: bool = False, title: str = "", depth: int = 0) -> list[BookFile]:
     """The files that a table of contents names, in order; `titled` if its keys are titles."""
     if isinstance(value, str):
-        named = not re.match(r"[a-z][a-z+.-]*:", value) and (titled or _is_file(value))
+        named = not SCHEME.match(value) and (titled or _is_file(value))
         return [BookFile(value.removeprefix("./"), title, depth=depth)] if named else []
     if isinstance(value, list):
         return [file for part in value for file in _named(part, titled=titled, depth=depth)]

@@ -18,6 +18,7 @@ from lmm.errors import FileReadError
 from lmm.importing.elements import HARM, tags
 from lmm.importing.escape import plain
 from lmm.importing.imported import IMAGE, LINK, Imported, ImportedImage
+from lmm.markdown.inline import SCHEME
 
 if TYPE_CHECKING:
     from selectolax.lexbor import LexborHTMLParser, LexborNode
@@ -54,8 +55,7 @@ _NO_LANGUAGE = tags(
 TEX_MARKS = (("\\(", "\\)"), ("\\[", "\\]"), ("$$", "$$"))
 DOLLARS = (*TEX_MARKS, ("$", "$"))  # where a page tells its script so
 _HOLDERS = tags("ol ul section aside div")
-_SCHEME = re.compile(r"([A-Za-z][A-Za-z0-9+.-]*):")
-_SCHEMES = tags("http https ftp mailto doi tel file data")
+_SCHEMES = tuple(f"{name}:" for name in ("http", "https", "ftp", "mailto", "doi", "tel", "file", "data"))
 _NOTE_MARK = re.compile(r"[\[(]?[\w*†‡§¶]{1,4}[\])]?\Z")
 
 
@@ -340,8 +340,7 @@ def _relink(main: LexborNode, base: str, *, online: bool) -> tuple[str, ...]:
     links: dict[str, int] = {}
     for link in main.css("a[href]"):
         address = _get(link, "href")
-        scheme = _SCHEME.match(address)
-        if scheme and scheme[1].lower() not in _SCHEMES:
+        if (SCHEME.match(address) or address[1:2] == ":") and not address.lower().startswith(_SCHEMES):
             del link.attrs["href"]
             continue
         if base and address and not address.startswith("#"):

@@ -126,6 +126,8 @@ def read_attributes(text: str) -> Attributes | None:
     return Attributes(name, tuple(classes), tuple(values)) if not text[at:end].strip() else None
 
 
+SCHEME = re.compile(r"([A-Za-z][A-Za-z0-9+.-]+):")
+"""What an address begins with that is no path, nor a drive of Windows."""
 _SPECIAL = re.compile(r"[`$\\<@\[\]{]")
 BLANK_LINES = re.compile(r"\n(?:[ \t\r]*\n)+")
 _LINE_OF_CODE = re.compile(r"\r?\n[ \t>]*")

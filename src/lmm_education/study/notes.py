@@ -23,6 +23,7 @@ from lmm.disk.folder import EXPORTED, SUFFIXES, Folder, check_named
 from lmm.errors import ConfigError, FileReadError, FileWriteError, LmmError
 from lmm.markdown import Span, spans, yaml_core
 from lmm.markdown.blocks import HeaderBlock, TextBlock
+from lmm.markdown.inline import SCHEME
 from lmm.markdown.parse_markdown import parse_markdown_text
 from lmm.markdown.spans import included_pictures
 from lmm_education.books.code_cells import read_cell
@@ -42,7 +43,6 @@ _OF_PROJECTS = (
     *("_quarto.yml", "_metadata.yml", "_bookdown.yml", "_output.yml"),
     *("_toc.yml", "_config.yml", "myst.yml", "mkdocs.yml"),
 )
-_ELSEWHERE = re.compile(r"[A-Za-z][A-Za-z0-9+.-]+:|//|#|@")
 
 
 @dataclass(frozen=True, slots=True)
@@ -96,7 +96,7 @@ def _in_header(values: dict[str, Any]) -> Iterator[str]:
 
 def _local(target: str) -> str:
     """The path that a target means, if it is a relative one."""
-    if _ELSEWHERE.match(target) or target.startswith(("/", "\\")):
+    if SCHEME.match(target) or target.startswith(("/", "\\", "#", "@")):
         return ""
     return unquote(re.split("[?#]", target, maxsplit=1)[0])
 
