@@ -13,7 +13,7 @@ from typing import Any
 from lmm_education.material import Section, named
 from lmm_education.payloads import StoredDocument
 
-_BOOK = re.compile(r"summary|index|_index|title-?page|readme", re.IGNORECASE)
+_BOOK = ("summary", "index", "_index", "titlepage", "title-page", "readme")
 _GENERIC = re.compile(
     r"summary|zusammenfassung|introduction|einleitung|exercises?|übung(?:en)?|solutions?|lösung(?:en)?|references|"
     r"literatur\w*|contents|inhalt|overview|überblick|foreword|preface|vorwort|conclusions?|notes?|examples?|beispiele?",
@@ -130,7 +130,7 @@ def course_title(documents: Sequence[StoredDocument]) -> str:
         return called.pop() if len(called) == 1 else ""
     if len(documents) == 1:
         return documents[0].title
-    first = [document for document in documents if _BOOK.fullmatch(PurePosixPath(document.file).stem)]
+    first = [document for document in documents if PurePosixPath(document.file).stem.lower() in _BOOK]
     return min(first, key=lambda document: (document.file.count("/"), document.file)).title if first else ""
 
 

@@ -43,9 +43,8 @@ Env = MutableMapping[str, Any]
 Picture = Callable[[str], str]
 """The address under which a picture in a text is served, given as it stands there; empty if it is not served."""
 _MOST_CODE = 20_000  # characters that are coloured
-_LINK = re.compile(r"(?:https?://|mailto:)", re.IGNORECASE)
+_LINKED = ("https://", "http://", "mailto:")
 _CITATION = re.compile(r"\[(\d{1,4}(?:\s*[,;–-]\s*\d{1,4})*)\](?![(\[:])")
-_ATTRIBUTES = re.compile(r"^\{[^{}]*\}")
 _CLOSERS = {"\\[": "\\]", "\\begin{": "\\end{"}
 
 
@@ -209,8 +208,9 @@ def _drop_attributes(state: StateCore) -> None:
     for token in state.tokens:
         children = token.children or []
         for picture, text in pairwise(children):
-            if picture.type == "image" and text.type == "text":
-                text.content = _ATTRIBUTES.sub("", text.content)
+            if picture.type == "image" and text.type == "text" and text.content.startswith("{"):
+                inside, closed, rest = text.content[1:].partition("}")
+                text.content = rest if closed and "{" not in inside else text.content
 
 
 _ALERT = re.compile(r"\[!(NOTE|TIP|IMPORTANT|WARNING|CAUTION)\][ \t]*(?:\n|\Z)")
@@ -293,7 +293,7 @@ def _show_footnote_ref(this: RendererHTML, tokens: Sequence[Token], at: int, opt
 def _show_link(this: RendererHTML, tokens: Sequence[Token], at: int, options: OptionsDict, env: Env) -> str:
     """A link to the web or a mail address; any other leads nowhere."""
     token = tokens[at]
-    if _LINK.match(str(token.attrs.get("href", ""))):
+    if str(token.attrs.get("href", "")).lower().startswith(_LINKED):
         token.attrs |= {"target": "_blank", "rel": "noopener noreferrer"}
     else:
         del token.attrs["href"]
