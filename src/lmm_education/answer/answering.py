@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import dataclasses
-import re
 from collections.abc import AsyncGenerator, Collection, Iterable, Iterator, Sequence
 from contextlib import aclosing
 from dataclasses import dataclass, field
@@ -48,7 +47,7 @@ from lmm_education.search.search import NO_WORD, CourseSearch
 NOTHING_FOUND = "Nothing in the course answers this."
 NOT_JUDGED = SearchNotice("not_judged", "no language model is set to judge this; compare it with the course")
 _SHARE = 0.6  # of the model's window, for material; the rest is for instructions, conversation and reply
-_MARKS = re.compile(r"[*@]")  # in an exercise they ask for no material
+_NO_MARKS = str.maketrans("*@", "  ")  # in an exercise they ask for no material
 _NEAREST = 3  # sections that are offered where nothing answers
 _CANDIDATES = 20  # passages that are looked at for the context, at least
 
@@ -120,7 +119,7 @@ class Answering:
         Raises:
             LmmError: the store cannot be searched, or the model does not answer.
         """
-        wanted = _MARKS.sub(" ", attempted.exercise)
+        wanted = attempted.exercise.translate(_NO_MARKS)
         result, sources = await self._look_up(wanted)
         if not self.can_write:
             offered = tuple(sources)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import functools
 import importlib.util
-import re
 from collections.abc import Sequence
 from datetime import datetime, timedelta
 from pathlib import Path
@@ -25,7 +24,6 @@ if TYPE_CHECKING:
 
 _THUMBS = {1: "up", -1: "down", 0: ""}
 _WIDTH = 100
-_AGO = re.compile(r"(\d{1,5})([hdw])")
 _UNITS = {"h": timedelta(hours=1), "d": timedelta(days=1), "w": timedelta(weeks=1)}
 
 _chosen = options.together(
@@ -300,8 +298,8 @@ def time_of(text: str, now: datetime, *, where: str) -> float:
     3600.0
     """
     text = text.strip()
-    if ago := _AGO.fullmatch(text):
-        return (now - int(ago[1]) * _UNITS[ago[2]]).timestamp()
+    if text[:-1].isdecimal() and len(text) < 7 and text[-1] in _UNITS:
+        return (now - int(text[:-1]) * _UNITS[text[-1]]).timestamp()
     try:
         given = datetime.fromisoformat(text)
     except ValueError:

@@ -20,8 +20,7 @@ LANGUAGES = ("en", "de")
 _SENTENCE = re.compile(r"(?<=[.?!])\s+(?=[A-ZÄÖÜ])")
 _MOST_FORMS = 20  # in a sentence: each is looked for in all of it
 _EDGES = " \t\n,;:–—-"
-_QUOTED = re.compile(r"[\"'“„‚‘«»](.+)[\"'”“’‘»«]")
-_STOPS = re.compile(r"(?<![.])[.?!…]+\s*\Z")
+_QUOTES = frozenset("\"'“„‚‘«»”’")
 
 
 class Topic(NamedTuple):
@@ -153,9 +152,9 @@ def _first_match(patterns: Collection[re.Pattern[str]], text: str) -> re.Match[s
 
 def _bare(text: str) -> str:
     """A text without what stands around it."""
-    text = _STOPS.sub("", text.strip(_EDGES).replace("’", "'")).strip(_EDGES)
-    quoted = _QUOTED.fullmatch(text)
-    return quoted[1].strip() if quoted else text
+    text = text.strip(_EDGES).replace("’", "'").rstrip(".?!…").strip(_EDGES)
+    is_quoted = len(text) > 2 and _QUOTES.issuperset((text[0], text[-1]))
+    return text[1:-1].strip() if is_quoted else text
 
 
 @functools.cache
