@@ -20,7 +20,7 @@ import msgspec
 
 from lmm.disk import files
 from lmm.markdown.blocks import HeaderBlock, MetadataBlock
-from lmm.markdown.parse_markdown import header_values
+from lmm.markdown.parse_markdown import header_values, iter_blocks
 from lmm.markdown.tree import TextNode
 from lmm_education.audience import DEFAULT, Withholding
 from lmm_education.config import Preparation
@@ -45,8 +45,6 @@ from lmm_education.material import Lines
 MARK, LINES, METADATA, TEXT, REPEATED, GAPS, OWNER, KEY = (
     *("~~prepared", "~~lines", "~~metadata", "~~text", "~~repeated", "~~gaps", "~~owner", "~~key"),
 )
-_HEADER = re.compile(r"\ufeff?(?:[ \t]*\r?\n)*---[ \t]*\r?\n(?:(?!(?:---|\.\.\.)[ \t]*\r?$)[^\n]*\n)*", re.MULTILINE)
-_IS_MARKED = re.compile(rf"^{MARK}:", re.MULTILINE)
 _HASH = re.compile(r"^  hash: \w+\r?\n", re.MULTILINE)
 _GAP = re.compile(r"(\d{1,9})\+(-?\d{1,9})")
 _RANGE = re.compile(r"(\d+)(?:[-–](\d+))?\Z")
@@ -217,8 +215,8 @@ STEPS: dict[str, Callable[[Steps], Shown]] = {"pooled": _pooled, "documents": _d
 
 def is_own_output(text: str) -> bool:
     """Whether a text is a prepared file, edited or not."""
-    header = _HEADER.match(text)
-    return header is not None and _IS_MARKED.search(header[0]) is not None
+    first = next(iter_blocks(text), None)
+    return first is not None and first.content.startswith("---") and f"\n{MARK}:" in first.content
 
 
 def is_edited(text: str) -> bool:
