@@ -16,7 +16,7 @@ from lmm_education.material import Lines, Location, Passage
 from lmm_education.study.study_documents import StudyDocument, documents_in
 from lmm_education.study.toc import Entry, table_of_contents
 
-_SUFFIX = re.compile(r"\.(?:html?|md|markdown|[qr]md|ipynb)\Z")
+_SUFFIXES = (".html", ".htm", ".md", ".markdown", ".qmd", ".rmd", ".ipynb")
 _FIRST = {"readme": "index", "_index": "index"}
 """Documents that become the first page of their folder."""
 
@@ -62,7 +62,7 @@ def path_of(path: str) -> tuple[str, ...]:
     (('book', 'a%20b', 'ch04-01'), ('src', 'index'), ('index',))
     """
     *folders, last = [part for part in path.casefold().split("/") if part not in ("", ".", "..")] or ["index"]
-    name = _SUFFIX.sub("", last)
+    name = last.rpartition(".")[0] if last.endswith(_SUFFIXES) else last
     return (*folders, _FIRST.get(name, name))
 
 

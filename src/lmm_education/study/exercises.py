@@ -29,7 +29,7 @@ _CALLED = {
     "oplossingen",
 }
 _NAMED = re.compile(r"\*\*[^*\n]+\.\*\*")  # as an environment is
-_NUMBERS = re.compile(r"^[\d.\s]+|[\d.:\s]+$")
+_DIGITS = "0123456789. "
 
 
 @dataclass(frozen=True, slots=True)
@@ -106,7 +106,7 @@ def _type_of(heading: Heading, named: Iterable[Collection[str]]) -> str:
     """The type that a heading itself gives to what stands under it: in its metadata, or by its name."""
     if heading.own.get("type"):
         return type_of(heading)
-    title = _NUMBERS.sub("", heading.title).casefold()
+    title = heading.title.lstrip(_DIGITS).rstrip(f"{_DIGITS}:").casefold()
     kinds = (kind for each in named for kind in each)
     return next((kind for kind in kinds if heading.level and title in _titles(kind.strip().casefold())), "")
 
