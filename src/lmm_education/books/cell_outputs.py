@@ -23,7 +23,7 @@ from lmm.markdown.blocks import fenced
 from lmm_education.books.code_cells import CodeCell, code_apart, read_cell
 
 _MOST = 20_000_000  # bytes of what a document showed
-_PICTURE = re.compile(r"(.+?)-\d+\.(?:png|svg|jpe?g|gif|webp)\Z", re.IGNORECASE)
+_PICTURES = (".png", ".svg", ".jpg", ".jpeg", ".gif", ".webp")
 
 
 @dataclass(frozen=True, slots=True)
@@ -218,8 +218,9 @@ def _drawn(top: Path, inside: Path, up: str, settings: Mapping[str, Any]) -> dic
     for folder in folders:
         here: dict[str, list[str]] = {}
         for file in _files(top, folder):
-            if label := _PICTURE.match(PurePosixPath(file).name):
-                here.setdefault(label[1], []).append(f"{up}{file}")
+            label, _, number = PurePosixPath(file).stem.rpartition("-")
+            if label and number.isdecimal() and file.lower().endswith(_PICTURES):
+                here.setdefault(label, []).append(f"{up}{file}")
         found = here | found  # what stands in an earlier folder counts
     return {label: tuple(files) for label, files in found.items()}
 
@@ -246,7 +247,6 @@ def _files(top: Path, folder: str) -> list[str]:
 _MOST_OF_A_PAGE = 5_000_000  # bytes of a page
 _MOST_PAGES = 500
 _MOST_PIECES = 20  # that knitr makes of the code of one cell
-_OUTPUT = re.compile(r"##(?: |$)", re.MULTILINE)
 _SILENT = ("summary", "button", "script", "style")
 Piece = tuple[str, str]  # code, or a part of it, and what that showed
 _State = tuple[int, int]
@@ -352,7 +352,7 @@ class _Page(html.parser.HTMLParser):
         run = self.runs[-1]
         if self._is_code and not any(self._divs):
             run.append((text, ""))
-        elif run and (any(self._divs) or _OUTPUT.match(text)):
+        elif run and (any(self._divs) or f"{text}\n".startswith(("## ", "##\n"))):
             code, shown = run.pop()
             run.append((code, f"{shown}\n{text}".strip("\n")))
         else:

@@ -16,7 +16,6 @@ _OPTION_LINE = re.compile(r"[ \t]*(?:(?:#|//|--|%%?)\|[ \t]?|:(?=[\w-]+: ))(.*)"
 _YAML = re.compile(r"[^\s:=]+:(?:\s|\Z)")  # as knitr tells it
 _HEAD = re.compile(r"""(?:"(?:\\.|[^"\\])*"|'(?:\\.|[^'\\])*'|\((?:[^()]|\([^()]*\))*\)|[^,"'()])+""")
 _QUOTED = re.compile(r"""["']([^"'\n]+)["']""")
-_STRING = re.compile(r"""(["'])(.*)\1""", re.DOTALL)
 _WORDS = {"TRUE": True, "T": True, "true": True, "FALSE": False, "F": False, "false": False}
 
 
@@ -112,8 +111,8 @@ def _in_head(head: str) -> dict[str, Any]:
 
 
 def _value(text: str) -> Any:
-    quoted = _STRING.fullmatch(text)
-    return re.sub(r"\\(.)", r"\1", quoted[2]) if quoted else _WORDS.get(text, text)
+    is_quoted = len(text) > 1 and text[0] in "\"'" and text[-1] == text[0]
+    return re.sub(r"\\(.)", r"\1", text[1:-1]) if is_quoted else _WORDS.get(text, text)
 
 
 def _in_lines(lines: list[str]) -> dict[str, Any]:
