@@ -35,7 +35,7 @@ _ATTRIBUTE = re.compile(
     rf"([A-Za-z0-9_:-]+)(?:[ \t\r\n]*=[ \t\r\n]*(?:{_DOUBLE}|{_SINGLE}|([^ \t\r\n\"'][^ \t\r\n]*))?)?"
     rf"|=[ \t\r\n]*(?:{_DOUBLE}|{_SINGLE})"
 )
-_OPEN_QUOTE = re.compile(r"=[ \t\r\n]*([\"'])")
+_VALUE = re.compile(rf"=[ \t\r\n]*(?:{_DOUBLE}|{_SINGLE}|(?P<open>[\"']))")
 _NAMED = {"amp": "&", "lt": "<", "gt": ">", "quot": '"', "apos": "'"}
 _ENTITY = re.compile(r"&(?:(amp|lt|gt|quot|apos)|#([0-9]{1,7})|#[xX]([0-9a-fA-F]{1,6}));")
 _NAME = re.compile(r"[A-Za-z0-9_:-]+")
@@ -85,13 +85,7 @@ def passed_over(inside: str) -> str:
 
 def has_open_quote(inside: str) -> bool:
     """Whether a value in a tag begins with a quote that nothing closes."""
-    at = 0
-    while (quote := _OPEN_QUOTE.search(inside, at)) is not None:
-        closed = re.compile(_DOUBLE if quote[1] == '"' else _SINGLE).match(inside, quote.start(1))
-        if closed is None:
-            return True
-        at = closed.end()
-    return False
+    return any(value["open"] for value in _VALUE.finditer(inside))
 
 
 def _decode(value: str, quote: str) -> str:

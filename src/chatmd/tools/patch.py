@@ -40,7 +40,7 @@ _HEADER = re.compile(r"\*\*\* ?(Add|Delete|Update) File: ?(.*)")
 _MOVE = re.compile(r"\*\*\* ?Move to: ?(.*)")
 _NUMBERS = re.compile(r"@@+ -(\d+)(?:,(\d+))? \+\d+(?:,\d+)? @@+ ?(.*)")
 _AROUND = re.compile(r"\s*(?:`{3,}.*|~{3,}.*|.*<<-?\s*['\"]?\w+['\"]?\s*|[A-Z_]{2,})?\s*")
-_NO_NEWLINE = re.compile(r"\\ ?no newline at end of file", re.IGNORECASE)
+_NO_NEWLINE = ("\\no newline at end of file", "\\ no newline at end of file")
 
 Kind = Literal[" ", "-", "+"]
 
@@ -180,7 +180,7 @@ class _Parser:
             line = self.lines[self.at]
             if line.startswith("+"):
                 lines.append(PatchLine("+", line[1:], self.at + 1))
-            elif _NO_NEWLINE.fullmatch(line) and lines:
+            elif line.lower() in _NO_NEWLINE and lines:
                 lines[-1] = replace(lines[-1], ends=False)
             elif line.strip() or self._goes_on(end, "+"):
                 raise self._wrong("each line of a new file begins with '+', an empty one too")
@@ -229,7 +229,7 @@ class _Parser:
     def _lined(self, hunk: Hunk, line: str) -> Hunk:
         """A hunk with one more line."""
         number = self.at + 1
-        if _NO_NEWLINE.fullmatch(line.strip()) and hunk.lines:
+        if line.strip().lower() in _NO_NEWLINE and hunk.lines:
             return replace(hunk, lines=(*hunk.lines[:-1], replace(hunk.lines[-1], ends=False)))
         if line.startswith("***"):
             raise self._wrong(
@@ -467,7 +467,7 @@ def nearest(old: Sequence[str], keys: Sequence[str], after: int = 0) -> int | No
 # -- What becomes of a text when hunks are applied to it, and a report of that for the model ------------------
 
 
-_SCOPE = re.compile(r"[^\W\d]|[#$@]")
+_SCOPES = ("_", "#", "$", "@")
 _REPORTED_AROUND = 2  # lines of context in a report
 
 
@@ -551,7 +551,8 @@ def _reported(one: PlacedHunk, old: TextLines, start: int) -> str:
     body += [f" {text}" for text in after]
     removed = len(before) + len(one.hunk.old) + len(after)
     added = len(body) - sum(line.kind == "-" for line in lines)
-    scope = next((text for text in reversed(old.texts[: one.start]) if _SCOPE.match(text)), "")
+    begun = (text for text in reversed(old.texts[: one.start]) if text[:1].isalpha() or text.startswith(_SCOPES))
+    scope = next(begun, "")
     where = f"@@ -{_span(one.start - len(before), removed)} +{_span(start - len(before), added)} @@ {scope[:80]}"
     note = [f"(fits {LEVELS[one.level][0]})"] if one.level else []
     return "\n".join([where.rstrip(), *note, *body])
