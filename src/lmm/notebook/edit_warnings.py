@@ -18,15 +18,19 @@ CUT = "the reply was cut off at the model's output limit"
 
 _CHUNK_LABEL = re.compile(r"(?:label\s*=\s*)?[\"']?([^=,\"'\s]+)[\"']?\s*(?:,|\Z)")
 _CHUNK_OPTION = re.compile(r"^[ \t>]*#\|[ \t]*label:[ \t]*([^\s]+)", re.MULTILINE)
-_KEY = r"(\w+(?:[:.#$%&\-+?<>~/]\w+)*)"
 # What other places of a document may refer to, or what itself refers to another place: kind, and how it is written.
-_NAMES = (
-    ("id", re.compile(r"\{(?=[^{}\n]*\})[^{}\n]*?(#[\w:.\-]+)[^{}\n]*\}|(\(\\#[\w:.\-]+\))|(\\label\{[^{}\n]+\})")),
-    ("citation or reference", re.compile(rf"(?<![\w.`\\])(@\{{?{_KEY})|(\\@ref\([^()\n]+\))|(\\(?=\w*(?:ref|cite))\w++\{{[^{{}}\n]+\}})")),  # noqa: E501
-    ("footnote", re.compile(r"(\[\^[^\[\]\s]+\])(?!:)")),
-    ("footnote's text", re.compile(r"^ {0,3}(\[\^[^\]\s]+\]:)", re.MULTILINE)),
-    ("link's address", re.compile(r"^ {0,3}(\[(?!\^)[^\]\n]+\]:)(?=[ \t]*\S)", re.MULTILINE)),
-)  # fmt: skip
+_NAMES = {
+    "id": "id", "label": "id", "cited": "citation or reference", "footnote": "footnote",
+    "note": "footnote's text", "address": "link's address",
+}  # fmt: skip
+_NAME = re.compile(
+    r"""\{(?=[^{}\n]*\})[^{}\n]*?(?P<id>\#[\w:.\-]+)[^{}\n]*\}
+    |(?P<label>\(\\\#[\w:.\-]+\)|\\label\{[^{}\n]+\})
+    |(?P<cited>(?<![\w.`\\])@\{?\w+(?:[:.\#$%&\-+?<>~/]\w+)*|\\@ref\([^()\n]+\)|\\(?=\w*(?:ref|cite))\w++\{[^{}\n]+\})
+    |(?P<footnote>\[\^[^\[\]\s]+\])(?!:)
+    |^[ ]{0,3}(?:(?P<note>\[\^[^\]\s]+\]:)|(?P<address>\[(?!\^)[^\]\n]+\]:)(?=[ \t]*\S))""",
+    re.VERBOSE | re.MULTILINE,
+)
 _LABEL = re.compile(r"!\[[^\[\]\n]*+\]\[([^\[\]\n]++)\]")
 _INLINE = "inline code"
 _SHOWN = 5
@@ -47,8 +51,9 @@ def losses(old: str, new: str) -> tuple[str, ...]:
     """What of `old` would be torn or lost if `new` took its place: fenced divs, and whatever others refer to."""
     old_prose, new_prose = _prose(old), _prose(new)
     found = [*_torn(old_prose, new_prose)]
-    for kind, pattern in _NAMES:
-        found += _dropped(kind, _names(pattern, old_prose), _names(pattern, new_prose))
+    then, after = _names(old_prose), _names(new_prose)
+    for kind in dict.fromkeys(_NAMES.values()):
+        found += _dropped(kind, then.get(kind, ()), after.get(kind, ()))
     found += _dropped("chunk label", chunk_labels(old), chunk_labels(new))
     before, now = list(_elements(old)), list(_elements(new))
     for kind in dict.fromkeys(kind for kind, _ in before):
@@ -179,9 +184,13 @@ def _count_fences(text: str) -> tuple[int, int]:
     return opened, len(lines) - opened
 
 
-def _names(pattern: re.Pattern[str], text: str) -> Iterator[str]:
-    for match in pattern.finditer(text):
-        yield next(group for group in match.groups() if group)
+def _names(text: str) -> dict[str, list[str]]:
+    """What a text is referred to by, and what it refers to, by kind."""
+    found = dict[str, list[str]]()
+    for match in _NAME.finditer(text):
+        group = match.lastgroup or ""
+        found.setdefault(_NAMES[group], []).append(match[group])
+    return found
 
 
 def _elements(text: str) -> Iterator[tuple[str, str]]:

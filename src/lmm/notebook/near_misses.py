@@ -24,15 +24,11 @@ from lmm.notebook.problem import Finding, Replacement, apply_fixes
 _ALIKE = str.maketrans("？﹖¿＋﹢＝﹦：﹕；“”„‟«»‘’‚\xa0\u202f\u200b\u2060\ufeff", '???++==::;""""""\'\'\'     ')
 _LEAD = r"""(?P<lead>[ \t]*(?:-[ \t]+)?[~*_\\]*[ \t]*["']?)(?P<first>:?)"""
 _AFTER = r"""["'*_]*[ \t]*(?P<colon>[:;]+|=:?|)(?P<more>["'*_]*)"""
-_SYMBOL = re.compile(rf"{_LEAD}(?P<mark>[?+=])(?P=mark)?{_AFTER}")
-_WORD = re.compile(rf"{_LEAD}(?P<mark>[A-Za-z]{{3,9}}){_AFTER}")
+_PROMPT = re.compile(rf"{_LEAD}(?P<mark>[?+=]|[A-Za-z]{{3,9}})(?:(?<=[?+=])(?P=mark))?{_AFTER}")
 _WORDS = ("query", "message", "edit")
 _OTHER_WORDS = {"queries", "messages", "edits", "exit", "emit", "jquery"}
 _NO_TEXT = re.compile(r"(?:true|false|yes|no|null|~|[-+\d.]+|[\[{&*!].*|)\Z", re.IGNORECASE)
 _EXACT = re.compile(r"[?+=]:(?![=-])|(?:query|message|edit):(?=[ \t\r\n]|\Z)")
-_OPENS = re.compile(r"---[ \t]*(?:#[^\n]*)?\r?\n?\Z")
-_CLOSES = re.compile(r"(?:---|\.\.\.)[ \t]*(?:#[^\n]*)?\r?\n?\Z")
-_HEADING = re.compile(r"#{1,6}[ \t]")
 _DASH = "-‐‑‒–—―−─"
 _LIKE_FENCE = re.compile(
     rf"(?!-\s*\Z|-[ \t]+--)(?:[{_DASH}][ \t]*)+\r?\n?\Z|(?:\*[ \t]*){{3,}}\r?\n?\Z|_{{3,}}\s*\Z|\+{{3}}\s*\Z"
@@ -156,11 +152,11 @@ class _Lines:
         item = None if _LIKE_FENCE.match(rest) else _ITEM.match(rest)
         rest = rest[item.end() :] if item else rest
         margin = self.lines[i].removesuffix(rest)
-        opens = _LIKE_FENCE.match(rest) is not None or _OPENS.match(rest) is not None
+        opens = _LIKE_FENCE.match(rest) is not None or _opens(rest)
         if not opens and not _EXACT.match(rest):
             return i + 1, []
         start = i + opens
-        while _OPENS.match(rest) and start < len(self.lines) and not self.lines[start].strip():
+        while _opens(rest) and start < len(self.lines) and not self.lines[start].strip():
             start += 1
         end = self._end(start + (not opens), opens=opens)
         draft = _Draft(range(start, end), [rest] if not opens else [])
@@ -176,7 +172,7 @@ class _Lines:
     def _end(self, k: int, *, opens: bool) -> int:
         """The line after a body that goes on at line `k`: one that closes it, a blank one, or, unopened, a heading."""
         while k < len(self.lines) and k not in self.hidden and not self._closing(k):
-            if not opens and _HEADING.match(self.lines[k]):
+            if not opens and self.lines[k].lstrip("#")[:1] in (" ", "\t") and self.lines[k][0] == "#":
                 break
             if not self.lines[k].strip():
                 following = k
@@ -191,7 +187,7 @@ class _Lines:
     def _closing(self, k: int) -> str:
         """The line, if it closes metadata or is meant to."""
         rest = self._rest(k)
-        return rest if _CLOSES.match(rest) or _LIKE_FENCE.match(rest) else ""
+        return rest if metadata.CLOSE.match(rest) or _LIKE_FENCE.match(rest) else ""
 
     def _is_meant(self, draft: _Draft, i: int, margin: str, *, opens: bool) -> bool:
         """Whether these lines are meant as metadata with a prompt, and not as a rule, a heading or a list."""
@@ -230,7 +226,7 @@ class _Lines:
             below = "" if closing else " and below"
             draft.say(i, column, "this prompt is not in a metadata block", f"put a line '---' above{below} it")
             draft.before += fence
-        elif not _OPENS.match(opening):
+        elif not _opens(opening):
             draft.say(i, column, f"'{opening.strip()}' does not open metadata", _WRITE_FENCE)
             draft.edits[i] = fence
         elif draft.body.start > i + 1:
@@ -238,7 +234,7 @@ class _Lines:
             draft.say(i, column, message, "delete the blank line")
             draft.edits |= dict.fromkeys(range(i + 1, draft.body.start), "")
         line = self.lines[end].rstrip() if closing else ""
-        if closing and not (_CLOSES.match(closing) and (column > 1 or line == closing.rstrip())):
+        if closing and not (metadata.CLOSE.match(closing) and (column > 1 or line == closing.rstrip())):
             draft.say(end, line.index(closing.rstrip()) + 1, f"'{line}' does not close metadata", _WRITE_FENCE)
             draft.edits[end] = fence
         elif closing and column > 1:
@@ -282,6 +278,10 @@ class _Lines:
         ]
 
 
+def _opens(line: str) -> bool:
+    return line.startswith("---") and metadata.CLOSE.match(line) is not None
+
+
 # -- the lines of a body ---------------------------------------------------------------------------
 
 
@@ -321,7 +321,7 @@ def _slips(lines: Sequence[str], own: Collection[int]) -> Iterator[tuple[int, in
 def _right_form(lines: Sequence[str], k: int) -> str:
     """The prompt that is meant by a line; empty if it is none, or the author's own."""
     line = lines[k].translate(_ALIKE)
-    match = _SYMBOL.match(line) or _WORD.match(line)
+    match = _PROMPT.match(line)
     word = _word_of(match["mark"]) if match else ""
     if match is None or not word:
         return ""
