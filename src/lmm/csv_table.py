@@ -7,7 +7,7 @@ import re
 from collections.abc import Iterable, Sequence
 
 # What spreadsheets take for a formula when a cell begins so, also in the wide forms of East Asian keyboards.
-_FORMULA = re.compile(r"\s*[=+\-@\uff0b\uff0d\uff1d\uff20]|[\t\r\n]")
+_FORMULA = tuple("=+-@\uff0b\uff0d\uff1d\uff20")
 _NUMBER = re.compile(r"[+-]?(\d+([.,]\d+)*|\.\d+)([eE][+-]?\d+)?%?")
 _QUOTED = frozenset('",;\t\r\n|')  # also what a spreadsheet of another country parts cells by
 
@@ -29,7 +29,8 @@ def harmless(text: str) -> str:
     >>> harmless("=1+1"), harmless("@SUM(A1)"), harmless("-5.2"), harmless("a = b")
     ("'=1+1", "'@SUM(A1)", '-5.2', 'a = b')
     """
-    return f"'{text}" if _FORMULA.match(text) and not _NUMBER.fullmatch(text) else text
+    risky = text.lstrip().startswith(_FORMULA) or text.startswith(("\t", "\r", "\n"))
+    return f"'{text}" if risky and not _NUMBER.fullmatch(text) else text
 
 
 def _cell(value: object) -> str:
