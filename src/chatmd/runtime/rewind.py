@@ -17,7 +17,7 @@ from chatmd.language.agent import interpret
 from chatmd.language.nodes import Attribute, Element, Node, Text
 from chatmd.language.syntax import errors_of, parse, parse_body, serialize
 from chatmd.language.transcript import USER_TURN, gap, storable
-from chatmd.runtime.transcript_file import TranscriptFile, open_transcript
+from chatmd.runtime.transcript_file import Transcript, open_transcript
 from chatmd.sidecar import PICTURES, ExpansionRecord, free_name, keep
 from lmm.config import Settings
 from lmm.errors import DocumentBusy
@@ -183,7 +183,7 @@ async def compact_file(
         return done
 
 
-def _restart(transcript: TranscriptFile, was: str, text: str) -> None:
+def _restart(transcript: Transcript, was: str, text: str) -> None:
     if not transcript.restart(was, text):
         hint = "try again: a summary is remembered, as long as what it is made of is the same"
         raise DocumentBusy("the file was changed meanwhile; it stays unchanged", where=str(transcript.path), hint=hint)

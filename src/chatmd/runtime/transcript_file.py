@@ -27,110 +27,10 @@ from lmm.disk.folder import Folder
 from lmm.disk.opened import write_errors
 from lmm.errors import FileReadError, FileWriteError
 
-# -- A transcript that grows in memory -----------------------------------------------------------------------
-
+# -- The text without a turn in which nothing is said, and how its lines end ---------------------------------
 
 _BLANK_TURN = re.compile(r"(?:\A|(?<=>))\s*<user>\s*</user>\s*\Z")
 _LONGEST_TURN = 1000
-
-
-class Transcript:
-    """A text that is appended to, in memory, where nobody else writes; see `TranscriptFile`.
-
-    `folder` is where its payloads go; None keeps them in the text. `path` is the file, if there is one. The *mark* is
-    the place that one can go back to, and pieces are what was appended behind it.
-    """
-
-    path: Path | None = None
-    folder: Path | None = None
-
-    def __init__(self, text: str = "") -> None:
-        self._begin, self._tail = text, ""
-        self._pieces: list[str] = []
-        self._mark = 0
-
-    @property
-    def text(self) -> str:
-        """All of it, as it is now: what was there, what we wrote, what others wrote behind that."""
-        return self._begin + "".join(self._pieces) + self._tail
-
-    @property
-    def newline(self) -> str:
-        """What a line of it ends with, as the first one does."""
-        return newline_of(self._begin)
-
-    @property
-    def end(self) -> str:
-        """The last characters of what stands before the next piece."""
-        return (self._begin[-4:] + "".join(self._pieces[-4:]))[-4:]
-
-    @property
-    def tail(self) -> str:
-        """What others wrote behind what we wrote."""
-        return self._tail
-
-    def append(self, text: str) -> None:
-        """Add to the end of what we wrote.
-
-        Raises:
-            FileWriteError: it cannot be written; what was appended before stays.
-        """
-        if text:
-            self._pieces.append(text)
-
-    def check_room(self) -> None:
-        """See to it that a reply can be kept, before anybody pays for one.
-
-        Raises:
-            FileWriteError: the disk is full.
-        """
-
-    @property
-    def since_mark(self) -> str:
-        """What was appended behind the mark."""
-        return "".join(self._pieces[self._mark :])
-
-    def drop_blank_turn(self) -> None:
-        """Remove a ``<user>`` without content from the end, if there is one, and what follows it."""
-        self._begin, self._pieces, self._mark = without_blank_turn(self.text), [], 0
-
-    def mark(self) -> None:
-        """Put the mark at the present end of what we wrote."""
-        self._mark = len(self._pieces)
-
-    def take_back(self) -> None:
-        """Remove what was appended behind the mark."""
-        del self._pieces[self._mark :]
-
-    def is_still(self) -> bool:
-        """Whether nobody else is in the middle of writing."""
-        return True
-
-    @property
-    def changed(self) -> bool:
-        """Whether others changed the text since `settle` was last asked."""
-        return False
-
-    def settle(self) -> bool:
-        """What was appended is to stay, and what others wrote behind it: the next piece comes after that.
-
-        Whether others changed the text since this was last asked.
-
-        Raises:
-            FileReadError: the file was emptied, or made unreadable; what we have is kept beside it.
-        """
-        return False
-
-    def hand_over(self) -> None:
-        """It is others' turn to write: what they do to what we wrote is meant."""
-
-    def restart(self, was: str, text: str) -> bool:
-        """Put `text` in the place of `was`, with which all begins; the mark comes behind. False if it does not.
-
-        What others have appended meanwhile stays.
-        """
-        self._begin, self._pieces, self._mark = text, [], 0
-        return True
 
 
 def newline_of(text: str) -> str:
@@ -197,36 +97,76 @@ class _Signature(NamedTuple):
     changed: int
 
 
-class TranscriptFile(Transcript):
-    """A transcript on disk, open and locked (see `open_transcript`). `notes` tell what was repaired."""
+_UNKNOWN = _Signature(0, 0, 0)
 
-    def __init__(self, path: Path, text: str, notes: tuple[str, ...]) -> None:
-        super().__init__(text)
-        self.path: Path = path
-        self.folder, self.notes = path.resolve().parent, notes
-        self._written = 0  # pieces that are on disk; fewer than there are while they are kept back
-        self._elsewhere = False  # what is on disk is not what we have, but for the pieces that are kept back
+
+class Transcript:
+    """A text that is appended to: in memory, or on disk, open and locked (`open_transcript`).
+
+    `path` is the file, if there is one, and `notes` tell what was repaired in it; `folder` is where its payloads go,
+    None keeps them in the text. The *mark* is the place that one can go back to, and pieces are what was appended
+    behind it.
+    """
+
+    def __init__(self, text: str = "", path: Path | None = None, notes: tuple[str, ...] = ()) -> None:
+        self.path, self.notes = path, notes
+        self.folder = path.resolve().parent if path is not None else None
+        self._begin, self._tail = text, ""  # `_tail`: what others wrote behind what we wrote
+        self._pieces: list[str] = []
+        self._mark = 0
+        self._behind = False  # the file has to be written anew, to be what we have
         self._changed, self._theirs = False, True  # `_theirs`: what others write now, we come after
         self._moved = 0.0  # when others last wrote
         self._trouble = ""  # why what is on disk now cannot be gone on with
         self._file = -1
-        self._seen = _Signature(0, 0, 0)
+        self._seen = _UNKNOWN
         self._synced = 0.0
         self._open()
 
     # -- the text --------------------------------------------------------------------------------
 
+    @property
+    def text(self) -> str:
+        """All of it, as it is now: what was there, what we wrote, what others wrote behind that."""
+        return self._begin + "".join(self._pieces) + self._tail
+
+    @property
+    def newline(self) -> str:
+        """What a line of it ends with, as the first one does."""
+        return newline_of(self._begin)
+
+    @property
+    def end(self) -> str:
+        """The last characters of what stands before the next piece."""
+        return (self._begin[-4:] + "".join(self._pieces[-4:]))[-4:]
+
+    @property
+    def since_mark(self) -> str:
+        """What was appended behind the mark."""
+        return "".join(self._pieces[self._mark :])
+
     def append(self, text: str) -> None:
-        # Nothing of it stays there if the disk is full.
+        """Add to the end of what we wrote.
+
+        Raises:
+            FileWriteError: it cannot be written, and nothing of it stays; what was appended before does.
+        """
         if not text:
             return
         self._look()
-        if not (self._tail or self._behind):
+        self._behind = self._behind or bool(self._tail)
+        if not self._behind:
             self._write(text.encode("utf-8"))
-            self._written += 1
         self._pieces.append(text)
 
     def check_room(self) -> None:
+        """See to it that a reply can be kept, before anybody pays for one.
+
+        Raises:
+            FileWriteError: the disk is full.
+        """
+        if self.path is None:
+            return
         try:
             with tempfile.TemporaryFile(dir=self.folder) as file:
                 file.write(bytes(_ROOM))
@@ -237,60 +177,58 @@ class TranscriptFile(Transcript):
                     hint=f"free some space, {_ROOM // 1_000_000} MB at least, then run again",
                 ) from error  # fmt: skip
 
-    @property
-    def tail(self) -> str:
-        self._look()
-        return self._tail
-
     def drop_blank_turn(self) -> None:
+        """Remove a ``<user>`` without content from the end, if there is one, and what follows it."""
         self._changed = self.settle()
         text = self.text
         kept = without_blank_turn(text)
         if kept != text:
-            os.ftruncate(self._file, self._seen.size - len(text[len(kept) :].encode("utf-8")))
-            self._seen = self._signature()
-            self._begin, self._pieces, self._written, self._mark = kept, [], 0, 0
+            self._truncate(text[len(kept) :])
+            self._take(kept)
 
     def mark(self) -> None:
+        """Put the mark at the present end of what we wrote."""
         self._look()
-        self._theirs = False
-        super().mark()
+        self._theirs, self._mark = False, len(self._pieces)
 
     def take_back(self) -> None:
-        if not self.since_mark:
-            return
+        """Remove what was appended behind the mark."""
         self._look()
-        size = len(self.since_mark.encode("utf-8"))
-        super().take_back()
-        written, self._written = self._written, min(self._written, self._mark)
-        if self._tail or self._elsewhere or written < self._mark:
-            self._elsewhere = self._elsewhere or written > self._mark
-            return
-        os.ftruncate(self._file, self._seen.size - size)
-        self._seen = self._signature()
+        if gone := self.since_mark:
+            del self._pieces[self._mark :]
+            self._behind = self._behind or bool(self._tail)
+            if not self._behind:
+                self._truncate(gone)
 
     def is_still(self) -> bool:
+        """Whether nobody else is in the middle of writing."""
         self._look()
         return not self._trouble and time.monotonic() - self._moved > _STILL
 
     @property
     def changed(self) -> bool:
+        """Whether others changed the text since `settle` was last asked."""
         self._look()
         return self._changed
 
     def settle(self) -> bool:
-        # Whoever can wait does so before, until it `is_still`. A power failure loses the last second at most, and what
-        # it tears is mended.
+        """What was appended is to stay, and what others wrote behind it: the next piece comes after that.
+
+        Whether others changed the text since this was last asked. Whoever can wait does so before, until it
+        `is_still`. A power failure loses the last second at most, and what it tears is mended.
+
+        Raises:
+            FileReadError: the file was emptied, or made unreadable; what we have is kept beside it.
+        """
         self._look()
         if self._trouble:
             raise self._kept_aside()
         changed, self._changed = self._changed, False
         if self._tail:
             if self._pieces and (kept := without_blank_turn(self._pieces[-1])) != self._pieces[-1]:
-                self._pieces[-1], self._elsewhere = f"{kept}{self.newline}", True  # they have said something
+                self._pieces[-1], self._behind = f"{kept}{self.newline}", True  # they have said something
             # What is not to be written anew stays as it is.
             self._pieces.append(gap(self.end, self.newline) + self._tail.lstrip("\r\n") if self._behind else self._tail)
-            self._written += not self._behind
             self._tail = ""
         if self._behind:
             self._replace()
@@ -299,14 +237,20 @@ class TranscriptFile(Transcript):
         return changed
 
     def hand_over(self) -> None:
+        """It is others' turn to write: what they do to what we wrote is meant."""
         self._changed = self.settle()
-        self._begin, self._pieces, self._written, self._mark, self._theirs = self.text, [], 0, 0, True
+        self._take(self.text)
+        self._theirs = True
 
     def restart(self, was: str, text: str) -> bool:
+        """Put `text` in the place of `was`, with which all begins; the mark comes behind. False if it does not.
+
+        What others have appended meanwhile stays.
+        """
         self._look()
         if not self.text.startswith(was):
             return False
-        self._begin, self._pieces, self._tail, self._mark = text + self.text[len(was) :], [], "", 0
+        self._take(text + self.text[len(was) :])
         self._replace()
         return True
 
@@ -318,25 +262,29 @@ class TranscriptFile(Transcript):
         finally:
             os.close(self._file)
 
+    def _take(self, text: str) -> None:
+        """Begin anew with a text."""
+        self._begin, self._pieces, self._tail, self._mark = text, [], "", 0
+
     # -- the disk --------------------------------------------------------------------------------
+
+    def _open(self) -> None:
+        if self.path is None:
+            return
+        if self._file >= 0:
+            os.close(self._file)
+        with write_errors(str(self.path)):
+            self._file = os.open(self.path, os.O_RDWR | os.O_APPEND | getattr(os, "O_BINARY", 0))
+        self._seen = _signature(os.fstat(self._file))
 
     def _sync(self) -> None:
         with contextlib.suppress(OSError):  # not every file system can
             os.fsync(self._file)
         self._synced = time.monotonic()
 
-    def _open(self) -> None:
-        if self._file >= 0:
-            os.close(self._file)
-        with write_errors(str(self.path)):
-            self._file = os.open(self.path, os.O_RDWR | os.O_APPEND | getattr(os, "O_BINARY", 0))
-        self._seen = self._signature()
-
-    def _signature(self) -> _Signature:
-        found = os.fstat(self._file)
-        return _Signature(found.st_ino, found.st_size, found.st_mtime_ns)
-
     def _write(self, data: bytes) -> None:
+        if self.path is None:
+            return
         with write_errors(str(self.path)):
             try:
                 written = os.write(self._file, data)
@@ -344,17 +292,30 @@ class TranscriptFile(Transcript):
                     written += os.write(self._file, data[written:])
             except OSError:
                 with contextlib.suppress(OSError):
-                    os.ftruncate(self._file, self._seen.size)
-                    self._seen = self._signature()
+                    self._truncate("")
                 raise
-        now = self._signature()
-        self._seen = now if now.size == self._seen.size + len(data) else _Signature(0, 0, 0)
+        now = _signature(os.fstat(self._file))
+        self._seen = now if now.size == self._seen.size + len(data) else _UNKNOWN
+
+    def _truncate(self, gone: str) -> None:
+        """Leave the file as it was seen last, without what it ended with then."""
+        if self.path is not None:
+            os.ftruncate(self._file, self._seen.size - len(gone.encode("utf-8")))
+            self._seen = _signature(os.fstat(self._file))
+
+    def _replace(self) -> None:
+        """Write the file anew, in one step."""
+        if self.path is not None:
+            replace(self.path, self.text)
+        self._behind = False
+        self._open()
 
     def _look(self) -> None:
         """See whether the file is as we left it; if not, put what we wrote into what it is now."""
+        if self.path is None:
+            return
         try:
-            stat = self.path.stat()
-            found_now = _Signature(stat.st_ino, stat.st_size, stat.st_mtime_ns)
+            found_now = _signature(self.path.stat())
             if found_now == self._seen:
                 return
             theirs = read_transcript(self.path)
@@ -369,12 +330,12 @@ class TranscriptFile(Transcript):
         self._open()
         self._seen = found_now  # not as it is now: it may have changed since
         if theirs == self.text:
-            self._written, self._elsewhere = len(self._pieces), False
+            self._behind = False
             return
         self._changed, self._moved = True, time.monotonic()
         if self._theirs:
-            self._begin, self._pieces, self._tail, self._written, self._elsewhere = theirs, [], "", 0, False
-            self._mark = 0
+            self._take(theirs)
+            self._behind = False
         elif not any(self._place(theirs, first) for first in (0, self._mark)):
             self._wait_for_better("the file was changed where the run was writing")
 
@@ -386,31 +347,25 @@ class TranscriptFile(Transcript):
         self._begin, self._tail = found
         del self._pieces[:first]
         self._mark -= first
-        self._written, self._elsewhere = len(self._pieces), self.text != theirs
+        self._behind = self.text != theirs
         return True
 
     def _wait_for_better(self, trouble: str) -> None:
-        if self._trouble != trouble or not self._elsewhere:
+        if self._trouble != trouble or not self._behind:
             self._moved = time.monotonic()
-        self._seen, self._elsewhere, self._trouble = _Signature(0, 0, 0), True, trouble
-
-    @property
-    def _behind(self) -> bool:
-        """Whether the file has to be written anew."""
-        return self._elsewhere or self._written < len(self._pieces)
+        self._seen, self._behind, self._trouble = _UNKNOWN, True, trouble
 
     def _kept_aside(self) -> FileReadError:
         """The error that what is on disk cannot be gone on with; what we have is written beside it."""
+        assert self.path is not None
         aside = aside_of(self.path)
         Folder(aside.parent).write(aside.name, self.text.encode("utf-8"), private=True)
         hint = f"everything is in {aside}: copy it back, if this was a mistake"
         return FileReadError(self._trouble.removeprefix(f"{self.path}: "), where=str(self.path), hint=hint)
 
-    def _replace(self) -> None:
-        """Write the file anew, in one step."""
-        replace(self.path, self.text)
-        self._written, self._elsewhere = len(self._pieces), False
-        self._open()
+
+def _signature(found: os.stat_result) -> _Signature:
+    return _Signature(found.st_ino, found.st_size, found.st_mtime_ns)
 
 
 def aside_of(path: Path) -> Path:
@@ -428,7 +383,7 @@ def read_transcript(path: Path) -> str:
 
 
 @contextlib.contextmanager
-def open_transcript(path: Path, *, locked: bool = False) -> Iterator[TranscriptFile]:
+def open_transcript(path: Path, *, locked: bool = False) -> Iterator[Transcript]:
     """A transcript, repaired if a crash left it torn, and locked as long as the context is open, or `locked` already.
 
     Raises:
@@ -452,7 +407,7 @@ def open_transcript(path: Path, *, locked: bool = False) -> Iterator[TranscriptF
                 *notes,
                 f"{aside} contains what an earlier run could not write here; delete it when you have read it",
             )
-        transcript = TranscriptFile(path, repaired.text, notes)
+        transcript = Transcript(repaired.text, path, notes)
         try:
             yield transcript
         finally:

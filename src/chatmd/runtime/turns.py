@@ -479,7 +479,7 @@ class Conversation:
         """What follows a reply without calls: what the user said meanwhile, or a place to say something."""
         if notes:
             return "".join(f"{self.transcript.newline}{self._user_text(note)}" for note in notes)
-        return "" if self.transcript.tail else self._turn
+        return self._turn
 
     @property
     def _turn(self) -> str:
