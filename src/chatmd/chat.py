@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import Any, Literal, Self, TypedDict, TypeVar, Unpack, overload
 
 from chatmd.checking import check_text
-from chatmd.compaction.compact import Compaction, compact_text, summarising
+from chatmd.compaction.compact import Compaction, compact_text
 from chatmd.compaction.plan import KEEP, CompactOptions
 from chatmd.context import Approve, AskUser, Confirm, Run, ask_nobody, settings_of
 from chatmd.errors import ChatmdError
@@ -481,17 +481,13 @@ class Chat:
             ModelError, ChatmdError: there is no summary; the chat is as it was.
         """
         self.reload()
-        run = self._prepared()
-        roots, named = run.rules.roots, model if isinstance(model, str) else ""
-        settings = summarising(self.text, self._place, run.configuration, model=named, roots=roots)
-        summariser, options = None if isinstance(model, str) else model, CompactOptions(keep, to)
+        run, options = self._prepared(), CompactOptions(keep, to)
         if self.path is None:
-            folder = self.folder.resolve()
-            done = await compact_text(self.text, settings, options, model=summariser, folder=folder, roots=roots)
+            done = await compact_text(self.text, run, options, model=model)
             self._take(done.text)
-            return done
-        done = await compact_file(self.path, settings, options, model=summariser, roots=roots, locked=self._locked)
-        self.reload()
+        else:
+            done = await compact_file(self.path, run, options, model=model, locked=self._locked)
+            self.reload()
         return done
 
     compact = blocking(acompact)

@@ -18,8 +18,8 @@ from chatmd.language.agent import Item, MessageItem, read_agent
 from chatmd.language.notes import with_notes
 from chatmd.language.syntax import parse
 from chatmd.language.transcript import messages_of, transcript_text
+from chatmd.runtime.prepare import prepare
 from lmm import loop
-from lmm.config_files import settings_for
 from lmm.messages import Message, ToolCall, ToolResult
 
 Compact = Callable[..., Ran]
@@ -268,12 +268,12 @@ def test_one_turn_is_told_as_one(folder: Path, compact: Compact) -> None:
 def test_a_run_can_compact_what_it_holds(long: Path) -> None:
     """The text comes back, the original is kept, and the file is left to the caller; without a path, nothing is."""
     text = long.read_text()
-    done = loop.run(compact_text(text, settings_for(long), CompactOptions(2), path=long))
+    done = loop.run(compact_text(text, prepare(long), CompactOptions(2), path=long))
     assert long.read_text() == text
     assert done.original is not None
     assert done.original.read_text() == text
     assert any(is_summary(item) for item in read_agent(parse(done.text)).items)
-    again = loop.run(compact_text(text, settings_for(long), CompactOptions(2)))
+    again = loop.run(compact_text(text, prepare(long), CompactOptions(2)))
     assert again.original is None
     assert isinstance(again.items[-1], MessageItem)
 

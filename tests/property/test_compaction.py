@@ -9,7 +9,7 @@ from itertools import pairwise
 import pytest
 from hypothesis import example, given, strategies as st
 
-from chatmd.compaction.compact import compact_items, foreign_items, replace_elements
+from chatmd.compaction.compact import compact_items, replace_elements
 from chatmd.compaction.plan import CompactOptions, group_items, is_pinned, plan_compaction
 from chatmd.compaction.summary import (
     LABEL,
@@ -163,7 +163,7 @@ def test_a_file_keeps_what_stays_byte_for_byte(text: str, options: CompactOption
     """The new file means what stays, with the summary where the last of what is gone stood."""
     document = parse(text)
     items = read_agent(document).items
-    plan = plan_compaction(items, sizes_of(list(items)), options, foreign_items(document, items))
+    plan = plan_compaction(items, sizes_of(list(items)), options)
     new = replace_elements(document, [items[index].span.start for index in plan.gone], "<user>SUMMARY</user>\n")
     if not plan.gone:
         assert new == text

@@ -21,16 +21,15 @@ from chatmd.compaction.summary import (
     tokens_of,
 )
 from chatmd.content.expand import Expansions
-from chatmd.context import Configuration, Run, settings_of
+from chatmd.context import Run, settings_of
 from chatmd.errors import ChatmdError, NothingToCompact
-from chatmd.language.agent import Doc, Item, MessageItem, interpret, read_agent
-from chatmd.language.imports import resolve_imports
+from chatmd.language.agent import Doc, Item, MessageItem, read_agent
 from chatmd.language.nodes import Element, Node, SyntaxTree, Text
 from chatmd.language.syntax import parse, serialize
 from chatmd.language.transcript import storable, transcript_text
 from chatmd.prompts.templates import chatmd_prompts
 from chatmd.sidecar import FOLDER, Expandable, ExpansionRecord, free_name, keep, occurrences
-from lmm.config import ModelSettings, Settings, is_chosen
+from lmm.config import ModelSettings, is_chosen
 from lmm.disk.files import read_document
 from lmm.disk.journal import key_of
 from lmm.disk.secrets import is_secret_file
@@ -38,7 +37,6 @@ from lmm.errors import LmmError, TooLong
 from lmm.markdown import spans
 from lmm.messages import ChatRequest, Image, Message, Reply, Usage, render
 from lmm.models.budget import BudgetedModel
-from lmm.models.chat import shared_chat
 from lmm.models.client import ask_once
 from lmm.models.context_window import learn, surely_fits, window_of
 from lmm.models.port import ChatModel
@@ -46,11 +44,6 @@ from lmm.models.tokens import count_tokens
 from lmm.prompts.templates import Prompts
 
 # -- A file with a summary in place of elements; everything else stays as it is written, byte for byte
-
-
-def foreign_items(document: SyntaxTree, items: Sequence[Item]) -> frozenset[int]:
-    """Indices of the items that were imported: they stand in other files, and cannot be taken out of this one."""
-    return frozenset(n for n, item in enumerate(items) if item.span.source is not document.source)
 
 
 def replace_elements(document: SyntaxTree, gone: Collection[int], summary: str) -> str:
@@ -135,19 +128,22 @@ async def compact_items(
         raise NothingToCompact("there is nothing to compact", hint=_hint(options))
     gone = [items[index] for index in plan.gone]
     told = sum(sizes[index] for index in plan.gone)
-    words = words_for(told, options.to)
-    text, usage = await _summarise(gone, model, prompts, window, words, contents, server)
+    # An eighth of it, but between 120 and 900.
+    words = min(max(told // 8, 120), 900 if options.to is None else max(options.to // 8, 60))
+    prompt = prompts.fill("compact", words=str(words))
+    reply = await _ask(gone, model, prompt, window, words, contents, server)
+    text = _summary(reply, prompt)
     kept = memory_of(gone, contents, text, min(words * _KEPT, told))  # a quarter of it, at most
     message = Summary(text, notes_of(gone, contents), shown_in(gone), source, kept).as_message()
-    new = MessageItem("user", (render(message),))
-    size = count_tokens(render(message))
-    before, after = sum(sizes), sum(sizes[index] for index in plan.stays) + size
+    before, after = sum(sizes), sum(sizes[index] for index in plan.stays) + count_tokens(render(message))
     if after >= before:
         raise NothingToCompact(
             f"a summary would not be shorter: {after:,} tokens instead of {before:,}", hint="it stays unchanged"
         )
-    made = tuple(_with_summary(items, plan, new))
-    return Compaction(plan, message, made, before=before, after=after, usage=usage, model=model.name, was=tuple(items))
+    last, stays = plan.gone[-1], {*plan.stays, plan.gone[-1]}
+    new = MessageItem("user", (render(message),))
+    made = tuple(new if index == last else item for index, item in enumerate(items) if index in stays)
+    return Compaction(plan, message, made, before, after, reply.usage, model.name, was=tuple(items))
 
 
 def _hint(options: CompactOptions) -> str:
@@ -157,34 +153,16 @@ def _hint(options: CompactOptions) -> str:
     return f"{stays}; keep fewer: --keep {options.keep - 1}, or say how much: --to 20000"
 
 
-def _with_summary(items: Sequence[Item], plan: CompactionPlan, summary: Item) -> list[Item]:
-    last = plan.gone[-1]
-    gone = set(plan.gone)
-    return [
-        summary if index == last else item for index, item in enumerate(items) if index == last or index not in gone
-    ]
-
-
-def words_for(tokens: int, to: int | None) -> int:
-    """How many words a summary of so many tokens may have: an eighth, but between 120 and 900.
-
-    >>> words_for(40_000, None), words_for(2000, None), words_for(9000, 1000)
-    (900, 250, 125)
-    """
-    most = 900 if to is None else max(to // 8, 60)
-    return min(max(tokens // 8, 120), most)
-
-
-async def _summarise(
+async def _ask(
     items: Sequence[Item],
     model: ChatModel,
-    prompts: Prompts,
+    prompt: str,
     window: int,
     words: int,
     contents: Expanded,
     server: str,
-) -> tuple[str, Usage]:
-    """The summary of items by one request, of which the journal knows what was paid for already.
+) -> Reply:
+    """The reply with a summary of items, by one request, of which the journal knows what was paid for already.
 
     Where the model refuses it as too long, its window is smaller than it was thought to be.
     """
@@ -193,7 +171,6 @@ async def _summarise(
             f"{model.name} cannot summarise a conversation",
             hint="set a language model under [aux] in config.toml, or choose one with --model",
         )
-    prompt = prompts.fill("compact", words=str(words))
     while True:
         room = int(window * _SHARE) - count_tokens(prompt) - words
         if room < _LEAST_ROOM:
@@ -204,15 +181,13 @@ async def _summarise(
         message = Message("user", prompt, fitting(items, contents, room, count_tokens))
         key = key_of("compact", model.name, server, [render(message)])
         try:
-            reply = await ask_once(model, ChatRequest((message,), task="summary"), key)
+            return await ask_once(model, ChatRequest((message,), task="summary"), key)
         except TooLong as refusal:
             window = min(refusal.window or window // 2, window - 1)
-            continue
-        return _checked(reply, prompt), reply.usage
 
 
-def _checked(reply: Reply, prompt: str) -> str:
-    """The summary that a reply is.
+def _summary(reply: Reply, prompt: str) -> str:
+    """The summary that a reply is, as it can stand in a file, without a code fence around all of it.
 
     Raises:
         ChatmdError: it broke off, or has none of the headings that the prompt asks for.
@@ -222,20 +197,15 @@ def _checked(reply: Reply, prompt: str) -> str:
             f"the summary by {reply.model} was cut off at its output limit",
             hint="raise 'max_tokens' under [aux] in config.toml",
         )
-    text, asked = _clean(reply.text), headings_of(prompt)
+    text, asked = reply.text.strip(), headings_of(prompt)
+    code = next((span for span in spans(text) if span.kind == "code_block"), None)
+    text = storable(code.text if code and (code.start, code.end) == (0, len(text)) else text).strip()
     if asked and not asked & headings_of(text):
         raise ChatmdError(
             f"the summary by {reply.model} has none of the required headings",
             hint="set another model under [aux] in config.toml, or choose one with --model",
         )
     return text
-
-
-def _clean(reply: str) -> str:
-    """A reply as it can stand in a file, without a code fence around all of it."""
-    reply = reply.strip()
-    code = next((span for span in spans(reply) if span.kind == "code_block"), None)
-    return storable(code.text if code and (code.start, code.end) == (0, len(reply)) else reply).strip()
 
 
 # -- The conversation in a text
@@ -246,37 +216,40 @@ _LARGEST = 10_000_000  # bytes of a document that is read to count its tokens
 
 async def compact_text(
     text: str,
-    settings: Settings,
+    run: Run,
     options: CompactOptions = CompactOptions(),
     *,
-    model: ChatModel | None = None,
+    model: str | ChatModel = "",
     path: Path | None = None,
-    folder: Path | None = None,
-    roots: Sequence[Path] = (),
 ) -> Compaction:
     """The conversation in a text that somebody holds, as a run does; `path` is where it is on disk.
 
-    `model` summarises, else the aux model. Without a path, what the text names is relative to `folder`.
-    With a path, the original is written beside it, and the caller replaces the file, and carries over what documents
-    stood for (`chatmd.sidecar.ExpansionRecord.carry_over`).
+    `model` summarises, else the aux model: the file's own, unless somebody chose another. With a path, the original is
+    written beside it, and the caller replaces the file, and carries over what documents stood for
+    (`chatmd.sidecar.ExpansionRecord.carry_over`).
 
     Raises:
         NothingToCompact: it is as short as it can be made.
         InvalidDocument: the text has errors.
-        ChatmdError, ModelError: no summary came.
+        ConfigError, ChatmdError, ModelError: there is no such model, or no summary came.
     """
     document = parse(text, file=str(path or ""))
-    items = read_agent(resolve_imports(document, roots=roots)).items
-    original = free_name(path) if path else None
+    spec = read_agent(run.rules.imported(document))
+    items, original = spec.items, free_name(path) if path else None
+    named = model if isinstance(model, str) else ""
+    settings = run.configuration.settings(overrides={"aux": named} if named else None)
+    if not is_chosen(settings, "aux"):
+        settings = settings_of(spec.config, run.configuration, own=len(run.chain) == 1)
     done = await compact_items(
         items,
-        model or shared_chat(settings.aux),
+        BudgetedModel(run.open_model(settings.aux), run.tally) if isinstance(model, str) else model,
         chatmd_prompts(settings.prompts_folder),
         window=(await window_of(settings.aux)).tokens,
         options=options,
-        expanded=known_texts(items, path or (folder or Path()) / "text"),
+        expanded=known_texts(items, path or run.folder / "text"),
         server=settings.aux.base_url,
-        fixed=foreign_items(document, items),
+        # What was imported stands in other files, and cannot be taken out of this one.
+        fixed={index for index, item in enumerate(items) if item.span.source is not document.source},
         source=f"{FOLDER}/{original.name}" if original else "",
     )
     if original is not None:
@@ -297,19 +270,13 @@ def known_texts(items: Iterable[Item], path: Path) -> Expanded:
         with contextlib.suppress(OSError, ValueError, LmmError):
             value = recorded.find(one.key) if one.key else None
             if value is None and isinstance(one.part, Doc) and one.part.local:
-                value = _file_text(folder / one.part.src, folder)
+                real = (folder / one.part.src).resolve()
+                secret = is_secret_file(real.relative_to(folder))  # or ValueError: it lies outside
+                readable = not secret and real.is_file() and real.stat().st_size <= _LARGEST
+                value = read_document(real) if readable else None
             if value is not None and not (one.part.local and is_secret_file(PurePath(one.part.src))):
                 found.append((one.part, value))
     return Expansions(found)
-
-
-def _file_text(path: Path, folder: Path) -> str | None:
-    real = path.resolve()
-    secret = is_secret_file(real.relative_to(folder))  # or ValueError: it lies outside
-    return read_document(real) if not secret and real.is_file() and real.stat().st_size <= _LARGEST else None
-
-
-# -- writing -------------------------------------------------------------------------------------
 
 
 # -- Automatic compaction: before a conversation outgrows its model, its older part becomes a summary
@@ -324,36 +291,30 @@ _COUNTED, _PIECES = 40_000, 20  # characters; the pieces are spread evenly
 class Compactor:
     """Watches how much of its window a conversation takes with `model`. `path` is its file, if it has one.
 
-    The aux model of the `run` summarises. After a failure nothing more is tried in this run.
+    The aux model of the `run` summarises. After a failure nothing more is tried in this run. `used` is what the last
+    request took, and what it added, in tokens.
     """
 
     model: ModelSettings
     run: Run
     path: Path | None = None
-    _used: int = 0
-    _failed: bool = False
-
-    def note(self, usage: Usage) -> None:
-        """What the last request took, and what it added."""
-        self._used = usage.input_tokens + usage.output_tokens
+    used: int = 0
+    failed: bool = False
 
     async def is_due(self, text: str) -> bool:
         """Whether it is time, with `text` as the whole conversation. Before the first request, that is estimated."""
         share = self.run.rules.compact_at
-        if self._failed or not share or self._is_small(text):
+        if self.failed or not share or (self.used < _SMALL and surely_fits(self.model, text)):
             return False
         window = (await window_of(self.model)).tokens
-        if not self._used and len(text) > window * share:  # a token has one character or more
-            self._used = estimate(text)
-        return self._used >= window * share
-
-    def _is_small(self, text: str = "") -> bool:
-        return self._used < _SMALL and surely_fits(self.model, text)
+        if not self.used and len(text) > window * share:  # a token has one character or more
+            self.used = estimate(text)
+        return self.used >= window * share
 
     def can_make_room(self, refusal: TooLong, text: str) -> bool:
         """Whether there is a way out after the model refused `text` as too long, from which its window is learnt."""
-        learn(self.model, refusal, max(self._used, estimate(text)))
-        return bool(self.run.rules.compact_at) and not self._failed
+        learn(self.model, refusal, max(self.used, estimate(text)))
+        return bool(self.run.rules.compact_at) and not self.failed
 
     async def compact(self, text: str) -> Compaction:
         """The conversation with a summary in it, a quarter of the window long; the original is beside the file.
@@ -363,33 +324,12 @@ class Compactor:
         """
         try:
             options = CompactOptions(to=(await window_of(self.model)).tokens // 4)
-            model = BudgetedModel(self.run.open_model(self.run.settings.aux), self.run.tally)
-            done = await compact_text(
-                text, self.run.settings, options,
-                model=model, path=self.path, folder=self.run.folder, roots=self.run.rules.roots,
-            )  # fmt: skip
+            done = await compact_text(text, self.run, options, path=self.path)
         except LmmError:
-            self._failed = True
+            self.failed = True
             raise
-        self._used = 0
+        self.used = 0
         return done
-
-
-def summarising(
-    text: str, path: Path, configuration: Configuration, *, model: str = "", roots: Sequence[Path] = ()
-) -> Settings:
-    """The settings with which the conversation in a file is compacted by its aux model; `model` names another.
-
-    Unless somebody chose an aux model, it is the file's own that summarises.
-
-    Raises:
-        ConfigError: there is no such model.
-    """
-    configured = configuration.settings(overrides={"aux": model} if model else None)
-    if is_chosen(configured, "aux"):
-        return configured
-    spec = interpret(resolve_imports(parse(text, file=str(path)), roots=roots))[0]  # however much is wrong with it
-    return settings_of(spec.config, configuration)
 
 
 def estimate(text: str) -> int:

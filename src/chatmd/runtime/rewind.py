@@ -12,6 +12,7 @@ from pathlib import Path
 from chatmd.compaction.compact import Compaction, compact_text
 from chatmd.compaction.plan import CompactOptions
 from chatmd.compaction.summary import is_summary
+from chatmd.context import Run
 from chatmd.errors import ChatmdError, InvalidDocument
 from chatmd.language.agent import interpret
 from chatmd.language.nodes import Attribute, Element, Node, Text
@@ -19,7 +20,6 @@ from chatmd.language.syntax import errors_of, parse, parse_body, serialize
 from chatmd.language.transcript import USER_TURN, gap, storable
 from chatmd.runtime.transcript_file import Transcript, open_transcript
 from chatmd.sidecar import PICTURES, ExpansionRecord, free_name, keep
-from lmm.config import Settings
 from lmm.errors import DocumentBusy
 from lmm.models.port import ChatModel
 
@@ -164,11 +164,10 @@ def rewind_file(path: Path, *, locked: bool = False) -> RewindResult | None:
 
 async def compact_file(
     path: Path,
-    settings: Settings,
+    run: Run,
     options: CompactOptions = CompactOptions(),
     *,
-    model: ChatModel | None = None,
-    roots: Sequence[Path] = (),
+    model: str | ChatModel = "",
     locked: bool = False,
 ) -> Compaction:
     """Compact the conversation in a file by `model`, else the aux model; what is appended meanwhile stays.
@@ -177,7 +176,7 @@ async def compact_file(
     """
     with open_transcript(path, locked=locked) as transcript:
         text = transcript.text
-        done = await compact_text(text, settings, options, model=model, path=path, roots=roots)
+        done = await compact_text(text, run, options, model=model, path=path)
         await asyncio.to_thread(_restart, transcript, text, done.text)
         ExpansionRecord(path).carry_over(done.was, done.items)
         return done

@@ -430,7 +430,7 @@ class Conversation:
         self._reread()
         self.run.tell(reply)
         if self._compactor is not None:
-            self._compactor.note(reply.usage)
+            self._compactor.used = reply.usage.input_tokens + reply.usage.output_tokens
         if notes:
             self.run.tell(events.Delivered(notes, with_result=False))
         if reply.cut:

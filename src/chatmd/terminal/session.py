@@ -25,7 +25,7 @@ from rich.table import Table
 from rich.text import Text
 
 from chatmd.chat import Chat
-from chatmd.compaction.compact import estimate, summarising
+from chatmd.compaction.compact import estimate
 from chatmd.compaction.summary import cut
 from chatmd.context import model_settings
 from chatmd.language.agent import AgentConfig, AgentSpec, Tool, interpret
@@ -49,7 +49,7 @@ from lmm import loop, terminal
 from lmm.disk.watching import signature
 from lmm.errors import FileReadError, LmmError, Place
 from lmm.messages import Event, Failed, Reply, ToolCall, ToolDefinition, ToolResult
-from lmm.models.budget import BudgetedModel, parse_budget
+from lmm.models.budget import parse_budget
 from lmm.models.context_window import window_of
 from lmm.terminal import clipped, usage_text
 
@@ -505,11 +505,7 @@ class TerminalSession:
 
     async def _compact(self) -> None:
         self.print(self.view.note("writing a summary …"))
-        configuration, roots = self.context.configuration, self.context.rules.roots
-        text = await asyncio.to_thread(read_transcript, self.path)
-        settings = await asyncio.to_thread(summarising, text, self.path, configuration, roots=roots)
-        model = BudgetedModel(await asyncio.to_thread(self.context.open_model, settings.aux), self.tally)
-        done = await loop.run_async(compact_file(self.path, settings, model=model, roots=roots))
+        done = await loop.run_async(compact_file(self.path, self.context))
         kept = f"; the original is kept in {FOLDER}/{done.original.name}" if done.original else ""
         paid = f"{done.model}: {usage_text(done.usage)}"
         self.print(self.view.note(f"{done.before:,} tokens became {done.after:,}{kept} ({paid})"))
