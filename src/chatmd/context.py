@@ -8,7 +8,7 @@ from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING, ClassVar, Protocol, Self
+from typing import TYPE_CHECKING, Protocol, Self
 
 from chatmd.config import ChatmdSettings, read_chatmd
 from chatmd.errors import ChatmdError, LimitReached
@@ -227,7 +227,6 @@ class AnswerRule:
     `check` is called with the reply, and returns what is wrong with it; None, True and the empty text pass.
     """
 
-    DEFAULT: ClassVar[int] = 2
     schema: Schema | None = None
     check: Callable[[str], object] | None = None
     retries: int | None = None

@@ -7,11 +7,13 @@ import json
 import os
 import re
 from collections import Counter
-from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import asdict, dataclass, replace
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, replace
 from datetime import datetime
 from pathlib import Path, PurePath
-from typing import Any
+from typing import Annotated, Any
+
+import msgspec
 
 from chatmd.errors import ChatmdError
 from chatmd.language.agent import Doc, Img, Item, MessageItem, Part, SubAgent, content_of
@@ -53,34 +55,20 @@ def occurrences(items: Iterable[Item]) -> tuple[Occurrence, ...]:
     >>> [place.answered for place in both], both[0].key == both[1].key
     ([True, False], False)
     """
-    conversation = tuple(items)
-    said = [number for number, item in enumerate(conversation) if not _is_input(item)]
-    last = said[-1] if said else -1
-    return tuple(_in_items(conversation, last))
-
-
-def _is_input(item: Item) -> bool:
-    return isinstance(item, MessageItem) and item.role != "assistant"
-
-
-def _in_items(items: tuple[Item, ...], last_said: int) -> Iterator[Occurrence]:
-    seen: Counter[str] = Counter()
-    for number, item in enumerate(items):
-        content = content_of(item)
-        if all(isinstance(part, str) for part in content):
-            continue
-        message = ""
-        if isinstance(item, MessageItem) and _is_input(item):
+    found: list[Occurrence] = []
+    open_, seen = 0, Counter[str]()  # from `open_` on, no model has said anything
+    for item in items:
+        content, message = content_of(item), ""
+        if not (isinstance(item, MessageItem) and item.role != "assistant"):
+            found[open_:] = [replace(one, answered=True) for one in found[open_:]]
+            open_ = len(found)
+        elif not all(isinstance(part, str) for part in content):
             message = _key(item.role, [json_of(part) for part in content])
             seen[message] += 1
         for index, part in enumerate(content):
-            if not isinstance(part, str) and not (isinstance(part, Img) and _is_inline(part)):
-                key = _key(message, seen[message], index) if message else ""
-                yield Occurrence(part, key, number < last_said)
-
-
-def _is_inline(img: Img) -> bool:
-    return image_of(img) is not None
+            if not isinstance(part, str) and not (isinstance(part, Img) and image_of(part) is not None):
+                found.append(Occurrence(part, _key(message, seen[message], index) if message else "", False))
+    return tuple(found)
 
 
 def json_of(part: Part) -> Any:
@@ -128,8 +116,7 @@ INDEX = f"{FOLDER}/expansions.jsonl"
 _KINDS = {Doc: "doc", Img: "img"}
 
 
-@dataclass(frozen=True, slots=True)
-class _Entry:
+class _Entry(msgspec.Struct, frozen=True):
     """One line of the index: in which transcript, at which place, what stood there, and the hash of its content.
 
     `media_type` is that of an image.
@@ -139,7 +126,7 @@ class _Entry:
     key: str
     kind: str
     src: str
-    sha256: str
+    sha256: Annotated[str, msgspec.Meta(pattern="^[0-9a-f]{64}$")]  # it becomes a file's name
     media_type: str = ""
 
 
@@ -162,7 +149,12 @@ class ExpansionRecord:
         """
         entries = [entry for entry in self._entries if entry.key == key]
         own = [entry for entry in entries if entry.transcript == self._name]
-        return self._load((own or entries)[-1]) if entries else None
+        if not entries:
+            return None
+        entry = (own or entries)[-1]
+        name = f"{FOLDER}/{entry.sha256[:32]}{SUFFIXES.get(entry.media_type, '.txt')}"
+        hint = "restore it, or delete its line in expansions.jsonl to have it read again"
+        return _load(self._below, name, f"what {entry.src} held", str(self._below.root / name), hint)
 
     def keep(self, key: str, part: Expandable, value: str | Image) -> None:
         """Record what stood at a place, on the disk when this returns.
@@ -176,10 +168,11 @@ class ExpansionRecord:
         media_type = value.media_type if isinstance(value, Image) else ""
         kind = _KINDS.get(type(part), "agent")
         entry = _Entry(self._name, key, kind, part.src, digest(data), media_type)
-        if entry in self._entries and self._latest(key) == entry:
+        same_place = (one for one in reversed(self._entries) if (one.transcript, one.key) == (self._name, key))
+        if next(same_place, None) == entry:
             return
         store(self._below, data, SUFFIXES.get(media_type, ".txt"))
-        _append(self._below, json.dumps(asdict(entry), ensure_ascii=True))
+        _append(self._below, msgspec.json.encode(entry))
         self._entries.append(entry)
 
     def carry_over(self, before: Iterable[Item], after: Iterable[Item]) -> None:
@@ -198,43 +191,23 @@ class ExpansionRecord:
             if value is not None:
                 self.keep(one.key, one.part, value)
 
-    def _latest(self, key: str) -> _Entry | None:
-        return next(
-            (entry for entry in reversed(self._entries) if (entry.transcript, entry.key) == (self._name, key)), None
-        )
-
-    def _load(self, entry: _Entry) -> str | Image:
-        name = f"{FOLDER}/{entry.sha256[:32]}{SUFFIXES.get(entry.media_type, '.txt')}"
-        hint = "restore it, or delete its line in expansions.jsonl to have it read again"
-        return _load(self._below, name, f"what {entry.src} held", str(self._below.root / name), hint)
-
 
 def _read_index(below: Folder) -> list[_Entry]:
     """The lines that can be read: a crash may have torn the last one."""
     if below.stat(INDEX) is None:
         return []
-    text = below.read(INDEX).decode("utf-8", "replace")
     entries = []
-    for line in text.splitlines():
-        with contextlib.suppress(ValueError, TypeError):
-            entries.append(_entry(json.loads(line)))
+    for line in below.read(INDEX).splitlines():
+        with contextlib.suppress(msgspec.MsgspecError, UnicodeDecodeError):
+            entries.append(msgspec.json.decode(line, type=_Entry))
     return entries
 
 
-def _entry(values: Any) -> _Entry:
-    entry = _Entry(**values)
-    if not all(isinstance(value, str) for value in asdict(entry).values()):
-        raise TypeError("all values must be texts")
-    if len(entry.sha256) != 64 or not set(entry.sha256) <= set("0123456789abcdef"):
-        raise ValueError("this is not a hash")  # it becomes a file's name
-    return entry
-
-
-def _append(below: Folder, line: str) -> None:
+def _append(below: Folder, line: bytes) -> None:
     """Add a line in one piece, so that two runs can write at once."""
     with write_errors(str(below.root / INDEX)), below.open(INDEX, "a+b", private=True) as file:
         torn = file.seek(0, os.SEEK_END) > 0 and file.seek(-1, os.SEEK_END) >= 0 and file.read(1) != b"\n"
-        os.write(file.fileno(), f"{chr(10) * torn}{line}\n".encode("ascii"))
+        os.write(file.fileno(), b"\n" * torn + line + b"\n")
         os.fsync(file.fileno())
 
 
@@ -313,17 +286,13 @@ class Payloads:
 
     def result(self, result: ToolResult, records: Sequence[str] = ()) -> Element:
         """A result as an element, its text and images stored; `records` hold what agents said and did for it."""
-        element = self._result(result)
-        more = (Attribute("record", ", ".join(records)),) if records else ()
-        return replace(element, attributes=(*element.attributes, *more))
-
-    def _result(self, result: ToolResult) -> Element:
         result = replace(result, call=storable(result.call), name=storable(result.name), text=storable(result.text))
-        if self.folder is None:
-            return result_element(result)
-        stored = "" if self.inline or not result.text else self._store(result.text.encode("utf-8"), ".txt")
+        is_stored = self.folder is not None and not self.inline and result.text
+        stored = self._store(result.text.encode("utf-8"), ".txt") if is_stored else ""
         element = result_element(replace(result, images=()), stored_at=stored)
-        return replace(element, children=(*element.children, *map(self._image, result.images)))
+        more = (Attribute("record", ", ".join(records)),) if records else ()
+        children = (*element.children, *map(self._image, result.images))
+        return replace(element, attributes=(*element.attributes, *more), children=children)
 
     def read(self, part: Expandable) -> str | Image | None:
         """What a part stands for, if it is a payload.
@@ -338,7 +307,7 @@ class Payloads:
         return _load(Folder(self.folder), part.src, f"what was kept in {part.src}", part.span.where, hint)
 
     def _image(self, image: Image) -> Element:
-        if image.url or image.media_type not in SUFFIXES:
+        if self.folder is None or image.url or image.media_type not in SUFFIXES:
             return image_element(image)
         stored = self._store(image.data, SUFFIXES[image.media_type])
         return Element("img", (Attribute("src", stored), Attribute("local")))

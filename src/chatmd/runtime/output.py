@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import inspect
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from contextlib import AsyncExitStack
 from dataclasses import dataclass
 from typing import Any
@@ -19,44 +19,39 @@ from lmm.messages import Message
 from lmm.models.port import RunnableTool
 from lmm.models.structured import Mismatch, NoJson, Schema, load_schema, shown_schema, valid_records
 
-_AGAIN = "This reply is not what was asked for:\n\n{}\n\nReply again, with nothing but the corrected reply.".format
+AGAIN = "This reply is not what was asked for:\n\n{}\n\nReply again, with nothing but the corrected reply."
+"""What the model is told about a reply that has a problem."""
+_RETRIES = 2  # how often the model is asked again, unless something else is said
 
 
 @dataclass(frozen=True, slots=True)
 class AnswerJudge:
     """Says what is wrong with a reply; `retries` is how often the model is asked again."""
 
-    rule: AnswerRule
-    program: RunnableTool | None = None
+    schema: Schema | None
+    check: Callable[[str], object] | None
+    program: RunnableTool | None
+    retries: int
 
     async def problem(self, answer: str) -> str:
         """What is wrong with a reply, in words for the model; empty if it is what was asked for."""
         try:
-            if self.rule.schema is not None:
-                value_in(answer, self.rule.schema)
+            if self.schema is not None:
+                value_in(answer, self.schema)
         except (Mismatch, NoJson) as error:
             return str(error)
         if self.program is not None:
             output = await self.program.call({"arguments": [], "stdin": answer})
             if output.failed or output.text.split()[:3] not in (["exit", "code", "0"], ["exit", "code", "0,"]):
                 return output.text
-        return await self._own(answer)
-
-    async def _own(self, answer: str) -> str:
-        check = self.rule.check
-        if check is None:
+        if self.check is None:
             return ""
         try:
-            verdict = await asyncio.to_thread(check, answer)
+            verdict = await asyncio.to_thread(self.check, answer)
             verdict = await verdict if inspect.isawaitable(verdict) else verdict
         except (ValueError, AssertionError) as error:
             return str(error) or f"{type(error).__name__} in the check"
         return "" if verdict in (None, True, "") else "The check failed." if verdict is False else str(verdict)
-
-
-def again(problem: str) -> str:
-    """What the model is told about a reply that has this problem."""
-    return _AGAIN(problem)
 
 
 def value_in(answer: str, schema: Schema) -> Any:
@@ -79,11 +74,11 @@ async def open_judge(spec: AgentSpec, run: Run, stack: AsyncExitStack) -> Answer
     schema = schema_of(spec, run)
     if schema is None and rule.check is None and (declared is None or not declared.check):
         return None
-    retries = rule.retries if rule.retries is not None else declared.retries if declared else AnswerRule.DEFAULT
+    retries = rule.retries if rule.retries is not None else declared.retries if declared else _RETRIES
     program: RunnableTool | None = None
     if declared is not None and declared.check:
         (program,) = await stack.enter_async_context(open_command(declared.tool, run))
-    return AnswerJudge(AnswerRule(schema, rule.check, retries), program)
+    return AnswerJudge(schema, rule.check, program, retries)
 
 
 def schema_of(spec: AgentSpec, run: Run) -> Schema | None:

@@ -31,7 +31,7 @@ from chatmd.language.agent import (
 from chatmd.language.imports import imports_in
 from chatmd.language.inputs import check_values
 from chatmd.language.lint import find_unseen, problem_line, unseen_note
-from chatmd.language.nodes import Element, SourceRange, SyntaxTree
+from chatmd.language.nodes import Element, SyntaxTree
 from chatmd.language.notes import with_notes
 from chatmd.language.syntax import errors_of, parse, write
 from chatmd.language.transcript import (
@@ -47,7 +47,7 @@ from chatmd.language.transcript import (
 )
 from chatmd.runtime import events
 from chatmd.runtime.look_back import NAME, look_back_in
-from chatmd.runtime.output import AnswerJudge, again, open_judge, with_shown
+from chatmd.runtime.output import AGAIN, AnswerJudge, open_judge, with_shown
 from chatmd.runtime.transcript_file import Transcript
 from chatmd.sidecar import ExpansionRecord, Payloads
 from chatmd.tools.calling import CANCELLED, PRESENT, OpenTool, ToolCaller, open_tools
@@ -58,7 +58,6 @@ from lmm.errors import LmmError, TooLong
 from lmm.messages import (
     Asked,
     ChatRequest,
-    Event,
     Message,
     Notice,
     ReasoningDelta,
@@ -75,38 +74,22 @@ from lmm.models.port import ChatModel, connected
 # -- What an agent that comes from a URL may do: answer, and no more than that --------------------------------
 
 
-def restrict(spec: AgentSpec) -> AgentSpec:
+def restrict(document: SyntaxTree) -> AgentSpec:
     """The agent without its tools.
 
     Raises:
-        ChatmdError: it refers to files on this machine.
+        ChatmdError: it imports, or refers to, files on this machine.
 
-    >>> from chatmd.language.agent import read_agent
-    >>> from chatmd.language.syntax import parse
-    >>> restrict(read_agent(parse('<tool name="read_file"/><user>Hi</user>'))).tools
+    >>> restrict(parse('<tool name="read_file"/><user>Hi</user>')).tools
     ()
     """
-    for part in (part for item in spec.items for part in parts_in(content_of(item))):
-        if part.local:
-            raise _refusal(part.src, part.span)
+    named = [(element.get("src") or "", element.span) for element in imports_in(document.children)]
+    spec = interpret(document)[0] if named else read_agent(document)
+    parts = [part for item in spec.items for part in parts_in(content_of(item))]
+    for src, span in (*named, *((part.src, part.span) for part in parts if part.local)):
+        hint = "save it to a file, if you trust it"
+        raise ChatmdError(f"an agent from a URL may not read '{src}' on this machine", where=span.where, hint=hint)
     return replace(spec, tools=())
-
-
-def refuse_imports(document: SyntaxTree) -> None:
-    """See to it that nothing is imported.
-
-    Raises:
-        ChatmdError: something would be.
-    """
-    for element in imports_in(document.children):
-        raise _refusal(element.get("src") or "", element.span)
-
-
-def _refusal(src: str, span: SourceRange) -> ChatmdError:
-    return ChatmdError(
-        f"an agent from a URL may not read '{src}' on this machine", where=span.where,
-        hint="save it to a file, if you trust it",
-    )  # fmt: skip
 
 
 # -- one transcript, turn after turn ----------------------------------------------------------------------------
@@ -168,7 +151,9 @@ class Conversation:
         """
         document = self._read()
         if self.waits_for_user and not though_waiting:
-            self._leave_turn()
+            last = self.items[-1] if self.items else None
+            if self.user_turn and not (isinstance(last, MessageItem) and last.role == "user"):  # a place to write
+                self._add(self._turn.removeprefix(self.transcript.newline))
             return False
         config, configuration, own = self.spec.config, self.run.configuration, len(self.run.chain) == 1
         model = model_settings(config, configuration, own=own)
@@ -227,12 +212,6 @@ class Conversation:
             return await ask(run, replace(request, kept=records.append))
 
         return asking
-
-    def _leave_turn(self) -> None:
-        """Leave a place for the user to write, if there is none."""
-        last = self.items[-1] if self.items else None
-        if self.user_turn and not (isinstance(last, MessageItem) and last.role == "user"):
-            self._add(self._turn.removeprefix(self.transcript.newline))
 
     @property
     def model(self) -> str:
@@ -293,27 +272,19 @@ class Conversation:
             AnswerRejected: no reply was what `<output>` or the caller asks for.
             FileWriteError: the transcript cannot be written.
         """
-        file = self.run.chain[0]
+        file, asked = self.run.chain[0], not self.waits_for_user
         with as_one_change(Path(file)) if file else contextlib.nullcontext():
-            await self._judged_turn(once)
-
-    async def _judged_turn(self, once: bool) -> None:
-        """Turn after turn, until the last reply is one that the judge lets pass."""
-        asked = not self.waits_for_user
-        done = await self._exchange(once=once)
-        judge = self._judge
-        retries = judge.rule.retries or 0 if judge is not None else 0
-        while asked and done and not once and judge is not None:
-            problem = await judge.problem(self.answer)
-            if not problem:
-                return
-            if not retries:
-                hint = "it is in the transcript; say what is wrong with it, or allow more retries"
-                raise AnswerRejected(f"the reply is not what was asked for: {problem}", hint=hint)
-            retries -= 1
-            self.run.tell(Notice(f"the reply is not what was asked for, so the model is asked again: {problem}"))
-            self.say(again(problem))
-            done = await self._exchange()
+            done = await self._exchange(once=once)
+            judge = self._judge if asked and not once else None
+            retries = judge.retries if judge is not None else 0
+            while judge is not None and done and (problem := await judge.problem(self.answer)):
+                if not retries:
+                    hint = "it is in the transcript; say what is wrong with it, or allow more retries"
+                    raise AnswerRejected(f"the reply is not what was asked for: {problem}", hint=hint)
+                retries -= 1
+                self.run.tell(Notice(f"the reply is not what was asked for, so the model is asked again: {problem}"))
+                self.say(AGAIN.format(problem))
+                done = await self._exchange()
 
     async def _exchange(self, *, once: bool = False) -> bool:
         """Ask the model, and carry out its calls, until it is the user's turn; False if the user ended that."""
@@ -379,7 +350,7 @@ class Conversation:
         messages = await self._messages()
         await asyncio.to_thread(self.transcript.check_room)
         self.run.tally.begin(self._model.name)
-        schema = self._judge.rule.schema if self._judge is not None else None
+        schema = self._judge.schema if self._judge is not None else None
         request = ChatRequest(messages, tools=self.tools, schema=schema.sent if schema is not None else None)
         self.run.tell(Asked(request, self._model.name))
         before, newline = gap(self.transcript.end, self.transcript.newline), self.transcript.newline
@@ -397,7 +368,8 @@ class Conversation:
                         break
                     else:
                         self.transcript.append(writer.feed(event))
-                        self._tell_piece(event)
+                        if isinstance(event, ReasoningDelta | Waiting) or (isinstance(event, TextDelta) and event.text):
+                            self.run.tell(event)
         except asyncio.CancelledError:
             if reply is None:
                 self._cut(writer)
@@ -412,15 +384,15 @@ class Conversation:
             if isinstance(error, LmmError):
                 error.message = self._caller.scrub(error.message)
             raise
-        if reply is None:
-            raise RuntimeError(f"{self._model.name} ended its stream without a reply")
+        assert reply is not None, f"{self._model.name} ended its stream without a reply"
         return reply.calls
 
     async def _finish(self, reply: Reply, writer: ReplyWriter) -> None:
         """The end of a reply: the calls, or whose turn it is, in one piece with the closing tag."""
         calls = [self._payloads.call(call) for call in reply.calls]
         notes = () if reply.calls else self._take_notes()
-        then = "" if reply.calls else self._after_reply(notes)
+        said = "".join(f"{self.transcript.newline}{self._user_text(note)}" for note in notes)
+        then = "" if reply.calls else said or self._turn
         rest = writer.end(reply, calls)
         if rest is None:  # the pieces were not the reply
             self.transcript.take_back()
@@ -440,7 +412,7 @@ class Conversation:
         """A reply that was cancelled: what it said stays, and says that it is not all."""
         self.transcript.take_back()
         if writer.text.strip():
-            self.transcript.append(writer.cut() + self._after_reply(()))
+            self.transcript.append(writer.cut() + self._turn)
         self._reread()
 
     async def _carry_out(self, calls: Sequence[ToolCall]) -> bool:
@@ -475,12 +447,6 @@ class Conversation:
         self.notes.clear()
         return notes
 
-    def _after_reply(self, notes: Sequence[str]) -> str:
-        """What follows a reply without calls: what the user said meanwhile, or a place to say something."""
-        if notes:
-            return "".join(f"{self.transcript.newline}{self._user_text(note)}" for note in notes)
-        return self._turn
-
     @property
     def _turn(self) -> str:
         """A blank line, and a place for the user to say something, if there is to be one."""
@@ -509,13 +475,11 @@ class Conversation:
         """Wait until nobody else is in the middle of writing, as one who leaves half a tag is; not for ever."""
         end = time.monotonic() + _PATIENCE
         while time.monotonic() < end:
-            if self.transcript.is_still() and not (self.transcript.changed and self._has_errors()):
-                return
+            if self.transcript.is_still():
+                document = parse(self.transcript.text if self.transcript.changed else "")
+                if not errors_of((*document.problems, *interpret(document)[1])):
+                    return
             await asyncio.sleep(_POLL)
-
-    def _has_errors(self) -> bool:
-        document = parse(self.transcript.text)
-        return bool(errors_of((*document.problems, *interpret(document)[1])))
 
     def _reread(self) -> None:
         """The items of what was appended behind the mark; of all, if others changed the text."""
@@ -529,11 +493,10 @@ class Conversation:
         """Agent and items of the whole text, which is returned with its imports in place."""
         document = parse_cached(self.transcript.text, self.run.chain[-1])
         if self.remote:
-            refuse_imports(document)
-        document = self.run.rules.imported(document)
-        self.spec = read_agent(document)
-        if self.remote:
-            self.spec = restrict(self.spec)
+            self.spec = restrict(document)
+        else:
+            document = self.run.rules.imported(document)
+            self.spec = read_agent(document)
         self.items = list(self.spec.items)
         return document
 
@@ -542,8 +505,4 @@ class Conversation:
         items = AgentSpec(items=tuple(self.items)).sent
         self._expanded = await expansions(items, self.run, self.recorded, self._payloads, self._expanded)
         messages = messages_of(items, expand=self._expanded.__getitem__)
-        return messages if self._judge is None else with_shown(messages, self._judge.rule.schema)
-
-    def _tell_piece(self, event: Event) -> None:
-        if isinstance(event, ReasoningDelta | Waiting) or (isinstance(event, TextDelta) and event.text):
-            self.run.tell(event)
+        return messages if self._judge is None else with_shown(messages, self._judge.schema)
