@@ -12,7 +12,7 @@ from pathlib import Path
 from hypothesis import given, strategies as st
 
 from chatmd.tools.apply_patch import apply_patch
-from chatmd.tools.patch import UpdateFile, parse_patch, update_text
+from chatmd.tools.patch import parse_patch, update_text
 from chatmd.tools.roots import Root, ToolRoots
 from chatmd.tools.text_lines import TextLines, read_excerpt
 from lmm.errors import LmmError
@@ -52,8 +52,7 @@ def test_any_edit_as_a_patch_gives_the_new_file(file: tuple[list[str], str, bool
         return
     patch = "\n".join(["*** Begin Patch", "*** Update File: f", *hunks(old, new), "*** End Patch"])
     (section,) = parse_patch(patch)
-    assert isinstance(section, UpdateFile)
-    done = TextLines.of(update_text(text, section.hunks, "f").text)
+    done = TextLines.of(update_text(text, section.hunks, "f")[0])
     assert (done.texts, done.bom) == (new.texts, old.bom)
     assert set(done.ends[:-1]) <= {old.newline}
     kept_last = bool(old.texts) and SequenceMatcher(None, old.texts, new.texts, autojunk=False).get_opcodes()[-1][0]
@@ -81,8 +80,7 @@ def test_one_hunk_with_a_line_number(file: tuple[list[str], str, bool, bool], da
     header = f"@@ -{start + 1 if stop > start else start},{stop - start} +1,1 @@"
     patch = "\n".join(["*** Begin Patch", "*** Update File: f", header, *body, "*** End Patch"])
     (section,) = parse_patch(patch)
-    assert isinstance(section, UpdateFile)
-    assert TextLines.of(update_text(text, section.hunks, "f").text).texts == wanted
+    assert TextLines.of(update_text(text, section.hunks, "f")[0]).texts == wanted
 
 
 MARKS = st.sampled_from(

@@ -12,7 +12,7 @@ from chatmd.context import Run
 from chatmd.errors import FileRefused, PatchError
 from chatmd.language.agent import Tool
 from chatmd.tools.changes import Change, apply_changes, lock_files, read_content
-from chatmd.tools.patch import FORMAT, AddFile, DeleteFile, Section, UpdateFile, parse_patch, text_of, update_text
+from chatmd.tools.patch import FORMAT, Section, parse_patch, update_text
 from chatmd.tools.registry import FunctionTool, OpenTools
 from chatmd.tools.roots import ToolRoots, roots_of
 from chatmd.tools.text_lines import decode_text, encode_text
@@ -66,71 +66,58 @@ def apply_patch(text: str, roots: ToolRoots, max_output: int = 30_000) -> str:
         DocumentError: a file cannot be read or written; nothing was changed, unless the message says what was.
     """
     sections = parse_patch(text)
-    paths = [section.path for section in sections]
-    paths += [section.move_to for section in sections if isinstance(section, UpdateFile) and section.move_to]
+    paths = [path for section in sections for path in (section.path, section.move_to) if path]
     with lock_files([roots.writable(path) for path in paths]):
         plan = _Plan(roots)
-        for section in sections:
-            plan.add(section)
+        report = [line for section in sections for line in plan.add(section)]
         apply_changes([change for change in plan.changes.values() if change.old != change.new])
-    return _cut("\n".join(plan.report), max_output)
+    done = "\n".join(["Done. What was changed:", *report])
+    note = "\n… the rest of the report is left out; all of the patch was applied."
+    return done if len(done) <= max_output else done[: max(max_output - len(note), 0)] + note
 
 
 @dataclass(slots=True)
 class _Plan:
-    """What the files will be like, one section after the other, by their real paths; and a report for the model."""
+    """What the files will be like, one section after the other, by their real paths."""
 
     roots: ToolRoots
     changes: dict[Path, Change] = field(default_factory=dict)
-    report: list[str] = field(default_factory=list)
 
-    def add(self, section: Section) -> None:
-        """Take account of one section."""
-        change = self._file(section.path, section)
+    def add(self, section: Section) -> list[str]:
+        """Take account of one section; lines of a report for the model."""
+        change = self._change(section.path, section)
         name = change.target.name
-        if isinstance(section, AddFile):
+        if section.kind == "Add":
+            lines = [line for hunk in section.hunks for line in hunk.lines]
             if change.new is not None:
-                raise PatchError(
-                    f"line {section.line} of the patch adds this file, but it exists already",
-                    where=name,
-                    hint="use '*** Update File: …'; to replace all of it, delete it before, in the same patch",
-                )
-            change.new = encode_text(text_of(section.lines), name)
-            self.report.append(f"A {name} ({count(len(section.lines), 'line')})")
-        elif change.new is None:
-            verb = "deletes" if isinstance(section, DeleteFile) else "updates"
-            raise PatchError(
-                f"line {section.line} of the patch {verb} this file, but there is no such file",
-                where=name,
-                hint=self.roots.missing(change.target).hint,
-            )
-        elif isinstance(section, DeleteFile):
+                hint = "use '*** Update File: …'; to replace all of it, delete it before, in the same patch"
+                raise _wrong(section, "adds this file, but it exists already", name, hint)
+            change.new = encode_text("".join(line.text + "\n" * line.ends for line in lines), name)
+            return [f"A {name} ({count(len(lines), 'line')})"]
+        if change.new is None:
+            hint = self.roots.missing(change.target).hint
+            raise _wrong(section, f"{section.kind.lower()}s this file, but there is no such file", name, hint)
+        if section.kind == "Delete":
             change.new = None
-            self.report.append(f"D {name}")
-        else:
-            self._update(section, change, change.new)
+            return [f"D {name}"]
+        return self._update(section, change)
 
-    def _update(self, section: UpdateFile, change: Change, content: bytes) -> None:
-        name = change.target.name
-        called = f"{name}, as the sections before leave it" if content != change.old else name
-        updated = update_text(decode_text(content, name), section.hunks, called)
-        change.new, moved = encode_text(updated.text, name), ""
-        if section.move_to and (goal := self._file(section.move_to, section)) is not change:
+    def _update(self, section: Section, change: Change) -> list[str]:
+        content, name = change.new or b"", change.target.name
+        called = name if content == change.old else f"{name}, as the sections before leave it"
+        text, report = update_text(decode_text(content, name), section.hunks, called)
+        change.new, moved = encode_text(text, name), ""
+        if section.move_to and (goal := self._change(section.move_to, section)) is not change:
             if goal.new is not None:
-                raise PatchError(
-                    f"line {section.line} of the patch moves a file here, but there is one already",
-                    where=goal.target.name,
-                )
+                raise _wrong(section, "moves a file here, but there is one already", goal.target.name)
             change.new, goal.new, goal.like = None, change.new, change.like or change.target
             moved = f" -> {goal.target.name}"
-        self.report += [f"M {name}{moved}", *updated.report]
+        return [f"M {name}{moved}", *report]
 
-    def _file(self, path: str, section: Section) -> Change:
+    def _change(self, path: str, section: Section) -> Change:
         """A file, as it is at this point of the patch."""
         target = self.roots.writable(path)
-        if target.is_link and (
-            isinstance(section, DeleteFile) or (isinstance(section, UpdateFile) and section.move_to)
-        ):
+        if target.is_link and (section.kind == "Delete" or section.move_to):
             raise FileRefused("this is a link; delete or move the file it leads to", where=path, hint=target.name)
         if target.real not in self.changes:
             content = read_content(target)
@@ -138,7 +125,5 @@ class _Plan:
         return self.changes[target.real]
 
 
-def _cut(report: str, limit: int) -> str:
-    done = "Done. What was changed:\n" + report
-    note = "\n… the rest of the report is left out; all of the patch was applied."
-    return done if len(done) <= limit else done[: max(limit - len(note), 0)] + note
+def _wrong(section: Section, what: str, name: str, hint: str = "") -> PatchError:
+    return PatchError(f"line {section.line} of the patch {what}", where=name, hint=hint)

@@ -56,7 +56,7 @@ def patched(folder: Path, *lines: str) -> str:
 
 
 def test_the_report_shows_what_became_of_the_lines(tmp_path: Path) -> None:
-    """Like a unified diff: line numbers before and after, the heading above, the lines of the file."""
+    """Like a unified diff: line numbers before and after, and the lines of the file."""
     (tmp_path / "a.md").write_text("# One\n\nx\n\n# Two\n\nx\ny  \n")
     report = patched(
         tmp_path, "*** Update File: a.md", "@@ # Two", "+new", " x", "-y", "+z", "*** Add File: b.md", "+b"
@@ -64,10 +64,8 @@ def test_the_report_shows_what_became_of_the_lines(tmp_path: Path) -> None:
     assert report.splitlines() == [
         "Done. What was changed:",
         "M a.md",
-        "@@ -5,4 +5,5 @@ # Two",
+        "@@ -7,2 +7,3 @@",
         "(fits but for white space at line ends)",
-        " # Two",
-        " ",
         "+new",
         " x",
         "-y  ",
