@@ -275,17 +275,6 @@ def old_view(blocks: Sequence[Block]) -> list[Block]:
 # -- asking --------------------------------------------------------------------------------------
 
 
-def refusal(block: MetadataBlock, old: Sequence[Block]) -> str | None:
-    """Why an edit of the text `old` cannot be asked for in this block now, or None."""
-    if _record(block) is not None:
-        return "an edit of this text is pending: lmm accept or lmm reject it first"
-    for text in old:
-        opened = unclosed_construct(text.content) if isinstance(text, TextBlock) else None
-        if opened is not None:
-            return f"'{opened[1]}' in the text is never closed: close it first"
-    return None
-
-
 def ids_for(document: str) -> Callable[..., str]:
     """A maker of short ids that occur neither in `document` nor twice: for equal parts, the same ones."""
     given: set[str] = set()
@@ -324,8 +313,11 @@ def place_edit(
     assert isinstance(block, MetadataBlock)
     start, end = extent
     old, newline = list(blocks[start:end]), block.newline
-    if reason := refusal(block, old):
-        raise LmmError(reason)
+    if _record(block) is not None:
+        raise LmmError("an edit of this text is pending: lmm accept or lmm reject it first")
+    for opened in (unclosed_construct(block.content) for block in old if isinstance(block, TextBlock)):
+        if opened is not None:
+            raise LmmError(f"'{opened[1]}' in the text is never closed: close it first")
     above = blocks[start - 1]
     heading = above.title if isinstance(above, HeadingBlock) else ""
     text = text_of_reply(reply.text, heading)
@@ -334,7 +326,8 @@ def place_edit(
     new += [_text(marker("end", edit_id) + "\n\n", newline)]
     record = {"edit": prompt.text, "~~id": edit_id, "~~model": reply.model}
     record |= {"~~old": marks_of(block.content for block in seen)} if old else {}
-    record |= _note_warnings(heading, seen, text, reply)
+    wrong = [*((CUT,) if reply.cut else ()), *warnings(serialize(seen), text, heading=heading)]
+    record |= {WARNING: "; ".join(wrong)} if wrong else {}
     tail = None
     if old:
         # The heading must stand apart from the text; what has to be added for that is taken off again.
@@ -346,14 +339,10 @@ def place_edit(
         tail = above.trailing
     if tail is not None:
         record["~~tail"] = tail
-    before = [*blocks[:index], _record_edit(block, prompt, record), *blocks[index + 1 : start]]
+    prompt = waiting_prompt(block, prompt)
+    block = without_prompt(block.with_key(EDIT, record, before=prompt.start), prompt)
+    before = [*blocks[:index], block, *blocks[index + 1 : start]]
     return [*before[:-1], *insert_blocks(before[-1:], 1, [*new, *blocks[end:]])]
-
-
-def _note_warnings(heading: str, seen: Sequence[Block], new: str, reply: Reply) -> dict[str, str]:
-    """What the record says of what is wrong with a reply about the text that the model saw."""
-    found = [*((CUT,) if reply.cut else ()), *warnings(serialize(seen), new, heading=heading)]
-    return {WARNING: "; ".join(found)} if found else {}
 
 
 def check_restorable(
@@ -383,15 +372,16 @@ def _text(source: str, newline: str) -> TextBlock:
     return TextBlock(source.replace("\n", newline), 0)
 
 
-def _record_edit(block: MetadataBlock, prompt: Prompt, record: dict[str, Any]) -> MetadataBlock:
-    prompt = waiting_prompt(block, prompt)
-    return without_prompt(block.with_key(EDIT, record, before=prompt.start), prompt)
-
-
 def text_of_reply(reply: str, heading: str = "") -> str:
     """The text that a reply gives: all that it holds is text, which asks nothing, sets nothing, and ends no edit."""
     text = closed(without_heading(unwrapped(reply.replace("\r\n", "\n")), heading))
-    return _without_marks(closed(_with_metadata_as_comments(text)))
+    if "---" in text:
+        text = closed(serialize(map(_as_comment, parse_markdown_text(text))))
+    if "<!-- lmm:" not in text:
+        return text
+    blocks = parse_markdown_text(text)  # once accepted, our marks would belong to no edit
+    marks = {i for positions in _marks(blocks).values() for i in positions}
+    return serialize([block for i, block in enumerate(blocks) if i not in marks])
 
 
 def unwrapped(reply: str) -> str:
@@ -431,11 +421,6 @@ def _with_whole_divs(text: str) -> str:
     return kept.rstrip("\n") + "\n:::" * opened + "\n" if opened else kept
 
 
-def _with_metadata_as_comments(text: str) -> str:
-    """`text` with comments in place of metadata, also of what was meant as such and cannot be read."""
-    return serialize(_as_comment(block) for block in parse_markdown_text(text)) if "---" in text else text
-
-
 def _as_comment(block: Block) -> Block:
     if not isinstance(block, MetadataBlock | ErrorBlock):
         return block
@@ -449,15 +434,6 @@ def _as_metadata(block: Block) -> Block:
         return block
     body = block.content.removeprefix(MODELS_METADATA).removesuffix("-->").replace("--\\>", "-->")
     return TextBlock.make(f"---{body}---", newline=block.newline, line=block.line)
-
-
-def _without_marks(text: str) -> str:
-    """`text` without comments that would be read as marks of an edit: once accepted, they would belong to none."""
-    if "<!-- lmm:" not in text:
-        return text
-    blocks = parse_markdown_text(text)
-    marks = {i for positions in _marks(blocks).values() for i in positions}
-    return serialize([block for i, block in enumerate(blocks) if i not in marks])
 
 
 # -- resolving -----------------------------------------------------------------------------------
@@ -616,8 +592,14 @@ def _resolve_edits(
     for edit in reversed(edits):  # innermost and last first: the positions of the others stay right
         whole = edit if edit.end <= changed_from else _read_again(result, edit)
         if whole is not None:
-            above, text = (_accepted if verdict == "accept" else _rejected)(result, whole)
-            block = _without_record(above[0], whole.prompt if verdict == "again" else "")
+            above, text = result[whole.block : whole.start], _text_after(whole, verdict)
+            if verdict != "accept" and not whole.old:  # what stood before the empty place ended otherwise
+                above = _with_tail(above, whole.tail)
+            block = above[0]
+            assert isinstance(block, MetadataBlock)
+            block = block.without_key(EDIT)
+            if verdict == "again":
+                block = block.with_body(add_prompt(block.body, "edit", whole.prompt, newline=block.newline))
             if sign is not None and verdict == "accept":
                 block = sign(block, whole.model, [new.content for new in _visible(whole.new)])
             after = [*above[1:], *text]
@@ -671,22 +653,13 @@ def _covers(blocks: Sequence[Block], edit: WaitingEdit, line: int) -> bool:
     return edit.line <= line < after
 
 
-def _rejected(blocks: Sequence[Block], edit: WaitingEdit) -> tuple[list[Block], list[Block]]:
-    """What stands above the text and the text, if an edit is rejected."""
-    above = list(blocks[edit.block : edit.start])
-    if not edit.old:  # what stood before the empty place ended otherwise
-        above = _with_tail(above, edit.tail)
-    return above, _with_tail(list(edit.old), edit.tail)
-
-
-def _accepted(blocks: Sequence[Block], edit: WaitingEdit) -> tuple[list[Block], list[Block]]:
-    """What stands above the text and the text, if an edit is accepted."""
+def _text_after(edit: WaitingEdit, verdict: Verdict) -> list[Block]:
+    """The text that stays."""
+    if verdict != "accept":
+        return _with_tail(list(edit.old), edit.tail)
     old, _ = resolve(edit.old, "reject")
-    tail = edit.tail
-    if tail is None and edit.old:
-        tail = edit.old[-1].trailing
-    text = _with_tail(_with_rest_of(old, list(edit.new), edit.seen), tail if edit.old else None)
-    return list(blocks[edit.block : edit.start]), text
+    text = _with_rest_of(old, list(edit.new), edit.seen)
+    return _with_tail(text, edit.old[-1].trailing if edit.tail is None else edit.tail) if edit.old else text
 
 
 def _with_tail(blocks: list[Block], tail: str | None) -> list[Block]:
@@ -696,13 +669,6 @@ def _with_tail(blocks: list[Block], tail: str | None) -> list[Block]:
         content = last.source[: len(last.source) - len(last.trailing)]
         blocks[-1] = last.with_source(content + tail)
     return blocks
-
-
-def _without_record(block: Block, prompt: str) -> MetadataBlock:
-    """An edit's metadata block without its record; with `prompt`, the edit waits to be asked for again."""
-    assert isinstance(block, MetadataBlock)
-    cleared = block.without_key(EDIT)
-    return cleared.with_body(add_prompt(cleared.body, "edit", prompt, newline=block.newline)) if prompt else cleared
 
 
 def _with_rest_of(old: list[Block], new: list[Block], seen: str) -> list[Block]:
@@ -739,18 +705,15 @@ def _correspondence(old: list[str], new: list[str]) -> list[int]:
     words = [set(text.split()) for text in new]
     place, lowest = [], 0
     for text in old:
-        own = set(text.split())
+        own, following = set(text.split()), range(lowest, min(lowest + _NEAR, len(new)))
         # Comparing letters is slow: only the next text, and those that share most words.
-        near = sorted(range(lowest, min(lowest + _NEAR, len(new))), key=lambda j: (-_shared(own, words[j]), j))
+        shares = {j: len(own & words[j]) / (len(own) + len(words[j]) or 1) for j in following}
+        near = sorted(following, key=lambda j: (-shares[j], j))
         scores = {j: SequenceMatcher(None, text, new[j]).ratio() for j in {*near[:3], *range(lowest, len(new))[:1]}}
         best = max(scores, key=lambda j: (scores[j], -j), default=lowest)
         lowest = best if scores.get(best, 0) > 0.5 else lowest
         place.append(min(lowest, len(new)))
     return [*place, len(new)]
-
-
-def _shared(one: set[str], other: set[str]) -> float:
-    return len(one & other) / (len(one) + len(other) or 1)
 
 
 # -- what may be saved --------------------------------------------------------------------------------
@@ -775,23 +738,22 @@ def _broken_edits(blocks: list[Block]) -> int:
     return len(damaged_edits(blocks)) + len(orphaned_marks(blocks))
 
 
-def _read_otherwise(before: list[Block], after: list[Block], *, fixed: bool) -> set[str]:
-    """Lines that stand fewer times in blocks of one kind, and more times in those of another."""
+def _read_otherwise(before: list[Block], after: list[Block], *, fixed: bool) -> bool:
+    """Whether a line stands fewer times in blocks of one kind, and more times in those of another."""
     one, two = _lines_by_kind(before), _lines_by_kind(after)
-    fewer = {(kind, line) for kind in one for line in (one[kind] - two.get(kind, Counter()))}
-    more = {(kind, line) for kind in two for line in (two[kind] - one.get(kind, Counter()))}
+    more = two - one
     by_fix = {("text", "heading"), ("error", "metadata")} if fixed else set()
-    return {line for old, line in fewer for new in two if (new, line) in more and (old, new) not in by_fix}
+    kinds = {kind for kind, _ in more}
+    return any((new, line) in more and (old, new) not in by_fix for old, line in one - two for new in kinds)
 
 
-def _lines_by_kind(blocks: list[Block]) -> dict[str, Counter[str]]:
+def _lines_by_kind(blocks: list[Block]) -> Counter[tuple[str, str]]:
     """The lines of all blocks of a kind, those of prompts and of models left out: they may become anything."""
-    found: dict[str, Counter[str]] = {}
+    found = Counter[tuple[str, str]]()
     for block in blocks:
-        if block.content.startswith(MODELS_METADATA):
-            continue
-        kind = "metadata" if isinstance(block, MetadataBlock) else block.kind
-        source = mask_prompts(block.body, block.prompts) if isinstance(block, MetadataBlock) else block.content
-        lines = (line.strip() for line in source.splitlines())
-        found.setdefault(kind, Counter()).update(line for line in lines if line.strip("-.#"))
+        kind, source = block.kind, block.content
+        if isinstance(block, MetadataBlock):
+            kind, source = "metadata", mask_prompts(block.body, block.prompts)
+        if not block.content.startswith(MODELS_METADATA):
+            found.update((kind, line) for line in map(str.strip, source.splitlines()) if line.strip("-.#"))
     return found
