@@ -58,7 +58,7 @@ class Span(NamedTuple):
     @property
     def runs(self) -> bool:
         """Whether knitr, Quarto or MyST would run this code block."""
-        return self.kind == "code_block" and _RUNS.match(self.attributes) is not None
+        return self.kind == "code_block" and self.attributes.startswith("{") and self.attributes[1:2].isalpha()
 
     @property
     def options(self) -> str:
@@ -75,8 +75,8 @@ class Span(NamedTuple):
     @property
     def expression(self) -> str:
         """What code in a sentence computes, where knitr or Quarto shows its value; else the empty string."""
-        match = _EXPRESSION.match(self.text) if self.kind == "code" else None
-        return match[1].strip() if match else ""
+        engine, _, code = self.text.partition(" ")
+        return code.strip() if self.kind == "code" and engine in _ENGINES else ""
 
     @property
     def values(self) -> dict[str, str]:
@@ -89,8 +89,7 @@ class Span(NamedTuple):
 
 
 _LANGUAGE = re.compile(r"\{*[ \t]*\.?([\w+#-]+(?:\.\w+)?)?")
-_RUNS = re.compile(r"\{[A-Za-z]")
-_EXPRESSION = re.compile(r"(?:r|\{(?:r|python|julia|ojs)\}) (.+)", re.DOTALL)
+_ENGINES = ("r", "{r}", "{python}", "{julia}", "{ojs}")
 _TAG_VALUE = re.compile(r"""(?<![\w:@-])([\w:@-]++)\s*=\s*(?:"([^"]*)"|'([^']*)'|([^\s"'<>=`]+))""")
 
 _QUOTED = r"\"(?:[^\"\\]|\\.)*+\"|'(?:[^'\\]|\\.)*+'"
@@ -130,24 +129,22 @@ SCHEME = re.compile(r"([A-Za-z][A-Za-z0-9+.-]+):")
 """What an address begins with that is no path, nor a drive of Windows."""
 _SPECIAL = re.compile(r"[`$\\<@\[\]{]")
 BLANK_LINES = re.compile(r"\n(?:[ \t\r]*\n)+")
-_LINE_OF_CODE = re.compile(r"\r?\n[ \t>]*")
 _QUOTE_MARKS = re.compile(r"\n(?: {0,3}> ?)+")
-_ADDRESS = re.compile(r"<([A-Za-z][A-Za-z0-9+.-]{1,31}:[^\s<>]*|[\w.!#$%&'*+/=?^`{|}~-]+@[\w-]+(?:\.[\w-]+)+)>")
 _TAG = re.compile(
-    r"""<(?:(?P<name>/?(?:[A-Z]\w*(?:\.\w+)+|[A-Za-z][\w:-]*))
+    r"""<(?:(?P<address>[A-Za-z][A-Za-z0-9+.-]{1,31}:[^\s<>]*|[\w.!\#$%&'*+/=?^`{|}~-]+@[\w-]+(?:\.[\w-]+)+)
+    |(?P<name>/?(?:[A-Z]\w*(?:\.\w+)+|[A-Za-z][\w:-]*))
     (?:\s+[\w:@.*-]+(?:\s*=\s*(?:"[^"]*"|'[^']*'|\{(?:[^{}]|\{[^{}]*\})*\}|[^\s"'=<>`]+))?)*+\s*/?
     |(?P<declaration>[!?])[A-Za-z][^<>]*)>""",
     re.VERBOSE,
 )
 _VERBATIM = ("pre", "script", "style", "textarea")
 _CITED = re.compile(r"@(?:\{([^{}\s]+)\}|([\w*](?:\w|[:.#$%&\-+?<>~/](?=\w))*))")
-_REFERENCE = re.compile(r"\\@ref\(([^()\s]+)\)")
 _TEX = re.compile(
-    r"""\\[A-Za-z]+\*?
+    r"""\\@ref\((?P<label>[^()\s]+)\)|\\begin\{(?P<environment>[A-Za-z]+\*?)\}
+    |\\[A-Za-z]+\*?
     (?:\[[^\[\]\n]*\]|\{(?:[^{}\\]|\\.|\{(?:[^{}\\]|\\.|\{(?:[^{}\\]|\\.)*+\})*+\})*+\})*""",
     re.VERBOSE,
 )
-_ENVIRONMENT = re.compile(r"\\begin\{([A-Za-z]+\*?)\}")
 _EQUATION_LABEL = re.compile(r"[ \t]*(\{#[\w:.-]+[^{}\n]*\})")
 _ROLE = re.compile(r"\{([A-Za-z][\w:+.-]*)\}(?=`)")
 _SHORTCODE = re.compile(r"\{\{(?:[<%]-?(?P<words>.*?)-?[>%]|(?P<include>#.*?))\}\}", re.DOTALL)
@@ -222,7 +219,8 @@ class InlineReader:
 
     def _code_between(self, start: int, inner: int, closing: int) -> int:
         end = closing + inner - start
-        code = _LINE_OF_CODE.sub(" ", self.text[inner:closing]).strip(" \t")
+        first, *lines = self.text[inner:closing].replace("\r\n", "\n").split("\n")
+        code = " ".join([first, *(line.lstrip(" \t>") for line in lines)]).strip(" \t")
         if (role := self._role_before(start)) is not None:
             self.add("role", role.start(), end, code, role[1])
             return end
@@ -270,18 +268,14 @@ class InlineReader:
     # -- TeX, tags, shortcodes, citations --------------------------------------------------------------
 
     def _backslash(self, at: int) -> int:
-        text = self.text
-        char = text[at + 1 : at + 2]
-        if char == "@" and (reference := _REFERENCE.match(text, at)) is not None:
-            self.add("reference", at, reference.end(), reference[0], reference[1])
-            return reference.end()
-        if (environment := _ENVIRONMENT.match(text, at)) is not None:
-            return self._environment(at, environment[1])
-        command = _TEX.match(text, at, self.end)
-        if command is None:
+        tex = _TEX.match(self.text, at, self.end)
+        if tex is None:
             return at + 2
-        self.add("raw", at, command.end(), command[0], "tex")
-        return command.end()
+        if tex["environment"]:
+            return self._environment(at, tex["environment"])
+        kind, target = ("reference", tex["label"]) if tex["label"] else ("raw", "tex")
+        self.add(kind, at, tex.end(), tex[0], target)
+        return tex.end()
 
     def _environment(self, at: int, name: str) -> int:
         """TeX from ``\\begin{name}`` to the ``\\end{name}`` that closes it, blank lines included."""
@@ -303,15 +297,11 @@ class InlineReader:
         text = self.text
         if text.startswith("<!--", at):
             return self._comment(at)
-        if (address := _ADDRESS.match(text, at)) is not None:
-            written = address[1]
-            group = self._group_after(address.end())
-            end = address.end() + len(group)
-            self.add("link", at, end, written, written if ":" in written else f"mailto:{written}", group)
-            return end
         tag = _TAG.match(text, at)
         if tag is None:
             return at + 1
+        if written := tag["address"]:
+            return self._add_link("link", at, written, tag.end(), written if ":" in written else f"mailto:{written}")
         name = (tag["name"] or tag["declaration"]).lower()
         end = self._verbatim_end(name, tag.end()) if name in _VERBATIM else tag.end()
         self.add("html", at, end, text[at:end], name)
@@ -372,7 +362,7 @@ class InlineReader:
         if before == "^" and not text.startswith("^", start):
             self.add("footnote", start - 2, at + 1, text[start:at])
         elif text.startswith("^", start):
-            if at > start + 1 and not re.search(r"\s", text[start:at]):
+            if at > start + 1 and text[start:at].split() == [text[start:at]]:
                 self.unresolved.append((len(self.found), text[start + 1 : at]))
                 self.add("footnote", start - 1, at + 1, "", text[start + 1 : at])
         else:
@@ -459,6 +449,12 @@ def _is_escaped(text: str, at: int) -> bool:
 
 def _address(written: str) -> str:
     return written[1:-1] if written.startswith("<") else " ".join(written.split())
+
+
+@lru_cache(maxsize=128)
+def closing_fence(margin: str, char: str, length: int) -> re.Pattern[str]:
+    """A line of at least `length` fence characters after a margin, and the line end before it."""
+    return re.compile(rf"\n{margin}{char}{{{length},}}[ \t]*\r?(?=\n|\Z)")
 
 
 @lru_cache

@@ -11,11 +11,11 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Iterator, Sequence
-from functools import lru_cache
 from typing import Any
 
 from lmm.markdown import metadata
 from lmm.markdown.blocks import Block, ErrorBlock, HeaderBlock, HeadingBlock, MetadataBlock, TextBlock
+from lmm.markdown.inline import closing_fence
 
 _BLANKS = r"(?:[ \t]*\r?\n)*(?:[ \t]+\Z)?"
 _HASHES = r" {0,3}#{1,6}(?:[ \t]|\r?(?:\n|\Z))"
@@ -31,21 +31,19 @@ _HEADING_AHEAD = re.compile(rf"\n(?={_HASHES})")
 
 _LIST_ITEM = r"(?:(?:[-*+]|\d{1,9}[.)])[ \t]+)*"
 _OPAQUE = rf"[ \t]*{_LIST_ITEM}(?P<mark>`{{3,}}|~{{3,}}|\$\$|<!--)"
-_TEXT_STOP = re.compile(rf"\n(?:[ \t]*\r?\n{_BLANKS}|{_OPAQUE})")
 # A line of a fenced div is a block. One that opens it stands where a block may begin; one that closes it ends any text.
 _FENCE = re.compile(
     rf" {{0,3}}:{{3,}}[ \t]*(?P<opens>(?:\{{[^\n]*\}}|[^\s:{{}}]+)[ \t]*:*)?[ \t]*\r?(?:\n{_BLANKS}|\Z)"
 )
-_TEXT_STOP_IN_DIV = re.compile(rf"\n(?:[ \t]*\r?\n{_BLANKS}|(?P<fence> {{0,3}}:{{3,}}[ \t]*\r?(?:\n|\Z))|{_OPAQUE})")
+_TEXT_STOP = re.compile(rf"\n(?:[ \t]*\r?\n{_BLANKS}|(?P<fence> {{0,3}}:{{3,}}[ \t]*\r?(?:\n|\Z))|{_OPAQUE})")
 _OPAQUE_START = re.compile(_OPAQUE)
-# The rest of a line after which a block may start without a blank line: any, or only metadata.
-_METADATA_AHEAD = r"---[ \t]*(?:#[^\n]*)?\r?\n"
-_BEFORE_BLOCK = re.compile(rf"[ \t]*\r?\n(?={_HASHES}|{_METADATA_AHEAD}| {{0,3}}(?::::|```|~~~))")
-_BEFORE_TEXT = re.compile(r"[ \t]*\r?\n(?=[ \t]*[^ \t\r\n])")
-_BEFORE_METADATA = re.compile(rf"[ \t]*\r?\n(?={_METADATA_AHEAD})")
+# The rest of a line after which a block may start without a blank line, and which one.
+_BEFORE = re.compile(
+    rf"[ \t]*\r?\n(?:(?P<metadata>(?=---[ \t]*(?:#[^\n]*)?\r?\n))|(?P<block>(?={_HASHES}| {{0,3}}(?::::|```|~~~)))"
+    r"|(?P<text>(?=[ \t]*[^ \t\r\n])))"
+)
 _TARGETS = re.compile(rf"(?:\([^()\s][^()\n]*\)=[ \t]*\r?\n)++(?={_HASHES})")  # of MyST, above what they name
 _OUR_MARK = "<!-- lmm:"
-_NEXT_COMMENT = re.compile(r"[ \t]*<!--")
 # An item of a list: what is indented as far as its text, belongs to it.
 _ITEM = re.compile(r" {0,3}(?:[-*+]|\(?(?:\d{1,9}|#)[.)])[ \t]+(?=\S)")
 
@@ -141,8 +139,8 @@ class _Parser:
             block = self._metadata(start, at, line)
             if block is not None:
                 return block
-            rule = _BEFORE_BLOCK.match(text, at + 3)
-            if rule is not None:
+            rule = _BEFORE.match(text, at + 3)
+            if rule is not None and rule.lastgroup != "text":
                 return TextBlock(text[start : rule.end()], line)
         elif (heading := _HEADING.match(text, at)) is not None and not self._in_item(at):
             return HeadingBlock(text[start : heading.end()], line)
@@ -215,15 +213,17 @@ class _Parser:
         `opening` is that of the opaque construct with which the block begins.
         """
         text = self.text
-        pattern = _TEXT_STOP_IN_DIV if self.divs else _TEXT_STOP
         begins = True  # a block of Pandoc's: no paragraph goes on here
         while True:
             if opening is None:
-                stop = pattern.search(text, at)
+                stop = _TEXT_STOP.search(text, at)
                 if stop is None:
                     return len(text)
-                if stop.lastgroup == "fence":
-                    return stop.start() + 1
+                if stop["fence"] is not None:
+                    if self.divs:
+                        return stop.start() + 1
+                    at, begins = stop.end("fence") - 1, False
+                    continue
                 if stop["mark"] is None:
                     return stop.end()
                 begins = begins and not text[at : stop.start()].strip()
@@ -231,11 +231,10 @@ class _Parser:
             closer = self._closer(opening)
             begins = closer is not None and self._is_block(opening, begins)
             at = opening.end() if closer is None else closer
-            ahead = _BEFORE_BLOCK if begins else _BEFORE_METADATA
-            if begins and text.startswith(_OUR_MARK, opening.start("mark")):  # the author may write right below it
-                ahead = _BEFORE_TEXT
-            after = ahead.match(text, at) if closer is not None else None
-            if after is not None:
+            after = _BEFORE.match(text, at) if closer is not None else None
+            # The author may write right below a mark of ours.
+            may_be_text = text.startswith(_OUR_MARK, opening.start("mark"))
+            if after and (after.lastgroup == "metadata" or (begins and (after.lastgroup == "block" or may_be_text))):
                 return after.end()
             opening = None
 
@@ -262,7 +261,7 @@ class _Parser:
             self.missing.add(closer)
             return None
         end = found + len(closer)
-        while mark == "<!--" and (following := _NEXT_COMMENT.match(text, end)) is not None:
+        while mark == "<!--" and (following := _OPAQUE_START.match(text, end)) and following["mark"] == mark:
             found = text.find(closer, following.end())
             if found < 0:
                 break
@@ -278,18 +277,11 @@ class _Parser:
         for length in range(3, len(mark) + 1):
             if f"{mark[0]}{length}{indented}" in self.missing:
                 return None
-        found = _fence_close(mark[0], len(mark), indented).search(text, line_end)
+        found = closing_fence("[ \t]*" if indented else " {0,3}", mark[0], len(mark)).search(text, line_end)
         if found is None:
             self.missing.add(f"{mark[0]}{len(mark)}{indented}")
             return None
         return found.end()
-
-
-@lru_cache(maxsize=64)
-def _fence_close(char: str, length: int, indented: bool) -> re.Pattern[str]:
-    """A line of at least `length` fence characters, indented no more than its opening line allows."""
-    margin = "[ \t]*" if indented else " {0,3}"
-    return re.compile(rf"\n{margin}{re.escape(char)}{{{length},}}(?=[ \t]*(?:\r?\n|\Z))")
 
 
 def unclosed_construct(text: str) -> tuple[int, str] | None:

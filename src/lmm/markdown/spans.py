@@ -11,9 +11,8 @@ import itertools
 import re
 from bisect import bisect_right
 from collections.abc import Callable
-from functools import lru_cache
 
-from lmm.markdown.inline import InlineReader, Span, read_attributes, unquoted
+from lmm.markdown.inline import InlineReader, Span, closing_fence, read_attributes, unquoted
 
 
 def spans(text: str, *, in_list: bool = False) -> list[Span]:
@@ -32,7 +31,7 @@ def spans(text: str, *, in_list: bool = False) -> list[Span]:
     """
     scanner = _Scanner(text)
     if in_list:
-        scanner.columns = [_width(text[: _end(_INDENT, text, 0)])]
+        scanner.columns = [_indentation(text)]
     return scanner.scan()
 
 
@@ -116,21 +115,22 @@ def included_pictures(code: str) -> list[str]:
     return paths
 
 
-_QUOTE = re.compile(r"(?: {0,3}>[ ]?)*")
+_MARGIN = re.compile(r"((?: {0,3}>[ ]?)*)[ \t]*")  # of a quote, and the indentation in it
 _REST = re.compile(r"[ \t]*\r?(?:\n|\Z)")
-_INDENT = re.compile(r"[ \t]*")
 _BLANKS = re.compile(r"(?:[ \t>]*\r?\n)+")
 _ITEM = re.compile(r"(?:[-*+]|\(?(?:\d{1,9}|[A-Za-z#]|[ivxlIVXL]{2,5}|@\w*)[.)]|[:~])[ \t]+(?=\S)")
-_NOTE = re.compile(r"\[\^([^\]\s]+)\]:[ \t]*")
 _DEFINITION = re.compile(
-    r"""\[(?![\^@])((?:[^\[\]\\\n]|\\.)++)\]:[ \t]*(?:\n[ \t]*)?
-    (<[^>\n]*>|(?![<\[("'])\S++(?:[ \t]+(?![\["'({])\S++)*+)
+    r"""\[\^(?P<note>[^\]\s]+)\]:[ \t]*
+    |\[(?![\^@])(?P<label>(?:[^\[\]\\\n]|\\.)++)\]:[ \t]*(?:\n[ \t]*)?
+    (?P<target><[^>\n]*>|(?![<\[("'])\S++(?:[ \t]+(?![\["'({])\S++)*+)
     (?:[ \t]*(?:\n[ \t]*)?(?:"(?:[^"\n]|"(?![ \t]*(?:\n|\Z)))*+"|'[^'\n]*+'|\([^()\n]*+\)))?
     (?:[ \t]*\{[^{}\n]*+\})?[ \t]*\r?(?:\n|\Z)""",
     re.VERBOSE,
 )
-_FENCE = re.compile(r"(`{3,}|~{3,})[ \t]*([^\n]*?)[ \t]*\r?(?:\n|\Z)")
-_DIV = re.compile(r":{3,}[ \t]*(?:(\{[^\n]*\}|[^\s:{}]+)[ \t]*:*)?[ \t]*\r?(?:\n|\Z)")
+_FENCE = re.compile(
+    r"(?:(?P<code>`{3,}|~{3,})[ \t]*(?P<words>[^\n]*?)|:{3,}[ \t]*(?:(?P<div>\{[^\n]*\}|[^\s:{}]+)[ \t]*:*)?)"
+    r"[ \t]*\r?(?:\n|\Z)"
+)
 _HEADING = re.compile(r"#{1,6}(?=[ \t]|\r?\n|\Z)")
 _GRID = re.compile(r"\+(?:[-=:]+\+)+[ \t]*\r?\n")
 # A paragraph ends before a blank line, a fence, the line that closes a div; in a list, before the next item; after tags
@@ -180,6 +180,11 @@ class _Scanner(InlineReader):
         while self.divs:
             self._close_div(self.size)
 
+    def _margin(self, at: int) -> tuple[int, int]:
+        """Where the marks of quotes that stand at `at` end, and the indentation after them."""
+        margin = _MARGIN.match(self.text, at)
+        return (margin.end(1), margin.end()) if margin else (at, at)
+
     # -- blocks ----------------------------------------------------------------------------------------
 
     def _block(self, at: int, fresh: bool) -> tuple[int, bool]:
@@ -188,9 +193,7 @@ class _Scanner(InlineReader):
         if at and text[at - 1] != "\n":
             rest = _REST.match(text, at)
             return (rest.end(), True) if rest else (self._paragraph(at), False)
-        quote = _QUOTE.match(text, at)
-        margin = quote.end() if quote else at
-        place = _end(_INDENT, text, margin)
+        margin, place = self._margin(at)
         column = _width(text[margin:place])
         while self.columns and column < self.columns[-1] and (fresh or text[place : place + 1] in "-*+:"):
             self.columns.pop()
@@ -211,10 +214,10 @@ class _Scanner(InlineReader):
 
     def _fenced(self, at: int, place: int, column: int, base: int) -> int:
         """Code between fences, or the line of a div: its end, or 0."""
-        char = self.text[place : place + 1]
-        if char in ("`", "~"):
-            return self._fenced_code(at, place, column, base)
-        return self._div(place) if char == ":" else 0
+        fence = _FENCE.match(self.text, place)
+        if fence is None:
+            return 0
+        return self._fenced_code(fence, at, column, base) if fence["code"] else self._div(fence)
 
     def _unfenced(self, place: int, indent: int) -> tuple[int, bool]:
         """A heading, comment, table, definition or paragraph: its end, and whether another block begins there."""
@@ -239,11 +242,9 @@ class _Scanner(InlineReader):
         lines, place, stop, quoted = [], at, margin, self.text[at:margin].count(">")
         while place < self.size:
             end = self.text.find("\n", place) + 1 or self.size
-            quote = _QUOTE.match(self.text, place) if quoted else None
-            line = self.text[quote.end() if quote else place : end]
-            if quoted and (quote[0].count(">") if quote else 0) != quoted:
-                break
-            if line.strip() and _width(line[: _end(_INDENT, line, 0)]) < column:
+            inner = self._margin(place)[0] if quoted else place
+            line = self.text[inner:end]
+            if self.text.count(">", place, inner) != quoted or (line.strip() and _indentation(line) < column):
                 break
             lines.append(line)
             stop = place + len(self.text[place:end].rstrip()) if line.strip() else stop
@@ -252,34 +253,33 @@ class _Scanner(InlineReader):
             self.add("code_block", margin, stop, _outdented("".join(lines).rstrip(), column), "indented")
         return place
 
-    def _fenced_code(self, at: int, place: int, column: int, base: int) -> int:
+    def _fenced_code(self, fence: re.Match[str], at: int, column: int, base: int) -> int:
         """Code between fences: its end, or 0 where no fence closes it."""
-        text = self.text
-        fence = _FENCE.match(text, place)
-        if fence is None or (fence[1][0] == "`" and "`" in fence[2]):
+        text, place, words = self.text, fence.start(), fence["words"]
+        char, length, quoted = fence["code"][0], len(fence["code"]), ">" in text[at:place]
+        if char == "`" and "`" in words:
             return 0
-        char, length, quoted = fence[1][0], len(fence[1]), ">" in text[at:place]
         if any((char, n, base, quoted) in self.missing for n in range(3, length + 1)):
             return 0
-        closing = _closing_fence(char, length, base + 3, quoted).search(text, fence.end() - 1)
+        margin = r"(?: {0,3}> ?)+[ \t]*" if quoted else rf"(?: {{0,{base + 3}}}|\t*)"
+        closing = closing_fence(margin, char, length).search(text, fence.end() - 1)
         if closing is None:
             self.missing.add((char, length, base, quoted))
             return 0
         code = "\n" + text[fence.end() : closing.start()]
         code = _outdented((unquoted(code) if quoted else code)[1:], column)
-        if fence[2].startswith("{="):
-            self.add("raw", place, closing.end(), code, fence[2].strip("{=} \t"), fence[2])
+        if words.startswith("{="):
+            self.add("raw", place, closing.end(), code, words.strip("{=} \t"), words)
         else:
-            self.add("code_block", place, closing.end(), code, "", fence[2])
+            self.add("code_block", place, closing.end(), code, "", words)
         return min(closing.end() + 1, self.size)
 
-    def _div(self, place: int) -> int:
+    def _div(self, line: re.Match[str]) -> int:
         """A line that opens or closes a div: its end, or 0."""
-        line = _DIV.match(self.text, place)
-        if line is not None and line[1]:
+        if line["div"]:
             self.divs.append(len(self.found))
-            self.add("div", place, line.end(), "", "", line[1])
-        elif line is not None and self.divs:
+            self.add("div", line.start(), line.end(), "", "", line["div"])
+        elif self.divs:
             self._close_div(line.end())
         else:
             return 0
@@ -305,18 +305,17 @@ class _Scanner(InlineReader):
 
     def _definition(self, place: int, indent: int) -> int:
         """The definition of a link's address, or the beginning of a note: its end, or 0."""
-        note = _NOTE.match(self.text, place)
-        if note is not None:
-            self.notes.add(note[1])
-            self.add("definition", place, note.end(), note[1], "^")
-            self.columns = [4]
-            return note.end()
-        match = _DEFINITION.match(self.text, place) if indent < 4 else None
-        if match is None:
+        match = _DEFINITION.match(self.text, place)
+        if match is None or (indent >= 4 and not match["note"]):
             return 0
-        target = match[2][1:-1] if match[2].startswith("<") else match[2]
-        self.labels.setdefault(_normal(match[1]), target)
-        self.add("definition", place, match.end(), match[1], target)
+        if match["note"]:
+            target = "^"
+            self.notes.add(match["note"])
+            self.columns = [4]
+        else:
+            target = match["target"].strip("<>") if match["target"].startswith("<") else match["target"]
+            self.labels.setdefault(_normal(match["label"]), target)
+        self.add("definition", place, match.end(), match["note"] or match["label"], target)
         return match.end()
 
     # -- tables that are drawn -------------------------------------------------------------------------
@@ -377,13 +376,12 @@ def _normal(label: str) -> str:
     return " ".join(label.split()).casefold()
 
 
-def _end(pattern: re.Pattern[str], text: str, at: int) -> int:
-    match = pattern.match(text, at)
-    return match.end() if match else at
-
-
 def _width(indent: str) -> int:
     return len(indent.expandtabs(4)) if "\t" in indent else len(indent)
+
+
+def _indentation(text: str) -> int:
+    return _width(text[: len(text) - len(text.lstrip(" \t"))])
 
 
 def _outdented(code: str, column: int) -> str:
@@ -395,9 +393,3 @@ def _outdented(code: str, column: int) -> str:
         bare = line.lstrip(" \t")
         lines.append(line[: len(line) - len(bare)].expandtabs(4)[column:] + bare)
     return "\n".join(lines)
-
-
-@lru_cache(maxsize=128)
-def _closing_fence(char: str, length: int, indent: int, quoted: bool) -> re.Pattern[str]:
-    margin = r"(?: {0,3}> ?)+[ \t]*" if quoted else rf"(?: {{0,{indent}}}|\t*)"
-    return re.compile(rf"\n{margin}{char}{{{length},}}[ \t]*\r?(?=\n|\Z)")
