@@ -16,17 +16,17 @@ import sys
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import partial
+from pathlib import Path
 from typing import Any, Protocol
 
 import httpx2
 
 from benchmarks.measure import Row, show
 from chatmd.language.syntax import parse
-from chatmd.prompts.templates import chatmd_prompts
-from chatmd.refine.cases import Case, Check, RunOutcome, verdict
-from chatmd.refine.measure import Evaluator
-from chatmd.refine.search import Task, search_versions
-from chatmd.refine.versions import CaseResult, Version, find_instructions, split
+from chatmd.refine.cases import Case, Check, RunOutcome
+from chatmd.refine.measure import CaseResult, Evaluator
+from chatmd.refine.search import Refinement, search_versions, split
+from chatmd.refine.versions import find_instructions
 from lmm import terminal
 from lmm.errors import LmmError
 from lmm.models.budget import SharedBudget
@@ -117,7 +117,7 @@ class RealModel:
 async def result(world: World, text: str, case: Case) -> CaseResult:
     """What comes of a case."""
     outcome = RunOutcome(await world.reply(text, case))
-    return CaseResult(outcome, tuple(verdict(check, outcome) for check in case.checks))
+    return CaseResult(outcome, tuple(fault for check in case.checks if (fault := check.fault(outcome))))
 
 
 async def quality(world: World, text: str) -> float:
@@ -139,23 +139,23 @@ class _Counting(Evaluator):
     """An evaluator of a world."""
 
     def __init__(self, world: World, found: Found) -> None:
-        super().__init__(None, None, None, chatmd_prompts(None), SharedBudget())  # type: ignore[arg-type]
+        super().__init__(Path(), None, SharedBudget())  # type: ignore[arg-type]
         self.world, self.found = world, found
 
     async def result(self, agent: str, case: Case) -> CaseResult:
         self.found.runs += 1
         return await result(self.world, find_instructions(parse(agent)).text, case)
 
-    async def versions(self, best: Version, failures: Any, tools: Any, tried: Any, count: int) -> list[str]:
+    async def versions(self, text: str, failures: Any, tried: Any, count: int) -> list[str]:
         self.found.proposals += 1
-        return await self.world.propose(best.text, failures, count)
+        return await self.world.propose(text, failures, count)
 
 
 async def with_ours(world: World, rounds: int) -> Found:
     """Our search, in at most so many rounds."""
-    source = SOURCE.format(world.first)
-    found, task = Found(world.first), Task(source, find_instructions(parse(source)))
-    done = await search_versions(task, world.cases, rounds, _Counting(world, found))
+    done = Refinement.of(Path(), SOURCE.format(world.first), world.cases, rounds)
+    found = Found(world.first)
+    await search_versions(done, rounds, _Counting(world, found))
     found.text = done.winner.text if done.winner else world.first
     return found
 

@@ -25,8 +25,8 @@ from chatmd.language.nodes import Attribute, Element, Node, Problem, SyntaxTree,
 from chatmd.language.repair import RepairedText, repair
 from chatmd.language.syntax import errors_of
 from chatmd.language.transcript import answer_of, parse_cached
-from chatmd.refine.api import Refinement, read_cases, refine
-from chatmd.refine.search import ROUNDS, Progress
+from chatmd.refine.cases import read_cases
+from chatmd.refine.search import ROUNDS, Progress, Refinement, refine
 from chatmd.rendering import Rendered, render_text, self_contained
 from chatmd.replaying import differences
 from chatmd.runtime.events import RunResult

@@ -13,6 +13,9 @@ import pytest
 from edge.support import Ran, finish, lmm, run_here, start
 from fakes.openai_server import Action, Recorded, ScriptedServer, fail
 
+from chatmd.refine.cases import Case
+from chatmd.refine.search import split
+
 Refine = Callable[..., Ran]
 CITIES = {"France": "Paris", "Italy": "Rome", "Spain": "Madrid", "Peru": "Lima", "Germany": "Berlin", "Norway": "Oslo"}
 AGENT = """<config model="OpenAICompatible/test"/>
@@ -110,10 +113,10 @@ def test_the_same_is_asked_once(world: World, refine: Refine) -> None:
 
 def test_only_the_best_on_some_failures_is_measured_on_all(world: World, refine: Refine, folder: Path) -> None:
     """A version that mends none of four cases that failed costs four runs, however many cases there are."""
-    write_cases(folder, [{"input": f"{n}: Capital of Peru?", "equals": "Lima", "held_out": n > 7} for n in range(10)])
+    write_cases(folder, [{"input": f"{n}: Capital of Peru?", "equals": "Lima"} for n in range(10)])
     ran = refine("--rounds", "1")
-    assert re.search(r"^1\.1 +0/4 \(4 of 8 measured\) +– ", ran.out, re.MULTILINE)
-    assert re.search(r"^1\.2 \* +8/8 +2/2 ", ran.out, re.MULTILINE)
+    assert re.search(r"^1\.1 +0/4 \(4 of 7 measured\) +– ", ran.out, re.MULTILINE)
+    assert re.search(r"^1\.2 \* +7/7 +3/3 ", ran.out, re.MULTILINE)
     assert world.asked["agent"] == 10 + 4 + 10
 
 
@@ -137,13 +140,12 @@ def test_a_file_that_was_changed_is_not_replaced(
 
 def test_what_fits_only_the_cases_is_not_taken(world: World, refine: Refine, folder: Path) -> None:
     """A version that is better where the proposals were made from, and worse on what was held out."""
+    _, held = split([Case(country, "?", ()) for country in CITIES])
     rows: list[dict[str, object]] = [
-        {"name": country, "input": f"Capital of {country}?", "contains": f"is {city}", "held_out": n > 2}
-        for n, (country, city) in enumerate(CITIES.items())
-    ]
-    for row in rows[:3]:
-        row["regex"] = f"^{CITIES[str(row['name'])]}$"
-        del row["contains"]
+        {"name": country, "input": f"Capital of {country}?",
+         **({"contains": f"is {city}"} if country in held else {"regex": f"^{city}$"})}
+        for country, city in CITIES.items()
+    ]  # fmt: skip
     write_cases(folder, rows)
     ran = refine("--rounds", "1", "--apply")
     assert ran.code == 0

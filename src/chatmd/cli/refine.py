@@ -14,9 +14,8 @@ from lmm.errors import LmmError
 from lmm.terminal import DONE, FAILED, INTERRUPTED, usage_text
 
 if TYPE_CHECKING:
-    from chatmd.refine.api import Refinement
-    from chatmd.refine.search import SearchOutcome, Task
-    from chatmd.refine.versions import CaseResult, CaseTally, Version
+    from chatmd.refine.measure import CaseResult
+    from chatmd.refine.search import CaseTally, Refinement, Version
 
 
 @options.command()
@@ -59,74 +58,32 @@ def refine(
     from chatmd.chat import Chat
     from chatmd.cli.asking import confirm_on_terminal
 
-    found = Chat.open(file, config=config).refine(
+    done = Chat.open(file, config=config).refine(
         cases, rounds=0 if check else rounds, progress=_progress, model=model, budget=budget, yes=yes,
         confirm=confirm_on_terminal(),
     )  # fmt: skip
-    return _end(found, apply, check)
-
-
-def _progress(text: str) -> None:
-    terminal.say(terminal.styled(text, "dim", err=True), err=True)
-
-
-def _end(found: Refinement, apply: bool, check: bool) -> int:
-    done = found.done
     if done.error is not None and not done.baseline.results:  # there is nothing to show
         raise done.error
-    failed = _applied(found) if apply and done.winner is not None else None
-    terminal.say(_text(found, apply, written=failed is None), end="")
+    failed = None
+    if apply and done.winner is not None:
+        try:
+            done.apply()
+        except LmmError as error:  # what was found is to be shown all the same
+            failed = error
+    terminal.say(_report(done, apply, written=failed is None), end="")
     if failed is not None:
         raise failed
-    if done.interrupted:
+    if done.cancelled:
         return INTERRUPTED
     if done.error is not None:
         terminal.tell_error(done.error)
         return FAILED
-    incomplete = len(done.baseline.results) < len(done.cases)
-    if check and (incomplete or not all(result.passed for result in done.baseline.results.values())):
-        return FAILED
-    return DONE
+    passed = sum(result.passed for result in done.baseline.results.values())
+    return FAILED if check and passed < len(done.cases) else DONE
 
 
-def _applied(found: Refinement) -> LmmError | None:
-    """Write the winner; why that could not be done. What was found is to be shown all the same."""
-    try:
-        found.apply()
-    except LmmError as error:
-        return error
-    return None
-
-
-def _text(found: Refinement, apply: bool, *, written: bool) -> str:
-    done, file = found.done, found.path
-    parts = [f"{_versions(done)}\n{_cases(done)}".rstrip()]
-    shown = done.winner or done.baseline
-    if lines := faults(done, shown):
-        which = "as it is" if shown is done.baseline else f"with version {shown.id}"
-        parts.append(f"what fails {which}:\n{_indented(lines)}")
-    if done.winner is not None:
-        parts.append(difference(found.task, done.winner, file.name).rstrip("\n"))
-    ending = [f"stopped: {done.stopped}"] if done.stopped else []
-    ending += [done.reason] if done.reason else []
-    ending += [f"{usage_text(found.usage)} in all", _next(found, apply, written=written)]
-    parts.append("\n".join(line for line in ending if line))
-    return "\n\n".join(parts) + "\n"
-
-
-def _next(found: Refinement, apply: bool, *, written: bool) -> str:
-    done = found.done
-    if apply and done.winner is not None:
-        return f"{found.path}: written" if written else ""
-    if done.winner is not None:
-        return "to write it: the same command with --apply, which asks no model again"
-    if done.stopped:
-        return "to continue: the same command; replies so far are kept"
-    return f"{found.path}: nothing to write" if apply else ""
-
-
-def _indented(text: str) -> str:
-    return "\n".join(f"  {line}" for line in text.splitlines())
+def _progress(text: str) -> None:
+    terminal.say(terminal.styled(text, "dim", err=True), err=True)
 
 
 # -- the report ------------------------------------------------------------------------------------
@@ -134,26 +91,46 @@ def _indented(text: str) -> str:
 _NAME = 32
 
 
-def _versions(done: SearchOutcome) -> str:
-    judged = any(version.tally(version.results).score is not None for version in done.versions)
-    priced = any(version.tally(version.results).usage.cost for version in done.versions)
-    head = ["version", "cases" if not done.held_out else "train", *(["held out"] if done.held_out else []),
-            *(["judge"] if judged else []), "tokens/case", *(["cost/case"] if priced else [])]  # fmt: skip
-    rows = [head]
+def _report(done: Refinement, apply: bool, *, written: bool) -> str:
+    parts = [f"{_versions(done)}\n{_cases(done)}".rstrip()]
+    shown = done.winner or done.baseline
+    if lines := _faults(done, shown):
+        which = "as it is" if shown is done.baseline else f"with version {shown.id}"
+        parts.append("\n".join([f"what fails {which}:", *lines]))
+    if done.winner is not None:
+        parts.append(_difference(done, done.winner))
+    used = f"{usage_text(done.usage)} in all"
+    ending = [f"stopped: {done.stopped}" if done.stopped else "", done.reason, used, _next(done, apply, written)]
+    parts.append("\n".join(line for line in ending if line))
+    return "\n\n".join(parts) + "\n"
+
+
+def _next(done: Refinement, apply: bool, written: bool) -> str:
+    if apply and done.winner is not None:
+        return f"{done.path}: written" if written else ""
+    if done.winner is not None:
+        return "to write it: the same command with --apply, which asks no model again"
+    if done.stopped:
+        return "to continue: the same command; replies so far are kept"
+    return f"{done.path}: nothing to write" if apply else ""
+
+
+def _versions(done: Refinement) -> str:
+    """A row for each version, with the columns that say something."""
+    rows = [["version", "train" if done.held_out else "cases", "held out", "judge", "tokens/case", "cost/case"]]
     for version in done.versions:
-        train, everything = version.tally(done.train), version.tally(version.results)
-        held = [_passed(version.tally(done.held_out), len(done.held_out))] if done.held_out else []
-        score = ["–" if everything.score is None else f"{everything.score:.1f}"] if judged else []
-        count = max(everything.total, 1)
-        cost = [f"${(everything.usage.cost or 0) / count:.5f}"] if priced else []
-        tokens = round((everything.usage.input_tokens + everything.usage.output_tokens) / count)
-        rows.append([_name(version, done), _passed(train, len(done.train)), *held, *score, f"{tokens:,}", *cost])
-    return terminal.table(rows)
-
-
-def _name(version: Version, done: SearchOutcome) -> str:
-    mark = " *" if version is done.winner else ""
-    return "as it is" if version is done.baseline else f"{version.id}{mark}"
+        came = version.tally(version.results)
+        usage, count = came.usage, max(came.total, 1)
+        rows.append([
+            "as it is" if version is done.baseline else f"{version.id}{' *' if version is done.winner else ''}",
+            _passed(version.tally(done.train), len(done.train)),
+            _passed(version.tally(done.held_out), len(done.held_out)),
+            "–" if came.score is None else f"{came.score:.1f}",
+            f"{round((usage.input_tokens + usage.output_tokens) / count):,}",
+            f"${usage.cost / count:.5f}" if usage.cost else "–",
+        ])  # fmt: skip
+    kept = [n for n, column in enumerate(zip(*rows[1:], strict=True)) if n < 2 or set(column) != {"–"}]
+    return terminal.table([[row[n] for n in kept] for row in rows])
 
 
 def _passed(came: CaseTally, total: int) -> str:
@@ -163,7 +140,7 @@ def _passed(came: CaseTally, total: int) -> str:
     return f"{came.passed}/{came.total}{part}"
 
 
-def _cases(done: SearchOutcome) -> str:
+def _cases(done: Refinement) -> str:
     rows = [["case", *(("as it is" if v is done.baseline else v.id) for v in done.versions)]]
     for case in done.cases:
         name = case.name if len(case.name) <= _NAME else f"{case.name[: _NAME - 1]}…"
@@ -176,16 +153,15 @@ def _mark(result: CaseResult | None) -> str:
     return "–" if result is None else "pass" if result.passed else "FAIL"
 
 
-def faults(done: SearchOutcome, version: Version) -> str:
-    """Why cases fail with a version, a line each; empty if none does."""
+def _faults(done: Refinement, version: Version) -> list[str]:
+    """Why cases fail with a version, a line each."""
     measured = ((case.name, version.results.get(case.name)) for case in done.cases)
-    return "\n".join(
-        f"{name}: {' '.join(fault.split())}" for name, result in measured if result for fault in result.faults
-    )
+    return [f"  {name}: {' '.join(fault.split())}" for name, result in measured if result for fault in result.faults]
 
 
-def difference(task: Task, version: Version, file: str) -> str:
+def _difference(done: Refinement, version: Version) -> str:
     """What a version changes in the file, as a unified diff."""
-    old, new = task.source.splitlines(keepends=True), task.agent(version.text).splitlines(keepends=True)
-    lines = difflib.unified_diff(old, new, f"a/{file}", f"b/{file}")
-    return "".join(line if line.endswith("\n") else f"{line}\n\\ No newline at end of file\n" for line in lines)
+    old, new = done.source.splitlines(keepends=True), done.agent(version).splitlines(keepends=True)
+    lines = difflib.unified_diff(old, new, f"a/{done.path.name}", f"b/{done.path.name}")
+    marked = (line if line.endswith("\n") else f"{line}\n\\ No newline at end of file\n" for line in lines)
+    return "".join(marked).rstrip("\n")

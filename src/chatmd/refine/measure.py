@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-import functools
+import re
 import shutil
 import tempfile
-from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, Sequence
+from collections.abc import AsyncGenerator, AsyncIterator, Sequence
 from contextlib import aclosing, asynccontextmanager
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -16,11 +16,12 @@ import msgspec
 
 from chatmd.context import Run
 from chatmd.errors import LimitReached, RefineError
-from chatmd.language.agent import CallItem, Item, Tool, read_agent
+from chatmd.language.agent import AgentSpec, CallItem, Item, Tool, read_agent
+from chatmd.language.nodes import BLANK
 from chatmd.language.syntax import parse
 from chatmd.language.transcript import gap, user_text
-from chatmd.refine.cases import Case, Check, CheckResult, RunOutcome, apply_score, verdict
-from chatmd.refine.versions import CaseResult, Version, read_versions
+from chatmd.prompts.templates import chatmd_prompts
+from chatmd.refine.cases import PASS_MARK, Case, RunOutcome
 from chatmd.runtime.prepare import agree
 from chatmd.runtime.transcript_file import Transcript
 from chatmd.runtime.turns import Conversation
@@ -30,27 +31,34 @@ from lmm.disk import journal
 from lmm.errors import EmptyReply, LmmError, ModelRejected
 from lmm.messages import Attachment, ChatEvent, ChatRequest, Message, Reply, ToolCall
 from lmm.models.budget import SharedBudget
+from lmm.models.chat import shared_chat
 from lmm.models.port import ChatModel, ask, is_journaled
-from lmm.models.structured import NoJson, Schema, object_of, read_json, with_schema
+from lmm.models.structured import NoJson, object_of, read_json, with_schema
 from lmm.models.tokens import count_tokens, price
-from lmm.prompts.templates import Prompts
 
-MOST_FAILURES = 8
-MOST_TRIED = 6
-_LONGEST = 2000  # characters of an input or a reply that the proposer reads
-
-
-def judge_message(given: str, reply: str, criteria: str, prompts: Prompts) -> Message:
-    """What the judge is asked about a reply."""
-    documents = (Attachment(given, "input"), Attachment(reply, "reply"))
-    return Message("user", prompts.fill("judge", criteria=criteria), documents)
+_MOST_FAILURES, _MOST_TRIED = 8, 6  # that the proposer reads
+_LONGEST = 2000  # characters of an input or a reply that it reads
+_ATTEMPTS = 2
+_AT_ONCE = 8
+_MOST_FILES, _MOST_BYTES = 5000, 100_000_000  # of a folder that is copied for each run
+_VERSION = re.compile(r"<version(?:\s[^>]*)?>(.*?)</version>", re.DOTALL)
 
 
-@functools.cache
-def judgement_schema() -> Schema:
-    """What a judge replies with; the reason comes first, so that the score follows from it. Whole numbers: grammars
-    of local servers keep those within bounds, and no others."""
-    return object_of(reason={"type": "string"}, score={"type": "integer", "minimum": 0, "maximum": 10})
+@dataclass(frozen=True, slots=True)
+class CaseResult:
+    """What came of one case: why it failed, and the mean of a judge's scores, from 0 to 10, if there are any."""
+
+    outcome: RunOutcome
+    faults: tuple[str, ...] = ()
+    score: float | None = None
+
+    @property
+    def passed(self) -> bool:
+        """Whether it fulfils all checks."""
+        return not self.faults
+
+
+Failures = Sequence[tuple[Case, CaseResult]]
 
 
 def read_judgement(reply: str) -> tuple[float, str] | None:
@@ -59,35 +67,26 @@ def read_judgement(reply: str) -> tuple[float, str] | None:
     >>> read_judgement('{"reason": "No formula.", "score": 4}'), read_judgement("Fine!")
     ((4.0, 'No formula.'), None)
     """
-    try:
-        values = read_json(reply)
-    except NoJson:
-        return None
-    for value in values:
-        score = value.get("score") if isinstance(value, dict) else None
-        if isinstance(score, (int, float)) and not isinstance(score, bool) and 0 <= score <= 10:
-            return float(score), " ".join(str(value.get("reason", "")).split())
+    with contextlib.suppress(NoJson):
+        for value in read_json(reply):
+            score = value.get("score") if isinstance(value, dict) else None
+            if isinstance(score, (int, float)) and not isinstance(score, bool) and 0 <= score <= 10:
+                return float(score), " ".join(str(value.get("reason", "")).split())
     return None
 
 
-def proposal_message(
-    text: str,
-    failures: Sequence[tuple[Case, CaseResult]],
-    tools: Sequence[str],
-    tried: Sequence[tuple[str, str]],
-    count: int,
-    prompts: Prompts,
-) -> Message:
-    """What the proposer is asked; `tools` are lines, `tried` other versions with what came of them."""
-    documents = [Attachment(text, "instructions")]
-    documents += [Attachment("\n".join(tools), "tools")] if tools else []
-    for case, result in failures[:MOST_FAILURES]:
-        documents.append(Attachment(_failure(case, result), "failed-case"))
-    documents += [Attachment(f"{version}\n\n({came})", "earlier-attempt") for version, came in tried[-MOST_TRIED:]]
-    return Message("user", prompts.fill("refine", count=str(count)), tuple(documents))
+def read_versions(reply: str) -> list[str]:
+    """The versions in a model's reply, each once.
+
+    >>> read_versions("<version>\\nBe brief.\\n</version>\\n<version>Be brief.</version><version>Be kind.</version>")
+    ['Be brief.', 'Be kind.']
+    """
+    texts = (match[1].strip(BLANK) for match in _VERSION.finditer(reply))
+    return list(dict.fromkeys(text for text in texts if text))
 
 
 def _failure(case: Case, result: CaseResult) -> str:
+    """A case that failed, as the proposer reads it."""
     outcome = result.outcome
     called = ", ".join(f"{call.name}({_short(call.arguments, 200)})" for call in outcome.calls)
     reply = _short(outcome.text, _LONGEST) if not outcome.error else f"(none: {outcome.error})"
@@ -98,16 +97,6 @@ def _failure(case: Case, result: CaseResult) -> str:
 
 def _short(text: str, limit: int) -> str:
     return text if len(text) <= limit else f"{text[:limit]} […]"
-
-
-# -- Who is asked ---------------------------------------------------------------------------------------
-
-
-Ask = Callable[[str, Case], Awaitable[RunOutcome]]
-"""Run an agent, given as the text of its file, on what its user says in a case."""
-
-_ATTEMPTS = 2
-_AT_ONCE = 8
 
 
 @dataclass(frozen=True, slots=True)
@@ -143,152 +132,152 @@ class JournaledModel:
 
 @dataclass(slots=True)
 class Evaluator:
-    """Who answers while a prompt is measured: `ask` runs the agent, a `judge` scores, a `proposer` writes versions.
+    """Runs the agent in a file, whatever its instructions, in memory and with its tools; asks a judge and a proposer.
 
-    A model that nothing is asked of may be None.
-    """
-
-    ask: Ask
-    judge: ChatModel | None
-    proposer: ChatModel | None
-    prompts: Prompts
-    budget: SharedBudget = field(default_factory=SharedBudget)
-    _at_once: asyncio.Semaphore = field(default_factory=lambda: asyncio.Semaphore(_AT_ONCE))
-
-    async def result(self, agent: str, case: Case) -> CaseResult:
-        """What comes of one case.
-
-        Raises:
-            LimitReached: the budget does not cover it.
-            ModelError, RefineError: a model did not answer, or the judge in a form that nobody can read.
-        """
-        async with self._at_once:
-            async with self.budget.paying("run") as paid:
-                outcome = await self.ask(agent, case)
-                paid(outcome.usage)
-            verdicts = [await self._verdict(case, check, outcome) for check in case.checks]
-        return CaseResult(outcome, tuple(verdicts))
-
-    async def versions(
-        self, best: Version, failures: Sequence[tuple[Case, CaseResult]], tools: Sequence[str],
-        tried: Sequence[tuple[str, str]], count: int,
-    ) -> list[str]:  # fmt: skip
-        """New instructions that a model proposes: at most `count`, none if it proposes none that can be read."""
-        message = proposal_message(best.text, failures, tools, tried, count, self.prompts)
-        for attempt in range(_ATTEMPTS):
-            reply = await self._chat("propose", self.proposer, message, attempt)
-            if versions := read_versions(reply):
-                return versions[:count]
-        return []
-
-    async def _verdict(self, case: Case, check: Check, outcome: RunOutcome) -> CheckResult:
-        if check.kind != "judge":
-            return verdict(check, outcome)
-        if outcome.error:
-            return CheckResult(check, False, f"{check.words}; there is nothing to judge: {outcome.error}", 0.0)
-        message = judge_message(case.input, outcome.text, check.value.text, self.prompts)
-        for attempt in range(_ATTEMPTS):
-            found = read_judgement(await self._chat("judge", self.judge, message, attempt))
-            if found is not None:
-                return apply_score(check, *found)
-        raise RefineError(
-            "the judge's reply has no score that can be read", hint="set another model under [minor] in config.toml"
-        )
-
-    async def _chat(self, kind: str, model: ChatModel | None, message: Message, attempt: int) -> str:
-        assert model is not None, f"no model is set to {kind}"
-        async with self.budget.paying(kind) as paid:
-            request = ChatRequest((message,))
-            request = with_schema(request, judgement_schema()) if kind == "judge" else request
-            reply = await ask(JournaledModel(model, f"{kind} {attempt}"), request)
-            cost = price(reply.model, reply.usage) if reply.usage.cost is None else reply.usage.cost
-            paid(replace(reply.usage, cost=cost))
-        return reply.text
-
-
-_MOST_FILES, _MOST_BYTES = 5000, 100_000_000
-
-
-# -- The agent, run in memory, with its tools, in its own folder or a copy of it ------------------------
-
-
-@dataclass(slots=True)
-class Runs:
-    """Runs of one file's agent, whatever its instructions. `ask` is an `Ask`.
-
-    `tools` are its tools, as the proposer reads them. If they could change something, each run has a copy of the file's
-    folder.
+    If its tools could change something (`copies`), each run has a copy of the file's folder. A judge and a proposer
+    are only there where they are needed.
     """
 
     path: Path
     run: Run
     budget: SharedBudget
-    tools: tuple[str, ...] = ()
+    tools: tuple[Tool, ...] = ()
     copies: bool = False
+    judge: ChatModel | None = None
+    proposer: ChatModel | None = None
+    _at_once: asyncio.Semaphore = field(default_factory=lambda: asyncio.Semaphore(_AT_ONCE))
 
-    async def ask(self, agent: str, case: Case) -> RunOutcome:
-        """What comes of the input of a case.
+    @classmethod
+    def open(cls, path: Path, text: str, run: Run, budget: SharedBudget, *, judges: bool, proposes: bool) -> Evaluator:
+        """What runs the agent in a file, once somebody has agreed to what its tools can do.
 
         Raises:
-            ModelError: the model does not answer.
-            LimitReached: the budget of all runs together is used up. Other limits are what came of it.
+            InvalidDocument: the file has errors.
+            ConsentNeeded: nobody agreed.
+            RefineError: its tools change things, and a copy of its folder would not be what they work in; or there is
+                no model to judge, or to propose.
+        """
+        run = agree(run, text)
+        spec = read_agent(run.rules.imported(parse(text, file=str(path))))
+        copies = any(file.asking for file in declared_by(spec, run))
+        if copies:
+            _check_copy(path.resolve().parent, spec)
+        judge = _model(run.settings.minor, "judge", budget) if judges else None
+        proposer = _model(run.settings.major, "write prompts", budget) if proposes else None
+        return cls(path, run, budget, spec.tools, copies, judge, proposer)
+
+    async def result(self, agent: str, case: Case) -> CaseResult:
+        """What comes of one case, with the agent in the text of a file.
+
+        Raises:
+            LimitReached: the budget does not cover it.
+            ModelError, RefineError: a model did not answer, or the judge in a form that nobody can read.
             ChatmdError, ConfigError: the agent cannot be run.
         """
-        text = agent + gap(agent) + user_text(case.input)
-        async with self._folder(agent) as shared:
+        async with self._at_once:
+            async with self.budget.paying("run") as paid:
+                outcome = await self._outcome(agent, case)
+                paid(outcome.usage)
+            faults, scores = list[str](), list[float]()
+            for check in case.checks:
+                fault = check.fault(outcome)
+                if check.kind == "judge" and outcome.error:
+                    scores.append(0.0)
+                elif check.kind == "judge":
+                    score, reason = await self._judgement(case, check.value, outcome.text)
+                    scores.append(score)
+                    told = f"{check.words}; judged {score:g} of 10, {PASS_MARK:g} are needed: {reason}"
+                    fault = told if score < PASS_MARK else ""
+                faults += [fault] if fault else []
+        return CaseResult(outcome, tuple(dict.fromkeys(faults)), sum(scores) / len(scores) if scores else None)
 
-            def journaled(one: ModelSettings) -> ChatModel:
-                return JournaledModel(shared.open_model(one), f"{case.name} {one.base_url}".strip())
+    async def versions(self, text: str, failures: Failures, tried: Sequence[tuple[str, str]], count: int) -> list[str]:
+        """New instructions that a model proposes in place of `text`: at most `count`, or none that can be read.
 
-            run = replace(shared, open_model=journaled)
-            conversation = Conversation(run, Transcript(text), user_turn="")
-            answer, error = await self._answer(conversation, run.tally)
-        return RunOutcome(answer, _calls(conversation.items), count_tokens(answer), run.tally.usage, error)
+        `tried` are other versions with what came of them.
+        """
+        documents = [Attachment(text, "instructions")]
+        if self.tools:
+            documents.append(Attachment("\n".join(map(_line, self.tools)), "tools"))
+        documents += [Attachment(_failure(*one), "failed-case") for one in failures[:_MOST_FAILURES]]
+        documents += [Attachment(f"{one}\n\n({came})", "earlier-attempt") for one, came in tried[-_MOST_TRIED:]]
+        message = Message("user", self._filled("refine", count=str(count)), tuple(documents))
+        for attempt in range(_ATTEMPTS):
+            if versions := read_versions(await self._reply("propose", self.proposer, ChatRequest((message,)), attempt)):
+                return versions[:count]
+        return []
 
-    async def _answer(self, conversation: Conversation, tally: SharedBudget) -> tuple[str, str]:
-        """The answer; else what kept it from coming, if something of its own did."""
-        try:
-            async with self.run.in_time():
-                return await conversation.answered(), ""
-        except LimitReached as reached:
-            if tally.is_used_up:
-                self.budget.count("run", tally.usage)
-                raise
-            return "", reached.message
-        except (EmptyReply, ModelRejected) as error:  # which may be so for this input only
-            return "", error.message
+    async def _judgement(self, case: Case, criteria: str, reply: str) -> tuple[float, str]:
+        """Score and reason; the reason comes first, so that the score follows from it. Whole numbers: grammars of local
+        servers keep those within bounds, and no others."""
+        documents = (Attachment(case.input, "input"), Attachment(reply, "reply"))
+        schema = object_of(reason={"type": "string"}, score={"type": "integer", "minimum": 0, "maximum": 10})
+        message = Message("user", self._filled("judge", criteria=criteria), documents)
+        request = with_schema(ChatRequest((message,)), schema)
+        for attempt in range(_ATTEMPTS):
+            if found := read_judgement(await self._reply("judge", self.judge, request, attempt)):
+                return found
+        hint = "set another model under [minor] in config.toml"
+        raise RefineError("the judge's reply has no score that can be read", hint=hint)
+
+    def _filled(self, name: str, **slots: str) -> str:
+        return chatmd_prompts(self.run.settings.prompts_folder).fill(name, **slots)
+
+    async def _reply(self, kind: str, model: ChatModel | None, request: ChatRequest, attempt: int) -> str:
+        assert model is not None, f"no model is set to {kind}"
+        async with self.budget.paying(kind) as paid:
+            reply = await ask(JournaledModel(model, f"{kind} {attempt}"), request)
+            cost = price(reply.model, reply.usage) if reply.usage.cost is None else reply.usage.cost
+            paid(replace(reply.usage, cost=cost))
+        return reply.text
+
+    # -- the agent -----------------------------------------------------------------------------------
+
+    async def _outcome(self, agent: str, case: Case) -> RunOutcome:
+        """What the agent says; or what kept it from that, if something of its own did."""
+        async with self._folder(agent) as run:
+
+            def journaled(settings: ModelSettings) -> ChatModel:
+                return JournaledModel(run.open_model(settings), f"{case.name} {settings.base_url}".strip())
+
+            text, tally = agent + gap(agent) + user_text(case.input), run.tally
+            conversation = Conversation(replace(run, open_model=journaled), Transcript(text), user_turn="")
+            answer = error = ""
+            try:
+                async with self.run.in_time():
+                    answer = await conversation.answered()
+            except LimitReached as reached:
+                if tally.is_used_up:
+                    self.budget.count("run", tally.usage)
+                    raise
+                error = reached.message
+            except (EmptyReply, ModelRejected) as rejected:  # which may be so for this input only
+                error = rejected.message
+            return RunOutcome(answer, _calls(conversation.items), count_tokens(answer), tally.usage, error)
 
     @asynccontextmanager
     async def _folder(self, agent: str) -> AsyncIterator[Run]:
         """What one run works with, and where."""
-        folder = self.path.resolve().parent
         run = replace(self.run, tally=SharedBudget(replace(self.budget.left(), turns=self.run.tally.limits.turns)))
         if not self.copies:
             yield run
-        else:
-            with tempfile.TemporaryDirectory(prefix="lmm-refine-", ignore_cleanup_errors=True) as name:
-                copy = Path(name).resolve() / folder.name
-                await asyncio.to_thread(shutil.copytree, folder, copy, symlinks=True)
-                file = copy / self.path.name
-                run = replace(run, folder=copy, chain=(str(file),), protected=(*run.protected, file), yes=True)
-                yield agree(run, agent)  # as for the original
+            return
+        folder = self.path.resolve().parent
+        with tempfile.TemporaryDirectory(prefix="lmm-refine-", ignore_cleanup_errors=True) as name:
+            copy = Path(name).resolve() / folder.name
+            await asyncio.to_thread(shutil.copytree, folder, copy, symlinks=True)
+            file = copy / self.path.name
+            run = replace(run, folder=copy, chain=(str(file),), protected=(*run.protected, file), yes=True)
+            yield agree(run, agent)  # as for the original
 
 
-def open_runs(path: Path, text: str, run: Run, budget: SharedBudget) -> Runs:
-    """Runs of the agent in a file, once somebody has agreed to what its tools can do.
-
-    Raises:
-        InvalidDocument: the file has errors.
-        ConsentNeeded: nobody agreed.
-        RefineError: its tools change things, and a copy of its folder would not be what they work in.
-    """
-    folder = path.resolve().parent
-    run = agree(run, text)
-    spec = read_agent(run.rules.imported(parse(text, file=str(path))))
-    copies = any(file.asking for file in declared_by(spec, run))
-    if copies:
-        _check_copy(folder, spec.tools)
-    return Runs(path, run, budget, tuple(map(_line, spec.tools)), copies=copies)
+def _model(settings: ModelSettings, what: str, budget: SharedBudget) -> ChatModel:
+    model = shared_chat(settings)
+    if model.name.startswith("Builtin/"):
+        hint = "set a key (export OPENAI_API_KEY=…), or name a language model in config.toml"
+        raise RefineError(f"{model.name} cannot {what}", hint=hint)
+    budget.limits.check_price(str(settings.model))
+    return model
 
 
 def _line(tool: Tool) -> str:
@@ -305,9 +294,9 @@ def _calls(items: Sequence[Item]) -> tuple[ToolCall, ...]:
     )  # fmt: skip
 
 
-def _check_copy(folder: Path, tools: Sequence[Tool]) -> None:
+def _check_copy(folder: Path, spec: AgentSpec) -> None:
     """See to it that a copy of the folder is as good as the folder, and not too large."""
-    for tool in tools:
+    for tool in spec.tools:
         for written in (*tool.roots, tool.cwd, tool.agent if tool.local else ""):
             if not (folder / written).resolve().is_relative_to(folder):
                 raise RefineError(
@@ -315,8 +304,7 @@ def _check_copy(folder: Path, tools: Sequence[Tool]) -> None:
                     "interfere with each other", where=tool.span.where, hint="give it a folder beside the prompt",
                 )  # fmt: skip
     files = [file for file in folder.rglob("*") if file.is_file()]
-    size = sum(file.lstat().st_size for file in files)
-    if len(files) > _MOST_FILES or size > _MOST_BYTES:
+    if len(files) > _MOST_FILES or sum(file.lstat().st_size for file in files) > _MOST_BYTES:
         raise RefineError(
             f"its tools change files, and the folder is too large to be copied for every run ({len(files):,} files)",
             where=str(folder), hint="put the prompt in a small folder of its own",

@@ -1,16 +1,25 @@
-"""The search for better instructions: measure, propose, measure, choose."""
+"""The search for better instructions: measure, propose, measure, choose; and write what was found."""
 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Iterable, Sequence
+import dataclasses
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
+from pathlib import Path
 
-from chatmd.errors import LimitReached
+from chatmd.context import Run
+from chatmd.errors import LimitReached, RefineError
+from chatmd.language.syntax import errors_of, parse
 from chatmd.refine.cases import Case
-from chatmd.refine.measure import Evaluator
-from chatmd.refine.versions import Instructions, Version, best_of, compare, split, with_instructions
-from lmm.errors import LmmError
+from chatmd.refine.measure import CaseResult, Evaluator
+from chatmd.refine.versions import Instructions, find_instructions
+from lmm.disk import files
+from lmm.disk.digest import digest
+from lmm.disk.files import check_writable, document_lock
+from lmm.errors import Changed, DocumentBusy, LmmError
+from lmm.messages import Usage
+from lmm.models.budget import SharedBudget
 
 ROUNDS = 4
 """How often versions are proposed, if nobody says otherwise."""
@@ -18,182 +27,277 @@ VARIANTS = 3
 """How many versions are proposed in a round."""
 SAMPLE = 4
 """On how many cases that failed they are tried first: only the best of them is run on the others."""
+FEWEST_TO_SPLIT = 4
+_NOISE = 0.5  # points of a judge's mean score that are no difference
+Progress = Callable[[str], None]
+Results = Mapping[str, CaseResult]
+
+
+# -- How versions fare: compared on the same cases, some of which no proposal was made from -------------
 
 
 @dataclass(frozen=True, slots=True)
-class Task:
-    """What is refined: the text of a file, where its instructions stand, its tools as lines."""
+class CaseTally:
+    """Results summed up: cases that passed, of how many; a mean score from 0 to 10; what the runs used."""
 
-    source: str
-    instructions: Instructions
-    tools: tuple[str, ...] = ()
-
-    def agent(self, text: str) -> str:
-        """The file with these instructions.
-
-        Raises:
-            ValueError: they cannot stand there.
-        """
-        if text == self.instructions.text:
-            return self.source
-        return with_instructions(self.source, self.instructions, text)
+    passed: int
+    total: int
+    score: float | None
+    usage: Usage
 
 
 @dataclass(slots=True)
-class SearchOutcome:
-    """What came of it. `winner` is None if nothing is better than what there was; `reason` says why in words.
+class Version:
+    """Instructions, and what came of the cases so far. `id` is ``0`` as they are, else round and number: ``1.2``."""
 
-    `stopped` says what ended it early, `error` is the error that did.
+    id: str
+    text: str
+    results: dict[str, CaseResult] = field(default_factory=dict)
+
+    def tally(self, names: Iterable[str]) -> CaseTally:
+        """How it fares on cases, of those that were measured."""
+        results = [self.results[name] for name in names if name in self.results]
+        scores = [result.score for result in results if result.score is not None]
+        usage = sum((result.outcome.usage for result in results), Usage())
+        score = sum(scores) / len(scores) if scores else None
+        return CaseTally(sum(result.passed for result in results), len(results), score, usage)
+
+
+def split(cases: Sequence[Case]) -> tuple[tuple[str, ...], tuple[str, ...]]:
+    """Names of the cases that proposals are made from, and of those that are held out: a third, drawn by their names.
+
+    Of fewer than four, none is held out.
+    """
+    names = [case.name for case in cases]
+    held = set(sorted(names, key=digest)[: len(names) // 3 if len(names) >= FEWEST_TO_SPLIT else 0])
+    return tuple(n for n in names if n not in held), tuple(n for n in names if n in held)
+
+
+def advantage(first: Results, second: Results, names: Iterable[str]) -> float:
+    """By how much the first fares better on those of the cases that both were measured on, in cases that pass.
+
+    If as many pass, by how much a judge's mean score is higher, as far as that is more than chance.
+    """
+    pairs = [(first[name], second[name]) for name in names if name in first and name in second]
+    scores = [a.score - b.score for a, b in pairs if a.score is not None and b.score is not None]
+    mean = sum(scores) / len(scores) if scores else 0.0
+    return sum(a.passed - b.passed for a, b in pairs) or (mean if abs(mean) > _NOISE else 0.0)
+
+
+def best_of(versions: Sequence[Version], names: Sequence[str]) -> Version:
+    """The version that fares best; of equals, the first. Those not measured on all of these cases do not count."""
+    complete = [version for version in versions if all(name in version.results for name in names)]
+    best = complete[0] if complete else versions[0]
+    for version in complete[1:]:
+        if advantage(version.results, best.results, names) > 0:
+            best = version
+    return best
+
+
+@dataclass(slots=True)
+class Refinement:
+    """What came of it: all `versions`, the `winner` among them, if one is better, and in `reason` why, in words.
+
+    `stopped` says what ended it early, `error` is the error that did; `usage` is what everything took together.
     """
 
+    path: Path
+    source: str
+    instructions: Instructions
     cases: tuple[Case, ...]
     train: tuple[str, ...]
     held_out: tuple[str, ...]
-    versions: list[Version] = field(default_factory=list)
+    versions: list[Version]
     winner: Version | None = None
     reason: str = ""
     stopped: str = ""
     error: LmmError | None = None
-    interrupted: bool = False
+    cancelled: bool = False
+    usage: Usage = Usage()  # noqa: RUF009  # a frozen value
+
+    @classmethod
+    def of(cls, path: Path, source: str, cases: Sequence[Case], rounds: int) -> Refinement:
+        """A refinement of a file's text of which nothing was done yet.
+
+        Raises:
+            RefineError: it has errors, or no instructions.
+        """
+        document = parse(source, file=str(path))
+        if problems := errors_of(document.problems):
+            raise RefineError(problems[0].message, where=problems[0].span.where, hint=problems[0].hint)
+        instructions = find_instructions(document)
+        train, held = split(cases) if rounds else (tuple(case.name for case in cases), ())
+        return cls(path, source, instructions, tuple(cases), train, held, [Version("0", instructions.text)])
 
     @property
     def baseline(self) -> Version:
         """The instructions as they are."""
         return self.versions[0]
 
+    def agent(self, version: Version) -> str:
+        """The text of the file with a version's instructions."""
+        return self.instructions.put(version.text, self.source)
 
-def decide(done: SearchOutcome, rounds: int) -> None:
-    """Say who won: a version that is better where proposals were made from, and no worse where they were not."""
-    if not rounds:
-        done.reason = ""
-        return
-    base, best = done.baseline, best_of(done.versions, done.train)
-    before, after = base.tally(done.train), best.tally(done.train)
-    if best is base:
-        all_pass = before.is_perfect and before.total == len(done.train)
-        done.reason = "all of these cases pass as it is" if all_pass else "no version does better than the original"
-        return
-    better = f"version {best.id} passes {after.passed} of {after.total}, and {before.passed} passed as it is"
-    if before.passed == after.passed:
-        better = f"version {best.id} is judged {after.score or 0:.1f}, and {before.score or 0:.1f} as it is"
-    if any(name not in best.results or name not in base.results for name in done.held_out):
-        done.reason = f"best so far: {better}; it was not yet measured on the cases that were held out"
-        return
-    held = compare(best.results, base.results, done.held_out)
-    after, before = best.tally(done.held_out), base.tally(done.held_out)
-    on_held = f"of those held out {after.passed} of {after.total}, and {before.passed} as it is"
-    if held.is_worse:
-        done.reason = f"{better}; but {on_held}: it fits these cases, not the task"
-        return
-    done.winner = best
-    done.reason = f"{better}; {on_held}" if done.held_out else f"{better}; no case was held out"
+    def apply(self) -> None:
+        """Write the winner into the file, which must be as it was when it was measured.
+
+        Raises:
+            RefineError: there is no winner.
+            DocumentError: the file was changed meanwhile, or cannot be written.
+        """
+        if self.winner is None:
+            raise RefineError("there is nothing to apply: no version is better", where=str(self.path))
+        check_writable(self.path)
+        with document_lock(self.path, timeout=0):
+            try:
+                files.replace(self.path, self.agent(self.winner), expected=self.source.encode("utf-8"))
+            except Changed as error:
+                raise DocumentBusy(
+                    "the file has changed since it was measured; nothing was written",
+                    where=str(self.path),
+                    hint="refine it again, or copy what you want from the diff",
+                ) from error
+
+    def decide(self) -> None:
+        """Say who won: a version that is better where proposals were made from, and no worse where they were not."""
+        base, best = self.baseline, best_of(self.versions, self.train)
+        before, after = base.tally(self.train), best.tally(self.train)
+        if best is base:
+            all_pass = before.passed == len(self.train)
+            self.reason = "all of these cases pass as it is" if all_pass else "no version does better than the original"
+            return
+        better = f"version {best.id} passes {after.passed} of {after.total}, and {before.passed} passed as it is"
+        if before.passed == after.passed:
+            better = f"version {best.id} is judged {after.score or 0:.1f}, and {before.score or 0:.1f} as it is"
+        if any(name not in version.results for version in (base, best) for name in self.held_out):
+            self.reason = f"best so far: {better}; it was not yet measured on the cases that were held out"
+            return
+        after, before = best.tally(self.held_out), base.tally(self.held_out)
+        on_held = f"of those held out {after.passed} of {after.total}, and {before.passed} as it is"
+        if advantage(best.results, base.results, self.held_out) < 0:
+            self.reason = f"{better}; but {on_held}: it fits these cases, not the task"
+            return
+        self.winner = best
+        self.reason = f"{better}; {on_held}" if self.held_out else f"{better}; no case was held out"
 
 
 # -- The search: measure, propose, measure, choose ------------------------------------------------------
 
 
-Progress = Callable[[str], None]
+async def refine(
+    text: str,
+    path: Path,
+    cases: Sequence[Case],
+    run: Run,
+    *,
+    rounds: int = ROUNDS,
+    progress: Progress = lambda text: None,
+) -> Refinement:
+    """Measure the instructions in the text of a file on cases, and look for better ones; the file stays as it is.
+
+    The budget of `run` is for everything together. An interruption, an error of a model or an empty budget end it
+    early: what was found so far is in what comes back, and is not asked for again.
+
+    Raises:
+        InvalidDocument, RefineError: the file cannot be used.
+        ConsentNeeded: what the file's tools can do was not agreed to.
+        ConfigError, ModelError: the models that are needed cannot be asked at all.
+    """
+    budget = SharedBudget(dataclasses.replace(run.tally.limits, turns=None))
+    done = await asyncio.to_thread(Refinement.of, path, text, cases, rounds)
+    judges = any(case.is_judged for case in cases)
+    evaluator = await asyncio.to_thread(Evaluator.open, path, text, run, budget, judges=judges, proposes=rounds > 0)
+    await search_versions(done, rounds, evaluator, progress)
+    done.usage = budget.usage
+    return done
 
 
 async def search_versions(
-    task: Task,
-    cases: Sequence[Case],
-    rounds: int,
-    evaluator: Evaluator,
-    progress: Progress = lambda text: None,
-) -> SearchOutcome:
+    done: Refinement, rounds: int, evaluator: Evaluator, progress: Progress = lambda text: None
+) -> None:
     """Measure the instructions on the cases, and look for better ones in so many rounds of proposals.
 
     In each, the best of the versions on some cases that failed is measured on all but those held out.
 
     It always comes back, with what was found so far: cancelling, errors and an empty budget only end it early.
     """
-    train, held = split(cases) if rounds else (tuple(case.name for case in cases), ())
-    done = SearchOutcome(tuple(cases), train, held, [Version("0", task.instructions.text)])
-    search = _Search(task, rounds, evaluator, progress, done)
     try:
-        await search.run()
+        await _Search(done, evaluator, progress).run(rounds)
     except LimitReached as error:
         done.stopped = error.message
     except LmmError as error:
         done.stopped, done.error = error.message, error
     except asyncio.CancelledError:
-        done.stopped, done.interrupted = "interrupted", True
-    decide(done, rounds)
-    return done
+        done.stopped, done.cancelled = "interrupted", True
+    if rounds:
+        done.decide()
 
 
+@dataclass(slots=True)
 class _Search:
     """One refinement under way; what it finds is in `done`."""
 
-    def __init__(self, task: Task, rounds: int, evaluator: Evaluator, progress: Progress, done: SearchOutcome) -> None:
-        self.task, self.rounds, self.evaluator, self.progress, self.done = task, rounds, evaluator, progress, done
-        self.by_name = {case.name: case for case in done.cases}
+    done: Refinement
+    evaluator: Evaluator
+    progress: Progress
 
-    async def run(self) -> None:
+    async def run(self, rounds: int) -> None:
         done = self.done
-        await self._measure(done.versions, tuple(self.by_name), "as it is")
-        for round_ in range(1, self.rounds + 1):
+        await self._measure(done.versions, [case.name for case in done.cases], "as it is")
+        for round_ in range(1, rounds + 1):
             best = best_of(done.versions, done.train)
-            if best.tally(done.train).is_perfect:
+            failed = [name for name in done.train if not best.results[name].passed]
+            if not failed:
                 break
-            new = await self._proposed(round_, best)
+            new = await self._propose(round_, best, failed)
             done.versions += new
-            failed = [name for name in done.train if not best.results[name].passed][:SAMPLE]
-            await self._measure(new, failed, f"round {round_}")
-            better = best_of([best, *new], failed)
+            await self._measure(new, failed[:SAMPLE], f"round {round_}")
+            better = best_of([best, *new], failed[:SAMPLE])
             await self._measure([better], done.train, f"version {better.id}")
         best = best_of(done.versions, done.train)
         if best is not done.baseline:
             await self._measure([best], done.held_out, f"version {best.id}, held out")
 
-    async def _proposed(self, round_: int, best: Version) -> list[Version]:
+    async def _propose(self, round_: int, best: Version, failed: Sequence[str]) -> list[Version]:
         """New versions, those that are none or were tried already left out."""
         done = self.done
-        failures = [(self.by_name[n], best.results[n]) for n in done.train if not best.results[n].passed]
-        tried = [(version.text, self._came(version)) for version in done.versions[1:] if version is not best]
-        texts = await self.evaluator.versions(best, failures, self.task.tools, tried, VARIANTS)
+        failures = [(case, best.results[case.name]) for case in done.cases if case.name in failed]
+        tried = [
+            (version.text, f"{came.passed} of {came.total} cases passed")
+            for version in done.versions[1:] if version is not best and (came := version.tally(done.train))
+        ]  # fmt: skip
         known, new = {version.text for version in done.versions}, list[Version]()
-        for text in texts:
+        for text in await self.evaluator.versions(best.text, failures, tried, VARIANTS):
+            version = Version(f"{round_}.{len(new) + 1}", text)
             try:
-                self.task.agent(text)
+                done.agent(version)
             except ValueError as error:
                 self.progress(f"round {round_}: a proposal was left out: {error}")
                 continue
-            if text not in known:
-                known.add(text)
-                new.append(Version(f"{round_}.{len(new) + 1}", text))
+            new += [version] if text not in known else []
+            known.add(text)
         if not new:
             self.progress(f"round {round_}: no new version was proposed")
         return new
 
-    def _came(self, version: Version) -> str:
-        came = version.tally(self.done.train)
-        return f"{came.passed} of {came.total} cases passed"
-
-    async def _measure(self, versions: Iterable[Version], names: Sequence[str], what: str) -> None:
+    async def _measure(self, versions: Iterable[Version], names: Iterable[str], what: str) -> None:
         """Run versions on cases, side by side. The first error keeps others from beginning, not from ending."""
         todo = [(version, name) for version in versions for name in names if name not in version.results]
         if not todo:
             return
         self.progress(f"{what}: {len(todo)} to run")
-        failed: list[LmmError] = []
+        by_name, failed = {case.name: case for case in self.done.cases}, list[LmmError]()
 
         async def one(version: Version, name: str) -> None:
             if failed:
                 return
             try:
-                agent = self.task.agent(version.text)
-                version.results[name] = await self.evaluator.result(agent, self.by_name[name])
+                version.results[name] = await self.evaluator.result(self.done.agent(version), by_name[name])
             except LmmError as error:
                 failed.append(error)
 
-        tasks = [asyncio.create_task(one(*each)) for each in todo]
-        try:
-            await asyncio.gather(*tasks)
-        finally:
-            for each in tasks:
-                each.cancel()
-            await asyncio.gather(*tasks, return_exceptions=True)
+        async with asyncio.TaskGroup() as group:
+            for each in todo:
+                group.create_task(one(*each))
         if failed:
             raise next((error for error in failed if not isinstance(error, LimitReached)), failed[0])

@@ -255,7 +255,7 @@ def test_refinement_measures(path: Path, tmp_path: Path) -> None:
     path.write_text("<system>Name plants.</system>\n")
     found = Chat.open(path).refine(cases, rounds=0, model=ScriptedModel(["Oak."]))
     assert found.winner is None
-    assert found.done.baseline.results["tree"].passed
+    assert found.baseline.results["tree"].passed
     with pytest.raises(ChatmdError, match="only a chat in a file"):
         Chat.from_text(PLANTS).refine(cases)
 

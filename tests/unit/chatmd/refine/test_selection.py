@@ -4,14 +4,13 @@ from __future__ import annotations
 
 from hypothesis import given, strategies as st
 
-from chatmd.refine.cases import Case, Check, CheckResult, Criteria, RunOutcome
-from chatmd.refine.versions import CaseResult, Version, best_of, compare, split
-
-_JUDGE = Check("judge", Criteria("Good."))
+from chatmd.refine.cases import Case, RunOutcome
+from chatmd.refine.measure import CaseResult
+from chatmd.refine.search import Version, advantage, best_of, split
 
 
 def result(passed: bool, score: float | None = None) -> CaseResult:
-    return CaseResult(RunOutcome("x"), (CheckResult(_JUDGE, passed, "" if passed else "no", score),))
+    return CaseResult(RunOutcome("x"), () if passed else ("no",), score)
 
 
 def cases(count: int) -> list[Case]:
@@ -32,17 +31,9 @@ def test_a_third_is_held_out(count: int) -> None:
     assert set(split(list(reversed(cases(count))))[1]) == set(held)
 
 
-def test_cases_can_say_which_they_are() -> None:
-    chosen = [Case("a", "?", ()), Case("b", "?", (), True), Case("c", "?", (), False)]
-    assert split(chosen) == (("a", "c"), ("b",))
-
-
 @given(_RESULTS, _RESULTS)
 def test_comparison_is_antisymmetric(first: dict[str, CaseResult], second: dict[str, CaseResult]) -> None:
-    one, other = compare(first, second, "abcdef"), compare(second, first, "abcdef")
-    assert one.gained == other.lost
-    assert one.is_better == other.is_worse
-    assert not (one.is_better and one.is_worse)
+    assert advantage(first, second, "abcdef") == -advantage(second, first, "abcdef")
 
 
 @given(st.lists(_RESULTS, min_size=1, max_size=5))
@@ -59,6 +50,5 @@ def test_nobody_beats_the_best_by_cases(results: list[dict[str, CaseResult]]) ->
 
 def test_a_small_difference_of_scores_is_none() -> None:
     old, better, noise = ({"a": result(True, score)} for score in (7.0, 8.0, 7.3))
-    assert compare(better, old, "a").is_better
-    assert not compare(noise, old, "a").is_better
-    assert not compare(old, noise, "a").is_worse
+    assert advantage(better, old, "a") > 0
+    assert advantage(noise, old, "a") == advantage(old, noise, "a") == 0

@@ -10,7 +10,8 @@ from chatmd.language.agent import Doc, MessageItem, read_agent
 from chatmd.language.nodes import BLANK
 from chatmd.language.syntax import parse
 from chatmd.language.transcript import storable
-from chatmd.refine.versions import find_instructions, read_versions, with_instructions
+from chatmd.refine.measure import read_versions
+from chatmd.refine.versions import find_instructions
 
 SOURCE = '<config model="m"/>\r\n<system>\n  Be <!-- why? --> brief.\n</system>\n<!-- x --><user>Hi</user>'
 _TEXTS = st.lists(
@@ -28,9 +29,9 @@ def test_a_version_is_said_exactly(text: str) -> None:
     assert old.text == "Be  brief."
     if not storable(text).strip(BLANK):
         with pytest.raises(ValueError, match="empty"):
-            with_instructions(SOURCE, old, text)
+            old.put(text, SOURCE)
         return
-    new = with_instructions(SOURCE, old, text)
+    new = old.put(text, SOURCE)
     assert new.startswith('<config model="m"/>\r\n<system>')
     assert new.endswith("</system>\n<!-- x --><user>Hi</user>")
     system, user = read_agent(parse(new)).items
@@ -44,14 +45,14 @@ def test_documents_in_instructions_must_stay() -> None:
     source = '<developer>Follow <doc src="rules.md" local/>.</developer><user/>'
     old = find_instructions(parse(source))
     assert old.text == 'Follow <doc src="rules.md" local/>.'
-    new = with_instructions(source, old, 'First read <doc local src="rules.md"></doc>, then reply.'.replace(
-        '<doc local src="rules.md"></doc>', '<doc src="rules.md" local/>'))  # fmt: skip
+    new = old.put('First read <doc local src="rules.md"></doc>, then reply.'.replace(
+        '<doc local src="rules.md"></doc>', '<doc src="rules.md" local/>'), source)  # fmt: skip
     item = read_agent(parse(new)).items[0]
     assert isinstance(item, MessageItem)
     assert item.content == ("First read ", Doc("rules.md", local=True), ", then reply.")
     for text in ("Follow the rules.", 'A <doc src="rules.md" local/> and <doc src="/etc/passwd" local/>', "<user>"):
         with pytest.raises(ValueError, match=r"must keep|closed"):
-            with_instructions(source, old, text)
+            old.put(text, source)
 
 
 def test_which_message_is_refined() -> None:
