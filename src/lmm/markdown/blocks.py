@@ -18,10 +18,11 @@ from typing import Any, ClassVar, Self
 from lmm.markdown import metadata, yaml_core
 from lmm.markdown.inline import Attributes, read_attributes
 from lmm.markdown.metadata import Prompt, find_prompts
+from lmm.markdown.spans import WORDS, replace_spans
 
 _TRAILING_BLANKS = re.compile(r"(?:\r?\n[ \t]*)+\Z")
 _HEADING = re.compile(metadata.PREFIX.pattern + r" {0,3}(#{1,6})[ \t]*([^\n]*)")
-_MARKUP = re.compile(r"!?\[([^\[\]]*+)\]\((?:[^()]|\([^()]*+\))*+\)|`([^`]*)`|[*]+|\$")
+_SHOWN = ("link", "image", "code", "math")  # as what is in them
 
 
 @dataclass(frozen=True, slots=True)
@@ -184,7 +185,7 @@ class HeadingBlock(Block):
         """
         if written := self.group.id:
             return written
-        plain = _MARKUP.sub(lambda match: match[1] or match[2] or "", self.title)
+        plain = replace_spans(self.title, lambda span: WORDS if span.kind in _SHOWN else None)
         kept = re.sub(r"[^\w\s.-]", "", plain).lower()
         return re.sub(r"\A[^a-z\u00df-\U0010ffff]+", "", re.sub(r"\s+", "-", kept.strip())) or "section"
 

@@ -70,7 +70,6 @@ _STARTS_LIKE_METADATA = re.compile(
 _BOOLEAN_ASSIGNMENT = re.compile(r"^([A-Za-z_~][\w.~\-]*) = (?=(?:True|False|true|false)[ \t]*\r?$)", re.MULTILINE)
 # A byte order mark and blank lines before a document's first block belong to that block's source.
 PREFIX = re.compile(r"\ufeff?(?:[ \t]*\r?\n)*")
-_ASSIGNMENT = re.compile(r"^[ \t]*[\w.~-]+[ \t]*=[ \t]*\S", re.MULTILINE)
 
 
 def prefix_end(source: str) -> int:
@@ -111,7 +110,7 @@ def check(body: str) -> NotMetadata | None:
 def _hint(body: str) -> str:
     if re.search(r"^- ", body, re.MULTILINE) and re.search(r"^[\w~]+:", body, re.MULTILINE):
         return "a list and 'key: value' lines cannot be mixed: drop the leading '- '"
-    if _ASSIGNMENT.search(body):
+    if any("=" in line.partition(":")[0] for line in body.splitlines()):
         return "write 'key: value', with a colon"
     return "quote values that contain ': ' or ' #', or start with a special character"
 
@@ -494,7 +493,6 @@ _PROMPT = re.compile(
     r"(?P<text>[^\n]*(?:\n|\Z)(?:(?:[ \t]*\r?\n)*[ \t]+[^ \t\r\n][^\n]*(?:\n|\Z))*)",
     re.MULTILINE,
 )
-_BLOCK_SCALAR = re.compile(r"[|>][-+0-9]{0,2}[ \t]*(?:#[^\n]*)?\r?\n")
 
 
 @dataclass(frozen=True, slots=True)
@@ -564,7 +562,7 @@ def add_prompt(body: str, word: str, text: str, *, newline: str = "\n") -> str:
 
 
 def _prompt_text(source: str) -> str:
-    if source.lstrip(" \t")[:1] in {'"', "'"} or _BLOCK_SCALAR.match(source.lstrip(" \t")):
+    if source.lstrip(" \t").startswith(('"', "'", "|", ">")):
         value = _yaml_text(source)
         if value is not None:
             return value

@@ -32,9 +32,7 @@ _HEADING_AHEAD = re.compile(rf"\n(?={_HASHES})")
 _LIST_ITEM = r"(?:(?:[-*+]|\d{1,9}[.)])[ \t]+)*"
 _OPAQUE = rf"[ \t]*{_LIST_ITEM}(?P<mark>`{{3,}}|~{{3,}}|\$\$|<!--)"
 # A line of a fenced div is a block. One that opens it stands where a block may begin; one that closes it ends any text.
-_FENCE = re.compile(
-    rf" {{0,3}}:{{3,}}[ \t]*(?P<opens>(?:\{{[^\n]*\}}|[^\s:{{}}]+)[ \t]*:*)?[ \t]*\r?(?:\n{_BLANKS}|\Z)"
-)
+FENCE = re.compile(rf" {{0,3}}:{{3,}}[ \t]*(?P<opens>(?:\{{[^\n]*\}}|[^\s:{{}}]+)[ \t]*:*)?[ \t]*\r?(?:\n{_BLANKS}|\Z)")
 _TEXT_STOP = re.compile(rf"\n(?:[ \t]*\r?\n{_BLANKS}|(?P<fence> {{0,3}}:{{3,}}[ \t]*\r?(?:\n|\Z))|{_OPAQUE})")
 _OPAQUE_START = re.compile(_OPAQUE)
 # The rest of a line after which a block may start without a blank line, and which one.
@@ -144,7 +142,7 @@ class _Parser:
                 return TextBlock(text[start : rule.end()], line)
         elif (heading := _HEADING.match(text, at)) is not None and not self._in_item(at):
             return HeadingBlock(text[start : heading.end()], line)
-        elif (fence := _FENCE.match(text, at)) is not None:
+        elif (fence := FENCE.match(text, at)) is not None:
             self.divs += 1 if fence["opens"] else -1 if self.divs else 0
             return TextBlock(text[start : fence.end()], line)
         elif (targets := _TARGETS.match(text, at)) is not None:

@@ -16,7 +16,7 @@ from difflib import SequenceMatcher
 from functools import lru_cache, partial
 from typing import Literal, NamedTuple
 
-from lmm.markdown.inline import BLANK_LINES
+from lmm.markdown.inline import BLANK_LINES, unquoted
 from lmm.markdown.spans import prose_of, spans
 
 FEWEST_WORDS = 3
@@ -36,8 +36,6 @@ _QUOTED = re.compile(
     + rf'|(?<![\w"])"(?=\S){_BODY.format(chr(34))}(?<=\S)"(?![\w"])'
 )
 _BLOCK = re.compile(r"^ {0,3}>[^\n]*(?:\n {0,3}>[^\n]*)*", re.MULTILINE)
-_LEAD = re.compile(r"^ {0,3}>[ ]?", re.MULTILINE)
-_ATTRIBUTION = re.compile(r"\n[ \t]*(?:—|–|--)[^\n]*\Z")
 _NUMBERS = re.compile(r"(?<![ \t])[ \t]*+\[\d{1,4}(?:[,;–\- ]*\d{1,4})*\](?!\()")
 _ELISION = re.compile(r"\[(?:…|\.\.\.|\. \. \.)\]|\((?:…|\.\.\.)\)|…|\.{3,}")
 # Labels of links, underscores of emphasis, and what stands before the words of a line.
@@ -86,9 +84,11 @@ def quotations_of(text: str) -> Iterator[Quotation]:
     bare = blank_code(text)
     found = []
     for block in _BLOCK.finditer(bare):
-        quoted = _LEAD.sub("", text[block.start() : block.end()])
-        if not quoted.lstrip().startswith(("[!", "{")):
-            found.append(Quotation(_ATTRIBUTION.sub("", quoted.rstrip()), *block.span()))
+        quoted = unquoted("\n" + text[block.start() : block.end()]).strip()
+        if not quoted.startswith(("[!", "{")):
+            before, _, last = quoted.rpartition("\n")
+            is_attribution = before and last.lstrip().startswith(("—", "–", "--"))
+            found.append(Quotation(before if is_attribution else quoted, *block.span()))
     bare = _BLOCK.sub(lambda block: re.sub(r"[^\n]", " ", block[0]), bare)
     found += [Quotation(text[match.start() + 1 : match.end() - 1], *match.span()) for match in _QUOTED.finditer(bare)]
     for each in sorted(found, key=lambda each: each.start):

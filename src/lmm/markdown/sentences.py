@@ -22,7 +22,6 @@ _GOES_ON = re.compile(
     r"|z\.B|d\.h|u\.a|vgl|bzw|Abb|Nr)|\b(?:[A-ZÀ-Þ][\w’'-]+ |(?:[A-Z]\. ?)+)[A-ZÀ-Þ])\.\Z"
 )
 _LONGEST_NAME = 40
-_ITEM_MARK = re.compile(r"(?:[-*+]|\d+[.)])\s+")
 
 
 def sentence_ends(text: str, start: int = 0) -> Iterator[tuple[int, int]]:
@@ -47,9 +46,9 @@ def sentences_of(paragraph: str) -> Iterator[str]:
     >>> list(sentences_of("In Brown v. Board, 347 U.S. 483, Mr. Earl B. Warren wrote it. It has vitamin C."))
     ['In Brown v. Board, 347 U.S. 483, Mr. Earl B. Warren wrote it.', 'It has vitamin C.']
     """
-    text = " ".join(paragraph.split())
-    mark = _ITEM_MARK.match(text)
-    start = mark.end() if mark else 0
+    first, *words = paragraph.split() or [""]
+    is_mark = words and (first in ("-", "*", "+") or (first[:-1].isdecimal() and first[-1] in ".)"))
+    text, start = " ".join(words if is_mark else [first, *words]), 0
     for end, begin in sentence_ends(text, start):
         yield text[start:end]
         start = begin

@@ -24,8 +24,7 @@ from lmm.markdown.blocks import Block, ErrorBlock, HeaderBlock, HeadingBlock, Me
 from lmm.markdown.metadata import Prompt
 from lmm.markdown.parse_markdown import METADATA_OPEN, misread
 
-# What closes a fence, an equation or a comment.
-_CLOSES = re.compile(r"^[ \t]*(?:`{3}|~{3})|\$\$|-->", re.MULTILINE)
+_CLOSERS = ("```", "~~~", "$$", "-->")
 
 
 class Node:
@@ -106,7 +105,8 @@ class Node:
             if root is not self and isinstance(root, HeaderNode) and _first(root) is self:
                 root.ensure_header()  # else this block would be read as the header
             self.metadata_block = self._new_metadata({key: value})
-        risky = (before is None and root.metadata_is_open) or _CLOSES.search(self.metadata_block.source)
+        closes = any(mark in self.metadata_block.source for mark in _CLOSERS)
+        risky = (before is None and root.metadata_is_open) or closes
         if risky and root is not self and self.metadata_block in misread(tree_to_blocks(root)):
             self.metadata_block = before
             raise MetadataError(

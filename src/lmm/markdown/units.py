@@ -12,29 +12,24 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 
 from lmm.markdown.blocks import Block, TextBlock
 from lmm.markdown.metadata import prefix_end
+from lmm.markdown.parse_markdown import FENCE
 from lmm.markdown.tree import HeadingNode, Node, TextNode, preorder
 
 Texts = Sequence[str | None]
 
-# Where a fence opens or closes is the parser's to know: such a line is a block of its own.
-_FENCE = re.compile(r"(?:[ \t]*\r?\n)* {0,3}:{3,}[ \t]*(?P<opens>[^\s:][^\n]*)?\s*\Z")
 _BULLET = r"(?P<bullet>[-*+])"
 _NUMBER = r"(?P<open>\(?)(?:\d{1,9}|#|[A-Za-z]|[ivxIVX]+|@[\w-]*)(?P<close>[.)])"
 # No name's initial, "A. Leaf": a list needs two spaces there.
 ITEM = re.compile(rf"(?! {{0,3}}[A-Z]\. (?! )) {{0,3}}(?:{_BULLET}|{_NUMBER})(?:[ \t]+|(?=\r?(?:\n|\Z)))")
 _INDENTED = ("    ", "\t")
-_FOOTNOTE = re.compile(r" {0,3}\[\^[^\]\s]+\]:")
-_DEFINITION = re.compile(r" {0,3}[:~][ \t]+\S")
 # A caption of the form ": text" is a definition where it follows a term.
-_CAPTION = re.compile(r" {0,3}(?:[Tt]able:|:)[ \t]+\S")
+_MARK = re.compile(r" {0,3}([Tt]able:|[:~])[ \t]+\S")
 _DASHES = r" {0,3}--[- \t]*+"
 _PIPES = r"[ \t]*+\|?[ \t]*+:?-++:?[ \t]*+"
-_TABLE = re.compile(
-    rf"(?=[^|\n]*\|)[^\n]*+\n{_PIPES}(?:[|+]|\n)|[^\n]++\n{_DASHES}\r?\n|{_DASHES}\r?\n[ \t]*\S"
-    r"| {0,3}\+[-=+:]+\+[ \t]*\r?\n"
+_KIND = re.compile(
+    rf"(?P<note> {{0,3}}\[\^[^\]\s]+\]:|    |\t)|(?P<ruled>{_DASHES}\r?\n[ \t]*\S)"
+    rf"|(?P<table>(?=[^|\n]*\|)[^\n]*+\n{_PIPES}(?:[|+]|\n)|[^\n]++\n{_DASHES}\r?\n| {{0,3}}\+[-=+:]+\+[ \t]*\r?\n)"
 )
-_RULED = re.compile(rf"{_DASHES}\r?\n[ \t]*\S")
-_RULE = re.compile(rf"{_DASHES}\s*\Z")
 _LONGEST = 200  # so many texts a table of ruled lines may have
 
 
@@ -53,16 +48,17 @@ def div_ends(texts: Texts) -> dict[int, int]:
     for position, text in enumerate(texts):
         if text is None or ":::" not in text[:40]:
             continue
-        if is_opening(text):
+        fence = FENCE.match(text, prefix_end(text))
+        if fence is not None and fence["opens"]:
             opened.append(position)
-        elif opened and _FENCE.match(text):
+        elif opened and fence is not None:
             ends[opened.pop()] = position
     return ends
 
 
 def is_opening(text: str) -> bool:
     """Whether a text, as the parser gives it, is the line that opens a fenced div."""
-    fence = _FENCE.match(text)
+    fence = FENCE.match(text, prefix_end(text))
     return fence is not None and fence["opens"] is not None
 
 
@@ -114,10 +110,10 @@ def like_captions(texts: Texts) -> set[int]:
     {1}
     """
     found, at = set[int](), 0
-    ends = unit_ends(texts) if any(text and _CAPTION.match(text) for text in texts) else []
+    ends = unit_ends(texts) if any(text and _is_caption(text) for text in texts) else []
     while at < len(ends):
         first, last = texts[at], texts[ends[at] - 1]
-        if first and last and _CAPTION.match(last) and _kind(first) not in ("table", "ruled"):
+        if first and last and _is_caption(last) and _kind(first) not in ("table", "ruled"):
             found.add(ends[at] - 1)
         at = ends[at]
     return found
@@ -146,13 +142,23 @@ def _kind(first: str) -> str:
     """What a text is, as far as other texts may go on with it."""
     if is_item(first):
         return "list"
-    if _FOOTNOTE.match(first) or first.startswith(_INDENTED):
-        return "note"
-    if _RULED.match(first):
-        return "ruled"
-    if _TABLE.match(first):
-        return "table"
-    return "caption" if _CAPTION.match(first) else "prose"
+    if kind := _KIND.match(first):
+        return str(kind.lastgroup)
+    return "caption" if _is_caption(first) else "prose"
+
+
+def _mark(text: str) -> str:
+    """The mark of a definition or a caption with which a text begins."""
+    mark = _MARK.match(text)
+    return mark[1] if mark else ""
+
+
+def _is_caption(text: str) -> bool:
+    return _mark(text).endswith(":")
+
+
+def _is_definition(text: str) -> bool:
+    return _mark(text) in (":", "~")
 
 
 def _follows(kind: str, item: str, texts: Texts, start: int, at: int) -> bool:
@@ -164,9 +170,9 @@ def _follows(kind: str, item: str, texts: Texts, start: int, at: int) -> bool:
         case "note":
             return text.startswith(_INDENTED)
         case "table" | "ruled":
-            return _CAPTION.match(text) is not None and _CAPTION.match(texts[at - 1] or "") is None
+            return _is_caption(text) and not _is_caption(texts[at - 1] or "")
         case "caption":
-            return at == start + 1 and _TABLE.match(text) is not None
+            return at == start + 1 and _kind(text) in ("table", "ruled")
     return _defines(texts, start, at)
 
 
@@ -195,16 +201,16 @@ def _defines(texts: Texts, start: int, at: int) -> bool:
     """Whether a text defines the term before it, goes on with such a definition, or is the next term."""
     text, before = texts[at] or "", texts[at - 1] or ""
     begun = at > start + 1 or _defines_inside(before)
-    if _DEFINITION.match(text):
+    if _is_definition(text):
         return begun or _is_line(before)
     after = texts[at + 1] if at + 1 < len(texts) else None
-    is_term = _is_line(text) and after is not None and _DEFINITION.match(after) is not None
+    is_term = _is_line(text) and after is not None and _is_definition(after)
     return begun and (is_term or text.startswith(_INDENTED) or _defines_inside(text))
 
 
 def _defines_inside(text: str) -> bool:
     """Whether a text is a term and, on the next line, what it means."""
-    return _DEFINITION.match(text.partition("\n")[2]) is not None
+    return _is_definition(text.partition("\n")[2])
 
 
 def _is_line(text: str) -> bool:
@@ -218,7 +224,7 @@ def _rule_end(texts: Texts, start: int) -> int:
         if text is None:
             break
         above, _, last = text.rstrip().rpartition("\n")
-        if _RULE.match(last) and (above or at > start):
+        if last.strip().startswith("--") and not last.strip("- \t") and (above or at > start):
             return at + 1
     return start + 1
 

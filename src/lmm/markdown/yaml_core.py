@@ -55,9 +55,7 @@ def compose(text: str) -> yaml.Node | None:
         MetadataError: it is not YAML, holds several documents, or nests too deeply.
     """
     if text.startswith("\ufeff"):
-        raise MetadataError(
-            "there is there is there is a byte order mark inside metadata", hint="delete the invisible first character"
-        )
+        raise MetadataError("there is a byte order mark inside metadata", hint="delete the invisible first character")
     loader = None
     try:
         _check_depth(text)
@@ -186,7 +184,7 @@ _KNITR = re.compile(
 _KNITR_MARKS = re.compile(r"`|<(?=<|%|!--)|\\\\(?=Sexpr|rinline)")
 _NEEDS_ESCAPE = re.compile(r'[\x00-\x1f\x7f-\xa0"\\\u2028\u2029\ufeff\ud800-\udfff\ufffe\uffff]')
 _SHORT = {"\n": "\\n", "\t": "\\t", "\r": "\\r", '"': '\\"', "\\": "\\\\"}
-_NOT_LITERAL = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f\u2028\u2029\ufeff\ud800-\udfff\ufffe\uffff]")
+_LITERAL = frozenset('\t\n\xa0"\\')  # of these, what stands in a literal block as it is
 _PLAIN_KEY = re.compile(r"~{0,2}[A-Za-z_][\w.\-]*=?\Z", re.ASCII)
 LINE_WIDTH = 80
 
@@ -327,7 +325,7 @@ def _scalar_or_empty(value: Any, indent: int) -> str:
 
 def literal(text: str, *, indent: int) -> str | None:
     """`text` as a literal block scalar, or None where that would not read back exactly."""
-    if not text or text[0] in " \t\n" or _NOT_LITERAL.search(text) or runs_in_knitr(text):
+    if not text or text[0] in " \t\n" or not _LITERAL.issuperset(_NEEDS_ESCAPE.findall(text)) or runs_in_knitr(text):
         return None
     body = text.removesuffix("\n")
     if not body.rpartition("\n")[2].strip(" \t"):  # a blank last line would depend on what follows ("|+")
