@@ -16,7 +16,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from sqlalchemy import Connection, MetaData, NullPool, Table, create_engine, event, inspect, text
+from sqlalchemy import Connection, MetaData, NullPool, create_engine, event, text
 from sqlalchemy.engine import make_url
 from sqlalchemy.exc import ArgumentError, DBAPIError, NoSuchModuleError, TimeoutError
 
@@ -33,26 +33,6 @@ _HINTS = {
 }
 
 
-def make_tables(connection: Connection, tables: MetaData = TABLES) -> None:
-    """Make the tables that are not there, and the columns that tables of an earlier version lack."""
-    tables.create_all(connection)
-    for table in tables.sorted_tables:
-        for name in lacking(connection, table):
-            column = table.c[name]
-            default = (
-                "" if column.nullable else f" NOT NULL DEFAULT {0 if column.type.python_type is int else chr(39) * 2}"
-            )
-            connection.exec_driver_sql(
-                f"ALTER TABLE {table.name} ADD COLUMN {name} {column.type.compile(connection.dialect)}{default}"
-            )
-
-
-def lacking(connection: Connection, table: Table) -> list[str]:
-    """The columns that a table in the database, if it is there, does not have yet."""
-    there = {column["name"] for column in inspect(connection).get_columns(table.name)}
-    return [name for name, _ in table.c.items() if name not in there]
-
-
 class Database:
     """A SQLite file, which only its owner can read and which is made with its folder, or the address of a server."""
 
@@ -61,9 +41,11 @@ class Database:
         place: Path | str,
         *,
         patience: float = PATIENCE,
-        make: Callable[[Connection], None] | None = make_tables,
+        make: Callable[[Connection], None] | None = TABLES.create_all,
+        pooled: bool = True,
     ) -> None:
-        """Nothing is opened yet. `make` makes the tables; without it, a file must be there, and is only read.
+        """Nothing is opened yet. `make` makes the tables; without it, a file must be there, and is only read. Unless
+        `pooled`, connections are closed after use.
 
         Raises:
             ConfigError: the address is none, or its driver is not installed.
@@ -79,7 +61,7 @@ class Database:
             if not self.file and url.get_backend_name() != "postgresql":
                 raise ArgumentError
             given = {"timeout": patience} if self.file else remote
-            kept = {"pool_pre_ping": not self.file} if make else {"poolclass": NullPool}
+            kept = {"pool_pre_ping": not self.file} if make and pooled else {"poolclass": NullPool}
             self._engine = create_engine(url, connect_args=given, **kept)
         except ImportError as error:
             hint = "pip install 'lmmarkdown[web,postgres]'"

@@ -20,7 +20,6 @@ import time
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from concurrent.futures import Future
-from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -31,7 +30,7 @@ from sqlalchemy.exc import DBAPIError
 from lmm.disk.folder import configured
 from lmm.errors import FileReadError
 from lmm_education.config import ServeSettings
-from lmm_education.database import Database, lacking, make_tables
+from lmm_education.database import Database
 from lmm_education.errors import LogError, LogMissing
 from lmm_education.exchange_log.exchanges import (
     APPLICATION,
@@ -186,8 +185,6 @@ def read_log(file: Path | str, chosen: LogFilter = LogFilter(), *, answers: bool
     """
     if isinstance(file, Path) and not file.is_file():
         raise LogMissing("there is no log yet", where=str(file))
-    if isinstance(file, Path) and _is_old(file):
-        LogFile(file).close()
     with _reading(file, "read") as connection:
         if isinstance(file, Path) and not _is_made(connection):  # another process is at it
             return []
@@ -212,35 +209,22 @@ def linked_answers(file: Path) -> Iterator[tuple[str, str]]:
 @contextlib.contextmanager
 def _reading(file: Path | str, what: str, busy: float = BUSY) -> Iterator[Connection]:
     """A log as it is, of which nothing is changed."""
-    if isinstance(file, Path):
-        with _told(file, what), _reader(file, busy).reading() as connection:
+    with _told(file, what), _reader(file, busy).reading() as connection:
+        if isinstance(file, Path):
             _check(connection, file)
-            yield connection
-        return
-    with (
-        _told(file, what),
-        contextlib.closing(Database(file, patience=busy, make=_make)) as database,
-        database.reading() as connection,
-    ):
         yield connection
 
 
 @functools.lru_cache(16)
-def _reader(file: Path, busy: float) -> Database:
+def _reader(file: Path | str, busy: float) -> Database:
     """It holds no connection; kept, it knows its statements already, which takes ten times as long as reading."""
-    return Database(file, patience=busy, make=None)
+    return Database(file, patience=busy, make=None if isinstance(file, Path) else _make, pooled=False)
 
 
 def _make(connection: Connection) -> None:
-    make_tables(connection, LOG_TABLES)
+    LOG_TABLES.create_all(connection)
     if connection.dialect.name == "sqlite":
         connection.exec_driver_sql(f"PRAGMA application_id = {APPLICATION}")
-
-
-def _is_old(file: Path) -> bool:
-    """Whether an earlier version made a log, which lacks columns then; it gets them when it is opened for writing."""
-    with _reading(file, "read") as connection:
-        return _is_made(connection) and bool(lacking(connection, EXCHANGES))
 
 
 def _check(connection: Connection, file: Path) -> None:
@@ -283,12 +267,8 @@ _MOST_WAITING = 2000  # exchanges that wait for the log to be writable again
 logger = logging.getLogger("lmm.serve")
 
 
-@dataclass(frozen=True, slots=True)
-class _Reaction:
-    id: str
-    student: str
-    reaction: int
-    comment: str
+class _Reaction(NamedTuple):
+    said: tuple[str, str, int, str]
     done: Future[bool]
 
 
@@ -330,7 +310,7 @@ class LogWriter:
     def react(self, id: str, student: str, reaction: int, comment: str) -> Future[bool]:
         """Set a reaction: whether there is such an exchange of that student; raises `LogError` if it cannot be kept."""
         done: Future[bool] = Future()
-        self._work.put(_Reaction(id, student, reaction, comment, done))
+        self._work.put(_Reaction((id, student, reaction, comment), done))
         return done
 
     def close(self) -> None:
@@ -348,31 +328,26 @@ class LogWriter:
             reactions, ended = self._take()
             written = self._try(self._write)
             for reaction in reactions:
-                self._try(self._react if written else self._refuse, reaction)
+                self._try(self._react, reaction, written)
             if written:
                 self._try(self._tidy)
         self.lost += len(self._waiting)
         self._close()
 
     def _take(self) -> tuple[list[_Reaction], bool]:
-        """Wait for something to do, and take all there is: exchanges to those that wait."""
+        """Wait for something to do, and take all there is: exchanges to those that wait; and whether it is the end."""
         reactions: list[_Reaction] = []
-        work = self._next(self._again if self._waiting else _TIDY)
-        while not isinstance(work, queue.Empty):
-            if work is None:
-                return reactions, True
-            if isinstance(work, _Reaction):
-                reactions.append(work)
-            else:
-                self._waiting.append(work)
-            work = self._next(0)
-        return reactions, False
-
-    def _next(self, timeout: float) -> _Work | queue.Empty:
         try:
-            return self._work.get(timeout=timeout) if timeout else self._work.get_nowait()
-        except queue.Empty as empty:
-            return empty
+            work = self._work.get(timeout=self._again if self._waiting else _TIDY)
+            while work is not None:
+                if isinstance(work, _Reaction):
+                    reactions.append(work)
+                else:
+                    self._waiting.append(work)
+                work = self._work.get_nowait()
+        except queue.Empty:
+            return reactions, False
+        return reactions, True
 
     def _try(self, action: Callable[..., None], *values: object) -> bool:
         """Do something with the log; what fails is counted, and told the first time."""
@@ -398,19 +373,15 @@ class LogWriter:
             self._log.add(self._waiting)
             self._waiting.clear()
 
-    def _react(self, reaction: _Reaction) -> None:
+    def _react(self, reaction: _Reaction, written: bool) -> None:
+        """Where the log could not be written just now, nobody waits for another try."""
         try:
-            kept = self._log.react(reaction.id, reaction.student, reaction.reaction, reaction.comment)
+            if not written:
+                raise LogError("the log cannot be written", where=str(self.file))
+            reaction.done.set_result(self._log.react(*reaction.said))
         except LogError as error:
             reaction.done.set_exception(error)
             raise
-        reaction.done.set_result(kept)
-
-    def _refuse(self, reaction: _Reaction) -> None:
-        """The log could not be written just now: nobody waits for another try."""
-        error = LogError("the log cannot be written", where=str(self.file))
-        reaction.done.set_exception(error)
-        raise error
 
     def _tidy(self) -> None:
         now = self._clock()

@@ -141,7 +141,7 @@ def test_the_same_exchange_twice_is_one(log: LogFile, file: Path) -> None:
     assert len(read_log(file)) == 1
 
 
-# -- files that are no log of this version ---------------------------------------------------------
+# -- files that are no log ----------------------------------------------------------------------------
 
 
 def test_there_is_no_log_yet(file: Path) -> None:
@@ -195,25 +195,3 @@ def test_a_filter_finds_what_it_says(held: list[LoggedExchange]) -> None:
         for chosen, is_wanted in cases:
             assert [e.id for e in read_log(log.file, chosen)] == [e.id for e in held if is_wanted(e)]
         assert [e.id for e in read_log(log.file, LogFilter(latest=2))] == [e.id for e in held[-2:]]
-
-
-def test_a_log_of_an_earlier_version_gets_the_columns_that_it_lacks(log: LogFile, file: Path) -> None:
-    """Whoever reads it first, or writes into it; nothing in it is lost."""
-    log.add([(LoggedExchange("1", 5.0, "Why?", answer="So.", unverified="x", prompt="y", here="z"), "ada")])
-    log.close()
-    with sqlite3.connect(file) as connection:
-        for name in ("unverified", "prompt", "here", "cached"):
-            connection.execute(f"ALTER TABLE exchanges DROP COLUMN {name}")
-    connection.close()
-    (old,) = read_log(file)
-    assert (old.question, old.answer, old.unverified, old.prompt, old.here, old.cached) == (
-        "Why?",
-        "So.",
-        "",
-        "",
-        "",
-        False,
-    )
-    with LogFile(file) as again:
-        again.add([(LoggedExchange("2", 6.0, "And?", unverified="x"), "ada")])
-    assert [each.id for each in read_log(file, LogFilter(unverified=True))] == ["2"]
