@@ -9,15 +9,16 @@ import secrets
 import string
 import time
 import unicodedata
-from collections.abc import Callable, Collection, Iterable, Mapping
+from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Literal, Protocol
 
+import msgspec
 from sqlalchemy import Connection, delete, insert, select
 
 from lmm.errors import ConfigError
 from lmm_education.database import Database
-from lmm_education.web.state import ENDED, KEPT, LOGINS
+from lmm_education.web.state import ENDED, KEPT
 
 _PSEUDONYM = 20  # hexadecimal digits: 80 bits
 
@@ -172,30 +173,14 @@ class Logins:
         kept = {name: known for name, known in getattr(self, kind).items() if name not in names}
         return replace(self, users=kept) if kind == "users" else replace(self, keys=kept)
 
-    def rows(self) -> list[tuple[str, str, str, int | None]]:
-        """As it is kept: kind, name, hash, questions a minute."""
-        return [
-            *([("password", "", self.password, None)] if self.password else []),
-            *(("user", name, kept, None) for name, kept in self.users.items()),
-            *(("key", name, key.hash, key.questions_per_minute) for name, key in self.keys.items()),
-        ]
-
-    @classmethod
-    def of(cls, rows: Iterable[tuple[str, str, str, int | None]]) -> Logins:
-        """Those that `rows` gave."""
-        every = list(rows)
-        password = next((kept for kind, _, kept, _ in every if kind == "password"), "")
-        users = {name: kept for kind, name, kept, _ in every if kind == "user"}
-        return cls(password, users, {name: ApiKey(kept, limit) for kind, name, kept, limit in every if kind == "key"})
-
 
 class Accounts:
     """Those of a course's logins that let somebody in: students, or the teacher. Threads may share them; what another
     process writes counts at once."""
 
     def __init__(self, database: Database, who: Literal["students", "teacher"] = "students") -> None:
-        self.database, self.who = database, who
-        self._read: tuple[str | None, Logins] = "never", Logins()
+        self.database, self.who, self._name = database, who, f"{who} may log in"
+        self._read: tuple[str, Logins] = "{}", Logins()
 
     def read(self) -> Logins:
         """Who may log in now.
@@ -204,11 +189,7 @@ class Accounts:
             FileReadError: that cannot be read.
         """
         with self.database.reading() as connection:
-            # Two hundred users are not read for every request.
-            changed = connection.execute(select(KEPT.c.value).where(KEPT.c.name == self._changed)).scalar()
-            if changed != self._read[0]:
-                self._read = changed, self._rows(connection)
-            return self._read[1]
+            return self._logins(connection)
 
     def change(self, change: Callable[[Logins], Logins]) -> Logins:
         """Change them, one process at a time; what they are then.
@@ -218,14 +199,16 @@ class Accounts:
             FileReadError: they cannot be read or written; they are as they were.
         """
         with self.database.writing("logins") as connection:
-            changed = change(self._rows(connection))
-            connection.execute(delete(LOGINS).where(LOGINS.c.who == self.who))
-            rows = [dict(zip(LOGINS.c.keys(), (self.who, *row), strict=True)) for row in changed.rows()]
-            if rows:
-                connection.execute(insert(LOGINS), rows)
-            connection.execute(delete(KEPT).where(KEPT.c.name == self._changed))
-            connection.execute(insert(KEPT), {"name": self._changed, "value": secrets.token_hex(8)})
+            changed = change(self._logins(connection))
+            connection.execute(delete(KEPT).where(KEPT.c.name == self._name))
+            connection.execute(insert(KEPT), {"name": self._name, "value": msgspec.json.encode(changed).decode()})
         return changed
+
+    def _logins(self, connection: Connection) -> Logins:
+        text = connection.execute(select(KEPT.c.value).where(KEPT.c.name == self._name)).scalar() or "{}"
+        if text != self._read[0]:  # two hundred users are not decoded for every request
+            self._read = text, msgspec.json.decode(text, type=Logins)
+        return self._read[1]
 
     def set_password(self, given: str) -> None:
         """Set the password that is nobody's in particular: the course's, or the teacher's.
@@ -241,15 +224,6 @@ class Accounts:
     def opens_with(self, password: str) -> bool:
         """Whether this is the password that is nobody's in particular; it takes 0.1 s."""
         return matches(password, self.read().password)
-
-    @property
-    def _changed(self) -> str:
-        return f"{self.who} changed"
-
-    def _rows(self, connection: Connection) -> Logins:
-        _, *columns = LOGINS.c
-        found = connection.execute(select(*columns).where(LOGINS.c.who == self.who).order_by(LOGINS.c.name))
-        return Logins.of((kind, name, kept, limit) for kind, name, kept, limit in found)
 
 
 def checked_name(name: str) -> str:
@@ -321,15 +295,16 @@ class Sessions:
         Raises:
             FileReadError: whether it was ended cannot be read.
         """
-        text = self._signer.read("session", signed) if signed else None
-        if text is None:
+        if not signed or not (text := self._signer.read("session", signed)):
             return None
         id, expires, mark, written = text.split(":")
         name = base64.urlsafe_b64decode(written).decode()
         kept = logins.kept(name)
-        if kept is None or mark != self._mark(kept) or int(expires) <= self._clock() or self._has_ended(id):
+        if kept is None or mark != self._mark(kept) or int(expires) <= self._clock():
             return None
-        return Session(id, int(expires), name)
+        with self._database.reading() as connection:
+            has_ended = connection.execute(select(ENDED.c.id).where(ENDED.c.id == id)).first()
+        return None if has_ended else Session(id, int(expires), name)
 
     def end(self, session: Session) -> None:
         """Let a session not count any more, wherever its cookie is.
@@ -341,10 +316,6 @@ class Sessions:
             over = (ENDED.c.expires <= int(self._clock())) | (ENDED.c.id == session.id)
             connection.execute(delete(ENDED).where(over))
             connection.execute(insert(ENDED), {"id": session.id, "expires": session.expires})
-
-    def _has_ended(self, id: str) -> bool:
-        with self._database.reading() as connection:
-            return connection.execute(select(ENDED.c.id).where(ENDED.c.id == id)).first() is not None
 
     def _mark(self, kept: str) -> str:
         """What ties a session to the password of its login."""

@@ -7,7 +7,6 @@ import hashlib
 import logging
 import math
 import time
-from collections.abc import Mapping
 from functools import partial
 
 from limits import RateLimitItemPerSecond
@@ -50,23 +49,18 @@ class Guard:
         """
         # A page elsewhere cannot send JSON unasked, nor our cookies; browsers say so besides.
         elsewhere = connection.headers.get("sec-fetch-site", "") in ("cross-site", "same-site")
-        route = route_of(connection.scope)
-        if elsewhere and _changes(connection) and not (route.startswith(LAUNCHED) or self._may_script(connection)):
+        route, by_proxy = route_of(connection.scope), self.settings.login == "proxy"
+        # A script of an allowed site may ask the API, which reads no cookie that it could bring.
+        scripted = connection.headers.get("origin", "") in self.settings.allowed_origins and route.startswith(SCRIPTED)
+        reads = connection.scope["method"] in ("GET", "HEAD")
+        if elsewhere and not (reads or scripted or route.startswith(LAUNCHED)):
             raise Denied(self._text(connection, "elsewhere"), status=403, code="cross_site")
         if caller.admitted or route in OPEN or route.startswith(OPEN_UNDER):
             return
-        if route == "/" and self.settings.login != "proxy":
-            raise self._stranger(connection, 303, {"Location": "login"})
-        raise self._stranger(connection, 401, {"WWW-Authenticate": "Bearer"} if self.settings.login != "proxy" else {})
-
-    def _stranger(self, connection: HTTPConnection, status: int, headers: Mapping[str, str]) -> Denied:
+        sent = route == "/" and not by_proxy
+        headers = {"Location": "login"} if sent else {} if by_proxy else {"WWW-Authenticate": "Bearer"}
         told = self._text(connection, "log_in")
-        return Denied(told, status=status, code="login_required", headers=headers)
-
-    def _may_script(self, connection: HTTPConnection) -> bool:
-        """Whether a script of that site may ask here: the API alone, which reads no cookie that it could bring."""
-        allowed = connection.headers.get("origin", "") in self.settings.allowed_origins
-        return allowed and route_of(connection.scope).startswith(SCRIPTED)
+        raise Denied(told, status=303 if sent else 401, code="login_required", headers=headers)
 
     async def admit(self, request: Request) -> None:
         """Let a question be asked; one is counted.
@@ -111,15 +105,11 @@ class Guard:
         """Whether consent was given to the text as it is now: by this student in this browser, or in a header."""
         if not self.consent or connection.headers.get(CONSENT_HEADER) == self.consent:
             return True
-        signed = connection.cookies.get(self.consent_cookie, "")
-        return self._signer.read("consent", signed) == self._agreed(caller_of(connection))
+        return connection.cookies.get(self.consent_cookie, "") == self.agreement(caller_of(connection))
 
     def agreement(self, caller: Caller) -> str:
         """What a browser keeps when consent was given in it."""
-        return self._signer.sign("consent", self._agreed(caller))
-
-    def _agreed(self, caller: Caller) -> str:
-        return f"{self.consent}-{caller.student}"
+        return self._signer.sign("consent", f"{self.consent}-{caller.student}")
 
 
 def seconds_until(moment: float) -> float:
@@ -135,7 +125,3 @@ def too_soon(message: str, wait: float, *, code: str) -> Denied:
     """
     seconds = str(max(1, math.ceil(wait)))
     return Denied(message.replace("{seconds}", seconds), status=429, code=code, headers={"Retry-After": seconds})
-
-
-def _changes(connection: HTTPConnection) -> bool:
-    return connection.scope["method"] not in ("GET", "HEAD")

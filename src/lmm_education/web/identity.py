@@ -15,8 +15,7 @@ from starlette.requests import HTTPConnection
 from starlette.types import Scope
 
 from lmm.errors import ConfigError
-from lmm_education.config import ServeSettings
-from lmm_education.web.accounts import KEY_MARK, Accounts, ApiKey, Keeper, Logins, Session, Sessions, Signer
+from lmm_education.web.accounts import ApiKey, Session, Signer
 from lmm_education.web.http import is_encrypted
 
 # -- addresses ---------------------------------------------------------------------------------------
@@ -93,9 +92,6 @@ def _parsed(address: str) -> ipaddress.IPv4Address | ipaddress.IPv6Address | Non
 # -- callers -----------------------------------------------------------------------------------------
 
 
-_LONGEST_NAME = 200  # characters that a proxy may call somebody
-
-
 @dataclass(frozen=True, slots=True)
 class Caller:
     """Who asks. `student` is the opaque name, `admitted` whether the login lets him in, `address` the household's.
@@ -109,70 +105,6 @@ class Caller:
     browser: str = ""
     session: Session | None = None
     key: ApiKey | None = None
-
-
-class Identity:
-    """Tells who is asking. One for each course.
-
-    Raises:
-        ConfigError: a proxy is to be believed, and none is named.
-    """
-
-    def __init__(
-        self,
-        settings: ServeSettings,
-        signer: Signer,
-        accounts: Accounts,
-        sessions: Sessions,
-        provider: Keeper | None = None,
-    ) -> None:
-        self.login, self.header, self.provider = settings.login, settings.proxy_header, provider
-        self.framed = bool(settings.frame_ancestors) or self.login == "lti"
-        self.trusted = networks(settings.trusted_proxy)
-        if self.login == "proxy" and not self.trusted:
-            hint = 'the proxy\'s address, such as trusted_proxy = ["127.0.0.1"]'
-            raise ConfigError("login = \"proxy\" in [serve] needs 'trusted_proxy'", where="config.toml", hint=hint)
-        self.signer, self.accounts, self.sessions = signer, accounts, sessions
-        self.student_cookie, self.session_cookie = (cookie_name(what, signer) for what in ("student", "session"))
-
-    def caller(self, connection: HTTPConnection, fresh: str = "") -> Caller:
-        """Who sent a request; `fresh` is the number for a browser that has none yet.
-
-        Raises:
-            FileReadError: who may log in cannot be read.
-        """
-        peer = connection.client.host if connection.client else ""
-        forwarded = connection.headers.get("x-forwarded-for", "")
-        address = household(caller_address(peer, forwarded, self.trusted))
-        browser = self.signer.read("student", connection.cookies.get(self.student_cookie, "")) or fresh
-        student = self.signer.pseudonym("browser", browser) if browser else self.signer.pseudonym("address", address)
-        if self.login == "none":
-            return Caller(student, True, address, browser)
-        if self.login == "proxy":
-            return self._from_proxy(connection, peer, Caller(student, False, address, browser))
-        return self._logged_in(connection, self.accounts.read(), Caller(student, False, address, browser))
-
-    def _from_proxy(self, connection: HTTPConnection, peer: str, stranger: Caller) -> Caller:
-        """The header counts from a trusted proxy only, and only if there is one: what a caller adds, none can tell."""
-        named = connection.headers.getlist(self.header) if is_in(peer, self.trusted) else []
-        name = named[0].strip() if len(named) == 1 else ""
-        if not name or len(name) > _LONGEST_NAME:
-            return stranger
-        return Caller(self.signer.pseudonym("proxy", name), True, stranger.address, stranger.browser)
-
-    def _logged_in(self, connection: HTTPConnection, logins: Logins, stranger: Caller) -> Caller:
-        kind, _, shown = connection.headers.get("authorization", "").partition(" ")
-        if kind.lower() == "bearer" and shown.startswith(KEY_MARK):
-            found = logins.key_of(shown.strip())
-            if found is None:
-                return stranger
-            return Caller(self.signer.pseudonym("key", found[0]), True, stranger.address, key=found[1])
-        session = self.sessions.read(connection.cookies.get(self.session_cookie, ""), self.provider or logins)
-        if session is None or bool(session.name) == (self.login == "password"):
-            return stranger
-        kind = "user" if self.provider is None else "provider"
-        student = self.signer.pseudonym(kind, session.name) if session.name else stranger.student
-        return Caller(student, True, stranger.address, stranger.browser, session)
 
 
 def caller_of(connection: HTTPConnection) -> Caller:

@@ -1,4 +1,4 @@
-"""Logging in and out, for students and for the teacher; wrong passwords are slowed down."""
+"""Logging in and out, for students and for the teacher, and who has; wrong passwords are slowed down."""
 
 from __future__ import annotations
 
@@ -12,11 +12,22 @@ from limits.strategies import MovingWindowRateLimiter
 from starlette.requests import HTTPConnection, Request
 from starlette.responses import JSONResponse, RedirectResponse, Response
 
+from lmm.errors import ConfigError
+from lmm_education.config import ServeSettings
 from lmm_education.errors import Denied
-from lmm_education.web.accounts import Accounts, Keeper, Session, Sessions, Signer, hash_password, matches
+from lmm_education.web.accounts import KEY_MARK, Accounts, Keeper, Session, Sessions, Signer, hash_password, matches
 from lmm_education.web.guard import seconds_until, too_soon
 from lmm_education.web.http import NO_STORE
-from lmm_education.web.identity import caller_of, cookie_name, set_cookie
+from lmm_education.web.identity import (
+    Caller,
+    caller_address,
+    caller_of,
+    cookie_name,
+    household,
+    is_in,
+    networks,
+    set_cookie,
+)
 
 _YEAR = 365 * 24 * 3600
 _OF_A_NAME = parse("6/3 minutes")
@@ -67,15 +78,24 @@ class Attempts:
 
 
 class Login:
-    """A way in, with its accounts and sessions: there is one for the students of a course, and one for its teacher."""
+    """A way in, with its accounts and sessions: there is one for the students of a course, and one for its teacher.
+    Where a `provider` says who somebody is, sessions are tied to it."""
 
-    def __init__(self, what: str, signer: Signer, accounts: Accounts, sessions: Sessions, attempts: Attempts) -> None:
-        self.accounts, self.sessions, self.attempts = accounts, sessions, attempts
-        self.cookie, self.device_cookie = cookie_name(what, signer), cookie_name("device", signer)
+    def __init__(
+        self, what: str, signer: Signer, accounts: Accounts, hours: int, attempts: Attempts,
+        provider: Keeper | None = None,
+    ) -> None:  # fmt: skip
+        self.accounts, self.attempts, self.provider = accounts, attempts, provider
+        self._sessions = Sessions(signer, accounts.database, hours)
+        self._cookie, self._device_cookie = cookie_name(what, signer), cookie_name("device", signer)
 
     def session(self, connection: HTTPConnection) -> Session | None:
         """The session that a request shows, if it counts."""
-        return self.sessions.read(connection.cookies.get(self.cookie, ""), self.accounts.read())
+        return self._sessions.read(connection.cookies.get(self._cookie, ""), self._keeper)
+
+    @property
+    def _keeper(self) -> Keeper:
+        return self.provider or self.accounts.read()
 
     @property
     def has_password(self) -> bool:
@@ -88,7 +108,7 @@ class Login:
 
     async def check(self, request: Request, name: str, password: str, texts: Mapping[str, str]) -> None:
         """Raise `Denied` unless the password is right, and not too many were wrong before."""
-        caller, shown = caller_of(request), request.cookies.get(self.device_cookie, "")
+        caller, shown = caller_of(request), request.cookies.get(self._device_cookie, "")
         counted = (name, caller.address, self.attempts.known(name, caller.browser, shown))
         # In there: of a class that logs in at once, two are on their way, and none counts as wrong before.
         wait = await asyncio.get_running_loop().run_in_executor(_hashing, self._attempt, password, counted)
@@ -110,26 +130,27 @@ class Login:
     async def begin(self, request: Request, name: str, password: str, texts: Mapping[str, str]) -> Response:
         """Log in; the answer brings the cookie of a session."""
         await self.check(request, name, password, texts)
-        response = JSONResponse({"status": "ok"}, headers=NO_STORE)
-        signed, browser = self.sessions.begin(name, self.accounts.read()), caller_of(request).browser
-        set_cookie(response.headers, request, self.cookie, signed, self.sessions.seconds)
+        response, browser = JSONResponse({"status": "ok"}, headers=NO_STORE), caller_of(request).browser
         if browser:
-            set_cookie(response.headers, request, self.device_cookie, self.attempts.mark(name, browser), _YEAR)
-        return response
+            set_cookie(response.headers, request, self._device_cookie, self.attempts.mark(name, browser), _YEAR)
+        return self._begun(request, name, response)
 
-    def arrived(self, request: Request, name: str, provider: Keeper) -> Response:
-        """Somebody of whom a provider said who he is: the answer leads to the page, with the cookie of a session."""
-        response = RedirectResponse("../", 303, headers=NO_STORE)
-        set_cookie(response.headers, request, self.cookie, self.sessions.begin(name, provider), self.sessions.seconds)
+    def arrived(self, request: Request, name: str) -> Response:
+        """Somebody of whom the provider said who he is: the answer leads to the page, with the cookie of a session."""
+        return self._begun(request, name, RedirectResponse("../", 303, headers=NO_STORE))
+
+    def _begun(self, request: Request, name: str, response: Response) -> Response:
+        signed = self._sessions.begin(name, self._keeper)
+        set_cookie(response.headers, request, self._cookie, signed, self._sessions.seconds)
         return response
 
     async def end(self, request: Request) -> Response:
         """Log out: the session counts no more, here and wherever else its cookie is."""
         session = await asyncio.to_thread(self.session, request)
         if session is not None:
-            await asyncio.to_thread(self.sessions.end, session)
+            await asyncio.to_thread(self._sessions.end, session)
         response = JSONResponse({"status": "ok"}, headers=NO_STORE)
-        set_cookie(response.headers, request, self.cookie, "", 0)
+        set_cookie(response.headers, request, self._cookie, "", 0)
         return response
 
 
@@ -137,3 +158,65 @@ class Login:
 def _nobody() -> str:
     """What an unknown name is checked with, so that it takes as long as a known one."""
     return hash_password("nobody", b"nobody's salt...")
+
+
+# -- who is asking ---------------------------------------------------------------------------------
+
+
+_LONGEST_NAME = 200  # characters that a proxy may call somebody
+
+
+class Identity:
+    """Tells who is asking. One for each course.
+
+    Raises:
+        ConfigError: a proxy is to be believed, and none is named.
+    """
+
+    def __init__(self, settings: ServeSettings, signer: Signer, students: Login) -> None:
+        self.login, self.header, self.students = settings.login, settings.proxy_header, students
+        self.framed = bool(settings.frame_ancestors) or self.login == "lti"
+        self.trusted = networks(settings.trusted_proxy)
+        if self.login == "proxy" and not self.trusted:
+            hint = 'the proxy\'s address, such as trusted_proxy = ["127.0.0.1"]'
+            raise ConfigError("login = \"proxy\" in [serve] needs 'trusted_proxy'", where="config.toml", hint=hint)
+        self.signer, self.student_cookie = signer, cookie_name("student", signer)
+
+    def caller(self, connection: HTTPConnection, fresh: str = "") -> Caller:
+        """Who sent a request; `fresh` is the number for a browser that has none yet.
+
+        Raises:
+            FileReadError: who may log in cannot be read.
+        """
+        peer = connection.client.host if connection.client else ""
+        forwarded = connection.headers.get("x-forwarded-for", "")
+        address = household(caller_address(peer, forwarded, self.trusted))
+        browser = self.signer.read("student", connection.cookies.get(self.student_cookie, "")) or fresh
+        student = self.signer.pseudonym("browser", browser) if browser else self.signer.pseudonym("address", address)
+        if self.login == "none":
+            return Caller(student, True, address, browser)
+        if self.login == "proxy":
+            return self._from_proxy(connection, peer, Caller(student, False, address, browser))
+        return self._logged_in(connection, Caller(student, False, address, browser))
+
+    def _from_proxy(self, connection: HTTPConnection, peer: str, stranger: Caller) -> Caller:
+        """The header counts from a trusted proxy only, and only if there is one: what a caller adds, none can tell."""
+        named = connection.headers.getlist(self.header) if is_in(peer, self.trusted) else []
+        name = named[0].strip() if len(named) == 1 else ""
+        if not name or len(name) > _LONGEST_NAME:
+            return stranger
+        return Caller(self.signer.pseudonym("proxy", name), True, stranger.address, stranger.browser)
+
+    def _logged_in(self, connection: HTTPConnection, stranger: Caller) -> Caller:
+        kind, _, shown = connection.headers.get("authorization", "").partition(" ")
+        if kind.lower() == "bearer" and shown.startswith(KEY_MARK):
+            found = self.students.accounts.read().key_of(shown.strip())
+            if found is None:
+                return stranger
+            return Caller(self.signer.pseudonym("key", found[0]), True, stranger.address, key=found[1])
+        session = self.students.session(connection)
+        if session is None or bool(session.name) == (self.login == "password"):
+            return stranger
+        kind = "user" if self.students.provider is None else "provider"
+        student = self.signer.pseudonym(kind, session.name) if session.name else stranger.student
+        return Caller(student, True, stranger.address, stranger.browser, session)

@@ -66,8 +66,7 @@ class LoginProvider(ABC):
     def __init__(self, settings: ServeSettings, signer: Signer) -> None:
         self.settings, self.signer = settings, signer
         self.cookie = cookie_name("away", signer)
-        self._keys: KeySet | None = None
-        self._read = 0.0
+        self._read: dict[str, tuple[float, Mapping[str, Any]]] = {}
         if not all(map(importlib.util.find_spec, ("authlib", "joserfc"))):
             hint = "pip install 'lmmarkdown[openid]'"
             raise ConfigError(f'login = "{settings.login}" needs packages that are not installed', hint=hint)
@@ -146,11 +145,16 @@ class LoginProvider(ABC):
     async def _known_keys(self, *, again: bool = False) -> KeySet:
         from joserfc.jwk import KeySet
 
-        old = time.monotonic() - self._read
-        if self._keys is None or old > _FRESH or (again and old > _LEEWAY):
-            read = await _json(await self._keys_address())
-            self._keys, self._read = KeySet.import_key_set({"keys": read.get("keys", [])}), time.monotonic()
-        return self._keys
+        read = await self._published(await self._keys_address(), _LEEWAY if again else _FRESH)
+        return KeySet.import_key_set({"keys": read.get("keys", [])})
+
+    async def _published(self, address: str, fresh: float = _FRESH) -> Mapping[str, Any]:
+        """What a provider publishes, as it was at most so many seconds ago."""
+        at, read = self._read.get(address, (-_FRESH, {}))
+        if time.monotonic() - at > fresh:
+            read = await _json(address)
+            self._read[address] = time.monotonic(), read
+        return read
 
     @abstractmethod
     async def _keys_address(self) -> str: ...
@@ -164,8 +168,6 @@ class OpenIdConnect(LoginProvider):
     def __init__(self, settings: ServeSettings, signer: Signer) -> None:
         super().__init__(settings, signer)
         self._secret = os.environ.get(settings.client_secret_env, "")
-        self._told: Mapping[str, Any] = {}
-        self._asked = 0.0
         if not self._secret:
             hint = f"export {settings.client_secret_env}=…"
             raise ConfigError(f"{settings.client_secret_env} is not set", where="[serve] client_secret_env", hint=hint)
@@ -211,15 +213,17 @@ class OpenIdConnect(LoginProvider):
         )
 
     async def _addresses(self) -> Mapping[str, Any]:
-        if not self._told or time.monotonic() - self._asked > _FRESH:
-            told = await _json(f"{self.settings.issuer.rstrip('/')}/.well-known/openid-configuration")
-            names = ("authorization_endpoint", "token_endpoint", "jwks_uri")
+        where = f"{self.settings.issuer.rstrip('/')}/.well-known/openid-configuration"
+        told, names = await self._published(where), ("authorization_endpoint", "token_endpoint", "jwks_uri")
+        try:
             if told.get("issuer") != self.settings.issuer or not all(isinstance(told.get(name), str) for name in names):
                 raise LmmError("this is not an OpenID Connect provider with that name", where=self.settings.issuer)
             for name in names:
                 _check_address(told[name], name)
-            self._told, self._asked = told, time.monotonic()
-        return self._told
+        except LmmError:
+            del self._read[where]  # what is wrong there may be mended
+            raise
+        return told
 
     async def _keys_address(self) -> str:
         return str((await self._addresses())["jwks_uri"])

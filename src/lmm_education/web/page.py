@@ -421,7 +421,7 @@ async def launch(request: Request) -> Response:
 async def came_back(request: Request) -> Response:
     """``GET /login/back``, ``POST /lti/launch``: somebody comes from where he logs in, with a proof of who he is."""
     service, provider = service_of(request), _provider(request)
-    return service.students.arrived(request, await provider.came_back(request), provider)
+    return service.students.arrived(request, await provider.came_back(request))
 
 
 def _provider(request: Request) -> LoginProvider:

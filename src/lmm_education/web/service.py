@@ -15,7 +15,6 @@ from contextlib import AsyncExitStack, aclosing
 from dataclasses import dataclass, field
 from typing import TypeVar
 
-from limits.strategies import MovingWindowRateLimiter
 from markupsafe import Markup
 from starlette.requests import Request
 
@@ -39,12 +38,11 @@ from lmm_education.parts import CourseParts
 from lmm_education.prompts.templates import course_prompts
 from lmm_education.search.expand import can_write
 from lmm_education.search.search import CourseSearch
-from lmm_education.web.accounts import Accounts, Sessions, Signer
+from lmm_education.web.accounts import Accounts, Signer
 from lmm_education.web.answer_cache import CACHED, AnswerCache
 from lmm_education.web.guard import Guard, too_soon
 from lmm_education.web.http import ToldFailure, failure_of
-from lmm_education.web.identity import Identity
-from lmm_education.web.login import OF_ONE, Attempts, Login
+from lmm_education.web.login import OF_ONE, Attempts, Identity, Login
 from lmm_education.web.metrics import Metrics
 from lmm_education.web.model_health import ModelHealth
 from lmm_education.web.openid import open_provider
@@ -89,13 +87,13 @@ class Service:
         self.name, self.settings, study = course.settings.storage.course, course.settings.serve, course.settings.study
         settings, database = self.settings, state_of(course)
         limiter, key, accounts = open_limiter(settings), secret_key(database), Accounts(database)
-        signer = Signer(key)
-        sessions = Sessions(signer, database, settings.session_hours)
+        signer, for_teacher = Signer(key), Signer(key + b" teacher")
         _check_accounts(settings, accounts)
-        self.students = Login("session", signer, accounts, sessions, Attempts(signer, limiter))
-        self.teacher = _teacher(key, database, limiter)
-        self.provider = open_provider(settings, signer)
-        self.identity = Identity(settings, signer, accounts, sessions, self.provider)
+        self.provider, attempts = open_provider(settings, signer), Attempts(signer, limiter)
+        self.students = Login("session", signer, accounts, settings.session_hours, attempts, self.provider)
+        accounts, attempts = Accounts(database, "teacher"), Attempts(for_teacher, limiter, OF_ONE)
+        self.teacher = Login("teacher", for_teacher, accounts, _TEACHER_HOURS, attempts)
+        self.identity = Identity(settings, signer, self.students)
         self.guard = Guard(settings, signer, limiter)
         self.answering = Answering(CourseSearch(course), options or AskOptions(), major=_major(course, workers))
         self.texts, self.answers = texts_for(settings), AnswerCache(settings.cached_answers)
@@ -479,12 +477,6 @@ def _open_log(course: CourseParts) -> LogWriter | None:
     log = LogWriter(log_place(settings, course.root), days=settings.log_days)
     course.closing.callback(log.close)
     return log
-
-
-def _teacher(key: bytes, database: Database, limiter: MovingWindowRateLimiter) -> Login:
-    signer = Signer(key + b" teacher")
-    sessions = Sessions(signer, database, _TEACHER_HOURS)
-    return Login("teacher", signer, Accounts(database, "teacher"), sessions, Attempts(signer, limiter, OF_ONE))
 
 
 def _check_accounts(settings: ServeSettings, accounts: Accounts) -> None:

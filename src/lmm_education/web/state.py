@@ -22,7 +22,7 @@ from typing import cast
 from limits.errors import ConfigurationError
 from limits.storage import Storage, storage_from_string
 from limits.strategies import MovingWindowRateLimiter
-from sqlalchemy import BigInteger, Column, Connection, Double, Integer, Table, Text, delete, insert, select
+from sqlalchemy import BigInteger, Column, Connection, Double, Table, Text, delete, insert, select
 
 from lmm.disk.files import state_folder
 from lmm.errors import ConfigError
@@ -32,14 +32,6 @@ from lmm_education.database import TABLES, Database
 
 _BYTES = 32
 KEPT = Table("kept", TABLES, Column("name", Text, primary_key=True), Column("value", Text, nullable=False))
-LOGINS = Table(
-    "logins",
-    TABLES,
-    *(Column(name, Text, primary_key=True) for name in ("who", "kind", "name")),
-    Column("hash", Text, nullable=False),
-    Column("questions_per_minute", Integer),
-)
-"""``who`` is let in: students or the teacher; ``kind`` is password, user or key."""
 ENDED = Table("ended", TABLES, Column("id", Text, primary_key=True), Column("expires", BigInteger, nullable=False))
 """Sessions that were ended before their time."""
 _SPENT = Table(
@@ -69,7 +61,7 @@ def open_state(root: Path, course: str, settings: ServeSettings = ServeSettings(
         failing.callback(database.close)
         with database.writing() as connection:
             known = dict(connection.execute(select(KEPT.c.name, KEPT.c.value)).tuples().all())
-            if not known:
+            if "key" not in known:
                 key = base64.b64encode(secrets.token_bytes(_BYTES)).decode()
                 known = {"course": course, "key": key}
                 connection.execute(insert(KEPT), [{"name": name, "value": value} for name, value in known.items()])
