@@ -119,6 +119,7 @@ def test_an_error_that_all_share_is_told_once(
     ran = run_here(capsys, "extract", "plant.json", "garden.md", "-o", "out.csv")
     assert ran.code == 1
     assert ran.err.count("no such model") == 1
+    assert ran.err.endswith("0 records from 2 sections, 2 failed; out.csv was not written\n")
     assert (folder / "out.csv").read_text() == "earlier\n"
 
 
@@ -144,6 +145,8 @@ def test_a_document_without_text(garden: ScriptedServer, folder: Path, capsys: p
     """Nothing to read is said, and is no failure."""
     (folder / "empty.md").write_text("")
     assert run_here(capsys, "extract", "plant.json", "empty.md") == Ran(0, "", "no section has text\n")
+    ran = run_here(capsys, "extract", "plant.json", "empty.md", "-o", "out.csv")
+    assert ran == Ran(0, "", "no section has text; out.csv was not written\n")
 
 
 @pytest.mark.parametrize("name", ["out.csv", "out.jsonl"])

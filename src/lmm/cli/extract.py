@@ -71,7 +71,7 @@ def extract(
         [record_source(document, model=model, again=again, budget=spent) for document in documents], compiled, select
     )
     if not jobs:
-        return _nothing(select)
+        return _nothing(select, output)
     if dry_run:
         return _show(jobs, again)
     report = run(read_records(jobs, compiled))
@@ -86,11 +86,15 @@ def extract(
     return _summary(report, len(jobs), output)
 
 
-def _nothing(select: str | None) -> int:
+def _nothing(select: str | None, output: Path | None) -> int:
     if select is None:
-        terminal.say("no section has text", err=True)
+        terminal.say(f"no section has text{_unwritten(output)}", err=True)
         return DONE
     raise LmmError(f"no section matches --select '{select}'", hint="give a part of a title, key=value, or key=")
+
+
+def _unwritten(output: Path | None) -> str:
+    return f"; {output} was not written" if output else ""
 
 
 def _show(jobs: list[Job], again: bool) -> int:
@@ -118,6 +122,8 @@ def _summary(report: Report[Record[Any]], sections: int, output: Path | None) ->
         *([f"{len(report.failures)} failed"] if report.failures else []),
         *([terminal.usage_text(report.usage)] if report.usage != Usage() else []),
     ]
+    written = output if report.results or not report.failures else None
+    text = ", ".join(parts) if written else f"{', '.join(parts)}{_unwritten(output)}"
     # Standard output is for rows.
-    terminal.say(f"{f'{output}: ' if output else ''}{', '.join(parts)}", err=output is None)
+    terminal.say(f"{written}: {text}" if written else text, err=written is None)
     return exit_code(report)
