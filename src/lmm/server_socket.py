@@ -30,7 +30,8 @@ def listen(host: str, port: int) -> socket.socket:
     try:
         return socket.create_server((host, port), family=family, backlog=_WAITING)
     except OSError as error:
-        raise LmmError(f"cannot listen on {host}:{port}: {error.strerror}", hint="choose another port") from None
+        reason = str(error.strerror).partition(" (while ")[0]  # which repeats the address
+        raise LmmError(f"cannot listen on {host}:{port}: {reason}", hint="choose another port") from None
 
 
 def url_of(listener: socket.socket, path: str = "/") -> str:

@@ -19,6 +19,8 @@ from edge.serving import serving
 from edge.support import copy_course, finish, lmm, run_here, start
 from fakes.openai_server import Action, Recorded, ScriptedServer, fail
 
+from lmm.errors import LmmError
+from lmm.server_socket import listen
 from lmm_education.cli.serve import _check_course
 from lmm_education.course import Course
 
@@ -338,6 +340,13 @@ def test_a_server_that_is_gone_is_found_before_anybody_asks(folder: Path, ingest
 
 
 # -- the command -----------------------------------------------------------------------------------
+
+
+def test_a_port_that_is_taken_is_said_once() -> None:
+    """With the address, which the system's own words repeat."""
+    with socket.create_server(("127.0.0.1", 0)) as taken, pytest.raises(LmmError) as caught:
+        listen("127.0.0.1", port := taken.getsockname()[1])
+    assert str(caught.value) == f"cannot listen on 127.0.0.1:{port}: Address already in use (choose another port)"
 
 
 def test_the_command_serves_until_it_is_interrupted(ingested: Path, folder: Path) -> None:
