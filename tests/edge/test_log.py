@@ -43,7 +43,7 @@ def ids(out: str) -> list[str]:
 
 
 def test_the_latest_as_a_table(log: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    """A line each, with comments; nothing that a terminal would obey; the sum on standard error."""
+    """A line each, with comments and reasons; nothing that a terminal would obey; the sum on standard error."""
     ran = run_here(capsys, "log", "show", "-n", "3")
     lines = ran.out.splitlines()
     assert [line.split()[2] for line in lines[1:4]] == ["bbbb02", "cccc03", "dddd04"]
@@ -51,6 +51,7 @@ def test_the_latest_as_a_table(log: Path, capsys: pytest.CaptureFixture[str]) ->
     assert lines[4].strip() == "> Not green."
     assert ran.err.startswith("3 questions, answered: 2, not found: 1")
     assert "\x1b" not in run_here(capsys, "log", "show").out
+    assert run_here(capsys, "log", "show", "--errors").out.splitlines()[-1].strip() == "! ModelTimeout: x"
 
 
 @pytest.mark.parametrize(

@@ -330,7 +330,7 @@ def _log_file(log: Path | None, config: Path | None) -> tuple[Path | str, int]:
 
 
 def table_text(exchanges: Sequence[LoggedExchange]) -> str:
-    """A line for each exchange.
+    """A line for each exchange, below it a comment, and why it failed.
 
     >>> from lmm_education.exchange_log.exchanges import LoggedExchange
     >>> table_text([LoggedExchange("1f00aa", 0.0, "Why green?", outcome="not found")]).splitlines()[1].split()[2:]
@@ -342,8 +342,8 @@ def table_text(exchanges: Sequence[LoggedExchange]) -> str:
         outcome = "uncited" if each.outcome == "answered" and not each.is_answered else each.outcome
         question = terminal.clipped(" ".join(each.question.split()), _WIDTH)
         lines.append(f"{when:<16}  {each.id[:6]:<6}  {outcome:<9}  {_THUMBS[each.reaction]:<6}  {question}")
-        if each.comment:
-            lines.append(f"{'':<45}  > {terminal.clipped(' '.join(each.comment.split()), _WIDTH)}")
+        for mark, more in ((">", each.comment), ("!", each.error)):
+            lines += [f"{'':<45}  {mark} {terminal.clipped(' '.join(more.split()), _WIDTH)}"] if more else []
     return "".join(f"{line.rstrip()}\n" for line in lines)
 
 
