@@ -1,9 +1,9 @@
 """The exercises of documents, by section, each with its solution if there is one.
 
 An exercise is a text of type ``exercise``, or an environment of that kind (see `ingestion.stretches`), or what stands
-under a heading of that type, or under one that is called Exercises: one exercise, or one for each subheading. Its
-solution stands under ``solution:`` in its metadata, or follows it as texts of type ``solution``, or under a heading
-that is called so.
+under a heading of that type, or under one that is called Exercises: one exercise, or one for each subheading and for
+each item of a list. Its solution stands under ``solution:`` in its metadata, or follows it as texts of type
+``solution``, or under a heading that is called so, where each item of a list belongs to one of as many exercises.
 """
 
 from __future__ import annotations
@@ -11,11 +11,12 @@ from __future__ import annotations
 import re
 from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
-from itertools import groupby
+from itertools import groupby, pairwise
 from typing import Any
 
 import msgspec
 
+from lmm.markdown.units import ITEM
 from lmm_education.ingestion.outline import Heading, Item, TextItem
 from lmm_education.payloads import is_one_of
 from lmm_education.study.study_documents import StudyDocument, texts_of, type_of
@@ -68,23 +69,50 @@ def find_exercises(
 
 def _in(document: StudyDocument, kinds: Collection[str], solutions: Collection[str]) -> list[Exercise]:
     found: list[Exercise] = []
-    last: Item | None = None
-    for owner, text, kind in _owned(document, (kinds, solutions)):
+    last: object = None
+    listed = 1  # how many of the last ones are items under one heading
+    for source, run in groupby(_owned(document, (kinds, solutions)), key=lambda each: _source(each[0])):
+        owned = list(run)
+        owner, first, kind = owned[0]
+        is_list = isinstance(owner, Heading) and bool(_called(owner, (kinds, solutions), plural=True))
+        pieces = _items([text for _, text, _ in owned], is_list)
         if is_one_of(kind, solutions) and found:
-            found[-1] = replace(found[-1], solution=_join(found[-1].solution, text.text))
+            parts = pieces if len(pieces) == listed else [("\n\n".join(text for text, _ in pieces), 0)]
+            for at, (text, _) in enumerate(parts, len(found) - len(parts)):
+                found[at] = replace(found[at], solution=_join(found[at].solution, text))
         elif is_one_of(kind, kinds):
-            if last is not None and _is_same(owner, last):  # further texts of its stretch, or under its heading
-                found[-1] = replace(found[-1], text=_join(found[-1].text, text.text))
+            if source == last:  # further texts of its stretch, or under its heading
+                found[-1] = replace(found[-1], text=_join(found[-1].text, pieces.pop(0)[0]))
             else:
-                found.append(_exercise(document, len(found) + 1, kind, owner, text))
-            last = owner
+                exercise, listed = _exercise(document, len(found) + 1, kind, owner, first), len(pieces)
+                found.append(replace(exercise, text=pieces.pop(0)[0]))
+            for text, line in pieces:
+                found.append(replace(found[-1], number=len(found) + 1, text=text, line=line, title="", solution=""))
+            last = source
     return found
 
 
-def _is_same(one: Item, other: Item) -> bool:
-    if isinstance(one, TextItem) and isinstance(other, TextItem) and one.owner:
-        return one.owner == other.owner
-    return one is other
+_ITEM = re.compile(rf"^(?! )(?={ITEM.pattern})", re.MULTILINE)
+
+
+def _items(texts: Sequence[TextItem], is_list: bool) -> list[tuple[str, int]]:
+    """Texts as one, or cut where the items of a list begin, each with its line; what stands above is in the first."""
+    found: list[tuple[str, int]] = []
+    for text in texts:
+        starts = [match.start() for match in _ITEM.finditer(text.text)] if is_list else []
+        for start, end in pairwise([*sorted({0, *starts}), len(text.text)]):
+            piece, line = text.text[start:end].strip("\n"), text.lines.first + text.count_lines(0, start)
+            goes_on = start not in starts or not any(_ITEM.search(earlier) for earlier, _ in found)
+            if found and goes_on:
+                found[-1] = (_join(found[-1][0], piece), found[-1][1])
+            else:
+                found.append((piece, line))
+    return found
+
+
+def _source(owner: Item) -> tuple[str, int]:
+    """By which exercises are told apart."""
+    return ("stretch", owner.owner) if isinstance(owner, TextItem) and owner.owner else ("itself", id(owner))
 
 
 def _owned(document: StudyDocument, named: Iterable[Collection[str]]) -> Iterator[tuple[Item, TextItem, str]]:
@@ -106,9 +134,16 @@ def _type_of(heading: Heading, named: Iterable[Collection[str]]) -> str:
     """The type that a heading itself gives to what stands under it: in its metadata, or by its name."""
     if heading.own.get("type"):
         return type_of(heading)
+    return _called(heading, named)
+
+
+def _called(heading: Heading, named: Iterable[Collection[str]], *, plural: bool = False) -> str:
+    """The type that a heading is called by; only in the `plural`, of which each item of a list is one."""
     title = heading.title.lstrip(_DIGITS).rstrip(f"{_DIGITS}:").casefold()
-    kinds = (kind for each in named for kind in each)
-    return next((kind for kind in kinds if heading.level and title in _titles(kind.strip().casefold())), "")
+    kinds = [kind for each in named for kind in each] if heading.level else []
+    if plural and (title in map(str.casefold, kinds) or not title.endswith(("s", "n", "i"))):
+        return ""
+    return next((kind for kind in kinds if title in _titles(kind.strip().casefold())), "")
 
 
 def _titles(kind: str) -> set[str]:

@@ -106,6 +106,23 @@ def test_headings_that_are_called_exercises() -> None:
     ]
 
 
+def test_each_item_of_a_list_of_exercises_is_one() -> None:
+    """Loose or tight, with what stands in an item, each with its line; solutions in as many items are told apart. A
+    list under a heading in the singular is one."""
+    text = (
+        "# A\n\n## Exercises\n\nUse `x`.\n\n1. Why?\n\n   ```r\n   x\n   ```\n2. How?\n   - then\n   - now\n\n"
+        "3. When?\n\n### Solutions\n\n1. So.\n\n2. Thus.\n\n   Always.\n\n3. Now.\n"
+    )
+    found = find_exercises([study_document(text, file="a.md")])
+    assert [(e.number, e.line, e.title, e.text, e.solution) for e in found] == [
+        (1, 3, "Exercises", "Use `x`.\n\n1. Why?\n\n   ```r\n   x\n   ```", "1. So."),
+        (2, 12, "", "2. How?\n   - then\n   - now", "2. Thus.\n\n   Always."),
+        (3, 16, "", "3. When?", "3. Now."),
+    ]
+    (one,) = find_exercises([study_document("# Exercise 1\n\n1. Why?\n2. How?\n", file="a.md")])
+    assert one.text == "1. Why?\n2. How?"
+
+
 def test_markdown_with_and_without_solutions() -> None:
     """A sheet, by section."""
     sheet = exercises_as_markdown(FOUND[:2])
