@@ -9,10 +9,10 @@ from __future__ import annotations
 
 import contextlib
 from collections.abc import AsyncGenerator, Callable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
-from typing import Any, Self, TypeVar
+from typing import Any, Self, TypedDict, TypeVar, Unpack
 
 from lmm import config_files
 from lmm.book_project import book_of
@@ -21,7 +21,7 @@ from lmm.config_tables import Config
 from lmm.disk import files, journal, undo
 from lmm.disk.shared import Saved, SharedFile
 from lmm.disk.undo import UndoneChange
-from lmm.errors import DocumentError, Failure, FileWriteError, LmmError, Place
+from lmm.errors import DocumentError, Failure, FileWriteError, LmmError, Place, check_keywords
 from lmm.extraction import Record, RecordSource, plan_records, read_records
 from lmm.loop import Stopped, background, blocking, run, run_async
 from lmm.markdown.blocks import Block, ErrorBlock, HeaderBlock, MetadataBlock, serialize
@@ -35,9 +35,9 @@ from lmm.notebook import authorship, edits as waiting
 from lmm.notebook.annotations import rag_annotations
 from lmm.notebook.answers import AnsweredPrompt, AnswerPlanner, PendingPrompt, plan
 from lmm.notebook.authorship import Authorship
-from lmm.notebook.batch import BatchFunction, FieldPlanner, batch_function, old_tree
+from lmm.notebook.batch import BatchFunction, FieldPlanner, find_batch_model, old_tree
 from lmm.notebook.chat_log import ChatExchange, clear_chat, cleared, read_log, waiting_texts
-from lmm.notebook.edits import EDIT, EditHunk, is_sound
+from lmm.notebook.edits import EDIT, is_sound
 from lmm.notebook.generated_fields import FieldStatus
 from lmm.notebook.header import check_header, complete_header
 from lmm.notebook.mentions import load_mentions, no_mentions
@@ -52,6 +52,19 @@ T = TypeVar("T")
 SETTLE = 0.1  # seconds without a save of somebody else's, before we write
 
 
+class AskOptions(TypedDict, total=False):
+    """What all verbs take that ask a model.
+
+    `model` is a name such as ``Ollama/llama3.2``, or a model; else the configured one. `again` asks again what the
+    journal could answer. `budget` is what may be used, in tokens (``20000``) or money (``0.50$``), or what several
+    documents share; what it does not cover is not asked.
+    """
+
+    model: str | ChatModel | None
+    again: bool
+    budget: str | SharedBudget
+
+
 class BatchFailed(LmmError):
     """The function of a batch model failed; `report` has what was made before, which is in the document."""
 
@@ -60,19 +73,14 @@ class BatchFailed(LmmError):
         self.report = report
 
 
-@dataclass(frozen=True, slots=True)
 class Edit:
     """A pending edit in a document: the old text, and the model's version."""
 
-    id: str
-    line: int
-    prompt: str
-    model: str
-    old: str
-    new: str
-    warnings: tuple[str, ...]
-    hunks: tuple[EditHunk, ...]
-    _document: Document = field(repr=False, compare=False)
+    def __init__(self, edit: waiting.WaitingEdit, document: Document) -> None:
+        self.id, self.line, self.prompt, self.model = edit.id, edit.line, edit.prompt, edit.model
+        self.old, self.new = serialize(edit.old), serialize(edit.new)
+        self.warnings, self.hunks = edit.warnings, tuple(waiting.hunks_of(edit))
+        self._document = document
 
     def accept(self, *, force: bool = False) -> None:
         """Keep the new text, with whatever the author made of it.
@@ -222,45 +230,25 @@ class Document:
     @property
     def pending(self) -> tuple[PendingPrompt, ...]:
         """The pending prompts."""
-        threads = plan(self.blocks, title=self._parsed.name)
-        return tuple(pending for thread in threads for pending in thread.asks)
+        return tuple(ask for thread in plan(self.blocks, title=self._parsed.name) for ask in thread.asks)
 
     @property
     def chats(self) -> tuple[ChatExchange, ...]:
         """Every exchange that is in the logs, in document order."""
-        logs = (read_log(block.values()) for block in self.blocks if isinstance(block, MetadataBlock))
-        return tuple(exchange for log in logs for exchange in log)
+        found = (block.values() for block in self.blocks if isinstance(block, MetadataBlock))
+        return tuple(exchange for values in found for exchange in read_log(values))
 
     @property
     def edits(self) -> tuple[Edit, ...]:
         """The pending edits."""
-        return tuple(
-            Edit(
-                id=edit.id,
-                line=edit.line,
-                prompt=edit.prompt,
-                model=edit.model,
-                old=serialize(edit.old),
-                new=serialize(edit.new),
-                warnings=edit.warnings,
-                hunks=tuple(waiting.hunks_of(edit)),
-                _document=self,
-            )
-            for edit in waiting.find_edits(self.blocks)
-        )
+        return tuple(Edit(edit, self) for edit in waiting.find_edits(self.blocks))
 
     def problems(self, *, gaps: bool = False) -> tuple[Finding, ...]:
         """What is wrong in it, or soon will be; with `gaps`, also what `complete` would add."""
         return (*(header_gaps(self.blocks, chapter=self._is_chapter) if gaps else ()), *find_problems(self.blocks))
 
     def requests(
-        self,
-        *,
-        at: int | None = None,
-        model: str | None = None,
-        again: bool = False,
-        stale: bool = False,
-        load: bool = True,
+        self, *, at: int | None = None, stale: bool = False, load: bool = True, **asking: Unpack[AskOptions]
     ) -> tuple[Ask, ...]:
         """What `answer` would send, with the files, pages and pictures that go along; nothing is asked.
 
@@ -269,8 +257,9 @@ class Document:
         Raises:
             PartlyFailed: something that a prompt names cannot be had; `report.results` are the others.
         """
-        settings = self._check_settings("major", model or None)
-        planner = self._planner(settings, at, again=again, stale=stale)
+        check_keywords("requests", asking, AskOptions)
+        settings = self._check_settings("major", asking.get("model"))
+        planner = self._planner(settings, at, again=asking.get("again", False), stale=stale)
         planner = planner if load else replace(planner, load_mentions=no_mentions)
         return run(planner.requests(planner.plan(self._version, settings))).check().results
 
@@ -283,27 +272,17 @@ class Document:
 
     @background
     async def aanswer(
-        self,
-        *,
-        at: int | None = None,
-        model: str | ChatModel | None = None,
-        again: bool = False,
-        budget: str | SharedBudget = "",
-        since: str | None = None,
-        stale: bool = False,
+        self, *, at: int | None = None, since: str | None = None, stale: bool = False, **asking: Unpack[AskOptions]
     ) -> Report[AnsweredPrompt]:
         """Answer pending prompts: all, or those of the metadata block that covers the line `at`.
 
         A failed call leaves its prompt in place and is in the report's `failures`. Nothing is saved.
 
         Args:
-            model: a name such as ``Ollama/llama3.2``, or a model; else the configured major one.
-            again: ask again what the journal could answer; with `at`, also the last answered prompt of that block. The
-                old reply stays above the new one.
-            budget: what may be used, in tokens (``20000``) or money (``0.50$``), or what several documents share; what
-                it does not cover is not asked.
             since: the document as it was: answered prompts that the author has changed since are asked again.
             stale: also ask again the prompts whose text has changed since the answer.
+            asking: see `AskOptions`. With `again` and `at`, also the last answered prompt of that block is asked again;
+                the old reply stays above the new one.
 
         Raises:
             ConfigError: the configuration or the header asks for something unknown.
@@ -313,9 +292,10 @@ class Document:
             wanted = any(waiting_texts(self.blocks)) or at is not None or since is not None or stale
             if self._file is not None and wanted:
                 files.check_writable(self._file.path)
-            client = self._client("major", model, again=again, budget=budget)
+            client = self._client("major", **asking)
             if not wanted:
                 return Report(model=client.name, hints=client.settings.hints)
+            again = asking.get("again", False)
             planner = self._planner(client.settings, at, again=again, since=since, stale=stale)
             client.open()
             return await self._work(planner, client)
@@ -327,11 +307,9 @@ class Document:
         self,
         *fields: str,
         flags: Mapping[str, bool | None] | None = None,
-        model: str | ChatModel | None = None,
         refresh: bool = False,
-        again: bool = False,
-        budget: str | SharedBudget = "",
         estimate: bool = False,
+        **asking: Unpack[AskOptions],
     ) -> Report[FieldStatus]:
         """Add annotations to the sections where they are missing or their text changed: those named, or as configured.
 
@@ -341,17 +319,17 @@ class Document:
             fields: ``titles``, ``summary``, ``questions``, ``keywords``; none: as the settings say.
             flags: switches single ones on or off, over what the settings say.
             refresh: also make again what was made with another prompt, model or heading path.
-            budget: as for `answer`.
             estimate: ask no model, change nothing; the usage is what would be used.
+            asking: see `AskOptions`.
 
         Raises:
             ConfigError, DocumentError: as for `answer`.
         """
         check_annotations({*fields, *(flags or {})})
         chosen = {name: name in fields for name in ANNOTATIONS} if fields else {}
-        choose = rag_annotations({**chosen, **(flags or {})}, load_prompts, named=model is not None or estimate)
-        planner = FieldPlanner(choose, refresh)
-        return await self._fields(planner, model, again=again, budget=budget, estimate=estimate)
+        named = asking.get("model") is not None or estimate
+        planner = FieldPlanner(rag_annotations({**chosen, **(flags or {})}, load_prompts, named=named), refresh)
+        return await self._fields(planner, estimate, **asking)
 
     annotate = blocking(aannotate)
 
@@ -360,11 +338,9 @@ class Document:
         self,
         function: str | BatchFunction,
         *,
-        model: str | ChatModel | None = None,
         refresh: bool = False,
-        again: bool = False,
-        budget: str | SharedBudget = "",
         estimate: bool = False,
+        **asking: Unpack[AskOptions],
     ) -> Report[FieldStatus]:
         """Run a batch model, by its registered name or as a function. Only metadata is kept of what it changes.
 
@@ -372,24 +348,16 @@ class Document:
             ConfigError: there is no batch model of that name.
             BatchFailed: the function failed; what it had made before is in the document.
         """
-        planner = FieldPlanner(batch_function(function), refresh)
-        return await self._fields(planner, model, again=again, budget=budget, estimate=estimate)
+        function = find_batch_model(function) if isinstance(function, str) else function
+        return await self._fields(FieldPlanner(lambda settings: function, refresh), estimate, **asking)
 
     batch = blocking(abatch)
 
-    async def _fields(
-        self,
-        planner: FieldPlanner,
-        model: str | ChatModel | None,
-        *,
-        again: bool,
-        budget: str | SharedBudget,
-        estimate: bool,
-    ) -> Report[FieldStatus]:
+    async def _fields(self, planner: FieldPlanner, estimate: bool, **asking: Unpack[AskOptions]) -> Report[FieldStatus]:
         async with self._locked(estimate):
             if self._file is not None and not estimate:
                 files.check_writable(self._file.path)
-            client = self._client("minor", model, again=again, budget=budget, estimate=estimate)
+            client = self._client("minor", estimate=estimate, **asking)
             before, changes = self.text, [*self._changes]
             if self._is_chapter and self.blocks and not isinstance(self.blocks[0], HeaderBlock | ErrorBlock):
                 self.complete()  # else the tree would make a header with a title
@@ -403,13 +371,7 @@ class Document:
 
     @background
     async def aextract(
-        self,
-        schema: Any,
-        *,
-        select: str | None = None,
-        model: str | ChatModel | None = None,
-        again: bool = False,
-        budget: str | SharedBudget = "",
+        self, schema: Any, *, select: str | None = None, **asking: Unpack[AskOptions]
     ) -> Report[Record[Any]]:
         """Extract one record per section, or several where `schema` is a list; the document does not change.
 
@@ -419,13 +381,13 @@ class Document:
             schema: a Pydantic model, a list of one, any type that Pydantic supports, a JSON schema as a mapping, or
                 the name of one of these (``file.py:Model``, ``schema.json``).
             select: a title or part of one, or ``key=value`` for metadata; else every section with text of its own.
+            asking: see `AskOptions`.
 
         Raises:
             ConfigError: the schema or the configuration cannot be read.
         """
         compiled = load_schema(schema) if isinstance(schema, str) else make_schema(schema)
-        source = record_source(self, model=model, again=again, budget=budget)
-        return await read_records(plan_records([source], compiled, select), compiled)
+        return await read_records(plan_records([record_source(self, **asking)], compiled, select), compiled)
 
     extract = blocking(aextract)
 
@@ -446,8 +408,8 @@ class Document:
     def _client(
         self,
         tier: str,
-        model: str | ChatModel | None,
         *,
+        model: str | ChatModel | None = None,
         again: bool = False,
         budget: str | SharedBudget = "",
         estimate: bool = False,
@@ -736,11 +698,9 @@ class Document:
             await self._held.pop().aclose()
 
 
-def record_source(
-    document: Document, *, model: str | ChatModel | None = None, again: bool = False, budget: str | SharedBudget = ""
-) -> RecordSource:
+def record_source(document: Document, **asking: Unpack[AskOptions]) -> RecordSource:
     """A document as a source of records; where an edit waits, the old text counts."""
-    client = document._client("minor", model, again=again, budget=budget)
+    client = document._client("minor", **asking)
     version = document._version
     return RecordSource(old_tree(version), client, load_prompts(client.settings.prompts_folder), version.file)
 

@@ -7,11 +7,10 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any, TypedDict, Unpack
+from typing import Any, Unpack
 
-from lmm.document import BatchFailed as BatchFailed, Document, saved
+from lmm.document import AskOptions, BatchFailed as BatchFailed, Document, saved
 from lmm.messages import Listener, ignore
-from lmm.models.port import ChatModel
 from lmm.notebook.answers import AnsweredPrompt
 from lmm.notebook.batch import BatchFunction
 from lmm.notebook.generated_fields import FieldStatus
@@ -34,11 +33,9 @@ def scan(path: str | Path, *, check: bool = False) -> tuple[Finding, ...]:
     return document.problems(gaps=check)
 
 
-class Options(TypedDict, total=False):
-    """What each of these takes: `model` and `again` as `lmm.Document.answer`, the others as `lmm.Document.open`."""
+class Options(AskOptions, total=False):
+    """What each of these takes: `config` and `listener` as `lmm.Document.open`."""
 
-    model: str | ChatModel | None
-    again: bool
     config: str | Path | None
     listener: Listener
 

@@ -264,16 +264,6 @@ def _unplaced(document: ParsedDocument, node: Node, why: tuple[str, str]) -> Fai
     return Failure(Place(document.file, node.line, path=node.heading_path), LmmError(why[0], hint=why[1]), what)
 
 
-def batch_function(name: str | BatchFunction) -> Callable[[Settings], BatchFunction]:
-    """A registered batch model, or a function, whatever the settings.
-
-    Raises:
-        ConfigError: there is no batch model of that name.
-    """
-    function = find_batch_model(name) if isinstance(name, str) else name
-    return lambda settings: function
-
-
 def _assignments(blocks: Sequence[Block], name: str) -> list[str]:
     """What is read although it is not quite YAML."""
     return [
