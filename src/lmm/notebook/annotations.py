@@ -68,7 +68,9 @@ def rag_annotations(
 
     def choose(settings: Settings) -> BatchFunction:
         wanted = chosen(settings.annotations, fields)
-        if not named and set(wanted) - {"titles"} and _is_nobodys_choice(settings):
+        tier = settings.major if settings.minor.origin.startswith("follows") else settings.minor
+        is_default = settings.minor.model.provider == "Builtin" and tier.origin.startswith("default")
+        if not named and set(wanted) - {"titles"} and is_default:
             raise ConfigError(
                 f"no language model is configured, and {settings.minor.model} annotates only if you choose it",
                 hint="set model under [minor] in config.toml, or choose one: --model Ollama/llama3.2",
@@ -76,11 +78,6 @@ def rag_annotations(
         return partial(annotate, names=wanted, prompts=load(settings.prompts_folder))
 
     return choose
-
-
-def _is_nobodys_choice(settings: Settings) -> bool:
-    tier = settings.major if settings.minor.origin.startswith("follows") else settings.minor
-    return settings.minor.model.provider == "Builtin" and tier.origin.startswith("default")
 
 
 def language_name(code: str) -> str:
@@ -142,13 +139,9 @@ def _as_text(value: Any) -> str:
 
 def _title_path(node: HeadingNode, below: Sequence[Any]) -> str | None:
     path = (*node.heading_path, node.title)
-    return " - ".join(title for title in (*_document_title(node, path[0]), *path) if title) or None
-
-
-def _document_title(node: HeadingNode, first: str) -> tuple[str, ...]:
-    """The document's title, unless the first heading repeats it."""
-    title = next((a.title for a in node.ancestors() if a.level == 0), first) or "Untitled"
-    return (title,) if title != first else ()
+    title = next((a.title for a in node.ancestors() if a.level == 0), path[0]) or "Untitled"
+    path = path if title == path[0] else (title, *path)  # the first heading may repeat it
+    return " - ".join(filter(None, path)) or None
 
 
 async def _title(node: HeadingNode, text: str) -> str:

@@ -29,15 +29,7 @@ from lmm.models.client import Client
 from lmm.models.port import Ask
 from lmm.models.structured import Schema
 from lmm.notebook.edits import old_view
-from lmm.notebook.generated_fields import (
-    Field,
-    FieldPass,
-    FieldStatus,
-    FieldWork,
-    Make,
-    MakeSource,
-    own_material,
-)
+from lmm.notebook.generated_fields import Field, FieldPass, FieldStatus, FieldWork, Make, MakeSource, own_material
 from lmm.notebook.header import check_header
 from lmm.notebook.tree_changes import FoundNode, find_nodes, find_nodes_again, with_changes
 from lmm.pipeline import ChangedDocument, ParsedDocument, Report
@@ -116,16 +108,9 @@ class Batch(FieldWork):
 
     def run(self, awaitable: Awaitable[Any]) -> Any:
         """Await something from a sync function."""
-        if self._loop is None or self._running_loop() is self._loop:
+        if self._loop is None or asyncio._get_running_loop() is self._loop:
             raise RuntimeError("Batch.run is for sync functions; use await in an async one")
         return asyncio.run_coroutine_threadsafe(self._tracked(awaitable), self._loop).result()
-
-    @staticmethod
-    def _running_loop() -> asyncio.AbstractEventLoop | None:
-        try:
-            return asyncio.get_running_loop()
-        except RuntimeError:
-            return None
 
     async def _tracked(self, awaitable: Awaitable[Any]) -> Any:
         task = asyncio.current_task()

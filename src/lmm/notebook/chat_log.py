@@ -50,7 +50,10 @@ def read_log(values: Mapping[str, Any]) -> tuple[ChatExchange, ...]:
     >>> read_log({"~chat_": [{"query": "Why?", "~reply": "Because."}]})
     (ChatExchange(word='query', prompt='Why?', reply='Because.', model='', warning='', about=''),)
     """
-    return (*_old_exchanges(values.get(OLD_LOG)), *_exchanges(values.get(LOG)))
+    log = values.get(OLD_LOG)
+    texts = [str(item) for item in log] if isinstance(log, list) else []
+    old = (ChatExchange("query", q, a) for q, a in zip(texts[::2], texts[1::2], strict=False))
+    return (*old, *_exchanges(values.get(LOG)))
 
 
 def _exchanges(log: Any) -> list[ChatExchange]:
@@ -64,11 +67,6 @@ def _exchanges(log: Any) -> list[ChatExchange]:
             more = [str(item.get(key, "")) for key in ("~~model", WARNING, ABOUT)]
             found.append(ChatExchange(word, str(prompt), str(reply), *more))
     return found
-
-
-def _old_exchanges(log: Any) -> list[ChatExchange]:
-    texts = [str(item) for item in log] if isinstance(log, list) else []
-    return [ChatExchange("query", q, a) for q, a in zip(texts[::2], texts[1::2], strict=False)]
 
 
 def logged_warnings(body: str) -> list[metadata.Scalar]:
@@ -88,8 +86,7 @@ def logged_line(block: Block, exchange: ChatExchange) -> int:
 
 def current_chat(log: tuple[ChatExchange, ...]) -> tuple[ChatExchange, ...]:
     """The exchanges that a continuation refers to: from the last ``query`` on."""
-    starts = [i for i, exchange in enumerate(log) if exchange.word == "query"]
-    return log[starts[-1] :] if starts else log
+    return log[max((i for i, exchange in enumerate(log) if exchange.word == "query"), default=0) :]
 
 
 def place_reply(block: MetadataBlock, prompt: Prompt, exchange: ChatExchange) -> MetadataBlock:
@@ -131,8 +128,7 @@ def changed_prompts(before: Sequence[Block], now: Sequence[Block]) -> list[tuple
             unknown.append((at, exchange))
     changed = []
     for at, exchange in unknown:
-        was = next((old for old in known if replace(old, prompt=exchange.prompt) == exchange), None)
-        if was is not None:
+        if was := next((old for old in known if replace(old, prompt=exchange.prompt) == exchange), None):
             known.remove(was)
             changed.append((at, exchange, was.prompt))
     return changed
@@ -152,8 +148,7 @@ def logged(blocks: Sequence[Block]) -> list[tuple[int, ChatExchange]]:
 
 def waiting_texts(blocks: Iterable[Block]) -> Iterator[str]:
     """What is asked by the prompts that wait in a document."""
-    metadata_blocks = (block for block in blocks if isinstance(block, MetadataBlock))
-    return (prompt.text for block in metadata_blocks for prompt in block.prompts if prompt.text)
+    return (prompt.text for b in blocks if isinstance(b, MetadataBlock) for prompt in b.prompts if prompt.text)
 
 
 def waiting_prompt(block: MetadataBlock, prompt: Prompt) -> Prompt:

@@ -8,7 +8,7 @@ reply came first; cancelled, what was made until then is written.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Coroutine, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from functools import partial
 from typing import Any
@@ -216,10 +216,7 @@ class FieldPass:
         self.total = sum(_has(section, made) for section in sections for made in self.fields)
         self._progress()
         try:
-            visits = [asyncio.ensure_future(self._visit(root, made)) for root in roots for made in self.fields]
-            for result in await asyncio.gather(*visits, return_exceptions=True):
-                if isinstance(result, BaseException) and not isinstance(result, _Unavailable):
-                    raise result
+            await _all(self._visit(root, made) for root in roots for made in self.fields)
         finally:
             if not self.work.client.estimate:
                 self._write(sections)
@@ -228,18 +225,11 @@ class FieldPass:
 
     async def _visit(self, section: _Section, made: Field) -> Any:
         """The value of a field for a section, or the material that stands for it."""
-        visits = [asyncio.ensure_future(self._visit(child, made)) for child in section.below]
-        below = await asyncio.gather(*visits, return_exceptions=True)
-        available = True
-        for result in below:
-            if isinstance(result, _Unavailable):
-                available = False
-            elif isinstance(result, BaseException):
-                raise result
+        below = await _all(self._visit(child, made) for child in section.below)
         if not _has(section, made):
             return None
         try:
-            return await self._make(section, made, below if available else None)
+            return await self._make(section, made, below)
         except (_Unavailable, Untrusted):
             raise
         except LmmError as error:
@@ -250,40 +240,34 @@ class FieldPass:
     async def _make(self, section: _Section, made: Field, below: Sequence[Any] | None) -> Any:
         node, name = section.node, made.name
         current = metadata.lookup(section.values, name)
-        material = _material(made, node, below) if below is not None else None
+        material = made.source(node, below) if below is not None else None
+        material = FieldMaterial(material) if isinstance(material, str) else material
         text = None if material is None or material.stands else material.fingerprinted
         how = self._how(node, made, material)
         other = partial(_other_hash, node)
         state = State.LOCKED if section.frozen else staleness.state_of(section.values, name, text, how, other=other)
-        if below is None and state not in staleness.KEPT:
+        wanted = state in staleness.STALE or (self.work.refresh and state is State.OTHERWISE)
+        if (below is None and state not in staleness.KEPT) or (wanted and text is not None and self.hopeless):
             self._visited(made, node, State.BLOCKED)
             raise _Unavailable
         if state is State.GONE:
             self.results[id(node), name] = None
             current = None
-        wanted = state in staleness.STALE or (self.work.refresh and state is State.OTHERWISE)
         if not wanted or material is None or text is None:
             self._visited(made, node, state)
             return material if current is None else current
-        if self.hopeless:
-            self._visited(made, node, State.BLOCKED)
-            raise _Unavailable
         _check_writable(node, name)
-        value = await self._value(made, node, material)
+        value = material.value
+        if value is None:
+            try:
+                value = await call(made.make, node, material.text)
+            except Exception:
+                if not self.work.client.estimate:  # else it could not read the reply that stands for the model's
+                    raise
         if value is not None:
             self.results[id(node), name] = GeneratedValue(value, text, how)
         self._visited(made, node, state, anew=value is not None or self.work.client.estimate)
         return material if value is None else value
-
-    async def _value(self, made: Field, node: HeadingNode, material: FieldMaterial) -> Any:
-        if material.value is not None:
-            return material.value
-        try:
-            return await call(made.make, node, material.text)
-        except Exception:
-            if self.work.client.estimate:  # it could not read the reply that stands for the model's
-                return None
-            raise
 
     def _how(self, node: HeadingNode, made: Field, material: FieldMaterial | None) -> str:
         """What a value depends on besides its text; a field that names no prompt does not depend on the model."""
@@ -328,13 +312,18 @@ class FieldPass:
                     self._failed(name, node, error)
 
 
+async def _all(visits: Iterable[Coroutine[Any, Any, Any]]) -> list[Any] | None:
+    """The results of all, when all have ended; None if one was unavailable. Another error is raised."""
+    found = await asyncio.gather(*map(asyncio.ensure_future, visits), return_exceptions=True)
+    failed = [result for result in found if isinstance(result, BaseException)]
+    for error in failed:
+        if not isinstance(error, _Unavailable):
+            raise error
+    return None if failed else found
+
+
 def _has(section: _Section, made: Field) -> bool:
     return made.root or not isinstance(section.node, HeaderNode)
-
-
-def _material(made: Field, node: HeadingNode, below: Sequence[Any]) -> FieldMaterial | None:
-    found = made.source(node, below)
-    return FieldMaterial(found) if isinstance(found, str) else found
 
 
 def _check_writable(node: HeadingNode, name: str) -> None:
@@ -353,20 +342,18 @@ def _begins_broken(root: HeaderNode) -> bool:
 
 
 def _add(node: HeadingNode, made: dict[str, GeneratedValue]) -> None:
+    root = node.root
+    # Else a block before the first heading would be read as the header; and none before a broken header.
+    if node.metadata_block is None and isinstance(root, HeaderNode) and not _begins_broken(root):
+        root.ensure_header()
     if node.metadata_block is None:
-        root = node.root
-        # Else a block before the first heading would be read as the header; and none before a broken header.
-        if isinstance(root, HeaderNode) and not _begins_broken(root):
-            root.ensure_header()
-    if node.metadata_block is None:
-        newline = node.own_blocks()[0].newline if node.own_blocks() else "\n"
+        newline = next((block.newline for block in node.own_blocks()), "\n")
         node.metadata_block = MetadataBlock.make({}, newline=newline)
     node.metadata_block = staleness.with_fields(node.metadata_block, made)
 
 
 def _remove(node: HeadingNode, name: str) -> None:
-    if node.metadata_block is None:
-        return
-    block = staleness.without_field(node.metadata_block, name)
-    empty = not block.body.strip() and not isinstance(node, HeaderNode)
-    node.metadata_block = None if empty else block
+    if node.metadata_block is not None:
+        block = staleness.without_field(node.metadata_block, name)
+        empty = not block.body.strip() and not isinstance(node, HeaderNode)
+        node.metadata_block = None if empty else block

@@ -42,8 +42,12 @@ def find_problems(blocks: Sequence[Block]) -> list[Finding]:
     found = find_near_misses(blocks)
     lines = [miss.line for miss in found]
     for before, block in zip((None, *blocks), blocks, strict=False):
-        if not (isinstance(block, ErrorBlock | TextBlock) and _is_within(lines, block)):
-            found += _block_problems(block, before)
+        if isinstance(block, MetadataBlock):
+            found += _metadata_problems(block, before)
+        elif isinstance(block, ErrorBlock) and not _is_within(lines, block):
+            found.append(Finding(block.error_line or block.line, block.error_column, block.reason, block.hint))
+        elif isinstance(block, TextBlock) and not _is_within(lines, block):
+            found += _text_problems(block)
     found += _taken_for_tables(blocks)
     found += _edit_problems(blocks)
     found += stale_problems(blocks)
@@ -83,9 +87,8 @@ def header_gaps(blocks: Sequence[Block], *, chapter: bool = False) -> list[Findi
 
 def _edit_problems(blocks: Sequence[Block]) -> Iterator[Finding]:
     for line in damaged_edits(blocks):
-        yield Finding(
-            line, 1, "the marks of this edit are missing", "restore them, or correct the text and delete '~edit_'"
-        )
+        hint = "restore them, or correct the text and delete '~edit_'"
+        yield Finding(line, 1, "the marks of this edit are missing", hint)
     for line in orphaned_marks(blocks):
         yield _warning(line, "there is no edit for this mark", "delete the line")
     for edit in find_edits(blocks):
@@ -103,15 +106,6 @@ def _taken_for_tables(blocks: Sequence[Block]) -> Iterator[Finding]:
             yield _warning(block.line, message, "end it with ... in place of its last ---")
 
 
-def _block_problems(block: Block, before: Block | None) -> Iterator[Finding]:
-    if isinstance(block, ErrorBlock):
-        yield Finding(block.error_line or block.line, block.error_column, block.reason, block.hint)
-    elif isinstance(block, MetadataBlock):
-        yield from _metadata_problems(block, before)
-    elif isinstance(block, TextBlock):
-        yield from _text_problems(block)
-
-
 def _text_problems(block: TextBlock) -> Iterator[Finding]:
     first, _, below = block.content.partition("\n")
     if first.rstrip() == "---" and below.partition("\n")[0].strip() and "\n---" in block.content:
@@ -120,14 +114,8 @@ def _text_problems(block: TextBlock) -> Iterator[Finding]:
     opened = unclosed_construct(block.content)
     if opened is not None:
         offset, mark = opened
-        before = block.content[:offset]
-        yield Finding(
-            block.line + before.count("\n"),
-            offset - before.rfind("\n"),
-            f"'{mark}' is never closed",
-            "close it; until then it is plain text",
-            "warning",
-        )
+        line, column = block.line + block.content.count("\n", 0, offset), offset - block.content.rfind("\n", 0, offset)
+        yield Finding(line, column, f"'{mark}' is never closed", "close it; until then it is plain text", "warning")
 
 
 def _metadata_problems(block: MetadataBlock, before: Block | None) -> Iterator[Finding]:
@@ -209,13 +197,9 @@ def _refused_by_pandoc(block: MetadataBlock, body: str, first: int) -> Iterator[
         yaml_core.to_value(yaml_core.compose(body.expandtabs(_PANDOC_TAB)))  # keys must be text
     except MetadataError as error:
         refused = [p for p in block.prompts if p.line <= error.line] or block.prompts
-        yield Finding(
-            first + error.line - 1,
-            error.column,
-            "Pandoc cannot read the document until this prompt is answered",
-            f"answer it, or write '{refused[-1].spelling}: |' and the prompt on an indented line below",
-            "warning",
-        )
+        message = "Pandoc cannot read the document until this prompt is answered"
+        hint = f"answer it, or write '{refused[-1].spelling}: |' and the prompt on an indented line below"
+        yield Finding(first + error.line - 1, error.column, message, hint, "warning")
 
 
 def _header_problems(block: HeaderBlock, body: str, first: int) -> Iterator[Finding]:
@@ -240,19 +224,12 @@ def without_running_code(blocks: Sequence[Block]) -> tuple[list[Block], int]:
 
     They stay the same values.
     """
-    fixed = [_without_running_code(block) for block in blocks]
-    return fixed, sum(_running(before) - _running(after) for before, after in zip(blocks, fixed, strict=True))
-
-
-def _running(block: Block) -> int:
-    return len(metadata.run_when_knit(block.body)) if isinstance(block, MetadataBlock) else 0
-
-
-def _without_running_code(block: Block) -> Block:
-    """A block that knitr leaves alone, where that can be had without changing a value."""
-    if not isinstance(block, MetadataBlock):
-        return block
-    with contextlib.suppress(MetadataError):
-        body = metadata.without_running_code(block.body)
-        return block if body == block.body else block.with_body(body)
-    return block
+    fixed, count = list(blocks), 0
+    for i, block in enumerate(blocks):
+        if isinstance(block, MetadataBlock):
+            with contextlib.suppress(MetadataError):  # it cannot be had without changing a value
+                body = metadata.without_running_code(block.body)
+                if body != block.body:
+                    fixed[i] = block.with_body(body)
+                    count += len(metadata.run_when_knit(block.body)) - len(metadata.run_when_knit(body))
+    return fixed, count

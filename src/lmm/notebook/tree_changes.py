@@ -165,19 +165,13 @@ def _with_inserted(blocks: Sequence[Block | None], new: Mapping[int, MetadataBlo
     captions = like_captions([block.source if isinstance(block, TextBlock) else None for block in blocks])
     for i, block in enumerate(blocks):
         if i in new:
-            added = _with_dots(new[i]) if i - 1 in captions else new[i]
-            result[-1:] = insert_blocks(result[-1:], len(result[-1:]), [_apart(result[-1:], added)])
+            added = new[i]
+            if i - 1 in captions:  # with dots at its end, Pandoc does not see a table
+                added = added.with_source(added.source.removesuffix(f"---{added.newline}") + f"...{added.newline}")
+            above = result[-1:]
+            if above and isinstance(above[0], HeadingBlock) and above[0].trailing.count("\n") < 2:  # as Pandoc wants
+                added = added.with_source(added.newline + added.source)
+            result[-1:] = insert_blocks(above, len(above), [added])
         if block is not None:
             result.append(block)
     return result
-
-
-def _with_dots(new: MetadataBlock) -> MetadataBlock:
-    """A metadata block after which Pandoc does not see a table."""
-    return new.with_source(new.source.removesuffix(f"---{new.newline}") + f"...{new.newline}")
-
-
-def _apart(before: Sequence[Block], new: MetadataBlock) -> MetadataBlock:
-    """A metadata block with the blank line that Pandoc wants between a heading and it."""
-    close = before and isinstance(before[-1], HeadingBlock) and before[-1].trailing.count("\n") < 2
-    return new.with_source(new.newline + new.source) if close else new
