@@ -4,13 +4,12 @@ from __future__ import annotations
 
 import functools
 import ipaddress
-import re
 import ssl
 from urllib.parse import urlsplit
 
 from lmm.errors import ConfigError
 
-UNFIT = re.compile(r"[\x00-\x20\x7f\\]")
+UNFIT = frozenset(map(chr, (*range(33), 127))) | {"\\"}
 """What a URL may not hold: libraries do not agree on where these end a host."""
 
 
@@ -59,7 +58,7 @@ def check_server(url: str, name: str, where: str = "") -> None:
             where=where,
             hint="put keys into environment variables: api_key_env",
         )
-    if UNFIT.search(url):
+    if not UNFIT.isdisjoint(url):
         raise ConfigError(
             f"{name} contains a backslash, a blank or a control character", where=where, hint="write https://HOST/PATH"
         )

@@ -15,7 +15,7 @@ from lmm.terminal import clipped
 
 _SCHEMES = ("http", "https")
 _NAME = frozenset("abcdefghijklmnopqrstuvwxyz0123456789._-")
-_NUMBER = re.compile(r"0x[0-9a-f]*|[0-9]+")
+_HEXADECIMAL = frozenset("0123456789abcdef")
 _LINES = re.compile(r"L(\d+)(?:C\d+)?(?:-L?(\d+)(?:C\d+)?)?")
 LONGEST = 8_000
 
@@ -51,7 +51,7 @@ def check_url(url: str) -> str:
         raise FetchFailed("only http:// and https:// are fetched", where=shown(url))
     if "@" in parts.netloc:
         raise FetchFailed("a URL with a user or a password in it is not fetched", where=shown(url))
-    if not parts.hostname or UNFIT.search(url) or len(url) > LONGEST:
+    if not parts.hostname or not UNFIT.isdisjoint(url) or len(url) > LONGEST:
         hint = "write blanks as %20, and other special characters likewise"
         raise FetchFailed("this is not a URL", where=shown(url), hint=hint)
     try:
@@ -100,7 +100,7 @@ def _named(host: str) -> str:
     if not host or not _NAME.issuperset(host):
         raise ValueError(host)
     parts = host.removesuffix(".").split(".")
-    if not _NUMBER.fullmatch(parts[-1]):
+    if not parts[-1].isdecimal() and not (parts[-1].startswith("0x") and _HEXADECIMAL.issuperset(parts[-1][2:])):
         return host
     *first, last = map(_number, parts)
     if len(parts) > 4 or any(number > 255 for number in first) or last >= 256 ** (5 - len(parts)):

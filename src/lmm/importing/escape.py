@@ -9,8 +9,9 @@ import re
 from urllib.parse import quote
 
 # Characters that no text has: they would not survive YAML, a terminal or XML. A soft hyphen is a place to break a word.
-_INVISIBLE = re.compile(r"[\x00-\x08\x0e-\x1f\x7f-\x84\x86-\x9f\xad\u200b\u2060\ufeff\ufffe\uffff\ud800-\udfff]")
-_LINE_ENDS = re.compile(r"\r\n?|[\x0b\x0c\x85\u2028\u2029]")
+_CONTROLS = (*range(9), *range(14, 32), *range(0x7F, 0xA0), *range(0xD800, 0xE000))
+_INVISIBLE = (*_CONTROLS, 0xAD, 0x200B, 0x2060, 0xFEFF, 0xFFFE, 0xFFFF)
+_PLAIN = {**dict.fromkeys(_INVISIBLE), **dict.fromkeys(map(ord, "\r\x0b\x0c\x85\u2028\u2029"), "\n")}
 _URL_UNSAFE = re.compile(r"[\s<>\[\]\\\"`{}|^]")
 
 
@@ -20,7 +21,7 @@ def plain(text: str) -> str:
     >>> plain("hy\\u00adphen\\r\\nnext")
     'hyphen\\nnext'
     """
-    return _INVISIBLE.sub("", _LINE_ENDS.sub("\n", text))
+    return text.replace("\r\n", "\n").translate(_PLAIN)
 
 
 def inline(text: str) -> str:

@@ -56,7 +56,7 @@ TEX_MARKS = (("\\(", "\\)"), ("\\[", "\\]"), ("$$", "$$"))
 DOLLARS = (*TEX_MARKS, ("$", "$"))  # where a page tells its script so
 _HOLDERS = tags("ol ul section aside div")
 _SCHEMES = tuple(f"{name}:" for name in ("http", "https", "ftp", "mailto", "doi", "tel", "file", "data"))
-_NOTE_MARK = re.compile(r"[\[(]?[\w*†‡§¶]{1,4}[\])]?\Z")
+_NOTE_MARKS = str.maketrans("*†‡§¶_", "xxxxxx")
 
 
 def decode_html(data: bytes) -> str:
@@ -402,7 +402,7 @@ def _with_footnotes(main: LexborNode) -> str:
         id, box = _get(link, "href")[1:], link.parent
         box = box if box is not None and box.tag in ("sup", "span") else link  # which may have the id instead
         own = {f"#{_get(node, 'id')}" for node in (link, box) if _get(node, "id")}
-        if own & back.get(id, set()) and _NOTE_MARK.match(_words(link)):
+        if own & back.get(id, set()) and _is_note_mark(_words(link)):
             link.attrs["href"] = f"#{called.setdefault(id, f'lmm-note-{len(called)}')}"
             link.attrs["role"] = "doc-noteref"
             marks |= own
@@ -410,6 +410,11 @@ def _with_footnotes(main: LexborNode) -> str:
                 box.unwrap()
     written = [f'<li id="{name}">{_take_note(notes[id], marks)}</li>' for id, name in called.items()]
     return (main.html or "") + f'<section role="doc-endnotes"><ol>{"".join(written)}</ol></section>' * bool(written)
+
+
+def _is_note_mark(words: str) -> bool:
+    mark = words.strip("[]()")
+    return len(mark) <= 4 and mark.translate(_NOTE_MARKS).isalnum()
 
 
 def _take_note(note: LexborNode, marks: set[str]) -> str:

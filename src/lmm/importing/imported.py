@@ -18,7 +18,6 @@ IMAGE = "lmm-image:"
 # A link of a page that was fetched has this one, and its place in `Imported.links`.
 LINK = "lmm-link:"
 _MARKED = re.compile(rf"({IMAGE}|{LINK})(\d+)")
-_LANGUAGE = re.compile(r"[A-Za-z]{2,3}(?:[-_][A-Za-z0-9]{1,8})*\Z")
 
 
 @dataclass(frozen=True, slots=True)
@@ -143,7 +142,9 @@ def language_tag(name: str) -> str:
     ('', 'de', '')
     """
     name = name.strip().replace("_", "-")
-    return name if _LANGUAGE.match(name) else ""
+    first, *others = name.split("-")
+    is_tag = len(first) in (2, 3) and first.isalpha() and name.isascii()
+    return name if is_tag and all(part.isalnum() and len(part) <= 8 for part in others) else ""
 
 
 def _line(text: str) -> str:

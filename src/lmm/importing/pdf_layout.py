@@ -14,8 +14,9 @@ from lmm.importing.pdf_lines import Segment, Words, code_lines, inline_nodes, ma
 from lmm.importing.pdf_look import Look, heading_level, rows_of, without_contents, without_running
 from lmm.importing.pdf_page import Char, PdfPage, Picture, Rule
 
-_BULLET = re.compile(r"[•◦▪‣●○■□–*·\uf0b7\uf0a7\uf0d8\u2013-]\s|[•◦▪‣●○■\uf0b7\uf0a7\uf0d8]")
-_NUMBER = re.compile(r"\(?(\d{1,3}|[a-z])[.)]\s")
+_MARKER = re.compile(
+    r"(?P<bullet>[•◦▪‣●○■□–*·\uf0b7\uf0a7\uf0d8\u2013-]\s|[•◦▪‣●○■\uf0b7\uf0a7\uf0d8])|\(?(?:\d{1,3}|[a-z])[.)]\s"
+)
 _SENTENCE_END = (".", "!", "?", ":", ";", "”", '"', ")")
 
 
@@ -98,14 +99,11 @@ def _joined(row: Sequence[Segment]) -> Segment:
 
 
 def _is_table_row(row: Sequence[Segment], page: PdfPage, look: Look) -> bool:
-    if len(row) < 2 or _is_item(row) or all(map(_is_code, row)):
+    marker = _MARKER.match(f"{row[0].text} ")
+    is_item = marker is not None and (len(row) == 2 or not marker["bullet"])
+    if len(row) < 2 or is_item or all(map(_is_code, row)):
         return False
     return not (re.match(r"[\dA-Z.]+\Z", row[0].text) and heading_level(_joined(row), page, look))
-
-
-def _is_item(row: Sequence[Segment]) -> bool:
-    first = f"{row[0].text} "
-    return _NUMBER.match(first) is not None or (len(row) == 2 and _BULLET.match(first) is not None)
 
 
 # -- blocks ----------------------------------------------------------------------------------------------
@@ -138,7 +136,7 @@ def _kind(line: Segment, page: PdfPage, look: Look) -> tuple[str, int, str]:
         return "heading", level, ""
     if _is_code(line):
         return "code", 0, ""
-    marker = _BULLET.match(text) or _NUMBER.match(text)
+    marker = _MARKER.match(text)
     return ("item", 0, marker[0].strip()) if marker else ("text", 0, "")
 
 

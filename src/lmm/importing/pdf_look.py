@@ -15,8 +15,9 @@ _SECTION = re.compile(
 )
 _LARGE, _LARGER = 1.12, 1.3  # times the size of the text: of headings in bold or with a number, of others
 _LEADERS = re.compile(r"(?:\.[ ]?){4,}\s*(?:\d+|[ivxlc]+)?\s*\Z")
-_CONTENTS = re.compile(
-    r"(?:table of )?contents|inhalt(?:sverzeichnis)?|table des mati[èe]res|sommaire|[íi]ndice|indice", re.I
+_CONTENTS = (
+    *("contents", "table of contents", "inhalt", "inhaltsverzeichnis", "table des matières", "table des matieres"),
+    *("sommaire", "índice", "indice"),
 )
 _PAGE_NUMBER = re.compile(
     r"[-–\s]*+(?:page|seite|p\.)?\s*(\d{1,4}|[ivxlc]{1,6})(?:\s*(?:/|of|von)\s*\d{1,4})?[-–\s]*+", re.I
@@ -157,11 +158,11 @@ def without_contents(rows: Sequence[list[Segment]]) -> list[list[Segment]]:
         first -= 1
     while last + 1 < len(rows) and re.match(r"\d[\d.]*\s.*\s\d{1,3}\Z", texts[last + 1]):
         last += 1
-    if first and _CONTENTS.fullmatch(texts[first - 1].strip()):
+    if first and texts[first - 1].strip().lower() in _CONTENTS:
         first -= 1
     kept = [
         number
         for number in range(first, last + 1)
         if number not in dotted and not re.search(r"\s\d{1,3}\Z", texts[number])
     ]
-    return [*rows[:first], *(rows[n] for n in kept if not _CONTENTS.fullmatch(texts[n].strip())), *rows[last + 1 :]]
+    return [*rows[:first], *(rows[n] for n in kept if texts[n].strip().lower() not in _CONTENTS), *rows[last + 1 :]]

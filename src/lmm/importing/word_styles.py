@@ -35,9 +35,10 @@ _PARAGRAPHS = {
 }
 _CHARACTERS = {r"(?:literal|(?:inline)?code|monospaced?|verbatim)(?:inline|intext|bold|italic|gr[ae]y|char)*": _INLINE}
 # What is plain text by its name, and need not be told of.
-_PLAIN = re.compile(
-    r"body|text|normal|standard|para|list|bullet|num|caption|figure|table|toc|index|header|footer|note|compact|intro|"
-    r"abstract|continued|label|slug|author|date|bibliography|reference|definition|subtitle"
+_PLAIN = (
+    *("body", "text", "normal", "standard", "para", "list", "bullet", "num", "caption", "figure", "table", "toc"),
+    *("index", "header", "footer", "note", "compact", "intro", "abstract", "continued", "label", "slug", "author"),
+    *("date", "bibliography", "reference", "definition", "subtitle"),
 )
 _MOST = 8  # names that a note has
 
@@ -116,7 +117,8 @@ def _target(style: _Style, chosen: Mapping[str, str]) -> str:
 
 
 def _is_told(style: _Style) -> bool:
-    known = any(_KNOWN.match(name.lower()) for name in style.names) or _PLAIN.search(style.name.lower())
+    is_plain = any(word in style.name.lower() for word in _PLAIN)
+    known = is_plain or any(_KNOWN.match(name.lower()) for name in style.names)
     return style.is_custom and not style.is_character and not known
 
 

@@ -27,7 +27,7 @@ from lmm.disk.files import read_document
 from lmm.errors import ModelNotFound, ModelRejected
 from lmm.markdown.blocks import HeadingBlock
 from lmm.markdown.sentences import CLOSERS, sentences_of
-from lmm.markdown.spans import replace_spans
+from lmm.markdown.spans import replace_spans, without
 from lmm.messages import Attachment, ChatEvent, ChatRequest, Message, Reply, TextDelta, ToolCall, Usage, render
 
 NAME = "Builtin/extractive"
@@ -204,7 +204,6 @@ wird zu zum zur
 """
 _STOP = frozenset(_STOP_WORDS.split())
 _WORD = re.compile(r"[^\W_]+(?:[-'][^\W_]+)*")
-_MATH_OR_CODE = re.compile(r"\$[^$\n]+\$|`[^`\n]+`")
 _NO_PROSE = {"code_block": "\n", "comment": ""}
 _PIECE = re.compile(
     r"^[ \t]*(?P<equation>\$\$.*?\$\$)[^\n]*"
@@ -280,7 +279,9 @@ def stems_of(text: str) -> list[str]:
 
 def words_of(text: str) -> list[str]:
     """The telling words of a text, in lower case."""
-    words = (word.lower() for word in _WORD.findall(_MATH_OR_CODE.sub(" ", text)))
+    words = (
+        word.lower() for word in _WORD.findall(without(text, "code", "math") if "`" in text or "$" in text else text)
+    )
     return [word for word in words if word not in _STOP and (len(word) > 1 or word.isdigit())]
 
 
