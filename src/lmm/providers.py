@@ -36,76 +36,34 @@ class Provider:
 # The one table of providers. A provider that speaks Chat Completions needs a row here and no code; the others have a
 # row of `OPENERS` in `lmm.models.pydantic_ai_adapter`, and of `ADAPTERS` in `lmm_education.encode.embed` if they embed.
 PROVIDERS: dict[str, Provider] = {
-    p.name.lower(): p
-    for p in (
+    provider.name.lower(): provider
+    for provider in (
         Provider("Builtin", major="extractive", minor="extractive", embedding="wordllama", embedder="builtin"),
-        Provider(
-            "OpenAI",
-            ("OPENAI_API_KEY",),
-            "OPENAI_BASE_URL",
-            major="gpt-4o-mini",
-            minor="gpt-4.1-nano",
-            embedding="text-embedding-3-small",
-            embedder="openai",
-        ),
-        Provider(
-            "Anthropic",
-            ("ANTHROPIC_API_KEY",),
-            "ANTHROPIC_BASE_URL",
-            extra="anthropic",
-            major="claude-sonnet-5-5",
-            minor="claude-haiku-4-5",
-        ),
-        Provider(
-            "Google",
-            ("GOOGLE_API_KEY", "GEMINI_API_KEY"),
-            extra="google",
-            major="gemini-2.5-flash",
-            minor="gemini-2.5-flash-lite",
-            embedding="gemini-embedding-001",
-            embedder="google",
-        ),
-        Provider(
-            "Mistral",
-            ("MISTRAL_API_KEY",),
-            extra="mistral",
-            major="mistral-medium-latest",
-            minor="mistral-small-latest",
-            embedding="mistral-embed",
-            embedder="mistral",
-        ),
+        Provider("OpenAI", ("OPENAI_API_KEY",), "OPENAI_BASE_URL", major="gpt-4o-mini", minor="gpt-4.1-nano",
+                 embedding="text-embedding-3-small", embedder="openai"),
+        Provider("Anthropic", ("ANTHROPIC_API_KEY",), "ANTHROPIC_BASE_URL", extra="anthropic",
+                 major="claude-sonnet-5-5", minor="claude-haiku-4-5"),
+        Provider("Google", ("GOOGLE_API_KEY", "GEMINI_API_KEY"), extra="google", major="gemini-2.5-flash",
+                 minor="gemini-2.5-flash-lite", embedding="gemini-embedding-001", embedder="google"),
+        Provider("Mistral", ("MISTRAL_API_KEY",), extra="mistral", major="mistral-medium-latest",
+                 minor="mistral-small-latest", embedding="mistral-embed", embedder="mistral"),
         Provider("Cohere", ("CO_API_KEY", "COHERE_API_KEY"), embedding="embed-v4.0", chats=False, embedder="cohere"),
         Provider("Voyage", ("VOYAGE_API_KEY",), embedding="voyage-4", chats=False, embedder="voyage"),
-        Provider(
-            "Ollama",
-            base_url_variable="OLLAMA_BASE_URL",
-            base_url="http://127.0.0.1:11434/v1",
-            embedding="nomic-embed-text",
-            embedder="compatible",
-        ),
+        Provider("Ollama", base_url_variable="OLLAMA_BASE_URL", base_url="http://127.0.0.1:11434/v1",
+                 embedding="nomic-embed-text", embedder="compatible"),
         Provider("LMStudio", base_url="http://127.0.0.1:1234/v1", embedder="compatible"),
         Provider("vLLM", base_url_variable="VLLM_BASE_URL", base_url="http://127.0.0.1:8000/v1", embedder="compatible"),
         Provider("LlamaCpp", base_url="http://127.0.0.1:8080/v1", embedder="compatible"),
         Provider("OpenRouter", ("OPENROUTER_API_KEY",), base_url="https://openrouter.ai/api/v1"),
         Provider("OpenAICompatible", needs_base_url=True, embedder="compatible"),
         Provider("FastEmbed", extra="fastembed", embedding="BAAI/bge-small-en-v1.5", chats=False, embedder="fastembed"),
-        Provider(
-            "SentenceTransformers",
-            extra="sentence-transformers",
-            embedding="all-MiniLM-L6-v2",
-            chats=False,
-            embedder="sentence_transformers",
-        ),
-        Provider(
-            "Model2Vec",
-            extra="model2vec",
-            embedding="minishlab/potion-retrieval-32M",
-            chats=False,
-            embedder="model2vec",
-        ),
+        Provider("SentenceTransformers", extra="sentence-transformers", embedding="all-MiniLM-L6-v2", chats=False,
+                 embedder="sentence_transformers"),
+        Provider("Model2Vec", extra="model2vec", embedding="minishlab/potion-retrieval-32M", chats=False,
+                 embedder="model2vec"),
         Provider("Recorded"),
     )
-}
+}  # fmt: skip
 ALIASES = {
     "gemini": "google",
     "llama-cpp": "llamacpp",

@@ -12,51 +12,24 @@ Address = IPv4Address | IPv6Address
 
 # IANA's registries of special-purpose addresses, 2026, multicast, and what is the old notation of another address.
 # Listed here, as the standard library's answer differs between versions of Python.
-_OWN_4 = {
-    "0.0.0.0/8": "this machine",
-    "10.0.0.0/8": "a private network",
-    "100.64.0.0/10": "a provider's own network",
-    "127.0.0.0/8": "this machine",
-    "168.63.129.16/32": "a cloud's metadata",
-    "169.254.0.0/16": "the local link",
-    "172.16.0.0/12": "a private network",
-    "192.0.0.0/24": "reserved",
-    "192.0.2.0/24": "reserved for documentation",
-    "192.31.196.0/24": "reserved",
-    "192.52.193.0/24": "reserved",
-    "192.88.99.0/24": "reserved",
-    "192.168.0.0/16": "a private network",
-    "192.175.48.0/24": "reserved",
-    "198.18.0.0/15": "a private network",
-    "198.51.100.0/24": "reserved for documentation",
-    "203.0.113.0/24": "reserved for documentation",
-    "224.0.0.0/4": "multicast",
-    "240.0.0.0/4": "reserved",
+_OWN = {
+    "this machine": "0.0.0.0/8 127.0.0.0/8 ::/128 ::1/128",
+    "a private network": "10.0.0.0/8 172.16.0.0/12 192.168.0.0/16 198.18.0.0/15 fc00::/7 fec0::/10",
+    "a provider's own network": "100.64.0.0/10",
+    "a cloud's metadata": "168.63.129.16/32",
+    "the local link": "169.254.0.0/16 fe80::/10",
+    "reserved for documentation": "192.0.2.0/24 198.51.100.0/24 203.0.113.0/24 2001:db8::/32 3fff::/20",
+    "reserved": "192.0.0.0/24 192.31.196.0/24 192.52.193.0/24 192.88.99.0/24 192.175.48.0/24 240.0.0.0/4 2001::/23 "
+    "2620:4f:8000::/48 3ffe::/16 5f00::/16",
+    "multicast": "224.0.0.0/4 ff00::/8",
+    "an IPv4 address in another form": "2002::/16",
 }
 _PUBLIC_6 = ip_network("2000::/3")  # all that IANA has given out; whatever lies outside is special
-_OWN_6 = {
-    "2001::/23": "reserved",
-    "2001:db8::/32": "reserved for documentation",
-    "2002::/16": "an IPv4 address in another form",
-    "2620:4f:8000::/48": "reserved",
-    "3ffe::/16": "reserved",
-    "3fff::/20": "reserved for documentation",
-    "5f00::/16": "reserved",
-}
-# Outside of 2000::/3, what these are is told by name; the rest is just reserved.
-_NAMED_6 = {
-    "::/128": "this machine",
-    "::1/128": "this machine",
-    "fc00::/7": "a private network",
-    "fe80::/10": "the local link",
-    "fec0::/10": "a private network",
-    "ff00::/8": "multicast",
-}
 # IPv4 addresses in the last 32 bits: mapped, and translated by the network (NAT64), as all are in some.
 _EMBEDDING = tuple(ip_network(text) for text in ("::ffff:0:0/96", "64:ff9b::/96"))
 
 _Table = tuple[tuple[IPv4Network | IPv6Network, str], ...]
-_TABLE: _Table = tuple((ip_network(text), what) for text, what in (_OWN_4 | _OWN_6 | _NAMED_6).items())
+_TABLE: _Table = tuple((ip_network(text), what) for what, texts in _OWN.items() for text in texts.split())
 
 
 def not_public(address: str) -> str:

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import json
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -103,23 +103,22 @@ async def _asked(settings: ModelSettings) -> ContextWindow:
         return told[1]
     import httpx2
 
-    base = settings.base_url.rstrip("/")
-    window = ContextWindow(0, "its server does not report it")
+    base, model = settings.base_url.rstrip("/"), settings.model.model
+    root, answer, is_loaded = base.removesuffix("/v1"), dict[str, Any](), True
     try:
         async with server_client(settings) as client:
-            answer: Mapping[str, Any] = {}
-            for path, read in _PLACES:
-                if read is _unloaded and "models" not in answer:  # it is not Ollama
+            for path, key, names in _PLACES:
+                url = path.format(base=base, root=root)
+                answer = await _json(client, url)
+                if tokens := _window_in(answer, model, key, names):
                     break
-                url = path.format(base=base, root=base.removesuffix("/v1"))
-                body = {"model": settings.model.model} if read is _unloaded else None
-                answer = await _json(client, url, body)
-                if found := read(answer, settings.model.model):
-                    window = ContextWindow(found, f"reported by {url}")
-                    break
+            if not tokens and "models" in answer:  # it is Ollama
+                url, is_loaded = f"{root}/api/show", False
+                tokens = _unloaded(await _json(client, url, {"model": model}))
     except (httpx2.HTTPError, httpx2.InvalidURL):
         return ContextWindow(0, "its server does not answer")
-    if not (window.tokens and read is _unloaded):  # which may be loaded in a moment
+    window = ContextWindow(tokens, f"reported by {url}" if tokens else "its server does not report it")
+    if is_loaded or not tokens:  # another one may be loaded in a moment
         _told[_server(settings)] = (time.monotonic(), window)
     return window
 
@@ -148,7 +147,7 @@ async def unreachable(settings: ModelSettings) -> str:
     return f"its server answers with {answer.status_code}" if refused else ""
 
 
-async def _json(client: Any, url: str, body: Mapping[str, Any] | None) -> Mapping[str, Any]:
+async def _json(client: Any, url: str, body: Mapping[str, Any] | None = None) -> dict[str, Any]:
     """What a server answers, if it is an object in JSON and not too much; else nothing."""
     async with client.stream("POST" if body else "GET", url, json=body) as response:
         data = b""
@@ -160,7 +159,35 @@ async def _json(client: Any, url: str, body: Mapping[str, Any] | None) -> Mappin
         answer = json.loads(data)
     except (ValueError, RecursionError):
         return {}
-    return answer if isinstance(answer, Mapping) else {}
+    return answer if isinstance(answer, dict) else {}
+
+
+# Where servers tell the window: a path, the list of models in the answer, and names in the model's entry or the answer.
+_PLACES: tuple[tuple[str, str, tuple[str, ...]], ...] = (
+    # vLLM and SGLang, OpenRouter and Together, Groq, llama.cpp; llama.cpp earlier; LM Studio; Ollama
+    ("{base}/models", "data", ("max_model_len", "context_length", "context_window", "meta.n_ctx")),
+    ("{root}/props", "", ("default_generation_settings.n_ctx",)),
+    ("{root}/api/v0/models", "data", ("loaded_context_length", "max_context_length")),
+    ("{root}/api/ps", "models", ("context_length",)),
+)
+
+
+def _window_in(answer: Mapping[str, Any], model: str, key: str, names: Iterable[str]) -> int:
+    """The window that an answer tells under one of these names; 0 if it does not.
+
+    >>> _window_in({"data": [{"id": "/models/gemma.gguf", "meta": {"n_ctx": 4096}}]}, "gemma", *_PLACES[0][1:])
+    4096
+    >>> _window_in({"models": [{"name": "llama3.2:latest", "context_length": 16384}]}, "llama3.2", *_PLACES[3][1:])
+    16384
+    """
+    entry = _entry(answer, model, key) if key else answer
+    return next((tokens for name in names if (tokens := _whole(_value_at(entry, name)))), 0)
+
+
+def _value_at(value: Any, path: str) -> Any:
+    for name in path.split("."):
+        value = value.get(name) if isinstance(value, Mapping) else None
+    return value
 
 
 def _whole(value: Any) -> int:
@@ -168,61 +195,20 @@ def _whole(value: Any) -> int:
 
 
 def _entry(answer: Mapping[str, Any], model: str, key: str) -> Mapping[str, Any]:
-    """The entry for a model in a list of models; the only one, whatever it is called."""
+    """The entry for a model in a list of models; where servers list one of any name, that."""
     entries = answer.get(key)
     entries = [one for one in entries if isinstance(one, Mapping)] if isinstance(entries, list) else []
     names = (model, f"{model}:latest")
     named = (one for one in entries if any(one.get(name) in names for name in ("id", "name", "model")))
-    return next(named, entries[0] if len(entries) == 1 else {})
+    return next(named, entries[0] if len(entries) == 1 and key == "data" else {})
 
 
-def _listed(answer: Mapping[str, Any], model: str) -> int:
-    """vLLM and SGLang, OpenRouter and Together, Groq, llama.cpp.
-
-    >>> _listed({"data": [{"id": "qwen", "max_model_len": 32768}]}, "qwen")
-    32768
-    >>> _listed({"data": [{"id": "/models/gemma.gguf", "meta": {"n_ctx": 4096, "n_ctx_train": 32768}}]}, "gemma")
-    4096
-    """
-    entry = _entry(answer, model, "data")
-    names = ("max_model_len", "context_length", "context_window")
-    told = next((tokens for name in names if (tokens := _whole(entry.get(name)))), 0)
-    meta = entry.get("meta")
-    return told or (_whole(meta.get("n_ctx")) if isinstance(meta, Mapping) else 0)
-
-
-def _props(answer: Mapping[str, Any], model: str) -> int:
-    """llama.cpp, earlier.
-
-    >>> _props({"default_generation_settings": {"n_ctx": 8192}}, "gemma")
-    8192
-    """
-    settings = answer.get("default_generation_settings")
-    return _whole(settings.get("n_ctx")) if isinstance(settings, Mapping) else 0
-
-
-def _lm_studio(answer: Mapping[str, Any], model: str) -> int:
-    """LM Studio: what is loaded, else the most that the model can."""
-    entry = _entry(answer, model, "data")
-    return _whole(entry.get("loaded_context_length")) or _whole(entry.get("max_context_length"))
-
-
-def _loaded(answer: Mapping[str, Any], model: str) -> int:
-    """Ollama, of a model that is loaded.
-
-    >>> _loaded({"models": [{"name": "llama3.2:latest", "context_length": 16384}]}, "llama3.2")
-    16384
-    """
-    entry = _entry(answer, model, "models")
-    return _whole(entry.get("context_length")) if entry.get("name") in (model, f"{model}:latest") else 0
-
-
-def _unloaded(answer: Mapping[str, Any], model: str) -> int:
+def _unloaded(answer: Mapping[str, Any]) -> int:
     """Ollama, of a model that is not loaded: what its file sets, else what Ollama will choose, which cuts silently.
 
-    >>> _unloaded({"parameters": "num_ctx                        8192", "model_info": {}}, "llama3.2")
+    >>> _unloaded({"parameters": "num_ctx                        8192", "model_info": {}})
     8192
-    >>> _unloaded({"model_info": {"llama.context_length": 131072}}, "llama3.2")
+    >>> _unloaded({"model_info": {"llama.context_length": 131072}})
     4096
     """
     if not isinstance(info := answer.get("model_info"), Mapping):
@@ -232,13 +218,3 @@ def _unloaded(answer: Mapping[str, Any], model: str) -> int:
         return int(said)
     most = next((_whole(value) for key, value in info.items() if str(key).endswith(".context_length")), 0)
     return min(most or _UNLOADED, _UNLOADED)
-
-
-_PLACES: tuple[tuple[str, Callable[[Mapping[str, Any], str], int]], ...] = (
-    ("{base}/models", _listed),
-    ("{root}/props", _props),
-    ("{root}/api/v0/models", _lm_studio),
-    ("{root}/api/ps", _loaded),
-    ("{root}/api/show", _unloaded),
-)
-"""Where servers tell the window, and who reads it."""

@@ -10,6 +10,7 @@ to its end is seen in `lmm.models.event_stream`.
 
 from __future__ import annotations
 
+import importlib
 import json
 import re
 import time
@@ -75,30 +76,21 @@ _responses = partial(_openai, responses=True)
 """OpenAI's Responses protocol: what its reasoning models think can be sent back to them."""
 
 
-def _anthropic(model: str, base_url: str | None, api_key: str | None) -> Model:
-    from pydantic_ai.models.anthropic import AnthropicModel
-    from pydantic_ai.providers.anthropic import AnthropicProvider
-
-    provider = AnthropicProvider(base_url=base_url, api_key=api_key)
-    provider.client.max_retries = 0
-    return AnthropicModel(model, provider=provider)
-
-
-def _google(model: str, base_url: str | None, api_key: str | None) -> Model:
-    from pydantic_ai.models.google import GoogleModel
-    from pydantic_ai.providers.google import GoogleProvider
-
-    return GoogleModel(model, provider=GoogleProvider(api_key=api_key, base_url=base_url or None))
+def _vendor(name: str, model: str, base_url: str | None, api_key: str | None) -> Model:
+    """A model of Anthropic, Google or Mistral, whose classes pydantic-ai calls alike."""
+    models, providers = (importlib.import_module(f"pydantic_ai.{part}.{name.lower()}") for part in _PARTS)
+    provider = getattr(providers, f"{name}Provider")(base_url=base_url, api_key=api_key)
+    if name == "Anthropic":
+        provider.client.max_retries = 0
+    opened: Model = getattr(models, f"{name}Model")(model, provider=provider)
+    return opened
 
 
-def _mistral(model: str, base_url: str | None, api_key: str | None) -> Model:
-    from pydantic_ai.models.mistral import MistralModel
-    from pydantic_ai.providers.mistral import MistralProvider
-
-    return MistralModel(model, provider=MistralProvider(api_key=api_key, base_url=base_url or None))
-
-
-OPENERS: dict[str, Opener] = {"OpenAI": _openai, "Anthropic": _anthropic, "Google": _google, "Mistral": _mistral}
+_PARTS = ("models", "providers")
+OPENERS: dict[str, Opener] = {
+    "OpenAI": _openai,
+    **{name: partial(_vendor, name) for name in ("Anthropic", "Google", "Mistral")},
+}
 """Who speaks a protocol of its own; every other server speaks OpenAI's Chat Completions."""
 # Providers that speak OpenAI's protocols: `reasoning_effort` goes out under its own name.
 _OPENAI_LIKE = (_openai, _compatible, _responses)
@@ -130,7 +122,9 @@ class PydanticAIModel:
         if self._api == "responses":
             opener = _responses
         self._settings |= _effort(name, effort, openai_like=opener in _OPENAI_LIKE)
-        self._settings |= _sent_as_is(name, settings.parameters, takes_all=opener in (*_OPENAI_LIKE, _anthropic))
+        self._settings |= _sent_as_is(
+            name, settings.parameters, takes_all=opener in _OPENAI_LIKE or name.provider == "Anthropic"
+        )
         try:
             self._model = opener(name.model, self._base_url, self._api_key)
         except ImportError as error:
