@@ -1,31 +1,42 @@
 """What documents, local images and agents in messages stand for: read, fetched, asked, or taken from the record.
 
 What a model has seen is not read again: it comes from the record, if there is one. A question that still waits for
-its answer is read anew each time, so that a file may be mended before one tries again.
+its answer is read anew each time, so that a file may be mended before one tries again; an agent is asked anew once its
+file has changed.
 """
 
 from __future__ import annotations
 
 import asyncio
 import contextlib
+import json
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass, field
 from pathlib import Path
 
 from chatmd.content.documents import SourceDocument, as_markdown, plain_text, strip_markup
 from chatmd.content.images import image_from
 from chatmd.context import AgentRequest, Run
 from chatmd.errors import ChatmdError
-from chatmd.language.agent import Content, Doc, Img, Item, SubAgent
+from chatmd.language.agent import Doc, Img, Item, SubAgent
 from chatmd.language.transcript import data_uri, image_of
-from chatmd.sidecar import PICTURES, Expandable, ExpansionRecord, Occurrence, Payloads, check_came_along, occurrences
+from chatmd.sidecar import (
+    PICTURES,
+    Expandable,
+    ExpansionRecord,
+    Occurrence,
+    Payloads,
+    check_came_along,
+    json_of,
+    occurrences,
+)
 from lmm.config import Settings
+from lmm.disk.digest import digest
 from lmm.disk.files import decode_document
 from lmm.disk.opened import open_folder, read_errors
 from lmm.errors import DocumentError, FetchFailed, LmmError
 from lmm.fetch import fetch
 from lmm.importing.formats import CONVERTED, suffix_of
-from lmm.messages import Image
+from lmm.messages import Image, Notice
 from lmm.terminal import megabytes
 from lmm.urls import github_file, shown
 
@@ -135,15 +146,18 @@ async def expansions(
             open_.append(one)
         else:
             found[id(one.part)] = (one.part, value)
-    work = _Work(run, recorded)
-    for wave in ([one for one in open_ if not _is_agent(one)], [one for one in open_ if _is_agent(one)]):
-        for one, value in zip(wave, await work.values(wave), strict=True):
-            found[id(one.part)] = (one.part, value)
+    limit = asyncio.Semaphore(run.rules.max_parallel)
+    for asks in (False, True):
+        same: dict[tuple[Expandable, bool], list[Occurrence]] = {}
+        for one in open_:
+            if isinstance(one.part, SubAgent) == asks:
+                same.setdefault((one.part, bool(one.key)), []).append(one)
+        read = (_value(group, run, recorded, limit) for group in same.values())
+        for group, came in zip(same.values(), await asyncio.gather(*read, return_exceptions=True), strict=True):
+            if isinstance(came, BaseException):
+                raise came
+            found |= {id(one.part): (one.part, came) for one in group}
     return Expansions(found.values())
-
-
-def _is_agent(one: Occurrence) -> bool:
-    return isinstance(one.part, SubAgent)
 
 
 def _from_record(one: Occurrence, recorded: ExpansionRecord) -> Value | None:
@@ -162,69 +176,56 @@ def shown_part(part: Expandable) -> str:
     return shown(part.src) if "://" in part.src and not part.local else f"'{part.src}'"
 
 
-def _same(one: Occurrence) -> tuple[Expandable, bool]:
-    return one.part, bool(one.key)
+async def _value(
+    group: list[Occurrence], run: Run, recorded: ExpansionRecord | None, limit: asyncio.Semaphore
+) -> Value:
+    """What a part stands for that is at several places; it is recorded for each."""
+    part, keys = group[0].part, [one.key for one in group if one.key]
+    async with limit:
+        try:
+            value = await _read(part, run, recorded, key="".join(keys[:1]), exactly=not keys)
+        except LmmError as error:
+            raise with_place(error, part) from error
+        if recorded is not None:
+            for key in keys:
+                await asyncio.to_thread(recorded.keep, key, part, value)
+        return value
 
 
-@dataclass(slots=True)
-class _Work:
-    """Reads parts, at most as many at once as the rules say, and records what they are."""
+async def _read(
+    part: Expandable, run: Run, recorded: ExpansionRecord | None = None, *, key: str = "", exactly: bool = False
+) -> Value:
+    """Read a part, or ask the agent that it is, unless it was asked that at the place `key` and nothing has changed."""
+    if isinstance(part, Doc):
+        return await asyncio.to_thread(read_stored, part, run) if exactly and part.local else await read_doc(part, run)
+    if isinstance(part, Img):
+        return await read_img(part, run)
+    path = locate(part.src, run) if part.local else None
+    content = [await _inside(one, run) for one in part.content]
+    paid = ""
+    with contextlib.suppress(LmmError):  # whoever asks it tells what is wrong
+        if recorded is not None and key and path is not None:
+            text = await asyncio.to_thread(read_local, path, limit=MOST_CONVERTED)
+            paid = digest(json.dumps([key, digest(text), *map(json_of, content)]))
+    if recorded is None or not paid:
+        return await run.ask(run, AgentRequest(part.src, part.local, run.folder, tuple(content)))
+    if (answer := recorded.find(paid)) is not None:
+        run.tell(Notice(f"{shown_part(part)} answered this already: the answer is taken from the record"))
+        return answer
+    answer = await run.ask(run, AgentRequest(part.src, part.local, run.folder, tuple(content)))
+    await asyncio.to_thread(recorded.keep, paid, part, answer)
+    return answer
 
-    run: Run
-    recorded: ExpansionRecord | None
-    _limit: asyncio.Semaphore = field(init=False)
 
-    def __post_init__(self) -> None:
-        self._limit = asyncio.Semaphore(self.run.rules.max_parallel)
-
-    async def values(self, wanted: list[Occurrence]) -> list[Value]:
-        """What these stand for, in order."""
-        same: dict[tuple[Expandable, bool], list[Occurrence]] = {}
-        for one in wanted:
-            same.setdefault(_same(one), []).append(one)
-        done = await asyncio.gather(*(self._value(group) for group in same.values()), return_exceptions=True)
-        if failed := next((value for value in done if isinstance(value, BaseException)), None):
-            raise failed
-        values = dict(zip(same, done, strict=True))
-        return [values[_same(one)] for one in wanted]  # type: ignore[misc]
-
-    async def _value(self, group: list[Occurrence]) -> Value:
-        part = group[0].part
-        async with self._limit:
-            try:
-                value = await self._read(part, exactly=not group[0].key)
-            except LmmError as error:
-                raise with_place(error, part) from error
-            for one in group:
-                if self.recorded is not None and one.key:
-                    await asyncio.to_thread(self.recorded.keep, one.key, part, value)
-            return value
-
-    async def _read(self, part: Expandable, *, exactly: bool = False) -> Value:
-        if isinstance(part, Doc) and exactly and part.local:
-            return await asyncio.to_thread(read_stored, part, self.run)
-        if isinstance(part, Doc):
-            return await read_doc(part, self.run)
-        if isinstance(part, Img):
-            return await read_img(part, self.run)
-        if part.local:
-            locate(part.src, self.run)
-        content = await self._expanded(part.content)
-        return await self.run.ask(self.run, AgentRequest(part.src, part.local, self.run.folder, content))
-
-    async def _expanded(self, content: Content) -> Content:
-        """What stands inside of an agent as texts and inline images."""
-        parts: list[str | Img] = []
-        for part in content:
-            if isinstance(part, str) or (isinstance(part, Img) and image_of(part) is not None):
-                parts.append(part)
-                continue
-            try:
-                value = await self._read(part)
-            except LmmError as error:
-                raise with_place(error, part) from error
-            parts.append(value if isinstance(value, str) else Img(data_uri(value), span=part.span))
-        return tuple(parts)
+async def _inside(part: str | Expandable, run: Run) -> str | Img:
+    """What stands inside of an agent as a text or an inline image."""
+    if isinstance(part, str) or (isinstance(part, Img) and image_of(part) is not None):
+        return part
+    try:
+        value = await _read(part, run)
+    except LmmError as error:
+        raise with_place(error, part) from error
+    return value if isinstance(value, str) else Img(data_uri(value), span=part.span)
 
 
 def read_stored(doc: Doc, run: Run) -> str:

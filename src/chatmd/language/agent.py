@@ -138,7 +138,6 @@ class MessageItem:
     name: str = ""
     id: str = ""
     status: str = ""
-    phase: str = ""
     span: SourceRange = field(default=NOWHERE, compare=False, repr=False)
 
     @property
@@ -450,7 +449,6 @@ class _Reader:
                 name=values.get("name", ""),
                 id=values.get("id", ""),
                 status=values.get("status", ""),
-                phase=values.get("phase", ""),
                 span=element.span,
             )
         )

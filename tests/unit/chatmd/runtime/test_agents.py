@@ -10,7 +10,7 @@ import pytest
 
 import chatmd
 from chatmd.errors import LimitReached
-from lmm.errors import Place
+from lmm.errors import ModelError, Place
 from lmm.messages import ChatEvent, ChatRequest, Message, Reply, TextDelta, ToolCall, Usage
 
 ASK = '<config show_tool_call/>\n<tool name="helper" agent="helper.chatmd" local/>\n<user>Begin</user>\n'
@@ -93,6 +93,24 @@ def test_an_inline_agent_is_asked_once(tmp_path: Path) -> None:
     path.write_text(path.read_text().replace("<user>\n\n</user>", "<user>More</user>"))
     chatmd.Chat.open(path).run(model=model)
     assert len(model.seen) == 3
+
+
+def test_an_inline_agent_is_not_paid_twice_for_a_question_that_failed(tmp_path: Path) -> None:
+    """Tried again, the question has its answer from the record; once its file has changed, it is asked anew."""
+    path = write(tmp_path, main='<user>See: <agent src="helper.chatmd" local>x</agent></user>\n', helper="<system/>")
+
+    def answer(request: ChatRequest) -> str:
+        if "See" in request.messages[0].text:
+            raise ModelError("the model is down")
+        return "helped"
+
+    model = Answers(answer)
+    for asked in (2, 3, 5):
+        with pytest.raises(ModelError):
+            chatmd.Chat.open(path).run(model=model)
+        assert len(model.seen) == asked
+        if asked == 3:
+            (tmp_path / "helper.chatmd").write_text("<system>You help.</system>")
 
 
 def test_agents_in_a_circle(tmp_path: Path) -> None:
