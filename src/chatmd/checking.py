@@ -24,7 +24,7 @@ from chatmd.sidecar import Expandable, ExpansionRecord, Occurrence, Payloads, oc
 from chatmd.tools.calling import agent_in
 from chatmd.tools.command import check_variables, command_folder, find_program, minimal_environment, split_command
 from chatmd.tools.consent import sent_files, why_asked
-from chatmd.tools.mcp_connection import StdioAddress, check_installed, read_address
+from chatmd.tools.mcp_connection import check_installed, read_address
 from chatmd.tools.registry import kind_of
 from chatmd.tools.roots import roots_of
 from lmm import loop
@@ -105,9 +105,8 @@ def _look_for_address(tool: Tool, run: Run) -> None:
 
 def _look_for_server(tool: Tool, run: Run) -> None:
     check_installed()
-    address = read_address(tool.server) if tool.server else None
-    if isinstance(address, StdioAddress):
-        _find(address.command[0], run)
+    if tool.server and (command := read_address(tool.server).command):
+        _find(command[0], run)
 
 
 def _find(name: str, run: Run) -> None:

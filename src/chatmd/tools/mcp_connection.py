@@ -21,7 +21,7 @@ from importlib.metadata import version
 from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TextIO
-from urllib.parse import SplitResult, urlsplit
+from urllib.parse import urlsplit
 
 import httpx2
 
@@ -45,60 +45,35 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True, slots=True)
-class StdioAddress:
-    """A program that speaks on its standard input and output; `command` is its name and its arguments."""
+class Address:
+    """A program that speaks on its standard input and output, as its name and arguments; else a URL (streamable HTTP).
 
-    command: tuple[str, ...]
+    >>> address = Address(url="http://localhost:8000/mcp?key=abc")
+    >>> address.label, address.origin, address.is_loopback, Address(("rg", "a b")).label
+    ('http://localhost:8000/mcp', 'http://localhost:8000', True, "rg 'a b'")
+    """
 
-    @property
-    def label(self) -> str:
-        """For people."""
-        return shlex.join(self.command)
-
-
-@dataclass(frozen=True, slots=True)
-class HttpAddress:
-    """A server behind a URL (streamable HTTP)."""
-
-    url: str
+    command: tuple[str, ...] = ()
+    url: str = ""
 
     @property
     def label(self) -> str:
-        """For people and logs: without the query, which may hold a key.
-
-        >>> HttpAddress("https://mcp.example.org/v1?key=abc").label
-        'https://mcp.example.org/v1'
-        """
-        return self._parts._replace(query="", fragment="").geturl()
+        """For people and logs: without the query, which may hold a key."""
+        return shlex.join(self.command) or urlsplit(self.url)._replace(query="", fragment="").geturl()
 
     @property
     def origin(self) -> str:
-        """Scheme, host and port.
-
-        >>> HttpAddress("https://mcp.example.org:8443/v1").origin
-        'https://mcp.example.org:8443'
-        """
-        return f"{self._parts.scheme}://{self._parts.netloc}"
+        """Scheme, host and port."""
+        return urlsplit(self.url)._replace(path="", query="", fragment="").geturl()
 
     @property
     def is_loopback(self) -> bool:
-        """Whether the author names this very machine.
-
-        >>> HttpAddress("http://localhost:8000/mcp").is_loopback, HttpAddress("http://10.0.0.1/").is_loopback
-        (True, False)
-        """
-        return is_loopback(self._parts.hostname or "")
+        """Whether the author names this very machine."""
+        return is_loopback(urlsplit(self.url).hostname or "")
 
     @property
     def is_encrypted(self) -> bool:
-        return self._parts.scheme == "https"
-
-    @property
-    def _parts(self) -> SplitResult:
-        return urlsplit(self.url)
-
-
-Address = StdioAddress | HttpAddress
+        return self.url.startswith("https:")
 
 
 def read_address(written: str) -> Address:
@@ -114,29 +89,21 @@ def read_address(written: str) -> Address:
     """
     scheme, colon, rest = written.partition(":")
     if scheme.lower() == "stdio" and colon:
-        return StdioAddress(split_command(rest))
+        return Address(split_command(rest))
     url = written[4:] if scheme.lower().startswith("mcp+http") else written
+    why = ""
     try:
         parts = urlsplit(url)
-        _ = parts.port
-    except ValueError:
-        parts = urlsplit("")
-    if parts.scheme not in ("http", "https") or not parts.hostname:
-        raise ChatmdError(f"'{_shown(written)}' is not the address of an MCP server",
-                          hint='write mcp_server="stdio:COMMAND", or a URL that begins with https://')  # fmt: skip
-    if parts.username is not None or parts.password is not None:
-        raise ChatmdError("an address must not contain a password: it would be written into logs",
-                          hint="use the variables that contain it: client_id_env, client_secret_env")  # fmt: skip
-    try:
-        return HttpAddress(same_host(url))
+        if parts.username is not None or parts.password is not None:
+            raise ChatmdError("an address must not contain a password: it would be written into logs",
+                              hint="use the variables that contain it: client_id_env, client_secret_env")  # fmt: skip
+        if parts.scheme in ("http", "https") and parts.hostname and parts.port != 0:
+            return Address(url=same_host(url))
     except ValueError as error:
-        raise ChatmdError(f"'{_shown(written)}' is not the address of an MCP server: {error}",
-                          hint="write a URL that begins with https://") from error  # fmt: skip
-
-
-def _shown(written: str) -> str:
-    """Without what might be a password, and not too long."""
-    return re.sub(r"//[^/@]*@", "//…@", written.partition("?")[0])[:100]
+        why = f": {error}"
+    shown = re.sub(r"//[^/@]*@", "//…@", written.partition("?")[0])[:100]  # without what might be a password
+    raise ChatmdError(f"'{shown}' is not the address of an MCP server{why}",
+                      hint='write mcp_server="stdio:COMMAND", or a URL that begins with https://')  # fmt: skip
 
 
 # -- Results of MCP tools as text and images for a model. The SDK's values are read by their attributes only
@@ -276,99 +243,77 @@ async def program(
 _LONGEST_SILENCE = 300.0  # seconds between two pieces of a stream; calls have limits of their own
 
 
-@dataclass(frozen=True, slots=True)
-class Credentials:
-    """Who we are to a server: a client with its secret (OAuth client credentials), or a secret alone (a token)."""
-
-    client_id: str = ""
-    secret: str = field(default="", repr=False)
-    issuer: str = ""
-
-
-def credentials_for(declared: Tool, address: HttpAddress, environment: Mapping[str, str]) -> Credentials:
-    """What a declaration says by the names of environment variables.
+def credentials_for(declared: Tool, address: Address, run: Run) -> tuple[dict[str, str], httpx2.Auth | None]:
+    """Who we are to a server, by what a declaration says in names of environment variables: the header with a token; or
+    a client with its secret, which gets one (OAuth client credentials).
 
     Raises:
         ChatmdError: the secret is missing, or would be sent where others can read it.
     """
+    check_variables(declared, run)
     if declared.client_id_env and not declared.client_secret_env:
         raise ChatmdError("client_id_env needs a secret too", hint='client_secret_env="NAME OF THE VARIABLE"')
     if not declared.client_secret_env:
-        return Credentials()
+        return {}, None
     if not (address.is_encrypted or address.is_loopback):
         raise ChatmdError(f"the secret would be sent unencrypted to {address.label}", hint="use https://")
-    return Credentials(
-        environment[declared.client_id_env] if declared.client_id_env else "",
-        environment[declared.client_secret_env],
-        declared.issuer or address.origin,
-    )
+    secret = run.environment[declared.client_secret_env]
+    if not declared.client_id_env:
+        return {"Authorization": f"Bearer {secret}"}, None
+    from mcp.client.auth.extensions.client_credentials import ClientCredentialsOAuthProvider
+
+    client, issuer = run.environment[declared.client_id_env], declared.issuer or address.origin
+    return {}, ClientCredentialsOAuthProvider(address.url, _Tokens(), client, secret, issuer=issuer)
 
 
-@dataclass(slots=True)
-class LastRefusal:
-    """The status of the last answer, if it was an error of HTTP: the SDK does not tell it."""
+class _Tokens:
+    """Tokens live as long as the connection, and nowhere but in memory."""
 
-    status: int = 0
+    tokens: Any = None
+    client: Any = None
 
-    async def note(self, response: httpx2.Response) -> None:
-        self.status = response.status_code if response.status_code >= 400 else 0
+    async def get_tokens(self) -> Any:
+        return self.tokens
+
+    async def set_tokens(self, tokens: Any) -> None:
+        self.tokens = tokens
+
+    async def get_client_info(self) -> Any:
+        return self.client
+
+    async def set_client_info(self, client_info: Any) -> None:
+        self.client = client_info
 
 
 @asynccontextmanager
 async def connection(
-    address: HttpAddress, credentials: Credentials, rules: Rules, refusal: LastRefusal, timeout: float
-) -> AsyncGenerator[TransportStreams]:
+    address: Address, rules: Rules, headers: dict[str, str], auth: httpx2.Auth | None, refused: Callable[[int], None],
+    timeout: float,
+) -> AsyncGenerator[TransportStreams]:  # fmt: skip
     """The streams of a server behind a URL, within the rules for the network.
+
+    `refused` is told the status of each answer that is an error of HTTP, which the SDK does not tell, and 0 of others.
 
     Raises:
         httpx2.HTTPError: it cannot be reached.
     """
     from mcp.client.streamable_http import streamable_http_client
 
-    token = (
-        {"Authorization": f"Bearer {credentials.secret}"} if credentials.secret and not credentials.client_id else {}
-    )
-    encrypted = address.is_encrypted or bool(credentials.client_id)
-    tls = await asyncio.to_thread(certificates) if encrypted else None
+    async def note(response: httpx2.Response) -> None:
+        refused(response.status_code if response.status_code >= 400 else 0)
+
+    tls = await asyncio.to_thread(certificates) if address.is_encrypted or auth else None
     async with (
         httpx2.AsyncClient(
-            headers=token,
-            auth=_oauth(address, credentials) if credentials.client_id else None,
+            headers=headers,
+            auth=auth,
             timeout=httpx2.Timeout(timeout, read=_LONGEST_SILENCE),
-            event_hooks={"response": [refusal.note]},
+            event_hooks={"response": [note]},
             transport=CheckedTransport(rules.fetching, tls, loopback=address.is_loopback),
         ) as client,
         streamable_http_client(address.url, http_client=client) as streams,
     ):
         yield streams
-
-
-def _oauth(address: HttpAddress, credentials: Credentials) -> httpx2.Auth:
-    from mcp.client.auth.extensions.client_credentials import ClientCredentialsOAuthProvider
-
-    return ClientCredentialsOAuthProvider(
-        address.url, _Tokens(), credentials.client_id, credentials.secret, issuer=credentials.issuer
-    )
-
-
-class _Tokens:
-    """Tokens live as long as the connection, and nowhere but in memory."""
-
-    def __init__(self) -> None:
-        self._tokens: Any = None
-        self._client: Any = None
-
-    async def get_tokens(self) -> Any:
-        return self._tokens
-
-    async def set_tokens(self, tokens: Any) -> None:
-        self._tokens = tokens
-
-    async def get_client_info(self) -> Any:
-        return self._client
-
-    async def set_client_info(self, client_info: Any) -> None:
-        self._client = client_info
 
 
 _MOST_PAGES = 100  # of a catalogue: a server that never comes to an end is wrong
@@ -393,7 +338,7 @@ class Connection:
     _stop: asyncio.Event = field(default_factory=asyncio.Event)
     _lock: asyncio.Lock = field(default_factory=asyncio.Lock)
     _errors: StandardError = field(default_factory=StandardError)
-    _refusal: LastRefusal = field(default_factory=LastRefusal)
+    _status: int = 0  # of the last answer, if it was an error of HTTP
 
     async def tools(self) -> tuple[ToolDefinition, ...]:
         """The server's catalogue as it describes it, all pages of it.
@@ -448,7 +393,8 @@ class Connection:
             if error.code == CONNECTION_CLOSED:
                 raise await self._ended(what) from None
             if error.code == REQUEST_TIMEOUT:
-                raise self._silent(what) from None
+                told = f"{what}: no answer within {self.patience:g} seconds"
+                raise self._error(told, hint='set a longer timeout="…"') from None
             raise self._error(f"{what}: {self._reason(error)}") from None
         except (RuntimeError, ValidationError) as error:
             first = str(error).strip().partition("\n")[0]
@@ -457,15 +403,12 @@ class Connection:
     async def _ended(self, what: str) -> ChatmdError:
         life = self._life
         await self.aclose()
-        why = _cause(life.exception()) if life is not None and life.done() and not life.cancelled() else None
-        told = f": {self._told(why)}" if why is not None else ""
+        why = life.exception() if life is not None and life.done() and not life.cancelled() else None
+        told = f": {self._reason(why)}" if why is not None else ""
         return self._error(
             f"{what}: the server ended before it answered{told}",
             hint="the next call restarts it, without what it had in memory",
         )
-
-    def _silent(self, what: str) -> ChatmdError:
-        return self._error(f"{what}: no answer within {self.patience:g} seconds", hint='set a longer timeout="…"')
 
     # -- connecting --------------------------------------------------------------------------------
 
@@ -476,7 +419,7 @@ class Connection:
             return self._client
 
     async def _connect(self) -> Client:
-        self._stop, self._errors, self._refusal = asyncio.Event(), StandardError(), LastRefusal()
+        self._stop, self._errors, self._status = asyncio.Event(), StandardError(), 0
         ready: asyncio.Future[Client] = asyncio.get_running_loop().create_future()
         transport = self._transport()
         self._life = asyncio.create_task(self._live(transport, ready), name="mcp-connection")
@@ -493,18 +436,21 @@ class Connection:
             await asyncio.wait([self._life], timeout=_PATIENCE_AT_THE_END)
             raise self._error(f"it did not answer within {self.patience:g} seconds",
                               hint='is it an MCP server? set a longer timeout="…"')  # fmt: skip
-        raise self._error(f"cannot connect: {self._told(_cause(self._life.exception()))}")
+        raise self._error(f"cannot connect: {self._reason(self._life.exception())}")
 
     def _transport(self) -> AbstractAsyncContextManager[Any]:
         run, declared, address = self.run, self.declared, self.address
-        if isinstance(address, HttpAddress):
-            check_variables(declared, run)
-            credentials = credentials_for(declared, address, run.environment)
-            return connection(address, credentials, run.rules, self._refusal, self.patience)
+        if address.url:
+            return connection(
+                address, run.rules, *credentials_for(declared, address, run), self._refused, self.patience
+            )
         folder = (run.folder / declared.cwd).resolve()
         if not folder.is_dir():
             raise ChatmdError(f"there is no folder '{declared.cwd}'", hint="cwd is relative to the prompt's folder")
         return program(address.command, folder, environment_for(declared, run), self._errors)
+
+    def _refused(self, status: int) -> None:
+        self._status = status
 
     async def _live(self, transport: AbstractAsyncContextManager[Any], ready: asyncio.Future[Client]) -> None:
         """The life of a connection, in one task from beginning to end."""
@@ -530,47 +476,31 @@ class Connection:
         told = f"; its standard error:\n{said}\n" if said else ""
         return ChatmdError(f"MCP server {self.address.label}: {self._scrubbed(message)}{told}", hint=hint)
 
-    def _told(self, error: BaseException | None) -> str:
+    def _reason(self, error: BaseException | None) -> str:
+        """An error's own words, the first one's of a group, and the status of HTTP where the SDK does not tell it."""
+        while isinstance(error, BaseExceptionGroup):
+            error = error.exceptions[0]
         if isinstance(error, OSError):
             return error.strerror or str(error)
         words = "" if error is None else str(error).strip() or type(error).__name__
-        if error is None or words in _CUT:
+        if words in ("", "ReadError", "WriteError"):  # of httpx, which says no more
             return "it closed the connection"
-        return self._reason(error)
-
-    def _reason(self, error: BaseException) -> str:
-        """An error's own words, and the status of HTTP where the SDK does not tell it."""
-        status, words = self._refusal.status, str(error).strip() or type(error).__name__
-        if status in (401, 403):
-            words = self._kept_out(words)
-        return f"HTTP {status}: {words}" if status else words
-
-    def _kept_out(self, words: str) -> str:
-        declared = self.declared
-        if not declared.client_secret_env:
-            return "it requires credentials (client_id_env and client_secret_env, or the latter alone)"
-        if "issuer" in words:
-            return f"{words} (if that server issued the secret, name it: issuer=…)"
-        return f"{words} ({declared.client_secret_env} may be wrong)"
+        secret = self.declared.client_secret_env
+        if self._status in (401, 403) and not secret:
+            words = "it requires credentials (client_id_env and client_secret_env, or the latter alone)"
+        elif self._status in (401, 403):
+            issued = "if that server issued the secret, name it: issuer=…"
+            words += f" ({issued if 'issuer' in words else f'{secret} may be wrong'})"
+        return f"HTTP {self._status}: {words}" if self._status else words
 
     def _scrubbed(self, text: str) -> str:
         """`text` without the secrets that were handed to the server, and without the address's query."""
         text = scrubber(AgentSpec(tools=(self.declared,)), self.run)(text)
-        return text.replace(self.address.url, self.address.label) if isinstance(self.address, HttpAddress) else text
+        return text.replace(self.address.url, self.address.label) if self.address.url else text
 
 
 async def _believe(name: str, result: object) -> None:
     """Stand in for the SDK's check of a result against the server's own schema: its patterns may take years."""
-
-
-_CUT = ("ReadError", "WriteError")  # of httpx, which says no more
-
-
-def _cause(error: BaseException | None) -> BaseException | None:
-    """The first error in a group of groups."""
-    while isinstance(error, BaseExceptionGroup):
-        error = error.exceptions[0]
-    return error
 
 
 def check_installed() -> None:

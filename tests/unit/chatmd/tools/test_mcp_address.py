@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given, strategies as st
 
 from chatmd.errors import ChatmdError
-from chatmd.tools.mcp_connection import HttpAddress, StdioAddress, read_address
+from chatmd.tools.mcp_connection import read_address
 from lmm.hosts import is_loopback
 
 
@@ -16,7 +16,6 @@ from lmm.hosts import is_loopback
 def test_a_command_is_split_as_a_shell_would(words: list[str]) -> None:
     """Whatever its words hold, and no shell is needed to tell them apart."""
     address = read_address("stdio:" + shlex.join(words))
-    assert isinstance(address, StdioAddress)
     assert list(address.command) == words
 
 
@@ -46,14 +45,12 @@ def test_what_is_no_address_is_refused(written: str, says: str) -> None:
 def test_a_url_is_shown_without_its_query() -> None:
     """It may hold a key."""
     address = read_address("https://example.org/mcp?key=abc#x")
-    assert isinstance(address, HttpAddress)
     assert (address.label, address.origin) == ("https://example.org/mcp", "https://example.org")
 
 
 def test_this_machine_in_another_notation() -> None:
     """What the user is asked about, and what the rules for this machine hold for, is what is called."""
     address = read_address("http://0177.1:8000/mcp")
-    assert isinstance(address, HttpAddress)
     assert (address.label, address.is_loopback) == ("http://127.0.0.1:8000/mcp", True)
 
 
