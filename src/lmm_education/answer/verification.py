@@ -262,59 +262,56 @@ def _compared(sentence: str, cited: Sequence[Passage], offered: Sequence[Passage
     documents, language = {passage.place.document for passage in cited}, cited[0].language
     near = [*cited, *(each for each in offered if each.place.document in documents and each not in cited)]
     sources = [_read(f"{each.path}.\n\n{each.text}") for each in near]
-    said = _Sentence.read(sentence)
+    said = _sentence(sentence)
     alike = [each for source in sources for each in source.alike(said)]
-    if missing := _missing_numbers(sentence, said, sources, alike):
+    if missing := _missing_numbers(list(_numbers(sentence)), sources, alike):
         return "numbers", missing
     if not _is_in_language(answer, language):
         return "", ()
     if language != "de" and (missing := _missing_names(said, sources, alike)):
         return "names", missing
-    if missing := _opposite(said, alike, language):
+    if missing := _opposite(sentence, alike, language):
         return "negation", missing
     foreign = sorted(word for word in said.words if not any(word in source.stems for source in sources))
     few = len(said.words) >= _FEWEST and len(said.words) - len(foreign) < _SHARE * len(said.words)
     return ("words", tuple(foreign)) if few else ("", ())
 
 
-def _missing_numbers(
-    sentence: str, said: _Sentence, sources: Sequence[_Source], alike: Sequence[_Alike]
-) -> tuple[str, ...]:
+def _missing_numbers(said: Sequence[_Number], sources: Sequence[_Source], alike: Sequence[_Alike]) -> tuple[str, ...]:
     """The numbers that no source has, or that stand for another one in a sentence that is repeated. A small one may
     count what a source lists: it is missing only where one counts the same otherwise."""
     missing = []
-    for number in _numbers(sentence):
+    replaced = said and any(_values(_numbers(each.text)) - _values(said) for each in alike)
+    around = [_values(_numbers(each.around)) for each in alike] if replaced else []
+    for number in said:
         counts = {value for source in sources for value in source.counts.get(number.counted, ())}
         if number.values <= _COUNTS:
             is_missing = bool(counts) and not counts & number.values
         else:
             is_missing = not any(number.values & source.numbers for source in sources)
-        replaced = [each for each in alike if each.sentence.numbers - said.numbers]
-        if is_missing or (replaced and not any(number.values & each.numbers for each in alike)):
+        if is_missing or (replaced and not any(number.values & values for values in around)):
             missing.append(number.text)
     return tuple(dict.fromkeys(missing))
 
 
 def _missing_names(said: _Sentence, sources: Sequence[_Source], alike: Sequence[_Alike]) -> tuple[str, ...]:
     """The same of names."""
-    missing = []
-    for name in said.names:
-        replaced = [each for each in alike if _stems(each.sentence.names) - said.words]
-        instead = bool(replaced) and not any(_stem(name) in each.words for each in alike)
-        if instead or not any(_stem(name) in source.stems for source in sources):
-            missing.append(name)
-    return tuple(missing)
+    names = dict.fromkeys(_names(said.text))
+    replaced = names and any(_stems(_names(each.text)) - said.words for each in alike)
+    near = _stems(word for each in alike for word in LETTERS.findall(each.around)) if replaced else frozenset()
+    there = frozenset[str]().union(*(source.stems for source in sources))
+    return tuple(name for name in names if (replaced and _stem(name) not in near) or _stem(name) not in there)
 
 
-def _opposite(said: _Sentence, alike: Sequence[_Alike], language: str) -> tuple[str, ...]:
+def _opposite(said: str, alike: Sequence[_Alike], language: str) -> tuple[str, ...]:
     """The sentence of the sources that says the opposite, where one says nearly the same and none the same."""
     if language not in NEGATIONS:
         return ()
     negation = re.compile(rf"\b(?:{NEGATIONS[language]})\b", re.IGNORECASE)
-    same = [each.sentence.text for each in alike if each.common >= _SAME]
-    if not same or any(map(_HALF_NEGATED.search, (said.text, *same))):
+    same = [each.text for each in alike if each.common >= _SAME]
+    if not same or any(map(_HALF_NEGATED.search, (said, *same))):
         return ()
-    denies = negation.search(said.text) is None
+    denies = negation.search(said) is None
     return () if any((negation.search(text) is None) == denies for text in same) else (" ".join(same[0].split()),)
 
 
@@ -339,29 +336,22 @@ _STEM = 6  # letters of a word that are compared
 
 
 class _Sentence(NamedTuple):
-    """What is compared of a sentence."""
+    """A sentence and the words by which it is known again."""
 
     text: str
     words: frozenset[str]
-    numbers: frozenset[str]
-    names: tuple[str, ...]
 
-    @classmethod
-    def read(cls, text: str) -> _Sentence:
-        """Read what is compared."""
-        words = (word for word in LETTERS.findall(text) if len(word) > 3)
-        names = (name for name in _NAME.findall(text) if name not in _NO_NAMES)
-        return cls(text, _stems(words), _values(text), tuple(dict.fromkeys(names)))
+
+def _sentence(text: str) -> _Sentence:
+    return _Sentence(text, _stems(word for word in LETTERS.findall(text) if len(word) > 3))
 
 
 class _Alike(NamedTuple):
-    """A sentence of a source that has the share `common` of its words in common; numbers and words of it and of its
-    neighbours."""
+    """A sentence of a source that has the share `common` of its words in common, alone and with its neighbours."""
 
     common: float
-    sentence: _Sentence
-    numbers: frozenset[str]
-    words: frozenset[str]
+    text: str
+    around: str
 
 
 class _Source(NamedTuple):
@@ -374,21 +364,25 @@ class _Source(NamedTuple):
 
     def alike(self, said: _Sentence) -> Iterator[_Alike]:
         """The sentences that nearly have its words."""
-        for at, each in enumerate(self.sentences):
-            common = len(said.words & each.words) / max(len(said.words), len(each.words), 1)
+        for at, (text, words) in enumerate(self.sentences):
+            common = len(said.words & words) / max(len(said.words), len(words), 1)
             if len(said.words) >= 3 and common >= _ALIKE:
                 around = self.sentences[max(at - 1, 0) : at + 2]
-                numbers = frozenset[str]().union(*(other.numbers for other in around))
-                yield _Alike(common, each, numbers, _stems(LETTERS.findall(" ".join(other.text for other in around))))
+                yield _Alike(common, text, "\n".join(each.text for each in around))
 
 
 @lru_cache(maxsize=KEPT_PASSAGES // 4)
 def _read(text: str) -> _Source:
-    prose, counts = prose_of(text), dict[str, set[str]]()
-    for number in _numbers(text):
-        counts.setdefault(number.counted, set()).update(number.values if number.counted else ())
-    sentences = tuple(_Sentence.read(prose[start:end]) for start, end in _sentences(prose))
-    return _Source(sentences, _stems(LETTERS.findall(text)), _values(text), counts)
+    prose, numbers, counts = prose_of(text), list(_numbers(text)), dict[str, set[str]]()
+    for number in numbers:
+        if number.counted:
+            counts.setdefault(number.counted, set()).update(number.values)
+    sentences = tuple(_sentence(prose[start:end]) for start, end in _sentences(prose))
+    return _Source(sentences, _stems(LETTERS.findall(text)), _values(numbers), counts)
+
+
+def _names(text: str) -> Iterator[str]:
+    return (name for name in _NAME.findall(text) if name not in _NO_NAMES)
 
 
 def _stem(word: str) -> str:
@@ -447,8 +441,8 @@ def _numbers(text: str) -> Iterator[_Number]:
         yield _Number(written, values, _stem(match["counted"] or ""))
 
 
-def _values(text: str) -> frozenset[str]:
-    return frozenset[str]().union(*(number.values for number in _numbers(text)))
+def _values(numbers: Iterable[_Number]) -> frozenset[str]:
+    return frozenset[str]().union(*(number.values for number in numbers))
 
 
 def _readings(number: str) -> Iterator[str]:
