@@ -10,12 +10,14 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from itertools import groupby
+from itertools import accumulate, groupby
+from typing import NamedTuple
 
 WIDTH, HEIGHT = 400, 210
 _LEFT, _RIGHT, _TOP, _BOTTOM = 46, 8, 12, 28
 _MOST_LABELS = 6
 _GAP = 0.25  # of a bar's place
+Number = Callable[[float], str]
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,8 +29,7 @@ class Series:
     style: str
 
 
-@dataclass(frozen=True, slots=True)
-class Shape:
+class Shape(NamedTuple):
     """A bar, whose corner is at `x` and `y`, or a point."""
 
     style: str
@@ -39,39 +40,36 @@ class Shape:
     height: float = 0.0
 
 
-@dataclass(frozen=True, slots=True)
-class Line:
-    """Points with nothing missing between them."""
-
-    style: str
-    points: str
-
-
-@dataclass(frozen=True, slots=True)
-class PlotMark:
+class PlotMark(NamedTuple):
     """A text at an axis."""
 
     at: float
     text: str
 
 
-@dataclass(frozen=True, slots=True)
 class Plot:
-    """What is drawn, and where."""
+    """What is drawn, and where. Lines are points with nothing missing between them; ticks are round numbers."""
 
-    title: str
-    ticks: Sequence[PlotMark]
-    labels: Sequence[PlotMark]
-    bars: Sequence[Shape] = ()
-    points: Sequence[Shape] = ()
-    lines: Sequence[Line] = ()
-    width: int = WIDTH
-    height: int = HEIGHT
-    left: int = _LEFT
-    right: int = WIDTH - _RIGHT
+    width, height, left, right = WIDTH, HEIGHT, _LEFT, WIDTH - _RIGHT
 
+    def __init__(self, title: str, labels: Sequence[str], highest: float, number: Number, least: float = 0.0) -> None:
+        step = max(round_step(highest / 4), least)
+        steps = [step * i for i in range(max(1, math.ceil(highest / step - 1e-9)) + 1)]
+        self.title, self._highest = _printable(title), steps[-1]
+        self.place, every = (self.right - _LEFT) / max(len(labels), 1), max(1, math.ceil(len(labels) / _MOST_LABELS))
+        self.ticks = [PlotMark(self.y(each), _printable(number(each))) for each in steps]
+        self.labels = [PlotMark(self.x(i), _printable(labels[i])) for i in range(0, len(labels), every)]
+        self.bars: list[Shape] = []
+        self.points: list[Shape] = []
+        self.lines: list[tuple[str, str]] = []
 
-Number = Callable[[float], str]
+    def x(self, label: int, part: float = 0.5) -> float:
+        """Where the place of a label is, or a part of it."""
+        return round(_LEFT + self.place * (label + part), 1)
+
+    def y(self, value: float) -> float:
+        """How high a value stands."""
+        return round(HEIGHT - _BOTTOM - (HEIGHT - _TOP - _BOTTOM) * value / self._highest, 1)
 
 
 def bars(title: str, labels: Sequence[str], series: Sequence[Series], number: Number) -> Plot:
@@ -83,21 +81,15 @@ def bars(title: str, labels: Sequence[str], series: Sequence[Series], number: Nu
     """
     stacks = [[one.values[i] or 0.0 for one in series] for i in range(len(labels))]
     whole = all(float(value).is_integer() for stack in stacks for value in stack)
-    scale = _Scale.up_to(max(map(math.fsum, stacks), default=0.0), least=float(whole))
-    place = _width() / max(len(labels), 1)
-    drawn = []
+    plot = Plot(title, labels, max(map(math.fsum, stacks), default=0.0), number, least=float(whole))
     for i, stack in enumerate(stacks):
-        base, left = 0.0, _LEFT + place * (i + _GAP / 2)
-        for one, value in zip(series, stack, strict=True):
+        ends = [plot.y(end) for end in accumulate(stack, initial=0.0)]
+        for one, value, base, top in zip(series, stack, ends, ends[1:], strict=False):
             if value > 0:
-                top, bottom = scale.y(base + value), scale.y(base)
-                tip = _printable(f"{labels[i]}: {one.name} {number(value)}")
-                width, height = _rounded(place * (1 - _GAP)), _rounded(bottom - top)
-                drawn.append(
-                    Shape(style=one.style, x=_rounded(left), y=_rounded(top), tip=tip, width=width, height=height)
-                )
-            base += value
-    return Plot(_printable(title), scale.marks(number), _marks(labels), bars=drawn)
+                tip, width = f"{labels[i]}: {one.name} {number(value)}", round(plot.place * (1 - _GAP), 1)
+                shape = Shape(one.style, plot.x(i, _GAP / 2), top, _printable(tip), width, round(base - top, 1))
+                plot.bars.append(shape)
+    return plot
 
 
 def lines(title: str, labels: Sequence[str], series: Sequence[Series], number: Number) -> Plot:
@@ -108,49 +100,19 @@ def lines(title: str, labels: Sequence[str], series: Sequence[Series], number: N
     (2, 0)
     """
     known = [value for one in series for value in one.values if value is not None]
-    scale = _Scale.up_to(max(known, default=0.0))
-    place = _width() / max(len(labels), 1)
-    points: list[Shape] = []
-    joined: list[Line] = []
+    plot = Plot(title, labels, max(known, default=0.0), number)
     for one in series:
-        at = [_LEFT + place * (i + 0.5) for i in range(len(labels))]
-        tips = [f"{label}: {one.name} " for label in labels]
-        placed = zip(at, one.values, tips, strict=True)
         shapes = [
-            None if value is None else _point(one.style, x, scale.y(value), tip + number(value))
-            for x, value, tip in placed
-        ]
-        points += [shape for shape in shapes if shape]
-        for there, run in groupby(shapes, key=lambda shape: shape is not None):
+            None if value is None
+            else Shape(one.style, plot.x(i), plot.y(value), _printable(f"{labels[i]}: {one.name} {number(value)}"))
+            for i, value in enumerate(one.values)
+        ]  # fmt: skip
+        plot.points += filter(None, shapes)
+        for _, run in groupby(shapes, key=bool):
             held = [f"{shape.x},{shape.y}" for shape in run if shape]
-            if there and len(held) > 1:
-                joined.append(Line(one.style, " ".join(held)))
-    return Plot(_printable(title), scale.marks(number), _marks(labels), points=points, lines=joined)
-
-
-def _point(style: str, x: float, y: float, tip: str) -> Shape:
-    return Shape(style, _rounded(x), _rounded(y), _printable(tip))
-
-
-# -- axes ------------------------------------------------------------------------------------------
-
-
-@dataclass(frozen=True, slots=True)
-class _Scale:
-    """From values to heights; `ticks` are round numbers from 0 on."""
-
-    ticks: tuple[float, ...]
-
-    @staticmethod
-    def up_to(highest: float, least: float = 0.0) -> _Scale:
-        step = max(round_step(highest / 4), least)
-        return _Scale(tuple(step * i for i in range(max(1, math.ceil(highest / step - 1e-9)) + 1)))
-
-    def y(self, value: float) -> float:
-        return HEIGHT - _BOTTOM - (HEIGHT - _TOP - _BOTTOM) * value / self.ticks[-1]
-
-    def marks(self, number: Number) -> list[PlotMark]:
-        return [PlotMark(_rounded(self.y(tick)), _printable(number(tick))) for tick in self.ticks]
+            if len(held) > 1:
+                plot.lines.append((one.style, " ".join(held)))
+    return plot
 
 
 def round_step(least: float) -> float:
@@ -167,20 +129,6 @@ def round_step(least: float) -> float:
         if step >= least * (1 - 1e-9):
             return step
     raise AssertionError(least)
-
-
-def _marks(labels: Sequence[str]) -> list[PlotMark]:
-    place, every = _width() / max(len(labels), 1), max(1, math.ceil(len(labels) / _MOST_LABELS))
-    chosen = range(0, len(labels), every)
-    return [PlotMark(_rounded(_LEFT + place * (i + 0.5)), _printable(labels[i])) for i in chosen]
-
-
-def _width() -> float:
-    return WIDTH - _LEFT - _RIGHT
-
-
-def _rounded(value: float) -> float:
-    return round(value, 1)
 
 
 def _printable(text: str) -> str:

@@ -95,16 +95,6 @@ def chosen_range(first: str, last: str, today: date) -> Range:
 
 
 @dataclass(frozen=True, slots=True)
-class Failures:
-    """Failures of one kind: how many, the latest text, and when that was."""
-
-    kind: str
-    times: int
-    text: str
-    day: float
-
-
-@dataclass(frozen=True, slots=True)
 class TeacherTable:
     """Numbers over time: what is drawn, and `columns`, each with its values and its colour, for every label."""
 
@@ -183,17 +173,13 @@ class TeacherReport:
         return TeacherTable(plot, say[unit], labels, columns, digits)
 
 
-def _failures(exchanges: Sequence[LoggedExchange]) -> list[Failures]:
+def _failures(exchanges: Sequence[LoggedExchange]) -> list[tuple[str, list[LoggedExchange]]]:
+    """Those that failed, by the kind of the error, the most frequent first."""
     by_kind: dict[str, list[LoggedExchange]] = {}
     for exchange in exchanges:
         if exchange.outcome == "failed":
             by_kind.setdefault(exchange.error.partition(":")[0], []).append(exchange)
-    found = [_latest(kind, held) for kind, held in by_kind.items()]
-    return sorted(found, key=lambda failure: -failure.times)
-
-
-def _latest(kind: str, exchanges: Sequence[LoggedExchange]) -> Failures:
-    return Failures(kind, len(exchanges), exchanges[-1].error.partition(": ")[2], exchanges[-1].time)
+    return sorted(by_kind.items(), key=lambda item: -len(item[1]))
 
 
 # -- the page --------------------------------------------------------------------------------------
