@@ -158,9 +158,14 @@ def basis_notice(answer: Answer) -> tuple[SearchNotice, ...]:
 
 
 def answer_request(asked: Understood, sources: Sources, types: Sequence[str], system: str) -> ChatRequest:
-    """The question with its sources, and with what was said before as far as it matters."""
+    """The question with its sources, and with what was said before as far as it matters, and the type of material that
+    is wanted."""
     documents = (*background_of(asked), *(as_document(source) for source in sources))
-    return ChatRequest((Message("system", system), Message("user", _prompt(asked, types), documents)))
+    wanted = (
+        f"\n\nMaterial of this type is asked for: {', '.join(types)}. Give it unchanged from the sources of that type."
+    )
+    said = asked.question + (wanted if types else "")
+    return ChatRequest((Message("system", system), Message("user", said, documents)))
 
 
 def feedback_request(attempted: Attempted, sources: Sources, system: str) -> ChatRequest:
@@ -175,23 +180,6 @@ def feedback_request(attempted: Attempted, sources: Sources, system: str) -> Cha
 def background_of(asked: Understood) -> tuple[Attachment, ...]:
     """What was said before, as far as it matters."""
     return (Attachment(asked.background, CONVERSATION),) if asked.background else ()
-
-
-def _prompt(asked: Understood, types: Sequence[str]) -> str:
-    """The question, and the type of material that is wanted.
-
-    >>> print(_prompt(Understood("On loops?", "On loops?"), ["exercise"]))
-    On loops?
-    <BLANKLINE>
-    Material of this type is asked for: exercise. Give it unchanged from the sources of that type.
-    """
-    if not types:
-        return asked.question
-    wanted = ", ".join(types)
-    return (
-        f"{asked.question}\n\nMaterial of this type is asked for: {wanted}. "
-        "Give it unchanged from the sources of that type."
-    )
 
 
 _GENERAL = """- The teacher allows this instead: if the sources do not answer the question, answer from what you know,

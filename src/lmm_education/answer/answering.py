@@ -41,7 +41,7 @@ from lmm_education.material import Passage
 from lmm_education.parts import CourseParts
 from lmm_education.prompts.templates import course_prompts
 from lmm_education.search.instructions import hint_words, with_here
-from lmm_education.search.query import SearchNotice, SearchOptions, SearchResult
+from lmm_education.search.query import SearchNotice, SearchResult
 from lmm_education.search.search import NO_WORD, CourseSearch
 
 NOTHING_FOUND = "Nothing in the course answers this."
@@ -49,6 +49,7 @@ NOT_JUDGED = SearchNotice("not_judged", "no language model is set to judge this;
 _SHARE = 0.6  # of the model's window, for material; the rest is for instructions, conversation and reply
 _NO_MARKS = str.maketrans("*@", "  ")  # in an exercise they ask for no material
 _NEAREST = 3  # sections that are offered where nothing answers
+_HURRY = Message("user", "You have no calls left. Answer now, with what you have found.")
 _CANDIDATES = 20  # passages that are looked at for the context, at least
 
 
@@ -93,13 +94,12 @@ class Answering:
             return
         asked = dataclasses.replace(asked, question=result.asked) if asked.question == asked.search else asked
 
-        system = self._system(tutoring, question)
-        if tutoring.hinted and self.can_write:
-            events = self._once(result, sources, hints_request(asked, tutoring.hinted, sources, system))
-        elif self.options.agent:
-            events = self._agent(result, sources, answer_request(asked, sources, result.types, system))
-        elif self.can_write:
-            events = self._once(result, sources, answer_request(asked, sources, result.types, system))
+        system, hinted = self._system(tutoring, question), tutoring.hinted
+        if hinted and self.can_write:
+            events = self._written(result, sources, hints_request(asked, hinted, sources, system))
+        elif self.options.agent or self.can_write:
+            request = answer_request(asked, sources, result.types, system)
+            events = self._written(result, sources, request, agent=self.options.agent)
         else:
             events = self._quoted(result, sources, tutoring)
         said = "\n\n".join([question, *(f"{each.question}\n\n{each.answer}" for each in self.known(history))])
@@ -126,7 +126,7 @@ class Answering:
             yield Answer(wanted, attempted.solution, result.text, offered, model=EXTRACTIVE, notices=(NOT_JUDGED,))
             return
         system = system_text(self.course.settings.answer.system, self._prompts, "feedback")
-        events = self._once(result, sources, feedback_request(attempted, sources, system))
+        events = self._written(result, sources, feedback_request(attempted, sources, system))
         said = "\n\n".join((attempted.exercise, attempted.answer, attempted.solution))
         async with aclosing(verified(events, sources, said)) as checked:
             async for event in checked:
@@ -167,26 +167,47 @@ class Answering:
     def _history(self) -> History:
         return self.options.history or self.course.settings.answer.history
 
-    def _search_options(self) -> SearchOptions:
-        """More passages than a reader would want: the model reads what fits into the budget."""
-        chosen = self.options.search
-        limit = max(chosen.limit or self.course.settings.search.limit, _CANDIDATES)
-        return dataclasses.replace(chosen, limit=limit, sections=True, companion=False, reworded=True)
-
     def _is_relevant(self, result: SearchResult) -> bool:
         threshold = self.course.settings.search.threshold
         if not result.hits or result.this:
             return bool(result.hits)
         return threshold is None or result.relevance is None or result.relevance >= threshold
 
-    async def _once(self, result: SearchResult, sources: Sources, request: ChatRequest) -> AsyncGenerator[AnswerEvent]:
-        """Sources first, then one call of the model."""
+    async def _written(
+        self, result: SearchResult, sources: Sources, request: ChatRequest, *, agent: bool = False
+    ) -> AsyncGenerator[AnswerEvent]:
+        """Sources first, then a call of the model; an `agent` gets tools to look further, until it answers or has had
+        its turns."""
         yield Found(result.text, tuple(sources))
-        turn = _Turn(self._model, request, sources.numbers)
-        async with aclosing(turn.events()) as events:
-            async for event in events:
-                yield event
-        yield _answer(turn, sources, result)
+        lookup = Lookup(
+            self.searching, sources, dataclasses.replace(self.options.search, companion=False, sections=False)
+        )
+        turns, usage = self.course.settings.answer.turns if agent else 1, result.usage
+        if agent:
+            tools = tuple(tool.definition for tool in course_tools(lookup, among_others=False))
+            request = dataclasses.replace(request, tools=tools)
+        for left in reversed(range(turns)):
+            if agent and not left:  # the tools stay, because some servers refuse a history of calls without them
+                request = dataclasses.replace(request, messages=(*request.messages, _HURRY))
+            turn = _Turn(self._model, request, sources.numbers)
+            async with aclosing(turn.events()) as events:
+                async for event in events:
+                    yield event
+            usage += turn.done.usage
+            if not turn.done.calls or not left:
+                break
+            results = []
+            for call in turn.done.calls:
+                yield Called(call)
+                results.append(await lookup.run(call))
+            said = (turn.done.as_message(), Message("tool", "", results=tuple(results)))
+            request = dataclasses.replace(request, messages=(*request.messages, *said))
+        cleaned, done = turn.cleaned, turn.done
+        yield Answer(
+            result.question, cleaned.text, result.text, tuple(sources), sources.cited(cleaned.cited), cleaned.removed,
+            types=result.types, model=done.model, usage=usage, cut=done.cut, stopped=bool(done.calls),
+            notices=result.notices + invented(cleaned.removed),
+        )  # fmt: skip
 
     async def _quoted(self, result: SearchResult, sources: Sources, tutoring: Tutoring) -> AsyncGenerator[AnswerEvent]:
         """What was found, quoted, or where to look, where no language model is configured."""
@@ -227,36 +248,14 @@ class Answering:
         offered = tuple(nearest.values())[:_NEAREST]
         return Answer(result.question, text, result.text, offered, types=result.types, found=False, notices=notices)
 
-    async def _agent(self, result: SearchResult, chosen: Sources, request: ChatRequest) -> AsyncGenerator[AnswerEvent]:
-        """The model gets what was found at first, and tools to look further, until it answers or has had its turns."""
-        only = dataclasses.replace(self.options.search, companion=False, sections=False)
-        lookup = Lookup(self.searching, chosen, only)
-        yield Found(result.text, tuple(chosen))
-        tools = tuple(tool.definition for tool in course_tools(lookup, among_others=False))
-        request = dataclasses.replace(request, tools=tools)
-        usage, turns = result.usage, self.course.settings.answer.turns
-        for number in range(1, turns + 1):
-            turn = _Turn(self._model, _hurried(request) if number == turns else request, chosen.numbers)
-            async with aclosing(turn.events()) as events:
-                async for event in events:
-                    yield event
-            usage += turn.done.usage
-            if not turn.done.calls or number == turns:
-                answer = _answer(turn, chosen, result)
-                yield dataclasses.replace(answer, usage=usage, stopped=bool(turn.done.calls))
-                return
-            results = []
-            for call in turn.done.calls:
-                yield Called(call)
-                results.append(await lookup.run(call))
-            said = (turn.done.as_message(), Message("tool", "", results=tuple(results)))
-            request = dataclasses.replace(request, messages=(*request.messages, *said))
-
     async def _look_up(self, wanted: str, *, this: bool = False) -> tuple[SearchResult, Sources]:
         """What is found, and what of it the model is shown; `this`: see `SearchOptions`."""
         tokens = self.options.context_tokens or min(self.course.settings.answer.context_tokens, await self._room())
         choose = partial(choose_sources, budget=tokens, count=count_tokens)
-        options = dataclasses.replace(self._search_options(), this=this)
+        chosen = self.options.search
+        # More passages than a reader would want: the model reads what fits into the budget.
+        limit = max(chosen.limit or self.course.settings.search.limit, _CANDIDATES)
+        options = dataclasses.replace(chosen, limit=limit, sections=True, companion=False, reworded=True, this=this)
         return await self.searching.asearch_with(wanted, options, lambda result: choose(result.sections))
 
     async def _room(self) -> int:
@@ -346,23 +345,6 @@ async def verified(
             yield event
 
 
-def _answer(turn: _Turn, sources: Sources, result: SearchResult) -> Answer:
-    cleaned = turn.cleaned
-    return Answer(
-        question=result.question,
-        text=cleaned.text,
-        searched=result.text,
-        offered=tuple(sources),
-        cited=sources.cited(cleaned.cited),
-        removed=cleaned.removed,
-        types=result.types,
-        model=turn.done.model,
-        usage=turn.done.usage + result.usage,
-        cut=turn.done.cut,
-        notices=result.notices + invented(cleaned.removed),
-    )
-
-
 def invented(numbers: Sequence[int]) -> tuple[SearchNotice, ...]:
     """What readers are told of numbers of sources that there are none of.
 
@@ -380,9 +362,3 @@ def _passages(hits: Iterable[Passage], sources: Sources) -> Iterator[QuotedPassa
         number = sources.number_of(hit.section) or sources.number_of(hit.id)
         if number is not None and hit.kind != "summary":
             yield QuotedPassage(hit.text, hit.heading, number)
-
-
-def _hurried(request: ChatRequest) -> ChatRequest:
-    """The last turn: the tools stay, because some servers refuse a history of calls without them."""
-    last = Message("user", "You have no calls left. Answer now, with what you have found.")
-    return dataclasses.replace(request, messages=(*request.messages, last))
