@@ -50,6 +50,11 @@ class StoreBusy(StoreError):
 class StoreDamaged(StoreError):
     """The store's files, or what a server holds under our names, cannot be read."""
 
+    def __init__(
+        self, message: str, *, where: str = "", hint: str = "rebuild it from your documents: lmm store repair"
+    ) -> None:
+        super().__init__(message, where=where, hint=hint)
+
 
 class StoreUnavailable(StoreError):
     """The server does not answer, or does not let us in."""

@@ -407,14 +407,15 @@ def _check_straight(top: Path, parts: Sequence[str]) -> None:
     """
     for part in parts:
         top = top / part
-        if os.path.islink(top) or _is_junction(top):
+        if is_link(top):
             raise LinkOutside("links are not allowed here", where=str(top), hint="remove the link")
 
 
-def _is_junction(path: Path) -> bool:
-    """Whether a folder is one of Windows' second names for another, which is no link to `islink`."""
-    if os.name != "nt":
-        return False
+def is_link(path: Path) -> bool:
+    """Whether a path itself leads elsewhere: a link, or one of Windows' second names for a folder, which is none to
+    `islink`. Where there is nothing, it does not."""
+    if os.path.islink(path) or os.name != "nt":
+        return os.path.islink(path)
     with contextlib.suppress(OSError):
         return getattr(os.lstat(path), "st_reparse_tag", 0) == 0xA0000003  # IO_REPARSE_TAG_MOUNT_POINT
     return False
@@ -530,7 +531,7 @@ def check_named(path: Path) -> Path:
     first = len(parts) - 1 if path.is_absolute() else 0
     for end in range(max(first, 0), len(parts)):
         link = Path(*parts[: end + 1])
-        if not (os.path.islink(link) or _is_junction(link)):
+        if not is_link(link):
             continue
         folder, real = Path(os.path.realpath(link.parent)), Path(os.path.realpath(link))
         if not real.is_relative_to(folder):

@@ -14,28 +14,19 @@ listing, and its own.
 from __future__ import annotations
 
 import json
-import os
 import zlib
-from collections.abc import Iterator
 from importlib.metadata import version
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
-from lmm_education.store.folders import files_of, parts_with_data, refuse_links_below
+from lmm_education.errors import StoreDamaged
+from lmm_education.store.folders import files_of, pages_of, refuse_links_below
 
-LISTING = "files.json"
+LISTING, IN_USE = "files.json", "in-use"
+"""The files of a generation that are not listed."""
 LARGE = 1 << 20  # bytes of data
 # The engine writes these anew when it opens a shard that another version of it made.
 _OF_THE_ENGINE = ("segment.json", "edge_config.json", "version.info")
-_PAGE, _BLOCK = 4096, 1 << 18
-_ZEROS = bytes(_PAGE)
-
-
-class Damage(NamedTuple):
-    """A file that is not as it was written."""
-
-    path: Path
-    message: str
 
 
 def checksum(path: Path) -> int:
@@ -46,32 +37,14 @@ def checksum(path: Path) -> int:
         OSError: it cannot be read.
     """
     if path.suffix == ".json":
-        return _checksum_of_json(path.read_bytes())
-    found = at = 0
-    with path.open("rb") as file:
-        for start, end in list(parts_with_data(file.fileno(), os.fstat(file.fileno()).st_size)):
-            at, stop = max(at, start - start % _PAGE), end + -end % _PAGE
-            file.seek(at)
-            while at < stop and (block := file.read(min(_BLOCK, stop - at))):
-                found = _over_pages(block, at, found)
-                at += len(block)
+        try:
+            return checksum_of(json.loads(path.read_bytes()))
+        except ValueError:
+            return -1
+    found = 0
+    for at, page in pages_of(path):
+        found = zlib.crc32(page, zlib.crc32(at.to_bytes(8, "little"), found))
     return found
-
-
-def _over_pages(block: bytes, at: int, found: int) -> int:
-    """Go on with the checksum over the pages of a block."""
-    for start in range(0, len(block), _PAGE):
-        page = block[start : start + _PAGE]
-        if page != _ZEROS[: len(page)]:
-            found = zlib.crc32(page, zlib.crc32((at + start).to_bytes(8, "little"), found))
-    return found
-
-
-def _checksum_of_json(data: bytes) -> int:
-    try:
-        return checksum_of(json.loads(data))
-    except ValueError:
-        return -1
 
 
 def checksum_of(values: Any) -> int:
@@ -79,48 +52,48 @@ def checksum_of(values: Any) -> int:
     return zlib.crc32(json.dumps(values, sort_keys=True).encode())
 
 
-def write_listing(folder: Path, unlisted: str) -> int:
-    """List the files of a generation, except `unlisted`; the listing's checksum.
+def write_listing(folder: Path) -> int:
+    """List the files of a generation; the listing's checksum.
 
     Raises:
         OSError: a file cannot be read or written.
     """
-    listed = {
-        path.relative_to(folder).as_posix(): (path.stat().st_size, checksum(path))
-        for path in files_of(folder)
-        if path not in (folder / unlisted, folder / LISTING)
-    }
+    listed = {name: (path.stat().st_size, checksum(path)) for name, path in _listed(folder).items()}
     data = json.dumps({"engine": version("qdrant-edge-py"), "files": listed}, sort_keys=True).encode()
     (folder / LISTING).write_bytes(data)
     return zlib.crc32(data)
 
 
-def find_damage(folder: Path, expected: int, unlisted: str, *, whole: bool = False) -> Iterator[Damage]:
-    """The files of a generation that are not as they were written, are missing, or are none of its own.
+def _listed(folder: Path) -> dict[str, Path]:
+    files = {path.relative_to(folder).as_posix(): path for path in files_of(folder)}
+    return {name: path for name, path in files.items() if name not in (LISTING, IN_USE)}
+
+
+def check_files(folder: Path, expected: int, *, whole: bool = False) -> None:
+    """Notice files of a generation that are not as they were written, are missing, or are none of its own: the engine
+    would take what is left for all there was, or crash.
 
     `expected` is the checksum of the listing. With `whole`, the content of large files is read too.
 
     Raises:
+        StoreDamaged: there is such a file.
         StoreError: something in it is a link.
     """
     refuse_links_below(folder)
     try:
         data = (folder / LISTING).read_bytes()
     except OSError as error:
-        yield Damage(folder / LISTING, f"cannot be read: {error.strerror or error}")
-        return
+        raise StoreDamaged(f"cannot be read: {error.strerror}", where=str(folder / LISTING)) from error
     if zlib.crc32(data) != expected:
-        yield Damage(folder / LISTING, "this file was changed")
-        return
+        raise StoreDamaged("this file was changed", where=str(folder / LISTING))
     values = json.loads(data)
     passing = _OF_THE_ENGINE if values["engine"] != version("qdrant-edge-py") else ()
     for name, (size, found) in values["files"].items():
-        if message := _what_is_wrong(folder / name, size, found, whole=whole, passing=name.endswith(passing)):
-            yield Damage(folder / name, message)
-    for path in files_of(folder):
-        name = path.relative_to(folder).as_posix()
-        if name not in values["files"] and name not in (unlisted, LISTING) and not path.name.startswith("."):
-            yield Damage(path, "this file does not belong to the store")
+        if wrong := _what_is_wrong(folder / name, size, found, whole=whole, passing=name.endswith(passing)):
+            raise StoreDamaged(wrong, where=str(folder / name))
+    for name, path in _listed(folder).items():
+        if name not in values["files"] and not path.name.startswith("."):
+            raise StoreDamaged("this file does not belong to the store", where=str(path))
 
 
 def _what_is_wrong(path: Path, size: int, expected: int, *, whole: bool, passing: bool) -> str:
@@ -128,14 +101,11 @@ def _what_is_wrong(path: Path, size: int, expected: int, *, whole: bool, passing
         found = path.lstat()
         if not passing and found.st_size != size:
             return f"its size is wrong: {found.st_size:,} bytes, {size:,} were written"
-        if not passing and (whole or not _is_large(found)) and checksum(path) != expected:
+        is_large = found.st_size >= LARGE and getattr(found, "st_blocks", LARGE) * 512 >= LARGE
+        if not passing and (whole or not is_large) and checksum(path) != expected:
             return "its content is not what was written"
     except FileNotFoundError:
         return "the file is missing"
     except OSError as error:
         return f"cannot be read: {error.strerror or error}"
     return ""
-
-
-def _is_large(found: os.stat_result) -> bool:
-    return found.st_size >= LARGE and getattr(found, "st_blocks", LARGE) * 512 >= LARGE

@@ -8,7 +8,6 @@ generation; nobody sees that before the pointer moves.
 from __future__ import annotations
 
 import contextlib
-import functools
 import json
 import os
 import shutil
@@ -24,21 +23,13 @@ from typing import Any
 
 import qdrant_edge as engine
 
-from lmm_education.errors import StoreError, StoreMissing
+from lmm_education.errors import StoreDamaged, StoreError, StoreMissing
 from lmm_education.frequencies import Frequencies
 from lmm_education.payloads import WORDS, words_of
 from lmm_education.store import values
+from lmm_education.store.checksums import check_files
 from lmm_education.store.folders import check_space, copy_folder, file_errors, files_of, size_on_disk
-from lmm_education.store.generations import (
-    MANIFEST,
-    Generation,
-    Generations,
-    Lease,
-    Stamp,
-    check_files,
-    damaged,
-    remove_generation,
-)
+from lmm_education.store.generations import Generation, Generations, Lease, remove_generation
 from lmm_education.store.layout import (
     COLLECTIONS,
     INDEXED,
@@ -55,7 +46,7 @@ from lmm_education.store.manifest import Manifest
 from lmm_education.store.port import CollectionName, Fields, Leg, Match, Point, Scored, StoreStatus, WaitReporter, Where
 from lmm_education.store.shard import EDGE, PAGE, ROOM, Shard, engine_errors
 
-FREQUENCIES = "frequencies.bin"
+MANIFEST, FREQUENCIES = "manifest.json", "frequencies.bin"
 FACET_PAGE = 4096  # points
 _TO_OPEN = 1 << 20  # bytes that must be free where a shard is opened in place
 
@@ -147,45 +138,30 @@ def _pages(shard: Shard, where: Where, fields: Fields, vectors: bool, size: int)
 
 
 class EdgeView(EdgeReader):
-    """A generation that is open for reading, or none where nothing was ever stored. It is closed when it was retired
-    and nobody uses it any more."""
+    """A generation that is open for reading, or none where nothing was ever stored. It is closed when nobody has it any
+    more."""
 
-    manifest_read: Manifest | None = None
-
-    def __init__(self, location: str, current: tuple[Generation, Lease, Stamp] | None) -> None:
-        self.location = location
-        self.generation: Generation | None = None
-        self._lease: Lease | None = None
-        self.pointer: Stamp | None = None
-        if current:
-            self.generation, self._lease, self.pointer = current
+    def __init__(self, location: str, generation: Generation | None) -> None:
+        self.location, self.generation = location, generation
+        self._manifest: Manifest | None = None
         self._shards, self._lock = dict[CollectionName, Shard](), threading.Lock()
-        self._users, self._retired = 0, False
         self._private: Path | None = None
-        if self.generation and self._lease:
-            try:
-                check_files(self.generation)
-                self.manifest_read = read_manifest(self.generation.path)
-            except BaseException:
-                self._lease.release()
-                raise
+        if generation:
+            check_files(generation.path, generation.checksum)
+            self._manifest = read_manifest(generation.path)
+            weakref.finalize(self, _close, self._shards, generation.lease).atexit = False
 
     @property
     def stamp(self) -> str:
         """See `port.StoreView.stamp`: the name of the generation."""
-        return self.generation.name if self.generation else ""
+        return self.generation.path.name if self.generation else ""
 
     def manifest(self) -> Manifest | None:
         """See `port.Reader.manifest`."""
-        return self.manifest_read
+        return self._manifest
 
     def frequencies(self) -> Frequencies:
-        """See `port.Reader.frequencies`."""
-        return self._frequencies
-
-    @functools.cached_property
-    def _frequencies(self) -> Frequencies:
-        """The sum of the frequencies in the records of its documents.
+        """See `port.Reader.frequencies`.
 
         Raises:
             StoreDamaged: the file that has them is not there, or not what was written.
@@ -196,13 +172,12 @@ class EdgeView(EdgeReader):
         try:
             return Frequencies.from_bytes(path.read_bytes())
         except (OSError, ValueError) as error:
-            raise damaged(path, "these document frequencies were not written by lmm") from error
+            raise StoreDamaged("these document frequencies were not written by lmm", where=str(path)) from error
 
     @contextmanager
     def _reading(self, collection: CollectionName) -> Iterator[Shard | None]:
-        shard = self.shard(collection)
         with engine_errors(self.location):
-            yield shard
+            yield self.shard(collection)
 
     def shard(self, collection: CollectionName) -> Shard | None:
         """A collection, opened when it is first asked for.
@@ -212,8 +187,8 @@ class EdgeView(EdgeReader):
             StoreError: it cannot be opened.
         """
         with self._lock:
-            if collection not in self._shards and self.generation and self.manifest_read:
-                path, vectors = self.generation.path / collection, vectors_of(self.manifest_read, collection)
+            if collection not in self._shards and self.generation and self._manifest:
+                path, vectors = self.generation.path / collection, vectors_of(self._manifest, collection)
                 self._shards[collection] = Shard.load(self._writable(path), collection, vectors)
             return self._shards.get(collection)
 
@@ -224,39 +199,18 @@ class EdgeView(EdgeReader):
             return path
         if self._private is None:
             self._private = Path(tempfile.mkdtemp(prefix="lmm-store-"))
-            self._remove_private = weakref.finalize(self, shutil.rmtree, self._private, ignore_errors=True)
+            weakref.finalize(self, shutil.rmtree, self._private, ignore_errors=True)
         with file_errors(self._private):
             copy_folder(path, self._private / path.name)
         return self._private / path.name
 
-    def enter(self) -> None:
-        """Begin to use it."""
-        with self._lock:
-            self._users += 1
 
-    def leave(self) -> None:
-        """End using it."""
-        with self._lock:
-            self._users -= 1
-        self._close_if_unused()
-
-    def retire(self) -> None:
-        """Nobody will enter any more."""
-        self._retired = True
-        self._close_if_unused()
-
-    def _close_if_unused(self) -> None:
-        with self._lock:
-            if not self._retired or self._users:
-                return
-            shards, self._shards = list(self._shards.values()), {}
-        for shard in shards:
-            with contextlib.suppress(StoreError):  # nothing of ours is lost: it was only read
-                shard.close()
-        if self._private is not None:
-            self._remove_private()
-        if self._lease:
-            self._lease.release()
+def _close(shards: dict[CollectionName, Shard], lease: Lease) -> None:
+    """Close what was only read, then let its generation go."""
+    for shard in shards.values():
+        with contextlib.suppress(StoreError):
+            shard.close()
+    lease.release()
 
 
 def read_manifest(path: Path) -> Manifest:
@@ -271,7 +225,7 @@ def read_manifest(path: Path) -> Manifest:
         check_format(found["format"], str(path.parent.parent))
         return Manifest.from_json(found)
     except (OSError, ValueError, TypeError, KeyError) as error:
-        raise damaged(path / MANIFEST, "this manifest was not written by lmm") from error
+        raise StoreDamaged("this manifest was not written by lmm", where=str(path / MANIFEST)) from error
 
 
 # What the record of a document says besides its metadata: by these, a store can be made anew.
@@ -280,13 +234,14 @@ _RECORDS = (Match("what", ("document",)),)
 
 
 class EdgeWriter(EdgeReader):
-    """A run of changes, in a new generation that is begun with the first change; `base` is the one that there was."""
+    """A run of changes, in a new generation that is begun with the first change as a copy of `base`, the one that there
+    was."""
 
     def __init__(self, generations: Generations, base: EdgeView | None, manifest: Manifest) -> None:
         self._generations, self._manifest = generations, manifest
         self._base = base if base and base.generation else None
         self.location = str(generations.folder)
-        self._begun: tuple[Generation, Lease] | None = None
+        self._begun: Generation | None = None
         self._shards: dict[CollectionName, Shard] = {}
 
     def manifest(self) -> Manifest | None:
@@ -299,10 +254,9 @@ class EdgeWriter(EdgeReader):
 
     @contextmanager
     def _reading(self, collection: CollectionName) -> Iterator[Shard | None]:
-        own = self._shards.get(collection)
-        shard = own or (self._base.shard(collection) if self._base else self._changing(collection))
-        with engine_errors(self._generations.folder):
-            yield shard
+        untouched = self._base if self._begun is None else None
+        with engine_errors(self.location):
+            yield untouched.shard(collection) if untouched else self._changing(collection)
 
     def upsert(self, collection: CollectionName, points: Iterable[Point]) -> None:
         """See `port.Writer.upsert`."""
@@ -325,65 +279,44 @@ class EdgeWriter(EdgeReader):
             self._changing(collection).delete(ids)
 
     def _changing(self, collection: CollectionName) -> Shard:
-        """The collection of the new generation."""
-        if collection not in self._shards:
-            path, vectors = self._folder() / collection, vectors_of(self._manifest, collection)
-            if self._copy(collection):
-                self._shards[collection] = Shard.load(path, collection, vectors)
-            else:
-                self._shards[collection] = Shard.create(path, collection, vectors)
-        return self._shards[collection]
-
-    def _copy(self, collection: CollectionName) -> bool:
-        """Copy a collection as it was, if there was one."""
-        if self._base is None or self._base.generation is None:
-            return False
-        source = self._base.generation.path / collection
-        check_space(self._generations.folder, ROOM + size_on_disk(source))
-        copy_folder(source, self._folder() / collection)
-        return True
-
-    def _folder(self) -> Path:
+        """The collection of the new generation, which is begun where it is not yet."""
         if self._begun is None:
-            if self._base and self._base.generation:  # damage that is copied would get a checksum of its own
-                check_files(self._base.generation, whole=True)
+            base = self._base.generation if self._base else None
+            if base:  # damage that is copied would get a checksum of its own
+                check_files(base.path, base.checksum, whole=True)
+                check_space(self._generations.folder, ROOM + size_on_disk(base.path))
             self._begun = self._generations.begin()
-        return self._begun[0].path
+            for each in COLLECTIONS:
+                path, vectors = self._begun.path / each, vectors_of(self._manifest, each)
+                if base:
+                    copy_folder(base.path / each, path)
+                self._shards[each] = (Shard.load if base else Shard.create)(path, each, vectors)
+        return self._shards[collection]
 
     def commit(self) -> bool:
         """Publish the changes; whether there were any. A store that is new is published even if it is empty."""
         if self._base is None:
-            for collection in COLLECTIONS:
-                self._changing(collection)
+            self._changing("chunks")
         if self._begun is None:
             return False
         records = [dict(each.payload) for each in self.scroll("documents", where=_RECORDS, fields=_OF_A_RECORD)]
         records.sort(key=lambda record: str(record.get("file")))
         frequencies = self.frequencies().to_bytes()
         for collection in COLLECTIONS:
-            if collection in self._shards:
-                self._shards.pop(collection).finish()
-            else:
-                self._copy(collection)
+            self._shards.pop(collection).finish()
         manifest = json.dumps(self._manifest.as_json(), ensure_ascii=False, indent=1)
-        (self._folder() / MANIFEST).write_text(manifest, encoding="utf-8")
-        (self._folder() / FREQUENCIES).write_bytes(frequencies)
-        self._generations.publish(self._begun[0], records)
-        self._begun[1].release()
+        (self._begun.path / MANIFEST).write_text(manifest, encoding="utf-8")
+        (self._begun.path / FREQUENCIES).write_bytes(frequencies)
+        self._generations.publish(self._begun, records)
         self._begun = None
         return True
 
-    def abort(self) -> None:
-        """Leave no trace; after `commit` this does nothing."""
-        shards, self._shards = list(self._shards.values()), {}
-        with contextlib.suppress(StoreError):
-            for shard in shards:
-                shard.close()
-        if self._begun is not None:
-            generation, lease = self._begun
-            lease.release()
-            remove_generation(generation.path)
-            self._begun = None
+    def end(self) -> None:
+        """Let go of what it holds. What was not published leaves no trace."""
+        self._base, begun = None, self._begun
+        if begun is not None:
+            _close(self._shards, begun.lease)
+            remove_generation(begun.path)
 
 
 class EdgeStore(WaitReporter, EdgeReader):
@@ -420,25 +353,16 @@ class EdgeStore(WaitReporter, EdgeReader):
             self._view, self._lock, self._process = None, threading.Lock(), os.getpid()
         with self._lock:
             view = self._newest()
-            view.enter()
-        try:
-            yield view
-        finally:
-            view.leave()
+        yield view
 
     def _newest(self) -> EdgeView:
         if self._closed:
             raise StoreError("the store was closed", where=self.location)
-        if self._view is None or self._view.pointer != self._generations.stamp():
-            current = self._generations.hold_current()
-            self._retire()
-            self._view = EdgeView(self.location, current)
+        stamp = self._view.generation.stamp if self._view and self._view.generation else None
+        if self._view is None or stamp != self._generations.stamp():
+            self._view = None
+            self._view = EdgeView(self.location, self._generations.hold_current())
         return self._view
-
-    def _retire(self) -> None:
-        view, self._view = self._view, None
-        if view:
-            view.retire()
 
     @contextmanager
     def writing(self, manifest: Manifest, *, anew: bool = False) -> Iterator[EdgeWriter]:
@@ -456,15 +380,15 @@ class EdgeStore(WaitReporter, EdgeReader):
                     check_same(manifest, view.manifest(), self.location)
                     self._generations.sweep()
                 writer = EdgeWriter(self._generations, view, as_stored(manifest))
-                try:
-                    with file_errors(self._generations.folder):
-                        yield writer
-                        changed = writer.commit()
-                finally:
-                    writer.abort()
-            if changed:
-                with self._lock:
-                    self._retire()
+                del view
+            try:
+                with file_errors(self._generations.folder):
+                    yield writer
+                    published = writer.commit()
+            finally:
+                writer.end()
+            if published:
+                self._view = None
                 self._generations.sweep()
 
     def compact(self) -> None:
@@ -482,7 +406,7 @@ class EdgeStore(WaitReporter, EdgeReader):
         with self.view() as view:
             if view.generation is None:
                 return ""
-            check_files(view.generation, whole=True)
+            check_files(view.generation.path, view.generation.checksum, whole=True)
             files, size = list(files_of(view.generation.path)), size_on_disk(view.generation.path)
             return f"{len(files)} files, {size / 1e6:,.1f} MB"
 
@@ -495,7 +419,11 @@ class EdgeStore(WaitReporter, EdgeReader):
         with self.view() as view:
             details: dict[str, Any] = {"engine": f"Qdrant Edge {version('qdrant-edge-py')}"}
             if (shard := view.shard("chunks")) is not None:
-                details |= {"generation": view.stamp, "generations": self._generations.kept(), **shard.details()}
+                details |= {
+                    "generation": view.stamp,
+                    "generations": len(self._generations.folders()),
+                    **shard.details(),
+                }
             return StoreStatus(
                 location=self.location,
                 manifest=view.manifest(),
@@ -509,5 +437,4 @@ class EdgeStore(WaitReporter, EdgeReader):
     def close(self) -> None:
         """See `port.Store.close`."""
         with self._lock:
-            self._closed = True
-            self._retire()
+            self._view, self._closed = None, True

@@ -1,4 +1,4 @@
-"""Folders of sparse files: copied with their holes, brought to the disk, measured, removed. Links are refused."""
+"""Folders of sparse files: copied with their holes, brought to the disk, measured. Links are refused."""
 
 from __future__ import annotations
 
@@ -6,29 +6,31 @@ import contextlib
 import errno
 import os
 import shutil
-import stat
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from pathlib import Path
 
+from lmm.disk.folder import is_link
 from lmm_education.errors import StoreError
 
 # The engine replaces a small file through such a folder, also when it only closes what it has read.
 _PASSING = ".atomicwrite"
 _SYNC_THREADS = 8
+_PAGE, _BLOCK = 4096, 1 << 18
+_ZEROS = bytes(_PAGE)
+
+
+def folders_of(folder: Path) -> Iterator[tuple[Path, list[str]]]:
+    """A folder and all below it, each with the names of its files, without what comes and goes."""
+    for place, folders, names in os.walk(folder):
+        folders[:] = [name for name in folders if not name.startswith(_PASSING)]
+        yield Path(place), names
 
 
 def files_of(folder: Path) -> Iterator[Path]:
     """All files below a folder, without those that come and go."""
-    for place, folders, names in os.walk(folder):
-        folders[:] = [name for name in folders if not is_passing(name)]
-        yield from (Path(place, name) for name in names)
-
-
-def is_passing(name: str) -> bool:
-    """Whether this is the name of something that the engine has for a moment."""
-    return name.startswith(_PASSING)
+    return (place / name for place, names in folders_of(folder) for name in names)
 
 
 def copy_folder(source: Path, target: Path) -> None:
@@ -37,64 +39,52 @@ def copy_folder(source: Path, target: Path) -> None:
     Raises:
         OSError: a file cannot be read or written, the disk is full.
     """
-    for place, folders, names in os.walk(source):
-        folders[:] = [name for name in folders if not is_passing(name)]
-        into = target / Path(place).relative_to(source)
+    for place, names in folders_of(source):
+        into = target / place.relative_to(source)
         into.mkdir(parents=True)
         for name in names:
-            copy_file(Path(place, name), into / name)
+            copy_file(place / name, into / name)
 
 
 def copy_file(source: Path, target: Path) -> None:
     """Copy the parts of a file that have data; the engine's files are mostly holes, and stay so."""
-    with source.open("rb", buffering=0) as old, target.open("xb", buffering=0) as new:
-        size = os.fstat(old.fileno()).st_size
-        for start, end in parts_with_data(old.fileno(), size):
-            _copy_range(old.fileno(), new.fileno(), start, end)
-        new.truncate(size)
+    with target.open("xb") as new:
+        for at, page in pages_of(source):
+            new.seek(at)
+            new.write(page)
+        new.truncate(source.stat().st_size)
 
 
-def parts_with_data(descriptor: int, size: int) -> Iterator[tuple[int, int]]:
-    if not hasattr(os, "SEEK_DATA"):  # Windows: everything is data
-        yield 0, size
-        return
-    end = 0
-    while end < size:
-        try:
-            start = os.lseek(descriptor, end, os.SEEK_DATA)
-        except OSError as error:
-            if error.errno == errno.ENXIO:  # nothing but a hole is left
-                return
-            raise
-        end = min(os.lseek(descriptor, start, os.SEEK_HOLE), size)
-        yield start, end
+def pages_of(path: Path) -> Iterator[tuple[int, bytes]]:
+    """The pages of a file that have anything but zeros in them, each with its place."""
+    with path.open("rb", buffering=0) as file:
+        at: int | None = 0
+        while (at := _next_data(file.fileno(), at)) is not None:
+            file.seek(at)
+            block = file.read(_BLOCK)
+            for start in range(0, len(block), _PAGE):
+                page = block[start : start + _PAGE]
+                if page != _ZEROS[: len(page)]:
+                    yield at + start, page
+            at = at + len(block) if block else None
 
 
-def _copy_range(old: int, new: int, start: int, end: int) -> None:
-    os.lseek(old, start, os.SEEK_SET)
-    os.lseek(new, start, os.SEEK_SET)
-    while start < end:
-        copied = _copy_some(old, new, end - start)
-        if not copied:
-            return
-        start += copied
-
-
-def _copy_some(old: int, new: int, length: int) -> int:
-    """In the kernel where it can: it shares blocks on file systems that know how (Btrfs, XFS)."""
-    if hasattr(os, "copy_file_range"):
-        try:
-            return os.copy_file_range(old, new, length)
-        except OSError as error:
-            if error.errno not in (errno.EXDEV, errno.EINVAL, errno.ENOSYS, errno.EOPNOTSUPP):
-                raise
-    data = os.read(old, min(length, 1 << 20))
-    return os.write(new, data)
+def _next_data(descriptor: int, at: int | None) -> int | None:
+    """The page, from this place on, in which a file has data; None if none has."""
+    if at is None or not hasattr(os, "SEEK_DATA"):  # Windows: everything is data
+        return at
+    try:
+        found = os.lseek(descriptor, at, os.SEEK_DATA)
+    except OSError as error:
+        if error.errno == errno.ENXIO:  # nothing but a hole is left
+            return None
+        raise
+    return found - found % _PAGE
 
 
 def sync_folder(folder: Path) -> None:
     """Bring all files below a folder, and the folders themselves, to the disk; side by side, for each waits long."""
-    places = [*files_of(folder), *(Path(place) for place, _, _ in os.walk(folder))]
+    places = [path for place, names in folders_of(folder) for path in (place, *(place / name for name in names))]
     with ThreadPoolExecutor(_SYNC_THREADS) as pool:
         for _ in pool.map(sync, places):
             pass
@@ -119,17 +109,6 @@ def size_on_disk(folder: Path) -> int:
             stat = file.stat()
             total += getattr(stat, "st_blocks", -(-stat.st_size // 512)) * 512
     return total
-
-
-def is_link(path: Path) -> bool:
-    """Whether this path itself leads elsewhere; no if there is nothing."""
-    return path.is_symlink() or (os.name == "nt" and _is_junction(path))
-
-
-def _is_junction(path: Path) -> bool:
-    with contextlib.suppress(OSError):
-        return bool(getattr(path.lstat(), "st_reparse_tag", 0))
-    return False
 
 
 def check_no_link(path: Path, above: Path) -> None:
@@ -165,30 +144,10 @@ def refuse_links_below(folder: Path) -> None:
     """
     refuse_link(folder)
     for place, folders, names in os.walk(folder):
-        for name in folders:
-            refuse_link(Path(place, name))
-        for path in (Path(place, name) for name in names):
+        for path in (Path(place, name) for name in (*folders, *names)):
             refuse_link(path)
-            with contextlib.suppress(FileNotFoundError):
-                if not stat.S_ISREG(path.lstat().st_mode):
-                    raise StoreError("this is not an ordinary file", where=str(path), hint="remove it and run again")
-
-
-def remove_folder(folder: Path, *, last: str = "") -> bool:
-    """Remove a folder and all in it, the file `last` after everything else; whether nothing is left of it.
-
-    A link in it goes; what it leads to stays. Where `folder` itself is a link, nothing is removed.
-    """
-    if is_link(folder):
-        return False
-    if last and folder.is_dir():
-        for path in folder.iterdir():
-            if path.is_dir() and not is_link(path):
-                shutil.rmtree(path, ignore_errors=True)
-            elif path.name != last:
-                path.unlink(missing_ok=True)
-    shutil.rmtree(folder, ignore_errors=True)
-    return not folder.exists()
+            if path.exists() and not (path.is_file() or path.is_dir()):
+                raise StoreError("this is not an ordinary file", where=str(path), hint="remove it and run again")
 
 
 def check_space(folder: Path, needed: int) -> None:

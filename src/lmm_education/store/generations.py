@@ -9,8 +9,8 @@
       generations/
         000012-3f2a9c1e/
           in-use           readers hold a shared lock on it, however they end; names the generation
-          files.json       size and checksum of every other file (`store.checksums`)
           documents.json   which documents are stored
+          files.json       size and checksum of every other file (`store.checksums`)
           …                whatever the store keeps
 
 Whoever reads keeps the generation that it opened, and sees from the pointer file that there is another.
@@ -26,78 +26,64 @@ import contextlib
 import json
 import os
 import re
+import shutil
 import time
 import uuid
+import weakref
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
 from lmm.disk.files import replace
+from lmm.disk.folder import is_link
 from lmm.errors import FileWriteError
 from lmm_education.errors import StoreBusy, StoreDamaged, StoreError
-from lmm_education.store.checksums import checksum_of, find_damage, write_listing
+from lmm_education.store.checksums import IN_USE, checksum_of, write_listing
 from lmm_education.store.folders import (
     cannot_write,
     check_no_link,
-    is_link,
     refuse_link,
     refuse_links_below,
-    remove_folder,
+    sync,
     sync_folder,
 )
-from lmm_education.store.layout import check_format
+from lmm_education.store.layout import COLLECTIONS, check_format
 from lmm_education.store.manifest import FORMAT
 
 try:
     import fcntl
-except ImportError:  # Windows, which does not remove files that somebody has open
+except ImportError:  # Windows, which does not rename a folder while somebody has a file in it open
     fcntl = None  # type: ignore[assignment,unused-ignore]
 
-POINTER, LOCK, FOLDER, IN_USE = "current", "writing.lock", "generations", "in-use"
-MANIFEST, RECORDS = "manifest.json", "documents.json"
-GONE = ".gone"  # ends the name of a generation that is being removed
+POINTER, LOCK, FOLDER, RECORDS = "current", "writing.lock", "generations", "documents.json"
 _NAME = re.compile(r"\d{6,}-[0-9a-f]{8}")
 _MARK = "a generation of a store of lmm: "
 _TRIES, _PAUSE = 500, 0.01  # how often, and after how many seconds, opening is tried again while writers go on
 
 Stamp = tuple[int, int, int]
-REPAIR = "rebuild it from your documents: lmm store repair"
-"""What to do about damage."""
-
-
-class Generation(NamedTuple):
-    """A complete state on the disk. `checksum` is that of its listing."""
-
-    name: str
-    path: Path
-    checksum: int = 0
 
 
 class Lease:
-    """A hold on a generation: it is not removed before this is given back, or its process has ended.
+    """A hold on a generation: it is not removed before this is released, or nobody has it, or its process has ended.
 
     Raises:
         OSError: the generation is not there, or it is being removed (BlockingIOError).
     """
 
-    def __init__(self, generation: Generation) -> None:
-        self._descriptor = os.open(generation.path / IN_USE, os.O_RDONLY)
+    def __init__(self, path: Path, *, alone: bool = False) -> None:
+        descriptor = os.open(path / IN_USE, os.O_RDONLY)
+        self.release = weakref.finalize(self, os.close, descriptor)
         if fcntl is not None:
-            try:
-                fcntl.flock(self._descriptor, fcntl.LOCK_SH | fcntl.LOCK_NB)
-            except OSError:
-                os.close(self._descriptor)
-                raise
+            fcntl.flock(descriptor, (fcntl.LOCK_EX if alone else fcntl.LOCK_SH) | fcntl.LOCK_NB)
 
-    def release(self) -> None:
-        """Give it back; the second time does nothing."""
-        if self._descriptor >= 0:
-            os.close(self._descriptor)
-            self._descriptor = -1
 
-    def __del__(self) -> None:
-        if hasattr(self, "_descriptor"):  # opening may have failed
-            self.release()
+class Generation(NamedTuple):
+    """A complete state on the disk, and a hold on it. `checksum` is that of its listing, `stamp` the pointer's."""
+
+    path: Path
+    lease: Lease
+    checksum: int = 0
+    stamp: Stamp | None = None
 
 
 class Generations:
@@ -120,9 +106,8 @@ class Generations:
             StoreError: a folder on the way, or one of the files here, is a link.
         """
         check_no_link(self.folder / FOLDER, self._above)
-        refuse_link(self._pointer)
-        refuse_link(self.folder / LOCK)
-        refuse_link(self.folder / RECORDS)
+        for name in (POINTER, LOCK, RECORDS):
+            refuse_link(self.folder / name)
 
     def stamp(self) -> Stamp | None:
         """Changes whenever the pointer moved; None where there is no store. Takes microseconds."""
@@ -134,8 +119,8 @@ class Generations:
             raise StoreError(f"cannot be read: {error.strerror}", where=str(self.folder)) from error
         return stat.st_ino, stat.st_mtime_ns, stat.st_size
 
-    def current(self) -> Generation | None:
-        """The generation that counts, or None where nothing was ever stored.
+    def _current(self) -> tuple[Path, int] | None:
+        """The folder of the generation that counts and the checksum of its listing; None where nothing was ever stored.
 
         Raises:
             StoreDamaged: the pointer file is not one, or is missing.
@@ -144,50 +129,49 @@ class Generations:
         """
         self.check_links()
         try:
-            text = self._pointer.read_bytes()
+            values = _json_object(self._pointer.read_bytes())
         except FileNotFoundError:
             if (self.folder / RECORDS).exists():  # it is written after the pointer
-                raise damaged(self._pointer, "the file is missing") from None
+                raise StoreDamaged("the file is missing", where=str(self._pointer)) from None
             return None
         except OSError as error:
             raise StoreError(f"cannot be read: {error.strerror}", where=str(self._pointer)) from error
-        values = _json_object(text)
         name, own = values.get("generation"), values.pop("checksum", None)
         if own is not None and own != checksum_of(values):
-            raise damaged(self._pointer, "this file was changed")
+            raise StoreDamaged("this file was changed", where=str(self._pointer))
         if "format" in values:
             check_format(values["format"], str(self.folder))
         if own is None or not isinstance(name, str) or not _NAME.fullmatch(name):
-            raise damaged(self._pointer, "this file does not name a generation")
+            raise StoreDamaged("this file does not name a generation", where=str(self._pointer))
         path = self.folder / FOLDER / name
         refuse_link(path)
         refuse_link(path / IN_USE)
-        return Generation(name, path, values["files"])
+        return path, values["files"]
 
-    def hold_current(self) -> tuple[Generation, Lease, Stamp] | None:
-        """The generation that counts, and a hold on it; None where nothing was ever stored.
+    def hold_current(self) -> Generation | None:
+        """The generation that counts, held; None where nothing was ever stored.
 
         Raises:
-            StoreDamaged: it is not there, or files of it are missing or have another size.
+            StoreDamaged: it is not there.
             StoreError: it cannot be read.
         """
         for _ in range(_TRIES):
-            stamp, generation = self.stamp(), self.current()
-            if generation is None or stamp is None:
+            stamp, current = self.stamp(), self._current()
+            if current is None or stamp is None:
                 return None
+            path, checksum = current
             try:
-                lease = Lease(generation)
+                lease = Lease(path)
             except FileNotFoundError:
                 if self.stamp() == stamp:
-                    raise damaged(generation.path, "the current generation is missing") from None
+                    raise StoreDamaged("the current generation is missing", where=str(path)) from None
             except BlockingIOError:
                 time.sleep(_PAUSE)  # it is being removed, so the pointer has moved on
             except OSError as error:
-                raise StoreError(f"cannot be read: {error.strerror}", where=str(generation.path)) from error
+                raise StoreError(f"cannot be read: {error.strerror}", where=str(path)) from error
             else:
                 if self.stamp() == stamp:
-                    return generation, lease, stamp
-                lease.release()
+                    return Generation(path, lease, checksum, stamp)
         raise StoreBusy("it is being replaced faster than it can be opened", where=str(self.folder))
 
     @contextlib.contextmanager
@@ -224,14 +208,14 @@ class Generations:
         finally:
             lock.release()
 
-    def begin(self) -> tuple[Generation, Lease]:
+    def begin(self) -> Generation:
         """An empty folder for a new generation, held. The caller holds the writer's lock."""
-        before = (path.name.partition("-")[0] for path in self._folders() if _NAME.match(path.name))
+        before = (path.name.partition("-")[0] for path in self.folders() if _NAME.match(path.name))
         name = f"{max(map(int, before), default=0) + 1:06d}-{uuid.uuid4().hex[:8]}"
-        generation = Generation(name, self.folder / FOLDER / name)
-        generation.path.mkdir(parents=True)
-        (generation.path / IN_USE).write_text(f"{_MARK}{name}\n", encoding="ascii")
-        return generation, Lease(generation)
+        path = self.folder / FOLDER / name
+        path.mkdir(parents=True)
+        (path / IN_USE).write_text(f"{_MARK}{name}\n", encoding="ascii")
+        return Generation(path, Lease(path))
 
     def publish(self, generation: Generation, records: Sequence[Mapping[str, Any]]) -> None:
         """Bring a generation to the disk, whole, and let the pointer name it. `records` are those of its documents.
@@ -243,10 +227,10 @@ class Generations:
         self.check_links()
         kept = json.dumps({"documents": records, "checksum": checksum_of(records)}, ensure_ascii=False) + "\n"
         (generation.path / RECORDS).write_text(kept, encoding="utf-8")
-        listing = write_listing(generation.path, IN_USE)
+        listing = write_listing(generation.path)
         sync_folder(generation.path)
-        sync_parent(generation.path)
-        pointer = {"format": FORMAT, "generation": generation.name, "files": listing}
+        sync(generation.path.parent)
+        pointer = {"format": FORMAT, "generation": generation.path.name, "files": listing}
         try:
             replace(self._pointer, json.dumps(pointer | {"checksum": checksum_of(pointer)}) + "\n")
         except FileWriteError as error:
@@ -256,10 +240,10 @@ class Generations:
 
     def sweep(self) -> None:
         """Remove the generations that nobody needs, and that are provably ours. The caller holds the writer's lock."""
-        current = self.current()
-        for path in self._folders():
-            if (current is None or path.name != current.name) and is_ours(path) and _nobody_holds(path):
-                remove_generation(_set_aside(path))
+        current = self._current()
+        for path in self.folders():
+            if current is None or path != current[0]:
+                remove_generation(path)
 
     def records(self) -> list[dict[str, Any]] | None:
         """The records of the documents that are stored, from the first list of them that is whole; None if none is.
@@ -268,114 +252,50 @@ class Generations:
             StoreError: a link is in the way.
         """
         self.check_links()
-        current = None
+        places = [self.folder]
         with contextlib.suppress(StoreError):
-            current = self.current()
-        lists = [_records_in(place / RECORDS) for place in (*([current.path] if current else []), self.folder)]
-        return next((found for found in lists if found is not None), None)
+            places = [*(self._current() or ())[:1], self.folder]
+        for path in (place / RECORDS for place in places if not is_link(place / RECORDS)):
+            with contextlib.suppress(OSError):
+                values = _json_object(path.read_bytes())
+                found = values.get("documents")
+                if isinstance(found, list) and values.get("checksum") == checksum_of(found):
+                    return found
+        return None
 
-    def kept(self) -> int:
-        """How many generations are on the disk."""
-        return len(self._folders())
-
-    def _folders(self) -> list[Path]:
+    def folders(self) -> list[Path]:
+        """The generations on the disk, and what else lies there."""
         with contextlib.suppress(OSError):
             return sorted(path for path in (self.folder / FOLDER).iterdir() if is_link(path) or path.is_dir())
         return []
 
 
 def is_ours(path: Path) -> bool:
-    """Whether a folder is provably a generation that we made, whole, begun or half removed.
-
-    It has the name of one, nothing in it is a link, and its file `IN_USE` names it; or it has nothing else in it yet.
-    """
-    name = path.name.removesuffix(GONE)
-    if not _NAME.fullmatch(name):
-        return False
+    """Whether a folder is provably a generation that we made, whole, begun or half removed: it has the name of one,
+    its file `IN_USE` names it, and nothing in it is a link."""
     try:
         refuse_links_below(path)
-        begun = {each.name for each in path.iterdir()} <= {IN_USE}
-        mark = (path / IN_USE).read_bytes() if (path / IN_USE).exists() else b""
+        return bool(_NAME.fullmatch(path.name)) and (path / IN_USE).read_bytes() == f"{_MARK}{path.name}\n".encode()
     except (OSError, StoreError):
         return False
-    return mark == f"{_MARK}{name}\n".encode() or (begun and not mark)
 
 
-def remove_generation(path: Path) -> bool:
-    """Remove a generation, if it is provably ours; whether it is gone. Its mark goes last, so that half of one is known
-    for what it is."""
-    return is_ours(path) and remove_folder(path, last=IN_USE)
-
-
-def check_files(generation: Generation, *, whole: bool = False) -> None:
-    """Notice files that are not as they were written: the engine would take what is left for all there was, or crash.
-
-    With `whole`, the content of large files is read too.
-
-    Raises:
-        StoreDamaged: there are such files.
-        StoreError: there are links.
-    """
-    found = list(find_damage(generation.path, generation.checksum, IN_USE, whole=whole))
-    if found:
-        more = f" ({len(found) - 1} more files are damaged)" if len(found) > 1 else ""
-        raise damaged(found[0].path, found[0].message + more)
-
-
-def damaged(path: Path, message: str) -> StoreDamaged:
-    """The error for files that are not as we left them."""
-    return StoreDamaged(message, where=str(path), hint=REPAIR)
-
-
-def sync_parent(path: Path) -> None:
-    """Make the names in the folder of `path` durable, where folders can be synced."""
-    with contextlib.suppress(OSError):
-        descriptor = os.open(path.parent, os.O_RDONLY)
-        try:
-            os.fsync(descriptor)
-        finally:
-            os.close(descriptor)
-
-
-def _set_aside(path: Path) -> Path:
-    """A generation under a name that nobody looks for, so that half of one is never found."""
-    if path.suffix == GONE:
-        return path
-    aside = path.with_name(path.name + GONE)
-    return path if os.path.lexists(aside) else path.rename(aside)
-
-
-def _nobody_holds(path: Path) -> bool:
-    """Whether no reader has a generation open. One that comes now sees that the pointer names another."""
-    if fcntl is None:
-        try:  # Windows renames no folder in which a file is open
+def remove_generation(path: Path) -> None:
+    """Remove a generation, if it is provably ours and nobody holds it. A reader that comes now sees that the pointer
+    names another. Its collections go before its mark, so that half of one is known for what it is."""
+    if not is_ours(path):
+        return
+    try:
+        lease = Lease(path, alone=True)
+        if fcntl is None:
+            lease.release()
             path.rename(path.with_name(f"{path.name}.try")).rename(path)
-        except OSError:
-            return False
-        return True
-    try:
-        descriptor = os.open(path / IN_USE, os.O_RDONLY)
-    except FileNotFoundError:
-        return True
-    try:
-        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
     except OSError:
-        return False
-    finally:
-        os.close(descriptor)
-    return True
-
-
-def _records_in(path: Path) -> list[dict[str, Any]] | None:
-    """A list of records, if it is there and whole."""
-    if is_link(path):
-        return None
-    try:
-        values = _json_object(path.read_bytes())
-    except OSError:
-        return None
-    found = values.get("documents")
-    return found if isinstance(found, list) and values.get("checksum") == checksum_of(found) else None
+        return
+    for each in (path / name for name in COLLECTIONS):
+        shutil.rmtree(each, ignore_errors=True)
+    lease.release()
+    shutil.rmtree(path, ignore_errors=True)
 
 
 def _json_object(text: bytes) -> dict[str, Any]:

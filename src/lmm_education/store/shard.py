@@ -15,7 +15,6 @@ import qdrant_edge as engine
 from lmm_education.errors import StoreDamaged, StoreError
 from lmm_education.material import SparseVector
 from lmm_education.store.folders import check_space, disk_full, size_on_disk
-from lmm_education.store.generations import REPAIR
 from lmm_education.store.layout import INDEXED, UNUSED, Vectors, metadata_kinds
 from lmm_education.store.port import CollectionName, Point
 from lmm_education.store.values import EngineDialect, known_ids, refusal
@@ -92,7 +91,7 @@ class Shard:
         except StoreError as error:
             if error.__cause__ is None or "No space left" in str(error.__cause__):
                 raise
-            raise StoreDamaged(f"cannot be opened: {error.__cause__}", where=str(path), hint=REPAIR) from error
+            raise StoreDamaged(f"cannot be opened: {error.__cause__}", where=str(path)) from error
 
     def close(self) -> None:
         """Give back memory and files. What was not flushed is."""
