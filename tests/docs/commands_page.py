@@ -55,7 +55,7 @@ def _common_options() -> list[tuple[str, str]]:
     commands = [click.Context(load(row), info_name=row.name) for row in COMMANDS]
     for context in commands:
         commands += [click.Context(found, info_name=part) for part, found in _parts(context)]
-    counts = Counter(record for context in commands for record in _options(context))
+    counts = Counter(record for context in commands for record in _options(_own(context)))
     common = [record for record, count in counts.items() if count > 4]
     names = Counter(name for name, _ in common)
     return [record for record in common if names[record[0]] == 1]
@@ -68,15 +68,23 @@ def _table(records: list[tuple[str, str]]) -> str:
 
 def _section(name: str, command: click.Command, mark: str, common: list[tuple[str, str]]) -> Iterator[str]:
     context = click.Context(command, info_name=name, **command.context_settings)
-    usage = " ".join(command.collect_usage_pieces(context))
-    yield f"{mark} {name}\n\n    {name} {usage}\n\n{_prose(command.help or '')}\n\n"
-    records = _options(context)
-    if own := [record for record in records if record not in common]:
-        yield _table(own)
+    own = _own(context)
+    usage = " ".join(own.command.collect_usage_pieces(own))
+    yield f"{mark} {name}\n\n    {name} {usage}\n\n{_prose(own.command.help or '')}\n\n"
+    records = _options(own)
+    if special := [record for record in records if record not in common]:
+        yield _table(special)
     if shared := [f"`{names.split()[0].rstrip(',')}`" for names, _ in records if (names, _) in common]:
-        yield f"{'Also' if own else 'Options'}: {', '.join(shared)}.\n\n"
+        yield f"{'Also' if special else 'Options'}: {', '.join(shared)}.\n\n"
     for part, found in _parts(context):
         yield from _section(f"{name} {part}", found, "###", common)
+
+
+def _own(context: click.Context) -> click.Context:
+    """The command itself, or the hidden one of its name, which a group runs where no command of it is named."""
+    name = (context.info_name or "").split()[-1]
+    found = context.command.get_command(context, name) if isinstance(context.command, click.Group) else None
+    return click.Context(found, info_name=name, **found.context_settings) if found and found.hidden else context
 
 
 def _options(context: click.Context) -> list[tuple[str, str]]:
@@ -118,11 +126,12 @@ def man_page() -> str:
 
 def _man_section(name: str, command: click.Command) -> Iterator[str]:
     context = click.Context(command, info_name=name, **command.context_settings)
-    yield f".SS {_roff(name)} {_roff(' '.join(command.collect_usage_pieces(context)))}\n"
-    for paragraph in inspect.cleandoc(command.help or "").split("\n\n"):
+    own = _own(context)
+    yield f".SS {_roff(name)} {_roff(' '.join(own.command.collect_usage_pieces(own)))}\n"
+    for paragraph in inspect.cleandoc(own.command.help or "").split("\n\n"):
         code = paragraph.startswith("\b\n")
         yield f".PP\n.nf\n{_roff(paragraph[2:])}\n.fi\n" if code else f".PP\n{_roff(paragraph.strip())}\n"
-    yield from (f".TP\n.B {_roff(names)}\n{_roff(words)}\n" for names, words in _options(context))
+    yield from (f".TP\n.B {_roff(names)}\n{_roff(words)}\n" for names, words in _options(own))
     for part, found in _parts(context):
         yield from _man_section(f"{name} {part}", found)
 

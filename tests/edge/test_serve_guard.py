@@ -101,6 +101,23 @@ def set_password(monkeypatch: pytest.MonkeyPatch, folder: Path, password: str, *
         assert main(["serve", *(words or ("password",))]) == 0
 
 
+def test_a_password_that_is_set_is_said(
+    folder: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """What is set, where, and what to do next; never the password."""
+    for words, expected in (
+        ((), "password for course is set; next: lmm serve\n"),
+        (("teacher",), "teacher's password for course is set; next: lmm serve, then log in at /teacher\n"),
+        (("users", "add", "Ada"), "Ada may log in\n"),
+        (("users", "remove", "Ada"), "user Ada removed\n"),
+    ):
+        set_password(monkeypatch, folder, f"open sesame {words}", *words)
+        out = capsys.readouterr().out
+        assert out.endswith(expected)
+        assert "sesame" not in out
+        assert words[:1] == ("users",) or Path(out.partition(": ")[0]).is_file()
+
+
 # -- passwords -------------------------------------------------------------------------------------
 
 
@@ -141,6 +158,7 @@ def test_users_and_their_names(
     """Each by his own password; who is removed is out at once; no log says who it was, or what he typed."""
     caplog.set_level(logging.DEBUG)
     set_password(monkeypatch, folder, "ada's password", "users", "add", "Ada")
+    assert capsys.readouterr().out == "Ada may log in\n"
     made = run_here(capsys, "serve", "users", "add", "--generate", "Bob", "Cläre")
     passwords = dict(line.split("\t") for line in made.out.splitlines())
     assert set(passwords) == {"Bob", "Cläre"}
@@ -221,7 +239,7 @@ def test_keys_for_programs(
 ) -> None:
     """A key does instead of a login, and may have a limit of its own."""
     set_password(monkeypatch, folder, "open sesame")
-    key = run_here(capsys, "serve", "keys", "add", "front-end", "--questions-per-minute", "0").out.strip()
+    key = run_here(capsys, "serve", "keys", "add", "front-end", "--questions-per-minute", "0").out.split()[-1]
     client = Client(serve('login = "password"\nquestions_per_minute = 1'))
     shown = {"Authorization": f"Bearer {key}"}
     assert [client.send("/v1/chat/completions", COMPLETION, headers=shown).status for _ in range(5)] == [200] * 5

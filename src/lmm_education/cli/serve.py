@@ -66,7 +66,7 @@ def serve() -> None:
 @options.flag("--public", help="Allow everybody, without a login.")
 @options.flag("--setup", help="Ask for model, title, login, limits and log; write them into config.toml.")
 @options.flag("--share", help="Listen on all addresses; print one for the lecture hall, and its QR code.")
-@click.option("--workers", metavar="NUMBER", type=click.IntRange(1, 64), default=1, help="How many, each on a core.")
+@click.option("--workers", metavar="NUMBER", type=click.IntRange(1, 64), default=1, help="Use so many processes.")
 @options.model
 @_which
 def run(
@@ -315,29 +315,31 @@ def _accounts(course: Course, who: Literal["students", "teacher"] = "students") 
 @course_options.opened
 def password(course: Course) -> int:
     """Set the course's password, which all students share. It is typed in, or read from a pipe."""
-    accounts = _accounts(course)
-    accounts.set_password(_asked(f"Password for {course.settings.storage.course}: "))
-    _remind(course, "password")
-    return DONE
+    return _set_password(course, "students", "password", "lmm serve")
 
 
 @serve.command()
 @course_options.opened
 def teacher(course: Course) -> int:
     """Set the teacher's password, for the page /teacher with students' questions, and for /metrics."""
-    accounts = _accounts(course, "teacher")
-    accounts.set_password(_asked(f"Teacher's password for {course.settings.storage.course}: "))
+    _set_password(course, "teacher", "teacher's password", "lmm serve, then log in at /teacher")
     if not course.settings.serve.log:
         terminal.note('no log is kept; under [serve] in config.toml: log = "course-log.sqlite"')
+    return DONE
+
+
+def _set_password(course: Course, who: Literal["students", "teacher"], what: str, following: str) -> int:
+    accounts, name = _accounts(course, who), course.settings.storage.course
+    accounts.set_password(_asked(f"{what.capitalize()} for {name}: "))
+    terminal.say(f"{accounts.database.where}: {what} for {name} is set; next: {following}")
+    if who == "students":
+        _remind(course, "password")
     return DONE
 
 
 @options.group()
 def users() -> None:
     """Manage students who log in with their own name."""
-
-
-serve.add_command(users)
 
 
 @users.command("add")
@@ -352,33 +354,15 @@ def add_users(course: Course, *, names: tuple[str, ...], generate: bool) -> int:
     accounts = _accounts(course)
     passwords = {name: new_password() if generate else _asked(f"Password for {name}: ") for name in checked}
     accounts.change(lambda logins: reduce(lambda known, pair: known.with_user(*pair), passwords.items(), logins))
-    if generate:
-        terminal.say("".join(f"{name}\t{made}\n" for name, made in passwords.items()), end="")
+    shown = (f"{name}\t{made}\n" if generate else f"{name} may log in\n" for name, made in passwords.items())
+    terminal.say("".join(shown), end="")
     _remind(course, "users")
     return DONE
-
-
-@users.command("remove")
-@_names
-@course_options.opened
-def remove_users(course: Course, *, names: tuple[str, ...]) -> int:
-    """Remove users; their sessions end at once."""
-    return _remove("users", names, course)
-
-
-@users.command("list")
-@course_options.opened
-def list_users(course: Course) -> int:
-    """Print the users' names."""
-    return _list("users", course)
 
 
 @options.group()
 def keys() -> None:
     """Manage keys for programs that ask over the API."""
-
-
-serve.add_command(keys)
 
 
 @keys.command("add")
@@ -400,36 +384,37 @@ def add_key(course: Course, *, name: str, questions_per_minute: int | None) -> i
     return DONE
 
 
-@keys.command("remove")
-@_names
-@course_options.opened
-def remove_keys(course: Course, *, names: tuple[str, ...]) -> int:
-    """Remove keys, effective at once."""
-    return _remove("keys", names, course)
+def _manage(group: options.Group, kind: Literal["users", "keys"]) -> None:
+    """Add what both groups have."""
+
+    @group.command("remove")
+    @_names
+    @course_options.opened
+    def remove(course: Course, *, names: tuple[str, ...]) -> int:
+        """Remove them, effective at once."""
+
+        def change(logins: Logins) -> Logins:
+            for name in names:
+                if name not in getattr(logins, kind):
+                    raise ConfigError(f"there is no {kind[:-1]} '{name}'", hint=f"lmm serve {kind} list")
+            return logins.without(kind, names)
+
+        _accounts(course).change(change)
+        terminal.say("".join(f"{kind[:-1]} {name} removed\n" for name in names), end="")
+        return DONE
+
+    @group.command("list")
+    @course_options.opened
+    def list_names(course: Course) -> int:
+        """Print their names."""
+        terminal.say("".join(f"{name}\n" for name in sorted(getattr(_accounts(course).read(), kind))), end="")
+        return DONE
+
+    serve.add_command(group)
 
 
-@keys.command("list")
-@course_options.opened
-def list_keys(course: Course) -> int:
-    """Print the keys' names."""
-    return _list("keys", course)
-
-
-def _remove(kind: Literal["users", "keys"], names: Sequence[str], course: Course) -> int:
-    def change(logins: Logins) -> Logins:
-        for name in names:
-            if name not in getattr(logins, kind):
-                raise ConfigError(f"there is no {kind[:-1]} '{name}'", hint=f"lmm serve {kind} list")
-        return logins.without(kind, names)
-
-    _accounts(course).change(change)
-    return DONE
-
-
-def _list(kind: str, course: Course) -> int:
-    accounts = _accounts(course)
-    terminal.say("".join(f"{name}\n" for name in sorted(getattr(accounts.read(), kind))), end="")
-    return DONE
+_manage(users, "users")
+_manage(keys, "keys")
 
 
 def _all_names(names: Sequence[str]) -> list[str]:
