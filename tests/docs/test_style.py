@@ -56,7 +56,7 @@ _PHRASES = {  # phrase: what to write
     r"ask nobody\b": "without asking a model",
     r"leads? nowhere\b": "do not exist",
     r"the others? go(es)? on\b": "continue",
-    r"asks? anew\b": "ask again",
+    r"anew\b": "again",
     r"where one stands\b": "the current folder",
     r"(?P<word>[a-z]{2,}) (?P=word)(?![\w-])": "write it once",
 }
