@@ -188,14 +188,10 @@ def _summary(text: str, folder: Path) -> Book:
 def _jupyter_book(text: str, folder: Path) -> Book:
     values = _values(text)
     parts = [values, *(part for part in values.get("parts") or [] if isinstance(part, dict))]
-    numbered = any(bool(part.get("numbered")) for part in (*parts, *(_options(part) for part in parts)))
+    options = [part["options"] for part in parts if isinstance(part.get("options"), dict)]
+    numbered = any(part.get("numbered") for part in (*parts, *options))
     chapters = [file for key in ("parts", "chapters", "sections") for file in _named(values.get(key))]
     return Book(folder, "", [*_named(values.get("root")), *(_counted(chapters) if numbered else chapters)])
-
-
-def _options(part: Mapping[str, Any]) -> Mapping[str, Any]:
-    options = part.get("options")
-    return options if isinstance(options, dict) else {}
 
 
 def _myst(text: str, folder: Path) -> Book:
@@ -236,7 +232,8 @@ _PARTS = ("part", "caption", "section", "title")
 def _named(value: Any, *, titled: bool = False, title: str = "", depth: int = 0) -> list[BookFile]:
     """The files that a table of contents names, in order; `titled` if its keys are titles."""
     if isinstance(value, str):
-        named = not SCHEME.match(value) and (titled or _is_file(value))
+        is_file = titled or "/" in value or "." in value or " " not in value
+        named = is_file and not SCHEME.match(value)
         return [BookFile(value.removeprefix("./"), title, depth=depth)] if named else []
     if isinstance(value, list):
         return [file for part in value for file in _named(part, titled=titled, depth=depth)]
@@ -251,10 +248,6 @@ def _named(value: Any, *, titled: bool = False, title: str = "", depth: int = 0)
     names = (value[key] for key in _PARTS if isinstance(value.get(key), str))
     part = next((name for name in names if not name.endswith(_ENDINGS[1:])), "")
     return [file, *inner] if file else _as_part(part, inner)
-
-
-def _is_file(text: str) -> bool:
-    return "/" in text or "." in text or " " not in text
 
 
 def _in_part(title: str, value: Any, depth: int) -> list[BookFile]:

@@ -11,7 +11,6 @@ import contextlib
 import functools
 import threading
 from collections.abc import AsyncGenerator, Callable, Coroutine
-from concurrent.futures import Future
 from typing import Any, ParamSpec, TypeVar
 
 T = TypeVar("T")
@@ -105,17 +104,23 @@ async def run_async(coroutine: Coroutine[Any, Any, T]) -> T:
     """
     if asyncio.get_running_loop() is _background():
         return await coroutine
-    done = Future[T]()
-    start, cancel = _prepare(coroutine, lambda task: _hand_over(task, done))
+    here, has_ended, done = asyncio.get_running_loop(), asyncio.Event(), list[asyncio.Task[T]]()
+
+    def hand_over(task: asyncio.Task[T]) -> None:
+        done.append(task)
+        with contextlib.suppress(RuntimeError):  # the caller's loop is closed
+            here.call_soon_threadsafe(has_ended.set)
+
+    start, cancel = _prepare(coroutine, hand_over)
     start()
-    result = asyncio.wrap_future(done)
     try:
-        return await asyncio.shield(result)
+        await has_ended.wait()
     except asyncio.CancelledError:
         cancel()
-        with contextlib.suppress(asyncio.CancelledError, Exception):
-            await asyncio.shield(result)
+        with contextlib.suppress(asyncio.CancelledError):
+            await has_ended.wait()
         raise
+    return done[0].result()
 
 
 def _prepare(
@@ -135,15 +140,6 @@ def _prepare(
         started[0].cancel()
 
     return lambda: loop.call_soon_threadsafe(start), lambda: loop.call_soon_threadsafe(cancel)
-
-
-def _hand_over(task: asyncio.Task[T], done: Future[T]) -> None:
-    if task.cancelled():
-        done.set_exception(asyncio.CancelledError())
-    elif (error := task.exception()) is not None:
-        done.set_exception(error)
-    else:
-        done.set_result(task.result())
 
 
 # -- twins -----------------------------------------------------------------------------------------

@@ -69,7 +69,8 @@ def _run(step: Mapping[str, str], number: int, course: Path) -> None:
     _say(terminal.styled(f"{number}. {step['title']}", "bold") + f"\n{step['explanation']}\n")
     if "text" in step:
         before = _read(file)
-        file.write_bytes(_typed_in(before, step["before"], step["text"]).encode())
+        at = before.index("\n" + step["before"]) + 1 if not before.startswith(step["before"]) else 0
+        file.write_bytes((before[:at] + step["text"] + before[at:]).encode())
         _say(f"You type into {name}:\n{_diff(before, _read(file))}\n")
     before = _read(file)
     _say(terminal.styled(f"$ lmm {step['command']}\n", "cyan"))
@@ -80,12 +81,6 @@ def _run(step: Mapping[str, str], number: int, course: Path) -> None:
     if _read(file) != before:
         _say(f"\nWhat changed in {name}:\n{_diff(before, _read(file))}")
     _say("\n")
-
-
-def _typed_in(document: str, before: str, text: str) -> str:
-    """`document` with `text` before the first line that begins with `before`."""
-    at = 0 if document.startswith(before) else document.index(f"\n{before}") + 1
-    return document[:at] + text + document[at:]
 
 
 def offline_environment(course: Path) -> dict[str, str]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import importlib
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -61,10 +61,11 @@ def import_(
     if site:
         return _import_site(files, output, pages, force=force, timeout=timeout)
     if output is not None and len(files) > 1 and not output.is_dir():
-        raise ConfigError(
-            "for several files, the output must be a folder", where=str(output), hint=f"mkdir -p {output}"
-        )
+        hint = f"mkdir -p {output}"
+        raise ConfigError("for several files, the output must be a folder", where=str(output), hint=hint)
     _check_outputs(files, output)
+    from lmm.importing import import_file
+    from lmm.importing.web import import_url
     from lmm.importing.word_styles import read_choice
 
     chosen = dict(map(read_choice, styles))
@@ -75,33 +76,18 @@ def import_(
                 hint = "if it is the log of llm: llm logs --json -c > session.jsonl, then import that"
                 raise ConfigError("databases cannot be imported", where=path, hint=hint)
             if path.lower().endswith(".jsonl"):
-                _import_session(Path(path), output, force=force)
+                sessions = importlib.import_module("chatmd.sessions")  # by name: nothing here knows agents
+                target, number = sessions.import_session(Path(path), output, force=force)
+                name = terminal.visible(str(target), line=True)
+                terminal.say(f"{name}: {terminal.count(number, 'message')}; lmm run continues it")
                 continue
-            terminal.say(_summary(_imported(path, output, chosen, force=force, timeout=timeout)), end="")
+            reader = import_url if "://" in path else import_file
+            terminal.say(_summary(reader(path, output, force=force, timeout=timeout, styles=chosen)), end="")
         except LmmError as error:
             terminal.tell_error(error)
             failed = USAGE if isinstance(error, ConfigError) and len(files) == 1 else FAILED
             code = max(code, failed)
     return code
-
-
-def _import_session(path: Path, output: Path | None, *, force: bool) -> None:
-    sessions = importlib.import_module("chatmd.sessions")  # by name: nothing here knows agents
-    target, number = sessions.import_session(path, output, force=force)
-    name = terminal.visible(str(target), line=True)
-    terminal.say(f"{name}: {terminal.count(number, 'message')}; lmm run continues it")
-
-
-def _imported(
-    path: str, output: Path | None, styles: Mapping[str, str], *, force: bool, timeout: float
-) -> ImportReport:
-    if "://" in path:
-        from lmm.importing.web import import_url
-
-        return import_url(path, output, force=force, timeout=timeout, styles=styles)
-    from lmm.importing import import_file
-
-    return import_file(path, output, force=force, timeout=timeout, styles=styles)
 
 
 def _import_site(urls: Sequence[str], output: Path | None, pages: int, *, force: bool, timeout: float) -> int:

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import contextlib
 import importlib
+import io
 import os
 import signal
 import sys
@@ -52,11 +53,7 @@ COMMANDS = (
     CommandRow("batch", "lmm", "run your own batch model"),
     CommandRow("extract", "lmm", "extract data from sections, by a Pydantic model or JSON schema"),
     CommandRow(
-        "import",
-        "lmm",
-        "turn PDF, Word, slides, web pages, books and more into markdown",
-        file="import_",
-        function="import_",
+        "import", "lmm", "turn PDF, Word, slides, web pages, books and more into markdown", "import_", "import_"
     ),
     CommandRow("clear", "lmm", "remove the chats from a document", file="scan"),
     CommandRow("completion", "lmm", "print the completion script of a shell: bash, zsh, fish"),
@@ -68,10 +65,7 @@ COMMANDS = (
     CommandRow("eval", "lmm_education", "measure how often your questions find the right text", function="evaluate"),
     CommandRow("toc", "lmm_education", "print the headings of documents, with their lines", file="study"),
     CommandRow(
-        "plan",
-        "lmm_education",
-        "print a study plan: sections in order, with summaries and reading times",
-        file="study",
+        "plan", "lmm_education", "print a study plan: sections in order, with summaries and reading times", "study"
     ),
     CommandRow("cards", "lmm_education", "make study cards, as CSV or for Anki", file="study"),
     CommandRow("exercises", "lmm_education", "print the exercises, with or without solutions", file="study"),
@@ -105,7 +99,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
         return DONE
     row = next((row for row in COMMANDS if row.name == words[0]), None)
     if row is None:
-        terminal.say(f"lmm: there is no command '{words[0]}'{_meant(words[0])}", err=True)
+        hint = nearest(words[0], [row.name for row in COMMANDS])
+        meant = f"; {hint}" if hint.startswith("did you mean") else " (lmm --help lists them)"
+        terminal.say(f"lmm: there is no command '{words[0]}'{meant}", err=True)
         return USAGE
     try:
         command = load(row)
@@ -124,11 +120,6 @@ def help_text() -> str:
         f"Markdown in which people and language models work together.\n\n{rows}\n"
         "lmm COMMAND --help explains a command; start with: lmm demo\n"
     )
-
-
-def _meant(word: str) -> str:
-    hint = nearest(word, [row.name for row in COMMANDS])
-    return f"; {hint}" if hint.startswith("did you mean") else " (lmm --help lists them)"
 
 
 def load(row: CommandRow) -> click.Command:
@@ -158,16 +149,10 @@ def run(command: click.Command, name: str, words: Sequence[str]) -> int:
         sys.stdout = Path(os.devnull).open("w", encoding="utf-8")  # noqa: SIM115  # else flushing at exit complains
         return DONE
     except click.ClickException as error:
-        terminal.say(_usage_of(error), err=True)
+        usage = io.StringIO()
+        error.show(usage)
+        terminal.say(usage.getvalue().removesuffix("\n"), err=True)
         return error.exit_code
-
-
-def _usage_of(error: click.ClickException) -> str:
-    import io
-
-    told = io.StringIO()
-    error.show(told)
-    return told.getvalue().removesuffix("\n")
 
 
 def _tell(error: LmmError) -> int:

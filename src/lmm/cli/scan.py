@@ -45,7 +45,8 @@ def scan(*, files: tuple[Path, ...], check: bool, fix: bool, quotes: bool, autho
         found += len(problems)
         for problem in problems:
             if as_json:
-                terminal.say_json(_as_values(path, problem))
+                told = {name: getattr(problem, name) for name in ("line", "column", "severity", "message", "hint")}
+                terminal.say_json({"path": str(path), **told})
             else:
                 terminal.say(_line(path, problem))
         if done and not as_json:
@@ -116,11 +117,6 @@ def _misquotations(path: Path, *, is_log: bool) -> tuple[Finding, ...]:
     answers = import_module("lmm_education.exchange_log.log_file").linked_answers(path)
     found = ((id, problem) for id, text in answers for problem in problems_in(0, text, read))
     return tuple(replace(problem, line=0, message=f"answer {id}: {problem.message}") for id, problem in found)
-
-
-def _as_values(path: Path, problem: Finding) -> dict[str, object]:
-    told = ("line", "column", "severity", "message", "hint")
-    return {"path": str(path), **{name: getattr(problem, name) for name in told}}
 
 
 def _line(path: Path, problem: Finding) -> str:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -14,9 +14,7 @@ from lmm.terminal import DONE, FAILED
 
 if TYPE_CHECKING:
     from lmm.config import ModelSettings, Settings
-    from lmm.config_tables import Config
     from lmm.models.context_window import ContextWindow
-    from lmm.permissions import Permission
 
 
 @options.command()
@@ -28,9 +26,8 @@ def init(*, folder: Path) -> int:
 
     target = folder / config_files.CONFIG
     if target.exists():
-        raise ConfigError(
-            "there is a configuration file already", where=str(target), hint="edit it, or move it away first"
-        )
+        hint = "edit it, or move it away first"
+        raise ConfigError("there is a configuration file already", where=str(target), hint=hint)
     files.replace(target, config_text.template())
     terminal.say(f"wrote {target}; lmm status shows what it does")
     return DONE
@@ -78,7 +75,10 @@ def status(*, file: Path | None, config: Path | None, as_json: bool) -> int:
             "keys": {key: {"value": value, "where": where} for key, value, where in written},
             "system": {"text": settings.system, "origin": settings.origins["system"]},
             "state": str(state_folder()),
-            "waiting": [_as_json(found, one) for one in waiting],
+            "waiting": [
+                {"key": f"{one.table}.{one.key}", "value": one.value, "file": found.name, "line": one.line}
+                for one in waiting
+            ],
             "stale": stale,
         }
         terminal.say_json(about, indent=2)
@@ -126,11 +126,13 @@ def _windows(settings: Settings) -> dict[str, ContextWindow]:
     from lmm import loop
     from lmm.models.context_window import window_of
 
-    async def all_of(*tiers: ModelSettings) -> list[ContextWindow]:
-        return await asyncio.gather(*map(window_of, tiers))
+    tiers = {name: getattr(settings, name) for name in ("major", "minor", "aux")}
+    asked = {name: tier for name, tier in tiers.items() if tier.model.provider != "Builtin"}
 
-    names = [name for name in ("major", "minor", "aux") if getattr(settings, name).model.provider != "Builtin"]
-    return dict(zip(names, loop.run(all_of(*(getattr(settings, name) for name in names))), strict=True))
+    async def ask_all() -> list[ContextWindow]:
+        return await asyncio.gather(*map(window_of, asked.values()))
+
+    return dict(zip(asked, loop.run(ask_all()), strict=True))
 
 
 def _describe(name: str, tier: ModelSettings) -> dict[str, Any]:
@@ -142,10 +144,6 @@ def _describe(name: str, tier: ModelSettings) -> dict[str, Any]:
     is_default = name == "embedding" and tier.origin == "default"
     other = embedding_line(os.environ, str(tier.model)) if is_default else ""
     return {"model": str(tier.model), "origin": tier.origin, "server": tier.base_url, "key": key, "other": other}
-
-
-def _as_json(config: Config, one: Permission) -> dict[str, Any]:
-    return {"key": f"{one.table}.{one.key}", "value": one.value, "file": config.name, "line": one.line}
 
 
 # -- what a folder asks for --------------------------------------------------------------------------------
@@ -191,13 +189,12 @@ def _ask_for(file: Path, yes: bool) -> int:
     if not asked:
         terminal.say(f"{file}: nothing in it needs your approval")
         return DONE
+    listed = "".join(f"\n  {one}" for one in asked)
     if trust_store.is_approved(file, found.text):
-        terminal.say(f"{file}: approved already:")
-        _say_listed(asked)
+        terminal.say(f"{file}: approved already:{listed}")
         return DONE
     before = "it has changed since you approved it, and " if trust_store.digest_for(file) else "it "
-    terminal.say(f"{file}: {before}reaches beyond its folder (servers, keys, files elsewhere, code of models):")
-    _say_listed(asked)
+    terminal.say(f"{file}: {before}reaches beyond its folder (servers, keys, files elsewhere, code of models):{listed}")
     if not yes and not terminal.can_ask():
         terminal.say(f"nothing was approved; to agree: {how_to_agree(file)} --yes", err=True)
         return FAILED
@@ -207,10 +204,6 @@ def _ask_for(file: Path, yes: bool) -> int:
     trust_store.approve(file, found.text)
     terminal.say(f"approved {file.resolve()}; if it changes, you have to approve it again")
     return DONE
-
-
-def _say_listed(asked: Iterable[Permission]) -> None:
-    terminal.say("".join(f"  {one}\n" for one in asked), end="")
 
 
 def _list_approvals() -> int:
