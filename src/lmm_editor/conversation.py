@@ -20,11 +20,11 @@ from chatmd.tools.registry import BUILTINS
 from lmm import terminal
 from lmm.disk.files import read_document
 from lmm.errors import Changed, Failure, LmmError
-from lmm.markdown.blocks import fenced, serialize
+from lmm.markdown.blocks import serialize
 from lmm.pipeline import ParsedDocument, Rewrite
 from lmm.providers import PROVIDERS
 from lmm_editor.asking import PAUSE, WorkProgress
-from lmm_editor.notebook import files_beside, lens
+from lmm_editor.notebook import files_beside, lens, shown_on_hover
 
 if TYPE_CHECKING:
     from lmm_editor.open_document import OpenDocument
@@ -81,25 +81,22 @@ def hover(opened: OpenDocument, at: lsp.Position) -> lsp.Hover | None:
     here = [one for one in elements(opened) if one.opening and one.opening.start <= offset < one.opening.end]
     if not here:
         return None
-    element = here[-1]
-    src = element.get("src") or ""
-    text = f"`<{element.tag}>`: {TAGS[element.tag].help}"
-    if src and element.tag in ("doc", "import", "agent"):
-        text += f"\n\n{_beginning(opened, src)}"
-    return lsp.Hover(lsp.MarkupContent(lsp.MarkupKind.Markdown, text))
-
-
-def _beginning(opened: OpenDocument, src: str) -> str:
     from lmm.disk.folder import Folder
 
-    if "://" in src or opened.path is None:
-        return f"{src} is read when the chat runs"
-    try:
-        text = read_document(Folder(opened.path.parent).path(src))
-    except LmmError as error:
-        return str(error)
-    shown = text if len(text) <= _SHOWN else f"{text[:_SHOWN]}\n…"
-    return f"{len(text):,} characters\n\n{fenced(shown, 'text')}"
+    element = here[-1]
+    src, text = element.get("src") or "", ""
+    about = f"`<{element.tag}>`: {TAGS[element.tag].help}"
+    if src and element.tag in ("doc", "import", "agent"):
+        if "://" in src or opened.path is None:
+            told = f"{src} is read when the chat runs"
+        else:
+            try:
+                text = read_document(Folder(opened.path.parent).path(src))
+                told = f"{len(text):,} characters"
+            except LmmError as error:
+                told = str(error)
+        about += f"\n\n{told}"
+    return shown_on_hover(about, text, _SHOWN)
 
 
 def semantic_tokens(opened: OpenDocument) -> lsp.SemanticTokens:

@@ -13,6 +13,7 @@ from lmm.errors import LmmError
 from lmm.notebook.problem import Finding
 
 if TYPE_CHECKING:
+    from chatmd.language.nodes import Problem
     from lmm_editor.open_document import OpenDocument
 
 _SEVERITIES = {"error": lsp.DiagnosticSeverity.Error, "warning": lsp.DiagnosticSeverity.Warning}
@@ -42,7 +43,7 @@ def _of_markdown(opened: OpenDocument) -> list[lsp.Diagnostic]:
     found = [*document.problems()]
     if len(document.text) > _LONG:
         opened.analysis = Analysis(lines, [block.line - 1 for block in document.blocks], found)
-    return [_of_problem(opened, problem) for problem in found]
+    return [_diagnostic(opened, problem, problem.line, problem.column) for problem in found]
 
 
 def problems_nearby(opened: OpenDocument) -> list[lsp.Diagnostic]:
@@ -60,16 +61,12 @@ def problems_nearby(opened: OpenDocument) -> list[lsp.Diagnostic]:
     found = [p for p in known.problems if p.line <= first]
     found += [replace(p, line=p.line + down) for p in part.problems()]
     found += [replace(p, line=p.line + shift) for p in known.problems if p.line > last]
-    return [_of_problem(opened, problem) for problem in found]
+    return [_diagnostic(opened, problem, problem.line, problem.column) for problem in found]
 
 
 def _alike(one: list[str], two: list[str]) -> int:
     """How many lines two texts have in common at their beginnings."""
     return next((i for i, (a, b) in enumerate(zip(one, two, strict=False)) if a != b), min(len(one), len(two)))
-
-
-def _of_problem(opened: OpenDocument, p: Finding) -> lsp.Diagnostic:
-    return _diagnostic(opened, p.line, p.column, p.message, p.hint, p.severity)
 
 
 def _of_chat(opened: OpenDocument) -> list[lsp.Diagnostic]:
@@ -84,15 +81,11 @@ def _of_chat(opened: OpenDocument) -> list[lsp.Diagnostic]:
     except InvalidDocument as error:
         found = [*error.problems]
     except LmmError as error:  # config.toml, or nobody agreed to it
-        return [_diagnostic(opened, 1, 1, error.message, error.hint, "error")]
-    return [
-        _diagnostic(opened, p.span.line, p.span.column, p.message, p.hint, p.severity)
-        for p in found
-        if p.span.file in ("", str(path))
-    ]
+        return [_diagnostic(opened, Finding(1, 1, error.message, error.hint), 1, 1)]
+    return [_diagnostic(opened, p, p.span.line, p.span.column) for p in found if p.span.file in ("", str(path))]
 
 
-def _diagnostic(opened: OpenDocument, line: int, column: int, message: str, hint: str, severity: str) -> lsp.Diagnostic:
+def _diagnostic(opened: OpenDocument, problem: Finding | Problem, line: int, column: int) -> lsp.Diagnostic:
     at = opened.buffer.whole_line(line - 1, column - 1)
-    text = f"{message} ({hint})" if hint else message
-    return lsp.Diagnostic(at, text, severity=_SEVERITIES[severity], source="lmm")
+    text = f"{problem.message} ({problem.hint})" if problem.hint else problem.message
+    return lsp.Diagnostic(at, text, severity=_SEVERITIES[problem.severity], source="lmm")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import re
 from collections.abc import Iterator
 from itertools import zip_longest
@@ -13,7 +14,7 @@ from lsprotocol import types as lsp
 from lmm.config import ANNOTATIONS
 from lmm.disk.folder import SUFFIXES, Folder
 from lmm.document import Document
-from lmm.errors import DocumentError, LmmError
+from lmm.errors import LmmError
 from lmm.markdown.blocks import Block, HeadingBlock, MetadataBlock, fenced
 from lmm.markdown.spans import spans
 from lmm.markdown.tree import HeadingNode, preorder
@@ -134,7 +135,7 @@ def _fixes(opened: OpenDocument, selected: lsp.Range) -> list[lsp.CodeAction]:
     here = [e for e in edits if selected.start.line <= e.range.end.line and e.range.start.line <= selected.end.line]
     kind = lsp.CodeActionKind.QuickFix
     named = (("Fix this (lmm scan --fix)", here), ("Mend all", edits)) if here else ()
-    return [lsp.CodeAction(title, kind, edit=_edit(opened, some)) for title, some in named]
+    return [lsp.CodeAction(title, kind, edit=opened.versioned(some)) for title, some in named]
 
 
 def _questions(opened: OpenDocument, selected: lsp.Range) -> list[lsp.CodeAction]:
@@ -157,11 +158,6 @@ def with_prompt(text: str, line: int, word: str) -> tuple[str, int]:
     apart = "\n" if above and not above.startswith("#") else ""
     lines.insert(line - 1, f"{apart}---\n{word}\n---\n")
     return "".join(lines), line + len(apart) + 1
-
-
-def _edit(opened: OpenDocument, edits: list[lsp.TextEdit]) -> lsp.WorkspaceEdit:
-    which = lsp.OptionalVersionedTextDocumentIdentifier(uri=opened.uri, version=opened.buffer.version)
-    return lsp.WorkspaceEdit(document_changes=[lsp.TextDocumentEdit(which, [*edits])])
 
 
 # -- completion ------------------------------------------------------------------------------------
@@ -235,9 +231,14 @@ def hover(opened: OpenDocument, at: lsp.Position) -> lsp.Hover | None:
     tokens, model = count_tokens(sent), str(settings.major.model)
     cost = price(model, Usage(tokens, 0))
     known = f", ${cost:.4f} and its reply" if cost else ""
-    shown = sent if len(sent) <= _LONGEST_HOVER else f"{sent[:_LONGEST_HOVER]}\n…"
-    text = f"**{model}** gets about {tokens:,} tokens{known}\n\n{fenced(shown, 'text')}"
-    return lsp.Hover(lsp.MarkupContent(lsp.MarkupKind.Markdown, text))
+    return shown_on_hover(f"**{model}** gets about {tokens:,} tokens{known}", sent, _LONGEST_HOVER)
+
+
+def shown_on_hover(about: str, text: str, most: int) -> lsp.Hover:
+    """What is said about a text, and the text, or so many characters of it."""
+    beginning = text if len(text) <= most else f"{text[:most]}\n…"
+    value = f"{about}\n\n{fenced(beginning, 'text')}" if text else about
+    return lsp.Hover(lsp.MarkupContent(lsp.MarkupKind.Markdown, value))
 
 
 def folding_ranges(opened: OpenDocument) -> list[lsp.FoldingRange]:
@@ -282,7 +283,7 @@ def definition(opened: OpenDocument, at: lsp.Position) -> lsp.Location | None:
         line, character = opened.buffer.lines[at.line], offset - opened.buffer.starts[at.line]
         names = re.finditer(r"@(?:\"([^\"]+)\"|([^\s@\"]+))", line)
         found = next((m[1] or m[2].rstrip(".,;:!?)") for m in names if m.start() <= character <= m.end()), None)
-        return _file(opened, found) if found else None
+        return _location(_file(opened, found)) if found else None
     inside = offset - opened.buffer.starts[block.line - 1]
     for span in reversed(spans(block.source)):
         if span.start <= inside <= span.end and span.kind in ("link", "image", "citation"):
@@ -293,7 +294,7 @@ def definition(opened: OpenDocument, at: lsp.Position) -> lsp.Location | None:
 def _linked(opened: OpenDocument, target: str) -> lsp.Location | None:
     name, _, anchor = target.partition("#")
     if name:
-        return _file(opened, name) if "://" not in name else None
+        return _location(_file(opened, name)) if "://" not in name else None
     headings = (b for b in opened.document().blocks if isinstance(b, HeadingBlock) and b.anchor == anchor)
     return next((lsp.Location(opened.uri, opened.buffer.whole_line(b.line - 1)) for b in headings), None)
 
@@ -301,25 +302,21 @@ def _linked(opened: OpenDocument, target: str) -> lsp.Location | None:
 def _cited(opened: OpenDocument, document: Document, keys: str) -> lsp.Location | None:
     named = document.tree.own("bibliography") or ()
     for name in [named] if isinstance(named, str) else named:
-        location = _file(opened, str(name))
-        text = _beside(opened, str(name)).read_text(encoding="utf-8", errors="replace") if location else ""
-        entry = re.search(rf"@\w+\{{\s*{re.escape(keys.split(';')[0])}\s*,", text)
-        if location and entry:
-            at = lsp.Position(text.count("\n", 0, entry.start()), 0)
-            return lsp.Location(location.uri, lsp.Range(at, at))
+        path = _file(opened, str(name))
+        text = path.read_text(encoding="utf-8", errors="replace") if path else ""
+        if entry := re.search(rf"@\w+\{{\s*{re.escape(keys.split(';')[0])}\s*,", text):
+            return _location(path, text.count("\n", 0, entry.start()))
     return None
 
 
-def _file(opened: OpenDocument, name: str) -> lsp.Location | None:
+def _file(opened: OpenDocument, name: str) -> Path | None:
     """A file of the document's folder; none outside of it."""
-    try:
-        path = _beside(opened, name)
-    except (LmmError, OSError, ValueError):
-        return None
-    return lsp.Location(path.as_uri(), lsp.Range(lsp.Position(0, 0), lsp.Position(0, 0))) if path.is_file() else None
+    with contextlib.suppress(LmmError, OSError, ValueError):
+        path = Folder(opened.path.parent).path(name) if opened.path is not None else None
+        return path if path is not None and path.is_file() else None
+    return None
 
 
-def _beside(opened: OpenDocument, name: str) -> Path:
-    if opened.path is None:
-        raise DocumentError("this document has no file yet")
-    return Folder(opened.path.parent).path(name)
+def _location(path: Path | None, line: int = 0) -> lsp.Location | None:
+    at = lsp.Position(line, 0)
+    return lsp.Location(path.as_uri(), lsp.Range(at, at)) if path is not None else None

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -46,8 +46,7 @@ class OpenDocument:
         self.analysis: Any = None  # of a long document, what was found in it last (`lmm_editor.diagnostics`)
         self.undone: list[Overlay] = []  # what we changed, the last last
         self.refusals = 0  # how often in a row the editor, or who sits there, took no change though nobody typed
-        self._overlays: list[Overlay] = []
-        self._touched: dict[int, Callable[[], object]] = {}  # what to do when an overlay's own text is changed
+        self._overlays: dict[Overlay, Callable[[], object]] = {}  # and what to do when their own text is changed
         self._changed = asyncio.Event()
         self._applying = asyncio.Lock()
 
@@ -58,12 +57,12 @@ class OpenDocument:
     def change(self, params: lsp.DidChangeTextDocumentParams) -> None:
         """Follow the editor."""
         self.buffer.change(params.content_changes, params.text_document.version)
-        for overlay in [*self._overlays]:
+        for overlay, touched in [*self._overlays.items()]:
             try:
                 overlay.typed(self.buffer.text)
             except Changed:
-                self._overlays.remove(overlay)
-                self._touched[id(overlay)]()
+                del self._overlays[overlay]
+                touched()
         self._changed.set()
 
     @contextlib.contextmanager
@@ -73,18 +72,15 @@ class OpenDocument:
         `touched` is called, and the overlay follows no more, when the author changes what was put there.
         """
         overlay = Overlay(self.buffer.text, self.buffer.text)
-        self._overlays.append(overlay)
-        self._touched[id(overlay)] = touched
+        self._overlays[overlay] = touched
         try:
             yield overlay
         finally:
-            del self._touched[id(overlay)]
-            if overlay in self._overlays:
-                self._overlays.remove(overlay)
+            self._overlays.pop(overlay, None)
 
     def follows(self, overlay: Overlay) -> bool:
         """Whether its author has left alone what an overlay shows."""
-        return any(overlay is one for one in self._overlays)
+        return overlay in self._overlays
 
     async def show(self, text: str, overlay: Overlay, label: str) -> bool:
         """Change the buffer from what the overlay shows to `text`; False if its author was faster."""
@@ -109,14 +105,16 @@ class OpenDocument:
             self._changed.clear()
 
     async def _apply(self, text: str, label: str) -> bool:
-        edits, uri = self.buffer.edits(text), self.uri
-        edit = lsp.WorkspaceEdit(changes={uri: edits})
-        known = self.server.client_capabilities.workspace
-        if known and known.workspace_edit and known.workspace_edit.document_changes:
-            which = lsp.OptionalVersionedTextDocumentIdentifier(uri=uri, version=self.buffer.version)
-            edit = lsp.WorkspaceEdit(document_changes=[lsp.TextDocumentEdit(which, [*edits])])
+        edits, known = self.buffer.edits(text), self.server.client_capabilities.workspace
+        has_versions = known and known.workspace_edit and known.workspace_edit.document_changes
+        edit = self.versioned(edits) if has_versions else lsp.WorkspaceEdit(changes={self.uri: edits})
         params = lsp.ApplyWorkspaceEditParams(edit, label)
         return (await asyncio.wait_for(self.server.workspace_apply_edit_async(params), _ANSWER)).applied
+
+    def versioned(self, edits: Sequence[lsp.TextEdit]) -> lsp.WorkspaceEdit:
+        """Changes of the text as it is now, and of no other."""
+        which = lsp.OptionalVersionedTextDocumentIdentifier(uri=self.uri, version=self.buffer.version)
+        return lsp.WorkspaceEdit(document_changes=[lsp.TextDocumentEdit(which, [*edits])])
 
     async def settle(self, rebase: Rebase, overlay: Overlay, label: str) -> tuple[Failure, ...]:
         """Put into the buffer what `rebase` makes of the author's text, as often as it takes; what found no place.

@@ -11,7 +11,7 @@ from lmm.pipeline import ParsedDocument, Rewrite
 from lmm_editor.buffer import common_prefix
 
 
-@dataclass
+@dataclass(eq=False)
 class Overlay:
     """A buffer that shows more than its author wrote: `shown` stands there, without us it would be `author`.
 
@@ -33,17 +33,14 @@ class Overlay:
         before = common_prefix(self.author, self.shown)
         return self.shown.count("\n", 0, before) + 1 if self.author != self.shown else 0
 
-    @property
-    def _possible(self) -> list[str]:
-        return [self.shown] if self.sent is None else [self.sent, self.shown]
-
     def typed(self, now: str) -> None:
         """Take the buffer's new text: somebody typed, or what was sent has arrived, or both.
 
         Raises:
             Changed: what the reply shows was changed itself.
         """
-        for shown in sorted(self._possible, key=lambda text: _distance(text, now)):
+        possible = [self.shown] if self.sent is None else [self.sent, self.shown]
+        for shown in sorted(possible, key=lambda text: _distance(text, now)):
             try:
                 self.author = without(self.author, shown, now)
             except Changed as error:
