@@ -51,7 +51,9 @@ def locate_config(
             raise ConfigError("there is no such configuration file", where=str(named), hint="write one with: lmm init")
         named = named.resolve() if named.is_symlink() else named  # what the user names may be a link, anywhere
         return Config(named, read_document(named))
-    folders = [Path.cwd(), *([real(document).parent] if document else []), *_script_folder()]
+    script = getattr(sys.modules.get("__main__"), "__file__", None)
+    beside = [real(document).parent] if document else []
+    folders = [Path.cwd(), *beside, *([Path(script).resolve().parent] if script else [])]
     found = next((folder / CONFIG for folder in folders if (folder / CONFIG).is_file()), None)
     return load_config(found) if found else Config()
 
@@ -75,11 +77,9 @@ def load_config(file: Path) -> Config:
         FileReadError: it cannot be read.
     """
     if is_foreign(file):
-        raise ConfigError(
-            "this file, or its folder, belongs to another user, so it is not read",
-            where=str(file),
-            hint=f"if you trust that user, name it: --config {shlex.quote(str(file))}, or export LMM_CONFIG=…",
-        )
+        hint = f"if you trust that user, name it: --config {shlex.quote(str(file))}, or export LMM_CONFIG=…"
+        what = "this file, or its folder, belongs to another user, so it is not read"
+        raise ConfigError(what, where=str(file), hint=hint)
     own = file.parent.resolve() == user_config_folder().resolve()
     return Config(file, read_document(file), own)
 
@@ -89,11 +89,6 @@ def user_config_folder() -> Path:
     from platformdirs import user_config_path
 
     return user_config_path("lmmarkdown", appauthor=False)
-
-
-def _script_folder() -> list[Path]:
-    main = getattr(sys.modules.get("__main__"), "__file__", None)
-    return [Path(main).resolve().parent] if main else []
 
 
 def settings_for(

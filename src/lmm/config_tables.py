@@ -154,9 +154,8 @@ class ConfigKey:
         try:
             found = msgspec.convert(value, self.type, strict=True)
         except msgspec.ValidationError:
-            raise ConfigError(
-                f"'{self.name}' in [{self.table}] must be {in_words(self.type)}, not {value!r}", where=place
-            ) from None
+            wrong = f"'{self.name}' in [{self.table}] must be {in_words(self.type)}, not {value!r}"
+            raise ConfigError(wrong, where=place) from None
         if self.key.asks == "host":
             for url in (found,) if isinstance(found, str) else found:
                 check_server(url, f"'{self.name}' in [{self.table}]", place)
@@ -234,11 +233,8 @@ def read_keys(known: Iterable[ConfigKey], toml: Mapping[str, Any], where: Where)
     for one in known:
         table = toml.get(one.table, {})
         if not isinstance(table, Mapping):
-            raise ConfigError(
-                f"[{one.table}] must be a table",
-                where=where(one.table, ""),
-                hint=f"write [{one.table}] and 'key = value' lines under it",
-            )
+            hint = f"write [{one.table}] and 'key = value' lines under it"
+            raise ConfigError(f"[{one.table}] must be a table", where=where(one.table, ""), hint=hint)
         for name in one.names:
             if name in table:
                 found[one.field] = one.check(table[name], where)

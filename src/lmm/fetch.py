@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-import functools
 import socket
 import ssl
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Sequence
@@ -116,13 +115,15 @@ async def _following(url: str, rules: FetchRules, resolve: Resolve) -> Fetched:
 
 async def _one(url: str, rules: FetchRules, transport: CheckedTransport) -> Fetched | str:
     """The answer to one request; of a redirect, where it leads."""
-    headers = {"User-Agent": _user_agent(), "Accept": _ACCEPT, "Accept-Encoding": ", ".join(_CODINGS)}
+    agent = f"lmmarkdown/{version('lmmarkdown')}"
+    headers = {"User-Agent": agent, "Accept": _ACCEPT, "Accept-Encoding": ", ".join(_CODINGS)}
     response = await transport.handle_async_request(httpx2.Request("GET", url, headers=headers))
     try:
         if response.status_code in _REDIRECTS and "location" in response.headers:
             return response.headers["location"]
         if response.status_code != 200:
-            raise FetchFailed(_status(response.status_code), status=response.status_code)
+            status = response.status_code
+            raise FetchFailed(_STATUS.get(status, f"the server answered with status {status}"), status=status)
         data = await _body(response, rules)
     finally:
         await response.aclose()
@@ -232,19 +233,15 @@ class _CheckedBackend(httpcore2.AsyncNetworkBackend):
 
     async def _addresses(self, host: str, port: int) -> list[str]:
         """The addresses of a host, all of them checked: one that is not public condemns the others."""
-        try:
+        found = list[str]()
+        with contextlib.suppress(OSError, UnicodeError):
             found = list(dict.fromkeys(await self._resolve(host, port)))
-        except (OSError, UnicodeError) as error:
-            raise FetchFailed(f"there is no host '{host[:100]}'", hint="check the URL and the network") from error
         if not found:
             raise FetchFailed(f"there is no host '{host[:100]}'", hint="check the URL and the network")
         if self._rules.private or (self._loopback and is_loopback(host)):
             return found
         for what in filter(None, map(not_public, found)):
-            raise FetchFailed(
-                f"'{host[:100]}' is not a public address, but {what}",
-                hint=self._rules.more_private,
-            )
+            raise FetchFailed(f"'{host[:100]}' is not a public address, but {what}", hint=self._rules.more_private)
         return found
 
     async def connect_unix_socket(
@@ -278,10 +275,6 @@ _STATUS = {
 }
 
 
-def _status(status: int) -> str:
-    return _STATUS.get(status, f"the server answered with status {status}")
-
-
 def _reason(error: Exception) -> str:
     """What a network error means, without what the server or the URL says."""
     cause: BaseException | None = error
@@ -307,8 +300,3 @@ def _content_type(value: str) -> tuple[str, str]:
     media_type, *parameters = (part.strip() for part in value.lower().split(";"))
     values = dict(part.partition("=")[::2] for part in parameters)
     return media_type, values.get("charset", "").strip("\"' ")
-
-
-@functools.cache
-def _user_agent() -> str:
-    return f"lmmarkdown/{version('lmmarkdown')}"

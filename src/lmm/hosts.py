@@ -53,15 +53,11 @@ def check_server(url: str, name: str, where: str = "") -> None:
     except ValueError:
         raise ConfigError(f"{name} is not a URL", where=where, hint="write https://HOST/PATH") from None
     if has_user:
-        raise ConfigError(
-            f"{name} contains a user or a password",
-            where=where,
-            hint="put keys into environment variables: api_key_env",
-        )
+        hint = "put keys into environment variables: api_key_env"
+        raise ConfigError(f"{name} contains a user or a password", where=where, hint=hint)
     if not UNFIT.isdisjoint(url):
-        raise ConfigError(
-            f"{name} contains a backslash, a blank or a control character", where=where, hint="write https://HOST/PATH"
-        )
+        what = f"{name} contains a backslash, a blank or a control character"
+        raise ConfigError(what, where=where, hint="write https://HOST/PATH")
 
 
 @functools.cache

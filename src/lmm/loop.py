@@ -39,9 +39,8 @@ def run(coroutine: Coroutine[Any, Any, T]) -> T:
     """
     if threading.current_thread() is _thread:
         coroutine.close()
-        raise RuntimeError(
-            "this runs on the background loop, which cannot wait for itself: await the coroutine instead"
-        )
+        why = "this runs on the background loop, which cannot wait for itself: await the coroutine instead"
+        raise RuntimeError(why)
     # Not a Future: its condition is entered by Python code, and a signal between entering and leaving that code would
     # leave it locked for ever, with the loop waiting for it. A lock's own `acquire` is left by a signal as it was.
     ended = threading.Lock()

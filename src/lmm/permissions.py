@@ -72,11 +72,8 @@ def require_trust(config: Config) -> Config:
     if missing and config.path is not None:
         first, changed = missing[0], trust.digest_for(config.path)
         why = "this file has changed since you approved it" if changed else "you have not approved this file"
-        raise Untrusted(
-            f"{why}, and it sets '{first.key}' in [{first.table}]",
-            where=config.where(first.table, first.key),
-            hint=f"to see what it asks for, and agree: {how_to_agree(config.path)}",
-        )
+        what, where = f"{why}, and it sets '{first.key}' in [{first.table}]", config.where(first.table, first.key)
+        raise Untrusted(what, where=where, hint=f"to see what it asks for, and agree: {how_to_agree(config.path)}")
     return config
 
 

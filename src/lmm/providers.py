@@ -112,9 +112,8 @@ def parse_name(text: str, *, where: str = "") -> ModelName:
     """
     source, slash, model = text.strip().partition("/")
     if not slash or not model.strip():
-        raise ConfigError(
-            f"'{text}' is not a model name", where=where, hint="write Provider/model, such as Ollama/llama3.2"
-        )
+        hint = "write Provider/model, such as Ollama/llama3.2"
+        raise ConfigError(f"'{text}' is not a model name", where=where, hint=hint)
     return ModelName(find_provider(source, where=where).name, model.strip())
 
 

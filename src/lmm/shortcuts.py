@@ -79,10 +79,8 @@ async def aedit(
     request = edit_request(Subject("", (), text, context), prompt, client.settings.system, prompts)
     reply = await _reply(client, request, text, prompt, context, ())
     if reply.cut:  # who replaces the text by it would lose the rest
-        raise ModelRejected(
-            f"{reply.model} was cut off at its output limit",
-            hint="set a larger 'max_tokens' in config.toml and ask with again=True, or edit a smaller part",
-        )
+        hint = "set a larger 'max_tokens' in config.toml and ask with again=True, or edit a smaller part"
+        raise ModelRejected(f"{reply.model} was cut off at its output limit", hint=hint)
     return unwrapped(reply.text)
 
 

@@ -71,10 +71,9 @@ def rag_annotations(
         tier = settings.major if settings.minor.origin.startswith("follows") else settings.minor
         is_default = settings.minor.model.provider == "Builtin" and tier.origin.startswith("default")
         if not named and set(wanted) - {"titles"} and is_default:
-            raise ConfigError(
-                f"no language model is configured, and {settings.minor.model} annotates only if you choose it",
-                hint="set model under [minor] in config.toml, or choose one: --model Ollama/llama3.2",
-            )
+            what = f"no language model is configured, and {settings.minor.model} annotates only if you choose it"
+            hint = "set model under [minor] in config.toml, or choose one: --model Ollama/llama3.2"
+            raise ConfigError(what, hint=hint)
         return partial(annotate, names=wanted, prompts=load(settings.prompts_folder))
 
     return choose

@@ -370,10 +370,8 @@ def _check_not_swallowed(blocks: Sequence[Block], placed: Collection[int]) -> No
         (b, found) for b in blocks[:index] if isinstance(b, TextBlock) and (found := unclosed_construct(b.content))
     ]
     where = [f"'{mark}' on line {b.line + b.content.count(chr(10), 0, at)}" for b, (at, mark) in opened]
-    raise LmmError(
-        f"the reply would close {where[-1] if where else 'a block above'}, which is open",
-        hint="close it, then run this again: the reply is kept",
-    )
+    what = f"the reply would close {where[-1] if where else 'a block above'}, which is open"
+    raise LmmError(what, hint="close it, then run this again: the reply is kept")
 
 
 def _with_edits(blocks: Sequence[Block], answered: Sequence[PromptAndReply], new_id: Callable[..., str]) -> list[Block]:

@@ -87,10 +87,8 @@ class Batch(FieldWork):
         """
         reply = await self.client.ask(self._ask(prompt, attachments, task))
         if reply.cut:
-            raise ModelRejected(
-                f"{self.client.name} was cut off at its output limit",
-                hint="set a larger 'max_tokens' in config.toml and run with --again",
-            )
+            hint = "set a larger 'max_tokens' in config.toml and run with --again"
+            raise ModelRejected(f"{self.client.name} was cut off at its output limit", hint=hint)
         return reply.text
 
     def _ask(self, prompt: str, attachments: tuple[Attachment, ...], task: Task) -> Ask:

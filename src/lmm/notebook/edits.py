@@ -475,16 +475,15 @@ def resolve(
         chosen = [edit for edit in find_edits(blocks) if edit.id in {other.id for other in chosen}]
     result = _resolve_edits(blocks, chosen, verdict, sign)
     if damaged := damaged_edits(result):
-        raise LmmError(
-            f"the edit in the block at line {damaged[0]} lacks its marks",
-            hint="restore '<!-- lmm:new … -->' and '<!-- lmm:end … -->', or correct the text and delete '~edit_'",
-        )
+        hint = "restore '<!-- lmm:new … -->' and '<!-- lmm:end … -->', or correct the text and delete '~edit_'"
+        raise LmmError(f"the edit in the block at line {damaged[0]} lacks its marks", hint=hint)
     if line is not None and not chosen:
-        lines = ", ".join(str(e.line) for e in edits)
-        raise LmmError(
-            f"no edit is pending at line {line}", hint=f"edits are pending at {lines}" if lines else "none is pending"
-        )
+        raise LmmError(f"no edit is pending at line {line}", hint=_where_pending(edits))
     return result, chosen
+
+
+def _where_pending(edits: Sequence[WaitingEdit]) -> str:
+    return f"edits are pending at {', '.join(str(edit.line) for edit in edits)}" if edits else "none is pending"
 
 
 @dataclass(frozen=True, slots=True)
@@ -528,10 +527,7 @@ def resolve_hunk(
     """
     edits = [edit for edit in find_edits(blocks) if line is None or _covers(blocks, edit, line)]
     if not edits or (len(edits) > 1 and line is None):
-        lines = ", ".join(str(edit.line) for edit in edits)
-        raise LmmError(
-            "choose an edit by its line", hint=f"edits are pending at {lines}" if lines else "none is pending there"
-        )
+        raise LmmError("choose an edit by its line", hint=_where_pending(edits))
     edit = edits[-1]
     old, new = _lines(edit.old), _lines(edit.new)
     found = list(hunks(old, new))

@@ -331,9 +331,8 @@ def _check_writable(node: HeadingNode, name: str) -> None:
     if node.metadata_block is not None:
         staleness.with_fields(node.metadata_block, {name: _PROBE})
     elif isinstance(node, HeaderNode) and _begins_broken(node):
-        raise MetadataError(
-            "the document begins with metadata that cannot be read", hint="correct it: lmm scan shows where"
-        )
+        what = "the document begins with metadata that cannot be read"
+        raise MetadataError(what, hint="correct it: lmm scan shows where")
 
 
 def _begins_broken(root: HeaderNode) -> bool:

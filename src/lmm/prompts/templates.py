@@ -69,11 +69,14 @@ def load_prompts(folder: Path | None = None, *, package: str = "lmm.prompts", sl
         known = (*SLOTS, *OTHER_PROMPTS)
         for file in sorted(folder.glob("*.md")):
             if file.stem not in (*known, *slots):
-                raise ConfigError(
-                    f"there is no prompt '{file.stem}'", where=str(file), hint=f"known: {', '.join(known)}"
-                )
+                hint = f"known: {', '.join(known)}"
+                raise ConfigError(f"there is no prompt '{file.stem}'", where=str(file), hint=hint)
             if file.stem in slots:
-                texts[file.stem] = _own_prompt(file, slots[file.stem])
+                texts[file.stem] = read_document(file)
+            for slot in slots.get(file.stem, ()):
+                if f"{{{slot}}}" not in texts[file.stem]:
+                    hint = "put it where the value is to go"
+                    raise ConfigError(f"the prompt lacks {{{slot}}}", where=str(file), hint=hint)
     return Prompts(texts)
 
 
@@ -81,13 +84,3 @@ def load_prompts(folder: Path | None = None, *, package: str = "lmm.prompts", sl
 def _packaged(package: str, name: str) -> str:
     """A prompt of ours; a server would read them for every question."""
     return resources.files(package).joinpath(f"{name}.md").read_text(encoding="utf-8")
-
-
-def _own_prompt(file: Path, slots: tuple[str, ...]) -> str:
-    """A project's prompt, checked: it has the slots that this prompt needs."""
-    where = str(file)
-    text = read_document(file)
-    for slot in slots:
-        if f"{{{slot}}}" not in text:
-            raise ConfigError(f"the prompt lacks {{{slot}}}", where=where, hint="put it where the value is to go")
-    return text
