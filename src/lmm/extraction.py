@@ -63,7 +63,7 @@ def choose(trees: Sequence[HeadingNode], select: str | None = None) -> list[list
     >>> [section.text for section in choose([tree], "cells")[0]]
     ['# Cells\\n\\nCells divide.\\n\\n## Mitosis\\n\\nFour phases.']
     """
-    test = _default if select is None else _test(select, trees)
+    test = _test(select, trees)
     return [_sections(tree, test) for tree in trees]
 
 
@@ -72,7 +72,7 @@ def _sections(tree: HeadingNode, test: Test) -> list[RecordSection]:
     ids = {id(node) for node in chosen}
     title = tree.title if isinstance(tree, HeaderNode) else ""
     sections = [(node, without_metadata(_blocks(node, ids))) for node in chosen]
-    return [RecordSection(_line(node), _headings(node), text, title) for node, text in sections if text]
+    return [RecordSection(*_place_of(node), text, title) for node, text in sections if text]
 
 
 def _may_be_chosen(node: Node, tree: HeadingNode) -> bool:
@@ -82,12 +82,12 @@ def _may_be_chosen(node: Node, tree: HeadingNode) -> bool:
     return isinstance(node, HeadingNode) or node.metadata_block is not None
 
 
-def _default(node: Node) -> bool:
-    return isinstance(node, HeadingNode) and bool(own_text(node)) and not node.own("skip", node.inherited("skip"))
-
-
-def _test(select: str, trees: Sequence[HeadingNode]) -> Test:
+def _test(select: str | None, trees: Sequence[HeadingNode]) -> Test:
     """The test that `select` stands for."""
+    if select is None:
+        return lambda node: (
+            isinstance(node, HeadingNode) and bool(own_text(node)) and not node.own("skip", node.inherited("skip"))
+        )
     if match := _KEY.fullmatch(select.strip()):
         return lambda node: _has(node, match["key"], match["value"].strip())
     wanted = select.strip().casefold()
@@ -122,15 +122,11 @@ def _blocks(node: Node, chosen: set[int]) -> list[Block]:
     return [*heading, *below] if any(isinstance(block, TextBlock) for block in below) else []
 
 
-def _headings(node: Node) -> tuple[str, ...]:
-    own = (node.title,) if isinstance(node, HeadingNode) and node.heading is not None else ()
-    return (*node.heading_path, *own)
-
-
-def _line(node: Node) -> int:
-    """The line of the heading or paragraph itself, below its metadata; 1 for a document."""
+def _place_of(node: Node) -> tuple[int, tuple[str, ...]]:
+    """The line of the heading or paragraph itself, below its metadata, 1 for a document; the headings down to it."""
     block = node.heading if isinstance(node, HeadingNode) else node.block if isinstance(node, TextNode) else None
-    return block.line if block is not None else 1
+    own = (node.title,) if isinstance(node, HeadingNode) and node.heading is not None else ()
+    return block.line if block is not None else 1, (*node.heading_path, *own)
 
 
 # -- one record, or several, of each ---------------------------------------------------------------
@@ -190,38 +186,34 @@ def _ask(source: RecordSource, section: RecordSection, schema: Schema) -> Ask:
 
 async def read_records(jobs: Sequence[Job], schema: Schema) -> Report[Record[Any]]:
     """Read all sections side by side, as far as the models' limits allow; `results` are in the documents' order."""
-    done = 0
+    done = -1
 
-    def tell() -> None:
-        if jobs:
-            jobs[0].source.client.tell(Progress("sections", done, len(jobs)), Place())
+    def count_one() -> None:
+        nonlocal done
+        done += 1
+        jobs[0].source.client.tell(Progress("sections", done, len(jobs)), Place())
 
     async def one(job: Job) -> list[Record[Any]] | Failure | None:
-        nonlocal done
-        place = job.ask.place
-        told = job.source.prompts
+        place, prompts, client = job.ask.place, job.source.prompts, job.source.client
+        flow = structured(
+            job.ask, schema, tier=client.tier_name, again=lambda problem: prompts.fill("extract_again", error=problem)
+        )
         try:
-            client = job.source.client
-            flow = structured(
-                job.ask, schema, tier=client.tier_name, again=lambda problem: told.fill("extract_again", error=problem)
-            )
-            values = await client.run(flow)
+            return [Record(place.file, place.line, place.path, value) for value in await client.run(flow)]
         except Interrupted:
             return None
         except LmmError as error:
             return Failure(place, error)
         finally:
-            done += 1
-            tell()
-        return [Record(place.file, place.line, place.path, value) for value in values]
+            count_one()
 
     if not jobs:
         return Report()
-    for job in jobs:
-        job.source.client.open()
-    tell()
-    outcomes = await jobs[0].source.client.gather(one(job) for job in jobs)
     clients = {id(job.source.client): job.source.client for job in jobs}.values()
+    for client in clients:
+        client.open()
+    count_one()  # none yet
+    outcomes = await jobs[0].source.client.gather(one(job) for job in jobs)
     return Report(
         results=tuple(record for found in outcomes if isinstance(found, list) for record in found),
         failures=tuple(found for found in outcomes if isinstance(found, Failure)),

@@ -6,7 +6,7 @@ import asyncio
 import contextlib
 import threading
 import time
-from collections.abc import AsyncGenerator, Awaitable, Callable, Collection, Iterable, Sequence
+from collections.abc import AsyncGenerator, Awaitable, Callable, Collection, Iterable
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -15,7 +15,6 @@ from lmm.disk.watching import Signature, WatchedPaths, changes, signature
 from lmm.document import SETTLE, Document
 from lmm.errors import LmmError, Place
 from lmm.loop import background, blocking
-from lmm.markdown.blocks import Block
 from lmm.markdown.parse_markdown import parse_markdown_text
 from lmm.messages import Event, Failed, Listener, Notice, Reply, Usage, ignore
 from lmm.models.port import ChatModel
@@ -135,7 +134,13 @@ class Watcher:
             async with asyncio.TaskGroup() as tasks:
                 stopping = tasks.create_task(_cancel_when(stop, asyncio.current_task())) if stop else None
                 try:
-                    await self._begin(await anext(source, ()), tasks)
+                    # What is there is attended to at once, unless it was saved a moment ago.
+                    documents = self.roots.documents(await anext(source, ()))
+                    self.listener(Notice(f"watching {count(len(documents), 'document')}; Ctrl-C stops"), Place())
+                    for path in documents:
+                        state = signature(path)
+                        self._notice(path, tasks, time.time() - state[0] / 1e9 if state else 0.0)
+                        await asyncio.sleep(0)
                     async for changed in source:
                         for path in self.roots.documents(changed):
                             self._notice(path, tasks)
@@ -146,15 +151,6 @@ class Watcher:
                     stopping.cancel()
         self.report.failed = sum(document.failed for document in self.documents.values())
         return self.report
-
-    async def _begin(self, present: Collection[Path], tasks: asyncio.TaskGroup) -> None:
-        """Attend to what is there: at once, unless it was saved a moment ago."""
-        documents = self.roots.documents(present)
-        self.listener(Notice(f"watching {count(len(documents), 'document')}; Ctrl-C stops"), Place())
-        for path in documents:
-            state = signature(path)
-            self._notice(path, tasks, time.time() - state[0] / 1e9 if state else 0.0)
-            await asyncio.sleep(0)
 
     def _notice(self, path: Path, tasks: asyncio.TaskGroup, age: float = 0.0) -> None:
         document = self.documents.setdefault(path, _Document(path))
@@ -181,14 +177,16 @@ class Watcher:
 
     async def _until_quiet(self, document: _Document) -> None:
         """Wait until nobody has saved it for a while: a longer one if a prompt looks as if it were still typed."""
-        now = asyncio.get_running_loop().time
         for patience in (self.quiet, _STILL * self.quiet):
-            while (left := document.changed + patience - now()) > 0:
+            while (left := document.changed + patience - asyncio.get_running_loop().time()) > 0:
                 await asyncio.sleep(left)
                 if (state := signature(document.path)) != document.state:  # nobody has told us
-                    document.state, document.changed = state, now()
-            if not _half_typed(document.path):
-                return
+                    document.state, document.changed = state, asyncio.get_running_loop().time()
+            with contextlib.suppress(LmmError):
+                waiting = waiting_texts(parse_markdown_text(read_document(document.path)))
+                if any(text[-1].isalnum() or text[-1] in ",-" for text in waiting):
+                    continue  # in the middle of a sentence an editor that saves by itself may have caught it
+            return
 
     async def _scan(self, document: _Document) -> Scanned | None:
         path, scanned = document.path, Scanned(None)
@@ -196,14 +194,18 @@ class Watcher:
             since, text = document.text, read_document(path)
             document.text = text
             blocks, before = parse_markdown_text(text), parse_markdown_text(since)
-            self._tell_unasked(path, blocks, before)
+            known = {(problem.message, problem.hint) for problem in unasked_prompts(before)}
+            for one in unasked_prompts(blocks):  # each is told once
+                if (one.message, one.hint) not in known:
+                    error = LmmError(one.message, hint=one.hint)
+                    self.listener(Failed(error), Place(str(path), one.line, one.column))
             if any(waiting_texts(blocks)) or any(changed_prompts(before, blocks)):
                 async with self.limit:
                     scanned = await self.scan(path, since, self._heard)
                 document.text = scanned.text or text
-        except (LmmError, OSError) as error:
+        except (LmmError, OSError) as failed:
             if signature(path) is not None:  # else it is gone, and that is seen to
-                told = error if isinstance(error, LmmError) else LmmError(str(error))
+                told = failed if isinstance(failed, LmmError) else LmmError(str(failed))
                 self.listener(Failed(told), Place(str(path)))
             return None
         report = scanned.report or Report()
@@ -211,14 +213,6 @@ class Watcher:
         self.report.answered += len(report.results)
         self.listener(scanned, Place(str(path)))
         return scanned
-
-    def _tell_unasked(self, path: Path, blocks: Sequence[Block], before: Sequence[Block]) -> None:
-        """Tell what was meant as a prompt and is not asked, once."""
-        known = {(problem.message, problem.hint) for problem in unasked_prompts(before)}
-        for problem in unasked_prompts(blocks):
-            if (problem.message, problem.hint) not in known:
-                error = LmmError(problem.message, hint=problem.hint)
-                self.listener(Failed(error), Place(str(path), problem.line, problem.column))
 
     def _heard(self, event: Event, place: Place) -> None:
         if isinstance(event, Reply):  # it counts even if the document cannot be saved
@@ -234,16 +228,6 @@ class Watcher:
         with contextlib.suppress(LmmError):
             return not scanned.rebased and read_document(document.path) == scanned.text
         return False
-
-
-def _half_typed(path: Path) -> bool:
-    """Whether a prompt ends in the middle of a sentence, where an editor that saves by itself may have caught it."""
-    with contextlib.suppress(LmmError):
-        return any(
-            prompt[-1].isalnum() or prompt[-1] in ",-"
-            for prompt in waiting_texts(parse_markdown_text(read_document(path)))
-        )
-    return False
 
 
 async def _cancel_when(stop: threading.Event, task: asyncio.Task[object] | None) -> None:

@@ -113,8 +113,15 @@ async def load_mentions(document: Path | None, prompt: str, text: str, settings:
     texts: list[Attachment] = []
     shown: list[Image] = []
     notes: list[str] = []
-    for mention in find_mentions(prompt):
-        found = await _read(mention, document, settings)
+    folder = Folder(document.parent if document is not None else Path())
+    for kind, name in ((mention.kind, mention.name) for mention in find_mentions(prompt)):
+        found: Sequence[Attachment | Image] = []
+        if kind == "course":
+            found = await asyncio.to_thread(_passages, name, document)  # it may wait for the loop that this is on
+        elif kind == "page":
+            found = [await _text(name, Path(), settings)]
+        elif _suffix(name) in _FILE_KINDS or folder.stat(name) is not None:
+            found = [await _file(name, folder, settings)]
         texts += [part for part in found if isinstance(part, Attachment)]
         shown += [part for part in found if isinstance(part, Image)]
     for name in pictures(text) if document is not None else ():
@@ -122,31 +129,19 @@ async def load_mentions(document: Path | None, prompt: str, text: str, settings:
             notes.append(f"the first {MOST_PICTURES} pictures are sent")
             break
         try:
-            shown += [part for part in await _file(name, document, settings) if isinstance(part, Image)]
+            shown += [part for part in [await _file(name, folder, settings)] if isinstance(part, Image)]
         except LmmError as error:
             notes.append(f"the picture {name} is not sent: {error.message}")
     return Mentions(tuple(texts), tuple(shown), tuple(notes))
 
 
-async def _read(mention: Mention, document: Path | None, settings: Settings) -> Sequence[Attachment | Image]:
-    if mention.kind == "course":
-        return await asyncio.to_thread(_passages, mention.name, document)  # it may wait for the loop that this is on
-    if mention.kind == "page":
-        return [await _text(mention.name, Path(), settings)]
-    folder = Folder(document.parent if document is not None else Path())
-    if _suffix(mention.name) not in _FILE_KINDS and folder.stat(mention.name) is None:
-        return []
-    return await _file(mention.name, document, settings)
-
-
-async def _file(name: str, document: Path | None, settings: Settings) -> Sequence[Attachment | Image]:
-    folder = Folder(document.parent if document is not None else Path())
+async def _file(name: str, folder: Folder, settings: Settings) -> Attachment | Image:
     if folder.stat(name) is None:
         raise DocumentError("there is no such file", where=f"@{name}", hint=f"paths start at {folder.root}")
     path = folder.path(name)
     if is_secret_file(path):
         raise DocumentError("its name suggests keys or passwords, so it is not sent", where=f"@{name}")
-    return [await _text(str(path.relative_to(folder.real)), folder.real, settings, named=name)]
+    return await _text(str(path.relative_to(folder.real)), folder.real, settings, named=name)
 
 
 async def _text(source: str, folder: Path, settings: Settings, *, named: str = "") -> Attachment | Image:

@@ -127,20 +127,19 @@ class _Lines:
 
     def in_text(self) -> list[Finding]:
         """What is meant as metadata with a prompt, and is none."""
-        found, i = list[Finding](), 0
-        if _CANDIDATE.search(self.text):
-            self._hide()
-            while i < len(self.lines):
-                i, problems = self._read_draft(i)
-                found += problems
-        return found
-
-    def _hide(self) -> None:
+        found = list[Finding]()
+        if not _CANDIDATE.search(self.text):
+            return found
         for span in spans(self.text, in_list=True):
             if span.kind in _HIDING:
                 i = bisect_right(self.starts, span.start) - 1
                 begins = not self.text[self.starts[i] : span.start].strip(" \t>")
                 self.hidden.update(range(i if begins else i + 1, bisect_left(self.starts, span.end)))
+        i = 0
+        while i < len(self.lines):
+            i, problems = self._read_draft(i)
+            found += problems
+        return found
 
     def _rest(self, i: int) -> str:
         """A line without its margin: blanks, and the marks of a quotation. Nothing of a line in code."""
@@ -311,7 +310,7 @@ def _slips(lines: Sequence[str], own: Collection[int]) -> Iterator[tuple[int, in
         if right:
             column = len(line) - len(line.lstrip()) + 1
             yield k, column, f"'{_beginning(line)}' is not a prompt", f"write '{_shown(right)}'", right
-        elif below and not indented and not _KEY.match(line) and not _closes_key(lines, k):
+        elif below and not (indented or _KEY.match(line) or (k and line.startswith(":"))):  # the value of a "? key"
             readable = metadata.check(body) is None if readable is None else readable
             if not readable:
                 yield k, 1, "this line of a prompt is not indented", f"write '  {_shown(line)}'", f"  {line}"
@@ -340,11 +339,10 @@ def _right_form(lines: Sequence[str], k: int) -> str:
 
 def _word_of(mark: str) -> str:
     """The word or the sign of a prompt that is meant."""
-    if mark in WORDS or mark.lower() in _WORDS:
-        return mark.lower()
-    if mark.lower() in _OTHER_WORDS:
-        return ""
-    return next((word for word in _WORDS if _is_slip(mark.lower(), word)), "")
+    mark = mark.lower()
+    if mark in (*WORDS, *_WORDS):
+        return mark
+    return next((word for word in _WORDS if mark not in _OTHER_WORDS and _is_slip(mark, word)), "")
 
 
 def _is_slip(written: str, word: str) -> bool:
@@ -368,11 +366,6 @@ def _may_lack_colon(lines: Sequence[str], k: int, match: re.Match[str], text: st
         return text == "" or text[0].isalnum()
     alone = len(lines) == 1 and (text == "" or match.string[match.end("mark")].isspace())
     return alone and (match["mark"] in WORDS)
-
-
-def _closes_key(lines: Sequence[str], k: int) -> bool:
-    """Whether a line is the value of a ``? key`` above."""
-    return lines[k].startswith(":") and k > 0
 
 
 def _beginning(line: str) -> str:
