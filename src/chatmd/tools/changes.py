@@ -16,7 +16,6 @@ from pathlib import Path
 from chatmd.tools.roots import LOOK, RootedPath
 from lmm.disk.files import document_lock
 from lmm.disk.opened import (
-    check_changeable,
     make_folders,
     open_folder,
     read_errors,
@@ -123,7 +122,7 @@ def _prepare(change: Change, temporary: str) -> None:
     name = change.target.real.name
     with open_folder(change.target.real.parent) as folder:
         like = folder.stat(name)
-        check_changeable(like, folder, name)
+        folder.check_changeable(like, name)
         change.mode = like and like.st_mode & 0o777
         if like is None and change.like is not None:
             with open_folder(change.like.real.parent) as other:

@@ -32,7 +32,6 @@ from lmm.disk.ignore import Glob, IgnoreRule, is_ignored, parse_ignore
 from lmm.disk.opened import (
     Mode,
     OpenFolder,
-    check_changeable,
     make_folders,
     open_folder,
     read_errors,
@@ -388,7 +387,7 @@ class Folder:
 def _changeable(folder: OpenFolder, real: Path, name: str) -> os.stat_result | None:
     """What is to be replaced, if there is anything; a file or a folder that is read-only is refused."""
     like = folder.stat(real.name)
-    check_changeable(like, folder, real.name)
+    folder.check_changeable(like, real.name)
     if not os.access(real.parent, os.W_OK):
         raise FileWriteError("its folder is read-only", where=name, hint=f"chmod u+w {real.parent}")
     return like

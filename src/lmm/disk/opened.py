@@ -7,7 +7,7 @@ file: a pipe would wait for ever, and opening a device may do something.
 """
 
 # pathlib knows no open folders.
-# ruff: noqa: PTH101, PTH102, PTH105, PTH116, PTH208
+# ruff: noqa: PTH101, PTH208
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
-from typing import Any, BinaryIO, Literal
+from typing import BinaryIO, Literal
 
 from lmm.errors import DocumentError, FileReadError, FileWriteError, LinkOutside
 
@@ -46,19 +46,15 @@ class OpenFolder:
     real: Path
     descriptor: int | None
 
-    def at(self, name: str) -> tuple[str, dict[str, Any]]:
-        """What functions of `os` want in order to find an entry."""
-        if self.descriptor is None:
-            return str(self.real / name), {}
-        return name, {"dir_fd": self.descriptor}
+    def _at(self, name: str) -> str:
+        """The path by which functions of `os` find an entry, given the descriptor."""
+        return str(self.real / name) if self.descriptor is None else name
 
     def stat(self, name: str) -> os.stat_result | None:
         """What an entry is, links not followed; None if there is none."""
-        path, options = self.at(name)
-        try:
-            return os.stat(path, follow_symlinks=False, **options)
-        except FileNotFoundError:
-            return None
+        with contextlib.suppress(FileNotFoundError):
+            return os.stat(self._at(name), follow_symlinks=False, dir_fd=self.descriptor)
+        return None
 
     def open(self, name: str, mode: Mode = "rb", *, private: bool = False) -> BinaryIO:
         """An ordinary file, to be read, or by `mode` to be written or made; nobody else reads a new `private` one.
@@ -69,8 +65,8 @@ class OpenFolder:
         found = self.stat(name)
         if found is not None or mode in ("rb", "r+b"):
             self._check_ordinary(found, name)
-        path, options = self.at(name)
-        descriptor = os.open(path, _FLAGS[mode] | _QUIET, 0o600 if private else 0o666, **options)
+        permissions = 0o600 if private else 0o666
+        descriptor = os.open(self._at(name), _FLAGS[mode] | _QUIET, permissions, dir_fd=self.descriptor)
         try:
             self._check_ordinary(os.fstat(descriptor), name)  # it may be another one by now
             if mode == "wb":  # only now is it known what would be emptied
@@ -90,15 +86,33 @@ class OpenFolder:
         if not stat.S_ISREG(found.st_mode):
             raise OSError(errno.EINVAL, "this is a device or a pipe, not a file", name)
 
+    def check_changeable(self, found: os.stat_result | None, name: str) -> None:
+        """Refuse to replace a file that its owner has made read-only: a folder's permission would be enough for that.
+
+        Raises:
+            OSError: it is read-only, or no ordinary file.
+        """
+        if found is None:
+            return
+        self._check_ordinary(found, name)
+        if not (found.st_mode & 0o222 and os.access(self._at(name), os.W_OK, dir_fd=self.descriptor)):
+            raise OSError(errno.EACCES, "the file is read-only", name)
+
+    @contextlib.contextmanager
+    def _readable(self) -> Iterator[int]:
+        """A descriptor of the folder itself, for what wants more than a way through it."""
+        readable = os.open(".", os.O_RDONLY | getattr(os, "O_DIRECTORY", 0), dir_fd=self.descriptor)
+        try:
+            yield readable
+        finally:
+            os.close(readable)
+
     def entries(self) -> list[str]:
         """The names of all entries."""
         if self.descriptor is None:
             return os.listdir(self.real)
-        readable = os.open(".", os.O_RDONLY | getattr(os, "O_DIRECTORY", 0), dir_fd=self.descriptor)
-        try:
+        with self._readable() as readable:
             return os.listdir(readable)
-        finally:
-            os.close(readable)
 
     def write_new(self, name: str, data: bytes, like: os.stat_result | None, *, mode: int | None = None) -> None:
         """Make a file that holds `data`, and wait until it is on the disk.
@@ -108,10 +122,9 @@ class OpenFolder:
         Raises:
             OSError: there is such a file, or the disk refuses; then there is none.
         """
-        path, options = self.at(name)
         # The system takes the umask off: asking for it would change it for a moment, for all threads.
         first = 0o600 if like is not None else 0o666 if mode is None else mode
-        descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | _QUIET, first, **options)
+        descriptor = os.open(self._at(name), _FLAGS["xb"] | _QUIET, first, dir_fd=self.descriptor)
         try:
             with os.fdopen(descriptor, "wb") as file:
                 file.write(data)
@@ -119,7 +132,8 @@ class OpenFolder:
                 if like is not None:
                     with contextlib.suppress(OSError, AttributeError):  # only a superuser may give files away
                         os.fchown(file.fileno(), like.st_uid, like.st_gid)
-                    os.chmod(file.fileno() if os.chmod in os.supports_fd else path, like.st_mode & _PERMISSIONS)
+                    there = file.fileno() if os.chmod in os.supports_fd else self._at(name)
+                    os.chmod(there, like.st_mode & _PERMISSIONS)
                 os.fsync(file.fileno())
         except BaseException:
             self.remove(name, missing_ok=True)
@@ -127,42 +141,19 @@ class OpenFolder:
 
     def rename(self, name: str, new: str) -> None:
         """Give an entry another name, in place of what has it now."""
-        (old_path, source), (new_path, target) = self.at(name), self.at(new)
-        if source:
-            os.replace(old_path, new_path, src_dir_fd=self.descriptor, dst_dir_fd=self.descriptor)
-        else:
-            os.replace(old_path, new_path, **target)
+        fd = self.descriptor
+        os.replace(self._at(name), self._at(new), src_dir_fd=fd, dst_dir_fd=fd)
 
     def remove(self, name: str, *, missing_ok: bool = False) -> None:
         """Remove a file."""
-        path, options = self.at(name)
         with contextlib.suppress(*([FileNotFoundError] if missing_ok else [])):
-            os.unlink(path, **options)
-
-    def make_folder(self, name: str, *, mode: int = 0o777) -> bool:
-        """Make a folder, unless it is there; whether it was made."""
-        path, options = self.at(name)
-        try:
-            os.mkdir(path, mode, **options)
-        except FileExistsError:
-            return False
-        return True
-
-    def remove_folder(self, name: str) -> None:
-        """Remove a folder if it is empty."""
-        path, options = self.at(name)
-        with contextlib.suppress(OSError):
-            os.rmdir(path, **options)
+            os.unlink(self._at(name), dir_fd=self.descriptor)
 
     def sync(self) -> None:
         """Make renames and removals durable, where folders can be synced."""
         if self.descriptor is not None:
-            with contextlib.suppress(OSError):
-                readable = os.open(".", os.O_RDONLY, dir_fd=self.descriptor)
-                try:
-                    os.fsync(readable)
-                finally:
-                    os.close(readable)
+            with contextlib.suppress(OSError), self._readable() as readable:
+                os.fsync(readable)
 
 
 @contextlib.contextmanager
@@ -214,9 +205,9 @@ def make_folders(real: Path, *, mode: int = 0o777) -> list[Path]:
     made: list[Path] = []
     try:
         for folder in missing:
-            with open_folder(folder.parent) as parent:
-                if parent.make_folder(folder.name, mode=mode):
-                    made.append(folder)
+            with open_folder(folder.parent) as parent, contextlib.suppress(FileExistsError):
+                os.mkdir(parent._at(folder.name), mode, dir_fd=parent.descriptor)
+                made.append(folder)
     except OSError:
         remove_folders(made)
         raise
@@ -227,7 +218,7 @@ def remove_folders(made: Sequence[Path]) -> None:
     """Remove folders again, as far as they are empty."""
     for folder in reversed(made):
         with contextlib.suppress(OSError), open_folder(folder.parent) as parent:
-            parent.remove_folder(folder.name)
+            os.rmdir(parent._at(folder.name), dir_fd=parent.descriptor)
 
 
 @contextlib.contextmanager
@@ -274,17 +265,3 @@ def _translated(error: OSError, name: str, kind: type[FileReadError | FileWriteE
     spoken = partial(str.format, name=name, said=said, verb=verb, done=done, right=right)
     elsewhere = look and error.errno in (errno.ENOENT, errno.EISDIR, errno.ENOTDIR)
     return kind(spoken(words), where=name, hint=look if elsewhere else spoken(hint))
-
-
-def check_changeable(found: os.stat_result | None, folder: OpenFolder, name: str) -> None:
-    """Refuse to replace a file that its owner has made read-only: a folder's permission would be enough for that.
-
-    Raises:
-        OSError: it is read-only, or no ordinary file.
-    """
-    if found is None:
-        return
-    folder._check_ordinary(found, name)
-    path, options = folder.at(name)
-    if not (found.st_mode & 0o222 and os.access(path, os.W_OK, **options)):
-        raise OSError(errno.EACCES, "the file is read-only", name)
