@@ -29,91 +29,41 @@ class Format:
     most: int = 200_000_000  # bytes
 
 
-_OFFICE = "application/vnd.openxmlformats-officedocument"
-_HTML = Format(
-    "HTML",
-    "web pages, saved or at a URL",
-    "html",
-    "HTML",
-    types=("text/html", "application/xhtml+xml"),
-    is_text=True,
-    module="lmm.importing.read_html",
-    needs=("selectolax",),
-    most=40_000_000,
-)
-_EPUB = Format(
-    "EPUB", "books without copy protection", "epub", "an EPUB book", ("application/epub+zip",), most=500_000_000
-)
-_PDF = Format(
-    "PDF",
-    "with text in it, not only pictures of it",
-    "html",
-    "a PDF file",
-    types=("application/pdf",),
-    module="lmm.importing.read_pdf",
-    needs=("pypdfium2",),
-    most=1_000_000_000,
-)
-_NOTEBOOK = Format(
-    "Jupyter",
-    "notebooks; no code is run",
-    called="a Jupyter notebook",
-    types=("application/x-ipynb+json",),
-    is_text=True,
-    module="lmm.importing.read_notebook",
-    needs=("selectolax",),
-)
-_WORD = Format("Word", "Word since 2007", "docx", "a Word file", (f"{_OFFICE}.wordprocessingml.document",))
-_POWERPOINT = Format(
-    "PowerPoint",
-    "slides as sections, with their notes",
-    "pptx",
-    "a PowerPoint file",
-    (f"{_OFFICE}.presentationml.presentation",),
-)
-_EXCEL = Format("Excel", "a table of each sheet", "xlsx", "an Excel file", (f"{_OFFICE}.spreadsheetml.sheet",))
-_ODT = Format(
-    "OpenDocument",
-    "LibreOffice Writer",
-    "odt",
-    "an OpenDocument text",
-    ("application/vnd.oasis.opendocument.text",),
-)
-_RTF = Format("RTF", "of any word processor", "rtf", "an RTF file", ("application/rtf", "text/rtf"))
-_LATEX = Format("LaTeX", "without what it includes", "latex", is_text=True)
-_ASCIIDOC = Format("AsciiDoc", "without what it includes", "asciidoc", is_text=True)
-_MEDIAWIKI = Format("MediaWiki", "the source of a page", "mediawiki", is_text=True)
-_DOCBOOK = Format("DocBook", "XML", "docbook", is_text=True)
-
-FORMATS: dict[str, Format] = {
-    ".pdf": _PDF,
-    ".docx": _WORD,
-    ".pptx": _POWERPOINT,
-    ".xlsx": _EXCEL,
-    ".odt": _ODT,
-    ".rtf": _RTF,
-    ".html": _HTML,
-    ".htm": _HTML,
-    ".xhtml": _HTML,
-    ".ipynb": _NOTEBOOK,
-    ".epub": _EPUB,
-    **dict.fromkeys((".tex", ".latex"), _LATEX),
+_OFFICE = "application/vnd.openxmlformats-officedocument."
+_PACKAGE = "lmm.importing.read_"
+_ROWS = {
+    ".pdf": Format("PDF", "with text in it, not only pictures of it", "html", "a PDF file", ("application/pdf",),
+                   module=f"{_PACKAGE}pdf", needs=("pypdfium2",), most=1_000_000_000),
+    ".docx": Format("Word", "Word since 2007", "docx", "a Word file", (f"{_OFFICE}wordprocessingml.document",)),
+    ".pptx": Format("PowerPoint", "slides as sections, with their notes", "pptx", "a PowerPoint file",
+                    (f"{_OFFICE}presentationml.presentation",)),
+    ".xlsx": Format("Excel", "a table of each sheet", "xlsx", "an Excel file", (f"{_OFFICE}spreadsheetml.sheet",)),
+    ".odt": Format("OpenDocument", "LibreOffice Writer", "odt", "an OpenDocument text",
+                   ("application/vnd.oasis.opendocument.text",)),
+    ".rtf": Format("RTF", "of any word processor", "rtf", "an RTF file", ("application/rtf", "text/rtf")),
+    ".html .htm .xhtml": Format("HTML", "web pages, saved or at a URL", "html", "HTML",
+                                ("text/html", "application/xhtml+xml"), is_text=True,
+                                module=f"{_PACKAGE}html", needs=("selectolax",), most=40_000_000),
+    ".ipynb": Format("Jupyter", "notebooks; no code is run", "", "a Jupyter notebook", ("application/x-ipynb+json",),
+                     is_text=True, module=f"{_PACKAGE}notebook", needs=("selectolax",)),
+    ".epub": Format("EPUB", "books without copy protection", "epub", "an EPUB book", ("application/epub+zip",),
+                    most=500_000_000),
+    ".tex .latex": Format("LaTeX", "without what it includes", "latex", is_text=True),
     ".org": Format("Org", "Emacs", "org", is_text=True),
     ".rst": Format("reStructuredText", "Sphinx", "rst", is_text=True),
-    **dict.fromkeys((".adoc", ".asciidoc"), _ASCIIDOC),
-    **dict.fromkeys((".wiki", ".mediawiki"), _MEDIAWIKI),
-    **dict.fromkeys((".dbk", ".docbook"), _DOCBOOK),
-}
+    ".adoc .asciidoc": Format("AsciiDoc", "without what it includes", "asciidoc", is_text=True),
+    ".wiki .mediawiki": Format("MediaWiki", "the source of a page", "mediawiki", is_text=True),
+    ".dbk .docbook": Format("DocBook", "XML", "docbook", is_text=True),
+}  # fmt: skip
+FORMATS: dict[str, Format] = {suffix: format for suffixes, format in _ROWS.items() for suffix in suffixes.split()}
 # What to do with files that people try all the same.
 _OTHERS = {
-    **dict.fromkeys((".doc", ".pages"), "open it in a word processor and save it as .docx"),
-    **dict.fromkeys((".ppt", ".odp", ".key"), "save it as .pptx, or export it as PDF"),
-    **dict.fromkeys((".xls", ".ods", ".numbers"), "save it as .xlsx"),
-    **dict.fromkeys(
-        (".png", ".jpg", ".jpeg", ".tif", ".tiff"), "recognise its text: ocrmypdf --image-dpi 300 IN OUT.pdf"
-    ),
-    **dict.fromkeys((".md", ".markdown", ".rmd", ".qmd"), "it is markdown already: use lmm scan or lmm ingest"),
-    **dict.fromkeys((".textile", ".typ", ".fb2", ".xml"), "Pandoc can: pandoc IN -t markdown -o OUT.md"),
+    ".doc .pages": "open it in a word processor and save it as .docx",
+    ".ppt .odp .key": "save it as .pptx, or export it as PDF",
+    ".xls .ods .numbers": "save it as .xlsx",
+    ".png .jpg .jpeg .tif .tiff": "recognise its text: ocrmypdf --image-dpi 300 IN OUT.pdf",
+    ".md .markdown .rmd .qmd": "it is markdown already: use lmm scan or lmm ingest",
+    ".textile .typ .fb2 .xml": "Pandoc can: pandoc IN -t markdown -o OUT.md",
 }
 
 
@@ -128,8 +78,8 @@ def format_of(name: str) -> Format:
     """
     suffix = "." + name.lower().rpartition(".")[2] if "." in name else ""
     if suffix not in FORMATS:
-        known = ", ".join(FORMATS)
-        hint = _OTHERS.get(suffix, f"lmm import reads {known}")
+        others = (hint for suffixes, hint in _OTHERS.items() if suffix in suffixes.split())
+        hint = next(others, f"lmm import reads {', '.join(FORMATS)}")
         raise ConfigError(f"files of this kind cannot be imported{suffix and f' ({suffix})'}", where=name, hint=hint)
     return FORMATS[suffix]
 

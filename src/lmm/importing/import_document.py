@@ -9,16 +9,19 @@ import subprocess
 import sys
 import tempfile
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
+
+import msgspec
 
 from lmm.disk import files
 from lmm.disk.files import check_writable, shown, title_of
 from lmm.disk.folder import Folder, check_named
 from lmm.errors import ConfigError, FileReadError, FileWriteError, LmmError
-from lmm.importing.child import DOCUMENT, ERROR
+from lmm.importing.child import RESULT
 from lmm.importing.formats import EXTRA, Format, format_of
-from lmm.importing.imported import Context, Imported, ImportedImage, compose, image_name
+from lmm.importing.imported import Imported, compose, image_name
 from lmm.importing.pandoc import find_pandoc
 
 MEMORY = 3_000_000_000  # bytes that reading a file may take
@@ -158,17 +161,9 @@ def read_source(
     with tempfile.TemporaryDirectory(prefix="lmm-import-") as name:
         folder = Path(name)
         program = find_pandoc(format.reader).program if format.reader else ""
-        context = Context(
-            name=source.name,
-            prefix=prefix,
-            online=online,
-            kind=format.name,
-            reader=format.reader,
-            pandoc=program,
-            timeout=timeout,
-            styles=dict(styles or {}),
-        )
-        task = {"path": str(source.resolve()), "module": format.module, "context": asdict(context), "folder": name,
+        context: dict[str, Any] = {"name": source.name, "kind": format.name, "reader": format.reader, "pandoc": program}
+        context |= {"prefix": prefix, "online": online, "timeout": timeout, "styles": dict(styles or {})}
+        task = {"path": str(source.resolve()), "module": format.module, "context": context, "folder": name,
                 "memory": MEMORY}  # fmt: skip
         # -P: no module is taken from the current folder, which came from anywhere
         command = [sys.executable, "-P", "-m", "lmm.importing.child"]
@@ -181,12 +176,13 @@ def read_source(
             raise FileReadError(
                 f"reading it took more than {timeout:g} seconds", where=str(source), hint=hint
             ) from error
-        if (folder / ERROR).exists():
-            told = json.loads((folder / ERROR).read_text(encoding="utf-8"))
-            raise FileReadError(told["message"], where=str(source), hint=told["hint"])
-        if done.returncode != 0 or not (folder / DOCUMENT).exists():
-            raise _crashed(source, format, done)
-        return _load(folder)
+        try:
+            read = msgspec.msgpack.decode((folder / RESULT).read_bytes(), type=Imported | tuple[str, str])
+        except (OSError, msgspec.DecodeError) as error:
+            raise _crashed(source, format, done) from error
+    if isinstance(read, Imported):
+        return read
+    raise FileReadError(read[0], where=str(source), hint=read[1])
 
 
 def _crashed(source: Path, format: Format, done: subprocess.CompletedProcess[bytes]) -> LmmError:
@@ -196,15 +192,6 @@ def _crashed(source: Path, format: Format, done: subprocess.CompletedProcess[byt
         how, cause = f"signal {-done.returncode}", f"takes more than {MEMORY / 1e9:g} GB of memory to read"
     hint = f"the file is damaged, malicious, or {cause}"
     return FileReadError(f"the reader of {format.name} files crashed: {how}", where=str(source), hint=hint)
-
-
-def _load(folder: Path) -> Imported:
-    values = json.loads((folder / DOCUMENT).read_text(encoding="utf-8"))
-    images = (
-        ImportedImage((folder / str(number)).read_bytes(), address) for number, address in enumerate(values["images"])
-    )
-    lists = {name: tuple(values[name]) for name in ("notes", "links", "follows")}
-    return Imported(**{**values, **lists, "images": tuple(images)})
 
 
 # -- writing ---------------------------------------------------------------------------------------------
