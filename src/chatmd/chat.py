@@ -21,7 +21,7 @@ from chatmd.compaction.plan import KEEP, CompactOptions
 from chatmd.context import Approve, AskUser, Confirm, Run, ask_nobody, settings_of
 from chatmd.errors import ChatmdError
 from chatmd.language.agent import AgentSpec, read_agent
-from chatmd.language.nodes import Attribute, Element, Node, Problem, SyntaxTree, Text
+from chatmd.language.nodes import Element, Problem, SyntaxTree
 from chatmd.language.repair import RepairedText, repair
 from chatmd.language.syntax import errors_of
 from chatmd.language.transcript import answer_of, parse_cached
@@ -32,7 +32,7 @@ from chatmd.replaying import differences
 from chatmd.runtime.events import RunResult
 from chatmd.runtime.output import value_in
 from chatmd.runtime.prepare import prepare
-from chatmd.runtime.rewind import Draft, compact_file, rewind_file, rewind_text
+from chatmd.runtime.rewind import Draft, compact_file, message_element, rewind_file, rewind_text
 from chatmd.runtime.runner import Runner, open_run, open_text, reply_to, write_copy
 from chatmd.runtime.transcript_file import Transcript, open_transcript, read_transcript
 from chatmd.runtime.turns import Conversation
@@ -79,6 +79,20 @@ class How(TypedDict, total=False):
     ask_user: AskUser | None
 
 
+class Setup(TypedDict, total=False):
+    """What a chat works with; all of it is optional.
+
+    `config` is a configuration file; else it is looked for as always. `roots` are further folders that files may be
+    imported from, `tools` Python functions that the model may call besides what the file declares. `listener` is called
+    with what happens (`lmm.messages`, `chatmd.runtime.events`), in another thread.
+    """
+
+    config: str | Path | None
+    roots: Sequence[str | Path]
+    tools: Sequence[PythonTool]
+    listener: Listener
+
+
 class Chat:
     """An agent and its transcript, in a ChatMD file or in memory.
 
@@ -96,22 +110,13 @@ class Chat:
     """
 
     def __init__(
-        self,
-        text: str,
-        *,
-        path: Path | None = None,
-        folder: str | Path = ".",
-        config: str | Path | None = None,
-        roots: Sequence[str | Path] = (),
-        tools: Sequence[PythonTool] = (),
-        listener: Listener = ignore,
+        self, text: str, *, path: Path | None = None, folder: str | Path = ".", **setup: Unpack[Setup]
     ) -> None:
+        check_keywords("Chat", setup, Setup)
         self.path = path
         self.folder = path.resolve().parent if path else Path(folder)
-        self.listener = listener
-        self._config = Path(config) if config is not None else None
-        self._roots = tuple(map(Path, roots))
-        self._tools = tuple(tools)
+        self.listener = setup.get("listener", ignore)
+        self._setup = setup
         self._lock = contextlib.ExitStack()
         self._locked = False
         self._runner: Runner | None = None
@@ -120,46 +125,21 @@ class Chat:
         self._take(text)
 
     @classmethod
-    def open(
-        cls,
-        path: str | Path,
-        *,
-        config: str | Path | None = None,
-        roots: Sequence[str | Path] = (),
-        tools: Sequence[PythonTool] = (),
-        listener: Listener = ignore,
-    ) -> Self:
+    def open(cls, path: str | Path, **setup: Unpack[Setup]) -> Self:
         """Read a ChatMD file.
 
         What an interrupted run left is repaired in memory (`notes` say how), and on disk by what writes next.
-
-        Args:
-            config: a configuration file; else it is looked for as always.
-            roots: further folders that files may be imported from.
-            tools: Python functions that the model may call besides what the file declares.
-            listener: is called with what happens (`lmm.messages`, `chatmd.runtime.events`), in another thread.
 
         Raises:
             FileReadError: it is missing, not readable, or not UTF-8.
             ConfigError: the configuration asks for something unknown.
         """
-        return cls(
-            read_transcript(Path(path)), path=Path(path), config=config, roots=roots, tools=tools, listener=listener
-        )
+        return cls(read_transcript(Path(path)), path=Path(path), **setup)
 
     @classmethod
-    def from_text(
-        cls,
-        text: str,
-        *,
-        folder: str | Path = ".",
-        config: str | Path | None = None,
-        roots: Sequence[str | Path] = (),
-        tools: Sequence[PythonTool] = (),
-        listener: Listener = ignore,
-    ) -> Self:
+    def from_text(cls, text: str, *, folder: str | Path = ".", **setup: Unpack[Setup]) -> Self:
         """A chat without a file, which is never written; what it names is relative to `folder`."""
-        return cls(text, folder=folder, config=config, roots=roots, tools=tools, listener=listener)
+        return cls(text, folder=folder, **setup)
 
     def copy(self, path: str | Path) -> Self:
         """Write the chat into a new file in its folder, and open that.
@@ -169,7 +149,7 @@ class Chat:
         """
         self.reload()
         write_copy(self._place, self.text, Path(path))
-        return type(self).open(path, config=self._config, roots=self._roots, tools=self._tools, listener=self.listener)
+        return type(self).open(path, **self._setup)
 
     def __repr__(self) -> str:
         return f"Chat({str(self.path or '')!r}, {len(self.text):,} characters)"
@@ -203,7 +183,7 @@ class Chat:
             raise DocumentBusy(
                 "this chat is already running",
                 where=str(self.path or ""),
-                hint="steer or cancel it, or wait until it ends until it ends until it ends",
+                hint="steer or cancel it, or wait until it ends",
             )
         if self.path is not None:
             self._take(read_transcript(self.path))
@@ -332,12 +312,12 @@ class Chat:
     def say(self, said: str | Element, *, docs: Sequence[str | Path] = ()) -> None:
         """Say something as the user, in the place that waits for it: a text means itself, an element's tags count.
 
-        `docs` are files behind it, as `<doc>` elements: relative to the chat's folder, or URLs.
+        `docs` are files behind it, relative to the chat's folder, or URLs.
 
         >>> chat = Chat.from_text("")
         >>> chat.say("Is <b> right?", docs=["notes.md"])
         >>> chat.text
-        '<user>RAW|Is <b> right?\\n|RAW<doc src="notes.md" local/></user>\\n'
+        '<user>RAW|Is <b> right?\\n\\nnotes.md:\\n|RAW<doc src="notes.md" local/></user>\\n'
 
         Raises:
             ChatmdError: an element other than ``<user>``, or one with a tag that means nothing there.
@@ -346,7 +326,9 @@ class Chat:
         """
         self.reload()
         if docs:
-            said = _user_with_documents(said, docs)
+            if isinstance(said, Element):
+                raise ChatmdError("docs can only be added to a text", hint="put <doc> elements into the element")
+            said = message_element(Draft(said), [str(name) for name in docs])
         with contextlib.ExitStack() as stack:
             if self.path is None:
                 transcript: Transcript = Transcript(self.text)
@@ -458,10 +440,7 @@ class Chat:
         """
         self.reload()
         answer, text = await reply_to(self.text, input, self._prepared(**how))
-        folder, config, roots = self.folder.resolve(), self._config, self._roots
-        return answer, Chat.from_text(
-            text, folder=folder, config=config, roots=roots, tools=self._tools, listener=self.listener
-        )
+        return answer, Chat.from_text(text, folder=self.folder.resolve(), **self._setup)
 
     reply = blocking(areply)
 
@@ -564,9 +543,12 @@ class Chat:
 
     def _prepared(self, schema: Any = None, **how: Unpack[How]) -> Run:
         check_keywords("Chat.run", how, How)
-        how["tools"] = (*self._tools, *how.get("tools", ()))
-        folder, config, roots = self.folder.resolve(), self._config, self._roots
-        return prepare(self.path, folder, config=config, roots=roots, listener=self.listener, schema=schema, **how)
+        how["tools"] = (*self._setup.get("tools", ()), *how.get("tools", ()))
+        config, roots = self._setup.get("config"), tuple(map(Path, self._setup.get("roots", ())))
+        return prepare(
+            self.path, self.folder.resolve(), config=Path(config) if config is not None else None, roots=roots,
+            listener=self.listener, schema=schema, **how,
+        )  # fmt: skip
 
     def _open_run(self, how: How) -> Runner:
         self.reload()
@@ -590,14 +572,3 @@ class Chat:
             else:
                 with contextlib.suppress(FileReadError):  # told by what ended the run
                     self.reload()
-
-
-def _user_with_documents(said: str | Element, docs: Sequence[str | Path]) -> Element:
-    """A message of the user with files behind it."""
-    if isinstance(said, Element):
-        raise ChatmdError("docs can only be added to a text", hint="put <doc> elements into the element")
-    children: list[Node] = [Text(f"{said}\n")]
-    for name in map(str, docs):
-        local = () if name.lower().startswith(("http://", "https://")) else (Attribute("local"),)
-        children += [Element("doc", (Attribute("src", name), *local)), Text("\n")]
-    return Element("user", (), tuple(children[:-1]))

@@ -54,7 +54,7 @@ def mentions(text: str) -> list[str]:
 
 
 def message_element(draft: Draft, files: Sequence[str] = ()) -> Element:
-    """The ``<user>`` element of a message; `files`, relative to the transcript, come behind what is said.
+    """The ``<user>`` element of a message; `files`, relative to the transcript, or URLs, come behind what is said.
 
     Raises:
         InvalidDocument: its markup has errors.
@@ -63,7 +63,8 @@ def message_element(draft: Draft, files: Sequence[str] = ()) -> Element:
         text, nodes = storable(draft.text), list[Node]()
         for name in files:
             tag = "img" if name.lower().endswith(PICTURES) else "doc"
-            nodes += [Text(text + _label(name)), Element(tag, (Attribute("src", name), Attribute("local")))]
+            local = () if name.lower().startswith(("http://", "https://")) else (Attribute("local"),)
+            nodes += [Text(text + _label(name)), Element(tag, (Attribute("src", name), *local))]
             text = ""
         return Element("user", (), tuple(nodes) or (Text(text),))
     body = parse_body(draft.text, file="the message")
