@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Literal
 
@@ -51,7 +51,7 @@ def surroundings(spec: AgentSpec, path: Path, run: Run) -> Iterator[Problem]:
     yield from _contents(spec, run, recorded)
     yield from _keys(spec, run)
     for edge in _agents_of(spec, recorded):
-        for problem, certain in _Agents(run.configuration).below(edge, run, (str(path.resolve()),), edge.certain):
+        for problem, certain in _below(edge, run, (str(path.resolve()),), edge.certain, set()):
             yield _report(problem, edge, certain)
 
 
@@ -73,40 +73,34 @@ def _model(spec: AgentSpec, configuration: Configuration, *, own: bool) -> Itera
 
 def _tools(spec: AgentSpec, run: Run) -> Iterator[Problem]:
     for tool in spec.tools:
-        for severity, look in _LOOKS[tool.kind]:
+        for severity, look in _looks(tool, run):
             try:
-                look(tool, run)
+                look()
             except LmmError as error:
                 yield _problem(tool.span, error, "warning" if isinstance(error, ToolNotAvailable) else severity)
                 break
 
 
-def _look_for_builtin(tool: Tool, run: Run) -> None:
-    if tool.name:
-        kind_of(tool)
-    if tool.roots:
-        roots_of(tool, run)
-
-
-def _look_for_words(tool: Tool, run: Run) -> None:
-    if tool.command:
-        split_command(tool.command)
-
-
-def _look_for_program(tool: Tool, run: Run) -> None:
-    if tool.command:
-        _find(split_command(tool.command)[0], run)
-
-
-def _look_for_address(tool: Tool, run: Run) -> None:
-    if tool.server:
-        read_address(tool.server)
-
-
-def _look_for_server(tool: Tool, run: Run) -> None:
-    check_installed()
-    if tool.server and (command := read_address(tool.server).command):
-        _find(command[0], run)
+def _looks(tool: Tool, run: Run) -> Iterator[tuple[Severity, Callable[[], object]]]:
+    """What is looked at, in order, and how bad it is: programs and variables may be there when it is run."""
+    if tool.kind == "builtin" and tool.name:
+        yield "error", lambda: kind_of(tool)
+    if tool.kind == "builtin" and tool.roots:
+        yield "error", lambda: roots_of(tool, run)
+    if tool.kind == "command":
+        if tool.command:
+            yield "error", lambda: split_command(tool.command)
+        yield "error", lambda: command_folder(tool, run)
+        yield "warning", lambda: check_variables(tool, run)
+        if tool.command:
+            yield "warning", lambda: _find(split_command(tool.command)[0], run)
+    if tool.kind == "mcp":
+        if tool.server:
+            yield "error", lambda: read_address(tool.server)
+        yield "warning", lambda: check_variables(tool, run)
+        yield "warning", check_installed
+        if tool.server and (command := read_address(tool.server).command):
+            yield "warning", lambda: _find(command[0], run)
 
 
 def _find(name: str, run: Run) -> None:
@@ -118,25 +112,12 @@ def _find(name: str, run: Run) -> None:
         raise LmmError(f"'{name}' is not executable", hint=f"chmod u+x {found}")
 
 
-# What is looked at, in order, and how bad it is: programs and variables may be there when it is run.
-_LOOKS: dict[str, tuple[tuple[Severity, Callable[[Tool, Run], object]], ...]] = {
-    "builtin": (("error", _look_for_builtin),),
-    "command": (
-        ("error", _look_for_words),
-        ("error", command_folder),
-        ("warning", check_variables),
-        ("warning", _look_for_program),
-    ),
-    "mcp": (("error", _look_for_address), ("warning", check_variables), ("warning", _look_for_server)),
-    "agent": (),
-}
-
-
 def _output(spec: AgentSpec, run: Run) -> Iterator[Problem]:
     if spec.output is not None:
         try:
             schema_of(spec, run)
-            _look_for_words(spec.output.tool, run)
+            if spec.output.tool.command:
+                split_command(spec.output.tool.command)
         except LmmError as error:
             yield _problem(spec.output.span, error)
 
@@ -147,8 +128,7 @@ def _output(spec: AgentSpec, run: Run) -> Iterator[Problem]:
 def _open(spec: AgentSpec, recorded: ExpansionRecord | None) -> Iterator[Occurrence]:
     """What the next run would read: of what was answered, only that which was not recorded."""
     for one in occurrences(spec.sent):
-        known = recorded is not None and one.key and one.answered
-        if not (known and recorded is not None and recorded.find(one.key) is not None):
+        if not (recorded and one.key and one.answered and recorded.find(one.key) is not None):
             yield one
 
 
@@ -212,57 +192,49 @@ class _Edge:
 
 def _agents_of(spec: AgentSpec, recorded: ExpansionRecord | None = None) -> Iterator[_Edge]:
     for one in _open(spec, recorded):
-        yield from (_Edge(part.src, part.span, True) for part in _inside(one.part) if _is_local_agent(part))
+        for part in _inside(one.part):
+            if isinstance(part, SubAgent) and part.local:
+                yield _Edge(part.src, part.span, True)
     yield from (_Edge(tool.agent, tool.span, False) for tool in spec.tools if tool.kind == "agent" and tool.local)
 
 
-def _is_local_agent(part: Expandable) -> bool:
-    return isinstance(part, SubAgent) and part.local
+def _below(
+    edge: _Edge, run: Run, chain: tuple[str, ...], certain: bool, seen: set[str]
+) -> Iterator[tuple[Problem, bool]]:
+    """Why an agent, or one that it asks, cannot answer: with the place in its own file, and whether a run stops.
 
-
-@dataclass(slots=True)
-class _Agents:
-    """The agents that one agent leads to, each looked at once."""
-
-    configuration: Configuration
-    seen: set[str] = field(default_factory=set)
-
-    def below(self, edge: _Edge, run: Run, chain: tuple[str, ...], certain: bool) -> Iterator[tuple[Problem, bool]]:
-        """Why an agent, or one that it asks, cannot answer: with the place in its own file, and whether a run stops."""
-        try:
-            path = locate(edge.src, run)
-            if str(path) in chain:
-                check_depth((*chain[chain.index(str(path)) :], str(path)), 0)
-            if str(path) in self.seen:
-                return
-            spec = agent_in(edge.src, run)
-        except LimitReached as error:
-            hint = f"at most {run.rules.max_depth} deep: max_depth in [chatmd]"
-            yield Problem(edge.span, error.message, hint), certain
-        except LmmError as error:
-            yield Problem(edge.span, _with_place(error), error.hint), certain
-        else:
-            self.seen.add(str(path))
-            inside = replace(run, folder=path.parent)
-            own = (*_model(spec, self.configuration, own=False), *_tools(spec, inside), *_contents(spec, inside))
-            yield from ((problem, certain) for problem in own if problem.severity == "error")
-            for further in _agents_of(spec):
-                yield from self.below(further, inside, (*chain, str(path)), certain and further.certain)
-
-
-def _with_place(error: LmmError) -> str:
-    return f"{error.where}: {error.message}" if error.where else error.message
+    Those in `seen` were looked at before.
+    """
+    try:
+        path = locate(edge.src, run)
+        if str(path) in chain:
+            check_depth((*chain[chain.index(str(path)) :], str(path)), 0)
+        if str(path) in seen:
+            return
+        spec = agent_in(edge.src, run)
+    except LimitReached as error:
+        hint = f"at most {run.rules.max_depth} deep: max_depth in [chatmd]"
+        yield Problem(edge.span, error.message, hint), certain
+    except LmmError as error:
+        told = f"{error.where}: {error.message}" if error.where else error.message
+        yield Problem(edge.span, told, error.hint), certain
+    else:
+        seen.add(str(path))
+        inside = replace(run, folder=path.parent)
+        own = (*_model(spec, run.configuration, own=False), *_tools(spec, inside), *_contents(spec, inside))
+        yield from ((problem, certain) for problem in own if problem.severity == "error")
+        for further in _agents_of(spec):
+            yield from _below(further, inside, (*chain, str(path)), certain and further.certain, seen)
 
 
 def _report(problem: Problem, edge: _Edge, certain: bool) -> Problem:
     """What is wrong below, told where the file itself names the agent."""
-    severity: Severity = "error" if certain else "warning"
     message = problem.message
     if problem.span is not edge.span:
         message = f"{problem.span.where}: {message}"
     if not message.startswith(f"'{edge.src}'"):
         message = f"'{edge.src}': {message}"
-    return Problem(edge.span, message, problem.hint, severity)
+    return Problem(edge.span, message, problem.hint, "error" if certain else "warning")
 
 
 # -- all of it -----------------------------------------------------------------------------------------------
