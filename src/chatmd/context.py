@@ -142,7 +142,7 @@ def model_settings(config: AgentConfig, configuration: Configuration, *, own: bo
     'Ollama/llama3.2'
     """
     where = "--model" if configuration.model and own else config.span.where
-    settings: ModelSettings = getattr(*_with_model(config, configuration, own))
+    settings: ModelSettings = getattr(*_with_model(config, configuration, own)[:2])
     settings = settings.replace(
         temperature=settings.temperature if config.temperature is None else config.temperature,
         max_tokens=config.max_tokens or settings.max_tokens,
@@ -168,30 +168,25 @@ def settings_of(config: AgentConfig, configuration: Configuration, *, own: bool 
     Raises:
         ConfigError: as `model_settings`.
     """
-    settings, tier = _with_model(config, configuration, own)
-    its_model: ModelSettings = getattr(settings, tier)
-    if tier == "major" and _name(config, configuration, own).lower() in ("", tier):
+    settings, tier, named = _with_model(config, configuration, own)
+    if tier == "major" and not named:
         return settings
+    its_model: ModelSettings = getattr(settings, tier)
     major, minor, aux = (getattr(settings, name) if is_chosen(settings, name) else its_model for name in _TIERS)
     return settings.replace(major=major, minor=minor, aux=aux)
 
 
-def _name(config: AgentConfig, configuration: Configuration, own: bool) -> str:
-    """The model that is named, by the user or by the file; or a tier."""
-    return (configuration.model if own else "") or config.model
-
-
-def _with_model(config: AgentConfig, configuration: Configuration, own: bool) -> tuple[Settings, str]:
-    """The settings with the model that is named, and the tier under which it is."""
-    name = _name(config, configuration, own)
-    if name.lower() in ("", *_TIERS):
-        return configuration.settings(), name.lower() or "major"
-    full = name if "/" in name else f"OpenAI/{name}"
+def _with_model(config: AgentConfig, configuration: Configuration, own: bool) -> tuple[Settings, str, bool]:
+    """The settings with the model that the user or the file names, its tier, and whether it is more than a tier."""
     by_user = own and bool(configuration.model)
+    name = configuration.model if by_user else config.model
+    if name.lower() in ("", *_TIERS):
+        return configuration.settings(), name.lower() or "major", False
+    full = name if "/" in name else f"OpenAI/{name}"
     try:
         if by_user:
-            return configuration.settings(overrides={"major": full}), "major"
-        return configuration.settings(full), "major"
+            return configuration.settings(overrides={"major": full}), "major", True
+        return configuration.settings(full), "major", True
     except Untrusted:
         raise
     except ConfigError as error:

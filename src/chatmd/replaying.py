@@ -9,7 +9,7 @@ from __future__ import annotations
 import json
 from collections.abc import AsyncIterator, Iterator, Mapping
 from contextlib import AsyncExitStack
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
 from typing import Literal
 
@@ -45,9 +45,7 @@ async def differences(text: str, path: Path, run: Run) -> list[Problem]:
     run = replace(run, settings=settings_of(spec.config, run.configuration), ask=ask_nobody, skip_missing_tools=True)
     found = [one async for one in _documents(spec, run, ExpansionRecord(path, keeps=False))]
     async with AsyncExitStack() as stack:
-        replay = _Replay(spec, run, {}, set())
-        found += [one async for one in replay.open(stack)]
-        found += [one async for one in replay.results()]
+        found += [one async for one in _calls(spec, run, stack)]
     return [*found, *_answer(spec, run)]
 
 
@@ -81,89 +79,65 @@ def _answer(spec: AgentSpec, run: Run) -> Iterator[Problem]:
         yield Problem(spec.output.span, f"the last reply no longer fits the schema: {error}", _ACCEPT)
 
 
-@dataclass(slots=True)
-class _Replay:
-    """The calls of a transcript, made again with the tools that are `open`; those in `reads` only read."""
-
-    spec: AgentSpec
-    run: Run
-    opened: dict[str, OpenTool]
-    reads: set[str]
-
-    async def open(self, stack: AsyncExitStack) -> AsyncIterator[Problem]:
-        """Open the tools but for servers; what is wrong with them is told."""
-        declarations = own_declarations(self.spec, self.run).declarations
-        alone = replace(self.run, functions=())
-        self.opened |= await open_tools([], self.run, stack)  # Python's: what they do is not known
-        for tool, declaration in zip(self.spec.tools, declarations, strict=False):
-            if tool.kind == "mcp":
-                continue
-            try:
-                opened = await open_tools([tool], alone, stack)
-            except LmmError as error:
-                yield Problem(tool.span, error.message, error.hint)
-                continue
-            self.opened |= opened
-            if opened and kind_of(tool).powers == {"read"} and not declaration.asks:
-                self.reads |= opened.keys()
-
-    async def results(self) -> AsyncIterator[Problem]:
-        """What calls would be refused today, or return something else."""
-        calls = [item for item in self.spec.items if isinstance(item, CallItem)]
-        outputs = {item.call: item for item in self.spec.items if isinstance(item, OutputItem)}
-        # What was changed meanwhile, by a tool of this very run, reads otherwise.
-        severity: Literal["error", "warning"] = "warning" if {one.name for one in calls} - self.reads else "error"
-        servers = any(tool.kind == "mcp" for tool in self.spec.tools)
-        for call in calls:
-            output = outputs.get(call.call)
-            if output is None or (call.name not in self.opened and servers):
-                continue
-            if problem := self._refusal(call, output):
-                yield problem
-            elif call.name in self.reads:
-                result = await self._made(call)
-                was = self._text(output.content)
-                if result.text != was:
-                    message = f"{call.name} returns something else today{_first_difference(was, result.text)}"
-                    yield Problem(output.span, message, _ACCEPT if severity == "error" else _OWN, severity)
-
-    def _refusal(self, call: CallItem, output: OutputItem) -> Problem | None:
-        """Why a call that was made would be refused today."""
-        known = self.opened.get(call.name)
-        if output.failed:
-            return None
-        if known is None:
-            return Problem(
-                call.span,
-                f"there is no longer a tool '{call.name}'",
-                "declare it, or in Python pass the function: tools=[…]",
-            )
-        arguments = _arguments(known, self._text(call.arguments))
-        wrong = misfit(known.tool, arguments) if isinstance(arguments, Mapping) else "they are not JSON"
-        message = f"{call.name} now refuses these arguments: {wrong}"
-        return Problem(call.span, message, "its schema has changed") if wrong else None
-
-    async def _made(self, call: CallItem) -> ToolResult:
-        results: dict[int, ToolResult] = {}
-        caller = ToolCaller(self.opened, scrub=scrubber(self.spec, self.run))
-        await caller.call([ToolCall(call.call, call.name, self._text(call.arguments))], results)
-        return results[0]
-
-    def _text(self, content: Content) -> str:
-        stored = Payloads(self.run.folder, inline=True)
-        texts = []
-        for part in content:
-            value = part if isinstance(part, str) else stored.read(part)
-            value = read_stored(part, self.run) if value is None and isinstance(part, Doc) else value
-            texts.append(value if isinstance(value, str) else "")
-        return "".join(texts)
+async def _calls(spec: AgentSpec, run: Run, stack: AsyncExitStack) -> AsyncIterator[Problem]:
+    """Tools that cannot be had, but for servers, and what calls would be refused today, or return something else."""
+    opened = await open_tools([], run, stack)  # Python's: what they do is not known
+    reads, alone = set[str](), replace(run, functions=())
+    for tool, declaration in zip(spec.tools, own_declarations(spec, run).declarations, strict=False):
+        if tool.kind == "mcp":
+            continue
+        try:
+            tools = await open_tools([tool], alone, stack)
+        except LmmError as error:
+            yield Problem(tool.span, error.message, error.hint)
+            continue
+        opened |= tools
+        if tools and kind_of(tool).powers == {"read"} and not declaration.asks:
+            reads |= tools.keys()
+    calls = [item for item in spec.items if isinstance(item, CallItem)]
+    outputs = {item.call: item for item in spec.items if isinstance(item, OutputItem)}
+    # What was changed meanwhile, by a tool of this very run, reads otherwise.
+    severity: Literal["error", "warning"] = "warning" if {one.name for one in calls} - reads else "error"
+    servers = any(tool.kind == "mcp" for tool in spec.tools)
+    caller = ToolCaller(opened, scrub=scrubber(spec, run))
+    for call in calls:
+        output = outputs.get(call.call)
+        if output is None or (call.name not in opened and servers):
+            continue
+        arguments = _text(call.arguments, run)
+        if not output.failed and (problem := _refusal(call, opened.get(call.name), arguments)):
+            yield problem
+        elif call.name in reads:
+            results: dict[int, ToolResult] = {}
+            await caller.call([ToolCall(call.call, call.name, arguments)], results)
+            was, now = _text(output.content, run), results[0].text
+            if now != was:
+                message = f"{call.name} returns something else today{_first_difference(was, now)}"
+                yield Problem(output.span, message, _ACCEPT if severity == "error" else _OWN, severity)
 
 
-def _arguments(known: OpenTool, text: str) -> object:
+def _refusal(call: CallItem, known: OpenTool | None, text: str) -> Problem | None:
+    """Why a call that was made would be refused today."""
+    if known is None:
+        hint = "declare it, or in Python pass the function: tools=[…]"
+        return Problem(call.span, f"there is no longer a tool '{call.name}'", hint)
     try:
-        return getattr(known.tool, "read_arguments", json.loads)(text.strip() or "{}")
+        arguments = getattr(known.tool, "read_arguments", json.loads)(text.strip() or "{}")
     except (ValueError, RecursionError):
-        return None
+        arguments = None
+    wrong = misfit(known.tool, arguments) if isinstance(arguments, Mapping) else "they are not JSON"
+    message = f"{call.name} now refuses these arguments: {wrong}"
+    return Problem(call.span, message, "its schema has changed") if wrong else None
+
+
+def _text(content: Content, run: Run) -> str:
+    stored = Payloads(run.folder, inline=True)
+    texts = []
+    for part in content:
+        value = part if isinstance(part, str) else stored.read(part)
+        value = read_stored(part, run) if value is None and isinstance(part, Doc) else value
+        texts.append(value if isinstance(value, str) else "")
+    return "".join(texts)
 
 
 def _first_difference(was: str, now: str) -> str:

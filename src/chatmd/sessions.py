@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import replace
@@ -47,7 +48,7 @@ def read_session(text: str) -> list[Message]:
     [('user', 'Why?')]
     """
     names: dict[str, str] = {}
-    records = list(_records(text))
+    records = _records(text)
     last = records[-1].get("conversation_id") if records else None
     records = [record for record in records if record.get("conversation_id") == last]
     found = [message for record in records for message in _messages(record, names)]
@@ -63,23 +64,16 @@ def read_session(text: str) -> list[Message]:
     return [one for one in kept if one.text.strip() or one.calls or one.results]
 
 
-def _records(text: str) -> Iterator[Mapping[str, Any]]:
+def _records(text: str) -> list[Mapping[str, Any]]:
     """The JSON objects of a file: a line each, or all in a list."""
-    try:
-        values = json.loads(text)
-    except ValueError:
-        values = list(_lines(text))
-    for value in values if isinstance(values, list) else [values]:
-        if isinstance(value, dict):
-            yield value
-
-
-def _lines(text: str) -> Iterator[object]:
-    for line in text.splitlines():
-        try:
-            yield json.loads(line)
-        except ValueError:  # the last one of a session that goes on
-            continue
+    values: list[object] = []
+    for piece in (text, *text.splitlines()):
+        with contextlib.suppress(ValueError):  # several lines together, and the last one of a session that goes on
+            value = json.loads(piece)
+            values += value if isinstance(value, list) else [value]
+            if piece is text:
+                break
+    return [value for value in values if isinstance(value, dict)]
 
 
 def _messages(record: Mapping[str, Any], names: dict[str, str]) -> Iterator[Message]:
@@ -151,9 +145,6 @@ def _text_of(content: object) -> str:
     if isinstance(content, str):
         return content
     parts: Iterable[Any] = content if isinstance(content, list) else ()
-    texts = (part.get("text", "") if part.get("type") in _SPOKEN else _named(part) for part in parts)
+    told = dict.fromkeys(("image", "input_image"), "[image]")
+    texts = (part.get("text", "") if part.get("type") in _SPOKEN else told.get(part.get("type")) for part in parts)
     return "\n".join(text for text in texts if text)
-
-
-def _named(part: Mapping[str, Any]) -> str:
-    return "[image]" if part.get("type") in ("image", "input_image") else ""

@@ -24,11 +24,10 @@ from prompt_toolkit.data_structures import Size
 from rich.table import Table
 from rich.text import Text
 
-from chatmd.chat import Chat
 from chatmd.compaction.compact import estimate
 from chatmd.compaction.summary import cut
 from chatmd.context import model_settings
-from chatmd.language.agent import AgentConfig, AgentSpec, Tool, interpret
+from chatmd.language.agent import AgentConfig, AgentSpec, Tool, interpret, read_agent
 from chatmd.language.nodes import Element
 from chatmd.language.syntax import parse
 from chatmd.runtime import events
@@ -59,7 +58,7 @@ _SHOWN = 600  # characters of the last message, when one goes on with a conversa
 _TICK = 0.2  # seconds between two drawings while something is at work, else between two looks at the file
 _TWICE = 3.0  # seconds in which a second Ctrl-C leaves
 
-Act = Callable[[], Coroutine[None, None, None]]
+Act = Callable[[], Coroutine[None, None, object]]
 
 
 class TerminalSession:
@@ -90,7 +89,7 @@ class TerminalSession:
         self.killed = False
         self._said: Future[str | Element | None] | None = None  # the run waits for the user
         self._next: Act | None = None  # what is done once the run has ended
-        self._acting: asyncio.Task[None] | None = None  # that, while it is done
+        self._acting: asyncio.Task[object] | None = None  # that, while it is done
         self._broken = False  # the last turn failed or was cancelled
         self._pending = False  # the model has something to do
         self._cancelling = False
@@ -126,7 +125,10 @@ class TerminalSession:
             self.questions.withdraw()
             talking.cancel()
             await asyncio.wait((talking,))
-            self._take_leave()
+            if self.tally.turns:
+                done = f"{terminal.count(self.tally.turns, 'request')}, {usage_text(self.tally.usage)}"
+                text = f"{self.path}: {done}; lmm run -i {self.path.name} continues from there"
+                self.print(self.view.note(text))
             self.screen.close()
             await shown
         if self.killed:
@@ -335,19 +337,9 @@ class TerminalSession:
             self.markup = False
             return
         if time.monotonic() - self._interrupted < _TWICE or self.runner is None or not self.model:
-            self.left()
+            self.screen.close()
         self._interrupted = time.monotonic()
         self._main.call_later(_TWICE, self.screen.redraw)
-
-    def left(self) -> None:
-        """Ctrl-D, or /quit."""
-        self.screen.close()
-
-    def _take_leave(self) -> None:
-        if self.tally.turns:
-            done = f"{terminal.count(self.tally.turns, 'request')}, {usage_text(self.tally.usage)}"
-            text = f"{self.path}: {done}; lmm run -i {self.path.name} continues from there"
-            self.print(self.view.note(text))
 
     def _kill(self) -> None:
         self.killed = True
@@ -402,11 +394,11 @@ class TerminalSession:
             "model": self._ask_model,
             "retry": lambda _: self._with_the_file("retry", self._again),
             "edit": lambda _: self._with_the_file("edit", self._edit),
-            "undo": lambda _: self._with_the_file("undo", self._undo),
+            "undo": lambda _: self._with_the_file("undo", self._taken_back),
             "fork": self._fork_at,
             "compact": lambda _: self._with_the_file("compact", self._compact),
             "resume": self._resume,
-            "quit": lambda _: self.left(),
+            "quit": lambda _: self.screen.close(),
         }
         command, argument = found
         self.print(self.view.said(text.strip(), style="dim"))
@@ -433,9 +425,10 @@ class TerminalSession:
     async def _measure(self) -> None:
         """See how much of the model's window the conversation takes."""
         with contextlib.suppress(LmmError):
-            chat = await asyncio.to_thread(self._chat)
-            model = model_settings(chat.agent.config, self.context.configuration)
-            self.used = await asyncio.to_thread(estimate, chat.text)
+            text = await asyncio.to_thread(read_transcript, self.path)
+            spec = read_agent(self.context.rules.imported(parse(text, file=str(self.path))))
+            model = model_settings(spec.config, self.context.configuration)
+            self.used = await asyncio.to_thread(estimate, text)
             self.window = (await window_of(model)).tokens
             self.screen.redraw()
 
@@ -491,17 +484,11 @@ class TerminalSession:
                 self.print(self.view.note("it is ChatMD: its tags count"))
             self.screen.draft(draft.text)
 
-    async def _undo(self) -> None:
-        await self._taken_back()
-
     async def _again(self) -> None:
         """Send the last message again."""
         if (draft := await self._taken_back()) is not None:
             self.markup = draft.markup
             self._queue.append(draft.text)
-
-    def _chat(self) -> Chat:
-        return Chat.open(self.path, config=self.context.configuration.file.path, roots=self.context.rules.roots)
 
     async def _compact(self) -> None:
         self.print(self.view.note("writing a summary …"))
@@ -563,7 +550,7 @@ class TerminalSession:
 
     def _go_to(self, path: Path, draft: str = "") -> None:
         self.goes_to, self.draft = path, draft
-        self.left()
+        self.screen.close()
 
     # -- a shell ---------------------------------------------------------------------------------------------
 

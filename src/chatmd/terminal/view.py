@@ -82,7 +82,7 @@ class ChatView:
             self.turn += event.usage
             return [] if chain else self.replied(event.text)
         if isinstance(event, Notice | Waiting):
-            return self._remark(event.text if isinstance(event, Notice) else event.reason, "yellow", chain)
+            return self.note(event.text if isinstance(event, Notice) else event.reason, "yellow", chain)
         if isinstance(event, Retrying):
             return self._again(event, chain)
         return [] if chain else self._of_turn(event, now)
@@ -92,9 +92,9 @@ class ChatView:
         words = Text.assemble((clean(text), style), (f" {more}" if more else "", "dim"))
         return self._print("said", self._hanging(Text(PROMPT, "bold cyan"), words), apart=True)
 
-    def note(self, text: str, style: str = "dim") -> list[str]:
-        """A remark of ours."""
-        return self._remark(text, style, ())
+    def note(self, text: str, style: str = "dim", chain: tuple[str, ...] = ()) -> list[str]:
+        """A remark of ours, about an agent below."""
+        return self._print("note", self._hanging(_indent(chain), Text(clean(text), style)))
 
     def shown(self, what: RenderableType) -> list[str]:
         """A question or a table, between blank lines."""
@@ -116,8 +116,7 @@ class ChatView:
         if isinstance(event, TextDelta):
             self._thought = ""
             self._reply.feed(event.text)
-            final = self._reply.final(self.size.columns)
-            return self._print("text", final)
+            return self._print("text", self._reply.final(self.size.columns))
         if isinstance(event, ReasoningDelta):
             self._thought += event.text
         elif isinstance(event, events.Delivered):
@@ -142,11 +141,10 @@ class ChatView:
     def _again(self, event: Retrying, chain: tuple[str, ...]) -> list[str]:
         lines: list[str] = []
         if not chain:
-            begun = self._reply.begun
-            lines = self._end_reply()
+            begun, lines = self._reply.begun, self._end_reply()
             if begun:
-                lines += self._remark("The reply broke off here; the model is asked again.", "yellow", ())
-        return lines + self._remark(f"{event.reason}; again in {event.wait:.1f} s", "yellow", chain)
+                lines += self.note("The reply broke off here; the model is asked again.", "yellow")
+        return lines + self.note(f"{event.reason}; again in {event.wait:.1f} s", "yellow", chain)
 
     def _called(self, result: ToolResult, chain: tuple[str, ...]) -> list[str]:
         call = self._calls.pop((chain, result.call), None)
@@ -169,9 +167,6 @@ class ChatView:
     def _clipped(self, line: Text) -> list[str]:
         line.truncate(self.size.columns, overflow="ellipsis")
         return render(line, self.size.columns)
-
-    def _remark(self, text: str, style: str, chain: tuple[str, ...]) -> list[str]:
-        return self._print("note", self._hanging(_indent(chain), Text(clean(text), style)))
 
     def _hanging(self, first: Text, words: Text) -> list[str]:
         """Words, with something before their first line, and as much space before the others."""
@@ -206,26 +201,21 @@ class ChatView:
 
     # -- what changes ----------------------------------------------------------------------------------
 
-    @property
-    def _room(self) -> int:
-        """Rows for a reply that is not complete."""
-        return max(3, self.size.rows // 2)
-
     def live(self, now: float) -> list[str]:
         """The lines at the foot: what arrives, what is at work, what waits."""
-        lines = self._arriving()
+        if self._thought:
+            lines = render(Text(clean(self._thought).strip(), "dim italic"), self.size.columns)[-_THOUGHT_LINES:]
+        else:
+            lines = self._reply.rest(self.size.columns, max(3, self.size.rows // 2))
         work = self._at_work(now)
         if lines and self._last and self._last != "text":
             lines.insert(0, "")
         elif not lines and work and self._last not in ("", "call"):
             work.insert(0, "")
-        notes = [line for text in self.waiting for line in self._clipped(_waiting(text))]
+        notes = [line for text in self.waiting for line in self._clipped(
+            Text.assemble((PROMPT, "dim"), (" ".join(clean(text).split()), "dim italic"), (" (waits)", "dim"))
+        )]  # fmt: skip
         return lines + ([""] if lines and work else []) + work + notes
-
-    def _arriving(self) -> list[str]:
-        if self._thought:
-            return render(Text(clean(self._thought).strip(), "dim italic"), self.size.columns)[-_THOUGHT_LINES:]
-        return self._reply.rest(self.size.columns, self._room)
 
     def _at_work(self, now: float) -> list[str]:
         """A line for each call that runs, and each agent that is asked."""
@@ -235,12 +225,6 @@ class ChatView:
         rows = sorted(rows, key=itemgetter(0, 1))[: max(2, self.size.rows // 3)]
         mark = ("● ", "cyan")
         return [line for chain, began, text in rows for line in self._call_line(mark, text, now - began, "", chain)]
-
-
-def _waiting(text: str) -> Text:
-    """A note that the model has not got yet."""
-    said = " ".join(clean(text).split())
-    return Text.assemble((PROMPT, "dim"), (said, "dim italic"), (" (waits)", "dim"))
 
 
 def _indent(chain: tuple[str, ...]) -> Text:
