@@ -253,6 +253,7 @@ class AgentSpec:
 
 _KINDS = {"command": "command", "agent": "agent", "mcp_server": "mcp"}
 _URL = re.compile(r"[A-Za-z][A-Za-z0-9+.-]+:")
+_CUSTOM = "custom_tool_call"
 
 
 def read_agent(document: SyntaxTree) -> AgentSpec:
@@ -280,7 +281,7 @@ def interpret(document: SyntaxTree) -> tuple[AgentSpec, tuple[Problem, ...]]:
     reader.values = {one.name: one.value for one in reader.inputs.values() if one.value is not None}
     for node in document.children:
         if isinstance(node, Element):
-            reader.read(node)
+            _READERS.get(node.tag, _Reader.skip)(reader, node)
         elif isinstance(node, Text) and node.value.strip(BLANK + "\ufeff") and not document.is_body:
             reader.stray_text(node)
     config, tools, items = reader.config or AgentConfig(), tuple(reader.tools), tuple(reader.items)
@@ -318,11 +319,8 @@ class _Reader:
         self.unset: list[Problem] = []
         self.output: DeclaredOutput | None = None
 
-    def read(self, element: Element) -> None:
-        """Read one element at the top of the document."""
-        reader = _READERS.get(element.tag)
-        if reader is not None:
-            reader(self, element)
+    def skip(self, element: Element) -> None:
+        """Leave out an element that means nothing at the top, or was read before."""
 
     def characters(self, document: SyntaxTree) -> None:
         """Report what no text holds."""
@@ -377,29 +375,20 @@ class _Reader:
         elif name in self.tool_names:
             self._bad(element, "name", "is the name of another tool", "give each its own")
         self.tool_names |= {name} if name else set()
-        kind = cast(Literal["builtin", "command", "agent", "mcp"], _KINDS[given[0]] if given else "builtin")
-        tool = self._made_tool(element, kind, name)
+        fields, kind = self._values(element), cast(Any, _KINDS[given[0]] if given else "builtin")
+        lists = {
+            attribute: tuple(word.strip() for word in fields.pop(attribute).split(",") if word.strip())
+            for attribute in ("include", "includes", "roots", "env")
+        }
+        include = (name,) if name and kind == "mcp" else lists["include"] or lists["includes"]  # the most particular
+        fields |= {"server": fields.pop("mcp_server"), "local": self._local(element), "include": include,
+                   "roots": lists["roots"], "env": lists["env"], "shell": element.get("type") == "shell"}  # fmt: skip
+        tool = Tool(kind, span=element.span, **fields)
         if tool.sandbox and kind != "command":
             self._bad(element, "sandbox", "is for commands", "leave it out")
         if kind == "agent" and tool.agent and not tool.local and not _URL.match(tool.agent):
             self._bad(element, "agent", "is not a URL", "write 'local' for a file on disk", error=False)
         self.tools.append(tool)
-
-    def _made_tool(self, element: Element, kind: Literal["builtin", "command", "agent", "mcp"], name: str) -> Tool:
-        values = self._values(element)
-        lists = {
-            attribute: tuple(word.strip() for word in values.pop(attribute).split(",") if word.strip())
-            for attribute in ("include", "includes", "roots", "env")
-        }
-        # The most particular choice counts.
-        include = (name,) if name and kind == "mcp" else lists["include"] or lists["includes"]
-        values |= {
-            "name": name,
-            "server": values.pop("mcp_server"),
-            "local": self._local(element),
-            "shell": element.get("type") == "shell",
-        }
-        return Tool(kind, include=include, roots=lists["roots"], env=lists["env"], span=element.span, **values)
 
     def input(self, element: Element) -> DeclaredInput | None:
         """What an ``<input>`` declares; of several with one name, one that has a value counts."""
@@ -435,68 +424,35 @@ class _Reader:
         elif role == "assistant" and self._flag(element, "tool_call"):
             self._call(element)
         else:
-            self._message(element, role)
+            self._said(element, role)
 
-    def _said(self, element: Element) -> None:
-        self._message(element, element.tag)
-
-    def _message(self, element: Element, role: str) -> None:
-        values = element.values
-        self.items.append(
-            MessageItem(
-                cast(ItemRole, role),
-                self._content(element),
-                name=values.get("name", ""),
-                id=values.get("id", ""),
-                status=values.get("status", ""),
-                span=element.span,
-            )
-        )
+    def _said(self, element: Element, role: str = "") -> None:
+        texts = _texts(element, "name", "id", "status")
+        said_by = cast(ItemRole, role or element.tag)
+        self.items.append(MessageItem(said_by, self._content(element), **texts, span=element.span))
 
     def _call(self, element: Element) -> None:
         arguments = self._content(element)
         if not any(not isinstance(part, str) or part.strip(BLANK) for part in arguments):
             self._problem(element.span, "this call has no arguments", "write {} for none", error=False)
-        self.items.append(
-            CallItem(
-                self._required(element, "tool_call_id"),
-                self._required(element, "function_name"),
-                arguments,
-                id=element.get("id") or "",
-                custom=element.get("type") == "custom_tool_call",
-                span=element.span,
-            )
-        )
+        call, name = (self._required(element, attribute) for attribute in ("tool_call_id", "function_name"))
+        texts, custom = _texts(element, "id"), element.get("type") == _CUSTOM
+        self.items.append(CallItem(call, name, arguments, **texts, custom=custom, span=element.span))
 
     def _response(self, element: Element) -> None:
-        self.items.append(
-            OutputItem(
-                self._required(element, "tool_call_id"),
-                self._content(element),
-                name=element.get("name") or "",
-                failed=element.get("status") == "failed",
-                custom=element.get("type") == "custom_tool_call",
-                span=element.span,
-            )
-        )
+        call, content = self._required(element, "tool_call_id"), self._content(element)
+        texts, failed = _texts(element, "name"), element.get("status") == "failed"
+        custom = element.get("type") == _CUSTOM
+        self.items.append(OutputItem(call, content, **texts, failed=failed, custom=custom, span=element.span))
 
     def _reasoning(self, element: Element) -> None:
-        summaries = []
-        for part in body(element.children):
-            if isinstance(part, str):
-                summaries += [part.strip(BLANK)] if part.strip(BLANK) else []
-            elif part.tag == "summary":
-                summaries.append(self._summary(part))
-        self.items.append(
-            ReasoningItem(
-                self._required(element, "id"),
-                tuple(summaries),
-                status=element.get("status") or "",
-                signature=element.get("signature") or "",
-                provider=element.get("provider") or "",
-                span=element.span,
-            )
-        )
+        told = [
+            part.strip(BLANK) if isinstance(part, str) else self._summary(part)
+            for part in body(element.children)
+            if (part.strip(BLANK) if isinstance(part, str) else part.tag == "summary")
+        ]
+        texts = _texts(element, "status", "signature", "provider")
+        self.items.append(ReasoningItem(self._required(element, "id"), tuple(told), **texts, span=element.span))
 
     def _summary(self, element: Element) -> str:
         """Its text, without the white space around it; but RAW is what was thought, character for character."""
@@ -528,15 +484,10 @@ class _Reader:
         if isinstance(part, str):
             return part
         if part.tag == "doc":
-            src, local = self._src(part)
-            return Doc(src, local, self._flag(part, "strip"), self._flag(part, "markdown"), part.span)
+            return Doc(*self._src(part), self._flag(part, "strip"), self._flag(part, "markdown"), part.span)
         if part.tag == "img":
-            src, local = self._src(part)
-            return Img(src, local, part.span)
-        if part.tag == "agent":
-            src, local = self._src(part)
-            return SubAgent(src, local, self._content(part), part.span)
-        return None
+            return Img(*self._src(part), part.span)
+        return SubAgent(*self._src(part), self._content(part), part.span) if part.tag == "agent" else None
 
     def _src(self, element: Element) -> tuple[str, bool]:
         src, local = self._required(element, "src", may_be_empty=False), self._local(element)
@@ -624,6 +575,11 @@ _READERS: dict[str, Callable[[_Reader, Element], None]] = {
     "tool_response": _Reader._response,
     "reasoning": _Reader._reasoning,
 }
+
+
+def _texts(element: Element, *names: str) -> dict[str, Any]:
+    """Attributes as they are written, by their names; the empty text for those that are not there."""
+    return {name: element.get(name) or "" for name in names}
 
 
 def _is_cleared(element: Element, flag: str) -> bool:
