@@ -60,7 +60,7 @@ def mcp(
 
     These programs start this command themselves: see docs/mcp.md. Needs the extra `mcp`.
     """
-    from chatmd.mcp_server.library import Library, PromptRunner
+    from chatmd.mcp_server.library import Library
     from lmm import loop
 
     if importlib.util.find_spec("mcp") is None:
@@ -71,7 +71,7 @@ def mcp(
     host, port = _address(http) if http else ("", 0)
     token = _checked(host, public, token_env, http is not None)
     how = {"model": model or "", "config": config, "budget": budget, "timeout": _SILENT_FOR, "yes": yes}
-    library = Library(folder=folder, runner=PromptRunner(how) if folder else None, note=terminal.note)
+    library = Library(folder=folder, options=how, note=terminal.note)
     open_course = None if no_course else partial(_open_course, config, course, model)
     terminal.log_to_stderr("%(levelname)s %(name)s: %(message)s")  # standard output belongs to the protocol
     with contextlib.suppress(KeyboardInterrupt), listen(host, port) if http else contextlib.nullcontext() as listener:

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import asyncio
 import re
-from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from types import MappingProxyType
 from typing import Any, Protocol
 
+from chatmd.context import Run
 from chatmd.errors import ChatmdError
 from chatmd.language.agent import AgentSpec, MessageItem, interpret
 from chatmd.language.imports import resolve_imports
@@ -135,10 +135,14 @@ class PublishedCourse(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class PromptTool:
-    """A prompt file as a tool."""
+    """A prompt file as a tool: each call is a run of its own, with all the limits in `options`, which `prepare` takes.
+
+    The file stays as it is. Nobody can be asked about what it does: without ``yes``, what its user agreed to before
+    counts, whichever way it is called.
+    """
 
     prompt: PromptFile
-    run: Callable[[Path, str, Mapping[str, object]], Awaitable[str]]
+    options: Mapping[str, Any] = field(default_factory=dict)
 
     @property
     def definition(self) -> ToolDefinition:
@@ -150,39 +154,49 @@ class PromptTool:
     async def call(self, arguments: Mapping[str, Any]) -> ToolOutput:
         if self.prompt.problem:
             raise ChatmdError(f"this prompt has errors: {self.prompt.problem}", hint="lmm check lists them")
-        values = {name: value for name, value in arguments.items() if name != "input"}
-        return ToolOutput(await self.run(self.prompt.path, arguments.get("input", ""), values))
+        text, input, run = await self._prepared(arguments)
+        return ToolOutput((await reply_to(text, input, run))[0])
+
+    async def messages(self, arguments: Mapping[str, Any]) -> Sequence[Message]:
+        """What its model would get, documents and images in place.
+
+        Raises:
+            LmmError: it cannot be read or run, nobody agreed to what it does, or its model does not answer.
+        """
+        text, input, run = await self._prepared(arguments)
+        text += gap(text) + user_text(input) if input.strip() else ""
+        async with run.in_time():
+            rendered = await render_text(text, self.prompt.path, run, run_agents=True)
+        return [one.message for one in rendered.messages]
+
+    async def _prepared(self, arguments: Mapping[str, Any]) -> tuple[str, str, Run]:
+        """The file's text, what its user says, and how it is run, with the values of declared inputs."""
+        path, values = self.prompt.path, dict(arguments)
+        if len(input := values.pop("input", "")) > LONGEST_INPUT:
+            raise ChatmdError(f"the input has more than {LONGEST_INPUT:,} characters", where=path.name)
+        text = await asyncio.to_thread(read_document, path)
+        return text, input, prepare(path, **self.options, inputs=values)
 
 
 @dataclass(slots=True)
 class Library:
-    """Everything that is published now. `note` is told what a person at the server should know."""
+    """Everything that is published now: a course, and the prompt files of a folder, run with `options`.
+
+    `note` is told what a person at the server should know.
+    """
 
     course: PublishedCourse | None = None
     folder: Path | None = None
-    runner: PromptRunner | None = None
+    options: Mapping[str, Any] = field(default_factory=dict)
     note: Callable[[str], None] = lambda text: None
-    prompts: Sequence[PromptFile] = ()
-    _notes: frozenset[str] = field(default_factory=frozenset)
+    prompts: Mapping[str, PromptTool] = field(default_factory=dict)
+    _notes: frozenset[str] = frozenset()
 
     @property
     def tools(self) -> dict[str, RunnableTool]:
         """The tools by their names: the course's, then one for each prompt file."""
-        known: dict[str, RunnableTool] = {t.definition.name: t for t in (self.course.tools if self.course else ())}
-        if self.runner is not None:
-            known |= {prompt.name: PromptTool(prompt, self.runner.run) for prompt in self.prompts}
-        return known
-
-    def prompt(self, name: str) -> PromptFile:
-        """The prompt of that name.
-
-        Raises:
-            ChatmdError: there is none.
-        """
-        for prompt in self.prompts:
-            if prompt.name == name:
-                return prompt
-        raise ChatmdError(f"there is no prompt '{name}'")
+        own = self.course.tools if self.course else ()
+        return {**{tool.definition.name: tool for tool in own}, **self.prompts}
 
     def refresh(self) -> None:
         """Read the folder again."""
@@ -193,46 +207,5 @@ class Library:
         for text in notes:
             if text not in self._notes:
                 self.note(text)
-        self.prompts, self._notes = prompts, frozenset(notes)
-
-
-# -- Run the prompt files that a server publishes; they stay as they are --------------------------------------
-
-
-@dataclass(frozen=True, slots=True)
-class PromptRunner:
-    """Runs prompt files: each call is a run of its own, with all the limits in `options`, which `prepare` takes. Nobody
-    can be asked about what they do: without ``yes``, what their user agreed to before counts, whichever way they are
-    called."""
-
-    options: Mapping[str, Any] = field(default_factory=dict)
-
-    async def run(self, path: Path, input: str, values: Mapping[str, object] = MappingProxyType({})) -> str:
-        """The answer to `input`, with the values of declared inputs.
-
-        Raises:
-            LmmError: it cannot be read or run, nobody agreed to what it does, or its model does not answer.
-        """
-        text = await asyncio.to_thread(_read, path, input)
-        return (await reply_to(text, input, prepare(path, **self.options, inputs=values)))[0]
-
-    async def messages(
-        self, path: Path, input: str, values: Mapping[str, object] = MappingProxyType({})
-    ) -> Sequence[Message]:
-        """What its model would get, documents and images in place.
-
-        Raises:
-            LmmError: it cannot be read or run, nobody agreed to what it does, or its model does not answer.
-        """
-        text = await asyncio.to_thread(_read, path, input)
-        text += gap(text) + user_text(input) if input.strip() else ""
-        run = prepare(path, **self.options, inputs=values)
-        async with run.in_time():
-            rendered = await render_text(text, path, run, run_agents=True)
-        return [one.message for one in rendered.messages]
-
-
-def _read(path: Path, input: str) -> str:
-    if len(input) > LONGEST_INPUT:
-        raise ChatmdError(f"the input has more than {LONGEST_INPUT:,} characters", where=path.name)
-    return read_document(path)
+        self.prompts = {prompt.name: PromptTool(prompt, self.options) for prompt in prompts}
+        self._notes = frozenset(notes)

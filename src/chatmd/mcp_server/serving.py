@@ -102,37 +102,26 @@ class Publisher:
 
     async def _list_prompts(self, ctx: Any, params: Any) -> types.ListPromptsResult:
         self.library.refresh()
-        given = "what the prompt is to work on"
-        return types.ListPromptsResult(
-            prompts=[
-                types.Prompt(
-                    name=prompt.name,
-                    description=prompt.description,
-                    arguments=[
-                        *(
-                            types.PromptArgument(name=i.name, description=i.description, required=i.value is None)
-                            for i in prompt.inputs
-                        ),
-                        types.PromptArgument(name="input", description=given, required=prompt.needs_input),
-                    ],
-                )
-                for prompt in self.library.prompts
-            ]
-        )
+        said = types.PromptArgument(name="input", description="what the prompt is to work on")
+        prompts = []
+        for tool in self.library.prompts.values():
+            prompt = tool.prompt
+            arguments = [types.PromptArgument(name=one.name, description=one.description, required=one.value is None)
+                         for one in prompt.inputs]  # fmt: skip
+            arguments.append(said.model_copy(update={"required": prompt.needs_input}))
+            prompts.append(types.Prompt(name=prompt.name, description=prompt.description, arguments=arguments))
+        return types.ListPromptsResult(prompts=prompts)
 
     async def _get_prompt(self, ctx: Any, params: types.GetPromptRequestParams) -> types.GetPromptResult:
         self.library.refresh()
-        values = dict(params.arguments or {})
-        given = values.pop("input", "")
-        runner = self.library.runner
-        assert runner is not None
+        if (tool := self.library.prompts.get(params.name)) is None:
+            raise MCPError(types.INVALID_PARAMS, f"there is no prompt '{params.name}'")
         try:
-            prompt = self.library.prompt(params.name)
             async with self._calls:
-                messages = await runner.messages(prompt.path, given, values)
+                messages = await tool.messages(params.arguments or {})
         except LmmError as error:
             raise MCPError(types.INVALID_PARAMS, str(error)) from None
-        return types.GetPromptResult(description=prompt.description, messages=prompt_messages(messages))
+        return types.GetPromptResult(description=tool.prompt.description, messages=prompt_messages(messages))
 
     # -- documents ---------------------------------------------------------------------------------
 

@@ -13,7 +13,7 @@ from chatmd import Chat, Element, Text
 from chatmd.errors import ChatmdError, InvalidDocument
 from chatmd.language.agent import content_of
 from chatmd.language.inputs import set_inputs
-from chatmd.mcp_server.library import PromptRunner, PromptTool, read_prompts
+from chatmd.mcp_server.library import PromptTool, read_prompts
 from lmm import loop
 from lmm.messages import Event, Notice, Reply, ToolCall
 from lmm.testing import ScriptedModel
@@ -112,8 +112,8 @@ def test_agents_take_inputs_as_arguments_from_models_and_over_mcp(tmp_path: Path
     assert schema["properties"]["words"] == {"type": "integer", "default": 100}
     assert model.seen[1].messages[1].text == "Write 7 words on leaves."
     (prompt,), _ = read_prompts(tmp_path)
-    runner = PromptRunner()
-    published = PromptTool(prompt, runner.run).definition.parameters
+    tool = PromptTool(prompt)
+    published = tool.definition.parameters
     assert (published["required"], published["properties"]["topic"]) == (["topic"], schema["properties"]["topic"])
-    messages = loop.run(runner.messages(tmp_path / "essay.chatmd", "", {"topic": "roots"}))
+    messages = loop.run(tool.messages({"topic": "roots"}))
     assert messages[-1].text == "Write 100 words on roots."

@@ -77,10 +77,10 @@ def test_a_library_sees_what_changed(tmp_path: Path) -> None:
     publish(tmp_path, a__chatmd=WAITING)
     (tmp_path / "bad.chatmd").write_bytes(b"\xff")
     library.refresh()
-    assert [prompt.name for prompt in library.prompts] == ["a"]
+    assert list(library.prompts) == ["a"]
     (tmp_path / "a.chatmd").unlink()
     library.refresh()
-    assert library.prompts == []
+    assert library.prompts == {}
     assert len(said) == 1
 
 
