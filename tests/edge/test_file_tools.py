@@ -156,7 +156,7 @@ def test_in_a_run(folder: Path, server: ScriptedServer) -> None:
     assert (folder / "notes.md").read_text() == "# Leaves\n\nA leaf is green.\n"
     text = (folder / "talk.chatmd").read_text()
     assert "notes.md:1-3:\n[total_lines=3]\n# Leaves\n\nA leaf is blue." in text
-    assert "M notes.md\n@@ -1,3 +1,3 @@ # Leaves" in text
+    assert "M notes.md\n@@ -3,1 +3,1 @@" in text
     assert text.count("talk.chatmd: this file belongs to the conversation") == 1
     assert text.count("config.toml: this file belongs to the conversation") == 1
     assert text.count("../x.md: this is outside of what the tool may use") == 1
