@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import contextlib
 import json
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -13,10 +12,9 @@ from chatmd.errors import FileRefused, PatchError
 from chatmd.language.agent import Tool
 from chatmd.tools.changes import Change, apply_changes, lock_files, read_content
 from chatmd.tools.patch import FORMAT, Section, parse_patch, update_text
-from chatmd.tools.registry import FunctionTool, OpenTools
+from chatmd.tools.registry import OpenTools, offer
 from chatmd.tools.roots import ToolRoots, roots_of
 from chatmd.tools.text_lines import decode_text, encode_text
-from lmm.messages import ToolDefinition, object_schema
 from lmm.terminal import count
 
 _DESCRIPTION = """\
@@ -35,9 +33,8 @@ def open_apply_patch(declared: Tool, run: Run) -> OpenTools:
     roots, most = roots_of(declared, run), declared.max_output or run.rules.max_output
     described = {"type": "string", "description": "the patch, from '*** Begin Patch' to '*** End Patch'"}
     text = _DESCRIPTION.format(roots=roots.described(), format=FORMAT)
-    definition = ToolDefinition("apply_patch", text, object_schema(("patch",), patch=described))
-    tool = FunctionTool(definition, lambda patch: apply_patch(patch, roots, most), patch_arguments)
-    return contextlib.nullcontext([tool])
+    return offer("apply_patch", lambda patch: apply_patch(patch, roots, most), text, ("patch",), read=patch_arguments,
+                 patch=described)  # fmt: skip
 
 
 def patch_arguments(text: str) -> dict[str, Any]:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import contextlib
 import os
 from collections.abc import Callable
 from typing import Any
@@ -13,12 +12,12 @@ from chatmd.errors import ChatmdError
 from chatmd.language.agent import Tool
 from chatmd.tools.changes import Change, apply_changes, lock_files, read_content
 from chatmd.tools.patch import as_typed, nearest
-from chatmd.tools.registry import FunctionTool, OpenTools, renaming
+from chatmd.tools.registry import OpenTools, offer, renaming
 from chatmd.tools.roots import LOOK, RootedPath, ToolRoots, roots_of
 from chatmd.tools.text_lines import READ, TextLines, decode_text, encode_text, read_excerpt, with_newline
 from lmm import terminal
 from lmm.disk.opened import open_folder, read_errors
-from lmm.messages import ToolDefinition, ToolOutput, object_schema
+from lmm.messages import ToolOutput
 
 # -- The tools for single files: `read_file`, `write_file`, `append_to_file`, `find_and_replace` --------------
 
@@ -31,22 +30,21 @@ _AROUND_TEXT = 300  # characters of a result that are not the file's
 def open_read_file(declared: Tool, run: Run) -> OpenTools:
     """`read_file`, for the roots of its declaration."""
     roots, limit = roots_of(declared, run), declared.max_output or run.rules.max_output
-    definition = ToolDefinition(
-        "read_file",
-        f"Read a text file, or some of its lines. {roots.described()} First comes a line PATH:FIRST-LAST: and one with "
-        "[total_lines=N], then the lines as they are; what is left out is said at the end.",
-        object_schema(
-            ("path",),
-            path=PATH,
-            offset={"type": "integer", "minimum": 0, "description": "how many lines to skip; 0 if left out"},
-            line_count={"type": "integer", "minimum": 1, "description": "how many lines to read; as many as fit"},
-        ),
-    )
 
     def call(path: str, offset: int = 0, line_count: int | None = None) -> str:
         return read_file(roots, path, int(offset), line_count and int(line_count), limit)
 
-    return contextlib.nullcontext([FunctionTool(definition, call, renaming(file="path"))])
+    return offer(
+        "read_file",
+        call,
+        f"Read a text file, or some of its lines. {roots.described()} First comes a line PATH:FIRST-LAST: and one with "
+        "[total_lines=N], then the lines as they are; what is left out is said at the end.",
+        ("path",),
+        path=PATH,
+        offset={"type": "integer", "minimum": 0, "description": "how many lines to skip; 0 if left out"},
+        line_count={"type": "integer", "minimum": 1, "description": "how many lines to read; as many as fit"},
+        read=renaming(file="path"),
+    )
 
 
 def read_file(roots: ToolRoots, path: str, offset: int, count: int | None, limit: int) -> str:
@@ -86,17 +84,6 @@ def read_file(roots: ToolRoots, path: str, offset: int, count: int | None, limit
 def open_write_file(declared: Tool, run: Run) -> OpenTools:
     """`write_file`, for the roots of its declaration."""
     roots = roots_of(declared, run)
-    definition = ToolDefinition(
-        "write_file",
-        f"Make a text file, or replace all of one. {roots.described()} Folders are made as needed. To change a part of "
-        "a file, use another tool.",
-        object_schema(
-            ("path", "content"),
-            path=PATH,
-            content=_CONTENT | {"description": "all of the new text"},
-            overwrite={"type": "boolean", "description": "true to replace a file that exists; false if left out"},
-        ),
-    )
 
     def write_file(path: str, content: str, overwrite: bool = False) -> str:
         def written(old: str | None, target: RootedPath) -> tuple[str, str]:
@@ -107,18 +94,21 @@ def open_write_file(declared: Tool, run: Run) -> OpenTools:
 
         return edit_file(roots, path, written)
 
-    return contextlib.nullcontext([FunctionTool(definition, write_file)])
+    return offer(
+        "write_file",
+        write_file,
+        f"Make a text file, or replace all of one. {roots.described()} Folders are made as needed. To change a part of "
+        "a file, use another tool.",
+        ("path", "content"),
+        path=PATH,
+        content=_CONTENT | {"description": "all of the new text"},
+        overwrite={"type": "boolean", "description": "true to replace a file that exists; false if left out"},
+    )
 
 
 def open_append_to_file(declared: Tool, run: Run) -> OpenTools:
     """`append_to_file`, for the roots of its declaration."""
     roots = roots_of(declared, run)
-    definition = ToolDefinition(
-        "append_to_file",
-        f"Add text at the end of a text file; a file that does not exist is made. {roots.described()} The text begins "
-        "on a line of its own.",
-        object_schema(("path", "content"), path=PATH, content=_CONTENT | {"description": "the text to add"}),
-    )
 
     def append_to_file(path: str, content: str) -> str:
         def appended(old: str | None, target: RootedPath) -> tuple[str, str]:
@@ -129,24 +119,20 @@ def open_append_to_file(declared: Tool, run: Run) -> OpenTools:
 
         return edit_file(roots, path, appended)
 
-    return contextlib.nullcontext([FunctionTool(definition, append_to_file)])
+    return offer(
+        "append_to_file",
+        append_to_file,
+        f"Add text at the end of a text file; a file that does not exist is made. {roots.described()} The text begins "
+        "on a line of its own.",
+        ("path", "content"),
+        path=PATH,
+        content=_CONTENT | {"description": "the text to add"},
+    )
 
 
 def open_find_and_replace(declared: Tool, run: Run) -> OpenTools:
     """`find_and_replace`, for the roots of its declaration."""
     roots = roots_of(declared, run)
-    definition = ToolDefinition(
-        "find_and_replace",
-        "Replace a piece of a text file by another. The piece must be there exactly as given, white space included, "
-        f"and only once, unless 'all' is true. {roots.described()}",
-        object_schema(
-            ("path", "find", "replace"),
-            path=PATH,
-            find=_CONTENT | {"minLength": 1, "description": "the text to find; it may have several lines"},
-            replace=_CONTENT | {"description": "the text to put in its place"},
-            all={"type": "boolean", "description": "true to replace every occurrence; false if left out"},
-        ),
-    )
 
     def find_and_replace(path: str, find: str, replace: str, all: bool = False) -> str:
         def replaced(old: str | None, target: RootedPath) -> tuple[str, str]:
@@ -156,7 +142,17 @@ def open_find_and_replace(declared: Tool, run: Run) -> OpenTools:
 
         return edit_file(roots, path, replaced)
 
-    return contextlib.nullcontext([FunctionTool(definition, find_and_replace)])
+    return offer(
+        "find_and_replace",
+        find_and_replace,
+        "Replace a piece of a text file by another. The piece must be there exactly as given, white space included, "
+        f"and only once, unless 'all' is true. {roots.described()}",
+        ("path", "find", "replace"),
+        path=PATH,
+        find=_CONTENT | {"minLength": 1, "description": "the text to find; it may have several lines"},
+        replace=_CONTENT | {"description": "the text to put in its place"},
+        all={"type": "boolean", "description": "true to replace every occurrence; false if left out"},
+    )
 
 
 def replace_text(text: str, find: str, replace: str, name: str, *, every: bool = False) -> tuple[str, str]:
@@ -244,16 +240,17 @@ def _lines(text: str) -> str:
 def open_import_image(declared: Tool, run: Run) -> OpenTools:
     """`import_image`, for the roots of its declaration."""
     roots, limit = roots_of(declared, run), run.rules.fetch_limit
-    definition = ToolDefinition(
-        "import_image",
-        f"Look at an image file: PNG, JPEG, GIF or WebP. {roots.described()}",
-        object_schema(("path",), path={"type": "string", "minLength": 1, "description": "the image's path"}),
-    )
 
     def import_image(path: str) -> ToolOutput:
         return _shown(roots, path, limit)
 
-    return contextlib.nullcontext([FunctionTool(definition, import_image)])
+    return offer(
+        "import_image",
+        import_image,
+        f"Look at an image file: PNG, JPEG, GIF or WebP. {roots.described()}",
+        ("path",),
+        path={"type": "string", "minLength": 1, "description": "the image's path"},
+    )
 
 
 def _shown(roots: ToolRoots, path: str, limit: int) -> ToolOutput:

@@ -10,7 +10,7 @@ import asyncio
 import inspect
 import json
 from collections.abc import Awaitable, Callable, Mapping, Sequence
-from contextlib import AbstractAsyncContextManager
+from contextlib import AbstractAsyncContextManager, nullcontext
 from dataclasses import dataclass
 from difflib import get_close_matches
 from importlib import import_module
@@ -21,7 +21,7 @@ from chatmd.context import Run
 from chatmd.errors import ChatmdError, ToolNotAvailable
 from chatmd.language.agent import Tool
 from chatmd.language.tags import OCHAT
-from lmm.messages import ToolDefinition, ToolOutput
+from lmm.messages import ToolDefinition, ToolOutput, object_schema
 from lmm.models.port import RunnableTool
 
 Power = Literal["read", "write", "process", "network", "agent"]
@@ -145,6 +145,15 @@ class FunctionTool:
         else:
             output = await asyncio.to_thread(function, **arguments)
         return ToolOutput(output) if isinstance(output, str) else output
+
+
+def offer(
+    name: str, function: Callable[..., ToolOutput | str] | Callable[..., Awaitable[str]], description: str,
+    required: Sequence[str], read: Callable[[str], Any] = json.loads, **properties: Mapping[str, Any],
+) -> OpenTools:  # fmt: skip
+    """One tool made of a function, which gets these properties by name."""
+    definition = ToolDefinition(name, description, object_schema(required, **properties))
+    return nullcontext([FunctionTool(definition, function, read)])
 
 
 def renaming(**names: str) -> Callable[[str], Any]:

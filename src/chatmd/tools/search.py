@@ -13,14 +13,13 @@ from typing import Any
 from chatmd.context import Run
 from chatmd.errors import ChatmdError
 from chatmd.language.agent import Tool
-from chatmd.tools.registry import FunctionTool, OpenTools, renaming
+from chatmd.tools.registry import OpenTools, offer, renaming
 from chatmd.tools.roots import LOOK, RootedPath, ToolRoots, roots_of
 from lmm.disk.folder import FolderEntry, walk
 from lmm.disk.ignore import Glob
 from lmm.disk.opened import open_folder, read_errors
 from lmm.disk.secrets import is_secret_file
 from lmm.errors import LmmError
-from lmm.messages import ToolDefinition, object_schema
 from lmm.terminal import count, megabytes, visible
 
 DEEPEST = 20
@@ -36,27 +35,26 @@ _GLOB: dict[str, Any] = {
 def open_read_directory(declared: Tool, run: Run) -> OpenTools:
     """`read_directory`, for the roots of its declaration."""
     roots, limit = roots_of(declared, run), declared.max_output or run.rules.max_output
-    definition = ToolDefinition(
-        "read_directory",
-        f"List a folder: names in order, folders with '/' at the end, files with their size. {roots.described()}",
-        object_schema(
-            path=_PATH,
-            depth={
-                "type": "integer",
-                "minimum": 1,
-                "maximum": DEEPEST,
-                "description": "how deep; 1 if left out. Hidden and ignored files further down are left out",
-            },
-            glob=_GLOB,
-        ),
-    )
 
     def read_directory(path: str = "", depth: int | None = None, glob: str = "") -> str:
         target = _folder(roots, path)
         pattern = Glob.of(glob) if glob else None
         return list_folder(roots, target, int(depth or (DEEPEST if glob else 1)), pattern, limit)
 
-    return contextlib.nullcontext([FunctionTool(definition, read_directory)])
+    return offer(
+        "read_directory",
+        read_directory,
+        f"List a folder: names in order, folders with '/' at the end, files with their size. {roots.described()}",
+        (),
+        path=_PATH,
+        depth={
+            "type": "integer",
+            "minimum": 1,
+            "maximum": DEEPEST,
+            "description": "how deep; 1 if left out. Hidden and ignored files further down are left out",
+        },
+        glob=_GLOB,
+    )
 
 
 def list_folder(roots: ToolRoots, target: RootedPath, depth: int, glob: Glob | None, limit: int) -> str:
@@ -105,19 +103,6 @@ def open_search_files(declared: Tool, run: Run) -> OpenTools:
     """`search_files`, for the roots of its declaration."""
     roots, rules = roots_of(declared, run), run.rules
     limit, seconds = declared.max_output or rules.max_output, 0.9 * (declared.timeout or rules.tool_timeout)
-    definition = ToolDefinition(
-        "search_files",
-        "Find the lines that contain a text, in all text files of a folder and those below, or in one file. Hidden "
-        "files, those that .gitignore names, and this conversation's own transcript and settings are passed over. "
-        f"{roots.described()} Results are PATH:LINE: TEXT.",
-        object_schema(
-            ("text",),
-            text={"type": "string", "minLength": 1, "description": "the text, letter for letter; no pattern"},
-            path={"type": "string", "description": "a folder or a file; the working folder if left out"},
-            glob=_GLOB,
-            ignore_case={"type": "boolean", "description": "true if A and a are the same; false if left out"},
-        ),
-    )
 
     def search_files(text: str, path: str = "", glob: str = "", ignore_case: bool = False) -> str:
         target = _folder(roots, path)
@@ -126,7 +111,19 @@ def open_search_files(declared: Tool, run: Run) -> OpenTools:
         search = _Search(text, ignore_case, limit, time.monotonic() + seconds)
         return search.run(roots, target, Glob.of(glob) if glob else None)
 
-    return contextlib.nullcontext([FunctionTool(definition, search_files, renaming(pattern="text", query="text"))])
+    return offer(
+        "search_files",
+        search_files,
+        "Find the lines that contain a text, in all text files of a folder and those below, or in one file. Hidden "
+        "files, those that .gitignore names, and this conversation's own transcript and settings are passed over. "
+        f"{roots.described()} Results are PATH:LINE: TEXT.",
+        ("text",),
+        text={"type": "string", "minLength": 1, "description": "the text, letter for letter; no pattern"},
+        path={"type": "string", "description": "a folder or a file; the working folder if left out"},
+        glob=_GLOB,
+        ignore_case={"type": "boolean", "description": "true if A and a are the same; false if left out"},
+        read=renaming(pattern="text", query="text"),
+    )
 
 
 @dataclass(slots=True)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import contextlib
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -10,11 +9,10 @@ from chatmd.context import Run
 from chatmd.errors import ChatmdError
 from chatmd.language.agent import Tool
 from chatmd.tools.files import PATH, read_file
-from chatmd.tools.registry import FunctionTool, OpenTools
+from chatmd.tools.registry import OpenTools, offer
 from chatmd.tools.roots import ToolRoots, roots_of
 from lmm.disk.files import read_document
 from lmm.markdown.parse_markdown import header_values
-from lmm.messages import ToolDefinition, object_schema
 
 SKILL = "SKILL.md"
 _LONGEST = 1024  # characters of a description
@@ -28,21 +26,19 @@ def open_read_skill(declared: Tool, run: Run) -> OpenTools:
         hint = f"a skill is a folder with a {SKILL} below one of roots; looked in {roots.names}"
         raise ChatmdError("there are no skills", where=declared.span.where, hint=hint)
     listed = "".join(f"\n- {name}: {_description(path)}" for name, path in skills.items())
-    definition = ToolDefinition(
-        "read_skill",
-        f"Read how a kind of task is done, before you begin with one of that kind. There are:{listed}",
-        object_schema(
-            ("skill",),
-            skill={"type": "string", "enum": list(skills)},
-            path=PATH | {"description": f"another file of that skill, as its text names it; {SKILL} if left out"},
-            offset={"type": "integer", "minimum": 0, "description": "how many lines to skip; 0 if left out"},
-        ),
-    )
 
     def read_skill(skill: str, path: str = SKILL, offset: int = 0) -> str:
         return read_file(roots, str(skills[skill].parent / path), int(offset), None, limit)
 
-    return contextlib.nullcontext([FunctionTool(definition, read_skill)])
+    return offer(
+        "read_skill",
+        read_skill,
+        f"Read how a kind of task is done, before you begin with one of that kind. There are:{listed}",
+        ("skill",),
+        skill={"type": "string", "enum": list(skills)},
+        path=PATH | {"description": f"another file of that skill, as its text names it; {SKILL} if left out"},
+        offset={"type": "integer", "minimum": 0, "description": "how many lines to skip; 0 if left out"},
+    )
 
 
 def _skills(roots: ToolRoots) -> Iterator[Path]:
@@ -62,5 +58,5 @@ def _description(path: Path) -> str:
     description = " ".join(str(header_values(read_document(path)).get("description") or "").split())
     if not description:
         hint = "begin it with the lines '---', 'name: …', 'description: …', '---'"
-        raise ChatmdError("this skill does not add the missing attribute for", where=str(path), hint=hint)
+        raise ChatmdError("this skill does not say what it is for", where=str(path), hint=hint)
     return description[:_LONGEST]

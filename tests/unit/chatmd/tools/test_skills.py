@@ -59,7 +59,7 @@ def test_a_skill_reads_nothing_outside_of_the_roots(folder: Path) -> None:
 
 def test_what_is_no_skill_says_so(folder: Path) -> None:
     (folder / "skills/word/SKILL.md").write_text("# Word\n")
-    with pytest.raises(ChatmdError, match="does not add the missing attribute for"):
+    with pytest.raises(ChatmdError, match="does not say what it is for"):
         read(folder, skill="pdf")
     for path in folder.glob("skills/*/SKILL.md"):
         path.unlink()
