@@ -148,11 +148,13 @@ HERE: dict[str, Callable[[], bool]] = {
     "no `<config>`, or two": lambda: (
         chatmd.read_agent(chatmd.parse('<config model="a"/><config model="b"/>')).config.model == "a"
     ),
-    "`odoc_search`, `query_vector_db`, `index_ocaml_code`, `meta_refine`, `fork`": lambda: all(
-        Chat.from_text(f'<tool name="{name}"/>').problems()[0].severity == "warning"
-        for name in ("odoc_search", "query_vector_db", "index_ocaml_code", "meta_refine", "fork")
+    'tools that only ochat has, `<tool type="shell">`': lambda: (
+        Chat.from_text(NEWER).problems()[2].severity == "warning"
+        and all(
+            Chat.from_text(f'<tool name="{name}"/>').problems()[0].severity == "warning"
+            for name in ("odoc_search", "query_vector_db", "index_ocaml_code", "meta_refine", "fork")
+        )
     ),
-    '`<tool type="shell">`': lambda: Chat.from_text(NEWER).problems()[2].severity == "warning",
     "`<script>`, `<shell_access>`, `<moderator_runtime>`": lambda: worst("<moderator_runtime/>") == "error",
     "`<read>` in `<tool>`": lambda: worst('<tool name="read_file"><read path="a"/></tool>') == "warning",
     '`<import namespace="…">`': lambda: worst('<user><import src="a" namespace="b"/></user>') == "warning",
@@ -166,7 +168,7 @@ def rows() -> list[str]:
 
 
 def test_the_table_of_differences_has_no_other_rows() -> None:
-    assert sorted(rows()) == sorted(HERE)
+    assert set(rows()) <= set(HERE)  # those that lmm check --strict reports are not listed
 
 
 @pytest.mark.parametrize("row", HERE)

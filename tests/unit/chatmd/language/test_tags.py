@@ -36,8 +36,8 @@ def test_the_published_vocabulary_is_there() -> None:
 
 @pytest.mark.parametrize("tag", TAGS)
 def test_the_page_tells_of_every_tag_and_attribute(tag: str) -> None:
-    """Its table has a row per tag, with all attributes."""
-    row = next(line for line in PAGE.splitlines() if line.startswith(f"| `<{tag}>`"))
+    """Its table has each tag in a row, with all attributes."""
+    row = next(line for line in PAGE.splitlines() if line.startswith("| `<") and f"`<{tag}>`" in line.split(" | ")[0])
     for rule in TAGS[tag].attributes:
         assert f"`{rule.name}`" in row or (rule.name in ("name", "id", "status") and "as above" in row), rule.name
 
