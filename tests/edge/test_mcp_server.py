@@ -148,35 +148,11 @@ def test_what_is_wrong_is_told_to_the_model(place: Path) -> None:
     asyncio.run(run())
 
 
-def test_documents_are_resources(place: Path) -> None:
-    """As they were ingested, with their headings; those that come while a client is connected count."""
-    ingest()
-
-    async def run() -> None:
-        async with connected(mode="legacy") as client:
-            (resource,) = (await client.list_resources()).resources
-            assert (str(resource.uri), resource.title) == ("course://course/cells.md", "Cells")
-            (content,) = (await client.read_resource(str(resource.uri))).contents
-            text = getattr(content, "text", "")
-            assert text.startswith("# Mitosis\n\nIn mitosis")
-            assert "# Osmosis\n\nOsmosis is" in text
-            with pytest.raises(MCPError, match=r"no document 'other\.md'"):
-                await client.read_resource("course://course/other.md")
-            (place / "roots.md").write_text("# Roots\n\nRoots take up water.\n")
-            done = await asyncio.to_thread(lmm, "ingest", "roots.md")
-            assert done.code == 0
-            assert len((await client.list_resources()).resources) == 2
-            assert "take up water" in await text_of(client, "search", query="roots", limit=1)
-
-    asyncio.run(run())
-
-
 def test_a_course_without_documents_says_so(place: Path) -> None:
     """On standard error, once; what is ingested meanwhile counts."""
 
     async def run() -> None:
         async with connected(errors=place / "errors.txt") as client:
-            assert (await client.list_resources()).resources == []
             assert "nothing" in await failure_of(client, "search", query="cells")
             await asyncio.to_thread(ingest)
             assert "same chromosomes" in await text_of(client, "search", query="mitosis")

@@ -87,7 +87,7 @@ async def _serve(
     async with AsyncExitStack() as stack:
         if open_course is not None:
             library.course = course = await stack.enter_async_context(open_course())
-            if not course.documents():
+            if course.is_empty:
                 terminal.note("nothing has been ingested yet: run lmm ingest PATH; this server need not be restarted")
         if listener is None:
             await serve_stdio(library)

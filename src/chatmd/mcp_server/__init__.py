@@ -1,1 +1,1 @@
-"""`lmm mcp`: a course and prompt files as tools, prompts and resources for other programs."""
+"""`lmm mcp`: a course and prompt files as tools and prompts for other programs."""

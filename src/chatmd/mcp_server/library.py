@@ -1,4 +1,4 @@
-"""What a server publishes, as values and as calls: tools, prompts, documents. Knows nothing of the protocol."""
+"""What a server publishes, as values and as calls: tools and prompts. Knows nothing of the protocol."""
 
 from __future__ import annotations
 
@@ -122,15 +122,13 @@ class PublishedCourse(Protocol):
     """A course, as `lmm_education.agent_tools.mcp_course` opens it."""
 
     @property
-    def name(self) -> str: ...
-    @property
     def title(self) -> str: ...
     @property
     def instructions(self) -> str: ...
     @property
     def tools(self) -> Sequence[RunnableTool]: ...
-    def documents(self) -> Sequence[tuple[str, str]]: ...
-    def read(self, file: str) -> str: ...
+    @property
+    def is_empty(self) -> bool: ...
 
 
 @dataclass(frozen=True, slots=True)

@@ -11,7 +11,6 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from importlib.metadata import version
 from typing import TYPE_CHECKING, Any
-from urllib.parse import quote, unquote
 
 import mcp_types as types
 from mcp.server.lowlevel import Server
@@ -39,7 +38,6 @@ if TYPE_CHECKING:
 logger = logging.getLogger("lmm.mcp")
 _MOST_CALLS = 8  # at once; others wait
 _HEARTBEAT = 5.0  # seconds between signs of life during a long call
-_SCHEME = "course://"
 
 
 @dataclass(slots=True)
@@ -52,9 +50,6 @@ class Publisher:
     def server(self) -> Server[Any]:
         """The SDK's server over the library."""
         course = self.library.course
-        resources: dict[str, Any] = {}
-        if course is not None:
-            resources = {"on_list_resources": self._list_resources, "on_read_resource": self._read_resource}
         prompts: dict[str, Any] = {}
         if self.library.folder is not None:
             prompts = {"on_list_prompts": self._list_prompts, "on_get_prompt": self._get_prompt}
@@ -65,7 +60,6 @@ class Publisher:
             instructions=course.instructions if course is not None else None,
             on_list_tools=self._list_tools,
             on_call_tool=self._call_tool,
-            **resources,
             **prompts,
         )
 
@@ -123,44 +117,8 @@ class Publisher:
             raise MCPError(types.INVALID_PARAMS, str(error)) from None
         return types.GetPromptResult(description=tool.prompt.description, messages=prompt_messages(messages))
 
-    # -- documents ---------------------------------------------------------------------------------
-
-    async def _list_resources(self, ctx: Any, params: Any) -> types.ListResourcesResult:
-        course = self.library.course
-        assert course is not None
-        documents = await asyncio.to_thread(course.documents)
-        return types.ListResourcesResult(
-            resources=[
-                types.Resource(uri=uri_of(course.name, file), name=file, title=title or file, mime_type="text/markdown")
-                for file, title in documents
-            ]
-        )
-
-    async def _read_resource(self, ctx: Any, params: types.ReadResourceRequestParams) -> types.ReadResourceResult:
-        course = self.library.course
-        assert course is not None
-        uri = str(params.uri)
-        prefix = uri_of(course.name, "")
-        try:
-            if not uri.startswith(prefix):
-                raise LmmError(f"there is no document '{uri}'")
-            text = await asyncio.to_thread(course.read, unquote(uri.removeprefix(prefix)))
-        except LmmError as error:
-            raise MCPError(types.INVALID_PARAMS, str(error)) from None
-        contents = types.TextResourceContents(uri=uri, mime_type="text/markdown", text=text)
-        return types.ReadResourceResult(contents=[contents])
-
 
 # -- values of the protocol ------------------------------------------------------------------------
-
-
-def uri_of(course: str, file: str) -> str:
-    """The address of a document of a course.
-
-    >>> uri_of("biology", "week 1/cells.md")
-    'course://biology/week%201/cells.md'
-    """
-    return f"{_SCHEME}{quote(course, safe='')}/{quote(file)}"
 
 
 def prompt_messages(messages: Sequence[Message]) -> list[types.PromptMessage]:

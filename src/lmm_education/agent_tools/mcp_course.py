@@ -1,11 +1,11 @@
-"""A course as it is published to other programs: its tools, an answer with sources among them, and its documents.
+"""A course as it is published to other programs: its tools, an answer with sources among them.
 
 `chatmd.mcp_server` opens this by name and knows it by its attributes only.
 """
 
 from __future__ import annotations
 
-from collections.abc import AsyncGenerator, Iterator, Sequence
+from collections.abc import AsyncGenerator
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -18,9 +18,7 @@ from lmm_education.answer.answering import Answering
 from lmm_education.answer.lookup import CourseTool, Lookup, course_tools
 from lmm_education.answer.verification import mark_of, marked
 from lmm_education.errors import StoreMissing
-from lmm_education.material import Section
 from lmm_education.parts import CourseParts
-from lmm_education.payloads import StoredDocument
 from lmm_education.search.search import CourseSearch
 
 ASK = object_schema(["question"], question={"type": "string"})
@@ -35,13 +33,9 @@ class McpCourse:
     tools: tuple[RunnableTool, ...]
 
     @property
-    def name(self) -> str:
-        return self.course.settings.storage.course
-
-    @property
     def title(self) -> str:
         """What students know it as."""
-        return self.course.settings.serve.title or self.name
+        return self.course.settings.serve.title or self.course.settings.storage.course
 
     @property
     def instructions(self) -> str:
@@ -51,28 +45,14 @@ class McpCourse:
             "cite the places that results come with, such as cells.md:12-40. open_section reads on from a place."
         )
 
-    def documents(self) -> list[tuple[str, str]]:
-        """File and title of each document, by file; none where nothing was ingested."""
-        return [(document.file, document.title) for document in self._stored()]
-
-    def read(self, file: str) -> str:
-        """A document as it was ingested: its sections in order.
-
-        Raises:
-            LmmError: there is no such document.
-        """
-        with self.course.view() as catalogue:
-            sections = catalogue.sections_of(file)
-        if not sections:
-            raise LmmError(f"the course has no document '{file}'")
-        return "\n\n".join(_with_headings(sections)) + "\n"
-
-    def _stored(self) -> Sequence[StoredDocument]:
+    @property
+    def is_empty(self) -> bool:
+        """Whether nothing was ingested."""
         try:
             with self.course.view() as catalogue:
-                return catalogue.documents
+                return not catalogue.documents
         except StoreMissing:
-            return ()
+            return True
 
 
 @asynccontextmanager
@@ -91,19 +71,6 @@ async def open_published_course(
         lookup = Lookup(answering.searching)
         tools = (_ask_tool(answering), *course_tools(lookup, among_others=False))
         yield McpCourse(served, lookup, tools)
-
-
-def _with_headings(sections: Sequence[Section]) -> Iterator[str]:
-    """The texts of sections, with the headings that are new at each."""
-    above: tuple[str, ...] = ()
-    for section in sections:
-        headings = section.place.headings
-        for depth in range(1, len(headings) + 1):
-            if headings[:depth] != above[:depth]:
-                yield f"{'#' * max(1, section.level - len(headings) + depth)} {headings[depth - 1]}"
-        above = headings
-        if text := section.text.strip("\n"):
-            yield text
 
 
 def _ask_tool(answering: Answering) -> RunnableTool:
