@@ -53,9 +53,9 @@ function markChips() {
 
 question.addEventListener("input", markChips);
 
-const openContents = () => { readContents(); $("#contents").showModal(); };
-$("#open-contents").addEventListener("click", openContents);
-$("#all-contents")?.addEventListener("click", openContents);
+for (const opener of document.querySelectorAll("#open-contents, #all-contents")) {
+  opener.addEventListener("click", () => { readContents(); $("#contents").showModal(); });
+}
 for (const opener of document.querySelectorAll(".chapters [data-section]")) {
   opener.addEventListener("click", () => openSection(opener.dataset.section));
 }

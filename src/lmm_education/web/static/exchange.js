@@ -42,8 +42,7 @@ export function ask(view, asked) {
   view.asked = asked;
   view.question.replaceChildren(make("span", { class: "unseen" }, `${texts.you}: `), asked);
   view.done.textContent = view.tail.textContent = view.window.textContent = "";
-  view.tools.replaceChildren();
-  view.more.replaceChildren();
+  for (const each of [view.tools, view.more]) each.replaceChildren();
   view.aside.hidden = true;
   view.note.classList.remove("failure");
   wait(view, true);

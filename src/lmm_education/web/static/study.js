@@ -44,7 +44,6 @@ $("#open-study").addEventListener("click", async () => {
 
 const opener = (section, html) => button("", () => openSection(section), { class: "link", html });
 
-const titled = (values) => values.html.title ?? "";
 const heading = (values, title) => values.section ? opener(values.section, title) : make("span", { html: title });
 
 // -- plan --------------------------------------------------------------------------------------
@@ -66,7 +65,7 @@ function showPlan({ steps, time, words_per_minute: pace }) {
 const headOf = (step) => {
   const minutes = step.words ? fill(texts.minutes, { n: step.minutes }) : "";
   const material = Object.entries(step.material).map(([type, count]) => `${count} × ${type}`);
-  return [heading(step, titled(step)), make("span", { class: "place" }, [minutes, ...material].filter(Boolean).join(", "))];
+  return [heading(step, step.html.title ?? ""), make("span", { class: "place" }, [minutes, ...material].filter(Boolean).join(", "))];
 };
 
 const notesOf = ({ requires, html }) => [
@@ -114,14 +113,13 @@ dialog.addEventListener("keydown", (event) => {
 // -- exercises ---------------------------------------------------------------------------------
 
 function showExercises(exercises) {
-  let solved = null;  // all solutions, fetched once
-  let above = "";
+  let above = "", solved = null;  // all solutions, fetched once
   exercises.forEach((exercise, i) => {
     const path = pathOf(exercise.document, exercise.headings);
     if (path !== above) panel.append(make("h3", {}, path));
     above = path;
     const title = `${exercise.number}${exercise.title ? " " : ""}`;
-    const item = make("section", { class: "exercise" }, make("h4", { html: title + titled(exercise) }),
+    const item = make("section", { class: "exercise" }, make("h4", { html: title + (exercise.html.title ?? "") }),
       make("div", { html: exercise.html.text }));
     if (exercise.has_solution) {
       const shown = make("div");
