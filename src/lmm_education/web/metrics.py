@@ -82,17 +82,12 @@ class Metrics:
         >>> b"lmm_answers_running 0.0" in Metrics().text()
         True
         """
-        shown = self._registry
+        shown, looked = self._registry, CollectorRegistry()
         if SHARED in os.environ:  # what all processes counted is in its files
             shown = CollectorRegistry()
             MultiProcessCollector(shown)  # type: ignore[no-untyped-call]
-        return generate_latest(shown) + generate_latest(_only(self._looked))
-
-
-def _only(collector: Collector) -> CollectorRegistry:
-    registry = CollectorRegistry()
-    registry.register(collector)
-    return registry
+        looked.register(self._looked)
+        return generate_latest(shown) + generate_latest(looked)
 
 
 class _Looked(Collector):

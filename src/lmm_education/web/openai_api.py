@@ -52,6 +52,9 @@ WITHOUT_EFFECT = frozenset(
     )
 )  # fmt: skip
 """Parameters that clients send unasked, and that change nothing here: the course decides how it answers."""
+_PLAIN = {"type": "text"}
+_ORDINARY: Mapping[str, Any] = {"n": 1, "modalities": ["text"], "response_format": _PLAIN, "text": _PLAIN}
+"""Parameters that say no more than that there is one answer, and that it is text."""
 _TAKEN = frozenset(("model", "stream", "stream_options", "here"))
 _OWN = ("system", "developer")
 _PARTS = ("text", "input_text", "output_text")
@@ -59,6 +62,7 @@ _LEFT = 499  # nobody reads it
 _MOST_TEXTS = 100  # of a request for vectors
 _OF_VECTORS = {"model", "input", "encoding_format", "dimensions", "user"}
 _OWNER = "lmm"
+_SHOWN = tuple(name for name in SOURCE if name != "document")
 
 
 @dataclass(frozen=True, slots=True)
@@ -118,17 +122,9 @@ def _check_parameters(body: Mapping[str, Any], messages: str) -> None:
             continue
         if name == "n" and value != 1:
             raise RequestError("a course gives one answer", param=name)
-        if name != "n" and not _asks_for_text(name, value):
+        said = value.get("format", _PLAIN) if name == "text" and isinstance(value, Mapping) else value
+        if said != _ORDINARY.get(name, ...):
             raise RequestError(f"'{name}' is not supported", param=name)
-
-
-def _asks_for_text(name: str, value: object) -> bool:
-    """Whether a parameter says no more than that the answer is text."""
-    if name == "modalities":
-        return value == ["text"]
-    if name == "text" and isinstance(value, Mapping):
-        value = value.get("format", {"type": "text"})
-    return name in ("response_format", "text") and value == {"type": "text"}
 
 
 def exchanges(messages: Sequence[tuple[str, str]], heading: str) -> tuple[Exchange, ...]:
@@ -249,24 +245,19 @@ class ClientAnswer(ABC):
         ``unverified``, what its sources do not say."""
         cited = {source.number: source for source in answer.cited}
         begins = len("".join(self.said).partition(answer.text)[0]) if self.said else 0
+
+        def annotation(kind: str, start: int, end: int, **more: str) -> dict[str, Any]:
+            return {"type": kind, "start_index": begins + start, "end_index": begins + end, **more}
+
         return [
-            {
-                "type": "url_citation",
-                "start_index": begins + start,
-                "end_index": begins + end,
-                "title": cited[number].path,
-                "url": source_address(self.address, cited[number]),
-            }
+            annotation(
+                "url_citation", start, end, title=cited[number].path, url=source_address(self.address, cited[number])
+            )
             for start, end, numbers in citations(answer.text)
             for number in numbers
             if number in cited
         ] + [
-            {
-                "type": "unverified",
-                "start_index": begins + each.start,
-                "end_index": begins + each.end,
-                "message": self.tell(mark_of(each)),
-            }
+            annotation("unverified", each.start, each.end, message=self.tell(mark_of(each)))
             for each in answer.verification.failures
         ]
 
@@ -279,8 +270,12 @@ class ClientAnswer(ABC):
         return (below or _above_sources(self.heading)) + "\n" * bool(below) + "\n".join(failed) if failed else below
 
     def beyond(self, answer: Answer) -> dict[str, Any]:
-        """Beyond the protocol: clients that do not know these fields pass over them."""
-        sources, offered = ([_for_clients(each) for each in found] for found in (answer.cited, answer.offered))
+        """Beyond the protocol: clients that do not know these fields pass over them. A source has no `document`: the
+        page of Open WebUI takes `sources` for its own, where that is a list."""
+        sources, offered = (
+            [{"docid": source.place.document} | as_json(source, _SHOWN) for source in found]
+            for found in (answer.cited, answer.offered)
+        )
         exchange: dict[str, Any] = {"exchange": self.exchange} if self.exchange else {}
         exchange |= {} if answer.found else {"nearest": offered}
         told = {"sources": sources, "found": answer.found, "rests_on": answer.rests_on, "notices": list(answer.notices)}
@@ -328,23 +323,13 @@ class CompletionAnswer(ClientAnswer):
         return server_sent(error)
 
     def _cited(self, answer: Answer) -> list[dict[str, Any]]:
-        return [{"type": each["type"], each["type"]: _without_type(each)} for each in self.annotations(answer)]
+        return [{"type": (kind := each.pop("type")), kind: each} for each in self.annotations(answer)]
 
     def _chunk(self, delta: Mapping[str, Any], finish: str | None, **more: Any) -> str:
         return server_sent(self._head() | {"choices": [{"index": 0, "delta": delta, "finish_reason": finish}]} | more)
 
     def _head(self, kind: str = "chat.completion.chunk") -> dict[str, Any]:
         return {"id": f"chatcmpl-{self.id}", "object": kind, "created": self.created, "model": self.model}
-
-
-def _for_clients(source: Passage) -> dict[str, Any]:
-    """A source without `document`: the page of Open WebUI takes `sources` for its own, where that is a list."""
-    shown = as_json(source, SOURCE)
-    return {"docid": shown.pop("document"), **shown}
-
-
-def _without_type(annotation: Mapping[str, Any]) -> dict[str, Any]:
-    return {name: value for name, value in annotation.items() if name != "type"}
 
 
 def usage_values(usage: Usage) -> dict[str, Any]:
@@ -497,7 +482,9 @@ async def _answered(request: Request, protocol: type[ClientAnswer], messages: st
         except CallerLeft:
             return Response(status_code=_LEFT)
         return JSONResponse(reply.whole(answer))
-    first = await _first(events)  # until there is a piece of text, an error can still be told as a status
+    async for first in events:  # until there is a piece of text, an error can still be told as a status
+        if isinstance(first, TextDelta | Answer):
+            break
     return EventsResponse(_streamed(service, reply, first, events))
 
 
@@ -506,15 +493,11 @@ async def _answer(events: AsyncGenerator[AnswerEvent | WaitingAnswer]) -> Answer
         return [event async for event in events if isinstance(event, Answer)][-1]
 
 
-async def _first(events: AsyncGenerator[AnswerEvent | WaitingAnswer]) -> AnswerEvent:
-    async for event in events:
-        if isinstance(event, TextDelta | Answer):
-            return event
-    raise RuntimeError("the stream ended without an answer")
-
-
 async def _streamed(
-    service: Service, reply: ClientAnswer, first: AnswerEvent, events: AsyncGenerator[AnswerEvent | WaitingAnswer]
+    service: Service,
+    reply: ClientAnswer,
+    first: AnswerEvent | WaitingAnswer,
+    events: AsyncGenerator[AnswerEvent | WaitingAnswer],
 ) -> AsyncGenerator[str]:
     try:
         async with aclosing(events):
@@ -533,11 +516,11 @@ async def embeddings(request: Request) -> Response:
     """``POST /v1/embeddings``: vectors of the course's own embedding model, as it makes them of questions."""
     service, body = service_of(request), await read_json(request)
     check_model(body, service.name)
-    texts, as_base64 = _texts(body, service.settings.longest_question), _is_base64(body)
+    texts, vector_in = _texts(body, service.settings.longest_question), _form(body)
     await service.guard.admit(request)
     vectors = await asyncio.to_thread(_vectors, service.searching, texts, body.get("dimensions"))
     data = [
-        {"object": "embedding", "index": number, "embedding": _base64(vector) if as_base64 else list(vector)}
+        {"object": "embedding", "index": number, "embedding": vector_in(list(vector))}
         for number, vector in enumerate(vectors)
     ]
     tokens = sum(map(len, texts)) // CHARACTERS_PER_TOKEN  # about: embedding models here do not tell
@@ -565,14 +548,13 @@ def _texts(body: Mapping[str, Any], longest: int) -> list[str]:
     return [checked_question(text, longest) for text in texts]
 
 
-def _is_base64(body: Mapping[str, Any]) -> bool:
+def _form(body: Mapping[str, Any]) -> Callable[[list[float]], object]:
+    """How a vector is written."""
     for name in {name for name, value in body.items() if value is not None} - _OF_VECTORS:
         raise RequestError(f"'{name}' is not supported", param=name)
     form = body.get("encoding_format") or "float"
     if form not in ("float", "base64"):
         raise RequestError("'encoding_format' must be float or base64", param="encoding_format")
-    return bool(form == "base64")
-
-
-def _base64(vector: Sequence[float]) -> str:
-    return base64.b64encode(struct.pack(f"<{len(vector)}f", *vector)).decode()
+    if form == "float":
+        return list
+    return lambda vector: base64.b64encode(struct.pack(f"<{len(vector)}f", *vector)).decode()

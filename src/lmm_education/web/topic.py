@@ -82,7 +82,9 @@ class ModerationStream:
     def __init__(self, check: TopicCheck, question: str, history: Sequence[Exchange]) -> None:
         self.refused = False
         self._check, self._question = check, question
-        self._asked = asyncio.create_task(check.judge("topic_question", _about(question, history)))
+        earlier = (Attachment(conversation_text(history), LABEL),) if history else ()
+        documents = (*earlier, Attachment(question, "question"))
+        self._asked = asyncio.create_task(check.judge("topic_question", documents))
         self._held, self._through, self._used = "", False, Usage()
 
     async def checked(self, event: AnswerEvent) -> AnswerEvent | None:
@@ -99,7 +101,9 @@ class ModerationStream:
             return None
         if not self._through and isinstance(event, TextDelta):
             self._held += event.text
-            if len(self._held) < BEGINNING and not _is_refused(self._asked):
+            # Where the question is refused, or could not be judged, there is nothing to wait for.
+            asked = self._asked
+            if len(self._held) < BEGINNING and (not asked.done() or (not asked.exception() and asked.result().good)):
                 return None
             event = TextDelta(self._held)
         if not self._through and isinstance(event, TextDelta | Answer):
@@ -124,13 +128,3 @@ class ModerationStream:
         """Ask no more."""
         self._asked.cancel()
         await ended(self._asked)
-
-
-def _about(question: str, history: Sequence[Exchange]) -> tuple[Attachment, ...]:
-    earlier = (Attachment(conversation_text(history), LABEL),) if history else ()
-    return (*earlier, Attachment(question, "question"))
-
-
-def _is_refused(asked: asyncio.Task[Verdict]) -> bool:
-    """Whether the question is known to be refused, or could not be judged: then there is nothing to wait for."""
-    return asked.done() and (asked.exception() is not None or not asked.result().good)
