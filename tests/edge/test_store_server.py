@@ -255,7 +255,7 @@ def test_a_collection_of_somebody_else_is_refused(server: QdrantServer) -> None:
     wrong = models.VectorParams(size=7, distance=models.Distance.DOT)
     server.client.create_collection("course", vectors_config={"dense": wrong, "other": wrong})
     store = store_at(server)
-    with pytest.raises(StoreMismatch, match=r"'other'.*'dense' has 7 numbers, not 2.*sparse"):
+    with pytest.raises(StoreMismatch, match=r"'dense' has 7 numbers.*, not 2.*'other'.*sparse"):
         fill(store, point(1))
     assert server.client.count("course").count == 0
     assert store.manifest() is None

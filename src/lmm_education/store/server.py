@@ -11,8 +11,8 @@ import copy
 import uuid
 import warnings
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import AbstractContextManager, contextmanager
-from functools import partial
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from lmm.hosts import is_loopback_url
@@ -53,7 +53,7 @@ from lmm_education.store.server_requests import Requests, missing_extra
 from lmm_education.store.values import known_ids, to_scored, to_selector, to_stored
 
 if TYPE_CHECKING:
-    from qdrant_client import QdrantClient
+    from qdrant_client import QdrantClient, models
 
 MANIFEST_ID = str(uuid.uuid5(uuid.NAMESPACE_URL, "lmm:manifest"))
 STAMP_ID = str(uuid.uuid5(uuid.NAMESPACE_URL, "lmm:stamp"))
@@ -75,7 +75,6 @@ class ServerStore:
     def __init__(self, requests: Requests, settings: StorageSettings) -> None:
         self._requests, self._settings = requests, settings
         self._names = {"chunks": settings.course, "documents": f"{settings.course}_documents"}
-        self._counted = dict[str, Frequencies]()  # by the stamp
         self._indexed = set[str]()  # fields of chunks
 
     @property
@@ -87,21 +86,18 @@ class ServerStore:
         """Call the client; None where the collection does not exist."""
         return self._requests.call(name, collection_name=self._names[collection], **arguments)
 
-    def _ask(
-        self, name: str, collection: CollectionName, where: Where, arguments: Callable[[Where], Mapping[str, Any]]
+    def _filtered(
+        self, name: str, collection: CollectionName, where: Where, arguments: Callable[[Any], Mapping[str, Any]]
     ) -> Any:
-        """Call the client with conditions. A server in strict mode filters by no field without an index, and what has
+        """Call the client with a filter. A server in strict mode filters by no field without an index, and what has
         one has values of one kind only: there, others are left out of the conditions."""
         try:
-            return self._call(name, collection, **arguments(where))
+            return self._call(name, collection, **arguments(values.dialect().where(where)))
         except StoreError as error:
             if not where or "index required" not in error.message.lower():
                 raise
-        return self._call(name, collection, **arguments(self._fitting(collection, where)))
-
-    def _filtered(self, name: str, collection: CollectionName, where: Where, argument: str, /, **options: Any) -> Any:
-        """The same where the conditions are one `argument`."""
-        return self._ask(name, collection, where, lambda where: {argument: values.dialect().where(where), **options})
+        fitting = self._fitting(collection, where)
+        return self._call(name, collection, **arguments(values.dialect().where(fitting)))
 
     def _fitting(self, collection: CollectionName, where: Where) -> list[Condition]:
         info = self._call("get_collection", collection)
@@ -185,16 +181,10 @@ class ServerStore:
         """
         wanted = [leg for leg in legs if leg.limit > 0]
 
-        asked = (
-            self._ask(
-                "query_batch_points",
-                "chunks",
-                where,
-                lambda where: {"requests": [values.to_request(leg, where, fields) for leg in wanted]},
-            )
-            if wanted
-            else []
-        )
+        def requests(condition: Any) -> Mapping[str, Any]:
+            return {"requests": [values.to_request(leg, condition, fields) for leg in wanted]}
+
+        asked = self._filtered("query_batch_points", "chunks", where, requests) if wanted else []
         found = iter(self._there(asked))
         return [to_scored(next(found).points) if leg.limit > 0 else [] for leg in legs]
 
@@ -205,8 +195,7 @@ class ServerStore:
         wanted = known_ids(ids)
         options: dict[str, Any] = {"with_payload": to_selector(fields), "with_vectors": vectors}
         batches = values.batches(dict.fromkeys(wanted), PAGE, PAGE, lambda _: 1)
-        calls = (partial(self._call, "retrieve", collection, ids=batch, **options) for batch in batches)
-        pages = self._requests.side_by_side(calls) if len(wanted) > PAGE else (call() for call in calls)
+        pages = (self._call("retrieve", collection, ids=batch, **options) for batch in batches)
         found = {str(record.id): to_stored(record) for page in pages for record in page or []}
         return [found[each] for each in wanted if each in found]
 
@@ -218,11 +207,12 @@ class ServerStore:
         Raises:
             StoreError: the server's pages go in a circle.
         """
-        options = {"limit": PAGE, "with_payload": to_selector(fields), "with_vectors": vectors}
+        options: dict[str, Any] = {"limit": PAGE, "with_payload": to_selector(fields), "with_vectors": vectors}
         offset, before = None, set[str]()
         while True:
+            options["offset"] = offset
             page = self._filtered(
-                "scroll", collection, _visible(collection, where), "scroll_filter", offset=offset, **options
+                "scroll", collection, _visible(collection, where), lambda asked: {"scroll_filter": asked, **options}
             )
             records, offset = page or ([], None)
             yield from map(to_stored, records)
@@ -234,7 +224,10 @@ class ServerStore:
 
     def count(self, collection: CollectionName, *, where: Where = ()) -> int:
         """See `port.Reader.count`."""
-        answer = self._filtered("count", collection, _visible(collection, where), "count_filter", exact=True)
+        asked = _visible(collection, where)
+        answer = self._filtered(
+            "count", collection, asked, lambda condition: {"count_filter": condition, "exact": True}
+        )
         return answer.count if answer else 0
 
     def facet(self, key: str, *, where: Where = (), limit: int = 100) -> dict[str, int]:
@@ -245,7 +238,9 @@ class ServerStore:
         """
         if key in INDEXED["chunks"] and INDEXED["chunks"][key].kind == "keyword":
             options = {"key": key, "limit": min(limit + 1, values.AT_ONCE), "exact": True}
-            hits = self._there(self._filtered("facet", "chunks", where, "facet_filter", **options)).hits
+            hits = self._there(
+                self._filtered("facet", "chunks", where, lambda condition: {"facet_filter": condition, **options})
+            ).hits
             if len(hits) < values.AT_ONCE:
                 return most_first({str(hit.value): hit.count for hit in hits}, limit)
         self._there(self._call("count", "chunks"))
@@ -253,15 +248,9 @@ class ServerStore:
         return tally((value for point in found for value in values_at(point.payload, key)), limit)
 
     def frequencies(self) -> Frequencies:
-        """See `port.Reader.frequencies`. They are read again when a document has changed."""
-        stamp = self.stamp
-        counted = self._counted.get(stamp)
-        if counted is None:
-            records = self.scroll("documents", where=[_RECORDS], fields=(WORDS,))
-            counted = Frequencies.total(words_of(record.payload) for record in records)
-            self._counted.clear()
-            self._counted[stamp] = counted
-        return counted
+        """See `port.Reader.frequencies`."""
+        records = self.scroll("documents", where=[_RECORDS], fields=(WORDS,))
+        return Frequencies.total(words_of(record.payload) for record in records)
 
     # -- writing -----------------------------------------------------------------------------------
 
@@ -279,19 +268,18 @@ class ServerStore:
 
     def upsert(self, collection: CollectionName, points: Iterable[Point]) -> None:
         """See `port.Writer.upsert`. Points go in batches, each of which is stored whole; several are under way."""
-        for _ in self._requests.side_by_side(self._upserts(collection, points)):
-            pass
+        with ThreadPoolExecutor(self._requests.at_once) as pool:
+            for some in values.batches(self._batches(collection, points), self._requests.at_once, BYTES, lambda _: 0):
+                for _ in pool.map(lambda batch: self._call("upsert", collection, points=batch, wait=True), some):
+                    pass
 
-    def _upserts(self, collection: CollectionName, points: Iterable[Point]) -> Iterator[Callable[[], object]]:
+    def _batches(self, collection: CollectionName, points: Iterable[Point]) -> Iterator[list[models.PointStruct]]:
         for batch in values.batches(points, POINTS, BYTES, values.point_size):
             if collection == "chunks":
                 self._index([point.payload for point in batch])
             elif any(WORDS in point.payload for point in batch):
                 batch.append(_stamp())
-            yield partial(self._upsert, collection, batch)
-
-    def _upsert(self, collection: CollectionName, batch: Sequence[Point]) -> None:
-        self._call("upsert", collection, points=[values.to_point(point) for point in batch], wait=True)
+            yield list(map(values.to_point, batch))
 
     def set_payload(self, collection: CollectionName, payloads: Mapping[str, Mapping[str, Any]]) -> None:
         """See `port.Writer.set_payload`.
@@ -354,15 +342,16 @@ class ServerStore:
                 where=self.location,
                 hint="choose another 'course' under [storage], or remove the collection",
             )
-        self._index_fields(collection, info.payload_schema or {})
-        if collection == "chunks":
-            self._indexed = {*INDEXED[collection], *(info.payload_schema or {})}
+        self._index_fields(collection, info)
 
-    def _index_fields(self, collection: CollectionName, there: Collection[str]) -> None:
+    def _index_fields(self, collection: CollectionName, info: models.CollectionInfo) -> None:
         """Make the indexes that are not there."""
+        there = set(info.payload_schema or {})
         for field, index in INDEXED[collection].items():
             if field not in there:
                 self._make_index(collection, field, index.kind)
+        if collection == "chunks":
+            self._indexed = {*INDEXED[collection], *there}
 
     def _index(self, payloads: Sequence[Mapping[str, Any]]) -> None:
         """Index the metadata of these points, as far as the server has room: some servers refuse to filter by a field
@@ -390,7 +379,7 @@ class ServerStore:
         for collection in COLLECTIONS:
             info = self._call("get_collection", collection)
             if info is not None:
-                self._index_fields(collection, info.payload_schema or {})
+                self._index_fields(collection, info)
 
     def check(self) -> str:
         """See `port.Store.check`: every point is read; servers look after their files themselves."""

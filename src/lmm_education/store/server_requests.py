@@ -6,12 +6,10 @@ import json
 import random
 import threading
 import time
-from collections import deque
-from collections.abc import Callable, Iterable, Iterator, Sequence
-from concurrent.futures import Future, ThreadPoolExecutor
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any
 
 from lmm_education.errors import StoreError, StoreUnavailable
 from lmm_education.store.port import WaitReporter
@@ -29,8 +27,6 @@ RETRY = 60.0  # seconds until an address that did not answer is asked first agai
 _READING = frozenset({"query_batch_points", "retrieve", "scroll", "count", "facet"})
 _MORE_LATER = frozenset({408, 429, 500, 502, 503, 504})
 
-
-T = TypeVar("T")
 pause = time.sleep  # tests do not wait
 
 
@@ -53,7 +49,7 @@ class Requests(WaitReporter):
     def __init__(
         self, connect: Callable[[str], QdrantClient], addresses: Sequence[str], *, at_once: int = UNDER_WAY
     ) -> None:
-        self._connect, self._nodes, self._at_once = connect, [StoreNode(address) for address in addresses], at_once
+        self._connect, self._nodes, self.at_once = connect, [StoreNode(address) for address in addresses], at_once
         self._lock, self._closed = threading.Lock(), False
 
     @property
@@ -91,17 +87,6 @@ class Requests(WaitReporter):
             self._report(f"waiting for {self.address}: {failure.in_words}")
             pause(failure.wait or _backoff(turn))
         raise AssertionError("unreachable")
-
-    def side_by_side(self, calls: Iterable[Callable[[], T]]) -> Iterator[T]:
-        """What calls give, in their order, some of them under way at once."""
-        waiting = deque[Future[T]]()
-        with ThreadPoolExecutor(self._at_once) as pool:  # none that is shared: a call may have calls of its own
-            for call in calls:
-                if len(waiting) == self._at_once:
-                    yield waiting.popleft().result()
-                waiting.append(pool.submit(call))
-            while waiting:
-                yield waiting.popleft().result()
 
     @contextmanager
     def _watching(self, node: StoreNode) -> Iterator[None]:

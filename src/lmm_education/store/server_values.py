@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 from lmm_education.config import StorageSettings
 from lmm_education.material import SparseVector
 from lmm_education.store.layout import Vectors
-from lmm_education.store.port import Fields, Leg, Point, Where
+from lmm_education.store.port import Fields, Leg, Point
 from lmm_education.store.values import EngineDialect, to_selector
 
 if TYPE_CHECKING:
@@ -77,23 +77,22 @@ def misfits(info: models.CollectionInfo, vectors: Vectors) -> list[str]:
     """What is wrong with a collection that exists, in words."""
     wanted, found = vector_params(vectors), info.config.params.vectors or {}
     found = found if isinstance(found, Mapping) else {"(unnamed)": found}
-    wrong = [f"it has a vector '{name}'" for name in found if name not in wanted]
-    for name, params in wanted.items():
-        there = found.get(name)
-        if there is None:
-            wrong.append(f"it has no vector '{name}'")
-        elif there.size != params.size:
-            wrong.append(f"'{name}' has {there.size} numbers, not {params.size}")
-        elif there.distance != params.distance:
-            wrong.append(f"'{name}' is compared by {there.distance.value}, not {params.distance.value}")
-        elif bool(there.multivector_config) != bool(params.multivector_config):
-            wrong.append(f"'{name}' is {'' if there.multivector_config else 'not '}several vectors per point")
+    shown, asked = ({name: _described(each) for name, each in some.items()} for some in (found, wanted))
+    wrong = [
+        f"'{name}' has {shown.get(name, 'no numbers')}, not {asked.get(name, 'any')}"
+        for name in dict.fromkeys([*shown, *asked])
+        if shown.get(name) != asked.get(name)
+    ]
     sparse = info.config.params.sparse_vectors or {}
     if vectors.sparse and "sparse" not in sparse:
         wrong.append("it has no sparse vector 'sparse'")
     elif vectors.sparse and getattr(sparse["sparse"].modifier, "value", None) == "idf":
         wrong.append("'sparse' is weighed by the server's IDF")
     return wrong
+
+
+def _described(params: models.VectorParams) -> str:
+    return f"{params.size} numbers ({params.distance.value}{', several a point' if params.multivector_config else ''})"
 
 
 def index_schema(kind: str) -> Any:
@@ -114,7 +113,7 @@ def to_point(point: Point) -> models.PointStruct:
     return models.PointStruct(id=point.id, vector=vectors, payload=dict(point.payload))
 
 
-def to_request(leg: Leg, where: Where, fields: Fields) -> models.QueryRequest:
+def to_request(leg: Leg, condition: models.Filter | None, fields: Fields) -> models.QueryRequest:
     """One search."""
     from qdrant_client import models
 
@@ -122,7 +121,7 @@ def to_request(leg: Leg, where: Where, fields: Fields) -> models.QueryRequest:
         query=dialect().vector(leg.query),
         using=leg.vector,
         limit=min(leg.limit, AT_ONCE),
-        filter=dialect().where(where),
+        filter=condition,
         with_payload=to_selector(fields),
     )
 
