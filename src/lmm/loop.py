@@ -15,7 +15,7 @@ from typing import Any, ParamSpec, TypeVar
 
 T = TypeVar("T")
 P = ParamSpec("P")
-_AWAKE = 0.2  # seconds
+_AWAKE, _STOP_POLL = 0.2, 0.1  # seconds
 _lock = threading.Lock()
 _loop: asyncio.AbstractEventLoop | None = None
 _thread: threading.Thread | None = None
@@ -94,6 +94,14 @@ async def to_its_end(coroutine: Coroutine[Any, Any, T]) -> T:
     except asyncio.CancelledError:
         await asyncio.gather(task, return_exceptions=True)
         raise
+
+
+async def cancel_when(stop: threading.Event, task: asyncio.Task[Any] | None) -> None:
+    """Cancel a task when an event is set, which another thread may do."""
+    while not stop.is_set():
+        await asyncio.sleep(_STOP_POLL)
+    if task:
+        task.cancel()
 
 
 async def run_async(coroutine: Coroutine[Any, Any, T]) -> T:

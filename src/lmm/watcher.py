@@ -14,7 +14,7 @@ from lmm.disk.files import read_document
 from lmm.disk.watching import Signature, WatchedPaths, changes, signature
 from lmm.document import SETTLE, Document
 from lmm.errors import LmmError, Place
-from lmm.loop import background, blocking
+from lmm.loop import background, blocking, cancel_when
 from lmm.markdown.parse_markdown import parse_markdown_text
 from lmm.messages import Event, Failed, Listener, Notice, Reply, Usage, ignore
 from lmm.models.port import ChatModel
@@ -25,7 +25,6 @@ from lmm.pipeline import Report
 from lmm.terminal import count
 
 _AT_ONCE = 8  # documents; each asks as many questions at once as its settings allow
-_STOP_POLL = 0.1  # seconds
 _STILL = 3  # times as long must a document be quiet in which a prompt looks half typed
 
 
@@ -132,7 +131,7 @@ class Watcher:
         """Attend to what changes until the source ends, `stop` is set or the task is cancelled."""
         with contextlib.suppress(asyncio.CancelledError):
             async with asyncio.TaskGroup() as tasks:
-                stopping = tasks.create_task(_cancel_when(stop, asyncio.current_task())) if stop else None
+                stopping = tasks.create_task(cancel_when(stop, asyncio.current_task())) if stop else None
                 try:
                     # What is there is attended to at once, unless it was saved a moment ago.
                     documents = self.roots.documents(await anext(source, ()))
@@ -228,10 +227,3 @@ class Watcher:
         with contextlib.suppress(LmmError):
             return not scanned.rebased and read_document(document.path) == scanned.text
         return False
-
-
-async def _cancel_when(stop: threading.Event, task: asyncio.Task[object] | None) -> None:
-    while not stop.is_set():
-        await asyncio.sleep(_STOP_POLL)
-    if task:
-        task.cancel()

@@ -11,11 +11,10 @@ import contextlib
 import json
 import threading
 import time
-from collections.abc import AsyncGenerator, Callable, Collection, Coroutine, Iterable
+from collections.abc import AsyncGenerator, Callable, Collection, Iterable
 from contextlib import nullcontext
 from importlib.metadata import version
 from pathlib import Path
-from typing import Any
 
 import msgspec
 
@@ -54,11 +53,8 @@ def ingest_into(
     options: IngestOptions = IngestOptions(),
     *,
     listener: Listener = ignore,
-    only: Collection[Path] | None = None,
 ) -> IngestReport:
     """Prepare the documents at some paths and store them.
-
-    With `only`, of the documents at `paths` no others are looked at.
 
     Raises:
         StoreError: the store cannot be read or written, or was made with other settings.
@@ -67,14 +63,12 @@ def ingest_into(
     with course.store.reporting(lambda sentence: listener(Waiting(sentence))) if options.ingest else nullcontext():
         if options.output is not None:
             check_named(options.output)
-        return _ingest(IngestRun(course, options, listener, _stamp_of(course) if options.ingest else ""), paths, only)
+        return _ingest(IngestRun(course, options, listener, _stamp_of(course) if options.ingest else ""), paths)
 
 
-def _ingest(run: IngestRun, paths: Iterable[str | Path], only: Collection[Path] | None) -> IngestReport:
+def _ingest(run: IngestRun, paths: Iterable[str | Path]) -> IngestReport:
     started, course, options = time.perf_counter(), run.course, run.options
     sources = find_sources(paths, course.root)
-    if only is not None:
-        sources.keep(only)
     stored = _stored(run) if options.ingest else []
     run.report.dry_run = options.dry_run
     if options.prune:
@@ -135,26 +129,75 @@ def watch_course(
     told: Callable[[IngestReport | LmmError], None] = lambda result: None,
     on_poll: Callable[[str], None] = lambda reason: None,
 ) -> None:
-    """Ingest now, and what is saved later, until Ctrl-C or `stop`; see `watching.watch`.
+    """Ingest now, and after saves, when nothing was saved for `quiet` seconds; until Ctrl-C or `stop`.
 
-    `told` gets each report, or the error that ended a run: it may be mended until the next save.
+    `told` gets each report, or the error that ended a run: it may be mended until the next save. `on_poll` is told why
+    the files are looked at again and again, where the system gives no notifications.
+
+    Raises:
+        FileReadError: there is nothing at one of the paths.
     """
     paths = list(paths)
+    roots, stopped = WatchedPaths.at(paths), threading.Event()
 
-    def work(documents: Collection[Path] | None, stopped: threading.Event) -> None:
-        def listening(event: happened.Event) -> None:
-            if stopped.is_set():
-                raise KeyboardInterrupt
-            listener(event)
+    def listening(event: happened.Event) -> None:
+        if stopped.is_set():
+            raise KeyboardInterrupt
+        listener(event)
 
+    def work() -> None:
         try:
-            told(ingest_into(course, paths, options, listener=listening, only=documents))
+            told(ingest_into(course, paths, options, listener=listening))
         except KeyboardInterrupt:
             return
         except LmmError as error:
             told(error)
 
-    watch(paths, work, quiet=quiet, on_poll=on_poll, stop=stop)
+    async def watch() -> None:
+        stopping = asyncio.create_task(loop.cancel_when(stop, asyncio.current_task())) if stop else None
+        try:
+            await _watch(roots, changes(roots, on_poll=on_poll), work, quiet, stopped)
+        finally:
+            if stopping:
+                stopping.cancel()
+
+    with contextlib.suppress(KeyboardInterrupt, asyncio.CancelledError):
+        loop.run(watch())
+
+
+async def _watch(
+    roots: WatchedPaths,
+    source: AsyncGenerator[Collection[Path]],
+    work: Callable[[], None],
+    quiet: float,
+    stopped: threading.Event,
+) -> None:
+    """Do the work now and when saves have been quiet. Who cancels sets `stopped`, and waits for the end of the work."""
+    known: dict[Path, Signature | None] = {}  # how the documents are: not every notification is a change
+    pause: float | None = 0.0  # seconds until there is work
+
+    def is_changed(paths: Iterable[Path]) -> bool:
+        now = {path: signature(path) for path in roots.documents(paths)}
+        changed = now.items() - known.items()
+        known.update(now)
+        return bool(changed)
+
+    async with contextlib.aclosing(source):
+        is_changed(await anext(source, ()))  # what is there at first
+        coming, working = asyncio.ensure_future(anext(source)), asyncio.ensure_future(asyncio.sleep(0))
+        try:
+            while True:
+                if (await asyncio.wait({coming}, timeout=pause))[0]:
+                    pause = quiet if is_changed(coming.result()) else pause
+                    coming = asyncio.ensure_future(anext(source))
+                else:
+                    pause, working = None, asyncio.ensure_future(asyncio.to_thread(work))
+                    await asyncio.shield(working)
+        finally:
+            stopped.set()
+            coming.cancel()
+            await loop.ended(coming)
+            await loop.ended(working)
 
 
 def _stamp_of(course: CourseParts) -> str:
@@ -244,84 +287,3 @@ def _annotate(source: SourceFile, course: CourseParts) -> None:
             raise LmmError(f"{failure.what}: {failure.error}")
     except LmmError as error:
         raise error_of(error, source.file) from error
-
-
-# -- again after saves -----------------------------------------------------------------------------
-
-Work = Callable[[Collection[Path] | None, threading.Event], None]
-"""Ingests these documents, or all (None); ends early, and raises nothing, when the event is set."""
-_STOP_POLL = 0.1  # seconds
-
-
-def watch(
-    paths: Iterable[str | Path],
-    work: Work,
-    *,
-    quiet: float = 1.0,
-    poll: bool = False,
-    on_poll: Callable[[str], None] = lambda reason: None,
-    stop: threading.Event | None = None,
-) -> None:
-    """Call `work` for everything now, and after saves for what changed; until Ctrl-C or `stop`.
-
-    `work` runs in a thread, one call at a time, when nothing was saved for `quiet` seconds. When a document is
-    gone, it is called for everything: the document may have another name now.
-
-    Args:
-        poll: look at the files again and again, for folders that tell of no changes.
-        on_poll: is told why that is done, where the system gives no notifications.
-
-    Raises:
-        FileReadError: there is nothing at one of the paths.
-    """
-    roots, stopped = WatchedPaths.at(paths), threading.Event()
-    with contextlib.suppress(KeyboardInterrupt):
-        loop.run(_until(stop, stopped, _watch(roots, changes(roots, poll=poll, on_poll=on_poll), work, quiet, stopped)))
-
-
-async def _until(stop: threading.Event | None, stopped: threading.Event, work: Coroutine[Any, Any, None]) -> None:
-    """Do some work until it is cancelled, or until `stop` is set; then set `stopped`."""
-    working = asyncio.ensure_future(work)
-    try:
-        while not working.done() and not (stop and stop.is_set()):
-            await asyncio.wait({working}, timeout=_STOP_POLL if stop else None)
-    finally:
-        stopped.set()
-        working.cancel()
-        await loop.ended(working)
-        if not working.cancelled():
-            working.result()  # raises what ended it
-
-
-async def _watch(
-    roots: WatchedPaths, source: AsyncGenerator[Collection[Path]], work: Work, quiet: float, stopped: threading.Event
-) -> None:
-    """Collect what changes, and hand it on when it has been quiet. Who cancels waits for the end of the work."""
-    known: dict[Path, Signature | None] = {}  # how the documents were when they were handed on
-
-    def changed(documents: Iterable[Path]) -> list[Path]:
-        now = {path: signature(path) for path in documents}
-        found = [path for path, state in now.items() if path not in known or known[path] != state]
-        known.update(now)
-        return found
-
-    def do(documents: Collection[Path] | None) -> Coroutine[Any, Any, None]:
-        return loop.to_its_end(asyncio.to_thread(work, documents, stopped))
-
-    async with contextlib.aclosing(source):
-        changed(roots.documents(await anext(source, ())))  # what is there at first
-        await do(None)
-        waiting: set[Path] = set()
-        coming = asyncio.ensure_future(anext(source))
-        try:
-            while True:
-                if (await asyncio.wait({coming}, timeout=quiet if waiting else None))[0]:
-                    waiting |= set(roots.documents(coming.result()))
-                    coming = asyncio.ensure_future(anext(source))
-                    continue
-                saved, waiting = changed(waiting), set()
-                if saved:
-                    await do(None if any(known[path] is None for path in saved) else saved)
-        finally:
-            coming.cancel()
-            await loop.ended(coming)

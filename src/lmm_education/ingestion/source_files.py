@@ -6,7 +6,7 @@ import glob
 import itertools
 import os
 import stat
-from collections.abc import Collection, Iterable, Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path, PurePath
 
@@ -46,13 +46,6 @@ class SourceFiles:
     skipped: list[tuple[Path, str]] = field(default_factory=list)
     folders: list[str] = field(default_factory=list)
     missing: dict[str, Path] = field(default_factory=dict)
-
-    def keep(self, paths: Collection[Path]) -> None:
-        """Look at these paths only: no others were looked for, and nothing is known to be missing."""
-        wanted = {path.resolve() for path in paths}
-        self.documents = [source for source in self.documents if source.path.resolve() in wanted]
-        self.skipped = [(path, reason) for path, reason in self.skipped if path.resolve() in wanted]
-        self.folders, self.missing, self.errors = [], {}, []
 
     def allow_gone(self, stored: Iterable[str]) -> None:
         """Files and folders that were named and are gone are no errors where stored documents lay there.
