@@ -7,12 +7,12 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import dataclass, field, replace
 from typing import Any, Generic, Literal, TypeVar
 
 from lmm_education.frequencies import Frequencies
-from lmm_education.material import Passage, Section, is_called, names_of, reading_order
+from lmm_education.material import Passage, Section, is_called, named, names_of, reading_order
 from lmm_education.payloads import RECORD, StoredDocument, document_of, hit_of, section_of
 from lmm_education.store.manifest import Manifest
 from lmm_education.store.port import HasWords, Match, StoreView
@@ -22,6 +22,32 @@ _ALL = 10_000  # more different types or languages than a course has
 _PLACE = ("document", "file", "first_line", "last_line", "headings", "numbers")
 _WITHOUT_TEXT = ("what", *_PLACE, "level", "order", "title")
 RECORDS, _SECTIONS = Match("what", ("document",)), Match("what", ("section",))
+
+
+@dataclass(frozen=True, slots=True)
+class Entry:
+    """A line of a table of contents: a document (level 0) or a heading.
+
+    `headings` are the titles down to it; `kind` is the type of its texts; `anchor` is the id by which Pandoc's pages
+    link to it; `number` is what its book gives it; `section` is the id of the stored text right under it, if any, which
+    ends on the line `last`.
+    """
+
+    title: str
+    level: int
+    file: str
+    line: int
+    headings: tuple[str, ...] = ()
+    kind: str = "text"
+    anchor: str = ""
+    number: str = ""
+    section: str = ""
+    last: int = 0
+
+    @property
+    def name(self) -> str:
+        """The title with its number."""
+        return named(self.number, self.title)
 
 
 @dataclass(frozen=True, slots=True)
@@ -117,6 +143,11 @@ class Catalogue:
         ranks = self._ranks
         return tuple(sorted(found, key=lambda pair: (ranks.get(pair[0].place.document, len(ranks)), pair[0].order)))
 
+    @Kept
+    def contents(self) -> tuple[Entry, ...]:
+        """The table of contents: the documents and the headings of their sections, in the order of reading."""
+        return tuple(contents_of(self.sections))
+
     def sections_of(self, file: str) -> list[Section]:
         """The sections of one document, in order, with their texts."""
         points = self.reader.scroll("documents", where=[_SECTIONS, Match("file", (file,))])
@@ -160,6 +191,29 @@ class Catalogue:
             return ""
         other = self._headings.get(there.id)
         return other[max(other) if step < 0 else min(other)] if other else ""
+
+
+def contents_of(sections: Iterable[tuple[Section, str]]) -> Iterator[Entry]:
+    """The table of contents of sections in order, which come with their documents' titles.
+
+    >>> from lmm_education.material import Lines, Location
+    >>> def section(id, *headings): return Section(id, Location("d", "a.md", Lines(1, 2), headings), 1, 0, "")
+    >>> entries = contents_of([(section("1", "Leaves", "Colour"), "Botany"), (section("2", "Roots"), "Botany")])
+    >>> [(entry.title, entry.level, entry.section) for entry in entries]
+    [('Botany', 0, ''), ('Leaves', 1, ''), ('Colour', 2, '1'), ('Roots', 1, '2')]
+    """
+    above: tuple[str, ...] = ()
+    for section, title in sections:
+        place = section.place
+        path = (place.document, *place.headings)
+        known = next((i for i, pair in enumerate(zip(above, path, strict=False)) if pair[0] != pair[1]), len(above))
+        for level in range(min(known, len(path)), len(path)):
+            name = place.headings[level - 1] if level else title or place.file
+            number = place.numbers[level] if level < len(place.numbers) else ""
+            entry = Entry(name, level, place.file, place.lines.first, place.headings[:level], number=number)
+            is_own = level == len(place.headings)
+            yield replace(entry, section=section.id, last=place.lines.last) if is_own else entry
+        above = path
 
 
 def _spaced(text: str) -> str:

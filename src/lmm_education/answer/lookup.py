@@ -20,9 +20,9 @@ from lmm.messages import Message, ToolCall, ToolDefinition, ToolOutput, ToolResu
 from lmm.models.port import RunnableTool
 from lmm.models.structured import make_schema
 from lmm_education.answer.sources import Sources, as_document
-from lmm_education.catalogue import Catalogue
+from lmm_education.catalogue import Catalogue, Entry, contents_of
 from lmm_education.errors import SearchError
-from lmm_education.material import Passage, Section, is_called
+from lmm_education.material import Lines, Passage, Section, is_called
 from lmm_education.search.query import SearchOptions
 from lmm_education.search.search import CourseSearch
 
@@ -124,15 +124,7 @@ class Lookup:
             raise SearchError("there is no such document" if wanted else "the course has no sections")
         if not wanted and len(chosen) > _MOST_HEADINGS:
             return _documents(chosen)
-        lines, last = [], ""
-        for section, title in chosen:
-            if section.place.file != last:
-                last = section.place.file
-                lines.append(f"{title or last} ({last})")
-            if section.place.headings:
-                depth = len(section.place.headings)
-                lines.append(f"{'  ' * depth}- {section.place.headings[-1]} ({section.place})")
-        return "\n".join(lines)
+        return "\n".join(map(_line, contents_of(chosen)))
 
     async def _read(self, read: Callable[[Catalogue], T]) -> T:
         def in_view() -> T:
@@ -151,6 +143,11 @@ def _sections(catalogue: Catalogue) -> Sequence[tuple[Section, str]]:
     if not catalogue.sections:
         raise SearchError("the sections of this course are not stored", hint="search instead")
     return catalogue.sections
+
+
+def _line(entry: Entry) -> str:
+    place = f" ({entry.file}:{Lines(entry.line, entry.last)})" if entry.section else ""
+    return f"{'  ' * entry.level}- {entry.title}{place}" if entry.level else f"{entry.title} ({entry.file})"
 
 
 def _documents(sections: Sequence[tuple[Section, str]]) -> str:

@@ -10,8 +10,8 @@ from lmm.models.client import Client
 from lmm.models.port import Ask, ChatModel
 from lmm.models.structured import Schema, object_of
 from lmm.prompts.templates import Prompts
+from lmm_education.catalogue import Entry
 from lmm_education.errors import SearchError
-from lmm_education.material import Section
 
 CONTENTS = 6_000
 """Characters of a course's headings that are shown, those of the highest levels first."""
@@ -48,23 +48,15 @@ def can_write(model: ChatModel | Client) -> bool:
     return not model.name.startswith("Builtin/")
 
 
-def contents_of(sections: Sequence[tuple[Section, str]], room: int = CONTENTS) -> str:
-    """Titles and headings of a course, in its order: as many levels as there is room for, and of the next the first.
+def shown_contents(contents: Sequence[Entry], room: int = CONTENTS) -> str:
+    """A table of contents as text: as many levels as there is room for, and of the next the first.
 
-    >>> from lmm_education.material import Lines, Location
-    >>> place = Location("d", "d.md", Lines(1, 2), ("Cells", "Division"))
-    >>> print(contents_of([(Section("s", place, 2, 0, ""), "Biology")]))
+    >>> entries = [Entry("Biology", 0, "d.md", 1), Entry("Cells", 1, "d.md", 1), Entry("Division", 2, "d.md", 3)]
+    >>> print(shown_contents(entries, 20))
     Biology
       Cells
-        Division
     """
-    paths = dict.fromkeys(
-        path[:depth]
-        for section, title in sections
-        for path in [(title, *section.place.headings)]
-        for depth in range(1, len(path) + 1)
-    )
-    lines = [(len(path), f"{'  ' * (len(path) - 1)}{path[-1]}") for path in paths if path[-1]]
+    lines = [(entry.level, f"{'  ' * entry.level}{entry.title}") for entry in contents]
     waiting = deque(sorted(range(len(lines)), key=lambda i: lines[i][0]))
     shown = set[int]()
     while waiting and (room := room - len(lines[waiting[0]][1]) - 1) >= 0:

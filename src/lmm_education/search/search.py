@@ -34,7 +34,7 @@ from lmm_education.parts import CourseParts
 from lmm_education.payloads import hit_of
 from lmm_education.prompts.templates import course_prompts
 from lmm_education.search.definitions import term_of
-from lmm_education.search.expand import can_write, contents_of, sub_questions
+from lmm_education.search.expand import can_write, shown_contents, sub_questions
 from lmm_education.search.instructions import LANGUAGES, topic_of, with_headings, with_here
 from lmm_education.search.query import (
     SearchNotice,
@@ -262,9 +262,7 @@ class CourseSearch:
     async def _written(
         self, view: SearchView, plan: Plan, client: Client, count: int, *, retries: int = 1
     ) -> list[str]:
-        contents = await asyncio.to_thread(
-            view.catalogue.once, "contents", lambda: contents_of(view.catalogue.sections)
-        )
+        contents = await asyncio.to_thread(lambda: shown_contents(view.catalogue.contents))
         return await sub_questions(plan.text, count, client, self._prompts(), contents=contents, retries=retries)
 
     def _prompts(self) -> Prompts:

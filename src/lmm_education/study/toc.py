@@ -3,33 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
 from typing import Any
 
 from lmm.markdown.blocks import HeadingBlock
+from lmm_education.catalogue import Entry as Entry
 from lmm_education.ingestion.outline import Heading
-from lmm_education.material import named
 from lmm_education.study.study_documents import StudyDocument, type_of
-
-
-@dataclass(frozen=True, slots=True)
-class Entry:
-    """A document (level 0) or a heading. `headings` are the titles down to it; `kind` is the type of its texts;
-    `anchor` is the id by which Pandoc's pages link to it; `number` is what its book gives it."""
-
-    title: str
-    level: int
-    file: str
-    line: int
-    headings: tuple[str, ...] = ()
-    kind: str = "text"
-    anchor: str = ""
-    number: str = ""
-
-    @property
-    def name(self) -> str:
-        """The title with its number."""
-        return named(self.number, self.title)
 
 
 def table_of_contents(documents: Iterable[StudyDocument], *, depth: int = 6) -> list[Entry]:

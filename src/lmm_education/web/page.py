@@ -214,7 +214,7 @@ def _glance(service: Service, texts: Mapping[str, str]) -> dict[str, Any]:
         chapters, cards = (), []
     numbered = any(chapter.number for chapter in chapters)
     whole = [each for each in chapters if not each.depth and (each.number or not numbered)]
-    about = texts["about"].replace("{n}", str(sum(1 + len(chapter.entries) for chapter in chapters)))
+    about = texts["about"].replace("{n}", str(sum(1 + len(chapter.below) for chapter in chapters)))
     return {
         "title": service.title,
         "description": service.description or (about if chapters else ""),

@@ -77,14 +77,14 @@ class Contents:
 
 
 def _chapters(catalogue: Catalogue) -> tuple[Chapter, ...]:
-    return chapters_of(catalogue.sections, {document.id: document for document in catalogue.documents})
+    return chapters_of(catalogue.contents, {document.file: document for document in catalogue.documents})
 
 
 def _values(chapter: Chapter) -> dict[str, Any]:
     """A chapter for the page: titles are HTML."""
     entries = [
-        {"number": each.number, "title": title_html(each.title), "depth": each.depth, "section": each.section}
-        for each in chapter.entries
+        {"number": each.number, "title": title_html(each.title), "depth": each.level - 1, "section": each.section}
+        for each in chapter.below
     ]
     title = title_html(chapter.title)
     return {"part": chapter.part, "number": chapter.number, "title": title, "depth": chapter.depth,

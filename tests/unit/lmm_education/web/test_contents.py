@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from hypothesis import given, strategies as st
 
+from lmm_education.catalogue import contents_of
 from lmm_education.material import Lines, Location, Section
 from lmm_education.payloads import StoredDocument
 from lmm_education.search.instructions import topic_of
@@ -21,11 +22,11 @@ def titles(file: str, *headings: str, order: int = 0) -> tuple[Section, str]:
 def test_a_title_stands_once() -> None:
     """Where a document begins with its title as heading."""
     sections = [titles("a.md", "Leaves"), titles("a.md", "Leaves", "Colour", order=1), titles("b.md", "2. Roots")]
-    leaves, roots = chapters_of(sections)
-    assert (leaves.name, leaves.section, [(e.title, e.depth) for e in leaves.entries]) == (
+    leaves, roots = chapters_of(contents_of(sections))
+    assert (leaves.name, leaves.section, [(e.title, e.level) for e in leaves.below]) == (
         "Leaves",
         "a.md-0",
-        [("Colour", 0)],
+        [("Colour", 1)],
     )
     assert roots.name == "2. Roots"
 
@@ -36,7 +37,7 @@ def test_a_title_stands_once() -> None:
 def test_every_document_has_a_chapter(documents: list[tuple[str, str]]) -> None:
     """Whatever files and titles are called; those called the same stand once."""
     sections = [titles(f"{file}.md", title or "?") for file, title in documents]
-    found = chapters_of(sections)
+    found = chapters_of(contents_of(sections))
     assert {chapter.title.strip() for chapter in found} == {title.strip() for _, title in sections}
     assert len(starters([], found, TEXTS)) <= STARTERS
 
@@ -55,7 +56,9 @@ def test_the_course_is_called_as_it_calls_itself() -> None:
 
 def test_questions_of_the_course_come_first() -> None:
     """Then headings that are questions, then chapters that are about something."""
-    chapters = [Chapter(str(i), title, title, "", ()) for i, title in enumerate(["What is life?", "Summary", "Roots"])]
+    chapters = [
+        Chapter(title, 0, title, 1, number=str(i)) for i, title in enumerate(["What is life?", "Summary", "Roots"])
+    ]
     found = starters(["Why are leaves green?"], chapters, TEXTS)
     assert found == ["Why are leaves green?", "What is life?", "What are the key ideas of “Roots”?"]
 
