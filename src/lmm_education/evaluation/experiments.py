@@ -15,7 +15,7 @@ from lmm.errors import LinkOutside, LmmError
 from lmm_education.config import CourseSettings, StorageSettings
 from lmm_education.encodings import find_encoding
 from lmm_education.errors import StoreError, StoreMissing
-from lmm_education.evaluation.judge import Expected, find_ranks, find_targets
+from lmm_education.evaluation.judge import Expected, find_ranks, find_targets, is_named
 from lmm_education.evaluation.measures import DEPTH
 from lmm_education.evaluation.questions import Question
 from lmm_education.evaluation.results import Evaluation, Mean, QuestionOutcome
@@ -23,7 +23,7 @@ from lmm_education.evaluation.tuning import LEAST, Calibration, Tuning, calibrat
 from lmm_education.evaluation.variants import Variant, make_variants
 from lmm_education.ingestion.apply import IngestOptions, stored_documents
 from lmm_education.ingestion.ingest import ingest_into
-from lmm_education.material import Passage, is_called
+from lmm_education.material import Passage
 from lmm_education.parts import CourseParts
 from lmm_education.payloads import hit_of
 from lmm_education.search.query import SearchOptions
@@ -215,9 +215,7 @@ def _other_documents(target: Expected, texts: Sequence[Passage]) -> tuple[str, .
     question = target.question
     right = {document for document, _ in target.sections}
     if question.document:
-        right |= {
-            t.place.document for t in texts if is_called(question.document, t.place.document, t.place.file, t.title)
-        }
+        right |= {t.place.document for t in texts if is_named(question, t)}
     return tuple(dict.fromkeys(t.place.document for t in texts if t.place.document not in right))
 
 

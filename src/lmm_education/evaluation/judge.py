@@ -58,7 +58,7 @@ class Expected:
     @property
     def levels(self) -> tuple[Level, ...]:
         """The levels at which the question can be judged, whatever the store holds."""
-        return _levels(self.passages, self.answers, self.question)
+        return levels_of(self.question)
 
 
 def levels_of(question: Question) -> tuple[Level, ...]:
@@ -67,16 +67,8 @@ def levels_of(question: Question) -> tuple[Level, ...]:
     >>> levels_of(Question("?", document="a.md", section=("A",)))
     ('section', 'document')
     """
-    return _levels(question.passages, question.answers, question)
-
-
-def _levels(passages: Sequence[object], answers: Sequence[object], question: Question) -> tuple[Level, ...]:
-    can = {
-        "passage": passages or answers,
-        "section": passages or question.section,
-        "document": passages or question.document,
-    }
-    return tuple(level for level in LEVELS if can[level])
+    others = {"passage": question.answers, "section": question.section, "document": question.document}
+    return tuple(level for level in LEVELS if question.passages or others[level])
 
 
 # -- words -----------------------------------------------------------------------------------------
@@ -209,7 +201,7 @@ def find_targets(
     targets: list[Expected] = []
     missing: list[tuple[Question, str]] = []
     for question in asked:
-        documents = {name: found for name, found in by_document.items() if _named(question, found[0])}
+        documents = {name: found for name, found in by_document.items() if is_named(question, found[0])}
         target = _target(question, documents, holders)
         targets.append(target)
         if problem := _missing(target, [text for found in documents.values() for text in found]):
@@ -217,7 +209,8 @@ def find_targets(
     return targets, missing
 
 
-def _named(question: Question, text: Passage) -> bool:
+def is_named(question: Question, text: Passage) -> bool:
+    """Whether a text is of the document that a question names; of any, if it names none."""
     return not question.document or is_called(question.document, text.place.document, text.place.file, text.title)
 
 
@@ -292,7 +285,7 @@ def _passage_rank(target: Expected, found: Sequence[Passage]) -> int | None:
     parts: list[set[int]] = [set() for _ in target.passages]
     rank = 0
     for text in found:
-        right_place = _named(question, text)
+        right_place = is_named(question, text)
         right_section = not question.section or is_section(question.section, text.place, text.title)
         for page in pages(text.text):
             rank += 1
@@ -319,11 +312,11 @@ def _section_rank(target: Expected, found: Sequence[Passage]) -> int | None:
 
 def _in_right_section(target: Expected, text: Passage) -> bool:
     if target.question.section:
-        return _named(target.question, text) and is_section(target.question.section, text.place, text.title)
+        return is_named(target.question, text) and is_section(target.question.section, text.place, text.title)
     if (text.place.document, text.place.headings) in target.sections:
         return True
     read = words(text.text)
-    return _named(target.question, text) and any(len(shown(one, read)) >= enough(one) for one in target.passages)
+    return is_named(target.question, text) and any(len(shown(one, read)) >= enough(one) for one in target.passages)
 
 
 def _document_rank(target: Expected, found: Sequence[Passage]) -> int | None:
@@ -331,11 +324,6 @@ def _document_rank(target: Expected, found: Sequence[Passage]) -> int | None:
     seen: set[str] = set()
     for text in found:
         seen.add(text.place.document)
-        named = target.question.document
-        if (
-            is_called(named, text.place.document, text.place.file, text.title)
-            if named
-            else text.place.document in right
-        ):
+        if is_named(target.question, text) if target.question.document else text.place.document in right:
             return len(seen)
     return None

@@ -1,4 +1,4 @@
-"""Question files: JSON lines, JSON, CSV or YAML; each row a question, and what is known of where its answer stands.
+"""Question files: JSON lines, CSV or YAML; each row a question, and what is known of where its answer stands.
 
 A row has ``question`` and any of ``document``, ``section``, ``passage``, ``answers``, ``facts``. A row whose document
 is said to be empty, ``null`` or ``none``, with nothing else, is a question that the course does not answer.
@@ -38,6 +38,12 @@ class Question:
     answers: tuple[str, ...] = ()
     facts: tuple[str, ...] = ()
     unanswerable: bool = False
+
+    @property
+    def gold(self) -> dict[str, Any]:
+        """What answers it, as a row has it."""
+        texts = {"section": self.section, "passage": self.passages, "answers": self.answers, "facts": self.facts}
+        return {"document": self.document} | {name: list(value) for name, value in texts.items()}
 
 
 class BadRow(NamedTuple):
@@ -163,26 +169,6 @@ def _jsonl(text: str) -> Iterator[Row]:
         yield number, value if isinstance(value, dict) else "a line must be a JSON object"
 
 
-def _json(text: str) -> Iterator[Row]:
-    """A list of objects; a row's line is the one where its object begins."""
-    try:
-        rows = json.loads(text)
-    except (ValueError, RecursionError) as error:
-        yield getattr(error, "lineno", 1), f"not JSON: {getattr(error, 'msg', error)}"
-        return
-    if not isinstance(rows, list):
-        yield 1, "a JSON question file is a list, one object for each question"
-        return
-    decoder, line, at = json.JSONDecoder(), 1, 0
-    begin = text.index("[") + 1
-    for row in rows:
-        while text[begin] in ", \t\r\n":
-            begin += 1
-        line, at = line + text.count("\n", at, begin), begin
-        yield line, row if isinstance(row, dict) else "an item must be a JSON object"
-        _, begin = decoder.raw_decode(text, begin)
-
-
 def _csv(text: str) -> Iterator[Row]:
     """The first row names the columns; several answers or passages in a cell are parted by ``|``."""
     first = text.split("\n", 1)[0]
@@ -238,7 +224,6 @@ def _yaml_row(node: yaml.Node) -> Row:
 
 READERS: dict[str, Callable[[str], Iterable[Row]]] = {
     ".jsonl": _jsonl,
-    ".json": _json,
     ".csv": _csv,
     ".tsv": _csv,
     ".yaml": _yaml,

@@ -153,12 +153,7 @@ def failures_json(evaluation: Evaluation, level: Level | None = None) -> list[di
         {
             "question": outcome.question.text,
             "where": outcome.question.where,
-            "expected": {
-                "document": outcome.question.document,
-                "section": list(outcome.question.section),
-                "passage": list(outcome.question.passages),
-                "answers": list(outcome.question.answers),
-            },
+            "expected": outcome.question.gold,
             "level": level or outcome.exact,
             "rank": outcome.ranks[level or outcome.exact],
             "found": [

@@ -171,14 +171,7 @@ def ask_for(question: Question, prompts: Prompts) -> Ask:
 
 def row_of(question: Question, reworded: Question) -> dict[str, Any]:
     """The row of a question in other words: what answers the question, and which one it was."""
-    gold = {
-        "document": question.document,
-        "section": list(question.section),
-        "passage": list(question.passages),
-        "answers": list(question.answers),
-        "facts": list(question.facts),
-    }
-    given = {key: value for key, value in gold.items() if value}
+    given = {key: value for key, value in question.gold.items() if value}
     return {"question": reworded.text, **given, "kind": "reworded", "original": question.text}
 
 

@@ -52,17 +52,3 @@ def test_what_is_written_as_json_lines_is_read_back(rows: list[tuple[str, str, l
     good, bad = parse_questions(text, ".jsonl", name="f")
     assert not bad
     assert [(q.text, q.passages, list(q.answers)) for q in good] == [(q, (p,), a) for q, p, a in rows]
-
-
-def test_a_json_list_is_read_with_the_lines_of_its_objects() -> None:
-    """Brackets and commas in texts do not confuse it; nor other layouts."""
-    text = '[\n {"q": "One, [two]?",\n  "doc": "a"},\n\n\t{"q": "Three?"}, 4,\n{"q": "Five?", "doc": "b"}]\n'
-    good, bad = parse_questions(text, ".json", name="f")
-    assert [(q.text, q.where) for q in good] == [("One, [two]?", "f:2"), ("Five?", "f:6")]
-    assert [problem.where for problem in bad] == ["f:5", "f:5"]
-    for wrong, said in (
-        ('{"q": "One?"}', "f:1: a JSON question file"),
-        ("[\n{]", "f:2: not JSON"),
-        ("[]", "no question"),
-    ):
-        assert said in str(parse_questions(wrong, ".json", name="f")[1][0])
