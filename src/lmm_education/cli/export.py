@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import click
 
@@ -13,7 +13,6 @@ from lmm.errors import ConfigError
 from lmm.terminal import DONE, FAILED
 
 if TYPE_CHECKING:
-    from lmm_education.study.clean import Edits
     from lmm_education.study.notes import Exported, ExportReport
 
 
@@ -31,16 +30,7 @@ if TYPE_CHECKING:
 @options.flag("--keep-lines", help="Write blank lines for what is left out, to keep line numbers.")
 @options.config
 @options.as_json
-def export(
-    *,
-    path: Path,
-    output: str | None,
-    keep: tuple[str, ...],
-    edits: Edits | None,
-    keep_lines: bool,
-    config: Path | None,
-    as_json: bool,
-) -> int:
+def export(*, path: Path, output: str | None, config: Path | None, as_json: bool, **chosen: Any) -> int:
     """Write clean notes, without metadata, chats, pending edits, and special material such as exercises.
 
     A folder is mirrored, with the pictures and other files that its documents show. Sources are never
@@ -52,9 +42,9 @@ def export(
         raise ConfigError("to export a folder, give an output folder", where=str(path), hint="give one with -o")
     with Course.open(config=config, beside=[path]) as course:
         if not output:
-            terminal.say_document(course.notes(path, keep=keep, edits=edits, keep_lines=keep_lines).text)
+            terminal.say_document(course.notes(path, **chosen).text)
             return DONE
-        report = course.export(path, output, keep=keep, edits=edits, keep_lines=keep_lines)
+        report = course.export(path, output, **chosen)
     if as_json:
         terminal.say_json(report.as_json())
     else:

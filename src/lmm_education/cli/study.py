@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import click
 
@@ -88,10 +88,8 @@ def cards(
     output: Path | None,
     deck: str,
     model: str | None,
-    write: bool,
-    again: bool,
-    budget: str,
     as_json: bool,
+    **asked: Any,
 ) -> int:
     """Make study cards from the questions and answers in metadata, and print them or write them to a file.
 
@@ -100,11 +98,11 @@ def cards(
     """
     from lmm_education.study.card_files import check_output
 
-    if (write or again) and model is None:
+    if (asked["write"] or asked["again"]) and model is None:
         raise ConfigError("--write and --again need --model", hint="name one with --model")
     if output is not None:
         check_output(output)
-    report = course.cards(*paths, model=model, write=write, again=again, budget=budget)
+    report = course.cards(*paths, model=model, **asked)
     told = [*report.hints, *(f"{file}: cards written" for file in report.changed)]
     told += [usage_text(report.usage)] if report.usage != Usage() else []
     terminal.say("".join(f"{line}\n" for line in told), err=True, end="")

@@ -52,14 +52,10 @@ class LeftOut:
 
 @dataclass(frozen=True, slots=True)
 class Notes:
-    """A clean document. `emptied` are headings, with their lines, under which nothing is left.
-
-    `nothing_left` tells that all of the document was special material.
-    """
+    """A clean document. `nothing_left` tells that all of the document was special material."""
 
     text: str
     left_out: tuple[LeftOut, ...] = ()
-    emptied: tuple[tuple[str, int], ...] = ()
     nothing_left: bool = False
 
 
@@ -93,13 +89,13 @@ def clean_notes(
     tree = blocks_to_tree(blocks)
     if tree is None:
         return Notes("")
-    kept, left_out, emptied = _chosen(tree, keep, lasting)
+    kept, left_out = _chosen(tree, keep, lasting)
     cleaned = _clean_header(header, where) if header is not None else None
     stay = [cleaned if block is header else block for block in blocks if id(block) in kept or block is header]
     result = [block for block in stay if block is not None]
     text = _joined(result, blocks, header, cleaned, keep_lines)
     nothing = bool(left_out) and not any(isinstance(block, TextBlock | HeadingBlock) for block in result)
-    return Notes(text, tuple(left_out), tuple(emptied), nothing)
+    return Notes(text, tuple(left_out), nothing)
 
 
 # -- what cannot be exported -----------------------------------------------------------------------
@@ -147,10 +143,8 @@ def _resolved(blocks: list[Block], edits: Edits, where: str) -> list[Block]:
 # -- what stays ------------------------------------------------------------------------------------
 
 
-def _chosen(
-    tree: HeadingNode, keep: Collection[str], lasting: Collection[str]
-) -> tuple[set[int], list[LeftOut], list[tuple[str, int]]]:
-    """Ids of the headings and texts that stay; what does not; headings that lost all they had."""
+def _chosen(tree: HeadingNode, keep: Collection[str], lasting: Collection[str]) -> tuple[set[int], list[LeftOut]]:
+    """Ids of the headings and texts that stay, and what does not."""
     found = stretches(tree, lasting)
     fences = fences_of_divs(tree)
     for first, last in fences:
@@ -178,9 +172,7 @@ def _chosen(
     for node in texts:
         if node.block is not None and not stays[id(node)]:
             gone.setdefault(found[id(node)], LeftOut(kinds[id(node)], node.block.line))
-    headings = [node for node in nodes if isinstance(node, HeadingNode) and _is_emptied(node, stays)]
-    emptied = [(node.title, node.heading.line) for node in headings if node.heading is not None]
-    return kept, list(gone.values()), emptied
+    return kept, list(gone.values())
 
 
 def _kind(stretch: Stretch, lasting: Collection[str]) -> str:
@@ -190,13 +182,6 @@ def _kind(stretch: Stretch, lasting: Collection[str]) -> str:
 
 def _block(node: Node) -> Block | None:
     return node.heading if isinstance(node, HeadingNode) else node.block if isinstance(node, TextNode) else None
-
-
-def _is_emptied(node: HeadingNode, stays: dict[int, bool]) -> bool:
-    if not stays[id(node)]:
-        return False
-    had = [child for child in node.children if _block(child) is not None]
-    return bool(had) and not any(stays[id(child)] for child in had)
 
 
 # -- the header ------------------------------------------------------------------------------------

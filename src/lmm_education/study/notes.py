@@ -219,7 +219,6 @@ def _export_file(path: Path, output: Path, options: ExportOptions, is_folder: bo
     if target.name != path.name:
         _check_alike(path, target)
     report = ExportReport([_write(path, notes, target, [path], options.cleaner(path))])
-    _notice_emptied(report)
     # A hidden file is no document anyway: the knit hook writes one beside the source and removes it.
     if _is_in(target, Path.cwd()) and not target.name.startswith("."):
         _note_exports(Folder(target.parent), report)
@@ -288,15 +287,6 @@ def _same(one: Path, other: Path) -> bool:
     return os.path.realpath(one) == os.path.realpath(other)
 
 
-def _notice_emptied(report: ExportReport) -> None:
-    for document in report.documents:
-        for title, line in document.notes.emptied:
-            report.notices.append(
-                f"{document.source}:{line}: nothing is left under '{title}' "
-                "(a 'type:' before the heading leaves the heading out too)"
-            )
-
-
 # -- a folder --------------------------------------------------------------------------------------
 
 
@@ -326,7 +316,6 @@ def _export_folder(folder: Path, output: Path, options: ExportOptions) -> Export
             report.errors.append(error_of(error, str(source.path)))
     _copy_linked(folder, output, report)
     _copy_project(folder, output, report)
-    _notice_emptied(report)
     _note_exports(Folder(output), report)
     return report
 
