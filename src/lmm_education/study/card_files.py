@@ -19,7 +19,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import cache
 from itertools import count
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 from urllib.parse import unquote
 
 from lmm.csv_table import csv_text
@@ -31,7 +31,7 @@ from lmm_education.material import distinct_titles
 from lmm_education.study.cards import COLUMNS, Card, card_as_values, cards_as_markdown
 
 if TYPE_CHECKING:
-    from genanki import Deck, Model
+    from genanki import Deck
     from markdown_it import MarkdownIt
     from markdown_it.token import Token
 
@@ -102,7 +102,9 @@ def _markdown(cards: Sequence[Card], deck: str, now: float) -> bytes:
 def _anki(cards: Sequence[Card], deck: str, now: float) -> bytes:
     import genanki
 
-    pictures, model = _Pictures(), _note_type(genanki)
+    pictures, fields = _Pictures(), [{"name": name} for name in _FIELDS]
+    template = {"name": "Card", "qfmt": _FRONT, "afmt": _BACK}
+    model = genanki.Model(_NOTE_TYPE, "LM Markdown", fields=fields, templates=[template], css=_STYLE)
     decks: dict[str, Deck] = {}
     for number, card in enumerate(cards):
         if card.document not in decks:
@@ -127,13 +129,6 @@ def _package(collection: bytes, media: Mapping[str, bytes]) -> bytes:
         for number, name in enumerate(names):
             archive.writestr(str(number), media[name])
     return output.getvalue()
-
-
-def _note_type(genanki: Any) -> Model:
-    template = {"name": "Card", "qfmt": _FRONT, "afmt": _BACK}
-    fields = [{"name": name} for name in _FIELDS]
-    note_type: Model = genanki.Model(_NOTE_TYPE, "LM Markdown", fields=fields, templates=[template], css=_STYLE)
-    return note_type
 
 
 def _number(name: str) -> int:
@@ -172,7 +167,8 @@ class _Pictures:
 
         def name(source: str) -> str:
             path = Path(os.path.normpath(Path(file).parent / unquote(source)))
-            if "://" in source or not _is_medium(path):
+            kind = mimetypes.guess_type(path.name)[0] or ""
+            if "://" in source or not kind.startswith(("image/", "audio/", "video/")):
                 return source
             if path not in self._names:
                 data = _read_below((Path(), Path(file).parent), path)
@@ -183,11 +179,6 @@ class _Pictures:
             return self._names[path]
 
         return name
-
-
-def _is_medium(path: Path) -> bool:
-    kind = mimetypes.guess_type(path.name)[0] or ""
-    return kind.startswith(("image/", "audio/", "video/"))
 
 
 def _read_below(folders: Iterable[Path], path: Path) -> bytes | None:

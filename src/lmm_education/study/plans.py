@@ -54,12 +54,8 @@ def words_to_read(text: str) -> int:
         return " " if span.kind in _NO_WORDS or worth else None
 
     words = replace_spans(text, count).replace("|", " ").split()
-    return counted + count_words(" ".join(word for word in words if _is_read(word)))
-
-
-def _is_read(word: str) -> bool:
-    """Whether what stands between blanks is more than marks, and no address."""
-    return any(map(str.isalnum, word)) and not word.startswith(("http://", "https://"))
+    read = (w for w in words if any(map(str.isalnum, w)) and not w.startswith(("http://", "https://")))
+    return counted + count_words(" ".join(read))
 
 
 _NO_WORDS = ("comment", "html", "attributes", "definition", "shortcode", "link")
@@ -185,34 +181,26 @@ def in_reading_order(units: Sequence[Unit], required: Sequence[Required]) -> tup
 
     Every unit comes as early as its place in the files allows, after what it requires.
     """
-    order: list[int] = []
-    state = dict.fromkeys(range(len(units)), "new")
+    done, skipped = dict[int, None](), set[tuple[int, int]]()
     circles: dict[frozenset[str], str] = {}
     for start in range(len(units)):
-        path = [(start, iter(sorted(required[start].before)))] if state[start] == "new" else []
-        state[start] = "open" if path else state[start]
+        path = [start] if start not in done else []
         while path:
-            unit, rest = path[-1]
-            following = next((i for i in rest if state[i] != "done"), None)
-            if following is None:
-                state[unit] = "done"
-                order.append(unit)
-                path.pop()
-            elif state[following] == "open":
-                names = _circle([i for i, _ in path], following, units)
-                circles.setdefault(frozenset(names), f"{units[unit].place}: {_told(names)}")
+            unit = path[-1]
+            waiting = [i for i in sorted(required[unit].before) if i not in done and (unit, i) not in skipped]
+            if not waiting:
+                done[path.pop()] = None
+            elif waiting[0] in path:
+                names = [units[i].name for i in (*path[path.index(waiting[0]) :], waiting[0])]
+                names = [name for name, before in zip(names, (None, *names), strict=False) if name != before]
+                circles.setdefault(frozenset(names), f"{units[unit].place}: {_circle_text(names)}")
+                skipped.add((unit, waiting[0]))
             else:
-                state[following] = "open"
-                path.append((following, iter(sorted(required[following].before))))
-    return order, list(circles.values())
+                path.append(waiting[0])
+    return list(done), list(circles.values())
 
 
-def _circle(path: Sequence[int], again: int, units: Sequence[Unit]) -> list[str]:
-    names = [units[i].name for i in (*path[path.index(again) :], again)]
-    return [name for name, before in zip(names, (None, *names), strict=False) if name != before]
-
-
-def _told(names: Sequence[str]) -> str:
+def _circle_text(names: Sequence[str]) -> str:
     if len(names) == 1:
         return f"{names[0]!r} requires itself"
     return f"sections require each other in a circle: {' > '.join(map(repr, names))}"
