@@ -60,17 +60,7 @@ class BookChapter:
         """What is different where something that is stored of it is, besides what its references read."""
         if self.book is None:
             return ""
-        known = (
-            self.position,
-            self.title,
-            self.book_title,
-            self.numbers.number,
-            self.numbers.part,
-            sorted(self.numbers.headings.items()),
-            self.echo,
-            self.up,
-            sorted(self.words.items()),
-        )
+        known = (self.position, self.title, self.book_title, self.numbers, self.echo, self.up, self.words)
         return self.book.file if self.position is None else f"{self.book.file}{known}"
 
     @property

@@ -72,12 +72,9 @@ def _body(name: str, text: str) -> str:
     shown = [
         block for block in blocks if not (isinstance(block, HeaderBlock) and _OF_READERS.isdisjoint(block.values()))
     ]
-    plain = (isinstance(b, HeadingBlock) or (isinstance(b, TextBlock) and not _solves(b)) for b in shown)
+    texts = [block for block in shown if not isinstance(block, HeadingBlock)]
+    plain = (isinstance(block, TextBlock) and "solution" not in environments(block.source) for block in texts)
     return serialize(shown) if all(plain) else ""
-
-
-def _solves(block: TextBlock) -> bool:
-    return "solution" in environments(block.source)
 
 
 def _read(top: Path, path: Path) -> str:

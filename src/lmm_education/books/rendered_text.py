@@ -152,7 +152,8 @@ def _cell(cell: CodeCell, chapter: BookChapter) -> str:
     if ran is not None and "![" in ran:
         return _read(ran, chapter)
     code = fenced(cell.code, _LANGUAGES.get(name, name)) if echo and cell.code else ""
-    pictures = list(chapter.pictures.get(cell.label, ())) or _included(cell, chapter)
+    included = [path if "://" in path else f"{chapter.up}{path}" for path in included_pictures(cell.code)]
+    pictures = list(chapter.pictures.get(cell.label, ())) or included
     parts = [code if ran is None else _read(ran, chapter), *_captioned(cell, pictures, chapter)]
     return "\n\n".join(filter(None, parts))
 
@@ -161,11 +162,6 @@ def _document(name: str, chapter: BookChapter) -> str:
     """A document that is included, as readers see it; what includes itself is left out there."""
     without = {each: text for each, text in chapter.included.items() if each != name}
     return rendered_text(chapter.included.get(name, ""), replace(chapter, included=without)).strip("\n")
-
-
-def _included(cell: CodeCell, chapter: BookChapter) -> list[str]:
-    """The pictures that code includes, by their paths from the document."""
-    return [path if "://" in path else f"{chapter.up}{path}" for path in included_pictures(cell.code)]
 
 
 def _captioned(cell: CodeCell, pictures: list[str], chapter: BookChapter) -> list[str]:
@@ -235,11 +231,6 @@ _FOR_HTML = re.compile(
 )
 
 
-def _with_values(formula: str, chapter: BookChapter) -> str:
-    """A formula in which the values of code are as they were shown, or dots."""
-    return re.sub(r"`r ([^`\n]+)`", lambda code: chapter.values.get(code[1].strip(), r"\ldots{}"), formula)
-
-
 def _math(span: Span, reader: _Reader) -> str:
     """A formula with its number at its end, where it has a label."""
     label = span.group.id
@@ -251,7 +242,9 @@ def _math(span: Span, reader: _Reader) -> str:
 
 
 def _with_numbers(formula: str, chapter: BookChapter) -> str:
-    return BOOKDOWN_LABEL.sub(lambda found: _equation_number(found[0], chapter), _with_values(formula, chapter))
+    """A formula with the values of code as they were shown, or dots."""
+    shown = re.sub(r"`r ([^`\n]+)`", lambda code: chapter.values.get(code[1].strip(), r"\ldots{}"), formula)
+    return BOOKDOWN_LABEL.sub(lambda found: _equation_number(found[0], chapter), shown)
 
 
 def _raw(span: Span, reader: _Reader) -> str:
