@@ -147,7 +147,11 @@ def _opened(work: _Work, closing: ExitStack) -> dict[str, Course]:
         raise ConfigError("several courses are served by one process", where="--workers", hint="start one for each")
     for file in files:
         one = closing.enter_context(Course.open(config=file, course=work.course, model=work.model))
-        opened[_new_name(one.root, opened)] = one
+        name = one.root.name or "course"  # its folder's, under which it stands in the addresses
+        if name in opened:
+            where, hint = f"{one.root} and {opened[name].root}", "rename one of the folders"
+            raise ConfigError(f"two courses would have the address /{name}/", where=where, hint=hint)
+        opened[name] = one
     return opened
 
 
@@ -180,15 +184,6 @@ def course_files(paths: Sequence[Path]) -> list[Path]:
             raise ConfigError("there is no config.toml, nor a folder with one", where=str(path), hint=hint)
         found += here
     return found
-
-
-def _new_name(root: Path, others: Mapping[str, Course]) -> str:
-    """Under what a course stands in the addresses: its folder's name."""
-    name = root.name or "course"
-    if name in others:
-        where = f"{root} and {others[name].root}"
-        raise ConfigError(f"two courses would have the address /{name}/", where=where, hint="rename one of the folders")
-    return name
 
 
 def _application(courses: Mapping[str, Course], work: _Work) -> Any:
