@@ -127,8 +127,8 @@ async def _one(url: str, rules: FetchRules, transport: CheckedTransport) -> Fetc
         data = await _body(response, rules)
     finally:
         await response.aclose()
-    media_type, charset = _content_type(response.headers.get("content-type", ""))
-    return Fetched(data, media_type, charset, url)
+    media_type = response.headers.get("content-type", "").partition(";")[0].strip().lower()
+    return Fetched(data, media_type, response.charset_encoding or "", url)
 
 
 async def _body(response: httpx2.Response, rules: FetchRules) -> bytes:
@@ -289,14 +289,3 @@ def _reason(error: Exception) -> str:
     if isinstance(error.__cause__, httpcore2.ProtocolError):
         return "the server does not speak HTTP, or broke off"
     return "the connection broke off"
-
-
-def _content_type(value: str) -> tuple[str, str]:
-    """Media type and character set of a ``Content-Type``.
-
-    >>> _content_type('Text/HTML; a=b; Charset="UTF-8"')
-    ('text/html', 'utf-8')
-    """
-    media_type, *parameters = (part.strip() for part in value.lower().split(";"))
-    values = dict(part.partition("=")[::2] for part in parameters)
-    return media_type, values.get("charset", "").strip("\"' ")

@@ -12,7 +12,7 @@ import click
 from lmm import terminal
 from lmm.cli import options
 from lmm.cli.main import each
-from lmm.cli.work import cost_text, exit_code, show_progress, tell_failures, work
+from lmm.cli.work import change, cost_text, exit_code, show_progress, tell_failures, work
 from lmm.messages import ignore
 from lmm.terminal import DONE
 
@@ -66,13 +66,7 @@ def annotate(
 
 
 def _clear(path: Path, fields: Sequence[str], dry_run: bool) -> int:
-    from lmm import Document
-
-    with Document.open(path, listener=terminal.EventPrinter()) as document:
-        document.reload()
-        cleared = document.clear_annotations(*fields)
-        if not dry_run:
-            document.save()
+    cleared = change(path, lambda document: document.clear_annotations(*fields), save=not dry_run)
     done = "would remove its annotations" if dry_run else "removed its annotations; lmm undo takes that back"
     terminal.say(f"{path}: {done if cleared else 'there are no generated annotations'}")
     return DONE

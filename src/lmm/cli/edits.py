@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 import textwrap
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import click
 
 from lmm import terminal
 from lmm.cli import options
 from lmm.cli.main import each
+from lmm.cli.work import change
 from lmm.errors import EditError, LmmError
 from lmm.terminal import DONE, FAILED
 
@@ -32,9 +33,7 @@ _hunk = click.option(
 @options.flag("--force", help="Accept even where text would be lost.")
 @options.flag("--metadata", help="Keep metadata and prompts that the model wrote; otherwise they become comments.")
 @options.json_lines
-def accept(
-    *, files: tuple[Path, ...], line: int | None, hunk: int | None, force: bool, metadata: bool, as_json: bool
-) -> int:
+def accept(*, files: tuple[Path, ...], as_json: bool, hunk: int | None, **how: Any) -> int:
     """Keep the new text of pending edits, with your own changes to it.
 
     If text would be lost, nothing is accepted and the exit code is 1: the reply was cut off, it drops labels,
@@ -42,17 +41,7 @@ def accept(
     that you wrote into the old text are kept, also with --force.
     """
 
-    def verb(document: Document) -> int:
-        return document.accept(line=line, hunk=hunk, force=force, metadata=metadata)
-
-    def act(path: Path) -> int:
-        try:
-            return _resolve(path, "accepted", verb, as_json, "edit" if hunk is None else "change")
-        except EditError as error:
-            _tell_losses(path, error)
-            return FAILED
-
-    return each(files, act)
+    return _resolve(files, "accepted", lambda document: document.accept(hunk=hunk, **how), as_json, hunk)
 
 
 @options.command()
@@ -61,31 +50,26 @@ def accept(
 @_hunk
 @options.flag("--again", help="Also restore the prompt, so that it is asked again.")
 @options.json_lines
-def reject(*, files: tuple[Path, ...], line: int | None, hunk: int | None, again: bool, as_json: bool) -> int:
+def reject(*, files: tuple[Path, ...], as_json: bool, hunk: int | None, **how: Any) -> int:
     """Restore the old text of pending edits, byte for byte."""
+    return _resolve(files, "rejected", lambda document: document.reject(hunk=hunk, **how), as_json, hunk)
 
+
+def _resolve(files: Sequence[Path], done: str, verb: Callable[[Document], int], as_json: bool, hunk: int | None) -> int:
     def act(path: Path) -> int:
-        def verb(document: Document) -> int:
-            return document.reject(line=line, hunk=hunk, again=again)
-
-        return _resolve(path, "rejected", verb, as_json, "edit" if hunk is None else "change")
+        try:
+            count = change(path, verb, err=as_json)
+        except EditError as error:
+            _tell_losses(path, error)
+            return FAILED
+        if as_json:
+            terminal.say_json({"path": str(path), done: count})
+        else:
+            number = terminal.count(count, "edit" if hunk is None else "change")
+            terminal.say(f"{path}: {f'{done} {number}' if count else 'no edits are pending'}")
+        return DONE
 
     return each(files, act)
-
-
-def _resolve(path: Path, done: str, verb: Callable[[Document], int], as_json: bool, what: str) -> int:
-    from lmm import Document
-
-    with Document.open(path, listener=terminal.EventPrinter(err=as_json)) as document:
-        document.reload()
-        count = verb(document)
-        document.save()
-    if as_json:
-        terminal.say_json({"path": str(path), done: count})
-        return DONE
-    told = f"{done} {terminal.count(count, what)}" if count else "no edits are pending"
-    terminal.say(f"{path}: {told}")
-    return DONE
 
 
 def _tell_losses(path: Path, error: EditError) -> None:

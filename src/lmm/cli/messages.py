@@ -5,7 +5,7 @@ from __future__ import annotations
 import sys
 import textwrap
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import click
 
@@ -39,15 +39,12 @@ STDIN = Path("-")
 def messages(
     *,
     files: tuple[Path, ...],
-    at: int | None,
-    model: str | None,
     config: Path | None,
-    again: bool,
-    stale: bool,
     budget: str,
     dry_run: bool,
     diff: bool,
     as_json: bool,
+    **how: Any,
 ) -> int:
     """Answer every pending ?:, +: and =: (query:, message:, edit:) of the files, inside the files.
 
@@ -65,8 +62,8 @@ def messages(
     def act(path: Path) -> int:
         document = _open(path, config, quiet=as_json)
         if dry_run:
-            return _show_requests(document, path, at=at, model=model, again=again, stale=stale)
-        report = work(document, lambda it: it.answer(at=at, model=model, again=again, stale=stale, budget=spent))
+            return _show_requests(document, path, **how)
+        report = work(document, lambda it: it.answer(budget=spent, **how))
         if path == STDIN:
             terminal.say_document(document.text)
         return _tell_outcome(document, path, report, diff=diff, as_json=as_json)
@@ -140,12 +137,10 @@ def _summary(name: str, report: Report[AnsweredPrompt], *, err: bool = False) ->
     terminal.say(f"{name}: {', '.join(parts)}", err=err)
 
 
-def _show_requests(
-    document: Document, path: Path, *, at: int | None, model: str | None, again: bool, stale: bool
-) -> int:
+def _show_requests(document: Document, path: Path, *, model: str | None, **how: Any) -> int:
     failures: tuple[Failure, ...] = ()
     try:
-        asks = document.requests(at=at, model=model, again=again, stale=stale)
+        asks = document.requests(model=model, **how)
     except PartlyFailed as error:
         asks, failures = error.report.results, error.report.failures
     name = model or str(document.settings.major.model)

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 from lmm import terminal
 from lmm.cli import options
 from lmm.cli.main import each
+from lmm.cli.work import change
 from lmm.errors import ConfigError, LmmError
 from lmm.terminal import DONE, FAILED
 
@@ -131,11 +132,7 @@ def _line(path: Path, problem: Finding) -> str:
 @options.flag("--pending", help="Remove unanswered prompts too.")
 def clear(*, files: tuple[Path, ...], pending: bool) -> int:
     """Remove the chats from files, and metadata blocks that contain nothing else."""
-    from lmm import Document
-
     for path in files:
-        with Document.open(path, listener=terminal.EventPrinter()) as document:
-            changed = document.clear(pending=pending)
-            document.save()
+        changed = change(path, lambda document: document.clear(pending=pending))
         terminal.say(f"{path}: {'removed the chats' if changed else 'there are no chats'}")
     return DONE

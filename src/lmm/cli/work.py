@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from lmm import terminal
@@ -29,6 +30,18 @@ def work(document: Document, verb: Callable[[Document], Report[T]], *, save: boo
         return report
     finally:
         terminal.erase_bar()
+
+
+def change(path: Path, verb: Callable[[Document], T], *, save: bool = True, err: bool = False) -> T:
+    """What a verb that asks no model did to the document in a file, as it is now; it is saved."""
+    from lmm import Document
+
+    with Document.open(path, listener=terminal.EventPrinter(err=err)) as document:
+        document.reload()
+        done = verb(document)
+        if save:
+            document.save()
+    return done
 
 
 def exit_code(report: Report[Any]) -> int:
