@@ -33,7 +33,10 @@ def template() -> str:
 
 def reference() -> str:
     """Every key, as tables of markdown."""
-    return "\n".join(_section(name, about.split("\n")[0], keys) for name, about, keys in _tables())
+    return "\n".join(
+        f"### `[{name}]`\n\n{about.partition(chr(10))[0]}\n\n{_HEADINGS}{''.join(map(_row, keys))}"
+        for name, about, keys in _tables()
+    )
 
 
 def in_force(config: Config) -> Iterator[tuple[str, str, str]]:
@@ -107,10 +110,6 @@ def _line(key: ConfigKey) -> str:
     setting = f"# {key.name} = {_toml(_shown(key))}"
     first, *more = textwrap.wrap(key.key.about, _WIDTH - max(_COLUMN, len(setting) + 1) - 2)
     return f"{setting:<{_COLUMN - 1}} # {first}\n" + "".join(f"{'':<{_COLUMN}}# {line}\n" for line in more)
-
-
-def _section(name: str, about: str, keys: list[ConfigKey]) -> str:
-    return f"### `[{name}]`\n\n{about}\n\n{_HEADINGS}{''.join(map(_row, keys))}"
 
 
 def _row(key: ConfigKey) -> str:

@@ -89,7 +89,7 @@ class Edit:
             EditError: text would be lost, unless with `force`.
             DocumentError: it is no longer pending.
         """
-        self._document._resolve("accept", self.id, force=force)
+        self._document.accept(line=self._line_now(), force=force)
 
     def reject(self) -> None:
         """Restore the old text, byte for byte.
@@ -97,7 +97,13 @@ class Edit:
         Raises:
             DocumentError: it is no longer pending.
         """
-        self._document._resolve("reject", self.id)
+        self._document.reject(line=self._line_now())
+
+    def _line_now(self) -> int:
+        for edit in waiting.find_edits(self._document.blocks):
+            if edit.id == self.id:
+                return edit.line
+        raise DocumentError("this edit is no longer pending", where=self._document._parsed.file)
 
 
 class Document:
@@ -470,34 +476,28 @@ class Document:
                 author changed the old text meanwhile. `force` accepts it anyway.
             LmmError: no edit is pending at `line`, or an edit lacks its marks.
         """
-        if hunk is not None:
-            blocks = waiting.resolve_hunk(self.blocks, "accept", hunk, line=line, force=force, sign=self._signature)
-            return int(self._become(serialize(blocks)))
-        return self._resolve("accept", line=line, force=force, metadata=metadata)
+        return self._resolve("accept", line=line, hunk=hunk, force=force, metadata=metadata)
 
     def reject(self, *, line: int | None = None, hunk: int | None = None, again: bool = False) -> int:
         """Restore the old texts of pending edits, byte for byte (`again`: and the questions); how many.
 
         With `hunk`, take only that change out of the new text.
         """
-        if hunk is not None:
-            return int(self._become(serialize(waiting.resolve_hunk(self.blocks, "reject", hunk, line=line))))
-        return self._resolve("again" if again else "reject", line=line)
+        return self._resolve("again" if again and hunk is None else "reject", line=line, hunk=hunk)
 
     def _resolve(
         self,
         verdict: waiting.Verdict,
-        edit_id: str = "",
         *,
         line: int | None = None,
+        hunk: int | None = None,
         force: bool = False,
         metadata: bool = False,
     ) -> int:
-        if edit_id:
-            line = next((edit.line for edit in waiting.find_edits(self.blocks) if edit.id == edit_id), None)
-            if line is None:
-                raise DocumentError("this edit is no longer pending", where=self._parsed.file)
         sign = self._signature if verdict == "accept" else None
+        if hunk is not None:
+            blocks = waiting.resolve_hunk(self.blocks, verdict, hunk, line=line, force=force, sign=sign)
+            return int(self._become(serialize(blocks)))
         blocks, edits = waiting.resolve(self.blocks, verdict, line=line, force=force, with_metadata=metadata, sign=sign)
         for edit in edits if verdict == "accept" else ():
             for note in edit.notices:

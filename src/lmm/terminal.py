@@ -129,15 +129,12 @@ def table(rows: Sequence[Sequence[str]]) -> str:
              n
     passage  8
     """
-    widths = [max(columns(row[i]) for row in rows) for i in range(len(rows[0]))]
-    lines = (
-        "  ".join(
-            " " * (width - columns(cell)) + cell if i else cell + " " * (width - columns(cell))
-            for i, (cell, width) in enumerate(zip(row, widths, strict=True))
-        )
-        for row in rows
-    )
-    return "".join(line.rstrip() + "\n" for line in lines)
+    widths = [max(map(columns, column)) for column in zip(*rows, strict=True)]
+    text = ""
+    for row in rows:
+        cells = [(cell, " " * (width - columns(cell))) for cell, width in zip(row, widths, strict=True)]
+        text += "  ".join(gap + cell if i else cell + gap for i, (cell, gap) in enumerate(cells)).rstrip() + "\n"
+    return text
 
 
 # -- what is printed -------------------------------------------------------------------------------
@@ -148,9 +145,8 @@ def say(text: str = "", *, err: bool = False, end: str = "\n") -> None:
 
     The reader may have gone away (head, less): then the rest goes nowhere, and the work goes on.
     """
-    pieces = _CODE.split(text + end)
-    codes = {"\r": "\r"}
-    shown = (codes.get(piece, f"\x1b{piece}") if at % 2 else visible(piece) for at, piece in enumerate(pieces))
+    pieces = enumerate(_CODE.split(text + end))
+    shown = (visible(piece) if at % 2 == 0 else piece if piece == "\r" else f"\x1b{piece}" for at, piece in pieces)
     _write("".join(shown), _stream(err))
 
 

@@ -23,6 +23,9 @@ if TYPE_CHECKING:
 # What reads documents is imported when one is opened: an editor that starts waits for nothing but this file.
 _ROOMS = ("asking", "conversation", "courses", "diagnostics", "notebook", "open_document")
 _LEGEND = lsp.SemanticTokensLegend(["keyword", "property"], [])
+_SAME = ("ask", "cancel", "accept", "reject", "clear", "annotate", "undo", "run", "say", "prompt")
+_COMMANDS = {"askWith": "ask_with", "continue": "go_on"} | {name: name for name in _SAME}
+"""What an editor can have begun about a document, and by which method."""
 _QUIET = 0.02  # seconds without a change, before a document is read
 _REST = 1.0  # and before all of a long one is
 
@@ -52,8 +55,8 @@ class EditorServer(LanguageServer):
         self._tasks: set[asyncio.Task[None]] = set()
         for method, feature, options in self._features():  # partial: pygls writes attributes on what it registers
             self.feature(method, options)(partial(feature))
-        for name, command in self._commands().items():
-            self.command(f"lmm.{name}")(self._beginning(command))
+        for name, method in _COMMANDS.items():
+            self.command(f"lmm.{name}")(self._beginning(getattr(self, method)))
         self.command("lmm.difference")(partial(self.difference))
         self.command("lmm.searchCourse")(partial(self.search_course))
 
@@ -81,22 +84,6 @@ class EditorServer(LanguageServer):
             (lsp.TEXT_DOCUMENT_DOCUMENT_SYMBOL, self.answering("notebook.symbols"), None),
             (lsp.TEXT_DOCUMENT_SEMANTIC_TOKENS_FULL, self.answering("", "conversation.semantic_tokens"), tokens),
         ]
-
-    def _commands(self) -> dict[str, Callable[..., Any]]:
-        return {
-            "ask": self.ask,
-            "askWith": self.ask_with,
-            "cancel": self.cancel,
-            "accept": self.accept,
-            "reject": self.reject,
-            "continue": self.go_on,
-            "clear": self.clear,
-            "annotate": self.annotate,
-            "undo": self.undo,
-            "run": self.run,
-            "say": self.say,
-            "prompt": self.prompt,
-        }
 
     def _beginning(self, command: Callable[..., Coroutine[Any, Any, None]]) -> Callable[..., None]:
         """What begins a command about an open document, and returns at once, as some editors wait."""

@@ -512,7 +512,8 @@ class AnswerPlanner:
     async def _prepare(
         self, thread: PromptThread, plan: AnswerPlan, client: Client | None = None
     ) -> tuple[PromptThread, Outcomes]:
-        """The thread with what its prompts bring along, up to one of which something cannot be had; and that failure.
+        """The thread with what its prompts name and the pictures in their texts, up to one of which something cannot be
+        had; and that failure.
 
         With a client, texts that are too long for its model are told in summaries.
         """
@@ -520,19 +521,15 @@ class AnswerPlanner:
         for pending in thread.asks:
             try:
                 if pending.refused is None:
-                    pending = await self._bringing(pending, plan)
+                    text = "" if pending.is_edit else pending.subject.text
+                    found = await self.load_mentions(pending.text, text, plan.settings)
+                    blind = bool(found.pictures) and plan.settings.major.model.provider == "Builtin"
+                    pending = replace(pending, mentions=found, blind=blind)
                     pending = await self._fitting(pending, client) if client is not None else pending
             except LmmError as error:
                 return replace(thread, asks=tuple(asks)), [_failure(plan.document, pending, error)]
             asks.append(pending)
         return replace(thread, asks=tuple(asks)), []
-
-    async def _bringing(self, pending: PendingPrompt, plan: AnswerPlan) -> PendingPrompt:
-        """`pending` with what its prompt names, and with the pictures in the text that it is about."""
-        text = "" if pending.is_edit else pending.subject.text
-        found = await self.load_mentions(pending.prompt.text, text, plan.settings)
-        blind = bool(found.pictures) and plan.settings.major.model.provider == "Builtin"
-        return replace(pending, mentions=found, blind=blind)
 
     async def _fitting(self, pending: PendingPrompt, client: Client) -> PendingPrompt:
         """`pending` with summaries in place of a text that is too long for the model."""

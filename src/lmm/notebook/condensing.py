@@ -56,9 +56,8 @@ def outline(node: HeadingNode, depth: int) -> str:
     """
     base = len(node.heading_path)
     told = [s for s in preorder(node) if isinstance(s, HeadingNode) and len(s.heading_path) - base < depth]
-    return "\n\n".join(text for section in told if (text := _outline_of(section)))
-
-
-def _outline_of(section: HeadingNode) -> str:
-    heading = f"{'#' * section.level} {section.title}" if section.level else ""
-    return "\n\n".join(part for part in (heading, str(section.own("summary") or own_text(section))) if part)
+    parts = list[str]()
+    for section in told:
+        heading = f"{'#' * section.level} {section.title}" if section.level else ""
+        parts += [heading, str(section.own("summary") or own_text(section))]
+    return "\n\n".join(filter(None, parts))
