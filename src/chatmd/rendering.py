@@ -27,7 +27,7 @@ from chatmd.runtime.prepare import agree, with_inputs
 from chatmd.sidecar import ExpansionRecord, Payloads
 from chatmd.tools.calling import offered_by
 from lmm.markdown.blocks import MetadataBlock
-from lmm.messages import Image, Message, ToolDefinition, ToolResult, message_parts, message_texts
+from lmm.messages import Image, Message, ToolDefinition, message_parts, message_texts
 from lmm.models.context_window import window_of
 from lmm.models.tokens import count_tokens
 
@@ -159,30 +159,34 @@ def _beginning(message: Message) -> str:
 
 def as_data(rendered: Rendered) -> dict[str, Any]:
     """All of it as JSON holds it, images in base64."""
+    tools = [
+        {"name": one.name, "tokens": tokens, "description": one.description, "parameters": dict(one.parameters)}
+        for one, tokens in ((tool.definition, tool.tokens) for tool in rendered.tools)
+    ]
     return {
         "model": rendered.model,
         "tokens": rendered.tokens,
         "window": rendered.window,
-        "messages": [_message(one) for one in rendered.messages],
-        "tools": [_tool(tool) for tool in rendered.tools],
+        "messages": [_message(one.message, one.tokens) for one in rendered.messages],
+        "tools": tools,
         "notes": list(rendered.notes),
     }
 
 
-def _message(one: RenderedMessage) -> dict[str, Any]:
-    message = one.message
-    values: dict[str, Any] = {"role": message.role, "tokens": one.tokens}
-    if message.role != "tool":
-        values["content"] = [_part(part) for part in message_parts(message)]
-    if message.reasoning:
-        values["reasoning"] = [
-            {"text": thought.text, "provider": thought.provider, "id": thought.id} for thought in message.reasoning
-        ]
-    if message.calls:
-        values["calls"] = [{"id": call.id, "name": call.name, "arguments": call.arguments} for call in message.calls]
-    if message.results:
-        values["results"] = [_result(result) for result in message.results]
-    return values
+def _message(message: Message, tokens: int) -> dict[str, Any]:
+    lists: dict[str, list[dict[str, Any]]] = {
+        "content": [_part(part) for part in message_parts(message)],
+        "reasoning": [{"text": one.text, "provider": one.provider, "id": one.id} for one in message.reasoning],
+        "calls": [{"id": call.id, "name": call.name, "arguments": call.arguments} for call in message.calls],
+        "results": [
+            {"call": one.call, "name": one.name, "failed": one.failed,
+             "content": [*([_part(one.text)] if one.text else []), *map(_part, one.images)]}
+            for one in message.results
+        ],
+    }  # fmt: skip
+    always = "" if message.role == "tool" else "content"
+    shown = {name: values for name, values in lists.items() if name == always or (values and name != "content")}
+    return {"role": message.role, "tokens": tokens, **shown}
 
 
 def _part(part: str | Image) -> dict[str, Any]:
@@ -192,18 +196,6 @@ def _part(part: str | Image) -> dict[str, Any]:
         return {"type": "image", "url": part.url}
     data = base64.b64encode(part.data).decode("ascii")
     return {"type": "image", "media_type": part.media_type, "data": data}
-
-
-def _result(result: ToolResult) -> dict[str, Any]:
-    text = [_part(result.text)] if result.text else []
-    content = text + [_part(image) for image in result.images]
-    return {"call": result.call, "name": result.name, "failed": result.failed, "content": content}
-
-
-def _tool(tool: RenderedTool) -> dict[str, Any]:
-    one = tool.definition
-    parameters = dict(one.parameters)
-    return {"name": one.name, "tokens": tool.tokens, "description": one.description, "parameters": parameters}
 
 
 # -- from a text ------------------------------------------------------------------------------------------------
@@ -220,38 +212,27 @@ async def render_text(text: str, path: Path, run: Run, *, run_agents: bool = Fal
     notes = (*notes, *map(unseen_note, find_unseen(document)), *map(problem_line, spec.unset))
     settings, unasked = model_settings(spec.config, run.configuration), _Unasked()
     run = replace(run, settings=settings_of(spec.config, run.configuration), ask=run.ask if run_agents else unasked.ask)
-    messages = await _messages(spec, run, ExpansionRecord(path, only=run.replay, keeps=False))
-    tools, missing = await _tools(spec, run, servers)
+    recorded = ExpansionRecord(path, only=run.replay, keeps=False)
+    known = await expansions(spec.sent, run, recorded, Payloads(run.folder, inline=True))
+    messages = [
+        RenderedMessage(one, sum(map(count_tokens, message_texts(one))))
+        for one in with_shown(messages_of(spec.sent, expand=known.__getitem__), schema_of(spec, run))
+    ]
+    offers = await offered_by(spec, run, servers=servers)
+    tools = [one for offer in offers for one in offer.definitions] + [one.definition for one in run.functions]
     if spec.waits_for_user:
         notes = (*notes, "it is the user's turn: lmm run would send nothing")
+    notes = (*notes, *unasked.notes(spec))
+    notes += tuple(f"{offer.declared.span.where}: {offer.problem}" for offer in offers if offer.problem)
+    uncounted = "the tools of this server are not counted (use --servers)"
+    notes += tuple(f"{offer.declared.span.where}: {uncounted}" for offer in offers if not offer.opened)
     window = (await window_of(settings)).tokens
-    return Rendered(str(settings.model), messages, tools, window, (*notes, *unasked.notes(spec), *missing))
+    return Rendered(str(settings.model), tuple(messages), tuple(map(_tool, tools)), window, notes)
 
 
-async def _messages(spec: AgentSpec, run: Run, recorded: ExpansionRecord) -> tuple[RenderedMessage, ...]:
-    items = spec.sent
-    known = await expansions(items, run, recorded, Payloads(run.folder, inline=True))
-    messages = with_shown(messages_of(items, expand=known.__getitem__), schema_of(spec, run))
-    return tuple(RenderedMessage(one, sum(count_tokens(text) for text in message_texts(one))) for one in messages)
-
-
-async def _tools(spec: AgentSpec, run: Run, servers: bool) -> tuple[tuple[RenderedTool, ...], tuple[str, ...]]:
-    """The tools, and notes about those that are not known."""
-    offers = await offered_by(spec, run, servers=servers)
-    definitions = [one for offer in offers for one in offer.definitions] + [one.definition for one in run.functions]
-    tools = tuple(RenderedTool(one, _tool_tokens(one)) for one in definitions)
-    notes = [f"{offer.declared.span.where}: {offer.problem}" for offer in offers if offer.problem]
-    notes += [
-        f"{offer.declared.span.where}: the tools of this server are not counted (use --servers)"
-        for offer in offers
-        if not offer.opened
-    ]
-    return tools, tuple(notes)
-
-
-def _tool_tokens(tool: ToolDefinition) -> int:
+def _tool(tool: ToolDefinition) -> RenderedTool:
     schema = json.dumps(tool.parameters, ensure_ascii=False)
-    return count_tokens(f"{tool.name}\n{tool.description}\n{schema}")
+    return RenderedTool(tool, count_tokens(f"{tool.name}\n{tool.description}\n{schema}"))
 
 
 @dataclass(slots=True)
