@@ -14,7 +14,7 @@ from chatmd.compaction.plan import CompactOptions
 from chatmd.compaction.summary import is_summary
 from chatmd.context import Run
 from chatmd.errors import ChatmdError, InvalidDocument
-from chatmd.language.agent import interpret
+from chatmd.language.agent import MessageItem, interpret
 from chatmd.language.nodes import Attribute, Element, Node, Text
 from chatmd.language.syntax import errors_of, parse, parse_body, serialize
 from chatmd.language.transcript import USER_TURN, gap, storable
@@ -99,19 +99,7 @@ def rewind_text(text: str, file: str = "") -> RewindResult | None:
     >>> rewind_text("<user>A?</user><assistant>B.</assistant><user>C?</user><assistant>D.</assistant>").draft.text
     'C?'
     """
-    document = parse(text, file=file)
-    spec = interpret(document)[0]
-    said = [item for item in spec.items if getattr(item, "role", "") == "user" and not getattr(item, "is_blank", True)]
-    if not said or is_summary(said[-1]):
-        return None
-    start = said[-1].span.start
-    element = next((node for node in document.elements if node.span.start == start), None)
-    if element is None:  # it stands in a file that is imported
-        return None
-    behind = [node.span.text for node in document.elements if node.span.start > start and node.tag in _KEPT]
-    kept = text[:start].rstrip() + "".join(f"\n{source}" for source in behind)
-    kept = kept + "\n" if kept else ""
-    return RewindResult(kept + gap(kept) + USER_TURN, draft_of(element))
+    return next(iter(reversed(forks(text, file))), None)
 
 
 def forks(text: str, file: str = "") -> list[RewindResult]:
@@ -120,9 +108,19 @@ def forks(text: str, file: str = "") -> list[RewindResult]:
     >>> [fork.draft.text for fork in forks("<user>A?</user><assistant>B.</assistant><user>C?</user>")]
     ['A?', 'C?']
     """
+    document = parse(text, file=file)
+    elements = {node.span.start: node for node in document.elements}
     found: list[RewindResult] = []
-    while (taken := rewind_text(found[-1].text if found else text, file)) is not None:
-        found.append(taken)
+    for item in reversed(interpret(document)[0].items):
+        if not isinstance(item, MessageItem) or item.role != "user" or item.is_blank:
+            continue
+        start = item.span.start
+        if is_summary(item) or start not in elements:
+            break
+        behind = [node.span.text for at, node in elements.items() if at > start and node.tag in _KEPT]
+        kept = text[:start].rstrip() + "".join(f"\n{source}" for source in behind)
+        kept = kept + "\n" if kept else ""
+        found.append(RewindResult(kept + gap(kept) + USER_TURN, draft_of(elements[start])))
     return found[::-1]
 
 

@@ -31,9 +31,8 @@ class Runner:
     With `memory`, that is run instead, as if it stood beside `path`. `locked` says that the caller has the file's lock.
     """
 
-    def __init__(self, path: Path, context: Run, memory: Transcript | None = None) -> None:
-        self.path, self.context, self.memory = path, context, memory
-        self.locked = False
+    def __init__(self, path: Path, context: Run, memory: Transcript | None = None, *, locked: bool = False) -> None:
+        self.path, self.context, self.memory, self.locked = path, context, memory, locked
         self._notes: deque[str] = deque()
         self._turn: asyncio.Task[None] | None = None
         self._loop: asyncio.AbstractEventLoop | None = None
@@ -52,11 +51,7 @@ class Runner:
     def cancel(self) -> None:
         """End the turn; what was said and done so far stays. Without a turn, nothing happens."""
         if self._loop is not None:
-            self._loop.call_soon_threadsafe(self._cancel)
-
-    def _cancel(self) -> None:
-        if self._turn is not None:
-            self._turn.cancel()
+            self._loop.call_soon_threadsafe(lambda: self._turn is not None and self._turn.cancel())
 
     async def stream(self) -> AsyncGenerator[tuple[Event, Place]]:
         """What happens and where, as it happens; the last event is the `RunResult`. Closing the stream cancels the run.
@@ -117,33 +112,12 @@ class Runner:
         transcript = stack.enter_context(open_transcript(self.path, locked=self.locked))
         for note in transcript.notes:
             self.context.tell(Notice(note))
-        run, record = (
-            replace(self.context, records=self.context.folder),
-            ExpansionRecord(self.path, only=self.context.replay),
-        )
-        return Conversation(run, transcript, self._notes, recorded=record)
+        recorded = ExpansionRecord(self.path, only=self.context.replay)
+        run = replace(self.context, records=self.context.folder)
+        return Conversation(run, transcript, self._notes, recorded=recorded)
 
     async def _turn_done(self, conversation: Conversation) -> bool:
         """One turn; whether it came to its end."""
-        try:
-            await self._one_turn(conversation)
-        except LmmError as error:
-            if not self.context.goes_on:
-                raise
-            self.context.tell(Failed(error))
-            return False
-        return not self._cancelled
-
-    def _say_notes(self, conversation: Conversation) -> bool:
-        """Whether there are notes that came too late for the turn: they are messages now."""
-        notes = self.take_notes()
-        for note in notes:
-            conversation.say(note)
-        if notes:
-            self.context.tell(events.Delivered(notes, with_result=False))
-        return bool(notes)
-
-    async def _one_turn(self, conversation: Conversation) -> None:
         self._turn = asyncio.create_task(conversation.turn(once=self.context.once))
         self._cancelled = False
         try:
@@ -155,8 +129,23 @@ class Runner:
                 raise
             self._cancelled = True
             self.context.tell(events.RunStopped())
+        except LmmError as error:
+            if not self.context.goes_on:
+                raise
+            self.context.tell(Failed(error))
+            return False
         finally:
             self._turn = None
+        return not self._cancelled
+
+    def _say_notes(self, conversation: Conversation) -> bool:
+        """Whether there are notes that came too late for the turn: they are messages now."""
+        notes = self.take_notes()
+        for note in notes:
+            conversation.say(note)
+        if notes:
+            self.context.tell(events.Delivered(notes, with_result=False))
+        return bool(notes)
 
     async def _user_says(self, conversation: Conversation) -> bool:
         """Whether the user says something, so that another turn begins."""
@@ -193,9 +182,7 @@ def open_run(
         if text != read:
             with open_transcript(path, locked=locked) as transcript:
                 transcript.restart(transcript.text, with_inputs(transcript.text, run))
-        runner = Runner(path, agreed)
-        runner.locked = locked
-        return runner
+        return Runner(path, agreed, locked=locked)
     write_copy(path, text, output)
     # Its tools are those that were agreed to a moment ago, under another name.
     run = replace(run, protected=(*run.protected, output.resolve()), chain=(str(output),))
