@@ -117,67 +117,42 @@ def output_of(result: Any) -> ToolOutput:
 
     Sound and other data are told of in a sentence, as no model gets them from a tool.
     """
-    texts: list[str] = []
-    images: list[Image] = []
-    for block in result.content:
-        read = _READERS.get(block.type)
-        value = read(block) if read else f"[something of the kind '{block.type}', which is not shown]"
-        if isinstance(value, Image):
-            images.append(value)
-        elif value:
-            texts.append(value)
-    if not texts and not images and result.structured_content is not None:
-        texts.append(json.dumps(result.structured_content, ensure_ascii=False))
-    text = "\n\n".join(texts)
+    parts = [_part(block) for block in result.content]
+    text = "\n\n".join(part for part in parts if isinstance(part, str) and part)
+    images = tuple(part for part in parts if isinstance(part, Image))
+    if not text and not images and result.structured_content is not None:
+        text = json.dumps(result.structured_content, ensure_ascii=False)
     if result.is_error and not text:
         text = "The tool failed, and did not say why."
-    return ToolOutput(text, tuple(images), failed=bool(result.is_error))
+    return ToolOutput(text, images, failed=bool(result.is_error))
 
 
-def _image_from(data: str, media_type: str, what: str) -> Image | str:
-    decoded = _decoded(data)
-    if decoded is None:
-        return f"[{what} ({media_type}) that cannot be decoded]"
-    if media_type not in SUFFIXES or len(decoded) > _LARGEST:
-        return f"[{what} that is not shown: {media_type}, {megabytes(len(decoded))}]"
-    return Image(decoded, media_type=media_type)
+def _part(block: Any) -> Image | str:
+    if block.type == "text":
+        return str(block.text)
+    if block.type in ("image", "audio"):
+        return _data(block.data, block.mime_type, "an image" if block.type == "image" else "a sound")
+    if block.type == "resource_link":
+        size = megabytes(block.size) if block.size is not None else ""
+        told = f": {block.description}" if block.description else ""
+        return f"[{block.title or block.name}: {', '.join(filter(None, (block.uri, block.mime_type, size)))}]{told}"
+    if block.type == "resource":
+        uri, text = str(block.resource.uri), getattr(block.resource, "text", None)
+        if text is None:
+            return _data(block.resource.blob, block.resource.mime_type or "data", uri)
+        return render(Message("tool", "", (Attachment(str(text), "resource", uri),))).rstrip("\n")
+    return f"[something of the kind '{block.type}', which is not shown]"
 
 
-def _link(block: Any) -> str:
-    parts = [block.uri, block.mime_type or "", megabytes(block.size) if block.size is not None else ""]
-    told = f": {block.description}" if block.description else ""
-    return f"[{block.title or block.name}: {', '.join(part for part in parts if part)}]{told}"
-
-
-def _resource(block: Any) -> Image | str:
-    resource = block.resource
-    media_type = resource.mime_type or ""
-    if (text := getattr(resource, "text", None)) is not None:
-        return render(Message("tool", "", (Attachment(str(text), "resource", str(resource.uri)),))).rstrip("\n")
-    if media_type in SUFFIXES:
-        return _image_from(resource.blob, media_type, f"an image, {resource.uri},")
-    shown = ", ".join(filter(None, (media_type, _length(resource.blob))))
-    return f"[{resource.uri}: data that is not shown: {shown}]"
-
-
-_READERS: dict[str, Callable[[Any], Image | str]] = {
-    "text": lambda block: str(block.text),
-    "image": lambda block: _image_from(block.data, block.mime_type, "an image"),
-    "audio": lambda block: f"[a sound that is not played: {block.mime_type}, {_length(block.data)}]",
-    "resource_link": _link,
-    "resource": _resource,
-}
-
-
-def _length(data: str) -> str:
-    return megabytes(len(_decoded(data) or b""))
-
-
-def _decoded(data: str) -> bytes | None:
+def _data(data: str, media_type: str, what: str) -> Image | str:
+    """An image; a sentence about other data, and about an image that is too large."""
     try:
-        return base64.b64decode(data, validate=True)
+        decoded = base64.b64decode(data, validate=True)
     except ValueError:
-        return None
+        return f"[{what} ({media_type}) that cannot be decoded]"
+    if media_type in SUFFIXES and len(decoded) <= _LARGEST:
+        return Image(decoded, media_type=media_type)
+    return f"[{what} that is not shown: {media_type}, {megabytes(len(decoded))}]"
 
 
 # -- MCP servers that are programs: how they run, and what they write to their standard error -----------------

@@ -30,7 +30,7 @@ def output(*content: Any, **values: Any) -> Any:
     ("block", "text"),
     [
         (TextContent(text="Leaves.\n"), "Leaves.\n"),
-        (AudioContent(data=DATA, mime_type="audio/wav"), "[a sound that is not played: audio/wav, 1.5 kB]"),
+        (AudioContent(data=DATA, mime_type="audio/wav"), "[a sound that is not shown: audio/wav, 1.5 kB]"),
         (ImageContent(data=DATA, mime_type="image/tiff"), "[an image that is not shown: image/tiff, 1.5 kB]"),
         (ImageContent(data="no base64!", mime_type="image/png"), "[an image (image/png) that cannot be decoded]"),
         (
@@ -43,7 +43,7 @@ def output(*content: Any, **values: Any) -> Any:
         ),
         (
             EmbeddedResource(resource=BlobResourceContents(uri="n://z", mime_type="application/zip", blob=DATA)),
-            "[n://z: data that is not shown: application/zip, 1.5 kB]",
+            "[n://z that is not shown: application/zip, 1.5 kB]",
         ),
         (
             ResourceLink(name="a", title="Notes", uri="n://a", size=7, description="On leaves."),
