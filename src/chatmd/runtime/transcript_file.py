@@ -279,7 +279,8 @@ class Transcript:
 
     def _sync(self) -> None:
         with contextlib.suppress(OSError):  # not every file system can
-            os.fsync(self._file)
+            if self.path is not None:
+                os.fsync(self._file)
         self._synced = time.monotonic()
 
     def _write(self, data: bytes) -> None:

@@ -279,3 +279,12 @@ def test_a_file_that_is_read_only(tmp_path: Path) -> None:
     path.chmod(0o444)
     with pytest.raises(FileWriteError, match="read-only"), open_transcript(path):
         pass
+
+
+def test_what_is_only_in_memory_is_never_synced(monkeypatch: pytest.MonkeyPatch) -> None:
+    """However long it takes: an agent's run, and one of lmm refine, have no file."""
+    monkeypatch.setattr("chatmd.runtime.transcript_file._SYNC_EVERY", -1.0)
+    memory = Transcript(BEGIN)
+    memory.append("<assistant>So.</assistant>\n")
+    assert not memory.settle()
+    assert memory.text.endswith("So.</assistant>\n")
