@@ -13,8 +13,8 @@ import re
 from collections.abc import AsyncGenerator, Iterator, Sequence
 from contextlib import asynccontextmanager, contextmanager
 from dataclasses import dataclass
+from itertools import islice, zip_longest
 from pathlib import Path
-from typing import Any
 
 from lmm.disk.folder import Folder
 from lmm.errors import LmmError
@@ -107,9 +107,14 @@ class Indexes:
         wanted = list(known.values()) if index_name == ALL else [known[index_name]]
         if not wanted:
             raise SearchError("nothing has been indexed yet", hint="index_markdown_docs does it")
-        found = [[(index, hit) for hit in await self._hits(index, query, k)] for index in wanted]
-        best = enumerate(_in_turn(found, k), 1)
-        passages = [_passage(index, hit, number, self.place.folder) for number, (index, hit) in best]
+        found = []
+        for index in wanted:
+            with self._open(index) as course:
+                hits = (await CourseSearch(course).asearch(query, SearchOptions(limit=k, sections=False))).hits
+            found.append([(index, hit) for hit in hits])
+        # The best of each, then the second of each: scores of different stores do not compare.
+        best = enumerate((each for rank in zip_longest(*found) for each in rank if each), 1)
+        passages = [_passage(index, hit, number, self.place.folder) for number, (index, hit) in islice(best, k)]
         return render(Message("tool", "", tuple(passages))).rstrip() or NOTHING
 
     def path(self, written: str) -> Path:
@@ -133,10 +138,6 @@ class Indexes:
         about = {"description": index.description, "root": str(index.root)}
         Folder(index.folder).write(ABOUT, json.dumps(about, ensure_ascii=False, indent=2) + "\n")
         return report
-
-    async def _hits(self, index: FolderIndex, query: str, k: int) -> Sequence[Passage]:
-        with self._open(index) as course:
-            return (await CourseSearch(course).asearch(query, SearchOptions(limit=k, sections=False))).hits
 
     @contextmanager
     def _open(self, index: FolderIndex) -> Iterator[CourseParts]:
@@ -193,12 +194,6 @@ def read_indexes(folder: Path) -> list[FolderIndex]:
     return [index for each in inside if (index := read_index(each)) is not None]
 
 
-def _in_turn(found: Sequence[Sequence[tuple[FolderIndex, Passage]]], most: int) -> list[tuple[FolderIndex, Passage]]:
-    """The best of each, then the second of each: scores of different stores do not compare."""
-    depth = max(map(len, found), default=0)
-    return [hits[rank] for rank in range(depth) for hits in found if rank < len(hits)][:most]
-
-
 def _passage(index: FolderIndex, hit: Passage, number: int, folder: Path) -> Attachment:
     """A passage as the model sees it; its file is named as other tools would have to name it."""
     file = Path(os.path.relpath(index.root / hit.place.file, folder.resolve())).as_posix()
@@ -209,14 +204,11 @@ def _passage(index: FolderIndex, hit: Passage, number: int, folder: Path) -> Att
 
 def _told(index: FolderIndex, report: IngestReport) -> str:
     """What an agent wants to know of an indexing."""
-    counts: dict[str, Any] = {state: report.count(state) for state in ("new", "changed", "unchanged")}
+    counts = {state: report.count(state) for state in ("new", "changed", "unchanged")}
+    counts["removed"] = sum(lost.pruned for lost in report.lost)
     done = ", ".join(f"{number} {state}" for state, number in counts.items() if number) or "no documents"
-    gone = sum(lost.pruned for lost in report.lost)
-    removed = f", {gone} removed" if gone else ""
-    text = f"Index {index.name}: {done}{removed}; {report.embedded} passages embedded."
-    failed = report.failed
-    if failed:
-        listed = "; ".join(str(error) for error in failed[:_FAILURES])
+    text = f"Index {index.name}: {done}; {report.embedded} passages embedded."
+    if failed := report.failed:
         more = f"; and {len(failed) - _FAILURES} more" if len(failed) > _FAILURES else ""
-        text += f" Not indexed: {listed}{more}."
+        text += f" Not indexed: {'; '.join(map(str, failed[:_FAILURES]))}{more}."
     return text

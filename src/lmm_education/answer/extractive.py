@@ -145,9 +145,9 @@ def _said(term: Term | None, text: str) -> float:
 def _chosen(sentences: Sequence[_Sentence], fits: Sequence[float], passages: Sequence[float]) -> list[_Sentence]:
     """What to quote, the best sentence first, with what each needs; nothing where nothing fits."""
     own = [fit * passages[each.passage] * _worth(each.text) for each, fit in zip(sentences, fits, strict=True)]
+    there = [*(each.passage for each in sentences), -1]  # before the first and after the last there is none
     scores = [
-        value + _NEIGHBOURS * sum(own[j] for j in (i - 1, i + 1) if _is_near(sentences, i, j))
-        for i, value in enumerate(own)
+        value + _NEIGHBOURS * sum(own[j] for j in (i - 1, i + 1) if there[j] == there[i]) for i, value in enumerate(own)
     ]
     chosen: list[_Sentence] = []
     order = sorted(range(len(sentences)), key=lambda i: -scores[i])
@@ -168,10 +168,6 @@ def _chosen(sentences: Sequence[_Sentence], fits: Sequence[float], passages: Seq
 def _worth(text: str) -> float:
     length: float = (max(_SHORT, len(text)) / _LENGTH) ** 0.3  # a long one shares words by being long
     return (_BY_THE_WAY if _ASIDE.match(text) else 1) / length
-
-
-def _is_near(sentences: Sequence[_Sentence], one: int, other: int) -> bool:
-    return 0 <= other < len(sentences) and sentences[one].passage == sentences[other].passage
 
 
 # -- reading ---------------------------------------------------------------------------------------

@@ -48,11 +48,11 @@ class Lookup:
 
     async def run(self, call: ToolCall) -> ToolResult:
         """What a call of one of `ROWS` comes to; a wrong one comes to a sentence that says what is wrong."""
-        rows = {row.name: row for row in ROWS}
+        tools = {tool.name: tool for tool in ROWS.values()}
         try:
-            if call.name not in rows:
-                raise SearchError(f"there is no tool {call.name}; there are {', '.join(rows)}")
-            arguments = make_schema(rows[call.name].parameters).validate(json.loads(call.arguments))
+            if call.name not in tools:
+                raise SearchError(f"there is no tool {call.name}; there are {', '.join(tools)}")
+            arguments = make_schema(tools[call.name].parameters).validate(json.loads(call.arguments))
             return ToolResult(call.id, call.name, await getattr(self, call.name)(**arguments))
         except SearchError as error:
             return ToolResult(call.id, call.name, str(error), failed=True)
@@ -207,20 +207,9 @@ _TEXT, _COUNT = {"type": "string"}, {"type": "integer", "minimum": 1}
 _NAMES = {"type": "array", "items": _TEXT}
 
 
-@dataclass(frozen=True, slots=True)
-class Row:
-    """A tool: the name it has on a server of its own, as `Lookup` has it, and its name among an agent's other tools."""
-
-    name: str
-    among_others: str
-    description: str
-    parameters: Mapping[str, Any]
-
-
-ROWS = (
-    Row(
+ROWS = {
+    "course_search": ToolDefinition(
         "search",
-        "course_search",
         "Find the passages of the course that fit a question or some key words best. Each comes with its place, as in "
         "cells.md:12-40, by which it can be cited and its section opened.",
         object_schema(
@@ -231,15 +220,13 @@ ROWS = (
             documents=_NAMES | {"description": "only these documents: file or title"},
         ),
     ),
-    Row(
+    "course_mentions": ToolDefinition(
         "mentions",
-        "course_mentions",
         "Find every passage of the course that contains a term, letter for letter (case does not matter).",
         object_schema(["term"], term=_TEXT, limit=_COUNT | {"maximum": 50, "default": 20}),
     ),
-    Row(
+    "course_section": ToolDefinition(
         "open_section",
-        "course_section",
         "Read a whole section of the course.",
         object_schema(
             ["place"],
@@ -249,13 +236,13 @@ ROWS = (
             page=_COUNT | {"default": 1, "description": "of a long section"},
         ),
     ),
-    Row(
+    "course_contents": ToolDefinition(
         "contents",
-        "course_contents",
         "List the headings of the course, or of one document of it, with their places.",
         object_schema([], document=_TEXT | {"description": "the document's title or file; leave it out for all"}),
     ),
-)  # fmt: skip
+}  # fmt: skip
+"""The tools by their names among an agent's other tools; each is a method of `Lookup`."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -279,9 +266,6 @@ class CourseTool:
 def course_tools(lookup: Lookup, *, among_others: bool) -> list[RunnableTool]:
     """The tools of `ROWS`; `among_others` gives names that tell them from tools that are not the course's."""
     return [
-        CourseTool(
-            ToolDefinition(row.among_others if among_others else row.name, row.description, row.parameters),
-            getattr(lookup, row.name),
-        )
-        for row in ROWS
+        CourseTool(replace(tool, name=name if among_others else tool.name), getattr(lookup, tool.name))
+        for name, tool in ROWS.items()
     ]

@@ -68,12 +68,12 @@ def test_the_course_is_named_relative_to_the_prompt(notes: Path, monkeypatch: py
     (notes / "elsewhere" / "config.toml").write_text('[storage]\ncourse = "other"\n')
     monkeypatch.chdir(notes / "elsewhere")
     monkeypatch.setenv("LMM_CONFIG", str(notes / "elsewhere" / "config.toml"))
-    assert names(Declared(course="../notes"), notes / "elsewhere") == [row.among_others for row in ROWS]
+    assert names(Declared(course="../notes"), notes / "elsewhere") == list(ROWS)
 
 
 def test_without_a_name_it_is_the_course_that_the_prompt_lies_in(notes: Path) -> None:
     """In its folder, or below it."""
-    assert names(Declared(), notes / "notes" / "prompts") == [row.among_others for row in ROWS]
+    assert names(Declared(), notes / "notes" / "prompts") == list(ROWS)
     assert course_folder("", notes / "notes") == notes / "notes"
     with pytest.raises(LmmError, match="is not in a course"):
         course_folder("", notes / "empty")
