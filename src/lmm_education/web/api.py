@@ -123,7 +123,7 @@ def _values(value: object, name: str) -> tuple[str | int | bool, ...]:
 
 async def overview(request: Request) -> Response:
     """``GET /material``: how much there is of each kind."""
-    made = await asyncio.to_thread(service_of(request).material.as_json)
+    made = await asyncio.to_thread(service_of(request).contents.study_material)
     plan, cards, exercises = made["plan"], made["cards"], made["exercises"]
     return JSONResponse({"plan": len(plan["steps"]), "cards": len(cards), "exercises": len(exercises)})
 
@@ -131,7 +131,7 @@ async def overview(request: Request) -> Response:
 async def kind(request: Request) -> Response:
     """``GET /material/plan``, ``/material/cards``, ``/material/exercises``; solutions with ``?solutions=true``."""
     name = request.path_params["kind"]
-    made = await asyncio.to_thread(service_of(request).material.as_json)
+    made = await asyncio.to_thread(service_of(request).contents.study_material)
     if name not in made:
         raise RequestError("there are plan, cards and exercises", status=404)
     if name == "exercises" and request.query_params.get("solutions", "").lower() not in _SOLUTIONS:

@@ -305,7 +305,7 @@ def render(name: str, **values: Any) -> str:
 @cache
 def _environment() -> Environment:
     environment = Environment(
-        loader=FunctionLoader(lambda name: _text("templates", name)),
+        loader=FunctionLoader(lambda name: _bytes("templates", name).decode()),
         autoescape=True,
         undefined=StrictUndefined,
         trim_blocks=True,
@@ -327,12 +327,6 @@ def _day(time: float | date, say: Wording) -> str:
 def _names() -> frozenset[str]:
     files = resources.files(__package__).joinpath("static").iterdir()
     return frozenset(file.name for file in files if file.name.rpartition(".")[2] in _KINDS)
-
-
-@cache
-def _text(folder: str, name: str) -> str:
-    """The text of a file of ours."""
-    return _bytes(folder, name).decode("utf-8")
 
 
 @cache

@@ -34,7 +34,7 @@ from lmm_education.web.contents import Chapter, follow_ups, starters
 from lmm_education.web.http import NO_STORE, EventsResponse, ToldFailure, read_json, server_sent, short_text, template
 from lmm_education.web.identity import caller_of, set_cookie
 from lmm_education.web.openid import LoginProvider
-from lmm_education.web.panels import Hidden, name_of, section_values
+from lmm_education.web.panels import name_of, section_values
 from lmm_education.web.pictures import POLICY
 from lmm_education.web.rendering import BlockStream, Picture, title_html, to_html
 from lmm_education.web.service import ServedQuestion, Service, WaitingAnswer, service_of
@@ -101,11 +101,9 @@ class PageAnswer:
         elif isinstance(event, Answer):
             yield "answer", self._answer(event)
 
-    def _html(
-        self, text: str, failures: Sequence[Failure], numbers: Collection[int], begun: int | None = None
-    ) -> Markup:
+    def _html(self, text: str, failures: Sequence[Failure], numbers: Collection[int], begun: int = 0) -> Markup:
         """A text from `begun` on as HTML, with a mark behind what fails."""
-        begun, marks = self.begun if begun is None else begun, list[str]()
+        marks = list[str]()
 
         def mark(failure: Failure) -> str:
             marks.append(notice_for(mark_of(failure), self.texts))
@@ -117,11 +115,13 @@ class PageAnswer:
 
     def _answer(self, answer: Answer) -> dict[str, Any]:
         numbers = [source.number for source in answer.cited]
-        text = self._in_words(answer)
+        ours = {NOTHING_FOUND: self.texts["nothing_found"], NOTICE: self.texts["quoted"]}  # in the words of the page
+        text = reduce(lambda text, ours: text.replace(*ours), ours.items(), answer.text)
+        text = self.texts["off_topic"] if answer.refused else text
         read = [source for source in answer.offered if source.number not in numbers]
         used = [source.section or source.id for source in answer.cited or answer.offered]
         return {
-            "html": self._html(text, answer.verification.failures, numbers, 0),
+            "html": self._html(text, answer.verification.failures, numbers),
             "text": text,
             "found": answer.found,
             "quoted": {each.source: each.text for each in reversed(answer.verification.quotations) if each.source},
@@ -137,13 +137,6 @@ class PageAnswer:
                 *([self.texts["rests_on_general"]] if answer.rests_on == "general" else []),
             ],
         }
-
-    def _in_words(self, answer: Answer) -> str:
-        """The text, with what is ours in it in the words of the page."""
-        if answer.refused:
-            return self.texts["off_topic"]
-        ours = {NOTHING_FOUND: self.texts["nothing_found"], NOTICE: self.texts["quoted"]}
-        return reduce(lambda text, ours: text.replace(*ours), ours.items(), answer.text)
 
     def _sources(self, sources: Sequence[Passage], searched: str) -> list[dict[str, Any]]:
         """They are told of twice: when they were found, and with the answer."""
@@ -226,7 +219,7 @@ def _glance(service: Service, texts: Mapping[str, str]) -> dict[str, Any]:
 def _own(service: Service) -> tuple[tuple[Chapter, ...], list[dict[str, Any]]]:
     """The course's chapters and the questions that it asks itself."""
     chapters = service.contents.chapters()
-    return chapters, service.material.as_json()["cards"] if chapters else []
+    return chapters, service.contents.study_material()["cards"] if chapters else []
 
 
 async def contents(request: Request) -> Response:
@@ -244,14 +237,12 @@ async def section(request: Request) -> Response:
 async def section_of(request: Request) -> dict[str, Any]:
     """A section for the teacher, who also sees its ``place`` in a file."""
     service = service_of(request)
-    wanted = {name: request.query_params.get(name, "") for name in ("passage", "searched", "quoted")}
-    longest = service.settings.longest_question
-    searched, quoted = wanted["searched"][:longest], wanted["quoted"][:longest]
-    hidden = Hidden(service.answering.course.settings.study.solutions, texts_of(request, service.settings)["solution"])
+    passage, searched, quoted = (request.query_params.get(name, "") for name in ("passage", "searched", "quoted"))
+    longest, settings = service.settings.longest_question, service.contents.settings
     return await asyncio.to_thread(
-        section_values, service.searching, request.path_params["id"], passage=wanted["passage"],
-        searched=searched, quoted=quoted, whole="whole" in request.query_params, hidden=hidden,
-        pictures=service.pictures.of_document,
+        section_values, service.searching, request.path_params["id"], passage=passage, searched=searched[:longest],
+        quoted=quoted[:longest], whole="whole" in request.query_params, hidden=settings.solutions,
+        label=texts_of(request, service.settings)["solution"], pictures=service.pictures.of_document,
     )  # fmt: skip
 
 
@@ -300,7 +291,7 @@ async def feedback(request: Request) -> Response:
     ``exercise``, as the same events; where no language model is set, its solution."""
     service, body = service_of(request), await read_json(request)
     answer = checked_question(body.get("answer"), service.settings.longest_question)
-    exercise = await asyncio.to_thread(service.material.exercise, short_text(body, "exercise"))
+    exercise = await asyncio.to_thread(service.contents.exercise, short_text(body, "exercise"))
     await service.guard.admit(request)
     asked = service.asked(f"{exercise['question']}\n\n{answer}", request, "page")
     asked.attempted = Attempted(exercise["question"], answer, exercise["solution"])
@@ -312,13 +303,9 @@ def _history(pairs: object) -> list[Exchange]:
     if not isinstance(pairs, list):
         raise RequestError(_NO_PAIRS, param="history")
     check_number(2 * len(pairs), "history")
-    if not all(map(_is_pair, pairs)):
+    if not all(isinstance(pair, list) and [*map(type, pair)] == [str, str] for pair in pairs):
         raise RequestError(_NO_PAIRS, param="history")
     return [Exchange(*(checked_length(text, "history") for text in pair)) for pair in pairs]
-
-
-def _is_pair(pair: Any) -> bool:
-    return isinstance(pair, list) and len(pair) == 2 and all(isinstance(text, str) for text in pair)
 
 
 async def _stream(

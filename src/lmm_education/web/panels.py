@@ -33,10 +33,12 @@ _ORDINARY = ("text", "summary")  # what there is without anybody having marked i
 
 @dataclass(frozen=True, slots=True)
 class Contents:
-    """The table of contents and the types of material but `hidden` ones. Threads may share it."""
+    """The table of contents, the types of material but solutions, and study material. Threads may share it. `pictures`
+    gives those of a file."""
 
     searcher: CourseSearch
-    hidden: tuple[str, ...] = ()
+    settings: StudySettings
+    pictures: Callable[[str], Picture]
     _lock: threading.Lock = field(default_factory=threading.Lock)
 
     def once(self, name: str, make: Callable[[Catalogue], T]) -> T | None:
@@ -72,8 +74,49 @@ class Contents:
         return self.once("contents for the page", self._values) or {"types": [], "documents": []}
 
     def _values(self, catalogue: Catalogue) -> dict[str, Any]:
-        types = sorted(name for name in catalogue.types if not is_one_of(name, (*_ORDINARY, *self.hidden)))
+        types = sorted(name for name in catalogue.types if not is_one_of(name, (*_ORDINARY, *self.settings.solutions)))
         return {"types": types, "documents": [_values(chapter) for chapter in _chapters(catalogue)]}
+
+    def study_material(self) -> dict[str, Any]:
+        """``plan``, ``cards`` and ``exercises``, each as its command prints it, with texts as HTML besides.
+
+        Raises:
+            StoreError: the store cannot be read.
+        """
+        return self.once("study material", self._made) or self._made()
+
+    def exercise(self, id: str) -> Mapping[str, Any]:
+        """What is asked, as ``question``, and ``solution``, if there is one: an exercise, or a card with its answer.
+
+        Raises:
+            RequestError: the store holds it no longer.
+            StoreError: the store cannot be read.
+        """
+        made = self.study_material()
+        cards = ({"id": each["id"], "question": each["question"], "solution": each["answer"]} for each in made["cards"])
+        exercises = (each | {"question": each["text"]} for each in made["exercises"])
+        found: Mapping[str, Any] | None = next((each for each in (*exercises, *cards) if each["id"] == id), None)
+        if found is None:
+            raise RequestError("there is no such exercise", status=404, param="exercise")
+        return found
+
+    def _made(self, catalogue: Catalogue | None = None) -> dict[str, Any]:
+        sections = catalogue.sections if catalogue else ()
+        documents = documents_in(catalogue) if catalogue and sections else []
+        study = self.settings
+        plan = study_plan(documents, words_per_minute=study.words_per_minute, keep=study.keep)
+        cards = study_cards(documents, without=(*study.exercises, *study.solutions, "topic"))
+        exercises = find_exercises(documents, kinds=study.exercises, solutions=study.solutions)
+        ids = {(section.place.file, section.place.headings): section.id for section, _ in sections}
+        values = plan_as_values(plan) | {"time": time_text(plan.minutes)}
+        return {
+            "plan": values | {"steps": [with_html(step, ids, self.pictures) for step in values["steps"]]},
+            "cards": [with_html(card_as_values(card), ids, self.pictures) for card in cards],
+            "exercises": [
+                with_html({"id": card_id(each["file"], each["text"])} | each, ids, self.pictures)
+                for each in exercises_as_values(exercises, solutions=True)
+            ],
+        }
 
 
 def _chapters(catalogue: Catalogue) -> tuple[Chapter, ...]:
@@ -91,14 +134,6 @@ def _values(chapter: Chapter) -> dict[str, Any]:
             "section": chapter.section, "sections": entries}  # fmt: skip
 
 
-@dataclass(frozen=True, slots=True)
-class Hidden:
-    """Types of material that are shown when one asks for them, and what one then asks for."""
-
-    types: tuple[str, ...] = ()
-    label: str = ""
-
-
 def section_values(
     searcher: CourseSearch,
     id: str,
@@ -107,11 +142,13 @@ def section_values(
     searched: str = "",
     quoted: str = "",
     whole: bool = False,
-    hidden: Hidden = Hidden(),
+    hidden: Sequence[str] = (),
+    label: str = "",
     pictures: Callable[[str], Picture] | None = None,
 ) -> dict[str, Any]:
     """A section as HTML, or its `whole` document, and which stand before and after it. What holds the words that are
-    quoted is marked, else the passage with that id, else the one that fits what was searched best.
+    quoted is marked, else the passage with that id, else the one that fits what was searched best. Types that are
+    `hidden` are shown when one asks for what `label` says.
 
     Raises:
         RequestError: the store holds it no longer.
@@ -129,13 +166,13 @@ def section_values(
         chunks = catalogue.reader.scroll("chunks", where=[Match("section", ids)], fields=("kind", "text"))
         secret = [hit_of(chunk.id, chunk.payload) for chunk in chunks] + ([hit] if hit else [])
         beside = _beside(catalogue, ids)
-    texts = [each.text for each in secret if is_one_of(each.kind, hidden.types)]
+    texts = [each.text for each in secret if is_one_of(each.kind, hidden)]
     picture = pictures(asked.place.file) if pictures else None
     html = Markup()
     for each in shown:
         here = each.id == asked.id
         lines = _lines_quoted(quoted, each.text) or (lines_of(hit.text, each.text) if hit else None) if here else None
-        text = marked_html(each.text, lines, _lines_of_all(texts, each.text), hidden.label, picture=picture)
+        text = marked_html(each.text, lines, _lines_of_all(texts, each.text), label, picture=picture)
         heading = _HERE if here else _HEADING
         html += heading.format(Markup(title_html(name_of(each, title)))) + text if whole else text
     path = asked.place.path(title)
@@ -198,56 +235,6 @@ def _passage(view: SearchView, section: str, passage: str, searched: str) -> Pas
 
 
 # -- study material ----------------------------------------------------------------------------------
-
-
-@dataclass(frozen=True, slots=True)
-class Material:
-    """Made when first asked for, and again when the store has changed. `pictures` gives those of a file."""
-
-    contents: Contents
-    settings: StudySettings
-    pictures: Callable[[str], Picture] | None = None
-
-    def as_json(self) -> dict[str, Any]:
-        """``plan``, ``cards`` and ``exercises``, each as its command prints it, with texts as HTML besides.
-
-        Raises:
-            StoreError: the store cannot be read.
-        """
-        return self.contents.once("study material", self._made) or self._made()
-
-    def exercise(self, id: str) -> Mapping[str, Any]:
-        """What is asked, as ``question``, and ``solution``, if there is one: an exercise, or a card with its answer.
-
-        Raises:
-            RequestError: the store holds it no longer.
-            StoreError: the store cannot be read.
-        """
-        made = self.as_json()
-        cards = ({"id": each["id"], "question": each["question"], "solution": each["answer"]} for each in made["cards"])
-        exercises = (each | {"question": each["text"]} for each in made["exercises"])
-        found: Mapping[str, Any] | None = next((each for each in (*exercises, *cards) if each["id"] == id), None)
-        if found is None:
-            raise RequestError("there is no such exercise", status=404, param="exercise")
-        return found
-
-    def _made(self, catalogue: Catalogue | None = None) -> dict[str, Any]:
-        sections = catalogue.sections if catalogue else ()
-        documents = documents_in(catalogue) if catalogue and sections else []
-        study = self.settings
-        plan = study_plan(documents, words_per_minute=study.words_per_minute, keep=study.keep)
-        cards = study_cards(documents, without=(*study.exercises, *study.solutions, "topic"))
-        exercises = find_exercises(documents, kinds=study.exercises, solutions=study.solutions)
-        ids = {(section.place.file, section.place.headings): section.id for section, _ in sections}
-        values = plan_as_values(plan) | {"time": time_text(plan.minutes)}
-        return {
-            "plan": values | {"steps": [with_html(step, ids, self.pictures) for step in values["steps"]]},
-            "cards": [with_html(card_as_values(card), ids, self.pictures) for card in cards],
-            "exercises": [
-                with_html({"id": card_id(each["file"], each["text"])} | each, ids, self.pictures)
-                for each in exercises_as_values(exercises, solutions=True)
-            ],
-        }
 
 
 _INLINE, _BLOCKS = ("title",), ("summary", "question", "answer", "text", "solution")

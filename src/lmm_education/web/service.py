@@ -23,7 +23,7 @@ from lmm.errors import ConfigError, LmmError
 from lmm.hosts import is_loopback
 from lmm.messages import Message, Retrying, TextDelta, Usage, dialogue_text
 from lmm.models.chat import shared_chat
-from lmm.models.port import ChatModel, connected
+from lmm.models.port import connected
 from lmm_education.answer.answer import Answer, AnswerEvent, AskOptions, Attempted, Called, Found, Prompted, retold
 from lmm_education.answer.answering import Answering
 from lmm_education.answer.history import Exchange
@@ -46,7 +46,7 @@ from lmm_education.web.login import OF_ONE, Attempts, Identity, Login
 from lmm_education.web.metrics import Metrics
 from lmm_education.web.model_health import ModelHealth
 from lmm_education.web.openid import open_provider
-from lmm_education.web.panels import Contents, Material
+from lmm_education.web.panels import Contents
 from lmm_education.web.pictures import Pictures
 from lmm_education.web.rendering import to_html
 from lmm_education.web.settings_file import LIVE, SettingsFile
@@ -84,7 +84,7 @@ class Service:
             FileReadError: the server's own database cannot be used.
         """
         self.author, course = course, course.for_students()
-        self.name, self.settings, study = course.settings.storage.course, course.settings.serve, course.settings.study
+        self.name, self.settings = course.settings.storage.course, course.settings.serve
         settings, database = self.settings, state_of(course)
         limiter, key, accounts = open_limiter(settings), secret_key(database), Accounts(database)
         signer, for_teacher = Signer(key), Signer(key + b" teacher")
@@ -95,15 +95,16 @@ class Service:
         self.teacher = Login("teacher", for_teacher, accounts, _TEACHER_HOURS, attempts)
         self.identity = Identity(settings, signer, self.students)
         self.guard = Guard(settings, signer, limiter)
-        self.answering = Answering(CourseSearch(course), options or AskOptions(), major=_major(course, workers))
+        at_once = _at_once(course, workers)  # the queue is the service's
+        major = course.major or shared_chat(course.models.major.replace(concurrency=at_once))
+        self.answering = Answering(CourseSearch(course), options or AskOptions(), major=major)
         self.texts, self.answers = texts_for(settings), AnswerCache(settings.cached_answers)
-        self.contents = Contents(self.searching, study.solutions)
         self.pictures = Pictures(course.root, signer, inside=bool(course.settings.storage.addresses))
-        self.material = Material(self.contents, study, self.pictures.of_document)
+        self.contents = Contents(self.searching, course.settings.study, self.pictures.of_document)
         self.log = _open_log(course)
         self.model = ModelHealth(course.models.major)
         self.metrics = Metrics(course.store, self.log, self.model)
-        self.queue, self.file = Queue(_at_once(course, workers)), SettingsFile(course.config)
+        self.queue, self.file = Queue(at_once), SettingsFile(course.config)
         self.budget = _budget(course, database, settings)
         self.topic = _topic(course, self.answering, self.texts["off_topic"]) if settings.allowed_content else None
         self.local = all(is_loopback(host) for host in hosts)
@@ -226,7 +227,10 @@ class Service:
         """The answer, as far as the course's rules let it through."""
         question, answering = asked.question, self.answering.at(asked.here)
         stream = answering.feedback(asked.attempted) if asked.attempted else answering.stream(question, history)
-        await self._stay_connected()
+        if self._connections is None and answering.major is not None:  # opening them takes 30 ms of processor time
+            self._connections = stack = AsyncExitStack()
+            self.answering.course.closing.callback(lambda: loop.run(stack.aclose()))
+            await stack.enter_async_context(connected(answering.major))
         reservation = await asyncio.to_thread(self._reserve) if self.budget else None
         moderation = self.topic.moderate(answering.meant(question, history), history) if self.topic else None
         said = False
@@ -251,13 +255,6 @@ class Service:
         finally:
             if moderation:
                 await moderation.close()
-
-    async def _stay_connected(self) -> None:
-        """Keep the model's connections open from the first question on: opening them takes 30 ms of processor time."""
-        if self._connections is None and self.answering.major is not None:
-            self._connections = stack = AsyncExitStack()
-            self.answering.course.closing.callback(lambda: loop.run(stack.aclose()))
-            await stack.enter_async_context(connected(self.answering.major))
 
     def _write_down(self, asked: ServedQuestion) -> None:
         exchange = asked.as_exchange()
@@ -455,11 +452,6 @@ def _at_once(course: CourseParts, workers: int) -> int:
     major = course.config.toml.get("major")
     said = isinstance(major, Mapping) and "concurrency" in major
     return max(1, course.models.major.concurrency // workers) if said else A_CLASS
-
-
-def _major(course: CourseParts, workers: int) -> ChatModel:
-    """The model that answers; the queue is the service's."""
-    return course.major or shared_chat(course.models.major.replace(concurrency=_at_once(course, workers)))
 
 
 def state_of(course: CourseParts) -> Database:
