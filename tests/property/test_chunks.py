@@ -150,7 +150,7 @@ def test_ids_are_distinct_and_stay(text: str, settings: Preparation) -> None:
 def test_a_prepared_file_reads_back(text: str, settings: Preparation) -> None:
     """The file of pooled texts gives the same chunks, with everything in them; each knows that nobody edited it."""
     document = prepare_document(text, docid="d", file="notes/a.md", settings=settings)
-    for name, saved in step_files(text, docid="d", file="notes/a.md", settings=settings).items():
+    for name, saved in step_files(prepare_steps(text, docid="d", file="notes/a.md", settings=settings)).items():
         assert is_own_output(saved)
         assert not is_edited(saved)
         assert is_edited(saved + "More.\n")

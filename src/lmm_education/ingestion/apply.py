@@ -44,7 +44,7 @@ from lmm_education.ingestion.plan import (
     error_of,
     read_file,
 )
-from lmm_education.ingestion.prepare import PrepareArguments, prepare_document
+from lmm_education.ingestion.prepare import Steps, prepare_steps
 from lmm_education.ingestion.prepared import read_steps, step_files, write_step_files
 from lmm_education.ingestion.report import DocumentReport, IngestReport, Listener, Lost, State
 from lmm_education.ingestion.source_files import SourceFile
@@ -166,10 +166,8 @@ def report_of(document: DocumentFile, state: State, **values: Any) -> DocumentRe
 
 
 def _saved_again(run: IngestRun, document: DocumentFile) -> tuple[Path, ...]:
-    if not run.options.save_files:
-        return ()
-    read = read_file(document.source, run.stamp, run.books)
-    return () if isinstance(read, Skipped) else save_steps(run, read)
+    read = read_file(document.source, run.stamp, run.books) if run.options.save_files else None
+    return save_steps(run, read.document, prepare(read, run.course)) if isinstance(read, Read) else ()
 
 
 # -- preparing -------------------------------------------------------------------------------------
@@ -218,53 +216,48 @@ def prepare_file(
         if isinstance(read, Skipped) or read.document.id != document.id:
             hint = "run it again"
             raise IngestError("this file became another document during the run", where=document.file, hint=hint)
-        prepared = prepare(read, run.course)
+        steps = prepare(read, run.course)
+        prepared = steps.document
         _take_note(run, read.document, read.text, prepared)
-        return read.document, prepared, save_steps(run, read)
+        return read.document, prepared, save_steps(run, read.document, steps)
     except LmmError as error:
         run.fail(document.source, error)
         return None
 
 
-def prepare(read: Read, course: CourseParts) -> PreparedDocument:
-    """The document after the three steps.
+def prepare(read: Read, course: CourseParts) -> Steps:
+    """A document after the three steps.
 
     Raises:
         LmmError: its header asks for something that is not known, or its text cannot be cut.
     """
-    document = read.document
+    document, withholding = read.document, course.settings.withholding
     try:
         if document.shows is not None:
-            steps = read_steps(read.text, count=count_tokens, withholding=course.settings.withholding)
-            return replace(steps, chapter=read.chapter).document
-        return prepare_document(read.text, chapter=read.chapter, **_how(document, course))
+            return replace(read_steps(read.text, count=count_tokens, withholding=withholding), chapter=read.chapter)
+        return prepare_steps(
+            read.text,
+            docid=document.id,
+            file=document.file,
+            settings=course.settings.preparation,
+            count=count_tokens,
+            withholding=withholding,
+            chapter=read.chapter,
+        )
     except LmmError as error:
         raise error_of(error, document.file) from error
 
 
-def _how(document: DocumentFile, course: CourseParts) -> PrepareArguments:
-    settings, withholding = course.settings.preparation, course.settings.withholding
-    return {
-        "docid": document.id,
-        "file": document.file,
-        "settings": settings,
-        "count": count_tokens,
-        "withholding": withholding,
-    }
-
-
-def save_steps(run: IngestRun, read: Read) -> tuple[Path, ...]:
+def save_steps(run: IngestRun, document: DocumentFile, steps: Steps) -> tuple[Path, ...]:
     """Write the files that show what each step made of a document, where that was asked for."""
-    document = read.document
     if not run.options.save_files or run.options.dry_run or document.shows is not None:
         return ()
-    texts = step_files(read.text, **_how(document, run.course))
     folder = document.source.path.parent
     if run.options.output is not None:  # documents of one name in several folders keep apart
         inside = PurePath(document.file.replace("../", "")).parent
         Folder(run.options.output).path(inside)  # or LinkOutside
         folder = run.options.output / inside
-    written, notices = write_step_files(texts, folder, docid=document.id, file=document.file)
+    written, notices = write_step_files(step_files(steps), folder, docid=document.id, file=document.file)
     run.report.notices += notices
     return written
 

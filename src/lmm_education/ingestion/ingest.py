@@ -115,7 +115,7 @@ def prepare_documents(course: CourseParts, paths: Iterable[str | Path]) -> list[
         raise error
     books = Books()
     found = (read_file(source, "", books) for source in sources.documents)
-    return [prepare(read, course) for read in found if not isinstance(read, Skipped)]
+    return [prepare(read, course).document for read in found if not isinstance(read, Skipped)]
 
 
 def watch_course(

@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import groupby
 from pathlib import PurePosixPath
-from typing import Any, Required, TypedDict, TypeVar, Unpack
+from typing import Any, TypeVar
 
 from lmm.errors import ConfigError
 from lmm_education.audience import DEFAULT, EVERYONE, TEACHER, Withholding
@@ -88,31 +88,8 @@ class Steps:
         return as_readers_see(as_written(self), self.chapter)
 
 
-class PrepareArguments(TypedDict, total=False):
-    """How to prepare a document; see `prepare_document`."""
-
-    docid: Required[str]
-    file: Required[str]
-    settings: Required[Preparation]
-    title: str
-    count: Count | None
-    withholding: Withholding
-
-
-def prepare_document(text: str, *, chapter: BookChapter = NO_BOOK, **how: Unpack[PrepareArguments]) -> PreparedDocument:
-    """Prepare a markdown document.
-
-    Args:
-        docid: the document's id.
-        file: its path in the course, with ``/``.
-        settings: the course's; what the document's header says under ``RAG:`` and ``lang:`` goes before them.
-        title: for a document that has neither a title nor a heading; by default the file's name.
-        chapter: what its book knows of it.
-        count: counts tokens; needed where the settings' unit is ``tokens``.
-        withholding: which texts are not for students.
-
-    Raises:
-        ConfigError: the header's ``RAG:`` asks for something unknown, or tokens cannot be counted.
+def prepare_document(text: str, **how: Any) -> PreparedDocument:
+    """The document of `prepare_steps`, which takes the same arguments.
 
     >>> text = "# Leaves\\n\\n---\\n~questions_: [Why green?]\\n---\\n## Colour\\n\\nLeaves are green.\\n"
     >>> document = prepare_document(text, docid="botany", file="botany.md", settings=Preparation())
@@ -121,7 +98,7 @@ def prepare_document(text: str, *, chapter: BookChapter = NO_BOOK, **how: Unpack
     >>> [section.place.headings for section in document.sections]
     [('Leaves',), ('Leaves', 'Colour')]
     """
-    return replace(prepare_steps(text, **how), chapter=chapter).document
+    return prepare_steps(text, **how).document
 
 
 def prepare_steps(
@@ -133,13 +110,28 @@ def prepare_steps(
     title: str = "",
     count: Count | None = None,
     withholding: Withholding = DEFAULT,
+    chapter: BookChapter = NO_BOOK,
 ) -> Steps:
-    """As `prepare_document`, with the result of each step."""
+    """Prepare a markdown document; the result of each step.
+
+    Args:
+        docid: the document's id.
+        file: its path in the course, with ``/``.
+        settings: the course's; what the document's header says under ``RAG:`` and ``lang:`` goes before them.
+        title: for a document that has neither a title nor a heading; by default the file's name.
+        count: counts tokens; needed where the settings' unit is ``tokens``.
+        withholding: which texts are not for students.
+        chapter: what its book knows of it.
+
+    Raises:
+        ConfigError: the header's ``RAG:`` asks for something unknown, or tokens cannot be counted.
+    """
     outline = read_outline(text, title=title or PurePosixPath(file).stem, lasting=withholding.lasting)
     settings = for_document(settings, outline.root.values, where=f"{file}:1")
     limits = limits_of(settings, count, where=file)
     pooled = pool(outline.items, limits, shorter_than=settings.pool_size if settings.pool else None)
-    return cut_into_passages(Steps(docid, file, settings, outline, tuple(pooled), withholding=withholding), limits)
+    steps = Steps(docid, file, settings, outline, tuple(pooled), chapter=chapter, withholding=withholding)
+    return cut_into_passages(steps, limits)
 
 
 def cut_into_passages(steps: Steps, limits: Limits) -> Steps:

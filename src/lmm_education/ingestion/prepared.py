@@ -14,7 +14,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from itertools import chain, count
 from pathlib import Path, PurePosixPath
-from typing import Any, Unpack
+from typing import Any
 
 import msgspec
 
@@ -38,7 +38,7 @@ from lmm_education.ingestion.outline import (
 )
 from lmm_education.ingestion.packing import key_of
 from lmm_education.ingestion.pool import join
-from lmm_education.ingestion.prepare import Count, PrepareArguments, Steps, cut_into_passages, limits_of, prepare_steps
+from lmm_education.ingestion.prepare import Count, Steps, cut_into_passages, limits_of
 from lmm_education.material import Lines
 
 # Keys of the program in a prepared file.
@@ -61,10 +61,13 @@ Shown = Iterator[tuple[Item, Part | None]]
 # -- writing ---------------------------------------------------------------------------------------
 
 
-def step_files(text: str, **how: Unpack[PrepareArguments]) -> dict[str, str]:
-    """The prepared files of a document, name to text; arguments as for `prepare_document`.
+def step_files(steps: Steps) -> dict[str, str]:
+    """The prepared files of a document, name to text.
 
-    >>> files = step_files("# Leaves\\n\\nThey are green.\\n", docid="b", file="botany.md", settings=Preparation())
+    >>> from lmm_education.ingestion.prepare import prepare_steps
+    >>> settings = Preparation()
+    >>> steps = prepare_steps("# Leaves\\n\\nThey are green.\\n", docid="b", file="botany.md", settings=settings)
+    >>> files = step_files(steps)
     >>> list(files)
     ['botany.pooled.md', 'botany.documents.md', 'botany.chunks.md']
     >>> print(files["botany.chunks.md"].partition("---\\n\\n")[2])
@@ -79,9 +82,8 @@ def step_files(text: str, **how: Unpack[PrepareArguments]) -> dict[str, str]:
     They are green.
     <BLANKLINE>
     """
-    steps = prepare_steps(text, **how)
     stem = PurePosixPath(steps.file).stem
-    skipped = "documents" if how["settings"].documents == "none" else ""
+    skipped = "documents" if steps.settings.documents == "none" else ""
     return {f"{stem}.{name}.md": render(steps, name) for name in STEPS if name != skipped}
 
 

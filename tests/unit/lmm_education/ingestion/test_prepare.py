@@ -11,7 +11,7 @@ from golden_files import GOLDEN, Case, read_cases
 from lmm.errors import ConfigError
 from lmm_education.config import AnnotationModel, Preparation
 from lmm_education.ingestion.outline import Heading, read_outline
-from lmm_education.ingestion.prepare import prepare_document
+from lmm_education.ingestion.prepare import prepare_document, prepare_steps
 from lmm_education.ingestion.prepared import step_files
 from lmm_education.material import Chunk, Section
 
@@ -41,7 +41,7 @@ def test_the_files_of_each_step() -> None:
     """What --save-files writes for a document with everything in it."""
     settings = Preparation(annotation_model=AnnotationModel(own_properties=("topic",)))
     text = BOTANY.read_text(encoding="utf-8")
-    files = step_files(text, docid="botany-1", file="notes/botany.md", settings=settings)
+    files = step_files(prepare_steps(text, docid="botany-1", file="notes/botany.md", settings=settings))
     assert list(files) == ["botany.pooled.md", "botany.documents.md", "botany.chunks.md"]
     for name, saved in files.items():
         assert saved == (BOTANY.parent / name).read_text(encoding="utf-8")

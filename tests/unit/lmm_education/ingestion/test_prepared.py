@@ -6,7 +6,7 @@ import pytest
 
 from lmm_education.config import AnnotationModel, Preparation
 from lmm_education.errors import IngestError
-from lmm_education.ingestion.prepare import prepare_document
+from lmm_education.ingestion.prepare import prepare_document, prepare_steps
 from lmm_education.ingestion.prepared import is_edited, is_own_output, read_steps, step_files
 from lmm_education.material import PreparedDocument
 
@@ -33,7 +33,7 @@ Why are they green?
 
 
 def pooled_file(text: str = TEXT, settings: Preparation = SETTINGS) -> str:
-    return step_files(text, docid="b", file="notes/botany.md", settings=settings)["botany.pooled.md"]
+    return step_files(prepare_steps(text, docid="b", file="notes/botany.md", settings=settings))["botany.pooled.md"]
 
 
 def read_prepared(text: str) -> PreparedDocument:
@@ -94,7 +94,7 @@ def test_a_chunk_can_be_skipped() -> None:
 def test_reading_a_file_goes_on_with_the_next_step(documents: str) -> None:
     """The file of pooled texts gives the document that the source gives; the others are refused."""
     settings = SETTINGS.replace(documents=documents, document_size=70, overlap=10)
-    files = step_files(TEXT, docid="b", file="notes/botany.md", settings=settings)
+    files = step_files(prepare_steps(TEXT, docid="b", file="notes/botany.md", settings=settings))
     if documents == "none":
         assert list(files) == ["botany.pooled.md", "botany.chunks.md"]
     original = prepare_document(TEXT, docid="b", file="notes/botany.md", settings=settings)
