@@ -122,28 +122,29 @@ def evaluate(
 
 def _check(modes: Sequence[str], wanted: Any) -> None:
     """Refuse what does not go together."""
-    if not wanted.files:
-        raise ConfigError("there is no question file", hint="lmm eval questions.csv --compare encoding=content,hybrid")
-    if len(modes) > 1:
-        raise ConfigError(f"{modes[0]} and {modes[1]} are different questions", hint="run them one after the other")
-    if modes and wanted.failures:
-        raise ConfigError(
-            f"--failures cannot be combined with {modes[0]}", hint="show the failures of one setting alone"
-        )
-    if wanted.plot is not None:
-        if modes != ["--compare"]:
-            raise ConfigError("--plot draws a comparison", hint="add --compare KEY=A,B")
+    later, mode = "run them one after the other", next(iter(modes), "")
+    others = [name for name in modes if name != "--compare"]
+    others += [f"--{name}" for name in ("level", "plot") if getattr(wanted, name)]
+    of_reword = wanted.again or wanted.dry_run or (wanted.budget and not wanted.answers)
+    for refused, what, hint in (
+        (not wanted.files, "there is no question file", "lmm eval questions.csv --compare encoding=content,hybrid"),
+        (len(modes) > 1, f"{' and '.join(modes[:2])} are different questions", later),
+        (
+            mode and wanted.failures,
+            f"--failures cannot be combined with {mode}",
+            "show the failures of one setting alone",
+        ),
+        (wanted.plot and modes != ["--compare"], "--plot draws a comparison", "add --compare KEY=A,B"),
+        (of_reword and not wanted.reword, "--again, --budget and --dry-run need --reword", "add --reword FILE"),
+        (wanted.judge and not wanted.answers, "--judge needs --answers", "add --answers"),
+        (wanted.answers and others, f"--answers cannot be combined with {''.join(others[:1])}", later),
+    ):
+        if refused:
+            raise ConfigError(what, hint=hint)
+    if wanted.plot:
         from lmm_education.evaluation.report_text import check_plot
 
         check_plot(wanted.plot)
-    if wanted.reword is None and (wanted.again or wanted.dry_run or (wanted.budget and not wanted.answers)):
-        raise ConfigError("--again, --budget and --dry-run need --reword", hint="add --reword FILE")
-    if wanted.judge and not wanted.answers:
-        raise ConfigError("--judge needs --answers", hint="add --answers")
-    others = [name for name in modes if name != "--compare"]
-    others += [f"--{name}" for name in ("level", "plot") if getattr(wanted, name)]
-    if wanted.answers and others:
-        raise ConfigError(f"--answers cannot be combined with {others[0]}", hint="run them one after the other")
 
 
 def _least(checks: Sequence[str], modes: Sequence[str]) -> dict[str, float]:

@@ -22,9 +22,9 @@ from __future__ import annotations
 
 import re
 import unicodedata
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from functools import lru_cache
+from functools import lru_cache, partial
 from typing import Literal
 
 from lmm.markdown.sentences import WORD
@@ -245,7 +245,7 @@ def _holders(passages: Collection[Words], texts: Sequence[Passage]) -> dict[Word
     lengths = {len(run) for run in starts}
     found: dict[Words, dict[SectionKey, set[int]]] = {passage: {} for passage in passages}
     for text in texts:
-        key = (text.place.document, text.place.headings)
+        key = _section_key(text)
         for run in (run for length in lengths for run in _runs(words(text.text), length)):
             for passage, start in starts.get(run, ()):
                 found[passage].setdefault(key, set()).update(range(start, start + len(run)))
@@ -274,8 +274,8 @@ def find_ranks(target: Expected, found: Sequence[Passage], sections: Sequence[Pa
     """
     ranks: dict[Level, int | None] = {
         "passage": _passage_rank(target, found),
-        "section": _section_rank(target, sections or found),
-        "document": _document_rank(target, found),
+        "section": _rank(sections or found, _section_key, partial(_in_right_section, target)),
+        "document": _rank(found, lambda text: text.place.document, partial(_in_right_document, target)),
     }
     return {level: ranks[level] for level in target.levels}
 
@@ -301,29 +301,32 @@ def _passage_rank(target: Expected, found: Sequence[Passage]) -> int | None:
     return None
 
 
-def _section_rank(target: Expected, found: Sequence[Passage]) -> int | None:
-    seen: set[SectionKey] = set()
+def _rank(
+    found: Sequence[Passage], key: Callable[[Passage], object], is_right: Callable[[Passage], bool]
+) -> int | None:
+    """Among distinct keys, the rank of the first that is right."""
+    seen = set[object]()
     for text in found:
-        seen.add((text.place.document, text.place.headings))
-        if _in_right_section(target, text):
+        seen.add(key(text))
+        if is_right(text):
             return len(seen)
     return None
+
+
+def _section_key(text: Passage) -> SectionKey:
+    return text.place.document, text.place.headings
 
 
 def _in_right_section(target: Expected, text: Passage) -> bool:
     if target.question.section:
         return is_named(target.question, text) and is_section(target.question.section, text.place, text.title)
-    if (text.place.document, text.place.headings) in target.sections:
+    if _section_key(text) in target.sections:
         return True
     read = words(text.text)
     return is_named(target.question, text) and any(len(shown(one, read)) >= enough(one) for one in target.passages)
 
 
-def _document_rank(target: Expected, found: Sequence[Passage]) -> int | None:
-    right = {document for document, _ in target.sections}
-    seen: set[str] = set()
-    for text in found:
-        seen.add(text.place.document)
-        if is_named(target.question, text) if target.question.document else text.place.document in right:
-            return len(seen)
-    return None
+def _in_right_document(target: Expected, text: Passage) -> bool:
+    if target.question.document:
+        return is_named(target.question, text)
+    return text.place.document in {document for document, _ in target.sections}

@@ -31,7 +31,8 @@ class MeasuredSettings:
 
     def groups(self, numbers: Iterable[int]) -> list[Hashable]:
         """What the questions with these numbers ask for: those about one passage are not independent."""
-        return [target_of(self.outcomes[number].question) for number in numbers]
+        asked = [self.outcomes[number].question for number in numbers]
+        return [each.passages or ((each.document, each.section) if each.section else each.text) for each in asked]
 
     def estimate(self, *by: Any) -> MeanEstimate:
         """The mean of a measure, and its interval."""
@@ -68,11 +69,6 @@ def comparison_json(evaluations: Sequence[MeasuredSettings]) -> dict[str, Any]:
     first, *others = evaluations
     compared = [{"label": each.label, "against": first.label, **first.differences(each)} for each in others]
     return {"variants": [each.as_json() for each in evaluations], "differences": compared}
-
-
-def target_of(question: Question) -> Hashable:
-    """What a question asks for; alone in its group where that is not known."""
-    return question.passages or ((question.document, question.section) if question.section else question.text)
 
 
 # -- passages --------------------------------------------------------------------------------------
