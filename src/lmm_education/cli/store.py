@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -76,7 +77,11 @@ def compact(course: Course) -> int:
     course.compact()
     after = course.status().size
     place = course.store.location
-    gained = f": {_size(before)} before, {_size(after)} now" if before is not None and after is not None else ""
+    gained = (
+        f": {terminal.megabytes(before)} before, {terminal.megabytes(after)} now"
+        if before is not None and after is not None
+        else ""
+    )
     terminal.say(f"compacted {place}{gained}")
     return DONE
 
@@ -134,17 +139,9 @@ def _copied(copied: Transfer) -> int:
 
 
 def _as_json(status: StoreStatus, documents: list[tuple[str, str, str]]) -> dict[str, object]:
-    return {
-        "location": status.location,
-        "manifest": status.manifest.as_json() if status.manifest else None,
-        "documents": status.documents,
-        "sections": status.sections,
-        "chunks": status.chunks,
-        "points": {"chunks": status.chunks, "documents": status.documents + status.sections},
-        "size": status.size,
-        "details": dict(status.details),
-        "files": [{"file": file, "document": each, "title": title} for file, each, title in documents],
-    }
+    points = {"chunks": status.chunks, "documents": status.documents + status.sections}
+    files = [{"file": file, "document": each, "title": title} for file, each, title in documents]
+    return {**asdict(status), "points": points, "files": files}
 
 
 def _as_text(status: StoreStatus, documents: list[tuple[str, str, str]]) -> str:
@@ -157,12 +154,10 @@ def _as_text(status: StoreStatus, documents: list[tuple[str, str, str]]) -> str:
         manifest = status.manifest
         model = f"{manifest.embedding} ({manifest.dimensions} numbers)" if manifest.embedding else ""
         made = [manifest.encoding, model, manifest.sparse, f"language {manifest.language}"]
-        counted = [(status.documents, "document"), (status.sections, "section"), (status.chunks, "chunk")]
+        counted = [terminal.count(getattr(status, f"{noun}s"), noun) for noun in ("document", "section", "chunk")]
         rows.append(("made with", ", ".join(part for part in made if part)))
-        rows.append(
-            ("content", ", ".join(f"{number:,} {noun}{'' if number == 1 else 's'}" for number, noun in counted))
-        )
-        rows += [("size", f"{_size(status.size)} on the disk")] if status.size is not None else []
+        rows.append(("content", ", ".join(counted)))
+        rows += [("size", f"{terminal.megabytes(status.size)} on the disk")] if status.size is not None else []
     details = (str(value) if name == "engine" else f"{name} {value}" for name, value in status.details.items())
     rows.append(("engine", ", ".join(details)))
     rows += [("document", f"{file}  {each}  {title}".rstrip()) for file, each, title in documents]
@@ -172,12 +167,3 @@ def _as_text(status: StoreStatus, documents: list[tuple[str, str, str]]) -> str:
 def _fitting(value: str) -> str:
     """On a terminal what its line has room for, so that rows stay rows."""
     return terminal.clipped(value, terminal.width() - 13) if terminal.is_terminal() else value
-
-
-def _size(size: int | None) -> str:
-    """A number of bytes for people.
-
-    >>> _size(3_460_000), _size(90_000)
-    ('3.5 MB', '0.1 MB')
-    """
-    return f"{(size or 0) / 1e6:,.1f} MB"
