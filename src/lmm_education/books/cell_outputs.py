@@ -193,17 +193,10 @@ def _of_pages(path: Path, top: Path, settings: Mapping[str, Any], cells: Sequenc
 def _drawn(top: Path, inside: Path, up: str, settings: Mapping[str, Any]) -> dict[str, tuple[str, ...]]:
     """The pictures in the folders that knitr, bookdown and Quarto draw into."""
     stem, name = inside.with_suffix("").as_posix(), str(settings.get("book_filename") or "_main")
-    output = _output(settings)
-    folders = [
-        *(
-            f"{stem}_files/figure-{kind}"
-            for kind in ("html", "gfm", "markdown_github", "markdown_strict", "commonmark")
-        ),
-        f"_bookdown_files/{stem}_files/figure-html",
-        f"_bookdown_files/{name}_files/figure-html",
-        f"{output}/{stem}_files/figure-html",
-        f"{output}/{name}_files/figure-html",
-    ]
+    kinds = ("html", "gfm", "markdown_github", "markdown_strict", "commonmark")
+    folders = [f"{stem}_files/figure-{kind}" for kind in kinds]
+    for place in ("_bookdown_files", _output(settings)):
+        folders += [f"{place}/{base}_files/figure-html" for base in (stem, name)]
     found: dict[str, list[str]] = {}
     for folder in folders:
         here: dict[str, list[str]] = {}
