@@ -117,7 +117,7 @@ class IngestPrinter:
     def __init__(self, *, lines: bool, left_out: bool = True, dry_run: bool) -> None:
         self.lines, self.left_out, self.dry_run = lines, left_out, dry_run
         self.total, self.done, self.doing = 0, 0, ""
-        self.left = TimeLeft()
+        self.worked, self.begun = 0, time.monotonic()
 
     def __call__(self, event: Event) -> None:
         """Print what happens."""
@@ -126,7 +126,8 @@ class IngestPrinter:
 
         match event:
             case Begun(documents):
-                self.total, self.done, self.doing, self.left = documents, 0, "", TimeLeft()
+                self.total, self.done, self.doing = documents, 0, ""
+                self.worked, self.begun = 0, time.monotonic()
             case Annotating(path):
                 self.doing = f"{path}: annotations"
             case Embedding(path, done, total):
@@ -136,10 +137,12 @@ class IngestPrinter:
                 terminal.say(reason, err=True)
             case Ended(document):
                 self.done += document.state != "skipped"
-                self.left.ended(worked=document.state in ("new", "changed", "prepared"))
+                self.worked += document.state in ("new", "changed", "prepared")
+                if not self.worked:  # what is unchanged comes first, and takes no time
+                    self.begun = time.monotonic()
                 self._tell(document)
         if self.total:
-            left = self.left.text(self.total - self.done)
+            left = time_left(time.monotonic() - self.begun, self.worked, self.total - self.done)
             terminal.show_bar(self.done, self.total, after=", ".join(filter(None, (left, self.doing))))
 
     def _tell(self, document: DocumentReport) -> None:
@@ -156,33 +159,17 @@ class IngestPrinter:
             terminal.say(describe(document), err=True)
 
 
-class TimeLeft:
-    """How long the rest of the documents takes, by how long those took that had to be worked on.
+def time_left(taken: float, worked: int, documents: int) -> str:
+    """How long so many more documents take, where so many took so many seconds; nothing in the first seconds, or where
+    next to nothing is left.
 
-    >>> left = TimeLeft(clock=iter([0.0, 10.0, 30.0]).__next__)
-    >>> left.ended(worked=False), left.ended(worked=True), left.ended(worked=True)
-    (None, None, None)
-    >>> left.text(30)
-    'about 5 min left'
+    >>> time_left(20.0, 2, 30), time_left(2.0, 2, 30)
+    ('about 5 min left', '')
     """
-
-    def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
-        self._clock, self._worked, self._begun = clock, 0, clock()
-
-    def ended(self, *, worked: bool) -> None:
-        """A document is done."""
-        if worked:
-            self._worked += 1
-        elif not self._worked:  # what is unchanged comes first, and takes no time
-            self._begun = self._clock()
-
-    def text(self, documents: int) -> str:
-        """For so many more; nothing in the first seconds, or where next to nothing is left."""
-        taken = self._clock() - self._begun
-        seconds = taken / self._worked * documents if self._worked and taken > _SOON else 0
-        if seconds < _SOON:
-            return ""
-        return f"about {seconds / 60:.0f} min left" if seconds > 90 else f"about {seconds:.0f} s left"
+    seconds = taken / worked * documents if worked and taken > _SOON else 0
+    if seconds < _SOON:
+        return ""
+    return f"about {seconds / 60:.0f} min left" if seconds > 90 else f"about {seconds:.0f} s left"
 
 
 def describe(document: DocumentReport, *, would: bool = False) -> str:

@@ -62,20 +62,15 @@ def set_up(config: Path | None) -> int:
     known = _with(found, model)
     answers = {**model, "serve": _serve(course_settings(known).serve, _price(known))}
     text = config_text.with_values(found.text, answers, str(file))
-    written = [f"  [{table}] {key} = {value}" for table, of in answers.items() for key, value in _shown(of)]
+    rows = ((table, key, value) for table, of in answers.items() for key, value in of.items())
+    written = [f"  [{table}] {key} = {json.dumps(value, ensure_ascii=False)}" for table, key, value in rows]
     if text != found.text:
         files.replace(file, text, expected=before)
-    as_it_is = (
-        f"{file} is unchanged" if before is not None else f"{file} is not needed: nothing differs from the defaults"
-    )
-    terminal.say("\n".join([f"wrote into {file}:", *written] if written else [as_it_is]))
+    same = "is unchanged" if before is not None else "is not needed: nothing differs from the defaults"
+    terminal.say("\n".join([f"wrote into {file}:", *written]) if written else f"{file} {same}")
     if permissions_of(replace(found, text=text)):  # what was just typed is agreed to
         trust.approve(file, text)
     return _finish(file, exports)
-
-
-def _shown(values: Mapping[str, Any]) -> list[tuple[str, str]]:
-    return [(key, json.dumps(value, ensure_ascii=False)) for key, value in values.items()]
 
 
 def _with(found: Config, values: Mapping[str, Values]) -> Config:
