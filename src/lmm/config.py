@@ -261,7 +261,7 @@ def load_settings(
         config = Config(text=config)
     header_name = f"header of {document}" if document else "header"
     check_tables(config.toml, tables_of("lmm"), config.where)
-    chosen = header_models(header or {}, where=header_name)
+    chosen = header_models(header, where=header_name) if header else {}
     said = {tier: chosen[tier] for tier in TIERS if isinstance(chosen.get(tier), Mapping)}
     chosen |= {tier: options.get("model", "") for tier, options in said.items()}
     same = {tier: name.lower() for tier, name in (overrides or {}).items() if name.lower() in TIERS}
@@ -269,10 +269,10 @@ def load_settings(
     picked = _chosen_names(env, config, chosen, named, header_name)
     tiers: dict[str, ModelSettings] = {}
     for tier in TIERS:
-        settings = _tier(tier, *picked[tier], config, env, tiers.get(_FOLLOWED.get(tier, "")))
+        follows, own = tiers.get(_FOLLOWED.get(tier, "")), said.get(tier, {})
+        tiers[tier] = settings = _tier(tier, *picked[tier], config, env, follows, own, header_name)
         if settings.origin == header_name:
             require_near(settings.model, tier, document or header_name)
-        tiers[tier] = _with_header(settings, tier, said.get(tier, {}), header_name)
     tiers |= {tier: tiers[other].replace(origin=f"command line: {other}") for tier, other in same.items()}
     own_keys = read_keys(keys_of(Settings), config.toml, config.where)
     if "prompts_folder" in own_keys:
@@ -385,18 +385,6 @@ def _header_keys(tier: str) -> tuple[ConfigKey, ...]:
     return tuple(key for key in keys if key.name == "model" or not key.key.asks)
 
 
-def _with_header(settings: ModelSettings, tier: str, said: Mapping[str, Any], where: str) -> ModelSettings:
-    """The settings of a tier with what a header says of it; its parameters join the configured ones."""
-    options = read_keys(_header_keys(tier), {tier: said}, lambda table, key: where)
-    options.pop("model", None)
-    if "parameters" in options:
-        options["parameters"] = Parameters(settings.parameters | options["parameters"])
-    if ours := _OURS & {*settings.parameters, *options.get("parameters", ())}:
-        why = f"'{min(ours)}' is not a parameter of [{tier}]: every request sets it itself"
-        raise ConfigError(why, where=where if said else tier)
-    return settings.replace(**options)
-
-
 def _chosen_names(
     env: Mapping[str, str], config: Config, header: Mapping[str, Any], overrides: Mapping[str, str], header_name: str
 ) -> dict[str, tuple[ModelName, str]]:
@@ -461,8 +449,13 @@ def _tier(
     config: Config,
     env: Mapping[str, str],
     follows: ModelSettings | None,
+    said: Mapping[str, Any],
+    header_name: str,
 ) -> ModelSettings:
-    """The settings of one tier; where it follows another with the same provider, that one's server counts."""
+    """The settings of one tier; where it follows another with the same provider, that one's server counts.
+
+    `said` is what the document's header says of it; its parameters join the configured ones.
+    """
     provider = PROVIDERS[model.provider.lower()]
     options = read_keys((key for key in keys_of(ModelSettings) if key.table == tier), config.toml, config.where)
     written = options.pop("model", "default")
@@ -485,4 +478,9 @@ def _tier(
     settings = ModelSettings(model, origin, base_url, key)
     if origin.startswith("follows") and followed is not None and followed.model == model:
         settings = followed.replace(origin=origin)
-    return settings.replace(parameters=Parameters(parameters or settings.parameters), **options)
+    options |= read_keys(_header_keys(tier), {tier: said}, lambda table, key: header_name) if said else {}
+    options["parameters"] = Parameters((parameters or settings.parameters) | options.pop("parameters", {}))
+    if ours := _OURS & {*options["parameters"]}:
+        why = f"'{min(ours)}' is not a parameter of [{tier}]: every request sets it itself"
+        raise ConfigError(why, where=header_name if said else tier)
+    return settings.replace(**options | {"model": model})

@@ -264,6 +264,8 @@ def _is_mark(block: Block, title: str) -> bool:
 
 def old_view(blocks: Sequence[Block]) -> list[Block]:
     """The document as if no edit were waiting: the same block objects, new texts and marks left out."""
+    if not any(EDIT in block.source for block in blocks):
+        return list(blocks)
     hidden: set[int] = set()
     for edit in find_edits(blocks):
         first_new = edit.start + (len(edit.old) + 1 if edit.old else 0)

@@ -33,10 +33,9 @@ def misquotations(reply: str, shown: Sequence[str]) -> list[Quotation]:
     >>> [each.words for each in misquotations(said, ["Here cells never, ever divide."])]
     ['cells never, ever divide']
     """
-    found = verify_quotations(reply, dict(enumerate(shown)))
-    return [
-        each for each in found if each.found != "exact" and _SAYS.search(reply, max(each.start - 80, 0), each.start)
-    ]
+    says = {each.start for each in quotations_of(reply) if _SAYS.search(reply, max(each.start - 80, 0), each.start)}
+    found = verify_quotations(reply, dict(enumerate(shown))) if says else ()
+    return [each for each in found if each.found != "exact" and each.start in says]
 
 
 def misquotation_text(quotation: Quotation) -> str:
