@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from lmm.notebook.generated_fields import FieldStatus
     from lmm.pipeline import Report
 
+_FLAGS = {name: name for name in ("titles", "questions", "keywords")} | {"summary": "summaries"}
 _how = options.together(
     options.model,
     options.config,
@@ -38,28 +39,16 @@ def _make(name: str) -> options.Decorator:
 
 @options.command()
 @options.files
-@_make("titles")
-@_make("questions")
-@_make("keywords")
-@_make("summaries")
+@options.together(*map(_make, _FLAGS.values()))
 @options.flag("--clear", help="Remove generated annotations: all, or those named by options here. Edited ones stay.")
 @_how
-def annotate(
-    *,
-    files: tuple[Path, ...],
-    titles: bool | None,
-    questions: bool | None,
-    keywords: bool | None,
-    summaries: bool | None,
-    clear: bool,
-    **how: Any,
-) -> int:
+def annotate(*, files: tuple[Path, ...], clear: bool, **how: Any) -> int:
     """Add annotations to sections where they are missing, or where the text changed.
 
     What you wrote or edited is kept. Annotations are chosen by [RAG] in config.toml, 'model: RAG:' in the
     header, or the options here.
     """
-    flags = {"titles": titles, "questions": questions, "keywords": keywords, "summary": summaries}
+    flags = {name: how.pop(option) for name, option in _FLAGS.items()}
     if clear:
         return each(files, lambda path: _clear(path, [name for name, on in flags.items() if on], how["dry_run"]))
     return _run(files, lambda document, **options: document.annotate(flags=flags, **options), **how)
@@ -151,14 +140,16 @@ def _parts(report: Report[FieldStatus], *, estimate: bool) -> list[str]:
     from lmm.notebook.staleness import State
 
     verb = "would " if estimate else ""
-    made = Counter(visited.field for visited in report.results if visited.made)
-    removed = Counter(v.field for v in report.results if v.state is State.GONE and not v.made)
+
+    def counted(statuses: Iterable[FieldStatus]) -> str:
+        return ", ".join(f"{field} {count}" for field, count in Counter(one.field for one in statuses).items())
+
     states = Counter(visited.state for visited in report.results if not visited.made)
-    counts = ", ".join(f"{field} {count}" for field, count in made.items())
-    parts = [f"{verb}{'make' if verb else 'made'} {counts}" if counts else "nothing to make"]
+    made = counted(one for one in report.results if one.made)
+    removed = counted(one for one in report.results if one.state is State.GONE and not one.made)
+    parts = [f"{verb}{'make' if verb else 'made'} {made}" if made else "nothing to make"]
     if removed:
-        counts = ", ".join(f"{field} {count}" for field, count in removed.items())
-        parts.append(f"{verb}{'remove' if verb else 'removed'} {counts}, whose text is gone")
+        parts.append(f"{verb}{'remove' if verb else 'removed'} {removed}, whose text is gone")
     if estimate:
         parts.append(cost_text(report.usage, report.model))
     elif report.usage.requests:

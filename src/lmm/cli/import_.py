@@ -5,7 +5,7 @@ from __future__ import annotations
 import importlib
 from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import click
 
@@ -41,14 +41,7 @@ if TYPE_CHECKING:
     help="Map a paragraph style of Word to heading 1 to 6, code or quote; may be repeated.",
 )
 def import_(
-    *,
-    files: tuple[str, ...],
-    output: Path | None,
-    site: bool,
-    pages: int,
-    force: bool,
-    timeout: float,
-    styles: tuple[str, ...],
+    *, files: tuple[str, ...], output: Path | None, site: bool, pages: int, styles: tuple[str, ...], **how: Any
 ) -> int:
     """Convert other formats into markdown, with their images in a folder beside it.
 
@@ -59,7 +52,7 @@ def import_(
     and the pictures beside them; with --site, pages on the same host, as its robots.txt allows.
     """
     if site:
-        return _import_site(files, output, pages, force=force, timeout=timeout)
+        return _import_site(files, output, pages, **how)
     if output is not None and len(files) > 1 and not output.is_dir():
         hint = f"mkdir -p {output}"
         raise ConfigError("for several files, the output must be a folder", where=str(output), hint=hint)
@@ -77,12 +70,12 @@ def import_(
                 raise ConfigError("databases cannot be imported", where=path, hint=hint)
             if path.lower().endswith(".jsonl"):
                 sessions = importlib.import_module("chatmd.sessions")  # by name: nothing here knows agents
-                target, number = sessions.import_session(Path(path), output, force=force)
+                target, number = sessions.import_session(Path(path), output, force=how["force"])
                 name = terminal.visible(str(target), line=True)
                 terminal.say(f"{name}: {terminal.count(number, 'message')}; lmm run continues it")
                 continue
             reader = import_url if "://" in path else import_file
-            terminal.say(_summary(reader(path, output, force=force, timeout=timeout, styles=chosen)), end="")
+            terminal.say(_summary(reader(path, output, styles=chosen, **how)), end="")
         except LmmError as error:
             terminal.tell_error(error)
             failed = USAGE if isinstance(error, ConfigError) and len(files) == 1 else FAILED
@@ -90,7 +83,7 @@ def import_(
     return code
 
 
-def _import_site(urls: Sequence[str], output: Path | None, pages: int, *, force: bool, timeout: float) -> int:
+def _import_site(urls: Sequence[str], output: Path | None, pages: int, **how: Any) -> int:
     from lmm.importing.web import import_site
     from lmm.loop import Stopped
 
@@ -102,7 +95,7 @@ def _import_site(urls: Sequence[str], output: Path | None, pages: int, *, force:
 
     code = DONE
     try:
-        reports, notes = import_site(urls[0], output, pages=pages, force=force, timeout=timeout, tell=tell)
+        reports, notes = import_site(urls[0], output, pages=pages, tell=tell, **how)
     except Stopped as stopped:
         (reports, notes), code = stopped.report, INTERRUPTED
     terminal.say("".join(map(_summary, reports)), end="")

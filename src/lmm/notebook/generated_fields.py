@@ -137,13 +137,8 @@ class FieldStatus:
 
     def as_json(self) -> dict[str, Any]:
         """The same as JSON values."""
-        return {
-            "line": self.place.line,
-            "title": self.title,
-            "field": self.field,
-            "state": str(self.state),
-            "made": self.made,
-        }
+        where = {"line": self.place.line, "title": self.title, "field": self.field}
+        return where | {"state": str(self.state), "made": self.made}
 
 
 # -- making them -----------------------------------------------------------------------------------
