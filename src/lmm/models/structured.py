@@ -11,7 +11,7 @@ import importlib
 import inspect
 import json
 import re
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
 from types import ModuleType
@@ -110,9 +110,9 @@ def load_schema(name: str) -> Schema:
     try:
         found = functools.reduce(getattr, attribute.split("."), module)
     except AttributeError as error:
-        raise ConfigError(
-            f"there is no '{attribute}' in {place}", where=name, hint=_did_you_mean(attribute, module)
-        ) from error
+        own = [key for key, value in vars(module).items() if getattr(value, "__module__", "") == module.__name__]
+        hint = nearest(attribute, sorted(own))
+        raise ConfigError(f"there is no '{attribute}' in {place}", where=name, hint=hint) from error
     return make_schema(found, where=name)
 
 
@@ -125,11 +125,6 @@ def _import(module: str, where: str) -> ModuleType:
         raise ConfigError(f"there is no module '{error.name}'", where=where, hint=hint) from error
     except Exception as error:
         raise ConfigError(f"this module does not run: {type(error).__name__}: {error}", where=where) from error
-
-
-def _did_you_mean(name: str, module: ModuleType) -> str:
-    own = [key for key, value in vars(module).items() if getattr(value, "__module__", "") == module.__name__]
-    return nearest(name, sorted(own))
 
 
 # -- Pydantic --------------------------------------------------------------------------------------
@@ -153,9 +148,7 @@ def _from_type(source: Any, where: str) -> Schema:
             return adapter.validate_json(json.dumps(value))  # read as JSON, a date may be a string in strict models too
         except ValidationError as error:
             faults = error.errors(include_url=False, include_context=False)
-            raise Mismatch(
-                _list_faults((_path(fault["loc"]), fault["msg"], fault["input"]) for fault in faults)
-            ) from error
+            raise _mismatch((fault["loc"], fault["msg"], fault["input"]) for fault in faults) from error
 
     return _schema(shown, _fields(named), validate)
 
@@ -184,7 +177,7 @@ def _from_json_schema(source: Mapping[str, Any], where: str) -> Schema:
         except Unresolvable as error:
             raise ConfigError(f"the JSON schema refers to something that is not in it: {error}", where=where) from error
         if faults:
-            raise Mismatch(_list_faults((_path(fault.absolute_path), fault.message, None) for fault in faults))
+            raise _mismatch((fault.absolute_path, fault.message, None) for fault in faults)
         return value
 
     return _schema(schema, _fields(schema), validate)
@@ -197,38 +190,26 @@ def _schema(source: Mapping[str, Any], fields: tuple[str, ...], validate: Callab
     resolved = _follow_reference(source, source)
     is_object = resolved.get("type") == "object" or "properties" in resolved
     many = resolved.get("type") == "array"
-    return Schema(source if is_object else _wrap_schema(source), not is_object, many, fields, validate)
+    if not is_object:  # an object that holds it; what is referred to stays at the top
+        inside = {key: value for key, value in source.items() if key not in _AT_THE_TOP}
+        above = {key: source[key] for key in _AT_THE_TOP if key in source}
+        source = object_schema([RECORDS], **{RECORDS: inside}) | above
+    return Schema(source, not is_object, many, fields, validate)
 
 
-def _wrap_schema(source: Mapping[str, Any]) -> dict[str, Any]:
-    """A schema of an object that holds what `source` describes; what is referred to stays at the top."""
-    inside = {key: value for key, value in source.items() if key not in _AT_THE_TOP}
-    above = {key: source[key] for key in _AT_THE_TOP if key in source}
-    return {
-        "type": "object",
-        "properties": {RECORDS: inside},
-        "required": [RECORDS],
-        "additionalProperties": False,
-    } | above
+def _mismatch(faults: Iterable[tuple[Iterable[Any], str, Any]]) -> Mismatch:
+    """The error that lists where and why a value is not valid, and a short value: a model corrects what it sees.
 
-
-def _list_faults(faults: Iterator[tuple[str, str, Any]]) -> str:
-    lines = [f"- {path}: {message}{_describe_value(value)}" for path, message, value in faults]
+    >>> str(_mismatch([(("phases", 2, "name"), "is too short", "")]))
+    "- $.phases[2].name: is too short, not ''"
+    """
+    lines = []
+    for steps, message, value in faults:
+        path = "".join(f"[{step}]" if isinstance(step, int) else f".{step}" for step in steps)
+        shown = f", not {value!r}" if isinstance(value, (str, int, float)) and len(repr(value)) < 80 else ""
+        lines.append(f"- ${path}: {message}{shown}")
     more = [f"- and {len(lines) - _MOST_ERRORS} more"] if len(lines) > _MOST_ERRORS else []
-    return "\n".join([*lines[:_MOST_ERRORS], *more])
-
-
-def _describe_value(value: Any) -> str:
-    """What was found, where it is short: a model corrects what it sees."""
-    return f", not {value!r}" if isinstance(value, (str, int, float)) and len(repr(value)) < 80 else ""
-
-
-def _path(steps: Any) -> str:
-    """
-    >>> _path(("phases", 2, "name"))
-    '$.phases[2].name'
-    """
-    return "$" + "".join(f"[{step}]" if isinstance(step, int) else f".{step}" for step in steps)
+    return Mismatch("\n".join([*lines[:_MOST_ERRORS], *more]))
 
 
 def _fields(schema: Mapping[str, Any]) -> tuple[str, ...]:
