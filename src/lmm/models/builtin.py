@@ -23,6 +23,8 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
+import msgspec
+
 from lmm.disk.files import read_document
 from lmm.errors import ModelNotFound, ModelRejected
 from lmm.markdown.blocks import HeadingBlock
@@ -296,18 +298,16 @@ def stem_of(word: str) -> str:
 # -- Recorded/FILE ---------------------------------------------------------------------------------
 
 
-@dataclass(frozen=True, slots=True)
-class _Record:
-    prompt: str
-    reply: str
-    calls: tuple[tuple[str, str], ...]
-    cut: bool
+class _RecordedCall(msgspec.Struct):
+    name: str
+    arguments: dict[str, Any]
 
-    @staticmethod
-    def read(values: Mapping[str, Any]) -> _Record:
-        calls = tuple((str(call["name"]), json.dumps(call["arguments"])) for call in values.get("calls", ()))
-        reply = values.get("reply", "") if calls else values["reply"]
-        return _Record(str(values["prompt"]), str(reply), calls, values.get("cut") is True)
+
+class _Record(msgspec.Struct):
+    prompt: str
+    reply: str | None = None
+    calls: tuple[_RecordedCall, ...] = ()
+    cut: bool = False
 
 
 class RecordedModel:
@@ -320,8 +320,10 @@ class RecordedModel:
     def __init__(self, file: Path) -> None:
         self.name = f"Recorded/{file}"
         try:
-            self._records = [_Record.read(values) for values in json.loads(read_document(file))]
-        except (ValueError, TypeError, KeyError, AttributeError) as error:
+            self._records = msgspec.json.decode(read_document(file), type=list[_Record])
+            if not all(record.calls or record.reply is not None for record in self._records):
+                raise msgspec.ValidationError("a record has neither a reply nor calls")
+        except msgspec.MsgspecError as error:
             raise ModelNotFound(
                 "this is not a file of recorded replies", where=str(file),
                 hint='write [{"prompt": "…", "reply": "…"}]',
@@ -329,21 +331,20 @@ class RecordedModel:
 
     async def stream(self, request: ChatRequest) -> AsyncGenerator[ChatEvent]:
         """What was recorded for this request, word by word; `ModelRejected` if there is nothing."""
-        asked = _asked_text(request.messages[-1])
+        last = request.messages[-1]
+        parts = [last.text, *(part for part in last.content if isinstance(part, str))]
+        asked = "\n".join([*parts, *(result.text for result in last.results)])
         record = next((record for record in self._records if record.prompt in asked), None)
         if record is None:
             raise ModelRejected(
                 f"{self.name} has no reply to this", hint="recorded replies match recorded prompts only"
             )
-        for piece in re.findall(r"\S+\s*|\s+", record.reply):
+        reply = record.reply or ""
+        for piece in re.findall(r"\S+\s*|\s+", reply):
             yield TextDelta(piece)
         turn = len(request.messages)  # so that a call's id is its own in the whole conversation
-        calls = tuple(ToolCall(f"call-{turn}-{n}", *call) for n, call in enumerate(record.calls, 1))
+        arguments = ((call.name, json.dumps(call.arguments)) for call in record.calls)
+        calls = tuple(ToolCall(f"call-{turn}-{n}", *call) for n, call in enumerate(arguments, 1))
         for call in calls:
             yield call
-        yield Reply(record.reply, self.name, Usage(0, 0, 0.0, 1), cut=record.cut, calls=calls)
-
-
-def _asked_text(message: Message) -> str:
-    parts = [message.text, *(part for part in message.content if isinstance(part, str))]
-    return "\n".join([*parts, *(result.text for result in message.results)])
+        yield Reply(reply, self.name, Usage(0, 0, 0.0, 1), cut=record.cut, calls=calls)
