@@ -34,9 +34,7 @@ def shared_chat(settings: ModelSettings) -> ChatModel:
     return open_chat(settings) if settings.model.provider == "Recorded" else _shared(settings)
 
 
-@functools.lru_cache(maxsize=16)
-def _shared(settings: ModelSettings) -> ChatModel:
-    return open_chat(settings)
+_shared = functools.lru_cache(maxsize=16)(open_chat)
 
 
 def _open(settings: ModelSettings) -> ChatModel:

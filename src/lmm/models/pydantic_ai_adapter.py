@@ -112,11 +112,8 @@ class PydanticAIModel:
         self._api_key = settings.api_key.reveal() if settings.api_key else None
         self.last_sign = 0.0  # of the server, in the time of `time.monotonic`
         self._refused: set[str] = set()  # schemas that the server does not take
-        self._settings = VendorSettings()
-        if settings.temperature is not None:
-            self._settings["temperature"] = settings.temperature
-        if settings.max_tokens is not None:
-            self._settings["max_tokens"] = settings.max_tokens
+        given = {"temperature": settings.temperature, "max_tokens": settings.max_tokens}
+        self._settings = cast(VendorSettings, {key: value for key, value in given.items() if value is not None})
         opener = OPENERS.get(name.provider, _compatible)
         self._api = settings.api if opener in _OPENAI_LIKE else ""
         if self._api == "responses":
