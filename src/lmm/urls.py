@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass
 from ipaddress import IPv4Address, IPv6Address
-from urllib.parse import SplitResult, unquote, urljoin, urlsplit, urlunsplit
+from urllib.parse import unquote, urljoin, urlsplit, urlunsplit
 
 import httpx2
 
@@ -46,7 +46,11 @@ def check_url(url: str) -> str:
         FetchFailed: it is none, of another scheme than HTTP, or holds a password.
     """
     url = url.strip()
-    parts = _split(url)
+    try:
+        parts = urlsplit(url)
+        _ = parts.port
+    except ValueError as error:
+        raise FetchFailed("this is not a URL", where=shown(url), hint="write https://HOST/PATH") from error
     if parts.scheme.lower() not in _SCHEMES:
         raise FetchFailed("only http:// and https:// are fetched", where=shown(url))
     if "@" in parts.netloc:
@@ -78,7 +82,10 @@ def same_host(url: str) -> str:
         raise ValueError("there is no port 0")
     try:
         if "[" in parts.netloc:
-            host = f"[{_ipv6(host)}]"
+            address = IPv6Address(host)
+            if address.scope_id is not None:
+                raise ValueError("the name of a network interface is specific to this machine")
+            host = f"[{address}]"
         elif host.isascii():
             host = _named(host)
         same = urlunsplit(parts._replace(netloc=host if port is None else f"{host}:{port}"))
@@ -86,13 +93,6 @@ def same_host(url: str) -> str:
     except (httpx2.InvalidURL, ValueError):
         raise ValueError("this cannot be the name of a host") from None
     return same
-
-
-def _ipv6(host: str) -> IPv6Address:
-    address = IPv6Address(host)
-    if address.scope_id is not None:
-        raise ValueError("the name of a network interface is specific to this machine")
-    return address
 
 
 def _named(host: str) -> str:
@@ -133,15 +133,6 @@ def redirected(url: str, location: str) -> str:
         hint = "write http:// yourself if encryption is not needed"
         raise FetchFailed(f"it redirects to {shown(target)}, which is not encrypted", where=shown(url), hint=hint)
     return target
-
-
-def _split(url: str) -> SplitResult:
-    try:
-        parts = urlsplit(url)
-        _ = parts.port
-    except ValueError as error:
-        raise FetchFailed("this is not a URL", where=shown(url), hint="write https://HOST/PATH") from error
-    return parts
 
 
 @dataclass(frozen=True, slots=True)

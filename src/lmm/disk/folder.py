@@ -97,9 +97,12 @@ class Folder:
         self.root, self.secrets = root, secrets
         given = os.path.abspath(root)
         self.real = Path(os.path.realpath(root))
-        ours = _ours(Path(given).parts)
-        if ours is not None:
-            _check_straight(Path(*Path(given).parts[:ours]), Path(given).parts[ours:])
+        parts = Path(given).parts
+        ours = _ours(parts)
+        for end in range(len(parts) if ours is None else ours, len(parts)):
+            way = Path(*parts[: end + 1])
+            if is_link(way):
+                raise LinkOutside("links are not allowed here", where=str(way), hint="remove the link")
 
     def __repr__(self) -> str:
         return f"Folder({str(self.root)!r})"
@@ -119,7 +122,8 @@ class Folder:
         if os.path.islink(real):
             raise LinkOutside("this link leads back to itself", where=self._shown(relative))
         if not real.is_relative_to(self.real):
-            raise _outside(self._shown(relative), real, self.root)
+            told = f"this link leads out of {self.root}, to {real}"
+            raise LinkOutside(told, where=self._shown(relative), hint=f"name {real} itself")
         if real != given and _ours(parts) is not None:
             raise LinkOutside(
                 "links are not allowed below this folder", where=self._shown(relative), hint="remove the link"
@@ -337,14 +341,11 @@ class Folder:
         One that lies beside its source has ./ before its path.
         """
         try:
-            lines = (
-                self.read(PurePath(relative, EXPORTED), most=_LARGEST_LIST)
-                .decode("utf-8", "surrogateescape")
-                .splitlines()
-            )
+            written = self.read(PurePath(relative, EXPORTED), most=_LARGEST_LIST)
         except DocumentError:
             return {}
-        return {name: hash for hash, _, name in (line.partition("  ") for line in lines) if name}
+        lines = (line.partition("  ") for line in written.decode("utf-8", "surrogateescape").splitlines())
+        return {name: hash for hash, _, name in lines if name}
 
     def _leads_to_file(self, link: PurePath, fits: bool, on_skip: Skip) -> bool:
         """Whether a link leads to a file inside; one out is told of if it `fits`, or might hide a folder."""
@@ -398,18 +399,6 @@ def _ours(parts: Sequence[str]) -> int | None:
     return next((at for at, part in enumerate(parts) if comparable(part) in OURS), None)
 
 
-def _check_straight(top: Path, parts: Sequence[str]) -> None:
-    """Refuse a way from `top` that has a link in it.
-
-    Raises:
-        LinkOutside: there is one.
-    """
-    for part in parts:
-        top = top / part
-        if is_link(top):
-            raise LinkOutside("links are not allowed here", where=str(top), hint="remove the link")
-
-
 def is_link(path: Path) -> bool:
     """Whether a path itself leads elsewhere: a link, or one of Windows' second names for a folder, which is none to
     `islink`. Where there is nothing, it does not."""
@@ -418,10 +407,6 @@ def is_link(path: Path) -> bool:
     with contextlib.suppress(OSError):
         return getattr(os.lstat(path), "st_reparse_tag", 0) == 0xA0000003  # IO_REPARSE_TAG_MOUNT_POINT
     return False
-
-
-def _outside(shown: str, real: Path, root: Path) -> LinkOutside:
-    return LinkOutside(f"this link leads out of {root}, to {real}", where=shown, hint=f"name {real} itself")
 
 
 def is_internal(parts: Sequence[str]) -> bool:

@@ -45,7 +45,9 @@ def put_in_place(new: Path, target: Path, data: bytes, expected: bytes) -> None:
         Changed: `target` holds something else: what its author saved meanwhile, which stands there (again).
         OSError: neither is possible. `target` is as it was.
     """
-    new = _named_for_exchange(new, data, expected)
+    # Its name says what it may hold when its process was killed.
+    digests = "-".join(digest(text, length=16) for text in (data, expected))
+    new = new.rename(new.with_name(f"{new.stem}-{digests}{TEMPORARY[1]}"))
     try:
         if (found := content(target)) != expected:
             raise Changed(found, target)
@@ -208,14 +210,6 @@ def remove_leftovers(folder: Path) -> list[Path]:
             elif exchanged or path.suffix == TEMPORARY[1]:  # other .old ones are those of a patch, which mends itself
                 path.unlink()
     return kept
-
-
-def _named_for_exchange(temporary: Path, content: bytes, expected: bytes) -> Path:
-    """Give a file that is whole a name that says what it may hold when its process was killed."""
-    digests = "-".join(digest(data, length=16) for data in (content, expected))
-    named = temporary.with_name(f"{temporary.stem}-{digests}{TEMPORARY[1]}")
-    temporary.rename(named)
-    return named
 
 
 def _recovered(path: Path, token: str) -> Path:

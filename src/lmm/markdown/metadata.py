@@ -374,7 +374,8 @@ def append_item(body: str, key: str, value: Any, *, newline: str = "\n", before:
     old = next((e for e in reversed(_entries(masked, node)) if e.key == key), None)
     items = expected.get(key)
     if old is None or not isinstance(items, list) or not items or not isinstance(old.node, yaml.SequenceNode):
-        return set_key(body, key, [*_as_list(items), value], newline=newline, before=before)
+        before_it = [] if items is None else items if isinstance(items, list) else [items]
+        return set_key(body, key, [*before_it, value], newline=newline, before=before)
     if old.node.flow_style or not old.start < old.node.start_mark.index < old.end:
         return set_key(body, key, [*items, value], newline=newline)
     column = old.node.start_mark.column
@@ -397,12 +398,6 @@ def remove_prompt(body: str, prompt: Prompt) -> str:
 def without_blank_start(body: str) -> str:
     """`body` without blank lines at its start: after one, the block's first line would be a horizontal rule."""
     return body[prefix_end(body) :]
-
-
-def _as_list(value: Any) -> list[Any]:
-    if value is None:
-        return []
-    return value if isinstance(value, list) else [value]
 
 
 def _entries(masked: str, node: yaml.Node | None) -> list[_Entry]:

@@ -301,13 +301,8 @@ def unclosed_construct(text: str) -> tuple[int, str] | None:
             return None
         at = opening.end()
         if opening["mark"] is not None:
-            closer = parser._closer(opening)
-            if closer is None and not _is_inline_code(text, opening):
+            closer, line_end = parser._closer(opening), text.find("\n", at)
+            line = text[at : line_end if line_end >= 0 else len(text)]
+            if closer is None and not (opening["mark"][0] == "`" and "`" in line):  # which would be code in a line
                 return opening.start("mark"), opening["mark"]
             at = at if closer is None else closer
-
-
-def _is_inline_code(text: str, opening: re.Match[str]) -> bool:
-    """Whether backticks that look like a fence are code within a line: more backticks follow on it."""
-    line_end = text.find("\n", opening.end())
-    return opening["mark"].startswith("`") and "`" in text[opening.end() : line_end if line_end >= 0 else len(text)]

@@ -12,7 +12,6 @@ backticks of those lines written as ``\\x60``.
 
 from __future__ import annotations
 
-import math
 import re
 from collections.abc import Mapping
 from typing import Any
@@ -253,20 +252,12 @@ def scalar(value: Any) -> str:
     if isinstance(value, bool):
         return "true" if value else "false"
     if isinstance(value, float):
-        return _float(value)
+        return {"nan": ".nan", "inf": ".inf", "-inf": "-.inf"}.get(repr(value), repr(value))
     if isinstance(value, int):
         return str(value)
     text = str(value)
     plain = _PLAIN.match(text) and text[-1:] not in " :" and not _YAML_1_1.match(text) and not runs_in_knitr(text)
     return text if plain else quoted(text)
-
-
-def _float(value: float) -> str:
-    if math.isnan(value):
-        return ".nan"
-    if math.isinf(value):
-        return ".inf" if value > 0 else "-.inf"
-    return repr(value)
 
 
 def key_source(key: str) -> str:
