@@ -139,7 +139,10 @@ class ExpansionRecord:
     def __init__(self, transcript: Path, *, only: bool = False, keeps: bool = True) -> None:
         self.only, self.keeps = only, keeps and not only
         self._name, self._below = transcript.name, Folder(transcript.resolve().parent)
-        self._entries = _read_index(self._below)
+        self._entries: list[_Entry] = []
+        for line in self._below.read(INDEX).splitlines() if self._below.stat(INDEX) is not None else ():
+            with contextlib.suppress(msgspec.MsgspecError, UnicodeDecodeError):  # a crash may have torn the last one
+                self._entries.append(msgspec.json.decode(line, type=_Entry))
 
     def find(self, key: str) -> str | Image | None:
         """What stood at a place; None if that was not recorded.
@@ -172,7 +175,11 @@ class ExpansionRecord:
         if next(same_place, None) == entry:
             return
         store(self._below, data, SUFFIXES.get(media_type, ".txt"))
-        _append(self._below, msgspec.json.encode(entry))
+        with write_errors(str(self._below.root / INDEX)), self._below.open(INDEX, "a+b", private=True) as file:
+            torn = file.seek(0, os.SEEK_END) > 0 and file.seek(-1, os.SEEK_END) >= 0 and file.read(1) != b"\n"
+            # In one piece, so that two runs can write at once.
+            os.write(file.fileno(), b"\n" * torn + msgspec.json.encode(entry) + b"\n")
+            os.fsync(file.fileno())
         self._entries.append(entry)
 
     def carry_over(self, before: Iterable[Item], after: Iterable[Item]) -> None:
@@ -190,25 +197,6 @@ class ExpansionRecord:
         for one, value in zip(moved, values, strict=True):
             if value is not None:
                 self.keep(one.key, one.part, value)
-
-
-def _read_index(below: Folder) -> list[_Entry]:
-    """The lines that can be read: a crash may have torn the last one."""
-    if below.stat(INDEX) is None:
-        return []
-    entries = []
-    for line in below.read(INDEX).splitlines():
-        with contextlib.suppress(msgspec.MsgspecError, UnicodeDecodeError):
-            entries.append(msgspec.json.decode(line, type=_Entry))
-    return entries
-
-
-def _append(below: Folder, line: bytes) -> None:
-    """Add a line in one piece, so that two runs can write at once."""
-    with write_errors(str(below.root / INDEX)), below.open(INDEX, "a+b", private=True) as file:
-        torn = file.seek(0, os.SEEK_END) > 0 and file.seek(-1, os.SEEK_END) >= 0 and file.read(1) != b"\n"
-        os.write(file.fileno(), b"\n" * torn + line + b"\n")
-        os.fsync(file.fileno())
 
 
 # -- What calls and their results hold, kept in files beside a transcript: ``.chatmd/`` and the hash of the content

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 from chatmd.language import notes
@@ -116,19 +116,17 @@ def attachment_of(item: Item, expanded: Expanded, limit: int) -> Attachment | No
     """
     if is_summary(item):
         return Attachment(read_summary(item).text, LABEL)
-    text, label, source = _describe(item, expanded)
-    return Attachment(cut(text.strip(), limit), label, source) if text.strip() else None
-
-
-def _describe(item: Item, expanded: Expanded) -> tuple[str, str, str]:
-    """An item's text, what it is, and whose."""
+    text = "\n".join(item.summaries) if isinstance(item, ReasoningItem) else said(content_of(item), expanded)
+    label: str
     if isinstance(item, MessageItem):
-        return said(item.content, expanded), item.role, item.name
-    if isinstance(item, CallItem):
-        return said(item.arguments, expanded), "call", item.name
-    if isinstance(item, OutputItem):
-        return said(item.content, expanded), "result", f"{item.name}{' (failed)' * item.failed}"
-    return "\n".join(item.summaries), "thought", ""
+        label, source = item.role, item.name
+    elif isinstance(item, CallItem):
+        label, source = "call", item.name
+    elif isinstance(item, OutputItem):
+        label, source = "result", f"{item.name}{' (failed)' * item.failed}"
+    else:
+        label, source = "thought", ""
+    return Attachment(cut(text.strip(), limit), label, source) if text.strip() else None
 
 
 def said(content: Iterable[Part], expanded: Expanded) -> str:
@@ -174,19 +172,12 @@ def shown_in(items: Iterable[Item]) -> tuple[str, ...]:
     """
     names: dict[str, None] = {}
     for item in items:
-        for name in _names(item):
+        parts = item.content if isinstance(item, MessageItem) else ()
+        named = (name_of(part) for part in parts if not isinstance(part, str))
+        for name in read_summary(item).shown if is_summary(item) else named:
             names.pop(name, None)
             names[name] = None
     return tuple(names)
-
-
-def _names(item: Item) -> Iterator[str]:
-    if is_summary(item):
-        yield from read_summary(item).shown
-    elif isinstance(item, MessageItem):
-        for part in item.content:
-            if not isinstance(part, str):
-                yield name_of(part)
 
 
 def notes_of(items: Iterable[Item], expanded: Expanded) -> tuple[str, ...]:

@@ -245,7 +245,15 @@ async def read_doc(doc: Doc, run: Run) -> str:
     Raises:
         ChatmdError: it cannot be had.
     """
-    raw = await asyncio.to_thread(read_raw, doc, run) if doc.local else await _remote(doc, run)
+    if doc.local:
+        raw = await asyncio.to_thread(read_raw, doc, run)
+    elif "://" in doc.src:
+        file = github_file(doc.src) if doc.markdown else None
+        raw = SourceDocument.of(
+            await fetch(file.url if file else doc.src, run.rules.fetching), file.name if file else ""
+        )
+    else:
+        raise ChatmdError("this is not a URL", hint="write 'local' for a file on disk")
     if doc.strip:
         return await asyncio.to_thread(strip_markup, raw)
     if doc.markdown:
@@ -255,11 +263,6 @@ async def read_doc(doc: Doc, run: Run) -> str:
     return plain_text(raw)
 
 
-def is_converted(doc: Doc, name: str) -> bool:
-    """Whether a `<doc>` of this name is turned into markdown by what `lmm import` reads with."""
-    return doc.markdown and not doc.strip and suffix_of(name) in CONVERTED
-
-
 def read_raw(doc: Doc, run: Run) -> SourceDocument:
     """The file of a local `<doc>`, as it is.
 
@@ -267,15 +270,9 @@ def read_raw(doc: Doc, run: Run) -> SourceDocument:
         ChatmdError: it cannot be had.
     """
     path = locate(doc.src, run)
-    limit = MOST_CONVERTED if is_converted(doc, path.name) else run.rules.fetch_limit
+    is_converted = doc.markdown and not doc.strip and suffix_of(path.name) in CONVERTED
+    limit = MOST_CONVERTED if is_converted else run.rules.fetch_limit
     return SourceDocument(read_local(path, limit=limit), path.name)
-
-
-async def _remote(doc: Doc, run: Run) -> SourceDocument:
-    if "://" not in doc.src:
-        raise ChatmdError("this is not a URL", hint="write 'local' for a file on disk")
-    file = github_file(doc.src) if doc.markdown else None
-    return SourceDocument.of(await fetch(file.url if file else doc.src, run.rules.fetching), file.name if file else "")
 
 
 async def read_img(img: Img, run: Run) -> Image:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 from dataclasses import replace
 from pathlib import Path
-from typing import NamedTuple
 
 from chatmd.content.documents import SourceDocument, plain_text
 from chatmd.content.expand import locate
@@ -23,15 +22,6 @@ from lmm.fetch import fetch
 from lmm.urls import name_of
 
 
-class _Found(NamedTuple):
-    """An agent's text, its name (a real path, or a URL), and the folder that what it names is relative to."""
-
-    text: str
-    name: str
-    folder: Path
-    remote: bool
-
-
 async def ask_agent(run: Run, request: AgentRequest) -> str:
     """The answer of the agent that is asked for; nothing is written to its file, and all is kept in one of its own.
 
@@ -39,31 +29,27 @@ async def ask_agent(run: Run, request: AgentRequest) -> str:
         LimitReached: agents ask agents too deep, or the whole run has used up what it may.
         LmmError: its file cannot be read or has errors, its tools were not agreed to, its model does not answer.
     """
-    found = await _find(run, request)
-    below = replace(run, folder=found.folder, chain=(*run.chain, found.name), ask=ask_agent, functions=(), expects=None)
+    if request.local:
+        path = locate(request.src, replace(run, folder=request.folder))
+        text, name, folder = await asyncio.to_thread(read_document, path), str(path), path.parent
+    else:
+        came = await fetch(request.src, run.rules.fetching)
+        text, name, folder = plain_text(SourceDocument.of(came)), request.src, request.folder
+    below = replace(run, folder=folder, chain=(*run.chain, name), ask=ask_agent, functions=(), expects=None)
     check_depth(below.chain, run.rules.max_depth)
-    text = found.text
     if request.values:
-        declared = interpret(run.rules.imported(parse(text, file=found.name)))[0].inputs
-        text = set_inputs(text, request.values, declared, file=found.name)
+        declared = interpret(run.rules.imported(parse(text, file=name)))[0].inputs
+        text = set_inputs(text, request.values, declared, file=name)
     if any(not isinstance(part, str) or part.strip() for part in request.input):
         text += gap(text) + user_element_text(request.input)
     transcript = Transcript(text)
-    recorded = ExpansionRecord(Path(found.name), only=True) if run.replay and not found.remote else None
-    conversation = Conversation(below, transcript, recorded=recorded, remote=found.remote, user_turn="")
+    recorded = ExpansionRecord(Path(name), only=True) if run.replay and request.local else None
+    conversation = Conversation(below, transcript, recorded=recorded, remote=not request.local, user_turn="")
     try:
         return await conversation.answered()
     finally:  # also what came before an error
         if run.records is not None and transcript.text != text:
-            request.kept(keep_record(run.records, name_of(found.name), transcript.text))
-
-
-async def _find(run: Run, request: AgentRequest) -> _Found:
-    if request.local:
-        path = locate(request.src, replace(run, folder=request.folder))
-        return _Found(await asyncio.to_thread(read_document, path), str(path), path.parent, remote=False)
-    came = await fetch(request.src, run.rules.fetching)
-    return _Found(plain_text(SourceDocument.of(came)), request.src, request.folder, remote=True)
+            request.kept(keep_record(run.records, name_of(name), transcript.text))
 
 
 def check_depth(chain: tuple[str, ...], most: int) -> None:

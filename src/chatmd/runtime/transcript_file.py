@@ -221,8 +221,11 @@ class Transcript:
             FileReadError: the file was emptied, or made unreadable; what we have is kept beside it.
         """
         self._look()
-        if self._trouble:
-            raise self._kept_aside()
+        if self._trouble and self.path is not None:
+            aside = aside_of(self.path)
+            Folder(aside.parent).write(aside.name, self.text.encode("utf-8"), private=True)
+            hint = f"everything is in {aside}: copy it back, if this was a mistake"
+            raise FileReadError(self._trouble.removeprefix(f"{self.path}: "), where=str(self.path), hint=hint)
         changed, self._changed = self._changed, False
         if self._tail:
             if self._pieces and (kept := without_blank_turn(self._pieces[-1])) != self._pieces[-1]:
@@ -355,14 +358,6 @@ class Transcript:
         if self._trouble != trouble or not self._behind:
             self._moved = time.monotonic()
         self._seen, self._behind, self._trouble = _UNKNOWN, True, trouble
-
-    def _kept_aside(self) -> FileReadError:
-        """The error that what is on disk cannot be gone on with; what we have is written beside it."""
-        assert self.path is not None
-        aside = aside_of(self.path)
-        Folder(aside.parent).write(aside.name, self.text.encode("utf-8"), private=True)
-        hint = f"everything is in {aside}: copy it back, if this was a mistake"
-        return FileReadError(self._trouble.removeprefix(f"{self.path}: "), where=str(self.path), hint=hint)
 
 
 def _signature(found: os.stat_result) -> _Signature:

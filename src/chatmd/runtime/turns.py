@@ -95,17 +95,6 @@ def restrict(document: SyntaxTree) -> AgentSpec:
 # -- one transcript, turn after turn ----------------------------------------------------------------------------
 
 
-def _user_element(element: Element) -> Element:
-    if element.tag != "user":
-        hint = 'put it into one: Element("user", (), (…,))'
-        raise ChatmdError(f"only a <user> element can be said, not <{element.tag}>", hint=hint)
-    try:
-        write([element])
-    except ValueError as error:
-        raise ChatmdError(f"this cannot be said: {error}", hint="say it as text") from error
-    return element
-
-
 _AT_ONCE = 0.1  # seconds: whoever wants to write does not wait longer for a model
 _PATIENCE, _POLL = 5.0, 0.1  # seconds: how long another may take to write the file, how often we look
 
@@ -242,7 +231,14 @@ class Conversation:
         if isinstance(said, str):
             text = self._user_text(said)
         else:
-            text = lines_of([_user_element(said)], self.transcript.newline)
+            if said.tag != "user":
+                hint = 'put it into one: Element("user", (), (…,))'
+                raise ChatmdError(f"only a <user> element can be said, not <{said.tag}>", hint=hint)
+            try:
+                write([said])
+            except ValueError as error:
+                raise ChatmdError(f"this cannot be said: {error}", hint="say it as text") from error
+            text = lines_of([said], self.transcript.newline)
         self.transcript.drop_blank_turn()
         self._add(text)
 

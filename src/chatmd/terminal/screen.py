@@ -246,10 +246,14 @@ class Screen:
         self.output.enable_cpr = False
         completer = PromptCompleter(folder)
         self.prompt = PromptSession[str | None](
-            self._message, multiline=True, prompt_continuation="  ", placeholder=self._hint, completer=completer,
+            self._message, multiline=True, prompt_continuation="  ",
+            placeholder=lambda: [("dim", "" if is_searching() else user.hint())],
+            completer=completer,
             complete_while_typing=Condition(lambda: completer.fits(self.buffer.document)),
             reserve_space_for_menu=_MENU_ROWS, history=TypedHistory(state_folder() / "conversations.txt"),
-            search_ignore_case=True, auto_suggest=AutoSuggestFromHistory(), bottom_toolbar=self._status, style=_STYLE,
+            search_ignore_case=True, auto_suggest=AutoSuggestFromHistory(),
+            bottom_toolbar=lambda: [("", clipped(user.status(), self.size.columns))],
+            style=_STYLE,
             enable_history_search=Condition(lambda: not completer.fits(self.buffer.document)),
             key_bindings=key_bindings(self), enable_suspend=True, tempfile_suffix=".md", erase_when_done=True,
             output=self.output,
@@ -369,12 +373,6 @@ class Screen:
         lines = self.user.live(time.monotonic(), self.size)
         above = to_formatted_text(ANSI("".join(f"{line}\n" for line in (*lines, ""))))
         return [*above, ("bold fg:ansicyan", self.label)]
-
-    def _status(self) -> StyleAndTextTuples:
-        return [("", clipped(self.user.status(), self.size.columns))]
-
-    def _hint(self) -> StyleAndTextTuples:
-        return [("dim", "" if is_searching() else self.user.hint())]
 
 
 class _Output(Vt100_Output):

@@ -376,7 +376,10 @@ class TerminalSession:
         if self.markup:  # /edit has put it there
             return False
         if text.startswith("!") and text[1:].strip():
-            self._start(functools.partial(self._shell, text[1:].strip()))
+            if self._acting is None:
+                self._shelling = asyncio.create_task(self._act(functools.partial(self._shell, text[1:].strip())))
+            else:
+                self.print(self.view.note("another command is at work; Ctrl-C cancels it"))
             return True
         try:
             found = read_command(text)
@@ -553,13 +556,6 @@ class TerminalSession:
         self.screen.close()
 
     # -- a shell ---------------------------------------------------------------------------------------------
-
-    def _start(self, act: Act) -> None:
-        """Do something that leaves the file alone."""
-        if self._acting is None:
-            self._shelling = asyncio.create_task(self._act(act))
-        else:
-            self.print(self.view.note("another command is at work; Ctrl-C cancels it"))
 
     async def _shell(self, command: str) -> None:
         """Run a command as a tool would be: agreed to, in the prompt's folder, without keys, within its limits."""

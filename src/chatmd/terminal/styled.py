@@ -36,13 +36,12 @@ def render(part: RenderableType, width: int) -> list[str]:
     console = Console(file=file, force_terminal=True, color_system="standard", width=max(1, width), height=100,
                       theme=_THEME, highlight=False, legacy_windows=False)  # fmt: skip
     console.print(part, crop=False)
-    lines = [_BLANK_END.sub(_codes, line) if plain(line).strip() else "" for line in file.getvalue().split("\n")]
+    lines = [
+        _BLANK_END.sub(lambda end: "".join(_CODE.findall(end[0])), line) if plain(line).strip() else ""
+        for line in file.getvalue().split("\n")
+    ]
     seen = [number for number, line in enumerate(lines) if line]
     return lines[seen[0] : seen[-1] + 1] if seen else []
-
-
-def _codes(end: re.Match[str]) -> str:
-    return "".join(_CODE.findall(end[0]))
 
 
 def plain(line: str) -> str:
