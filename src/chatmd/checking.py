@@ -49,7 +49,9 @@ def surroundings(spec: AgentSpec, path: Path, run: Run) -> Iterator[Problem]:
     yield from _tools(spec, run)
     yield from _output(spec, run)
     yield from _contents(spec, run, recorded)
-    yield from _keys(spec, run)
+    for part in sent_files(spec, run).values():
+        message = f"{shown_part(part)} {why_asked(part, run)}, and is sent to the model"
+        yield Problem(part.span, message, "lmm run asks for your consent", "warning")
     for edge in _agents_of(spec, recorded):
         for problem, certain in _below(edge, run, (str(path.resolve()),), edge.certain, set()):
             yield _report(problem, edge, certain)
@@ -172,12 +174,6 @@ def _read(part: Doc | Img, run: Run, *, stored: bool) -> None:
             plain_text(raw)
 
 
-def _keys(spec: AgentSpec, run: Run) -> Iterator[Problem]:
-    for part in sent_files(spec, run).values():
-        message = f"{shown_part(part)} {why_asked(part, run)}, and is sent to the model"
-        yield Problem(part.span, message, "lmm run asks for your consent", "warning")
-
-
 # -- agents ----------------------------------------------------------------------------------------
 
 
@@ -260,12 +256,8 @@ def check_text(text: str, path: Path, run: Run, *, strict: bool = False) -> list
 def _mend(text: str, name: str) -> tuple[SyntaxTree, list[Problem]]:
     """The document as the next run reads it, and what that run would say of it."""
     document = parse(text, file=name)
-    errors = _errors(document)
-    if not errors:
-        return document, []
-    repaired = repair(text)
-    mended = parse(repaired.text, file=name)
-    if _errors(mended) >= errors:
+    repaired = repair(text) if (errors := _errors(document)) else None
+    if repaired is None or _errors(mended := parse(repaired.text, file=name)) >= errors:
         return document, []
     pairs = enumerate(zip(text, repaired.text, strict=False))
     at = next((n for n, (was, is_now) in pairs if was != is_now), min(len(text), len(repaired.text)))

@@ -6,8 +6,9 @@ and that nobody has to agree to, are called again; what others returned is taken
 
 from __future__ import annotations
 
+import contextlib
 import json
-from collections.abc import AsyncIterator, Iterator, Mapping
+from collections.abc import AsyncIterator, Mapping
 from contextlib import AsyncExitStack
 from dataclasses import replace
 from pathlib import Path
@@ -46,7 +47,15 @@ async def differences(text: str, path: Path, run: Run) -> list[Problem]:
     found = [one async for one in _documents(spec, run, ExpansionRecord(path, keeps=False))]
     async with AsyncExitStack() as stack:
         found += [one async for one in _calls(spec, run, stack)]
-    return [*found, *_answer(spec, run)]
+    with contextlib.suppress(LmmError):  # lmm check tells
+        schema = schema_of(spec, run)
+        try:
+            if schema is not None and (answer := answer_of(spec.sent)):
+                value_in(answer, schema)
+        except (Mismatch, NoJson) as error:
+            assert spec.output is not None
+            found.append(Problem(spec.output.span, f"the last reply no longer fits the schema: {error}", _ACCEPT))
+    return found
 
 
 async def _documents(spec: AgentSpec, run: Run, recorded: ExpansionRecord) -> AsyncIterator[Problem]:
@@ -64,19 +73,6 @@ async def _documents(spec: AgentSpec, run: Run, recorded: ExpansionRecord) -> As
         if now != was:
             shown = _first_difference(was, now) if isinstance(was, str) and isinstance(now, str) else ""
             yield Problem(part.span, f"'{part.src}' has changed{shown}", _ACCEPT)
-
-
-def _answer(spec: AgentSpec, run: Run) -> Iterator[Problem]:
-    """The last reply, if it is not what `<output>` asks for today."""
-    try:
-        schema = schema_of(spec, run)
-        if schema is not None and (answer := answer_of(spec.sent)):
-            value_in(answer, schema)
-    except LmmError:  # lmm check tells
-        return
-    except (Mismatch, NoJson) as error:
-        assert spec.output is not None
-        yield Problem(spec.output.span, f"the last reply no longer fits the schema: {error}", _ACCEPT)
 
 
 async def _calls(spec: AgentSpec, run: Run, stack: AsyncExitStack) -> AsyncIterator[Problem]:

@@ -27,19 +27,10 @@ from lmm.disk.folder import Folder
 from lmm.disk.opened import write_errors
 from lmm.errors import FileReadError, FileWriteError
 
-# -- The text without a turn in which nothing is said, and how its lines end ---------------------------------
+# -- The text without a turn in which nothing is said --------------------------------------------------------
 
 _BLANK_TURN = re.compile(r"(?:\A|(?<=>))\s*<user>\s*</user>\s*\Z")
 _LONGEST_TURN = 1000
-
-
-def newline_of(text: str) -> str:
-    """What the first line of a text ends with.
-
-    >>> newline_of("one\\r\\ntwo\\n"), newline_of("one")
-    ('\\r\\n', '\\n')
-    """
-    return "\r\n" if text.partition("\n")[0].endswith("\r") and "\n" in text else "\n"
 
 
 def without_blank_turn(text: str) -> str:
@@ -133,7 +124,8 @@ class Transcript:
     @property
     def newline(self) -> str:
         """What a line of it ends with, as the first one does."""
-        return newline_of(self._begin)
+        first, ended, _ = self._begin.partition("\n")
+        return "\r\n" if ended and first.endswith("\r") else "\n"
 
     @property
     def end(self) -> str:

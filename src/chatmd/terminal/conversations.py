@@ -7,7 +7,6 @@ from collections.abc import Sequence
 from contextlib import suppress
 from datetime import datetime
 from pathlib import Path
-from typing import NamedTuple
 
 from chatmd.compaction.summary import is_summary, said
 from chatmd.language.agent import Item, MessageItem, interpret
@@ -23,23 +22,16 @@ _STORE = "conversations.json"
 _MOST = 15
 
 
-class LastExchange(NamedTuple):
-    """What the user said last, and what the model said to that."""
-
-    said: str
-    answer: str
-
-
-def exchange_in(items: Sequence[Item]) -> LastExchange:
-    """The last exchange of a conversation.
+def exchange_in(items: Sequence[Item]) -> tuple[str, str]:
+    """The last exchange of a conversation: what the user said, and what the model said to that.
 
     >>> from chatmd.language.transcript import items_of
     >>> exchange_in(items_of("<user>Why?</user><assistant>Because.</assistant><user>\\n</user>"))
-    LastExchange(said='Why?', answer='Because.')
+    ('Why?', 'Because.')
     """
     users = (one for one in reversed(items) if isinstance(one, MessageItem) and one.role == "user")
     last = next((one for one in users if not one.is_blank and not is_summary(one)), MessageItem("user"))
-    return LastExchange(said(last.content, {}).strip(), answer_of(items).strip())
+    return said(last.content, {}).strip(), answer_of(items).strip()
 
 
 def used_for(path: Path) -> Usage:
@@ -68,6 +60,6 @@ def described(path: Path, width: int) -> tuple[str, str]:
     cost = used_for(path).cost
     head = f"{visible(str(here), line=True)}  {datetime.fromtimestamp(path.stat().st_mtime):%d %b %Y, %H:%M}"
     with suppress(LmmError):
-        last = exchange_in(interpret(parse(read_transcript(path)))[0].items)
-        return head + (f"  ${cost:.4f}" if cost else ""), clipped(f"{last.said} → {last.answer}", width)
+        last = " → ".join(exchange_in(interpret(parse(read_transcript(path)))[0].items))
+        return head + (f"  ${cost:.4f}" if cost else ""), clipped(last, width)
     return head, ""

@@ -421,9 +421,8 @@ class TerminalSession:
     def _show_last(self) -> None:
         """Show how far the conversation came."""
         with contextlib.suppress(LmmError):
-            last = conversations.exchange_in(interpret(parse(read_transcript(self.path)))[0].items)
-            lines = self.view.said(cut(last.said, _SHOWN)) if last.said else []
-            self.print(lines + self.view.replied(last.answer))
+            said, answer = conversations.exchange_in(interpret(parse(read_transcript(self.path)))[0].items)
+            self.print((self.view.said(cut(said, _SHOWN)) if said else []) + self.view.replied(answer))
 
     async def _measure(self) -> None:
         """See how much of the model's window the conversation takes."""
