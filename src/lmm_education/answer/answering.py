@@ -35,7 +35,7 @@ from lmm_education.answer.extractive import FAMILIAR, FOUND, LEAST, NOTICE, Quot
 from lmm_education.answer.history import Exchange, Understood, latest, understanding, with_last
 from lmm_education.answer.lookup import Lookup, course_tools
 from lmm_education.answer.sources import Sources, choose_sources
-from lmm_education.answer.tutoring import Tutoring, earlier, hints_request, hints_text, tutoring_for
+from lmm_education.answer.tutoring import TURNS, Tutoring, hints_request, hints_text, tutoring_for
 from lmm_education.answer.verification import QuotationStream, verify
 from lmm_education.material import Passage
 from lmm_education.parts import CourseParts
@@ -87,7 +87,7 @@ class Answering:
         asked, usage = await self._understand(meant, history)
         asked = with_last(asked, history)
         result, sources = await self._look_up(asked.search, this=meant != question)
-        tutoring = await self._tutoring(result, [*earlier(history), question, asked.search])
+        tutoring = await self._tutoring(result, [*(each.question for each in history[-TURNS:]), question, asked.search])
         if not (self.options.agent or tutoring.hinted or self._is_relevant(result) or self._general):
             nothing = self._nothing(result, sources)
             yield dataclasses.replace(nothing, question=question, usage=result.usage + usage)

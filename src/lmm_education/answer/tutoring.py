@@ -12,7 +12,7 @@ from dataclasses import dataclass, replace
 
 from lmm.messages import Attachment, ChatRequest, Message
 from lmm_education.answer.answer import background_of
-from lmm_education.answer.history import Exchange, Understood
+from lmm_education.answer.history import Understood
 from lmm_education.answer.sources import Sources, as_document
 from lmm_education.catalogue import Catalogue
 from lmm_education.config import CourseSettings, Mode
@@ -25,7 +25,8 @@ from lmm_education.search.query import SearchResult
 from lmm_education.study.exercises import Exercise, find_exercises
 from lmm_education.study.study_documents import documents_in
 
-_TURNS = 4  # earlier questions that count
+TURNS = 4
+"""Earlier questions that count with the next."""
 _SAME, _NEAR = 0.6, 0.25  # share of an exercise's words; near is enough where it is among the first that were found
 _FIRST = 4  # passages
 _FEWEST = 4  # words that an item of an exercise needs to be recognized by them
@@ -64,11 +65,6 @@ def tutoring_for(
         return Tutoring("explain" if serve.mode == "hints" else serve.mode)
     modes = {kind.strip().casefold(): mode for kind, mode in serve.modes.items()}
     return Tutoring(modes.get(exercise.kind.strip().casefold(), serve.mode), exercise)
-
-
-def earlier(history: Sequence[Exchange]) -> list[str]:
-    """The questions of a conversation that count with the next."""
-    return [each.question for each in history[-_TURNS:]]
 
 
 def _wordings(catalogue: Catalogue, settings: CourseSettings) -> Iterator[_Wording]:

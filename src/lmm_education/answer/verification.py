@@ -209,7 +209,10 @@ def _claims(text: str, quotations: Sequence[Quotation], offered: Sequence[Passag
         return
     quoted = [(each.start, each.end) for each in quotations]
     items = [match.span() for match in _LIST_NUMBER.finditer(text)]
-    bare = _blanked(blank_code(text), [*((start, end) for start, end, _ in cited), *quoted, *items])
+    letters = list(blank_code(text))
+    for start, end in [*((start, end) for start, end, _ in cited), *quoted, *items]:
+        letters[start:end] = ["\n" if letter == "\n" else " " for letter in letters[start:end]]
+    bare = "".join(letters)
     blocks = {start for start, _ in quoted if text[start:].lstrip(" ").startswith(">")}
     for start, end in _sentences(bare, blocks):
         numbers = dict.fromkeys(n for at, _, numbers in cited if start <= at < end for n in numbers if n in by_number)
@@ -218,14 +221,6 @@ def _claims(text: str, quotations: Sequence[Quotation], offered: Sequence[Passag
             said = text[start:end].strip()
             start = text.index(said, start)
             yield Claim(said, start, start + len(said), tuple(numbers), *compared)
-
-
-def _blanked(text: str, parts: Iterable[tuple[int, int]]) -> str:
-    """A text with blanks in these parts of it; its lines stay."""
-    letters = list(text)
-    for start, end in parts:
-        letters[start:end] = ["\n" if letter == "\n" else " " for letter in letters[start:end]]
-    return "".join(letters)
 
 
 def _sentences(text: str, begins: Set[int] = frozenset()) -> Iterator[tuple[int, int]]:
@@ -390,7 +385,7 @@ def _stem(word: str) -> str:
 
 
 def _stems(words: Iterable[str]) -> frozenset[str]:
-    return frozenset(map(_stem, words))
+    return frozenset([word.casefold()[:_STEM] for word in words])
 
 
 # -- numbers ---------------------------------------------------------------------------------------

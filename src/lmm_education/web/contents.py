@@ -90,7 +90,8 @@ def starters(asked: Sequence[str], chapters: Sequence[Chapter], texts: Mapping[s
     >>> starters([], chapters, texts)
     ['What is mitosis?', 'Why Walls?', 'Show Nuclei.']
     """
-    titles = [chapter.title for chapter in chapters if chapter.number or not _is_numbered(chapters)]
+    is_numbered = any(chapter.number for chapter in chapters)
+    titles = [chapter.title for chapter in chapters if chapter.number or not is_numbered]
     inner = [entry.title for chapter in chapters for entry in chapter.below if entry.level == 1]
     own = [text for text in (*titles, *inner) if _ASKS.fullmatch(text)]
     chosen = _spread([text for text in dict.fromkeys(asked) if _ASKS.fullmatch(text)], STARTERS)
@@ -141,10 +142,6 @@ def follow_ups(
 
 def _filled(form: str, title: str, other: str = "") -> str:
     return form.replace("{title}", title).replace("{other}", other)
-
-
-def _is_numbered(chapters: Iterable[Chapter]) -> bool:
-    return any(chapter.number for chapter in chapters)
 
 
 def _is_a_subject(title: str) -> bool:

@@ -51,7 +51,10 @@ def to_mathml(tex: str, *, display: bool = False) -> str:
     >>> to_mathml(r"\\text{<b>}"), to_mathml(r"\\frac{")
     ('<math display="inline"><mrow><mtext>&lt;b&gt;</mtext></mrow></math>', '<code class="formula">\\\\frac{</code>')
     """
-    source = _ENVIRONMENT.sub(_known_environment, _WITHOUT_MEANING.sub("", tex).strip())
+    source = _ENVIRONMENT.sub(
+        lambda match: f"\\{match[1]}{{{name}}}" if (name := _KNOWN_AS.get(match[2], match[2])) else "",
+        _WITHOUT_MEANING.sub("", tex).strip(),
+    )
     if len(source) > _LONGEST or _REFUSED.search(source):
         return _as_written(tex)
     try:
@@ -59,11 +62,6 @@ def to_mathml(tex: str, *, display: bool = False) -> str:
     except Exception:  # whatever it raises, from its own errors to IndexError and RecursionError
         return _as_written(tex)
     return _written(tree)
-
-
-def _known_environment(match: re.Match[str]) -> str:
-    name = _KNOWN_AS.get(match[2])
-    return match[0] if name is None else f"\\{match[1]}{{{name}}}" if name else ""
 
 
 def _as_written(tex: str) -> str:

@@ -90,21 +90,16 @@ class Pictures:
             return ""
         folder = (self._root / document).parent
         try:
-            file = (folder / wanted).resolve(strict=True)
-            if not self._may_show(file, folder.resolve()) or not _kind(file):
+            file = (folder / wanted).resolve(strict=True)  # below the course or the document, and not hidden there
+            tops = (self._root, *([] if self._inside else [folder.resolve()]))
+            top = next((top for top in tops if file.is_relative_to(top)), None)
+            if top is None or any(part.startswith(".") for part in file.relative_to(top).parts) or not _kind(file):
                 return ""
         except (OSError, ValueError, RuntimeError):  # not there, not readable, links in a circle
             return ""
         known = os.path.relpath(file, self._root)  # an address tells nobody where on the disk the course is
         path = base64.urlsafe_b64encode(known.encode("utf-8", "surrogateescape")).decode().rstrip("=")
         return f"pictures/{self._signer.sign(_PURPOSE, path)}"
-
-    def _may_show(self, file: Path, folder: Path) -> bool:
-        """Whether a file, without links in its path, is below the course or the document, and not hidden there."""
-        for top in (self._root, *([] if self._inside else [folder])):
-            if file.is_relative_to(top):
-                return not any(part.startswith(".") for part in file.relative_to(top).parts)
-        return False
 
     def read(self, signed: str) -> tuple[bytes, str]:
         """The picture under an address that `Picture` gave, and its media type.

@@ -240,10 +240,9 @@ class Service:
                     told = await moderation.checked(event) if moderation else event
                     said = said or isinstance(told, TextDelta)
                     if isinstance(told, Answer):
-                        self._check_price(told)
                         if told.usage.requests:
                             self.model.note(None)
-                        await self._settle(reservation, told.usage)
+                        await self._settle(reservation, told.usage, told.model)
                     if told is not None:
                         yield told
                     if moderation and moderation.refused:
@@ -286,21 +285,17 @@ class Service:
         self._warn_once(f"the day's budget is spent: {used}", once=f"spent {self.budget.today}")
         raise too_soon(self.texts["spent"], self.budget.until_tomorrow(), code="insufficient_quota")
 
-    async def _settle(self, reservation: Reservation | None, usage: Usage) -> None:
+    async def _settle(self, reservation: Reservation | None, usage: Usage, model: str = "") -> None:
         """Count an answer that is there: that it cannot be counted is the teacher's concern, not the student's."""
+        if self.settings.daily_cost and usage.requests and usage.cost is None:  # a limit in dollars limits nothing then
+            told = f"the price of {model} is not known: daily_cost does not count it, daily_tokens does"
+            self._warn_once(told, once="price")
         if reservation is None or self.budget is None:
             return
         try:
             await asyncio.to_thread(self.budget.settle, reservation, usage)
         except LmmError as error:
             logger.error("%s: %s", type(error).__name__, error)
-
-    def _check_price(self, answer: Answer) -> None:
-        """Say once if what a model costs is not known: then a limit in dollars limits nothing."""
-        usage = answer.usage
-        if self.settings.daily_cost and usage.requests and usage.cost is None:
-            told = f"the price of {answer.model} is not known: daily_cost does not count it, daily_tokens does"
-            self._warn_once(told, once="price")
 
     def _warn_once(self, told: str, *, once: str) -> None:
         if once not in self._told:

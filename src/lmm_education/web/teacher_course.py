@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import os
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
 from typing import Any, Literal, cast
 
 from starlette.requests import Request
@@ -31,15 +30,6 @@ _LONG = ("description", "welcome")
 _writing = asyncio.Lock()
 
 
-@dataclass(frozen=True, slots=True)
-class FormField:
-    """A setting as the form has it; `kind` is ``text``, ``long`` or ``number``."""
-
-    name: str
-    value: str
-    kind: str
-
-
 def shown(service: Service) -> dict[str, Any]:
     """What the page shows of it: names by kind, and the fields of the form or why there is none.
 
@@ -47,7 +37,11 @@ def shown(service: Service) -> dict[str, Any]:
         FileReadError: who may log in cannot be read.
     """
     logins, say = service.students.accounts.read(), Wording(service.settings.language)
-    why = _why_not(service, say)
+    path, why = service.file.path, ""
+    if path is None:
+        why = say["no_file"]
+    elif not (os.access(path, os.W_OK) and os.access(path.parent, os.W_OK)):
+        why = say["not_writable"].replace("{file}", str(path))
     return {
         "logins": {kind: sorted(getattr(logins, kind)) for kind in _kinds(service.settings)},
         "fields": [] if why else [_field(name, getattr(service.settings, name)) for name in LIVE],
@@ -55,17 +49,11 @@ def shown(service: Service) -> dict[str, Any]:
     }
 
 
-def _field(name: str, value: Any) -> FormField:
+def _field(name: str, value: Any) -> dict[str, str]:
+    """A setting as the form has it."""
     kind = "number" if name in _NUMBERS else "long" if name in _LONG else "text"
-    return FormField(name, str(value).removesuffix(".0") if isinstance(value, float) else str(value), kind)
-
-
-def _why_not(service: Service, say: Wording) -> str:
-    path = service.file.path
-    if path is None:
-        return say["no_file"]
-    writable = os.access(path, os.W_OK) and os.access(path.parent, os.W_OK)
-    return "" if writable else say["not_writable"].replace("{file}", str(path))
+    shown = str(value).removesuffix(".0") if isinstance(value, float) else str(value)
+    return {"name": name, "value": shown, "kind": kind}
 
 
 # -- users and keys --------------------------------------------------------------------------------
