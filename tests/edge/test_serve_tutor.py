@@ -73,9 +73,10 @@ title: Statistics
 
 {SECTIONS[1]} Its root is the standard deviation.
 
-## Exercises
+## Practice
 
 ---
+type: exercise
 solution: "{SOLUTIONS[1]}"
 ---
 1. Sort the numbers 4, 8 and 15 on a line.

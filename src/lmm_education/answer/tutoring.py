@@ -118,10 +118,10 @@ def hints_text(exercise: Exercise, result: SearchResult, sources: Sources) -> st
     numbers = (sources.number_of(hit.section) or sources.number_of(hit.id) for hit in others)
     read = sources.cited(tuple(number for number in numbers if number))[:1] or tuple(sources)[:1]
     quoted = "\n".join(f"> {line}".rstrip() for line in exercise.text.strip().splitlines())
-    steps = [step.strip() for step in ITEM_START.split(exercise.text)[1:] if step.strip()]
+    steps = [step.strip() for step in ITEM_START.split(exercise.text)[1:] if step.strip()]  # one is all of it
     say = hint_words(result.question)
     return "\n\n".join([
         say["exercise"], quoted, say["question"],
         *(say["read"].replace("{section}", f"{source.path} [{source.number}]") for source in read),
-        *(say["step"].replace("{step}", step) for step in steps[:1]),
+        *(say["step"].replace("{step}", step) for step in steps[: len(steps) > 1]),
     ])  # fmt: skip
