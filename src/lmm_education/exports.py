@@ -5,7 +5,7 @@ All of them are made from the same chunks that `ingest` stores, under the same i
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from itertools import pairwise
 from typing import TYPE_CHECKING, Any, Literal
 
@@ -120,13 +120,8 @@ def _texts(documents: Iterable[PreparedDocument], what: What) -> Iterator[tuple[
         else:
             payloads = [(s.id, section_payload(s, title=document.title)) for s in document.sections]
         for id, payload in payloads:
-            yield id, payload["text"], _flat(payload)
-
-
-def _flat(payload: Mapping[str, Any]) -> dict[str, Any]:
-    """The payload without text and hash, the author's properties beside the rest."""
-    kept = {key: value for key, value in payload.items() if key not in ("text", "hash", "metadata", STUDENTS)}
-    return {**payload["metadata"], **kept}
+            kept = {key: value for key, value in payload.items() if key not in ("text", "hash", "metadata", STUDENTS)}
+            yield id, payload["text"], {**payload["metadata"], **kept}
 
 
 def _missing(package: str, extra: str) -> ConfigError:

@@ -510,16 +510,11 @@ def _take_note(run: IngestRun, document: DocumentFile, text: str, prepared: Prep
     language = language_code(prepared.language)
     run.languages.add(language)
     course = language_code(run.course.settings.preparation.language)
-    if language == course and not _says_language(text) and (seems := foreign_language(text, course)):
+    if language == course and "lang" not in header_values(text) and (seems := foreign_language(text, course)):
         run.foreign.setdefault(seems, []).append(document.source.file)
     if document.shows is None:
         run.report.notices += _warnings(document, text)
         run.unannotated += _missing_annotations(text, run.course)
-
-
-def _says_language(text: str) -> bool:
-    """Whether the header of a document tells its language."""
-    return "lang" in header_values(text)
 
 
 def _warnings(document: DocumentFile, text: str) -> list[str]:

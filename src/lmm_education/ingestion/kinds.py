@@ -38,7 +38,9 @@ def kind_of(text: str) -> Kind:
         return "prose"
     if found[0].kind == "html":
         return "html"
-    return "equation" if is_whole and _is_formula(found[0]) else "prose"
+    name = found[0].text.removeprefix("\\begin{").partition("}")[0].rstrip("*") if found[0].target == "tex" else ""
+    is_formula = found[0].target == "display" or name in _FORMULAS
+    return "equation" if is_whole and is_formula else "prose"
 
 
 def _from_start(text: str) -> list[Span]:
@@ -49,11 +51,6 @@ def _from_start(text: str) -> list[Span]:
 
 def _is_code(span: Span) -> bool:
     return span.kind == "code_block" or (span.kind == "raw" and span.target != "tex")
-
-
-def _is_formula(span: Span) -> bool:
-    name = span.text.removeprefix("\\begin{").partition("}")[0].rstrip("*") if span.target == "tex" else ""
-    return span.target == "display" or name in _FORMULAS
 
 
 def is_comment(text: str) -> bool:

@@ -15,7 +15,7 @@ from types import MappingProxyType
 from typing import Any
 
 from lmm.markdown import metadata
-from lmm.markdown.blocks import Block, MetadataBlock
+from lmm.markdown.blocks import Block
 from lmm.markdown.parse_markdown import parse_markdown_text
 from lmm.markdown.tree import HeaderNode, HeadingNode, Node, TextNode, blocks_to_tree, preorder
 from lmm.markdown.units import fences_of_divs, rests_of_units
@@ -216,7 +216,8 @@ def _heading(node: HeadingNode, above: Heading | None, typed: Mapping[int, Stret
     own = properties(values)
     title, block = node.title, node.heading
     path = (*above.path, title) if above is not None else ()
-    first, last = _extent(node.metadata_block)
+    values_block = node.metadata_block
+    first, last = (values_block.line, values_block.line + values_block.content.count("\n")) if values_block else (0, 1)
     source, line = (block.content, block.line) if block is not None else ("", last)
     return Heading(
         title=title,
@@ -235,10 +236,6 @@ def _heading(node: HeadingNode, above: Heading | None, typed: Mapping[int, Stret
 def _with_inherited(above: Heading | None, own: Mapping[str, Any]) -> dict[str, Any]:
     inherited = above.all if above is not None else {}
     return {**inherited, **{name: value for name, value in own.items() if name != _OF_THE_HEADING_ONLY}}
-
-
-def _extent(block: MetadataBlock | None) -> tuple[int, int]:
-    return (block.line, block.line + block.content.count("\n")) if block is not None else (0, 1)
 
 
 def block_text(node: TextNode) -> str:

@@ -164,11 +164,6 @@ def _reads_back(text: str) -> bool:
     return len(texts) == len(found) and joined == f"{text}\n\n{_CLOSERS}" and marked == [0, len(found) - _PARTS]
 
 
-def _pooled(steps: Steps) -> Shown:
-    for item in steps.pooled:
-        yield item, None
-
-
 def _documents(steps: Steps) -> Shown:
     for part, _ in steps.parts:
         yield from _of_part(part, part.items)
@@ -209,7 +204,11 @@ def _with_headings(part: Part, passages: Iterable[ChunkDraft]) -> Iterator[Item]
 
 
 # The file of each step, `NAME.step.md`, and what it shows.
-STEPS: dict[str, Callable[[Steps], Shown]] = {"pooled": _pooled, "documents": _documents, "chunks": _chunks}
+STEPS: dict[str, Callable[[Steps], Shown]] = {
+    "pooled": lambda steps: ((item, None) for item in steps.pooled),
+    "documents": _documents,
+    "chunks": _chunks,
+}
 
 
 # -- recognising -----------------------------------------------------------------------------------

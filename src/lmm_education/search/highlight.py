@@ -132,7 +132,8 @@ def marked(
     else:
         pieces = ("".join(prose(*at)).strip() if flows else safe(text[slice(*at)]) for at, flows in _pieces(text, part))
         shown = "\n".join(filter(None, (piece.rstrip() for piece in pieces)))
-    before, after = (_near_block(text, at) for at in part)
+    # Beside what keeps its lines, an ellipsis stands on a line of its own.
+    before, after = ("\n" if any(first <= at <= last for first, last in verbatim(text).blocks) else " " for at in part)
     return f"{f'…{before}' if begin else ''}{shown}{f'{after}…' if end < len(text) else ''}"
 
 
@@ -146,11 +147,6 @@ def _pieces(text: str, part: Part) -> Iterator[tuple[Part, bool]]:
             yield (first, last), False
             at = last
     yield (at, end), True
-
-
-def _near_block(text: str, at: int) -> str:
-    """What stands between an ellipsis and the text at this place: beside what keeps its lines, a new line."""
-    return "\n" if any(first <= at <= last for first, last in verbatim(text).blocks) else " "
 
 
 def _without(spans: Sequence[Part], hidden: Sequence[Part]) -> list[Part]:

@@ -85,7 +85,8 @@ class Requests(WaitReporter):
                     if failure.status != 429:
                         node.retry_at = time.monotonic() + RETRY
             self._report(f"waiting for {self.address}: {failure.in_words}")
-            pause(failure.wait or _backoff(turn))
+            longest = min(_LONGEST_WAIT, _FIRST_WAIT * 2**turn)  # and not the same for all who were refused together
+            pause(failure.wait or longest * (0.5 + random.random() / 2))
         raise AssertionError("unreachable")
 
     @contextmanager
@@ -206,9 +207,3 @@ def _words(error: Any) -> str:
     except (ValueError, KeyError, TypeError):
         words = error.content.decode("utf-8", "replace") if error.content else error.reason_phrase
     return " ".join(str(words).split())[:300]
-
-
-def _backoff(tries: int) -> float:
-    """Seconds to wait, longer each time and not the same for all who were refused together."""
-    wait: float = min(_LONGEST_WAIT, _FIRST_WAIT * 2**tries)
-    return wait * (0.5 + random.random() / 2)

@@ -15,14 +15,13 @@ import qdrant_edge as engine
 from lmm_education.errors import StoreDamaged, StoreError
 from lmm_education.material import SparseVector
 from lmm_education.store.folders import check_space, disk_full, size_on_disk
-from lmm_education.store.layout import INDEXED, UNUSED, Vectors, metadata_kinds
+from lmm_education.store.layout import INDEXED, UNUSED, Vectors
 from lmm_education.store.port import CollectionName, Point
 from lmm_education.store.values import EngineDialect, known_ids, refusal
 
 PAGE = 512  # points
 ROOM = 8 << 20  # bytes that the engine's own files may need besides what is stored
 ROOM_FROM = 1_000  # points; from there on, optimizing may write everything once more
-METADATA_FROM, MOST_METADATA = 20_000, 16  # points from which metadata is indexed; keys of one run
 SEGMENT = 200_000  # points that a run writes before they are optimized: the memory that this takes grows with them
 GRAPH_FROM = 32 << 20  # bytes of dense vectors; below, comparing them all takes less than 3 ms
 # A segment of more than 2 MB of vectors becomes one that is only read: it opens in a millisecond, where one that
@@ -64,7 +63,6 @@ class Shard:
         self.path, self.collection, self.vectors, self.engine = path, collection, vectors, shard
         self._has_graph: bool | None = None
         self._written = 0
-        self._metadata: dict[str, str] = {}  # keys that this run brought, and the kind of index that fits each
 
     @classmethod
     def create(cls, path: Path, collection: CollectionName, vectors: Vectors) -> Shard:
@@ -103,7 +101,6 @@ class Shard:
         rest = iter(points)
         while batch := list(islice(rest, PAGE)):
             check_space(self.path, ROOM + 3 * sum(map(_size, batch)))
-            self._metadata |= metadata_kinds(point.payload for point in batch)
             with engine_errors(self.path):
                 self.engine.update(engine.UpdateOperation.upsert_points([_to_point(point) for point in batch]))
             self._grow()
@@ -114,7 +111,8 @@ class Shard:
     def _grow(self) -> None:
         """Let the vectors have a graph once they are many; before, it would cost more than it gains."""
         if self._has_graph is None:
-            self._has_graph = has_graph(self.path)
+            config = json.loads((self.path / "edge_config.json").read_bytes())
+            self._has_graph = bool((config.get("hnsw_config") or {}).get("m"))
         with engine_errors(self.path):
             if self._has_graph or 4 * self.vectors.dense * self.engine.info().points_count < GRAPH_FROM:
                 return
@@ -147,30 +145,18 @@ class Shard:
         self._written = 0
         with engine_errors(self.path):
             info = self.engine.info()
-            for field, kind in self._wanted_indexes(info.points_count):
-                if field not in info.payload_schema:
-                    self.engine.update(engine.UpdateOperation.create_field_index(field, _INDEXES[kind]))
+            for field, index in INDEXED[self.collection].items():
+                if info.points_count >= index.since and field not in info.payload_schema:
+                    self.engine.update(engine.UpdateOperation.create_field_index(field, _INDEXES[index.kind]))
             if info.points_count >= ROOM_FROM:
                 check_space(self.path, ROOM + 2 * size_on_disk(self.path))
             self.engine.optimize()
             self.engine.flush()
 
-    def _wanted_indexes(self, points: int) -> Iterator[tuple[str, str]]:
-        """The fields, and the keys of metadata, that are worth an index among so many points."""
-        yield from ((field, index.kind) for field, index in INDEXED[self.collection].items() if points >= index.since)
-        if points >= METADATA_FROM:
-            yield from islice(self._metadata.items(), MOST_METADATA)
-
     def details(self) -> dict[str, int]:
         """What the engine says of itself."""
         info = self.engine.info()
         return {"segments": info.segments_count, "indexed vectors": info.indexed_vectors_count or 0}
-
-
-def has_graph(path: Path) -> bool:
-    """Whether the engine's own configuration in a shard's folder asks for graphs."""
-    config = json.loads((path / "edge_config.json").read_bytes())
-    return bool((config.get("hnsw_config") or {}).get("m"))
 
 
 def _size(point: Point) -> int:
@@ -233,8 +219,6 @@ def _dense(size: int, **options: Any) -> engine.EdgeVectorParams:
 # None builds links for itself into the graph of the vectors: that would multiply the time that the graph takes.
 _INDEXES: dict[str, Any] = {
     "keyword": engine.KeywordIndexParams(on_disk=True, enable_hnsw=False),
-    "integer": engine.IntegerIndexParams(on_disk=True, enable_hnsw=False, lookup=True, range=False),
-    "bool": engine.BoolIndexParams(on_disk=True, enable_hnsw=False),
     # With the places of words, for phrases, it would take 1 GB of memory for every 58,000 chunks while it is made.
     "text": engine.TextIndexParams(
         tokenizer=engine.TokenizerType.Word, lowercase=True, on_disk=True, enable_hnsw=False

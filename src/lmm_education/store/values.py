@@ -70,11 +70,6 @@ def refusal(message: str, said: str, where: str) -> StoreError:
     return StoreError(f"{message}: {said}", where=where)
 
 
-def from_vectors(vectors: Any) -> dict[str, Vector]:
-    """The vectors of a point that was read; sparse ones ascending."""
-    return {name: _from_vector(vector) for name, vector in vectors.items()} if isinstance(vectors, Mapping) else {}
-
-
 def _from_vector(vector: Any) -> Vector:
     if not hasattr(vector, "indices"):
         return vector  # type: ignore[no-any-return]
@@ -88,8 +83,9 @@ def to_scored(found: Iterable[Any]) -> list[Scored]:
 
 
 def to_stored(record: Any) -> Point:
-    """A point that was read."""
-    return Point(str(record.id), record.payload or {}, from_vectors(record.vector))
+    """A point that was read; sparse vectors ascending."""
+    vectors = record.vector if isinstance(record.vector, Mapping) else {}
+    return Point(str(record.id), record.payload or {}, {name: _from_vector(each) for name, each in vectors.items()})
 
 
 def to_selector(fields: Fields) -> Any:
