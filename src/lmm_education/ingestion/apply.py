@@ -12,6 +12,7 @@ import time
 from collections import deque
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from itertools import chain
 from pathlib import Path, PurePath, PurePosixPath
 from typing import Any, TypeVar
 
@@ -33,13 +34,11 @@ from lmm_education.ingestion import report as happened
 from lmm_education.ingestion.language import foreign_language, foreign_notice
 from lmm_education.ingestion.outline import parsed
 from lmm_education.ingestion.plan import (
-    Changes,
     DocumentFile,
     IngestPlan,
     PlannedDocument,
     Read,
     Skipped,
-    StoredState,
     changes,
     error_of,
     read_file,
@@ -48,7 +47,7 @@ from lmm_education.ingestion.prepare import Steps, prepare_steps
 from lmm_education.ingestion.prepared import read_steps, step_files, write_step_files
 from lmm_education.ingestion.report import DocumentReport, IngestReport, Listener, Lost, State
 from lmm_education.ingestion.source_files import SourceFile
-from lmm_education.material import Chunk, PreparedDocument, SparseVector
+from lmm_education.material import PreparedDocument, SparseVector
 from lmm_education.parts import CourseParts
 from lmm_education.payloads import RECORD, Payload, StoredDocument, document_of, document_payload, document_point_id
 from lmm_education.store.layout import check_same
@@ -173,56 +172,40 @@ def _saved_again(run: IngestRun, document: DocumentFile) -> tuple[Path, ...]:
 # -- preparing -------------------------------------------------------------------------------------
 
 
-@dataclass(slots=True)
-class _Item:
-    """A document that is written, or would be."""
-
-    planned: PlannedDocument
-    document: DocumentFile
-    prepared: PreparedDocument
-    saved: tuple[Path, ...] = ()
-    changes: Changes = field(default_factory=lambda: Changes((), {}, (), {}, ()))
-    embedded: int = 0
-    reused: int = 0
-
-    def hash_of(self, chunk: Chunk) -> str:
-        """The hash of what is embedded of a chunk that is written."""
-        return str(self.changes.payloads[chunk.id]["hash"])
-
-    def report(self) -> DocumentReport:
-        """What became of it."""
-        planned = self.planned
-        return report_of(
-            self.document,
-            "changed" if planned.stored or planned.replaces else "new",
-            chunks=len(self.prepared.chunks),
-            sections=len(self.prepared.sections),
-            embedded=self.embedded,
-            reused=self.reused,
-            updated=len(self.changes.updated),
-            removed=len(self.changes.removed),
-            moved_from=planned.moved_from,
-            saved=self.saved,
-            withheld=self.prepared.withheld,
-        )
+def report_written(planned: PlannedDocument, state: State | None = None) -> DocumentReport:
+    """What became of a document that was prepared, and perhaps written."""
+    prepared = planned.prepared
+    return report_of(
+        planned.document,
+        state or ("changed" if planned.stored or planned.replaces else "new"),
+        chunks=len(prepared.chunks),
+        sections=len(prepared.sections),
+        embedded=planned.embedded,
+        reused=planned.reused,
+        updated=len(planned.changes.updated),
+        removed=len(planned.changes.removed),
+        moved_from=planned.moved_from,
+        saved=planned.saved,
+        withheld=prepared.withheld,
+    )
 
 
-def prepare_file(
-    run: IngestRun, document: DocumentFile
-) -> tuple[DocumentFile, PreparedDocument, tuple[Path, ...]] | None:
-    """The document as its file is now, after the three steps, with the files that were written; None if that failed."""
+def prepare_file(run: IngestRun, planned: PlannedDocument) -> bool:
+    """Prepare a document as its file is now, and write the files that show it; False if that failed."""
+    document = planned.document
     try:
         read = read_file(document.source, run.stamp, run.books)
         if isinstance(read, Skipped) or read.document.id != document.id:
             hint = "run it again"
             raise IngestError("this file became another document during the run", where=document.file, hint=hint)
         steps = prepare(read, run.course)
-        prepared = steps.document
-        _take_note(run, read.document, read.text, prepared)
-        return read.document, prepared, save_steps(run, read.document, steps)
+        planned.document, planned.prepared = read.document, steps.document
+        _take_note(run, read.document, read.text, planned.prepared)
+        planned.saved = save_steps(run, read.document, steps)
     except LmmError as error:
         run.fail(document.source, error)
-        return None
+        return False
+    return True
 
 
 def prepare(read: Read, course: CourseParts) -> Steps:
@@ -294,26 +277,25 @@ def _write(run: IngestRun, changed: Sequence[PlannedDocument], pruned: Sequence[
             return
 
 
-def _next_group(run: IngestRun, waiting: deque[PlannedDocument]) -> list[_Item]:
+def _next_group(run: IngestRun, waiting: deque[PlannedDocument]) -> list[PlannedDocument]:
     """The next documents, prepared, that together are worth a call of the embedding model."""
-    group, chunks = list[_Item](), 0
+    group, chunks = list[PlannedDocument](), 0
     while waiting and chunks < GROUP and len(group) < BATCH:
         planned = waiting.popleft()
-        if found := prepare_file(run, planned.document):
-            document, prepared, saved = found
-            group.append(_Item(planned, document, prepared, saved))
-            chunks += len(prepared.chunks)
+        if prepare_file(run, planned):
+            group.append(planned)
+            chunks += len(planned.prepared.chunks)
     return group
 
 
-def _planned(run: IngestRun, reader: Reader, group: list[_Item]) -> list[_Item]:
+def _planned(run: IngestRun, reader: Reader, group: list[PlannedDocument]) -> list[PlannedDocument]:
     """The documents of a group, each with its changes; what is new has nothing in the store to look at."""
-    stored = stored_parts(reader, [item.document.id for item in group if item.planned.stored is not None])
+    stored = stored_parts(reader, [item.document.id for item in group if item.stored is not None])
     encoder, again = run.course.encoder, run.options.again
     for item in group:
         prepared = item.prepared
         hashes = {chunk.id: encoder.hash_of(chunk, language=prepared.language) for chunk in prepared.chunks}
-        item.changes = changes(prepared, stored.get(prepared.id, StoredState()), hashes, again=again)
+        item.changes = changes(prepared, stored.get(prepared.id, {}), hashes, again=again)
     if encoder.vectors:
         seen = set[str]()
         for item in group:
@@ -331,10 +313,10 @@ def _estimate(run: IngestRun, changed: Sequence[PlannedDocument]) -> None:
     waiting = deque(changed)
     while waiting:
         for item in _planned(run, store, _next_group(run, waiting)):
-            run.end(item.report())
+            run.end(report_written(item))
 
 
-def _write_group(run: IngestRun, writer: Writer, group: Sequence[_Item]) -> int:
+def _write_group(run: IngestRun, writer: Writer, group: Sequence[PlannedDocument]) -> int:
     """Write a group of documents; how many were written. Of those that the model refuses, the others go on."""
     if run.model_error is None:
         try:
@@ -346,7 +328,7 @@ def _write_group(run: IngestRun, writer: Writer, group: Sequence[_Item]) -> int:
             failed = error
         else:
             for item in group:
-                run.end(item.report())
+                run.end(report_written(item))
             return len(group)
     else:
         failed = run.model_error
@@ -355,7 +337,7 @@ def _write_group(run: IngestRun, writer: Writer, group: Sequence[_Item]) -> int:
     return 0
 
 
-def _encode_and_write(run: IngestRun, writer: Writer, group: Sequence[_Item]) -> None:
+def _encode_and_write(run: IngestRun, writer: Writer, group: Sequence[PlannedDocument]) -> None:
     """Encode and write documents, those of one group together.
 
     Raises:
@@ -370,11 +352,11 @@ def _encode_and_write(run: IngestRun, writer: Writer, group: Sequence[_Item]) ->
     writer.set_payload("chunks", {id: p for item in group for id, p in item.changes.updated.items()})
     writer.delete("chunks", [id for item in group for id in item.changes.removed])
     writer.delete("documents", [id for item in group for id in item.changes.removed_sections])
-    remove(writer, [id for item in group for id in item.planned.replaces])
+    remove(writer, [id for item in group for id in item.replaces])
     _mark(writer, group, _words_of(writer, group, vectors))
 
 
-def _encode(run: IngestRun, group: Sequence[_Item]) -> dict[str, Vectors]:
+def _encode(run: IngestRun, group: Sequence[PlannedDocument]) -> dict[str, Vectors]:
     """The vectors of what has to be encoded, by the hash of what is embedded: what is alike is encoded once."""
     path = group[0].document.source.path if group else Path()
     wanted = {item.hash_of(chunk): (chunk, item.prepared.language) for item in group for chunk in item.changes.encode}
@@ -392,13 +374,13 @@ def _encode(run: IngestRun, group: Sequence[_Item]) -> dict[str, Vectors]:
     return vectors
 
 
-def _mark(writer: Writer, group: Sequence[_Item], finished: Mapping[str, Frequencies] | None = None) -> None:
+def _mark(writer: Writer, group: Sequence[PlannedDocument], finished: Mapping[str, Frequencies] | None = None) -> None:
     """Write the documents' records: as unfinished, or, with the document frequencies of each, as finished."""
     records = []
     for item in group:
         prepared, shown = item.prepared, item.document.prepared_file
         words = Frequencies() if finished is None else finished[prepared.id]
-        hash, stored = "" if finished is None else item.document.hash, item.planned.stored
+        hash, stored = "" if finished is None else item.document.hash, item.stored
         if finished is None and stored is not None:  # what is there was written for other readers
             prepared = replace(prepared, withhold=stored.withhold)
         payload = document_payload(prepared, hash=hash, prepared=shown, words=words)
@@ -406,7 +388,9 @@ def _mark(writer: Writer, group: Sequence[_Item], finished: Mapping[str, Frequen
     writer.upsert("documents", records)
 
 
-def _words_of(reader: Reader, group: Sequence[_Item], vectors: Mapping[str, Vectors]) -> dict[str, Frequencies]:
+def _words_of(
+    reader: Reader, group: Sequence[PlannedDocument], vectors: Mapping[str, Vectors]
+) -> dict[str, Frequencies]:
     """The document frequencies of documents that are written, of chunks that stay as they were too."""
     encoded = {chunk.id: vectors[item.hash_of(chunk)] for item in group for chunk in item.changes.encode}
     kept = [chunk.id for item in group for chunk in item.prepared.chunks if chunk.id not in encoded]
@@ -436,17 +420,15 @@ def stored_documents(reader: Reader) -> list[StoredDocument]:
     return sorted((document_of(point.payload) for point in points), key=lambda document: document.file)
 
 
-def stored_parts(reader: Reader, docids: Sequence[str]) -> dict[str, StoredState]:
-    """What a store has of some documents, by docid."""
-    found: dict[str, tuple[dict[str, Payload], dict[str, Payload]]] = {docid: ({}, {}) for docid in docids}
+def stored_parts(reader: Reader, docids: Sequence[str]) -> dict[str, dict[str, Payload]]:
+    """What a store has of some documents, by docid: the payloads of chunks and sections, by id."""
+    found: dict[str, dict[str, Payload]] = {docid: {} for docid in docids}
     for some in batches(docids):
         own = Match("document", tuple(some))
-        chunks = reader.scroll("chunks", where=[own])
         sections = reader.scroll("documents", where=[own, Match("what", ("section",))])
-        for kind, points in enumerate((chunks, sections)):
-            for point in points:
-                found[point.payload["document"]][kind][point.id] = point.payload
-    return {docid: StoredState(chunks, sections) for docid, (chunks, sections) in found.items()}
+        for point in chain(reader.scroll("chunks", where=[own]), sections):
+            found[point.payload["document"]][point.id] = point.payload
+    return found
 
 
 def remove(writer: Writer, docids: Sequence[str]) -> None:

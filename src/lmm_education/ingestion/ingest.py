@@ -34,11 +34,19 @@ from lmm_education.ingestion.apply import (
     is_made_otherwise,
     prepare,
     prepare_file,
-    report_of,
+    report_written,
     stored_documents,
     tell,
 )
-from lmm_education.ingestion.plan import DocumentFile, Skipped, error_of, held_by, plan_ingest, read_file
+from lmm_education.ingestion.plan import (
+    DocumentFile,
+    PlannedDocument,
+    Skipped,
+    error_of,
+    held_by,
+    plan_ingest,
+    read_file,
+)
 from lmm_education.ingestion.report import IngestReport, Listener, ignore
 from lmm_education.ingestion.source_files import SourceFile, add_sources, find_sources
 from lmm_education.material import PreparedDocument
@@ -93,9 +101,9 @@ def _ingest(run: IngestRun, paths: Iterable[str | Path]) -> IngestReport:
         again = options.again or run.report.rebuilt
         apply(run, plan_ingest(documents, stored, held=held, covers=sources.covers, again=again))
     else:
-        for read, prepared, saved in filter(None, (prepare_file(run, document) for document in documents)):
-            counts = {"chunks": len(prepared.chunks), "sections": len(prepared.sections)}
-            run.end(report_of(read, "prepared", **counts, saved=saved, withheld=prepared.withheld))
+        for planned in map(PlannedDocument, documents):
+            if prepare_file(run, planned):
+                run.end(report_written(planned, "prepared"))
     tell(run)
     if not (run.report.documents or run.report.errors or run.report.lost):
         run.report.notices.append(f"there is nothing to ingest here; names of documents end in {', '.join(SUFFIXES)}")

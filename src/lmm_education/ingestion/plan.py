@@ -189,13 +189,26 @@ def _held(stored: StoredDocument, root: Path, *, look: bool) -> str | None:
 # -- what must change ------------------------------------------------------------------------------
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class PlannedDocument:
-    """A document to store. `stored` is its record; `replaces` are stored documents that its file held before."""
+    """A document to store. `stored` is its record; `replaces` are stored documents that its file held before.
+
+    When it has been `prepared`: `saved` are the files that show it, `changes` what is written; of its chunks so many
+    are `embedded`, and so many have the vectors of an equal text (`reused`).
+    """
 
     document: DocumentFile
     stored: StoredDocument | None = None
     replaces: tuple[str, ...] = ()
+    prepared: PreparedDocument = field(init=False)
+    changes: Changes = field(default_factory=lambda: Changes())
+    saved: tuple[Path, ...] = ()
+    embedded: int = 0
+    reused: int = 0
+
+    def hash_of(self, chunk: Chunk) -> str:
+        """The hash of what is embedded of a chunk that is written."""
+        return str(self.changes.payloads[chunk.id]["hash"])
 
     @property
     def moved_from(self) -> str:
@@ -315,14 +328,6 @@ def _doubled(
 
 
 @dataclass(frozen=True, slots=True)
-class StoredState:
-    """What a store has of a document: payloads by id."""
-
-    chunks: Mapping[str, Payload] = field(default_factory=dict)
-    sections: Mapping[str, Payload] = field(default_factory=dict)
-
-
-@dataclass(frozen=True, slots=True)
 class Changes:
     """What to write for a document.
 
@@ -330,11 +335,11 @@ class Changes:
     by id, with vectors or without; `removed` are chunk ids, `removed_sections` section ids.
     """
 
-    encode: tuple[Chunk, ...]
-    payloads: Mapping[str, Payload]
-    removed: tuple[str, ...]
-    sections: Mapping[str, Payload]
-    removed_sections: tuple[str, ...]
+    encode: tuple[Chunk, ...] = ()
+    payloads: Mapping[str, Payload] = field(default_factory=dict)
+    removed: tuple[str, ...] = ()
+    sections: Mapping[str, Payload] = field(default_factory=dict)
+    removed_sections: tuple[str, ...] = ()
 
     @property
     def updated(self) -> dict[str, Payload]:
@@ -344,7 +349,7 @@ class Changes:
 
 
 def changes(
-    document: PreparedDocument, stored: StoredState, hashes: Mapping[str, str], *, again: bool = False
+    document: PreparedDocument, stored: Mapping[str, Payload], hashes: Mapping[str, str], *, again: bool = False
 ) -> Changes:
     """What makes the store hold `document`: the difference, and nothing else.
 
@@ -352,32 +357,32 @@ def changes(
     no embedding, whatever else about it changed; its payload is set. An id with another hash is embedded again.
 
     Args:
+        stored: the payloads of its chunks and sections, by id.
         hashes: chunk ids to the hash of what is embedded of each.
         again: whether every chunk is embedded.
 
     >>> from lmm_education.material import Lines, Location
     >>> chunk = Chunk("1", Location("d", "a.md", Lines(1, 1)), "s", 0, "Green.")
     >>> leaves = PreparedDocument("d", "a.md", "Leaves", "en", (), (chunk,))
-    >>> first = changes(leaves, StoredState(), {"1": "h"})
+    >>> first = changes(leaves, {}, {"1": "h"})
     >>> [c.text for c in first.encode]
     ['Green.']
-    >>> changes(leaves, StoredState(first.payloads), {"1": "h"})
+    >>> changes(leaves, first.payloads, {"1": "h"})
     Changes(encode=(), payloads={}, removed=(), sections={}, removed_sections=())
     """
     wanted: dict[str, Any] = {
         chunk.id: chunk_payload(chunk, language=document.language, hash=hashes[chunk.id]) for chunk in document.chunks
     }
     sections = {section.id: section_payload(section, title=document.title) for section in document.sections}
-    encode = tuple(
-        c for c in document.chunks if again or stored.chunks.get(c.id, {}).get("hash") != wanted[c.id]["hash"]
-    )
+    encode = tuple(c for c in document.chunks if again or stored.get(c.id, {}).get("hash") != wanted[c.id]["hash"])
     encoded = {chunk.id for chunk in encode}
+    gone = {id: old.get("what") == "section" for id, old in stored.items() if id not in wanted and id not in sections}
     return Changes(
         encode=encode,
-        payloads={id: new for id, new in wanted.items() if id in encoded or _differs(stored.chunks[id], new)},
-        removed=tuple(id for id in stored.chunks if id not in wanted),
-        sections={id: new for id, new in sections.items() if again or _differs(stored.sections.get(id), new)},
-        removed_sections=tuple(id for id in stored.sections if id not in sections),
+        payloads={id: new for id, new in wanted.items() if id in encoded or _differs(stored[id], new)},
+        removed=tuple(id for id, is_section in gone.items() if not is_section),
+        sections={id: new for id, new in sections.items() if again or _differs(stored.get(id), new)},
+        removed_sections=tuple(id for id, is_section in gone.items() if is_section),
     )
 
 

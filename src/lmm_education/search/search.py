@@ -413,6 +413,9 @@ class SearchView:
                 hint='ingest with [RAG] documents = "heading", or search with --chunks',
             )
         shown = sections[: plan.limit] if plan.companion else hits[: plan.limit]
+        # Found, but none by a word: the nearest in meaning of what has nothing to do with the question.
+        by_words = bool(plan.text and hits) and fixed.get(SPARSE, 0) > 0
+        has_no_word = by_words and not any(SPARSE in hit.legs for hit in hits)
         return SearchResult(
             plan.question,
             plan.text,
@@ -427,7 +430,7 @@ class SearchView:
             companion=plan.companion,
             reranker=reranker,
             relevance=max((relevance(hit, words, fixed) for hit in hits), default=0.0) if plan.text else None,
-            notices=(*plan.notices, *([NO_WORD] if self._has_no_word(plan, hits) else [])),
+            notices=(*plan.notices, *([NO_WORD] if has_no_word else [])),
         )
 
     def fetch(self, ids: Sequence[str], *, fields: Fields = ()) -> SearchResult:
@@ -507,9 +510,11 @@ class SearchView:
         fixed = self._fixed_weights(vectors)
         legs = [Leg(name, vector, plan.depth) for name, vector in vectors.items() if fixed[name] > 0]
         rankings, boosts, worded = self._candidates(plan, legs)
-        leg_weights = self._weights(plan, text, rankings, self._words_of(worded)) if by_question else fixed
-        fused = fuse(rankings, leg_weights, method=settings.fusion, boosts=boosts)
-        return fused, leg_weights
+        embedder, dense, leg_weights = self._encoder.embedder, [name for name in rankings if name != SPARSE], fixed
+        if by_question:  # how much of the question the passages with most of its words hold
+            coverage = self._coverage(plan, text, self._words_of(worded)) if embedder and dense else 0.0
+            leg_weights = weights(coverage, dense, static=is_static(embedder.name)) if embedder and dense else {}
+        return fuse(rankings, leg_weights, method=settings.fusion, boosts=boosts), leg_weights
 
     def _candidates(
         self, plan: Plan, legs: Sequence[Leg]
@@ -568,15 +573,6 @@ class SearchView:
         is_set = self.settings.sparse_weight is not None or self.settings.dense_weight is not None
         return self._encoder.encoding.by_question and self._encoder.weighs_words and not is_set
 
-    def _weights(
-        self, plan: Plan, text: str, rankings: Mapping[str, Ranking], held: Iterable[Vector]
-    ) -> dict[str, float]:
-        """The weights of the legs by how much of the question the passages with most of its words hold."""
-        embedder, dense = self._encoder.embedder, [name for name in rankings if name != SPARSE]
-        if embedder is None or not dense:
-            return {}
-        return weights(self._coverage(plan, text, held), dense, static=is_static(embedder.name))
-
     def _coverage(self, plan: Plan, text: str, held: Iterable[Vector]) -> float:
         """The largest share of the weight of a question's words that one of the passages `held` has."""
         passages = [vector.indices for vector in held if isinstance(vector, SparseVector)]
@@ -599,11 +595,6 @@ class SearchView:
             weight = own if configured is None else configured
             found[name] = weight / 2 if both and name != SPARSE else weight
         return found
-
-    def _has_no_word(self, plan: Plan, hits: Sequence[Passage]) -> bool:
-        """Whether passages were found, but none by a word: the nearest in meaning of what has nothing to do with it."""
-        asked = plan.text and self._fixed_weights(self._encoder.vectors).get(SPARSE, 0) > 0
-        return bool(asked and hits) and not any("sparse" in hit.legs for hit in hits)
 
     def _listed(self, plan: Plan) -> list[Passage]:
         """Passages in the order of their documents, where there is nothing to look up."""

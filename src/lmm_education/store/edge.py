@@ -47,7 +47,6 @@ from lmm_education.store.port import CollectionName, Fields, Leg, Match, Point, 
 from lmm_education.store.shard import EDGE, PAGE, ROOM, Shard, engine_errors
 
 MANIFEST, FREQUENCIES = "manifest.json", "frequencies.bin"
-FACET_PAGE = 4096  # points
 _TO_OPEN = 1 << 20  # bytes that must be free where a shard is opened in place
 
 
@@ -96,8 +95,15 @@ class EdgeReader:
     ) -> Iterator[Point]:
         """See `port.Reader.scroll`. All points are of one generation, even if another is published meanwhile."""
         with self._reading(collection) as shard:
-            for page in _pages(shard, where, fields, vectors, PAGE) if shard else ():
+            condition, selector, offset = EDGE.where(where), values.to_selector(fields), None
+            while shard:
+                request = engine.ScrollRequest(
+                    offset=offset, limit=PAGE, filter=condition, with_payload=selector, with_vector=vectors
+                )
+                page, offset = shard.engine.scroll(request)
                 yield from map(values.to_stored, page)
+                if offset is None:
+                    return
 
     def count(self, collection: CollectionName, *, where: Where = ()) -> int:
         """See `port.Reader.count`."""
@@ -115,26 +121,13 @@ class EdgeReader:
             if key in INDEXED["chunks"] and key in opened.engine.info().payload_schema:
                 request = engine.FacetRequest(engine_path(key), limit=limit + 1, exact=True, filter=EDGE.where(where))
                 return most_first({str(hit.value): hit.count for hit in opened.engine.facet(request).hits}, limit)
-            payloads = (record.payload for page in _pages(opened, where, (key,), False, FACET_PAGE) for record in page)
-            return tally((value for payload in payloads for value in values_at(payload, key)), limit)
+        found = self.scroll("chunks", where=where, fields=(key,))
+        return tally((value for point in found for value in values_at(point.payload, key)), limit)
 
     def _there(self, shard: Shard | None) -> Shard:
         if shard is None:
             raise StoreMissing(self.location)
         return shard
-
-
-def _pages(shard: Shard, where: Where, fields: Fields, vectors: bool, size: int) -> Iterator[list[engine.Record]]:
-    """The points that fit, page by page."""
-    condition, selector, offset = EDGE.where(where), values.to_selector(fields), None
-    while True:
-        request = engine.ScrollRequest(
-            offset=offset, limit=size, filter=condition, with_payload=selector, with_vector=vectors
-        )
-        page, offset = shard.engine.scroll(request)
-        yield page
-        if offset is None:
-            return
 
 
 class EdgeView(EdgeReader):

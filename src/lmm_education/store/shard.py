@@ -4,9 +4,8 @@ from __future__ import annotations
 
 import errno
 import json
-from collections.abc import Collection, Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from itertools import islice
 from pathlib import Path
 from typing import Any
 
@@ -96,17 +95,15 @@ class Shard:
         with engine_errors(self.path):
             self.engine.close()
 
-    def upsert(self, points: Iterable[Point]) -> None:
-        """See `port.Writer.upsert`."""
-        rest = iter(points)
-        while batch := list(islice(rest, PAGE)):
-            check_space(self.path, ROOM + 3 * sum(map(_size, batch)))
-            with engine_errors(self.path):
-                self.engine.update(engine.UpdateOperation.upsert_points([_to_point(point) for point in batch]))
-            self._grow()
-            self._written += len(batch)
-            if self._written >= SEGMENT:
-                self._optimize()
+    def upsert(self, points: Sequence[Point]) -> None:
+        """Store some points; those with the same id are replaced whole."""
+        check_space(self.path, ROOM + 3 * sum(map(_size, points)))
+        with engine_errors(self.path):
+            self.engine.update(engine.UpdateOperation.upsert_points([_to_point(point) for point in points]))
+        self._grow()
+        self._written += len(points)
+        if self._written >= SEGMENT:
+            self._optimize()
 
     def _grow(self) -> None:
         """Let the vectors have a graph once they are many; before, it would cost more than it gains."""
