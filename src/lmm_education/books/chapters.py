@@ -15,7 +15,7 @@ from lmm.book_project import Book, BookFile, book_of, text_in
 from lmm.markdown.blocks import HeadingBlock, TextBlock
 from lmm.markdown.parse_markdown import header_values, iter_blocks
 from lmm_education.books.bibliography import Citations, csl, read_bibliography
-from lmm_education.books.cell_outputs import cell_outputs
+from lmm_education.books.cell_outputs import CellOutputs, cell_outputs
 from lmm_education.books.inclusions import included, included_documents
 from lmm_education.books.numbers import WORDS, FileNumbers, Numbering
 
@@ -27,8 +27,7 @@ class BookChapter:
     """A document in its book, at a `position` from 0; one that is in none, or no chapter, has neither.
 
     `title` is what the contents call it; `labels` are what references to them read, by label, `words` what things are
-    called in them; `citations` are who and when, by key. `cells` are what code showed when it was run, by its label or
-    the code itself, `pictures` those that it drew, by label, `values` those of code in sentences; `included` is what
+    called in them; `citations` are who and when, by key. `ran` is what code showed when it was run; `included` is what
     inclusions show. `echo` tells whether code is shown unless it says otherwise, and `up` leads to the folder that
     paths in code start from.
     """
@@ -40,9 +39,7 @@ class BookChapter:
     labels: Mapping[str, str] = field(default_factory=dict)
     words: Mapping[str, str] = field(default_factory=lambda: WORDS["en"])
     citations: Mapping[str, tuple[str, str]] = field(default_factory=dict)
-    cells: Mapping[str, str] = field(default_factory=dict)
-    pictures: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
-    values: Mapping[str, str] = field(default_factory=dict)
+    ran: CellOutputs = field(default_factory=CellOutputs)
     included: Mapping[str, str] = field(default_factory=dict)
     echo: bool = True
     up: str = ""
@@ -66,7 +63,7 @@ class BookChapter:
     @property
     def refers(self) -> bool:
         """Whether anything in the text may read in another way where neither the text nor `stamp` has changed."""
-        return bool(self.labels or self.citations or self.cells or self.pictures or self.values or self.included)
+        return bool(self.labels or self.citations or self.included or self.ran != CellOutputs())
 
     @property
     def left_out(self) -> bool:
@@ -107,9 +104,8 @@ class Books:
         up = "../" * file.path.count("/") if book.file == "_bookdown.yml" else ""
         words = _words({**settings[1], **book.settings})
         title = file.title or ("" if header.get("title") else numbers.title)
-        chapter = BookChapter(book, position, title, numbers, labels=labels, words=words, up=up)
-        if book.file == "SUMMARY.md":
-            chapter = replace(chapter, included=included(path, text))
+        shown = included(path, text) if book.file == "SUMMARY.md" else {}
+        chapter = BookChapter(book, position, title, numbers, labels=labels, words=words, up=up, included=shown)
         return _with_sources(chapter, book.folder, path, text, settings)
 
     def _book(self, path: Path) -> Book | None:
@@ -139,11 +135,9 @@ def _with_sources(
         citations = {**csl(values.get("references")), **citations}
     executes = (values.get("execute") for values in settings)
     echo = next((each["echo"] for each in executes if isinstance(each, Mapping) and "echo" in each), True)
-    if path.suffix.lower() in (".qmd", ".rmd"):
-        chapter = replace(chapter, included=included_documents(path, text, top))
+    shown = included_documents(path, text, top) if path.suffix.lower() in (".qmd", ".rmd") else chapter.included
     ran = cell_outputs(path, top, chapter.book.settings if chapter.book else {})
-    chapter = replace(chapter, citations=citations, echo=echo is not False)
-    return replace(chapter, cells=ran.cells, pictures=ran.pictures, values=ran.values)
+    return replace(chapter, citations=citations, echo=echo is not False, included=shown, ran=ran)
 
 
 @lru_cache(maxsize=32)

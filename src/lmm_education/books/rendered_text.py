@@ -147,13 +147,13 @@ def _cell(cell: CodeCell, chapter: BookChapter) -> str:
         return f"$$\n{cell.code}\n$$"
     if name == "figure":
         return _picture(_read(cell.code.strip(), chapter), cell.label)
-    ran = chapter.cells.get(cell.label or cell.code, chapter.cells.get(cell.code))
+    ran = chapter.ran.cells.get(cell.label or cell.code, chapter.ran.cells.get(cell.code))
     echo = chapter.echo if "echo" not in cell.options else cell.options["echo"] not in (False, "0")
     if ran is not None and "![" in ran:
         return _read(ran, chapter)
     code = fenced(cell.code, _LANGUAGES.get(name, name)) if echo and cell.code else ""
     included = [path if "://" in path else f"{chapter.up}{path}" for path in included_pictures(cell.code)]
-    pictures = list(chapter.pictures.get(cell.label, ())) or included
+    pictures = list(chapter.ran.pictures.get(cell.label, ())) or included
     parts = [code if ran is None else _read(ran, chapter), *_captioned(cell, pictures, chapter)]
     return "\n\n".join(filter(None, parts))
 
@@ -243,7 +243,7 @@ def _math(span: Span, reader: _Reader) -> str:
 
 def _with_numbers(formula: str, chapter: BookChapter) -> str:
     """A formula with the values of code as they were shown, or dots."""
-    shown = re.sub(r"`r ([^`\n]+)`", lambda code: chapter.values.get(code[1].strip(), r"\ldots{}"), formula)
+    shown = re.sub(r"`r ([^`\n]+)`", lambda code: chapter.ran.values.get(code[1].strip(), r"\ldots{}"), formula)
     return BOOKDOWN_LABEL.sub(lambda found: _equation_number(found[0], chapter), shown)
 
 
@@ -272,8 +272,8 @@ def _code(span: Span, reader: _Reader) -> str:
     expression = span.expression
     if not expression:
         return reader.text[span.start : span.end - len(span.attributes)]
-    if expression in reader.chapter.values:
-        return reader.chapter.values[expression]
+    if expression in reader.chapter.ran.values:
+        return reader.chapter.ran.values[expression]
     choice = _FOR_HTML.fullmatch(expression)
     if choice:
         html = (choice["kind"] == "html") != ("!" in expression[: choice.start("yes")])
@@ -427,10 +427,6 @@ def _without_tags(text: str, name: str) -> str:
     return inner.rpartition("</")[0] if name in ("pre", "textarea") else ""
 
 
-def _nothing(span: Span, reader: _Reader) -> str:
-    return ""
-
-
 # -- divs ------------------------------------------------------------------------------------------
 
 _ADMONITION = re.compile(r"(?:!!!|\?\?\?\+?)[ \t]+(?P<kind>[\w-]+)(?:[^\"\n]*)(?:\"(?P<title>[^\"\n]*)\")?[ \t]*\Z")
@@ -532,7 +528,6 @@ _SHOWN: Mapping[str, Callable[[Span, _Reader], str]] = {
     "code": _code,
     "code_block": _code_block,
     "role": _role,
-    "comment": _nothing,
     "reference": lambda span, reader: reader.chapter.labels.get(span.target, span.text),
     "image": _image,
     "citation": _citation,
@@ -541,8 +536,6 @@ _SHOWN: Mapping[str, Callable[[Span, _Reader], str]] = {
     "div": _div,
     "empty_link": _link,
     "label": _labelled,
-    "text_reference": _nothing,
-    "target": _nothing,
     "caption": _table_caption,
-    "stray": _nothing,
+    **dict.fromkeys(("comment", "text_reference", "target", "stray"), lambda span, reader: ""),
 }

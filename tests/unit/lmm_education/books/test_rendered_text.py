@@ -390,7 +390,7 @@ def test_values_in_sentences_are_read_off_what_knitr_wrote(tmp_path: Path) -> No
         "There are 32 rows, 12.5 % of them new.\n\nOne more line: 1.\n\nAnother line: 2.\n"
     )
     chapter = Books().chapter(tmp_path / "one.Rmd")
-    assert chapter.values == {"nrow(d)": "32", "100 * p": "12.5"}
+    assert chapter.ran.values == {"nrow(d)": "32", "100 * p": "12.5"}
     shown = rendered_text(text, chapter)
     assert shown.startswith("There are 32 rows, 12.5 % of them new.\n\nOne more line: ….")
     same = "The mean is `r mean(x)` cm.\n\nThe mean is `r mean(y)` cm.\n"
@@ -418,7 +418,7 @@ def test_nothing_outside_of_the_folder_is_looked_at(tmp_path: Path) -> None:
     )
     (book / "one.qmd").write_text(RUN)
     chapter = Books().chapter(book / "one.qmd")
-    assert (chapter.citations, chapter.cells, chapter.pictures) == ({}, {}, {})
+    assert (chapter.citations, chapter.ran.cells, chapter.ran.pictures) == ({}, {}, {})
 
 
 def test_bibliographies_in_csl() -> None:
