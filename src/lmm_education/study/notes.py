@@ -16,6 +16,8 @@ from pathlib import Path, PurePath
 from typing import Any
 from urllib.parse import unquote
 
+import msgspec
+
 from lmm.config_tables import Config
 from lmm.disk import files
 from lmm.disk.digest import digest
@@ -156,21 +158,17 @@ class ExportReport:
 
     def as_json(self) -> dict[str, Any]:
         """Plain values, for ``--json``."""
-        return {
-            "documents": [
-                {
-                    "source": str(each.source),
-                    "target": str(each.target),
-                    "changed": each.changed,
-                    "left_out": [{"type": item.kind, "line": item.line} for item in each.notes.left_out],
-                }
-                for each in self.documents
-            ],
-            "copied": [str(path) for path in self.copied],
-            "skipped": [{"file": str(path), "reason": reason} for path, reason in self.skipped],
-            "notices": self.notices,
-            "errors": [str(error) for error in self.errors],
-        }
+        documents = [
+            {"source": each.source, "target": each.target, "changed": each.changed,
+             "left_out": [{"type": item.kind, "line": item.line} for item in each.notes.left_out]}
+            for each in self.documents
+        ]  # fmt: skip
+        skipped = [{"file": path, "reason": reason} for path, reason in self.skipped]
+        values = {"documents": documents, "copied": self.copied, "skipped": skipped}
+        found: dict[str, Any] = msgspec.to_builtins(
+            values | {"notices": self.notices, "errors": self.errors}, enc_hook=str
+        )
+        return found
 
 
 def read_notes(path: str | Path, options: ExportOptions = ExportOptions()) -> Notes:
