@@ -9,9 +9,10 @@ from __future__ import annotations
 import math
 import random
 from collections.abc import Callable, Hashable, Iterable, Sequence
-from dataclasses import dataclass
 from operator import mul
 from typing import Any
+
+import msgspec
 
 DEPTH = 10
 RESAMPLES = 2_000
@@ -27,8 +28,16 @@ MEASURES: dict[str, Callable[[float], float]] = {
 """Each measure as a function of the rank at which the one right thing was found; infinite for never."""
 
 
-@dataclass(frozen=True, slots=True)
-class MeanEstimate:
+class Statistic(msgspec.Struct, frozen=True):
+    """What was computed; its fields have their names for programs in `rename`."""
+
+    def as_json(self) -> dict[str, Any]:
+        """Plain values."""
+        values: dict[str, Any] = msgspec.to_builtins(self)
+        return values
+
+
+class MeanEstimate(Statistic, frozen=True, rename={"mean": "value", "n": "questions"}):
     """A mean over questions and its 95 % confidence interval."""
 
     mean: float
@@ -36,29 +45,17 @@ class MeanEstimate:
     high: float
     n: int
 
-    def as_json(self) -> dict[str, Any]:
-        """Plain values."""
-        return {"value": self.mean, "low": self.low, "high": self.high, "questions": self.n}
 
-
-@dataclass(frozen=True, slots=True)
-class Difference:
+class Difference(Statistic, frozen=True, rename={"mean": "difference", "is_real": "real"}):
     """How much better the second of two is on the same questions, with a 95 % interval. `p` is how often a
-    difference of this size would come about if the two were exchangeable."""
+    difference of this size would come about if the two were exchangeable; where that is rare (p < 0.05), it `is_real`.
+    """
 
     mean: float
     low: float
     high: float
     p: float
-
-    @property
-    def is_real(self) -> bool:
-        """Whether chance is an unlikely explanation (p < 0.05)."""
-        return self.p < 0.05
-
-    def as_json(self) -> dict[str, Any]:
-        """Plain values."""
-        return {"difference": self.mean, "low": self.low, "high": self.high, "p": self.p, "real": self.is_real}
+    is_real: bool
 
 
 def measure_ranks(ranks: Iterable[int | None], measure: str) -> list[float]:
@@ -96,7 +93,7 @@ def compare(before: Sequence[float], after: Sequence[float], groups: Sequence[Ha
     """
     differences = [b - a for a, b in zip(before, after, strict=True)]
     if not differences:
-        return Difference(0.0, 0.0, 0.0, 1.0)
+        return Difference(0.0, 0.0, 0.0, 1.0, False)
     sums, counts = _sums(differences, groups)
     low, high = _interval(sums, counts)
     moved = [total for total in sums if total]  # either sign of nothing is nothing
@@ -104,7 +101,8 @@ def compare(before: Sequence[float], after: Sequence[float], groups: Sequence[Ha
     choices = random.Random(_SEED).choices
     turned = (sum(map(mul, moved, choices((-1.0, 1.0), k=len(moved)))) for _ in range(RESAMPLES))
     more = sum(abs(total) >= seen for total in turned)
-    return Difference(sum(differences) / len(differences), low, high, (more + 1) / (RESAMPLES + 1))
+    p = (more + 1) / (RESAMPLES + 1)
+    return Difference(sum(differences) / len(differences), low, high, p, p < 0.05)
 
 
 def percentile(values: Sequence[float], share: float) -> float:

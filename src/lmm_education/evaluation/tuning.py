@@ -10,20 +10,19 @@ from __future__ import annotations
 from bisect import bisect_left, bisect_right
 from collections import Counter
 from collections.abc import Hashable, Mapping, Sequence
-from dataclasses import dataclass
 from itertools import pairwise
 from typing import Any
 
 from lmm.errors import LmmError
-from lmm_education.evaluation.measures import Difference, MeanEstimate, compare, estimate
+from lmm_education.evaluation.measures import Difference, Statistic, MeanEstimate, compare, estimate
 
 FOLDS = 5
 
 
-@dataclass(frozen=True, slots=True)
-class Tuning:
+class Tuning(Statistic, frozen=True, rename={"held_out": "cross_validated", "is_real": "real"}):
     """What cross-validation found. `best` is best on all questions; `chosen` counts how often each was best on
-    the others; `held_out` estimates what choosing brings, and `gain` compares that with the present settings."""
+    the others; `held_out` estimates what choosing brings, and `gain` compares that with the present settings. It
+    `is_real` where other settings are better than the present ones beyond chance."""
 
     present: str
     best: str
@@ -32,24 +31,7 @@ class Tuning:
     now: MeanEstimate
     held_out: MeanEstimate
     gain: Difference
-
-    @property
-    def is_real(self) -> bool:
-        """Whether other settings are better than the present ones beyond chance."""
-        return self.best != self.present and self.gain.is_real and self.gain.mean > 0
-
-    def as_json(self) -> dict[str, Any]:
-        """Plain values."""
-        return {
-            "best": self.best,
-            "present": self.present,
-            "real": self.is_real,
-            "means": dict(self.means),
-            "chosen": dict(self.chosen),
-            "now": self.now.as_json(),
-            "cross_validated": self.held_out.as_json(),
-            "gain": self.gain.as_json(),
-        }
+    is_real: bool
 
 
 def cross_validate(scores: Mapping[str, Sequence[float]], groups: Sequence[Hashable], *, present: str) -> Tuning:
@@ -74,15 +56,17 @@ def cross_validate(scores: Mapping[str, Sequence[float]], groups: Sequence[Hasha
         for i, part in enumerate(folds):
             if part == fold:
                 held_out[i] = scores[best][i]
-    now = list(scores[present])
+    now, best = list(scores[present]), _best(scores, order, range(len(groups)))
+    gain = compare(now, held_out, groups)
     return Tuning(
         present=present,
-        best=_best(scores, order, range(len(groups))),
+        best=best,
         chosen=dict(chosen.most_common()),
         means={name: _mean(values, range(len(groups))) for name, values in scores.items()},
         now=estimate(now, groups),
         held_out=estimate(held_out, groups),
-        gain=compare(now, held_out, groups),
+        gain=gain,
+        is_real=best != present and gain.is_real and gain.mean > 0,
     )
 
 
@@ -103,21 +87,19 @@ KEPT = 0.95
 """The share of the questions that the course answers which a threshold should not refuse."""
 
 
-@dataclass(frozen=True, slots=True)
-class Threshold:
+class Threshold(
+    Statistic,
+    frozen=True,
+    rename={"score": "threshold", "kept": "answerable_kept", "rejected": "unanswerable_rejected"},
+):
     """A threshold: the share of answerable questions at or above it, and of the others below it."""
 
     score: float
     kept: float
     rejected: float
 
-    def as_json(self) -> dict[str, float]:
-        """Plain values."""
-        return {"threshold": self.score, "answerable_kept": self.kept, "unanswerable_rejected": self.rejected}
 
-
-@dataclass(frozen=True, slots=True)
-class Calibration:
+class Calibration(Statistic, frozen=True, rename={"held_out": "held_out_documents"}):
     """`advised` is the highest threshold that keeps `KEPT` of the answerable questions: to refuse an answer that
     is there is worse than to look at passages in vain. `balanced` makes the fewest errors of both kinds.
 
@@ -134,14 +116,8 @@ class Calibration:
 
     def as_json(self) -> dict[str, Any]:
         """Plain values."""
-        return {
-            **self.advised.as_json(),
-            "balanced": self.balanced.as_json(),
-            "auc": self.auc,
-            "answerable": self.answerable,
-            "unanswerable": self.unanswerable,
-            "held_out_documents": self.held_out,
-        }
+        values = Statistic.as_json(self)
+        return {**values.pop("advised"), **values}
 
 
 def calibrate(answerable: Sequence[float], unanswerable: Sequence[float], *, held_out: bool = False) -> Calibration:
