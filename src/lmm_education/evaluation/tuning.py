@@ -14,7 +14,7 @@ from itertools import pairwise
 from typing import Any
 
 from lmm.errors import LmmError
-from lmm_education.evaluation.measures import Difference, Statistic, MeanEstimate, compare, estimate
+from lmm_education.evaluation.measures import Difference, MeanEstimate, Statistic, compare, estimate
 
 FOLDS = 5
 
