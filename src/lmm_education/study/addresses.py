@@ -13,8 +13,8 @@ from urllib.parse import unquote, urlsplit
 
 from lmm_education.catalogue import Catalogue
 from lmm_education.material import Lines, Location, Passage
-from lmm_education.study.study_documents import StudyDocument, documents_in
-from lmm_education.study.toc import Entry, table_of_contents
+from lmm_education.study.study_documents import documents_in
+from lmm_education.study.toc import table_of_contents
 
 _SUFFIXES = (".html", ".htm", ".md", ".markdown", ".qmd", ".rmd", ".ipynb")
 _FIRST = {"readme": "index", "_index": "index"}
@@ -77,22 +77,15 @@ def _key(id: str) -> str:
 
 
 def _pages(catalogue: Catalogue) -> Iterator[BookPage]:
-    ids = {(each.place.document, each.place.headings): each.id for each, _ in catalogue.sections}
+    ids = {(each.file, each.headings): each.section for each in catalogue.contents}
     for document in documents_in(catalogue):
         entries = table_of_contents([document])
         numbers = {entry.headings: entry.number for entry in reversed(entries)}
-        found = [(entry, _passage(document, entry, numbers, ids)) for entry in entries]
-        titles = {_key(entry.title): passage for entry, passage in reversed(found)}
-        yield BookPage(path_of(document.file), titles | {_key(entry.anchor): passage for entry, passage in found})
-
-
-def _passage(
-    document: StudyDocument,
-    entry: Entry,
-    numbers: Mapping[tuple[str, ...], str],
-    ids: Mapping[tuple[str, tuple[str, ...]], str],
-) -> Passage:
-    above = tuple(numbers.get(entry.headings[:depth], "") for depth in range(len(entry.headings) + 1))
-    place = Location(document.id, document.file, Lines(entry.line, entry.line), entry.headings, above)
-    id = ids.get((document.id, entry.headings), "")
-    return Passage(id, place, what="section", section=id, title=document.title, level=entry.level)
+        titles, anchors = dict[str, Passage](), dict[str, Passage]()
+        for entry in reversed(entries):  # of headings called the same, the first counts
+            above = tuple(numbers.get(entry.headings[:depth], "") for depth in range(len(entry.headings) + 1))
+            place = Location(document.id, document.file, Lines(entry.line, entry.line), entry.headings, above)
+            id = ids.get((document.file, entry.headings), "")
+            passage = Passage(id, place, what="section", section=id, title=document.title, level=entry.level)
+            titles[_key(entry.title)] = anchors[_key(entry.anchor)] = passage
+        yield BookPage(path_of(document.file), titles | anchors)
