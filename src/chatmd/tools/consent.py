@@ -437,9 +437,12 @@ def consent(spec: AgentSpec, run: Run) -> Consent:
     """
     files = declared_by(spec, run)
     asked = frozenset(key for file in files for key in file.keys)
-    if not run.yes and not asked <= _kept_keys(before := _kept(files[0].path)):
-        _ask(files, before, run.confirm)
-        trust.remember(STORE, files[0].path, _record(files))
+    agreed, shown = _kept(files[0].path)
+    if not run.yes and not asked <= agreed:
+        _ask(files, shown, run.confirm)
+        lines = [line for file in files for line in _lines(file)]
+        record = {"agreed": sorted(asked), "shown": lines}  # hashes, to compare, and lines, to tell what changed
+        trust.remember(STORE, files[0].path, json.dumps(record, ensure_ascii=False))
     return Consent(asked, functools.reduce(operator.or_, (file.traffic for file in files)))
 
 
@@ -450,7 +453,7 @@ def is_agreed(spec: AgentSpec, run: Run) -> bool:
         ChatmdError: a tool does not exist.
     """
     files = declared_by(spec, run)
-    return frozenset(key for file in files for key in file.keys) <= _kept_keys(_kept(files[0].path))
+    return frozenset(key for file in files for key in file.keys) <= _kept(files[0].path)[0]
 
 
 def question(files: tuple[DeclaringFile, ...], before: Sequence[str] = ()) -> str:
@@ -481,7 +484,7 @@ def _lines(file: DeclaringFile) -> list[str]:
     return rows
 
 
-def _ask(files: tuple[DeclaringFile, ...], before: str, confirm: Confirm | None) -> None:
+def _ask(files: tuple[DeclaringFile, ...], before: Sequence[str], confirm: Confirm | None) -> None:
     if confirm is None:
         what = (_CHANGED if before else _MORE)[_has_tools(files)]
         raise ConsentNeeded(
@@ -489,7 +492,7 @@ def _ask(files: tuple[DeclaringFile, ...], before: str, confirm: Confirm | None)
             where=visible(files[0].name, line=True),
             hint="run it in a terminal, which asks once, or agree with --yes; in Python run(yes=True)",
         )
-    if not confirm(question(files, _kept_lines(before))):
+    if not confirm(question(files, before)):
         what = "its tools" if _has_tools(files) else "what it sends"
         raise ConsentNeeded(f"not run: you did not agree to {what}", where=visible(files[0].name, line=True))
 
@@ -515,23 +518,9 @@ def _sentences(file: DeclaringFile) -> Iterator[str]:
 # -- what is kept ------------------------------------------------------------------------------------------
 
 
-def _kept(path: str) -> str:
-    return trust.remembered(STORE).get(path, "")
-
-
-def _record(files: tuple[DeclaringFile, ...]) -> str:
-    """Hashes, to compare, and the lines that were shown, to tell what changed."""
-    keys = sorted(key for file in files for key in file.keys)
-    return json.dumps({"agreed": keys, "shown": [line for file in files for line in _lines(file)]}, ensure_ascii=False)
-
-
-def _kept_keys(record: str) -> frozenset[tuple[str, str]]:
+def _kept(path: str) -> tuple[frozenset[tuple[str, str]], Sequence[str]]:
+    """What was agreed to before, and the lines that were shown then."""
     with contextlib.suppress(ValueError, TypeError, KeyError):
-        return frozenset((str(path), str(digest)) for path, digest in json.loads(record)["agreed"])
-    return frozenset()
-
-
-def _kept_lines(record: str) -> list[str]:
-    with contextlib.suppress(ValueError, TypeError, KeyError):
-        return [str(line) for line in json.loads(record)["shown"]]
-    return []
+        record = json.loads(trust.remembered(STORE)[path])
+        return frozenset((str(file), str(known)) for file, known in record["agreed"]), [*map(str, record["shown"])]
+    return frozenset(), ()
