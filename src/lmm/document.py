@@ -577,7 +577,7 @@ class Document:
         for change in self._changes:
             applied = change(version)
             version = replace(version, text=serialize(applied.blocks))
-            failures += applied.failures
+            failures += applied.report.failures
         return version.text, tuple(failures)
 
     def rebased(self, theirs: str) -> tuple[str, tuple[Failure, ...]]:

@@ -8,7 +8,7 @@ and extraction are planners.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
 from typing import Any, Generic, Protocol, TypeVar
@@ -55,24 +55,11 @@ class ParsedDocument:
 
 
 @dataclass(frozen=True, slots=True)
-class ChangedDocument:
-    """A document with what came back in it: its blocks, each result, and what failed.
-
-    `error` is what ended the work early; what was made before is in the document.
-    """
-
-    blocks: Sequence[Block]
-    results: Sequence[Any] = ()
-    failures: Sequence[Failure] = ()
-    hints: tuple[str, ...] = ()
-    error: LmmError | None = None
-
-
-@dataclass(frozen=True, slots=True)
 class Report(Generic[R]):
     """The outcome of one method on a document: results, failures, usage, whether the document changed.
 
-    `hints` are for the author, `model` is who was asked; `interrupted` says that only what had arrived is there.
+    `hints` are for the author, `model` is who was asked; `interrupted` says that only what had arrived is there;
+    `error` is what ended the work early: what was made before is in the document.
     """
 
     results: tuple[R, ...] = ()
@@ -116,6 +103,14 @@ class Report(Generic[R]):
             interrupted=self.interrupted or other.interrupted,
             error=self.error or other.error,
         )
+
+
+@dataclass(frozen=True, slots=True)
+class ChangedDocument:
+    """A document with what came back in it: its blocks, and the results and failures."""
+
+    blocks: Sequence[Block]
+    report: Report[Any] = field(default_factory=Report)
 
 
 class Planner(Protocol[P, R]):
@@ -170,17 +165,15 @@ async def work(document: ParsedDocument, planner: Planner[P, R], client: Client)
         return planner.apply(version, plan, result)
 
     applied = change(document)
-    for failure in applied.failures:
+    for failure in applied.report.failures:
         client.tell(Failed(failure.error, failure.what), failure.place)
     text = serialize(applied.blocks)
-    report: Report[Any] = Report(
-        results=tuple(applied.results),
-        failures=tuple(applied.failures),
+    report = replace(
+        applied.report,
         usage=client.usage,
         changed=text != document.text,
-        hints=tuple(dict.fromkeys((*client.settings.hints, *applied.hints))),
+        hints=tuple(dict.fromkeys((*client.settings.hints, *applied.report.hints))),
         model=client.name,
         interrupted=client.interrupted,
-        error=applied.error,
     )
     return text, report, change

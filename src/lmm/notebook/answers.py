@@ -618,7 +618,8 @@ class AnswerPlanner:
         failures = [outcome for outcome in result if isinstance(outcome, Failure)]
         failures += [_failure(document, pending, error) for pending, error in refused]
         gone = [pending for pending, _ in refused]
-        return ChangedDocument(blocks, [a for a in answered if not any(a.prompt is p for p in gone)], failures)
+        placed = tuple(a for a in answered if not any(a.prompt is p for p in gone))
+        return ChangedDocument(blocks, Report(placed, tuple(failures)))
 
 
 def find_questions_again(document: ParsedDocument, outcomes: Outcomes, context_limit: int) -> Outcomes:

@@ -16,7 +16,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Awaitable, Callable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from lmm.config import Settings
@@ -224,7 +224,7 @@ class FieldPlanner:
         if _texts(tree_to_blocks(plan.tree)) != _texts(old_view(plan.document.blocks)):
             hints += ("the batch model changed more than metadata; these changes are not saved",)
         failures += [_unplaced(document, node, _OPEN) for node in refused]
-        return ChangedDocument(blocks, result.results, failures, hints, result.error)
+        return ChangedDocument(blocks, replace(result, failures=tuple(failures), hints=hints))
 
 
 def old_tree(document: ParsedDocument) -> HeaderNode:

@@ -38,17 +38,12 @@ MODELS_METADATA = "<!-- The model wrote these lines as metadata; in this comment
 """How a comment begins that holds metadata of a reply."""
 
 
-def warnings(old: str, new: str, *, heading: str = "") -> tuple[str, ...]:
-    """What is noticeable about `new` in the place of `old`; `heading` is the section's, which stays above both.
+def losses(old: str, new: str) -> tuple[str, ...]:
+    """What of `old` would be torn or lost if `new` took its place: fenced divs, and whatever others refer to.
 
-    >>> warnings("As @fox2015 says, see {#sec-a}.", "As somebody says.")
+    >>> losses("As @fox2015 says, see {#sec-a}.", "As somebody says.")
     ('it drops the id #sec-a', 'it drops the citation or reference @fox2015')
     """
-    return (*losses(old, new), *oddities(old, new, heading=heading))
-
-
-def losses(old: str, new: str) -> tuple[str, ...]:
-    """What of `old` would be torn or lost if `new` took its place: fenced divs, and whatever others refer to."""
     old_prose, new_prose = _prose(old), _prose(new)
     found = [*_torn(old_prose, new_prose)]
     then, after = _names(old_prose), _names(new_prose)

@@ -70,7 +70,6 @@ from lmm.notebook.edit_warnings import (
     metadata_notices,
     oddities,
     unseen_since,
-    warnings,
     without_heading,
 )
 
@@ -328,7 +327,8 @@ def place_edit(
     new += [_text(marker("end", edit_id) + "\n\n", newline)]
     record = {"edit": prompt.text, "~~id": edit_id, "~~model": reply.model}
     record |= {"~~old": marks_of(block.content for block in seen)} if old else {}
-    wrong = [*((CUT,) if reply.cut else ()), *warnings(serialize(seen), text, heading=heading)]
+    was = serialize(seen)
+    wrong = [*((CUT,) if reply.cut else ()), *losses(was, text), *oddities(was, text, heading=heading)]
     record |= {WARNING: "; ".join(wrong)} if wrong else {}
     tail = None
     if old:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from lmm.notebook.edit_warnings import changed_since, chunk_labels, code_notices, losses, marks_of, oddities, warnings
+from lmm.notebook.edit_warnings import changed_since, chunk_labels, code_notices, losses, marks_of, oddities
 
 DIV = "::: {.callout-note}\nMind this.\n\nAnd that.\n:::\n"
 TORN = "it tears a fenced div: its ::: lines no longer match"
@@ -70,7 +70,7 @@ def test_losses(old: str, new: str, found: tuple[str, ...]) -> None:
 def test_oddities(old: str, new: str, heading: str, found: tuple[str, ...]) -> None:
     """What is only mentioned."""
     assert oddities(old, new, heading=heading) == found
-    assert warnings(old, new, heading=heading) == found
+    assert (*losses(old, new), *oddities(old, new, heading=heading)) == found
 
 
 def test_code() -> None:
