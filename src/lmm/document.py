@@ -411,19 +411,9 @@ class Document:
             journal.forget_old()
         return report
 
-    def _client(
-        self,
-        tier: str,
-        *,
-        model: str | ChatModel | None = None,
-        again: bool = False,
-        budget: str | SharedBudget = "",
-        estimate: bool = False,
-    ) -> Client:
+    def _client(self, tier: str, *, model: str | ChatModel | None = None, **how: Any) -> Client:
         settings, given = self._check_settings(tier, model), None if isinstance(model, str) else model
-        return Client(
-            settings, tier=tier, model=given, again=again, estimate=estimate, budget=budget, listener=self.listener
-        )
+        return Client(settings, tier=tier, model=given, listener=self.listener, **how)
 
     def _check_settings(self, tier: str, model: str | ChatModel | None) -> Settings:
         """The settings with the model that was named, unless the header cannot be read and seems to name another."""

@@ -318,12 +318,12 @@ class EventPrinter:
             self._waiting.setdefault(place, []).append(event)
             return
         self._show(event, place)
-        ended = _ends(event)
+        ended = isinstance(event, (Reply, Failed))
         while ended and self._waiting:
             self._turn = min(self._waiting, key=lambda waiting: (waiting.file, waiting.line))
             for event in self._waiting.pop(self._turn):
                 self._show(event, self._turn)
-            ended = _ends(event)
+            ended = isinstance(event, (Reply, Failed))
         if ended:
             self._turn = None
 
@@ -342,10 +342,6 @@ class EventPrinter:
             case Failed(error=error, what=what):
                 say("", err=self.err)
                 tell_failed(error, what, place)
-
-
-def _ends(event: Event) -> bool:
-    return isinstance(event, (Reply, Failed))
 
 
 def tell_notice(event: Waiting | Notice, place: Place, *, err: bool = False) -> None:

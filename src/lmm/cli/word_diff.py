@@ -16,7 +16,7 @@ def word_diff(old: str, new: str, *, err: bool = False) -> str:
     >>> word_diff("A long green leaf.", "A green leaf falls.")
     'A [-long -]green [-leaf.-]{+leaf falls.+}'
     """
-    before, after = _words(old), _words(new)
+    before, after = (re.findall(r"\s*\S+[ \t]*|\s+", text) for text in (old, new))
     parts = []
     # In a long text, words that are everywhere do not say what belongs together, and would take the square of the time.
     matcher = SequenceMatcher(None, before, after, autojunk=len(after) > _LONG)
@@ -27,10 +27,6 @@ def word_diff(old: str, new: str, *, err: bool = False) -> str:
             continue
         parts.append(_shown(gone, "[-{}-]", "red", err) + _shown(come, "{{+{}+}}", "green", err))
     return "".join(parts)
-
-
-def _words(text: str) -> list[str]:
-    return re.findall(r"\s*\S+[ \t]*|\s+", text)
 
 
 def _shown(text: str, marks: str, colour: str, err: bool) -> str:

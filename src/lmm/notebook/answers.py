@@ -285,12 +285,8 @@ def request_for(ask: PendingPrompt, chat: Sequence[ChatExchange], system: str, p
     else:
         request = chat_request(ask.subject, ask.prompt.text, [(e.prompt, e.reply) for e in chat], system)
     *earlier, last = request.messages
-    last = replace(
-        last,
-        attachments=(*last.attachments, *ask.mentions.texts),
-        content=() if ask.blind else ask.mentions.pictures,
-    )
-    return replace(request, messages=(*earlier, last))
+    attachments, pictures = (*last.attachments, *ask.mentions.texts), () if ask.blind else ask.mentions.pictures
+    return replace(request, messages=(*earlier, replace(last, attachments=attachments, content=pictures)))
 
 
 def chat_request(subject: Subject, prompt: str, earlier: Sequence[tuple[str, str]], system: str) -> ChatRequest:

@@ -190,15 +190,9 @@ def orphaned_marks(blocks: Sequence[Block]) -> list[int]:
 def _read(blocks: Sequence[Block]) -> tuple[list[WaitingEdit], list[int]]:
     """The waiting edits, and the lines of those that are damaged."""
     marks = _marks(blocks)
-    edits, damaged = list[WaitingEdit](), list[int]()
-    for i, block in enumerate(blocks):
-        if (record := _record(block)) is not None:
-            edit = _edit_at(blocks, i, record, marks)
-            if edit is None:
-                damaged.append(block.line)
-            else:
-                edits.append(edit)
-    return edits, damaged
+    records = [(i, record) for i, block in enumerate(blocks) if (record := _record(block)) is not None]
+    found = [(i, _edit_at(blocks, i, record, marks)) for i, record in records]
+    return [edit for _, edit in found if edit is not None], [blocks[i].line for i, edit in found if edit is None]
 
 
 def _marks(blocks: Sequence[Block]) -> dict[str, list[int]]:

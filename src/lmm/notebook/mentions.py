@@ -34,6 +34,7 @@ _MENTION = re.compile(
     r"(?:^|(?<=[\s(]))@(?:course:[ \t]*(?P<phrase>[^\n]*\S)|(?P<url>https?://[^\s<>\"]+)|\"(?P<quoted>[^\"\n]+)\"|(?P<file>[^\s@\"]+))",
     re.MULTILINE,
 )
+_PARTS = ("phrase", "url", "quoted", "file")
 _TRAILING = ".,;:!?)]'"
 
 
@@ -71,15 +72,12 @@ def find_mentions(prompt: str) -> tuple[Mention, ...]:
     >>> find_mentions("see @course: the slice type")
     (Mention(kind='course', name='the slice type'),)
     """
-    found = []
-    for match in _MENTION.finditer(prompt):
-        if match["phrase"]:
-            found.append(Mention("course", match["phrase"]))
-        elif match["url"]:
-            found.append(Mention("page", match["url"].rstrip(_TRAILING)))
-        elif name := match["quoted"] or match["file"].rstrip(_TRAILING):
-            found.append(Mention("file", name))
-    return tuple(dict.fromkeys(found))
+    found = dict[Mention, None]()
+    for phrase, url, quoted, file in (match.group(*_PARTS) for match in _MENTION.finditer(prompt)):
+        kind = "course" if phrase else "page" if url else "file"
+        if name := phrase or quoted or (url or file).rstrip(_TRAILING):
+            found[Mention(kind, name)] = None
+    return tuple(found)
 
 
 def pictures(text: str) -> tuple[str, ...]:
