@@ -17,7 +17,6 @@ import msgspec
 
 from lmm.config_tables import (
     Config,
-    ConfigKey,
     Count,
     CountOrZero,
     Key,
@@ -379,10 +378,10 @@ def header_models(header: Mapping[str, Any], *, where: str = "header") -> dict[s
     return {key: value for key, value in merged.items() if value not in (None, "default", "")}
 
 
-def _header_keys(tier: str) -> tuple[ConfigKey, ...]:
+def _header_keys(tier: str) -> tuple[Key, ...]:
     """What a header may say of a tier: all but where its server is, and which variable holds its key."""
     keys = (key for key in keys_of(ModelSettings) if key.table == tier)
-    return tuple(key for key in keys if key.name == "model" or not key.key.asks)
+    return tuple(key for key in keys if key.name == "model" or not key.asks)
 
 
 def _chosen_names(

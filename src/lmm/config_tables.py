@@ -13,7 +13,7 @@ import tomllib
 import types
 import typing
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Annotated, Any, ClassVar, Literal, Self, Union
 
@@ -76,6 +76,9 @@ class Key:
     unset, as the field is called, in the tables of its class; as a value of the type `written`, where the field holds
     another. `asks`: when its value needs the user's agreement in a file that may be a stranger's (`lmm.permissions`).
     `variables` of the environment say the same, with the table's name in capitals for ``{}``.
+
+    As `keys_of` gives it, it is the key of one `table`, with its `name` there, the `field` that declares it and that
+    one's `default`; `type` is that of what is written.
     """
 
     about: str
@@ -86,51 +89,21 @@ class Key:
     written: Any = None
     asks: Literal["", "always", "host", "path", "model"] = ""
     variables: tuple[str, ...] = ()
-
-
-class Table(msgspec.Struct, frozen=True):
-    """Settings, some of whose fields are keys of config.toml: those with a `Key`.
-
-    `ABOUT` has the tables in which they stand, with what these are for. A text instead of a table is its
-    key `IN_A_LINE`.
-    """
-
-    ABOUT: ClassVar[Mapping[str, str]] = {}
-    IN_A_LINE: ClassVar[str] = ""
-
-    def replace(self, **changes: Any) -> Self:
-        """The same settings with other values; of a table in it, a mapping changes the fields that it names.
-
-        >>> from lmm_education.config import Preparation
-        >>> Preparation().replace(level=3, annotation_model={"generated": ()}).annotation_model
-        AnnotationModel(own_properties=(), inherited_properties=(), generated=())
-        """
-        for name, value in changes.items():
-            if isinstance(value, Mapping) and isinstance(inner := getattr(self, name), Table):
-                changes[name] = inner.replace(**value)
-        return msgspec.structs.replace(self, **changes)
-
-
-@dataclass(frozen=True, slots=True)
-class ConfigKey:
-    """A key of one table, as its field declares it; `type` is that of what is written."""
-
-    table: str
-    name: str
-    field: str
-    type: Any
-    default: Any
-    key: Key
+    # What `keys_of` adds:
+    table: str = ""
+    field: str = ""
+    type: Any = None
+    default: Any = None
 
     @property
     def names(self) -> tuple[str, ...]:
         """Everything under which it may be written."""
-        return (self.name, self.key.also) if self.key.also else (self.name,)
+        return (self.name, self.also) if self.also else (self.name,)
 
     @property
     def example_of_its_own(self) -> bool:
         """Whether the example is another in each table."""
-        return isinstance(self.key.example, Mapping) and self.table in self.key.example
+        return isinstance(self.example, Mapping) and self.table in self.example
 
     @property
     def inner(self) -> type[Table] | None:
@@ -156,14 +129,37 @@ class ConfigKey:
         except msgspec.ValidationError:
             wrong = f"'{self.name}' in [{self.table}] must be {in_words(self.type)}, not {value!r}"
             raise ConfigError(wrong, where=place) from None
-        if self.key.asks == "host":
+        if self.asks == "host":
             for url in (found,) if isinstance(found, str) else found:
                 check_server(url, f"'{self.name}' in [{self.table}]", place)
         return found
 
 
+class Table(msgspec.Struct, frozen=True):
+    """Settings, some of whose fields are keys of config.toml: those with a `Key`.
+
+    `ABOUT` has the tables in which they stand, with what these are for. A text instead of a table is its
+    key `IN_A_LINE`.
+    """
+
+    ABOUT: ClassVar[Mapping[str, str]] = {}
+    IN_A_LINE: ClassVar[str] = ""
+
+    def replace(self, **changes: Any) -> Self:
+        """The same settings with other values; of a table in it, a mapping changes the fields that it names.
+
+        >>> from lmm_education.config import Preparation
+        >>> Preparation().replace(level=3, annotation_model={"generated": ()}).annotation_model
+        AnnotationModel(own_properties=(), inherited_properties=(), generated=())
+        """
+        for name, value in changes.items():
+            if isinstance(value, Mapping) and isinstance(inner := getattr(self, name), Table):
+                changes[name] = inner.replace(**value)
+        return msgspec.structs.replace(self, **changes)
+
+
 @functools.cache
-def keys_of(kind: type[Table]) -> tuple[ConfigKey, ...]:
+def keys_of(kind: type[Table]) -> tuple[Key, ...]:
     """The keys that a type declares, in the order of its fields, one for each table in which it may stand."""
     hints = typing.get_type_hints(kind, include_extras=True)
     found = []
@@ -171,11 +167,9 @@ def keys_of(kind: type[Table]) -> tuple[ConfigKey, ...]:
         extras = getattr(hints[field.name], "__metadata__", ())
         key = next((extra for extra in extras if isinstance(extra, Key)), None)
         if key is not None:
-            name, written = key.name or field.name, key.written or _plain(hints[field.name])
-            for table in key.tables or kind.ABOUT:
-                found.append(
-                    ConfigKey(table=table, name=name, field=field.name, type=written, default=field.default, key=key)
-                )
+            declared = {"name": key.name or field.name, "type": key.written or _plain(hints[field.name])}
+            declared |= {"field": field.name, "default": field.default}
+            found += [replace(key, table=table, **declared) for table in key.tables or kind.ABOUT]
     return tuple(found)
 
 
@@ -186,7 +180,7 @@ def _plain(annotated: Any) -> Any:
 
 
 @functools.cache
-def keys_in(table: str) -> tuple[ConfigKey, ...]:
+def keys_in(table: str) -> tuple[Key, ...]:
     """All keys that a table of config.toml may have, of whichever package."""
     return tuple(one for kind in kinds_of(table) for one in keys_of(kind) if one.table == table)
 
@@ -219,7 +213,7 @@ def check_tables(toml: Mapping[str, Any], tables: Iterable[str], where: Where) -
             read_keys(keys_in(table), toml, where)
 
 
-def read_keys(known: Iterable[ConfigKey], toml: Mapping[str, Any], where: Where) -> dict[str, Any]:
+def read_keys(known: Iterable[Key], toml: Mapping[str, Any], where: Where) -> dict[str, Any]:
     """The values that are written for these keys, by the names of their fields.
 
     Raises:
@@ -241,7 +235,7 @@ def read_keys(known: Iterable[ConfigKey], toml: Mapping[str, Any], where: Where)
     return found
 
 
-def refuse_unknown(table: str, written: Any, known: Iterable[ConfigKey], where: Where) -> None:
+def refuse_unknown(table: str, written: Any, known: Iterable[Key], where: Where) -> None:
     """Raise `ConfigError` if a table has a key that is none of those `known`, with the nearest that is."""
     names = [name for one in known for name in one.names]
     for key in written if isinstance(written, Mapping) else ():

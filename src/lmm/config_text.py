@@ -12,7 +12,7 @@ from typing import Any
 
 import msgspec
 
-from lmm.config_tables import TABLES, Config, ConfigKey, keys_in, keys_of, kinds_of
+from lmm.config_tables import TABLES, Config, Key, keys_in, keys_of, kinds_of
 from lmm.errors import ConfigError
 
 _HEAD = """\
@@ -82,7 +82,7 @@ def with_values(text: str, tables: Mapping[str, Mapping[str, Any]], name: str = 
         raise ConfigError(f"this cannot be changed here: {error}", where=name, hint="correct it first") from error
 
 
-def _tables() -> Iterator[tuple[str, str, list[ConfigKey]]]:
+def _tables() -> Iterator[tuple[str, str, list[Key]]]:
     """Each table with what it is for and its keys, but for those of a table of the same types that was told before."""
     told = dict[tuple[type, ...], set[str]]()
     for table in TABLES:
@@ -105,27 +105,27 @@ def _comment(about: str) -> str:
     return "".join(f"# {line}\n" for part in parts for line in part)
 
 
-def _line(key: ConfigKey) -> str:
+def _line(key: Key) -> str:
     """A key as a comment, with what it is for at its right."""
     setting = f"# {key.name} = {_toml(_shown(key))}"
-    first, *more = textwrap.wrap(key.key.about, _WIDTH - max(_COLUMN, len(setting) + 1) - 2)
+    first, *more = textwrap.wrap(key.about, _WIDTH - max(_COLUMN, len(setting) + 1) - 2)
     return f"{setting:<{_COLUMN - 1}} # {first}\n" + "".join(f"{'':<{_COLUMN}}# {line}\n" for line in more)
 
 
-def _row(key: ConfigKey) -> str:
+def _row(key: Key) -> str:
     unset = "" if key.default in ("", None, (), {}, msgspec.NODEFAULT) else f"`{_toml(key.default)}`"
-    example = "" if key.key.example is None else f"`{_toml(_shown(key))}`"
-    variables = [f"`{variable.format(key.table.upper())}`" for variable in key.key.variables]
-    said = [key.key.about, *(["in the environment: " + ", ".join(variables)] if variables else [])]
-    text = "; ".join([*said, *(["[asked about](#what-you-have-to-agree-to)"] if key.key.asks else [])])
+    example = "" if key.example is None else f"`{_toml(_shown(key))}`"
+    variables = [f"`{variable.format(key.table.upper())}`" for variable in key.variables]
+    said = [key.about, *(["in the environment: " + ", ".join(variables)] if variables else [])]
+    text = "; ".join([*said, *(["[asked about](#what-you-have-to-agree-to)"] if key.asks else [])])
     return f"| `{key.name}` | {unset} | {example} | {text} |\n"
 
 
-def _shown(key: ConfigKey) -> Any:
+def _shown(key: Key) -> Any:
     """The example, the table's own if there is one, else the default."""
     if key.example_of_its_own:
-        return key.key.example[key.table]
-    return key.default if key.key.example is None else key.key.example
+        return key.example[key.table]
+    return key.default if key.example is None else key.example
 
 
 def _toml(value: Any) -> str:

@@ -45,10 +45,10 @@ def permissions_of(config: Config) -> tuple[Permission, ...]:
     if config.path is None:
         return ()
     found, folder = [], config.path.parent.resolve()
-    for key in (key for table in TABLES for key in keys_in(table) if key.key.asks):
+    for key in (key for table in TABLES for key in keys_in(table) if key.asks):
         written = config.toml.get(key.table)
         value = written.get(key.name) if isinstance(written, Mapping) else None
-        if value and _REACHES[key.key.asks](key.check(value, config.where), folder):
+        if value and _REACHES[key.asks](key.check(value, config.where), folder):
             line = line_of(config.text, key.table, key.name)
             found.append(Permission(key.table, key.name, _shown(value), line))
     return tuple(sorted(found, key=lambda one: one.line))

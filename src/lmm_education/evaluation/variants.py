@@ -9,7 +9,7 @@ from typing import Any
 
 import msgspec
 
-from lmm.config_tables import ConfigKey, Names, Table, in_words, keys_of
+from lmm.config_tables import Key, Names, Table, in_words, keys_of
 from lmm.errors import ConfigError, nearest
 from lmm_education.config import AnswerSettings, CourseSettings, Preparation, SearchSettings, change_settings
 
@@ -42,7 +42,7 @@ def compared_keys() -> tuple[str, ...]:
     return (*SHORT, EMBEDDING, WEIGHT, MODEL, *_keys())
 
 
-def _keys(kinds: Iterable[type[Table]] = (*_COMPARED, *_ANSWERING)) -> dict[str, ConfigKey]:
+def _keys(kinds: Iterable[type[Table]] = (*_COMPARED, *_ANSWERING)) -> dict[str, Key]:
     """The keys whose value is one word."""
     keys = (key for kind in kinds for key in keys_of(kind))
     return {key.name: key for key in keys if key.inner is None and key.type != Names}

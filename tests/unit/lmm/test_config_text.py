@@ -10,7 +10,7 @@ import pytest
 
 from chatmd.context import Rules
 from lmm.config import load_settings
-from lmm.config_tables import RENAMED, TABLES, Config, ConfigKey, check_tables, keys_in, keys_of
+from lmm.config_tables import RENAMED, TABLES, Config, Key, check_tables, keys_in, keys_of
 from lmm.config_text import reference, template, with_values
 from lmm.errors import ConfigError
 from lmm_education.config import CourseSettings, course_settings
@@ -33,7 +33,7 @@ def test_uncommented_every_line_is_understood() -> None:
     assert all(line_with(key) for key in EVERY_KEY)
 
 
-def line_with(key: ConfigKey) -> bool:
+def line_with(key: Key) -> bool:
     """Whether the file explains a key."""
     return re.search(rf"^# {key.name} = .+# \S", template(), re.MULTILINE) is not None
 
@@ -41,7 +41,7 @@ def line_with(key: ConfigKey) -> bool:
 def test_a_default_may_be_written() -> None:
     """What holds where nothing is written is what a user could write."""
     for key in EVERY_KEY:
-        if key.key.written is None and key.default is not None:
+        if key.written is None and key.default is not None:
             value = list(key.default) if isinstance(key.default, tuple) else key.default
             assert key.check(value, Config().where) == key.default
 
