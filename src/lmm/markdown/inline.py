@@ -145,8 +145,7 @@ _TEX = re.compile(
     (?:\[[^\[\]\n]*\]|\{(?:[^{}\\]|\\.|\{(?:[^{}\\]|\\.|\{(?:[^{}\\]|\\.)*+\})*+\})*+\})*""",
     re.VERBOSE,
 )
-_EQUATION_LABEL = re.compile(r"[ \t]*(\{#[\w:.-]+[^{}\n]*\})")
-_ROLE = re.compile(r"\{([A-Za-z][\w:+.-]*)\}(?=`)")
+_ROLE_MARKS = str.maketrans("", "", "_:+.-")
 _SHORTCODE = re.compile(r"\{\{(?:[<%]-?(?P<words>.*?)-?[>%]|(?P<include>#.*?))\}\}", re.DOTALL)
 # What follows a link's text: an address, which may hold spaces and balanced parentheses, and a title.
 _DESTINATION = re.compile(
@@ -221,8 +220,8 @@ class InlineReader:
         end = closing + inner - start
         first, *lines = self.text[inner:closing].replace("\r\n", "\n").split("\n")
         code = " ".join([first, *(line.lstrip(" \t>") for line in lines)]).strip(" \t")
-        if (role := self._role_before(start)) is not None:
-            self.add("role", role.start(), end, code, role[1])
+        if role := self._role_before(start):
+            self.add("role", start - len(role) - 2, end, code, role)
             return end
         group = self._group_after(end)
         end += len(group)
@@ -232,12 +231,10 @@ class InlineReader:
             self.add("code", start, end, code, "", group)
         return end
 
-    def _role_before(self, at: int) -> re.Match[str] | None:
-        if not self.text.endswith("}", 0, at):
-            return None
-        opening = self.text.rfind("{", max(0, at - 60), at)
-        role = _ROLE.match(self.text, opening) if opening >= 0 else None
-        return role if role is not None and role.end() == at else None
+    def _role_before(self, at: int) -> str:
+        opening = self.text.rfind("{", max(0, at - 60), at) if self.text.endswith("}", 0, at) else -1
+        role = self.text[opening + 1 : at - 1] if opening >= 0 else ""
+        return role if role[:1].isalpha() and role.translate(_ROLE_MARKS).isalnum() else ""
 
     def _math(self, at: int) -> int:
         text = self.text
@@ -260,9 +257,11 @@ class InlineReader:
         if closing < 0 or BLANK_LINES.search(self.text, at, closing):
             self.absent.add("$$")
             return at + 2
-        label = _EQUATION_LABEL.match(self.text, closing + 2)  # Quarto's
-        end = label.end() if label else closing + 2
-        self.add("math", at, end, unquoted(self.text[at + 2 : closing]), "display", label[1] if label else "")
+        end = closing + 2
+        opening = self.text.find("{#", end, end + 40)  # of Quarto's label
+        label = _GROUP.match(self.text, opening) if opening >= 0 and not self.text[end:opening].strip(" \t") else None
+        end = label.end() if label else end
+        self.add("math", at, end, unquoted(self.text[at + 2 : closing]), "display", label[0] if label else "")
         return end
 
     # -- TeX, tags, shortcodes, citations --------------------------------------------------------------

@@ -13,7 +13,7 @@ from bisect import bisect
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from difflib import SequenceMatcher
-from functools import lru_cache, partial
+from functools import lru_cache
 from typing import Literal, NamedTuple
 
 from lmm.markdown.inline import BLANK_LINES, unquoted
@@ -98,7 +98,6 @@ def quotations_of(text: str) -> Iterator[Quotation]:
 
 
 _CODE = ("code", "code_block", "math", "raw", "html", "comment", "shortcode", "attributes")
-_LINE = re.compile(r"^((?: {0,3}>)*)([^\n]*)", re.MULTILINE)
 
 
 def blank_code(text: str) -> str:
@@ -116,13 +115,12 @@ def blank_code(text: str) -> str:
             continue
         if start >= at:
             quoted = ">" in text[text.rfind("\n", 0, start) + 1 : start]
-            kept += [text[at:start], _LINE.sub(partial(_blank, keep=quoted), text[start : span.end])]
+            lines = text[start : span.end].split("\n")
+            leads = (line[: len(line) - len(line.lstrip(" >"))] if quoted else "" for line in lines)
+            blank = "\n".join(lead.ljust(len(line)) for lead, line in zip(leads, lines, strict=True))
+            kept += [text[at:start], blank]
             at = max(at, span.end)
     return "".join([*kept, text[at:]])
-
-
-def _blank(line: re.Match[str], *, keep: bool) -> str:
-    return (line[1] if keep else " " * len(line[1])) + " " * len(line[2])
 
 
 # -- looking for them ------------------------------------------------------------------------------

@@ -131,15 +131,12 @@ _FENCE = re.compile(
     r"(?:(?P<code>`{3,}|~{3,})[ \t]*(?P<words>[^\n]*?)|:{3,}[ \t]*(?:(?P<div>\{[^\n]*\}|[^\s:{}]+)[ \t]*:*)?)"
     r"[ \t]*\r?(?:\n|\Z)"
 )
-_HEADING = re.compile(r"#{1,6}(?=[ \t]|\r?\n|\Z)")
 _GRID = re.compile(r"\+(?:[-=:]+\+)+[ \t]*\r?\n")
 # A paragraph ends before a blank line, a fence, the line that closes a div; in a list, before the next item; after tags
 # and TeX, before a heading and a line that opens a div.
 _STOPS = r"\r?\n|\Z|`{3,}[^`\n]*(?:\n|\Z)|~{3,}|:{3,}[ \t]*\r?(?:\n|\Z)"
 _MARK = r"(?:[-*+]|\(?(?:\d{1,9}|[A-Za-z#])[.)]|:)[ \t]|\[\^[^\]\s]+\]:"
-_PARAGRAPH_END = re.compile(rf"\n(?=[ \t>]*(?:{_STOPS}))")
-_ITEM_END = re.compile(rf"\n(?=[ \t>]*(?:{_STOPS}|{_MARK}))")
-_RAW_END = re.compile(rf"\n(?=[ \t>]*(?:{_STOPS}|:::|#{{1,6}}[ \t]))")
+_END = re.compile(rf"\n(?=[ \t>]*(?:{_STOPS}|(?P<item>{_MARK})|(?P<raw>:::|#{{1,6}}[ \t])))")
 
 
 class _Scanner(InlineReader):
@@ -222,7 +219,12 @@ class _Scanner(InlineReader):
     def _unfenced(self, place: int, indent: int) -> tuple[int, bool]:
         """A heading, comment, table, definition or paragraph: its end, and whether another block begins there."""
         text, char = self.text, self.text[place : place + 1]
-        if char == "#" and _HEADING.match(text, place):
+        hashes = text[place : place + 7]
+        if (
+            char == "#"
+            and len(hashes) - len(after := hashes.lstrip("#")) < 7
+            and after[:1] in ("", " ", "\t", "\r", "\n")
+        ):
             return self._heading(place), True
         if text.startswith("<!--", place):
             return self.read_words(place, place + 1), False
@@ -233,9 +235,9 @@ class _Scanner(InlineReader):
         return self._paragraph(place), False
 
     def _paragraph(self, place: int) -> int:
-        ends = _RAW_END if self.text.startswith(("<", "\\"), place) else _ITEM_END if self.columns else _PARAGRAPH_END
-        stop = ends.search(self.text, place)
-        return self.read_words(place, stop.end() if stop else self.size)
+        kind = "raw" if self.text.startswith(("<", "\\"), place) else "item" if self.columns else None
+        stops = (stop.end() for stop in _END.finditer(self.text, place) if stop.lastgroup in (None, kind))
+        return self.read_words(place, next(stops, self.size))
 
     def _indented_code(self, at: int, margin: int, column: int) -> int:
         """Code that is indented, up to the next line that is indented less, or is in another quote: its end."""

@@ -38,8 +38,6 @@ MAX_DEPTH = 100
 MAX_REPEATED = 100_000
 # At the margin of a metadata block these words start a prompt line, unless they are quoted.
 PROMPT_WORDS = frozenset({"query", "message", "edit"})
-# Characters that YAML refuses; its own offset is in characters or in bytes, depending on the loader.
-_UNREADABLE = re.compile("[^\t\n\r\x20-\x7e\x85\xa0-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
 
 
 class _CoreLoader(_BaseLoader):  # type: ignore[misc]  # the C or the Python loader, chosen at import
@@ -66,13 +64,20 @@ def compose(text: str) -> yaml.Node | None:
         line, column = _place(text, mark.index) if mark else (1, 1)
         raise MetadataError(str(error.problem or error.context), line=line, column=column) from error
     except (yaml.YAMLError, ValueError, RecursionError) as error:
-        unreadable = _UNREADABLE.search(text)
-        line, column = _place(text, unreadable.start()) if unreadable else (1, 1)
+        # YAML's own offset is in characters or in bytes, depending on the loader.
+        unreadable = next((at for at, char in enumerate(text) if not _is_readable(char)), None)
+        line, column = (1, 1) if unreadable is None else _place(text, unreadable)
         message = str(error).splitlines()[0] if str(error) else type(error).__name__
         raise MetadataError(message, line=line, column=column) from error
     finally:
         if loader is not None:
             loader.dispose()
+
+
+def _is_readable(char: str) -> bool:
+    """Whether YAML takes a character."""
+    is_refused = "\ud800" <= char <= "\udfff" or char in "\ufffe\uffff"
+    return char in "\t\n\r\x85" or " " <= char <= "~" or (char >= "\xa0" and not is_refused)
 
 
 def _place(text: str, index: int) -> tuple[int, int]:
