@@ -16,10 +16,10 @@ from lmm.importing.elements import HARM
 from lmm.importing.pdf_page import Char, PdfPage, PdfTag, Picture, Rule, Style
 
 _BOLD_NAME = re.compile(r"bold|black|heavy|demi|medi(?!um)|\bBX\d|CMB\d|CMBX|SF(?:BX|BI|RB|SX)", re.IGNORECASE)
-_ITALIC_NAME = re.compile(r"ital|obli|slant|CMTI|CMSL|CMMI|SF(?:TI|SL)", re.IGNORECASE)
-_MONO_NAME = re.compile(
-    r"mono|nimbusmon|courier|consol|menlo|monaco|typewriter|CM(?:SL|I)?TT|SF(?:TT|ST|IT)|fixed|code(?!2000)|inconsolata",
-    re.IGNORECASE,
+_ITALIC_NAMES = ("ital", "obli", "slant", "cmti", "cmsl", "cmmi", "sfti", "sfsl")
+_MONO_NAMES = (
+    *("mono", "nimbusmon", "courier", "consol", "menlo", "monaco", "typewriter", "cmtt", "cmsltt", "cmitt", "sftt"),
+    *("sfst", "sfit", "fixed", "code", "inconsolata"),
 )
 _ITALIC, _MONO, _FORCE_BOLD = 1 << 6, 1 << 0, 1 << 18  # PDF 32000-1, table 123
 _MAX_CHARS = 300_000  # on one page
@@ -188,11 +188,12 @@ def _run(text: Any, index: int, source: Any, place: Point) -> _Run:
 
 
 def _style(name: str, flags: int, size: float) -> Style:
+    lower = name.lower().replace("code2000", "")  # a font of all characters
     return Style(
         size,
         bold=bool(flags & _FORCE_BOLD or _BOLD_NAME.search(name)),
-        italic=bool(flags & _ITALIC or _ITALIC_NAME.search(name)),
-        mono=bool(flags & _MONO or _MONO_NAME.search(name)),
+        italic=bool(flags & _ITALIC) or any(part in lower for part in _ITALIC_NAMES),
+        mono=bool(flags & _MONO) or any(part in lower for part in _MONO_NAMES),
     )
 
 

@@ -6,13 +6,13 @@ import re
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from itertools import groupby, pairwise
+from itertools import chain, groupby, pairwise
 
-from lmm.importing.elements import MarkupElement, Node, element
+from lmm.importing.elements import MarkupElement, element
 from lmm.importing.imported import IMAGE
 from lmm.importing.pdf_lines import Segment, Words, code_lines, inline_nodes, make_segment, segments_of
 from lmm.importing.pdf_look import Look, heading_level, rows_of, without_contents, without_running
-from lmm.importing.pdf_page import Char, PdfPage, Picture, Rule
+from lmm.importing.pdf_page import Char, PdfPage, Rule
 
 _MARKER = re.compile(
     r"(?P<bullet>[•◦▪‣●○■□–*·\uf0b7\uf0a7\uf0d8\u2013-]\s|[•◦▪‣●○■\uf0b7\uf0a7\uf0d8])|\(?(?:\d{1,3}|[a-z])[.)]\s"
@@ -41,8 +41,10 @@ def elements_of_layout(page: PdfPage, look: Look) -> list[MarkupElement]:
         segments = segments_of(char for char in page.chars if not any(region.holds(char) for region in regions))
     lines = without_running(page, rows_of(segments), look)
     blocks: list[MarkupElement] = []
-    images = [Region(picture.x0, picture.top, picture.x1, picture.bottom, _image(picture)) for picture in page.pictures]
-    placed = sorted([*regions, *images], key=lambda each: each.top)
+    for each in page.pictures:
+        image = element("p", element("img", src=f"{IMAGE}{each.number}"))
+        regions.append(Region(each.x0, each.top, each.x1, each.bottom, image))
+    placed = sorted(regions, key=lambda each: each.top)
     for column in columns_in_order(lines, page.width):
         blocks += _with_placed(column, placed, page, look)
     return blocks + [each.block for each in placed]
@@ -60,15 +62,17 @@ def _with_placed(lines: Sequence[Segment], placed: list[Region], page: PdfPage, 
         above = [line for line in rest if line.base <= each.top + 2]
         rest = [line for line in rest if line.base > each.top + 2]
         blocks += [*_blocks(above, page, look), each.block]
-    return blocks + _blocks(rest, page, look)
+    return [*blocks, *_blocks(rest, page, look)]
 
 
-def _image(picture: Picture) -> MarkupElement:
-    return element("p", element("img", src=f"{IMAGE}{picture.number}"))
-
-
-def _blocks(lines: Sequence[Segment], page: PdfPage, look: Look) -> list[MarkupElement]:
-    return list(_finished(_drafts(_merged_rows(lines, page, look), page, look), look))
+def _blocks(lines: Sequence[Segment], page: PdfPage, look: Look) -> Iterator[MarkupElement]:
+    """The blocks that lines are; items that follow each other are a list."""
+    drafts = _drafts(_merged_rows(lines, page, look), page, look)
+    for kind, run in groupby(drafts, lambda draft: draft.kind if isinstance(draft, _Draft) else ""):
+        if kind == "item":
+            yield _list([draft for draft in run if isinstance(draft, _Draft)], look)
+        else:
+            yield from (draft if isinstance(draft, MarkupElement) else _block(draft, look) for draft in run)
 
 
 def _merged_rows(lines: Sequence[Segment], page: PdfPage, look: Look) -> list[Segment | MarkupElement]:
@@ -174,16 +178,6 @@ def _leading(lines: Sequence[Segment], body: float) -> float:
     return float(steps.most_common(1)[0][0]) if steps else 1.2 * body
 
 
-def _finished(drafts: Iterable[_Draft | MarkupElement], look: Look) -> Iterator[MarkupElement]:
-    """Drafts as elements; items that follow each other are a list."""
-    for kind, run in groupby(drafts, lambda draft: draft.kind if isinstance(draft, _Draft) else ""):
-        blocks = list(run)
-        if kind == "item":
-            yield _list([draft for draft in blocks if isinstance(draft, _Draft)], look)
-        else:
-            yield from (block if isinstance(block, MarkupElement) else _block(block, look) for block in blocks)
-
-
 def _block(draft: _Draft, look: Look) -> MarkupElement:
     lines = [line.chars for line in draft.lines]
     if draft.kind == "heading":
@@ -195,24 +189,19 @@ def _block(draft: _Draft, look: Look) -> MarkupElement:
 
 def _list(items: Sequence[_Draft], look: Look) -> MarkupElement:
     """A list; items that stand further right are lists within."""
-    first = items[0]
-    number = re.search(r"\d+", first.marker)
+    number, left = re.search(r"\d+", items[0].marker), items[0].lines[0].x0 + 6
     children: list[MarkupElement] = []
     at = 0
     while at < len(items):
         end = at + 1
-        while end < len(items) and items[end].lines[0].x0 > first.lines[0].x0 + 6:
+        while end < len(items) and items[end].lines[0].x0 > left:
             end += 1
         inner = [_list(items[at + 1 : end], look)] if end > at + 1 else []
-        children.append(element("li", *_without_marker(items[at], look), *inner))
+        first, *others = (line.chars for line in items[at].lines)
+        text = inline_nodes([first[len(items[at].marker) :], *others], look.words)
+        children.append(element("li", *text, *inner))
         at = end
     return MarkupElement("ol" if number else "ul", {"start": number[0]} if number else {}, tuple(children))
-
-
-def _without_marker(item: _Draft, look: Look) -> tuple[Node, ...]:
-    chars = list(item.lines[0].chars)
-    size = len(item.marker)
-    return inline_nodes([chars[size:], *(line.chars for line in item.lines[1:])], look.words)
 
 
 # -- tables ----------------------------------------------------------------------------------------
@@ -269,19 +258,18 @@ def _grids(page: PdfPage, words: Words) -> Iterable[Region]:
 
 def _connected(rules: Sequence[Rule]) -> list[list[Rule]]:
     """Lines that touch or cross each other."""
+
+    def touch(a: Rule, b: Rule) -> bool:
+        beside = a.x0 - _NEAR <= b.x1 and b.x0 - _NEAR <= a.x1
+        return beside and a.y0 - _NEAR <= b.y1 and b.y0 - _NEAR <= a.y1
+
     groups: list[list[Rule]] = []
     for rule in rules[:3_000]:
-        touching = [group for group in groups if any(_touch(rule, other) for other in group)]
+        touching = [group for group in groups if any(touch(rule, other) for other in group)]
         merged = [rule, *(other for group in touching for other in group)]
         groups = [group for group in groups if group not in touching]
         groups.append(merged)
     return groups
-
-
-def _touch(a: Rule, b: Rule) -> bool:
-    return (
-        a.x0 - _NEAR <= b.x1 and b.x0 - _NEAR <= a.x1 and a.y0 - _NEAR <= b.y1 and b.y0 - _NEAR <= a.y1
-    )  # fmt: skip
 
 
 def _positions(values: Iterable[float]) -> list[float]:
@@ -350,11 +338,8 @@ def aligned_table(
         return None
     heads = sum(1 for base, _ in rows if head_above is not None and base < head_above)
     cells = [[_cell(cell, words) for cell in row] for _, row in rows]
-    if heads != 1:
-        heads = int(
-            all(s.style.bold for c in rows[0][1] for s in c) and not all(s.style.bold for c in rows[1][1] for s in c)
-        )
-    return _table(cells, head=bool(heads))
+    bold, below = (all(segment.style.bold for cell in row for segment in cell) for _, row in rows[:2])
+    return _table(cells, head=heads == 1 or (bold and not below))
 
 
 def columns_of(segments: Sequence[Segment]) -> list[tuple[float, float]]:
@@ -391,16 +376,15 @@ def _cell(segments: Sequence[Segment], words: Words) -> MarkupElement:
 
 
 def _table(rows: Sequence[Sequence[MarkupElement]], *, head: bool) -> MarkupElement:
-    lines = [element("tr", *(_plain(cell) if head and number == 0 else cell for cell in row))
-             for number, row in enumerate(rows)]  # fmt: skip
+    def header(cell: MarkupElement) -> MarkupElement:  # bold by its place
+        parts = ((node.children if isinstance(node, MarkupElement) and node.tag == "strong" else (node,))
+                 for node in cell.children)  # fmt: skip
+        return MarkupElement("th", {}, tuple(chain.from_iterable(parts)))
+
+    lines = [element("tr", *row) for row in rows]
+    if head:
+        lines[0] = element("tr", *map(header, rows[0]))
     return element("table", *lines)
-
-
-def _plain(cell: MarkupElement) -> MarkupElement:
-    """A header cell: bold by its place."""
-    children = (child for node in cell.children for child in (node.children if not isinstance(node, str) and
-                node.tag == "strong" else (node,)))  # fmt: skip
-    return MarkupElement("th", {}, tuple(children))
 
 
 # -- the order in which a page is read -------------------------------------------------------------

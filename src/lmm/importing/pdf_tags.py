@@ -84,7 +84,10 @@ class _Reader:
         run: list[Char] = []
         for child in tag.children:
             if isinstance(child, int):
-                nodes += self._pictures(child, run, plain)
+                if child in self.pictures:
+                    nodes += self._text(run, plain)
+                    run = []
+                    nodes += (element("img", src=f"{IMAGE}{number}") for number in self.pictures[child])
                 run += self.chars.get(child, ())
             elif (inner := self._within_line(child, tag.type)) is not None:
                 run += inner
@@ -93,14 +96,6 @@ class _Reader:
                 run = []
                 nodes += self.nodes(child, tag.type)
         return nodes + list(self._text(run, plain))
-
-    def _pictures(self, mark: int, run: list[Char], plain: bool) -> Iterable[Node]:
-        found = self.pictures.get(mark, ())
-        if not found:
-            return ()
-        before = list(self._text(run, plain))
-        run.clear()
-        return [*before, *(element("img", src=f"{IMAGE}{number}") for number in found)]
 
     def _within_line(self, tag: PdfTag, parent: str) -> list[Char] | None:
         """The characters of a tag that is a part of a line of text, formatted as it says; None if it is a block."""
@@ -119,7 +114,8 @@ class _Reader:
                 chars += inner
         if tag.type == "Code" and len(_lines(chars)) > 1:
             return None
-        return [_formatted(char, tag.type) for char in chars] if tag.type in _FORMATS else chars
+        named = {_FORMATS[tag.type]: True} if tag.type in _FORMATS else {}
+        return [char._replace(style=char.style._replace(**named)) for char in chars] if named else chars
 
     def _text(self, chars: Sequence[Char], plain: bool) -> Iterable[Node]:
         return inline_nodes(_lines(chars), self.words, plain=plain)
@@ -155,10 +151,6 @@ class _Reader:
             c for part in labels for mark in part.children if isinstance(mark, int) for c in self.chars.get(mark, ())
         ]
         return "".join(char.text for char in chars[:8]).strip()
-
-
-def _formatted(char: Char, type: str) -> Char:
-    return char._replace(style=char.style._replace(**{_FORMATS[type]: True}))
 
 
 def _lines(chars: Sequence[Char]) -> list[list[Char]]:

@@ -8,13 +8,14 @@ from __future__ import annotations
 import re
 import struct
 import zlib
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
+from itertools import groupby, islice
 from typing import Any
 
 from lmm.disk.digest import digest
 from lmm.errors import FileReadError
-from lmm.importing.elements import HEADINGS, MarkupElement, Node, text_of, to_html, words_of
+from lmm.importing.elements import HEADINGS, MarkupElement, text_of, to_html, words_of
 from lmm.importing.imported import Context, Imported, ImportedImage
 from lmm.importing.pandoc import convert_html
 from lmm.importing.pdf_chars import read_page, wide
@@ -85,13 +86,9 @@ def _open(data: bytes) -> Any:
 
 
 def _outline(document: Any) -> list[Bookmark]:
-    found: list[Bookmark] = []
-    for entry in document.get_toc(max_depth=6):
-        dest = entry.get_dest()
-        page = dest.get_index() if dest else None
-        if page is not None and len(found) < 20_000:
-            found.append(Bookmark(entry.get_title(), entry.level + 1, page + 1))
-    return found
+    entries = islice(document.get_toc(max_depth=6), 20_000)
+    pages = ((entry, dest.get_index() if (dest := entry.get_dest()) else None) for entry in entries)
+    return [Bookmark(entry.get_title(), entry.level + 1, page + 1) for entry, page in pages if page is not None]
 
 
 def _check_text(pages: Sequence[PdfPage]) -> tuple[str, ...]:
@@ -118,13 +115,8 @@ def _ranges(numbers: Sequence[int]) -> str:
     >>> _ranges([1, 2, 3, 7])
     '1–3, 7'
     """
-    parts: list[list[int]] = []
-    for number in numbers:
-        if parts and number == parts[-1][-1] + 1:
-            parts[-1].append(number)
-        else:
-            parts.append([number])
-    return ", ".join(str(part[0]) if len(part) == 1 else f"{part[0]}–{part[-1]}" for part in parts)
+    runs = (list(run) for _, run in groupby(enumerate(numbers), lambda each: each[1] - each[0]))
+    return ", ".join(f"{run[0][1]}–{run[-1][1]}" if len(run) > 1 else str(run[0][1]) for run in runs)
 
 
 # -- pages to one document -------------------------------------------------------------------------------
@@ -133,27 +125,23 @@ def _ranges(numbers: Sequence[int]) -> str:
 def _body(pages: Sequence[PdfPage], outline: Sequence[Bookmark]) -> MarkupElement:
     look = look_of(pages, outline)
     tagged = is_tagged(pages)
-    blocks: list[Node] = []
+    blocks: list[MarkupElement] = []
     for page in pages:
         use_tags = tagged and page.tags and covers(page)
         found = elements_of_tags(page, look.words) if use_tags else elements_of_layout(page, look)
         if blocks and found and (joined := _joined(blocks[-1], found[0])) is not None:
             blocks[-1], found = joined, found[1:]
         blocks += found
-    return MarkupElement("body", {}, tuple(blocks if tagged else _with_levels_in_a_row(blocks)))
+    if not tagged:  # no gaps between the levels of headings: a size of letters that is none's after all took one
+        used = sorted({block.tag for block in blocks if block.tag in HEADINGS})
+        tags = {tag: f"h{number}" for number, tag in enumerate(used, start=1)}
+        blocks = [replace(block, tag=tags.get(block.tag, block.tag)) for block in blocks]
+    return MarkupElement("body", {}, tuple(blocks))
 
 
-def _with_levels_in_a_row(blocks: Sequence[Node]) -> Iterator[Node]:
-    """Headings without gaps between their levels: a size of letters that is no heading's after all took one."""
-    used = sorted({block.tag for block in blocks if isinstance(block, MarkupElement) and block.tag in HEADINGS})
-    tags = {tag: f"h{number}" for number, tag in enumerate(used, start=1)}
-    for block in blocks:
-        yield replace(block, tag=tags.get(block.tag, block.tag)) if isinstance(block, MarkupElement) else block
-
-
-def _joined(before: Node, after: Node) -> MarkupElement | None:
+def _joined(before: MarkupElement, after: MarkupElement) -> MarkupElement | None:
     """A block that goes on on the next page, as one; None if the second is another one."""
-    if not isinstance(before, MarkupElement) or not isinstance(after, MarkupElement) or before.tag != after.tag:
+    if before.tag != after.tag:
         return None
     if before.tag == "p":
         first, second = text_of(before).rstrip(), text_of(after).lstrip()
@@ -227,7 +215,9 @@ def _image(item: Any) -> ImportedImage | None:
     try:
         if item.get_filters() == ["DCTDecode"]:
             data = bytes(item.get_data(decode_simple=False))
-            if _is_plain_jpeg(data):
+            # Browsers show one or three components as they are, not the inverted four of printing.
+            frame = re.search(rb"\xff[\xc0\xc1\xc2].{7}(.)", data[:65536], re.DOTALL)
+            if data.startswith(b"\xff\xd8") and frame is not None and frame[1] in (b"\x01", b"\x03"):
                 return ImportedImage(data)
         bitmap = item.get_bitmap(render=False)
     except (pdfium.PdfiumError, ValueError):
@@ -235,12 +225,6 @@ def _image(item: Any) -> ImportedImage | None:
     if bitmap.mode not in ("L", "RGB", "RGBA", "BGR", "BGRA", "BGRX"):
         return None
     return ImportedImage(png(bytes(bitmap.buffer), bitmap.width, bitmap.height, bitmap.stride, bitmap.mode))
-
-
-def _is_plain_jpeg(data: bytes) -> bool:
-    """Whether browsers show it as it is: one or three components, not the inverted four of printing."""
-    frame = re.search(rb"\xff[\xc0\xc1\xc2].{7}(.)", data[:65536], re.DOTALL)
-    return data.startswith(b"\xff\xd8") and frame is not None and frame[1] in (b"\x01", b"\x03")
 
 
 def png(pixels: bytes, width: int, height: int, stride: int, mode: str) -> bytes:

@@ -19,7 +19,19 @@ from lmm.importing.archive import Archive, local
 _PART = "word/styles.xml"
 _CODE, _QUOTE, _INLINE = "Source Code", "Block Text", "Verbatim Char"
 _KINDS = {"code": _CODE, "quote": _QUOTE, **{f"heading {level}": f"heading {level}" for level in range(1, 7)}}
-_KNOWN = re.compile(r"heading \d|title\b|source code|block text|quote\b|list\b|caption|toc\b|footnote|header|footer")
+_KNOWN = (
+    "heading ",
+    "title ",
+    "source code",
+    "block text",
+    "quote ",
+    "list ",
+    "caption",
+    "toc ",
+    "footnote",
+    "header",
+    "footer",
+)
 # Names in small letters without blanks and signs, as No Starch, Packt, Manning and others have them.
 _HEAD = r"h(?:ead(?:ing)?)?"
 _PLACE = r"(?:wide|single|block|first|middle|last|annotated|sample|snippet|listing|line|text|para(?:graph)?|[a-d]|\d)*"
@@ -109,16 +121,20 @@ def _target(style: _Style, chosen: Mapping[str, str]) -> str:
     """Pandoc's name for a style that it does not know, or the empty string."""
     if style.name in chosen:
         return _KINDS[chosen[style.name]]
-    if not style.is_custom or any(_KNOWN.match(name.lower()) for name in style.names):
+    if not style.is_custom or _is_known(style):
         return ""
     name = re.sub(r"[\W_]+", "", style.name.lower())
     table = _CHARACTERS if style.is_character else _PARAGRAPHS
     return next((target for pattern, target in table.items() if re.fullmatch(pattern, name)), "")
 
 
+def _is_known(style: _Style) -> bool:
+    return any(f"{name.lower()} ".startswith(_KNOWN) for name in style.names)
+
+
 def _is_told(style: _Style) -> bool:
     is_plain = any(word in style.name.lower() for word in _PLAIN)
-    known = is_plain or any(_KNOWN.match(name.lower()) for name in style.names)
+    known = is_plain or _is_known(style)
     return style.is_custom and not style.is_character and not known
 
 
