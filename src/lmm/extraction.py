@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import re
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from fnmatch import fnmatchcase
@@ -22,7 +21,7 @@ from lmm.models.structured import Schema, structured
 from lmm.pipeline import Report
 from lmm.prompts.templates import Prompts
 
-_KEY = re.compile(r"(?P<key>[\w.~-]+)=(?P<value>.*)", re.DOTALL)
+_KEY_MARKS = str.maketrans("", "", "_.~-")
 _MISSING = object()
 Test = Callable[[Node], bool]
 
@@ -88,8 +87,9 @@ def _test(select: str | None, trees: Sequence[HeadingNode]) -> Test:
         return lambda node: (
             isinstance(node, HeadingNode) and bool(own_text(node)) and not node.own("skip", node.inherited("skip"))
         )
-    if match := _KEY.fullmatch(select.strip()):
-        return lambda node: _has(node, match["key"], match["value"].strip())
+    key, equals, sought = select.strip().partition("=")
+    if equals and key and (key.translate(_KEY_MARKS) or "a").isalnum():
+        return lambda node: _has(node, key, sought.strip())
     wanted = select.strip().casefold()
 
     def fits(node: Node) -> bool:

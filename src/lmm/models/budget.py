@@ -13,8 +13,11 @@ from lmm.messages import ChatEvent, ChatRequest, Reply, TextDelta, Usage
 from lmm.models.port import ChatModel, is_journaled
 from lmm.models.tokens import estimated, price
 
-_TOKENS = re.compile(r"(\d{1,3}(?:[_,]\d{3})+|\d+(?:\.\d+)?)\s*(k|m)?(?:\s*tokens?)?", re.IGNORECASE)
-_MONEY = re.compile(r"\$\s*(\d+(?:\.\d+)?|\.\d+)|(\d+(?:\.\d+)?|\.\d+)\s*(?:\$|USD|dollars?)", re.IGNORECASE)
+_BUDGET = re.compile(
+    r"\$\s*(\d+(?:\.\d+)?|\.\d+)|(\d+(?:\.\d+)?|\.\d+)\s*(?:\$|USD|dollars?)"
+    r"|(\d{1,3}(?:[_,]\d{3})+|\d+(?:\.\d+)?)\s*(k|m)?(?:\s*tokens?)?",
+    re.IGNORECASE,
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,11 +47,12 @@ def parse_budget(text: str) -> UsageLimits:
     >>> parse_budget("20000").tokens, parse_budget("20k").tokens, parse_budget("0.50$").dollars
     (20000, 20000, 0.5)
     """
-    if found := _MONEY.fullmatch(text.strip()):
-        return UsageLimits(dollars=float(found[1] or found[2]))
-    if found := _TOKENS.fullmatch(text.strip()):
-        unit = {"": 1, "k": 1000, "m": 1_000_000}[(found[2] or "").lower()]
-        tokens = float(found[1].replace("_", "").replace(",", "")) * unit
+    found = _BUDGET.fullmatch(text.strip())
+    if found and (money := found[1] or found[2]):
+        return UsageLimits(dollars=float(money))
+    if found:
+        unit = {"": 1, "k": 1000, "m": 1_000_000}[(found[4] or "").lower()]
+        tokens = float(found[3].replace("_", "").replace(",", "")) * unit
         if tokens >= 1 and tokens.is_integer():
             return UsageLimits(tokens=int(tokens))
     raise ConfigError(f"'{text}' is not a budget", where="--budget", hint="write tokens (20000) or dollars (0.50$)")
