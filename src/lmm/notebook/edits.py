@@ -30,7 +30,6 @@ something to tell when the edit arrived, ``~~warning``.
 
 from __future__ import annotations
 
-import re
 from bisect import bisect_left
 from collections import Counter
 from collections.abc import Callable, Collection, Mapping, Sequence
@@ -77,7 +76,7 @@ EDIT = "~edit_"
 _NEAR = 50  # so many texts further on, an old text is looked for in the new one
 OLD_HEADING = HeadingBlock.make(6, "old text").source
 NEW_HEADING = HeadingBlock.make(6, "new text").source
-_MARK = re.compile(r"<!-- lmm:(?:new|end) \w+ -->\Z")
+_MARKS = ("<!-- lmm:new ", "<!-- lmm:end ")
 
 
 @dataclass(frozen=True, slots=True)
@@ -199,7 +198,7 @@ def _marks(blocks: Sequence[Block]) -> dict[str, list[int]]:
     """Where each comment of ours stands."""
     found: dict[str, list[int]] = {}
     for i, block in enumerate(blocks):
-        if "<!-- lmm:" in block.source and _MARK.match(block.content):
+        if "<!-- lmm:" in block.source and block.content.startswith(_MARKS) and len(block.content.split()) == 4:
             found.setdefault(block.content, []).append(i)
     return found
 

@@ -33,7 +33,7 @@ _DASH = "-‐‑‒–—―−─"
 _LIKE_FENCE = re.compile(
     rf"(?!-\s*\Z|-[ \t]+--)(?:[{_DASH}][ \t]*)+\r?\n?\Z|(?:\*[ \t]*){{3,}}\r?\n?\Z|_{{3,}}\s*\Z|\+{{3}}\s*\Z"
 )
-_MARGIN = re.compile(r"[ \t]*(?:>[ \t]*)*")
+_MARGIN = " \t>"
 _ITEM = re.compile(r"(?:[-*+]|\d{1,9}[.)])[ \t]+(?=\S)")
 _KEY = re.compile(r"""[#\-\]}]|["']?[\w~][\w.~ -]*=?["']?[ \t]*:(?:\s|\Z)""")
 _CANDIDATE = re.compile(rf"^[ \t>]*(?:(?:[-*+]|\d{{1,9}}[.)])[ \t]+)?(?:{_EXACT.pattern}|[{_DASH}*_+])", re.MULTILINE)
@@ -143,7 +143,7 @@ class _Lines:
 
     def _rest(self, i: int) -> str:
         """A line without its margin: blanks, and the marks of a quotation. Nothing of a line in code."""
-        return "" if i in self.hidden or i >= len(self.lines) else _MARGIN.sub("", self.lines[i], count=1)
+        return "" if i in self.hidden or i >= len(self.lines) else self.lines[i].lstrip(_MARGIN)
 
     def _read_draft(self, i: int) -> tuple[int, list[Finding]]:
         """Where to go on, and what is wrong with the metadata that is meant to begin on a line."""
@@ -287,7 +287,7 @@ def _opens(line: str) -> bool:
 def _outdented(line: str, margin: str) -> str:
     """A line without its margin, as far as it has one."""
     if margin.strip():
-        return _MARGIN.sub("", line, count=1)
+        return line.lstrip(_MARGIN)
     return line[min(len(margin), len(line) - len(line.lstrip(" \t"))) :]
 
 
