@@ -5,7 +5,6 @@ from __future__ import annotations
 import contextlib
 import json
 import os
-import re
 from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
@@ -205,14 +204,12 @@ class ExpansionRecord:
 # one file, and no file changes.
 
 
-_UNFIT = re.compile(r"[^\w-]")
 _MEDIA_TYPES = {suffix: media_type for media_type, suffix in SUFFIXES.items()}
-_NAME = re.compile(rf"{re.escape(FOLDER)}/[0-9a-f]{{32}}\.[a-z]+")
 
 
 def keep_record(folder: Path, name: str, text: str) -> str:
     """Keep what an agent of that name said and did, for a transcript in `folder`; its path from there."""
-    stem = _UNFIT.sub("_", name.partition(".")[0])[:40]
+    stem = "".join(char if char.isalnum() or char == "-" else "_" for char in name.partition(".")[0][:40])
     data = text.encode("utf-8")
     kept = f"{FOLDER}/agents/{stem}-{digest(data, length=16)}.chatmd"
     return store(Folder(folder), data, "", kept)
@@ -243,13 +240,20 @@ def _load(below: Folder, name: str, what: str, where: str, hint: str) -> str | I
     return Image(data, media_type=media_type) if media_type else decode_document(data, str(below.root / name))
 
 
+def _is_stored(src: str) -> bool:
+    """Whether a path is that of a content under its hash."""
+    folder, _, name = src.rpartition("/")
+    stem, _, suffix = name.partition(".")
+    return folder == FOLDER and len(stem) == 32 and not stem.strip("0123456789abcdef") and suffix.isalpha()
+
+
 def check_came_along(folder: Path, part: Doc | Img) -> None:
     """See to it that there is a folder for what a run has stored.
 
     Raises:
         ChatmdError: it was left behind when the transcript was moved.
     """
-    if part.local and _NAME.fullmatch(part.src) and Folder(folder).stat(FOLDER) is None:
+    if part.local and _is_stored(part.src) and Folder(folder).stat(FOLDER) is None:
         message = f"the folder {FOLDER}, with the arguments and results of tools, is missing"
         hint = "copy it beside this file; or run lmm render --transcript FILE where it is, which writes one file"
         raise ChatmdError(message, where=part.span.where, hint=hint)
@@ -288,7 +292,7 @@ class Payloads:
         Raises:
             ChatmdError: the file is not there any more, or holds something else.
         """
-        if self.folder is None or isinstance(part, SubAgent) or not (part.local and _NAME.fullmatch(part.src)):
+        if self.folder is None or isinstance(part, SubAgent) or not (part.local and _is_stored(part.src)):
             return None
         hint = "move it with this file, or write its content into the transcript"
         check_came_along(self.folder, part)

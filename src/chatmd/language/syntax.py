@@ -38,7 +38,7 @@ _ATTRIBUTE = re.compile(
 _VALUE = re.compile(rf"=[ \t\r\n]*(?:{_DOUBLE}|{_SINGLE}|(?P<open>[\"']))")
 _NAMED = {"amp": "&", "lt": "<", "gt": ">", "quot": '"', "apos": "'"}
 _ENTITY = re.compile(r"&(?:(amp|lt|gt|quot|apos)|#([0-9]{1,7})|#[xX]([0-9a-fA-F]{1,6}));")
-_NAME = re.compile(r"[A-Za-z0-9_:-]+")
+_NAME_MARKS = str.maketrans("", "", "_:-")
 _ESCAPES = str.maketrans({"&": "&amp;", "<": "&lt;", ">": "&gt;", '"': "&quot;"})
 
 
@@ -111,7 +111,7 @@ def write_attributes(attributes: Iterable[Attribute]) -> str:
     """
     written = []
     for name, value in attributes:
-        if not _NAME.fullmatch(name):
+        if not name.isascii() or not (name.translate(_NAME_MARKS) or "x").isalnum() or not name:
             raise ValueError(f"{name!r} is not a valid attribute name")
         written.append(f" {name}" if value is None else f' {name}="{_quotable(value)}"')
     return "".join(written)

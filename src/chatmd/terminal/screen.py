@@ -121,8 +121,11 @@ def help_rows() -> list[tuple[str, str]]:
 # -- Completion at the prompt: commands after ``/``, files of the conversation's folder after ``@`` -----------
 
 
-_TYPED_COMMAND = re.compile(r"/[a-z]*")
 _FILE = re.compile(r'(?<!\S)@("?)([^\s"]*|(?<=")[^"\n]*)\Z')
+
+
+def _is_command(text: str) -> bool:
+    return text.startswith("/") and not text[1:].strip("abcdefghijklmnopqrstuvwxyz")
 
 
 class PromptCompleter(Completer):
@@ -136,12 +139,12 @@ class PromptCompleter(Completer):
     def fits(self, document: Document) -> bool:
         """Whether a command or a file is being typed."""
         text = document.text_before_cursor
-        return bool(_TYPED_COMMAND.fullmatch(text) or _FILE.search(text))
+        return bool(_is_command(text) or _FILE.search(text))
 
     def get_completions(self, document: Document, complete_event: CompleteEvent) -> Iterable[Completion]:
         """What could be meant."""
         text = document.text_before_cursor
-        if _TYPED_COMMAND.fullmatch(text):
+        if _is_command(text):
             yield from self.commands.get_completions(document, complete_event)
         elif found := _FILE.search(text):
             inside, _, stem = found[2].rpartition("/")
