@@ -29,7 +29,6 @@ from lmm_editor.notebook import files_beside, lens, shown_on_hover
 if TYPE_CHECKING:
     from lmm_editor.open_document import OpenDocument
 
-_TAG = re.compile(r"<(\w*)\Z")
 _ATTRIBUTE = re.compile(r"<(?P<tag>\w+)(?:\s+\w+(?:=\"[^\"]*\")?)*\s+\w*\Z")
 _VALUE = re.compile(r"<(?P<tag>\w+)\s[^<>]*\b(?P<name>\w+)=\"[^\"]*\Z")
 _SHOWN = 1500
@@ -54,7 +53,7 @@ def code_lenses(opened: OpenDocument) -> list[lsp.CodeLens]:
 def complete(opened: OpenDocument, at: lsp.Position) -> list[lsp.CompletionItem]:
     """Tags, attributes, built-in tools, models, files."""
     before = opened.buffer.lines[at.line][: opened.buffer.offset(at) - opened.buffer.starts[at.line]]
-    if _TAG.search(before):
+    if f"_{before.rpartition('<')[2]}".isidentifier() and "<" in before:
         return [lsp.CompletionItem(t.name, kind=lsp.CompletionItemKind.Keyword, detail=t.help) for t in TAGS.values()]
     if (match := _VALUE.search(before)) and match["tag"] in TAGS:
         names = _values(opened, match["tag"], match["name"])

@@ -47,7 +47,6 @@ KEYS = {
 }
 TYPES = ("exercise", "solution", "definition", "example", "summary", "topic")
 _MENTION = re.compile(r"@\"?(?P<name>[^\s@\"]*)\Z")
-_DOCID = re.compile(rf"(?:^|[\s(])@course:.*\s{_MENTION.pattern}")
 _LINK = re.compile(r"\]\(#?(?P<name>[^\s)]*)\Z")
 _LONGEST_HOVER = 4000
 _FILES = 200
@@ -178,12 +177,13 @@ def complete(opened: OpenDocument, at: lsp.Position) -> list[lsp.CompletionItem]
 
 
 def _in_metadata(opened: OpenDocument, document: Document, before: str) -> list[lsp.CompletionItem]:
-    if _DOCID.search(before):
+    mention = _MENTION.search(before)
+    if mention and "@course:" in before[: mention.start()]:
         from lmm_editor.courses import stored_documents
 
         kind = lsp.CompletionItemKind.Reference
         return [_item(docid, title, kind) for docid, title in stored_documents(opened.path).items()]
-    if _MENTION.search(before):
+    if mention:
         course = _item("course: ", "passages of the course about a phrase", lsp.CompletionItemKind.Keyword)
         kind = lsp.CompletionItemKind.File
         return [course, *(_item(name, "goes along with the prompt", kind) for name in files_beside(opened.path))]
