@@ -13,7 +13,6 @@ from lmm.markdown.units import is_opening
 
 _HEADER = re.compile(r"\{(?P<head>[A-Za-z](?:[^{}\n]|\{[^{}\n]*\})*)\}[ \t]*(?P<argument>[^\n`]*)")
 _OPTION_LINE = re.compile(r"[ \t]*(?:(?:#|//|--|%%?)\|[ \t]?|:(?=[\w-]+: ))(.*)")
-_YAML = re.compile(r"[^\s:=]+:(?:\s|\Z)")  # as knitr tells it
 _HEAD = re.compile(r"""(?:"(?:\\.|[^"\\])*"|'(?:\\.|[^'\\])*'|\((?:[^()]|\([^()]*\))*\)|[^,"'()])+""")
 _QUOTED = re.compile(r"""["']([^"'\n]+)["']""")
 _WORDS = {"TRUE": True, "T": True, "true": True, "FALSE": False, "F": False, "false": False}
@@ -118,7 +117,8 @@ def _value(text: str) -> Any:
 def _in_lines(lines: list[str]) -> dict[str, Any]:
     """The options in lines that begin with ``#|``: YAML, or as knitr had them first, like those after the language."""
     source = "\n".join(match[1] for line in lines if (match := _OPTION_LINE.match(line)))
-    if not _YAML.match(source):
+    first = f"{source}\n".replace("\n", " ", 1).partition(" ")[0]
+    if len(first) < 2 or first.find(":") != len(first) - 1 or "=" in first:  # as knitr tells it
         return _in_head(source)
     try:
         values = yaml_core.to_value(yaml_core.compose(source)) if source else {}

@@ -34,9 +34,8 @@ WORDS = {
     },
 }  # fmt: skip
 """What things are called in a reference, by the kind that their labels begin with."""
-_KINDS = "|".join(kind for kind in WORDS["en"] if kind not in ("chapter", "sec", "appendix", "tab"))
+_KINDS = tuple(f"{kind}-" for kind in WORDS["en"] if kind not in ("chapter", "sec", "appendix", "tab"))
 _GROUP = re.compile(r"\{[^{}\n]*#[^{}\n]*\}")
-_LABEL = re.compile(rf"(?:{_KINDS})-\S+")
 BOOKDOWN_LABEL = re.compile(r"\(\\#(?P<kind>[a-z]{2,4}):(?P<id>[\w.-]+)\)")
 THEOREMS = {
     "theorem": "thm", "lemma": "lem", "corollary": "cor", "proposition": "prp", "conjecture": "cnj",
@@ -178,7 +177,7 @@ class Numbering:
         bare = without(text, "code") if "`" in text else text
         for group in _groups(bare):
             theorem = next((THEOREMS[name] for name in group.classes if name in THEOREMS), "")
-            if self.chapters and _LABEL.fullmatch(group.id):
+            if self.chapters and group.id.startswith(_KINDS):
                 self._count(group.id, opened[:-1] if text.startswith(":::") else opened)
             elif not self.chapters and theorem and text.startswith(":::"):
                 self._count(f"{theorem}:{group.id}", ())
@@ -191,13 +190,13 @@ class Numbering:
         cell = read_cell(code)
         if cell is None:
             group = read_attributes(code.attributes)
-            if group and self.chapters and _LABEL.fullmatch(group.id):
+            if group and self.chapters and group.id.startswith(_KINDS):
                 self._count(group.id, opened)
             return
         label = cell.label
         if self.chapters:
             for each in (label, str(cell.options.get("lst-label", ""))):
-                if _LABEL.fullmatch(each):
+                if each.startswith(_KINDS):
                     self._count(each, opened)
         elif written := _PART_BY_CODE.search(cell.code):
             self._part(written)

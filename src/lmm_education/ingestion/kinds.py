@@ -11,7 +11,6 @@ Kind = Literal["code", "equation", "table", "list", "quote", "html", "prose"]
 
 ITEM = r"(?:[-*+]|\(?\d{1,9}[.)]|\(?[a-z]\)|#\.)[ \t]+"
 ITEM_START = re.compile(rf"^ {{0,3}}{ITEM}", re.MULTILINE)
-_RULE = re.compile(r"[ \t]*+\|?[ \t]*+:?-++:?[ \t]*+(?:[|+][ \t]*+:?-++:?[ \t]*+)*+\|?[ \t]*")
 _FORMULAS = ("equation", "align", "gather", "multline", "eqnarray", "math", "displaymath")
 
 
@@ -22,7 +21,8 @@ def kind_of(text: str) -> Kind:
     ['code', 'equation', 'table', 'list', 'prose']
     """
     first, _, rest = text.partition("\n")
-    if "|" in first and _RULE.fullmatch(rest.partition("\n")[0]):
+    rule = rest.partition("\n")[0]
+    if "|" in first and "-" in rule and not rule.strip("|+:- \t"):
         return "table"
     if text[:1].isalpha():  # most texts
         return "list" if ITEM_START.match(text) else "prose"

@@ -14,6 +14,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import replace
 from itertools import accumulate, groupby
 
+from lmm.markdown import spans
 from lmm.markdown.units import div_ends, unit_ends
 from lmm_education.ingestion.kinds import kind_of
 from lmm_education.ingestion.outline import Item, TextItem
@@ -23,7 +24,6 @@ from lmm_education.material import Lines
 Joins = Callable[[Sequence[TextItem], TextItem], bool]
 """Whether a text joins the group of texts before it."""
 
-_OPENING = re.compile(r"^ {0,3}<([A-Za-z][A-Za-z0-9-]*)(?:\s[^<>]*)?>")
 _VOID = frozenset({"area", "base", "br", "col", "embed", "hr", "img", "input", "link", "meta", "source", "wbr"})
 
 
@@ -166,5 +166,6 @@ class _Continues:
 
 def _element(text: str) -> str:
     """The name of the HTML element that a text begins with."""
-    opened = _OPENING.match(text) if text.lstrip().startswith("<") else None
-    return opened[1] if opened and opened[1].lower() not in _VOID else ""
+    first = next(iter(spans(text.partition("\n\n")[0])), None) if text.lstrip(" ").startswith("<") else None
+    is_element = first is not None and first.kind == "html" and first.target.isidentifier()
+    return first.target if first and is_element and first.target not in _VOID else ""

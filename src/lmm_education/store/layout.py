@@ -44,7 +44,7 @@ INDEXED: Mapping[CollectionName, Mapping[str, Index]] = {
     },
 }
 LONGEST_KEYWORD = 64  # characters
-_PLAIN = re.compile(r"[A-Za-z0-9_-]+(\[\])?")
+_PLAIN = frozenset("abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_-")
 
 
 class Vectors(NamedTuple):
@@ -118,7 +118,9 @@ def engine_path(path: str) -> str:
     """
     if '"' in path:
         return path
-    return ".".join(part if _PLAIN.fullmatch(part) else f'"{part}"' for part in path.split("."))
+    return ".".join(
+        part if part and _PLAIN.issuperset(part.removesuffix("[]")) else f'"{part}"' for part in path.split(".")
+    )
 
 
 def metadata_kinds(payloads: Iterable[Mapping[str, Any]]) -> dict[str, str]:

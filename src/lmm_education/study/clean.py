@@ -38,7 +38,6 @@ _OURS = frozenset(
         *("titles", "questions", "cards", "prerequisites", "requires"),
     }
 )
-_HOOK = re.compile(r"\blmm\b")  # a `knit:` that exports: in the clean document there is nothing left to clean
 _BOM = "\ufeff"
 
 
@@ -213,7 +212,9 @@ def _clean_header(header: HeaderBlock, where: str) -> HeaderBlock | None:
 
 def _is_ours(key: str, value: object) -> bool:
     name = key.removesuffix("=")
-    return key.startswith("~") or name != key or name in _OURS or (name == "knit" and bool(_HOOK.search(str(value))))
+    if name == "knit":  # one that exports: in the clean document there is nothing left to clean
+        return re.search(r"\blmm\b", str(value)) is not None
+    return key.startswith("~") or name != key or name in _OURS
 
 
 # -- putting it together ---------------------------------------------------------------------------

@@ -29,7 +29,6 @@ _CALLED = {
     "solution": "lösung lösungen corrigé corrigés solución soluciones soluzione soluzioni solução soluções oplossing "
     "oplossingen",
 }
-_NAMED = re.compile(r"\*\*[^*\n]+\.\*\*")  # as an environment is
 _DIGITS = "0123456789. "
 
 
@@ -194,7 +193,8 @@ def exercises_as_markdown(exercises: Sequence[Exercise], *, solutions: bool = Fa
             for exercise in in_section:
                 parts += [f"### {exercise.number} {exercise.title}".rstrip(), exercise.text]
                 if solutions and exercise.solution:
-                    named = _NAMED.match(exercise.solution)
+                    words = exercise.solution.partition("\n")[0].split("**")
+                    named = len(words) > 2 and not words[0] and words[1].endswith(".")  # as an environment is
                     parts.append(exercise.solution if named else f"**Solution.** {exercise.solution}")
     return "\n\n".join(parts) + ("\n" if parts else "")
 

@@ -14,10 +14,22 @@ from lmm_education.catalogue import Entry
 from lmm_education.payloads import StoredDocument
 
 _BOOK = ("summary", "index", "_index", "titlepage", "title-page", "readme")
-_GENERIC = re.compile(
-    r"summary|zusammenfassung|introduction|einleitung|exercises?|übung(?:en)?|solutions?|lösung(?:en)?|references|"
-    r"literatur\w*|contents|inhalt|overview|überblick|foreword|preface|vorwort|conclusions?|notes?|examples?|beispiele?",
-    re.IGNORECASE,
+_GENERIC = (
+    *("summary", "zusammenfassung", "introduction", "einleitung", "exercise", "exercises", "übung", "übungen"),
+    *("solution", "solutions", "lösung", "lösungen", "references", "literatur", "literaturverzeichnis", "contents"),
+    *(
+        "inhalt",
+        "overview",
+        "überblick",
+        "foreword",
+        "preface",
+        "vorwort",
+        "conclusion",
+        "conclusions",
+        "note",
+        "notes",
+    ),
+    *("example", "examples", "beispiel", "beispiele"),
 )
 _ASKS = re.compile(r"[^.!?]{8,80}\?")
 _SHORTEST, _LONGEST = 4, 60  # characters of a title that a question is made of
@@ -145,7 +157,7 @@ def _filled(form: str, title: str, other: str = "") -> str:
 
 
 def _is_a_subject(title: str) -> bool:
-    return _SHORTEST <= len(title) <= _LONGEST and title[-1] not in "?!.:" and not _GENERIC.fullmatch(title)
+    return _SHORTEST <= len(title) <= _LONGEST and title[-1] not in "?!.:" and title.lower() not in _GENERIC
 
 
 def _spread(texts: Sequence[str], count: int) -> list[str]:

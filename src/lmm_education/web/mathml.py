@@ -32,9 +32,11 @@ _ATTRIBUTES = frozenset(
 )
 # They define macros, whose expansion has no bound, or act on what is outside of the formula.
 _REFUSED = re.compile(r"\\(?:newcommand|renewcommand|providecommand|DeclareMathOperator|e?def|gdef|let)\b")
-_WITHOUT_MEANING = re.compile(r"\\label\{[^{}]*\}|\(\\#[\w:.-]+\)|\\nonumber\b|\\notag\b")
-# Environments that it does not know, as those that it does; of ``align`` it would number every one (1).
-_ENVIRONMENT = re.compile(r"\\(begin|end)\{(\w+)\*?\}(?:(?<=at\})\{\d+\}|(?<=at\*\})\{\d+\})?")
+# Environments that it does not know, as those that it does; of ``align`` it would number every one (1). Then labels.
+_UNKNOWN = re.compile(
+    r"\\(begin|end)\{(\w+)\*?\}(?:(?<=at\})\{\d+\}|(?<=at\*\})\{\d+\})?"
+    r"|\\label\{[^{}]*\}|\(\\#[\w:.-]+\)|\\nonumber\b|\\notag\b"
+)
 _KNOWN_AS = (
     dict.fromkeys(("align", "aligned", "alignat", "alignedat", "eqnarray", "flalign"), "align*")
     | dict.fromkeys(("gather", "gathered", "multline"), "matrix")
@@ -51,10 +53,7 @@ def to_mathml(tex: str, *, display: bool = False) -> str:
     >>> to_mathml(r"\\text{<b>}"), to_mathml(r"\\frac{")
     ('<math display="inline"><mrow><mtext>&lt;b&gt;</mtext></mrow></math>', '<code class="formula">\\\\frac{</code>')
     """
-    source = _ENVIRONMENT.sub(
-        lambda match: f"\\{match[1]}{{{name}}}" if (name := _KNOWN_AS.get(match[2], match[2])) else "",
-        _WITHOUT_MEANING.sub("", tex).strip(),
-    )
+    source = _UNKNOWN.sub(_known_environment, tex.strip()).strip()
     if len(source) > _LONGEST or _REFUSED.search(source):
         return _as_written(tex)
     try:
@@ -62,6 +61,11 @@ def to_mathml(tex: str, *, display: bool = False) -> str:
     except Exception:  # whatever it raises, from its own errors to IndexError and RecursionError
         return _as_written(tex)
     return _written(tree)
+
+
+def _known_environment(match: re.Match[str]) -> str:
+    name = _KNOWN_AS.get(match[2]) if match[1] else ""
+    return match[0] if name is None else f"\\{match[1]}{{{name}}}" if name else ""
 
 
 def _as_written(tex: str) -> str:
