@@ -65,9 +65,8 @@ def decode_html(data: bytes) -> str:
     >>> decode_html("<meta charset=latin1>é".encode("latin1"))
     '<meta charset=latin1>é'
     """
-    for mark, encoding in _BOMS:
-        if data.startswith(mark):
-            return data.decode(encoding, "replace")
+    if marked := next((encoding for mark, encoding in _BOMS if data.startswith(mark)), ""):
+        return data.decode(marked, "replace")
     named = _CHARSET.search(data[:4096])
     if named is not None:
         try:
@@ -427,13 +426,9 @@ def _take_note(note: LexborNode, marks: set[str]) -> str:
     while box is not None and box.tag in _HOLDERS and not _words(box) and box.css_first("img, math") is None:
         empty, box = box, box.parent
         empty.decompose()
-    if box is not None and (last := _last_element(box)) is not None and last.tag == "hr":
-        last.decompose()
-    return html
-
-
-def _last_element(box: LexborNode) -> LexborNode | None:
-    last = box.last_child
+    last = box.last_child if box is not None else None
     while last is not None and not last.is_element_node and not (last.text_content or "").strip():
         last = last.prev
-    return last
+    if last is not None and last.tag == "hr":
+        last.decompose()
+    return html

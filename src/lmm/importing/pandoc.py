@@ -21,7 +21,6 @@ from functools import lru_cache
 from pathlib import Path
 from typing import Any
 from urllib.parse import unquote
-from xml.etree import ElementTree
 
 from lmm.errors import ConfigError, FileReadError
 from lmm.importing.archive import Archive, local
@@ -279,14 +278,11 @@ def _properties(archive: Archive) -> dict[str, Any]:
             if key and (node.text or "").strip():
                 values[key] = (node.text or "").strip()
     if "lang" not in values and "word/styles.xml" in archive.names:
-        values["lang"] = _default_language(archive.xml("word/styles.xml"))
+        defaults = (node for node in archive.xml("word/styles.xml").iter() if local(node.tag) == "docDefaults")
+        declared = (node for part in defaults for node in part.iter() if local(node.tag) == "lang")
+        named = (text for node in declared for key, text in node.items() if local(key) == "val")
+        values["lang"] = next(named, "")
     return values
-
-
-def _default_language(styles: ElementTree.Element) -> str:
-    defaults = (node for node in styles.iter() if local(node.tag) == "docDefaults")
-    declared = (node for part in defaults for node in part.iter() if local(node.tag) == "lang")
-    return next((text for node in declared for key, text in node.items() if local(key) == "val"), "")
 
 
 def _speaker_notes(archive: Archive) -> list[str]:
@@ -301,16 +297,13 @@ def _speaker_notes(archive: Archive) -> list[str]:
 
 def _notes_of(archive: Archive, slide: str) -> str:
     pages = [name for name in _relations(archive, slide).values() if name.startswith("ppt/notesSlides/")]
-    shapes = [node for name in pages if name in archive.names for node in archive.xml(name).iter()]
-    bodies = [node for node in shapes if local(node.tag) == "sp" and _is_body(node)]
+    nodes = (node for name in pages if name in archive.names for node in archive.xml(name).iter())
+    shapes = (node for node in nodes if local(node.tag) == "sp")
+    # The body of a page of notes; other shapes are the slide's picture and number.
+    bodies = [s for s in shapes if any(local(n.tag) == "ph" and n.get("type") == "body" for n in s.iter())]
     paragraphs = [node for body in bodies for node in body.iter() if local(node.tag) == "p"]
     texts = ("".join(run.text or "" for run in node.iter() if local(run.tag) == "t") for node in paragraphs)
     return "\n".join(" ".join(text.split()) for text in texts if text.strip())
-
-
-def _is_body(shape: ElementTree.Element) -> bool:
-    """Whether a shape of a page of notes holds the notes; others are the slide's picture and number."""
-    return any(local(node.tag) == "ph" and node.get("type") == "body" for node in shape.iter())
 
 
 def _relations(archive: Archive, name: str) -> Mapping[str, str]:

@@ -118,24 +118,14 @@ def _chars(text: Any, place: Point, links: list[tuple[Box, str]]) -> Iterator[tu
         c.FPDFText_GetCharOrigin(text, index, x, y)
         x0, top, x1, bottom = _placed(place, box.left, box.bottom, box.right, box.top)
         _, base = place(x.value, y.value)
-        middle = ((x0 + x1) / 2, (top + bottom) / 2)
-        link = next((target for area, target in links if _inside(middle, area)), "")
+        at = ((x0 + x1) / 2, (top + bottom) / 2)
+        inside = (target for (a, b, c, d), target in links if a <= at[0] <= c and b <= at[1] <= d)
+        link = next(inside, "")
         high, letter = (code, "") if 0xD800 <= code < 0xDC00 else (0, _text(code, high))
         if not letter:
             continue  # the first half of a letter that UTF-16 writes in two
-        char = Char(
-            text=letter,
-            x0=x0,
-            x1=x1,
-            top=top,
-            bottom=bottom,
-            base=base,
-            style=run.style,
-            mark=run.mark,
-            link=link,
-            spaced=spaced,
-        )
-        yield run.font, char
+        place_of = {"x0": x0, "x1": x1, "top": top, "bottom": bottom, "base": base}
+        yield run.font, Char(letter, **place_of, style=run.style, mark=run.mark, link=link, spaced=spaced)
         spaced = False
 
 
@@ -154,10 +144,6 @@ def _with_fixed_fonts(chars: list[tuple[int, Char]]) -> Iterator[Char]:
         if font in fixed and not char.style.mono:
             char = char._replace(style=styles.setdefault(char.style, char.style._replace(mono=True)))
         yield char
-
-
-def _inside(point: tuple[float, float], box: Box) -> bool:
-    return box[0] <= point[0] <= box[2] and box[1] <= point[1] <= box[3]
 
 
 def _text(code: int, high: int) -> str:
@@ -252,9 +238,8 @@ def _drawn(
             continue
         number = keep(item, round(x1 - x0), round(y1 - y0))
         if number is not None:
-            pictures.append(
-                Picture(x0=x0, top=y0, x1=x1, bottom=y1, number=number, mark=c.FPDFPageObj_GetMarkedContentID(item))
-            )
+            mark = c.FPDFPageObj_GetMarkedContentID(item)
+            pictures.append(Picture(x0, y0, x1, y1, number=number, mark=mark))
     return tuple(rules), tuple(pictures)
 
 

@@ -172,21 +172,14 @@ def inline_nodes(lines: Sequence[Sequence[Char]], words: Words = NO_WORDS, *, pl
     runs: list[tuple[tuple[str, ...], str]] = []
     for line in lines:
         for number, (format, text) in enumerate(_runs(line, plain)):
-            if number or not runs:
-                _append(runs, format, text)
-                continue
-            joined = words.join(runs[-1][1], text)
-            cut = len(joined) - len(text)
-            runs[-1] = (runs[-1][0], joined[:cut])
-            _append(runs, format, joined[cut:])
+            if not number and runs:
+                joined = words.join(runs[-1][1], text)
+                cut = len(joined) - len(text)
+                runs[-1], text = (runs[-1][0], joined[:cut]), joined[cut:]
+            if runs and runs[-1][0] == format:
+                text = runs.pop()[1] + text
+            runs.append((format, text))
     return tuple(_wrapped(format, text) for format, text in runs if text)
-
-
-def _append(runs: list[tuple[tuple[str, ...], str]], format: tuple[str, ...], text: str) -> None:
-    if runs and runs[-1][0] == format:
-        runs[-1] = (format, runs[-1][1] + text)
-    else:
-        runs.append((format, text))
 
 
 def _runs(line: Sequence[Char], plain: bool) -> Iterator[tuple[tuple[str, ...], str]]:

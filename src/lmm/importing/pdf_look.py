@@ -49,14 +49,8 @@ def look_of(pages: Sequence[PdfPage], outline: Sequence[Bookmark]) -> Look:
     entries = {(mark.page, _letters(mark.title)): min(6, mark.level) for mark in outline if _letters(mark.title)}
     headings = (segment for segment in every if _looks_like_heading(segment, body))
     sizes = {round(heading.style.size) for heading in headings if heading.style.size >= _LARGE * body}
-    return Look(
-        body=body,
-        sizes=tuple(sorted(sizes, reverse=True)),
-        outline=entries,
-        running=_running(pages, lines),
-        words=words,
-        lines=lines,
-    )
+    ranked = tuple(sorted(sizes, reverse=True))
+    return Look(body, ranked, entries, running=_running(pages, lines), words=words, lines=lines)
 
 
 def _running(pages: Sequence[PdfPage], lines: Mapping[int, Sequence[Segment]]) -> frozenset[str]:

@@ -51,16 +51,15 @@ def read(data: bytes, context: Context) -> Imported:
 
 
 def _parse(data: bytes) -> dict[str, Any]:
+    again = "open it in Jupyter and save it again"
     try:
         notebook = json.loads(data)
     except (ValueError, RecursionError) as error:
-        raise FileReadError(
-            "this is not a notebook: it is not JSON", hint="open it in Jupyter and save it again"
-        ) from error
+        raise FileReadError("this is not a notebook: it is not JSON", hint=again) from error
     if not isinstance(notebook, dict) or not isinstance(notebook.get("cells", notebook.get("worksheets")), list):
-        raise FileReadError("this is not a notebook: it has no cells", hint="open it in Jupyter and save it again")
+        raise FileReadError("this is not a notebook: it has no cells", hint=again)
     if "cells" not in notebook:
-        hint = "open it in Jupyter and save it again, or: jupyter nbconvert --to notebook FILE"
+        hint = f"{again}, or: jupyter nbconvert --to notebook FILE"
         raise FileReadError("this notebook is in a format from before 2015", hint=hint)
     return notebook
 
@@ -138,7 +137,9 @@ class _Reader:
             page = read_page(html, self.images, dollars=True)
             yield self._html(page.body if page else "")
         elif "text/latex" in data:
-            yield self._html(_latex(_text(data["text/latex"])))
+            tex = re.sub(r"\A\$\$?(?:\\displaystyle )?|\$\$?\Z", "", _text(data["text/latex"]).strip())
+            escaped = tex.replace("</", "< /")
+            yield self._html(f"<p><script type='math/tex; mode=display'>{escaped}</script></p>")
         elif "text/plain" in data:
             yield self._plain(_text(data["text/plain"]))
         elif data:
@@ -182,11 +183,6 @@ def _bundled(data: Json) -> ImportedImage | None:
             except ValueError:
                 return None
     return None
-
-
-def _latex(text: str) -> str:
-    body = re.sub(r"\A\$\$?(?:\\displaystyle )?|\$\$?\Z", "", text.strip())
-    return f"<p><script type='math/tex; mode=display'>{body.replace('</', '< /')}</script></p>"
 
 
 def _text(value: object) -> str:

@@ -12,7 +12,7 @@ import re
 import tempfile
 import time
 from collections import defaultdict, deque
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from itertools import islice
 from mimetypes import MimeTypes
@@ -57,7 +57,6 @@ _MOST_PICTURE = 10_000_000  # bytes
 _MOST_ROBOTS = 500_000  # bytes
 _LONGEST_PAUSE = 10.0  # seconds between two requests
 _NAME = "lmmarkdown"
-_NO_NAME = re.compile(r"[^\w.-]+")
 Tell = Callable[[str, int, int], None]
 """Told of each page of a site that is asked for: its URL, which one it is, and of how many that are known by then."""
 
@@ -341,7 +340,10 @@ class _Site:
         self.pages[key], self.known[key] = page, key
         self.seen.add(key)
         self.below.setdefault(leads, []).append(key)
-        self._note_fragments(page)
+        for address in page.document.links:
+            target, _, fragment = address.partition("#")
+            if fragment and target.startswith(self.folder):
+                self.fragments.setdefault(_key(target), set()).add(fragment)
         for address in page.document.follows:
             if self._is_inside(address) and _key(address) not in self.seen and len(self.seen) < 50 * self.most:
                 self.seen.add(_key(address))
@@ -360,22 +362,19 @@ class _Site:
         return page
 
     async def _check_robots(self, url: str) -> None:
-        if (origin := _origin(url)) not in self.robots:
-            await self._ask_robots(origin)
-        if not self._may(url):
-            raise FetchFailed("its robots.txt does not allow programs to read this", where=shown(url))
-
-    async def _ask_robots(self, origin: str) -> None:
         from protego import Protego
 
-        try:
-            came = await self.reader.fetch(f"{origin}/robots.txt", _MOST_ROBOTS)
-            self.robots[origin] = Protego.parse(came.data.decode("utf-8", "replace"))
-        except FetchFailed as error:
-            refused = "" if 400 <= error.status < 500 else "User-agent: *\nDisallow: /"
-            self.robots[origin] = Protego.parse(refused)
-            if error.status not in range(400, 500):
-                raise FetchFailed(f"its robots.txt cannot be read: {error.message}", where=error.where) from error
+        if (origin := _origin(url)) not in self.robots:
+            try:
+                came = await self.reader.fetch(f"{origin}/robots.txt", _MOST_ROBOTS)
+                self.robots[origin] = Protego.parse(came.data.decode("utf-8", "replace"))
+            except FetchFailed as error:
+                has_none = 400 <= error.status < 500
+                self.robots[origin] = Protego.parse("" if has_none else "User-agent: *\nDisallow: /")
+                if not has_none:
+                    raise FetchFailed(f"its robots.txt cannot be read: {error.message}", where=error.where) from error
+        if not self._may(url):
+            raise FetchFailed("its robots.txt does not allow programs to read this", where=shown(url))
 
     def _may(self, url: str) -> bool:
         robots = self.robots.get(_origin(url))
@@ -388,27 +387,17 @@ class _Site:
         kind, coding = _TYPES.guess_type(urlsplit(address).path)
         return coding is None and kind in (None, "text/html", "application/xhtml+xml")
 
-    def _note_fragments(self, page: _Page) -> None:
-        for address in page.document.links:
-            target, _, fragment = address.partition("#")
-            if fragment and target.startswith(self.folder):
-                self.fragments.setdefault(_key(target), set()).add(fragment)
-
     def ordered(self) -> list[_Page]:
         """The pages in the order of reading: each, then what it names as the next one; else those to which it led."""
         order: dict[str, _Page] = {}
-        for key in self._by_discovery():
+        waiting = list(reversed(self.below.get("", [])))
+        while waiting:
+            key = waiting.pop()
+            waiting += reversed(self.below.get(key, []))
             while key in self.pages and key not in order:
                 order[key] = self.pages[key]
                 key = self.known.get(_key(order[key].document.next), "")
         return [page for page in order.values() if page.document.listed]
-
-    def _by_discovery(self) -> Iterator[str]:
-        """The keys of the pages: each, then those to which it led first."""
-        waiting = list(reversed(self.below.get("", [])))
-        while waiting:
-            yield (key := waiting.pop())
-            waiting += reversed(self.below.get(key, []))
 
 
 def _pause(robots: Protego) -> float:
@@ -474,5 +463,5 @@ def _safe(part: str) -> str:
     >>> _safe("../.ssh"), _safe("a b (1).html"), _safe("con.html"), _safe("")
     ('ssh', 'a-b-1-.html', '_con.html', 'page')
     """
-    name = _NO_NAME.sub("-", part).strip("-. ")[:80].rstrip(".- ")
+    name = re.sub(r"[^\w.-]+", "-", part).strip("-. ")[:80].rstrip(".- ")
     return f"_{name}" if DEVICE.fullmatch(name) else name or "page"

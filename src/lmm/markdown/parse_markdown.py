@@ -194,14 +194,7 @@ class _Parser:
         closing = next((mark for mark in marks if not mark["comment"]), None)
         nearest = closing or _HEADING_AHEAD.search(text, at, end)
         end = nearest.end() if nearest else end
-        return ErrorBlock(
-            source=text[start:end],
-            line=line,
-            reason=reason,
-            hint=hint,
-            error_line=error_line,
-            error_column=error_column,
-        )
+        return ErrorBlock(text[start:end], line, reason, hint, error_line=error_line, error_column=error_column)
 
     # -- text ------------------------------------------------------------------------------------
 
