@@ -95,9 +95,10 @@ def _shown(points: Iterable[P]) -> list[P]:
     """What students are given of points."""
     shown = []
     for point in points:
-        payload = dict(point.payload)
-        if payload.get("audience", EVERYONE) == EVERYONE:
-            shown.append(replace(point, payload=payload | payload.pop(STUDENTS, {})))
+        if point.payload.get("audience", EVERYONE) == EVERYONE:
+            payload = dict(point.payload)
+            instead = payload.pop(STUDENTS, None)
+            shown.append(point if instead is None else replace(point, payload=payload | instead))
     return shown
 
 

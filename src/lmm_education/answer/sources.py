@@ -14,6 +14,7 @@ from lmm_education.material import Passage
 
 LABEL = "source"
 _JOIN = 4  # tokens that joining texts, tags and sources may add
+_ORDINARY = ("text", "summary")
 _WHOLE = 0.6  # the largest share of the budget that one section may take while others wait
 
 
@@ -87,16 +88,19 @@ def choose_sources(sections: Sequence[Passage], budget: int, count: Callable[[st
     sources, left = Sources(), budget
     for index, found in enumerate(sections):
         room = left if index == len(sections) - 1 else min(left, int(budget * _WHOLE))
-        whole = _whole(found, sources.next_number)
-        if whole is not None and (cost := cost_of(whole, count)) <= room:
-            sources.add(whole)
-            left -= cost
-            continue
-        for hit in found.hits:
-            passage = _passage(found, hit, sources.next_number)
-            if hit.text and (cost := cost_of(passage, count)) <= left and sources.number_of(hit.id) is None:
-                sources.add(passage)
+        # What was asked for by its type is shown as such, not inside a section.
+        if found.text and count(found.text) <= room and all(hit.kind in _ORDINARY for hit in found.hits):
+            whole = replace(found, number=sources.next_number, hits=())
+            if (cost := cost_of(whole, count)) <= room:
+                sources.add(whole)
                 left -= cost
+                continue
+        for hit in found.hits:
+            if hit.text and count(hit.text) <= left and sources.number_of(hit.id) is None:
+                passage = _passage(found, hit, sources.next_number)
+                if (cost := cost_of(passage, count)) <= left:
+                    sources.add(passage)
+                    left -= cost
     best = next((_passage(found, hit, 1) for found in sections for hit in found.hits if hit.text), None)
     if not sources and best is not None and (cut := _shortened(best, budget, count)) is not None:
         sources.add(cut)
@@ -122,15 +126,6 @@ def cost_of(source: Passage, count: Callable[[str], int]) -> int:
 def shown(source: Passage) -> str:
     """The text that the model sees of a source, tags included."""
     return render(Message("tool", "", (as_document(source),))).rstrip()
-
-
-def _whole(found: Passage, number: int) -> Passage | None:
-    if not found.text:
-        return None
-    special = {hit.kind for hit in found.hits if hit.kind not in ("text", "summary")}
-    if special:  # what was asked for by its type is shown as such, not inside a section
-        return None
-    return replace(found, number=number, hits=())
 
 
 def _passage(found: Passage, hit: Passage, number: int) -> Passage:
