@@ -19,7 +19,7 @@ from typing import Any, Literal, NamedTuple
 
 from lmm.markdown import prose_of
 from lmm.markdown.parse_markdown import unclosed_construct
-from lmm.markdown.quotations import CLOSING_MARKS, Quotation, blank_code, verify_quotations
+from lmm.markdown.quotations import CLOSING_MARKS, Quotation, blank_code, quotations_of, verify_quotations
 from lmm.markdown.sentences import LETTERS, sentence_ends
 from lmm.messages import TextDelta
 from lmm_education.answer.citations import citations
@@ -73,14 +73,16 @@ def verify(text: str, offered: Sequence[Passage], asked: str = "") -> Verificati
     >>> [(each.text, each.found) for each in found.quotations], [each.missing for each in found.claims]
     ([('the first leaf', 'exact'), ('green at all times', 'no')], [('13',)])
     """
-    sources = quotable(offered, asked)
-    quotations = tuple(each for each in verify_quotations(text, sources) if each.source != 0)
+    quotations = tuple(each for each in _quotations(text, offered, asked) if each.source != 0)
     return Verification(quotations, tuple(_claims(text, quotations, offered)))
 
 
-def quotable(offered: Sequence[Passage], asked: str = "") -> dict[int, str]:
-    """What an answer may quote, by its number; the question is number 0."""
-    return {passage.number: f"{passage.path}\n\n{passage.text}" for passage in offered} | {0: asked}
+def _quotations(text: str, offered: Iterable[Passage], asked: str) -> list[Quotation]:
+    """What a text quotes, looked for in what it may quote; the question is number 0."""
+    if next(quotations_of(text), None) is None:
+        return []
+    sources = {passage.number: f"{passage.path}\n\n{passage.text}" for passage in offered}
+    return verify_quotations(text, sources | {0: asked})
 
 
 Failure = Quotation | Claim
@@ -187,7 +189,7 @@ class QuotationStream:
 
     def _ended(self, *, whole: bool = False) -> Iterator[Quotation]:
         """The quotations that fail and were not told of; one whose end may still move is not over."""
-        for each in verify_quotations(self._open, quotable(tuple(self.offered), self.asked)):
+        for each in _quotations(self._open, self.offered, self.asked):
             rest, is_block = self._open[each.end :], self._open[each.start :].lstrip().startswith(">")
             over = whole or bool(rest.strip() and not rest.lstrip().startswith(">") if is_block else rest)
             if over and each.found != "exact" and self._before + each.end > self._told:
