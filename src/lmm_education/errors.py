@@ -20,6 +20,7 @@ LmmError
 from __future__ import annotations
 
 from collections.abc import Mapping
+from types import MappingProxyType
 
 from lmm.errors import LmmError
 
@@ -82,19 +83,21 @@ class LogMissing(LogError):
 
 class RequestError(LmmError):
     """An HTTP request cannot be read, or asks for what this server does not do. `status` is HTTP's; `param` is the
-    field of the request that it is about."""
+    field of the request that it is about; `code` names the reason for programs; `headers` go with the response."""
 
-    def __init__(self, message: str, *, hint: str = "", status: int = 400, param: str | None = None) -> None:
+    def __init__(
+        self,
+        message: str,
+        *,
+        hint: str = "",
+        status: int = 400,
+        param: str | None = None,
+        code: str | None = None,
+        headers: Mapping[str, str] = MappingProxyType({}),
+    ) -> None:
         super().__init__(message, hint=hint)
-        self.status, self.param = status, param
+        self.status, self.param, self.code, self.headers = status, param, code, headers
 
 
 class Denied(RequestError):
-    """A request may not be answered: nobody has logged in, or too much was asked. `code` names the reason for programs;
-    `headers` go with the response. The message is for students."""
-
-    def __init__(
-        self, message: str, *, status: int, code: str, headers: Mapping[str, str] | None = None, hint: str = ""
-    ) -> None:
-        super().__init__(message, hint=hint, status=status)
-        self.code, self.headers = code, dict(headers or {})
+    """A request may not be answered: nobody has logged in, or too much was asked. The message is for students."""

@@ -25,7 +25,7 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from lmm import loop
 from lmm.errors import ModelBusy, ModelTimeout
-from lmm_education.errors import Denied, RequestError, SearchError
+from lmm_education.errors import RequestError, SearchError
 from lmm_education.exchange_log.figures import day_of
 from lmm_education.material import Passage
 from lmm_education.web.words import Wording
@@ -253,12 +253,9 @@ def failure_of(error: BaseException, texts: Mapping[str, str]) -> ToldFailure:
     >>> failure_of(ModelKeyMissing("no key", where="/home/me"), {"failure": "Later."}).message
     'Later.'
     """
-    if isinstance(error, Denied):
-        kind = _ERRORS.get(error.status, "invalid_request_error")
-        return ToldFailure(error.status, kind, str(error), error.code, logged=False, headers=error.headers)
     if isinstance(error, RequestError):
-        code = "model_not_found" if error.param == "model" and error.status == 404 else None
-        return ToldFailure(error.status, "invalid_request_error", str(error), code, error.param, logged=False)
+        kind, headers = _ERRORS.get(error.status, "invalid_request_error"), error.headers
+        return ToldFailure(error.status, kind, str(error), error.code, error.param, logged=False, headers=headers)
     if isinstance(error, SearchError):
         return ToldFailure(400, "invalid_request_error", str(error), logged=False)
     if isinstance(error, ModelBusy):

@@ -113,7 +113,9 @@ def check_model(body: Mapping[str, Any], model: str) -> None:
 def no_such_model(named: object, known: Sequence[str]) -> RequestError:
     """What is said about a model that is not there."""
     hint = "there is: " + ", ".join(known)
-    return RequestError(f"the model '{named}' does not exist", hint=hint, status=404, param="model")
+    return RequestError(
+        f"the model '{named}' does not exist", hint=hint, status=404, param="model", code="model_not_found"
+    )
 
 
 def _check_parameters(body: Mapping[str, Any], messages: str) -> None:

@@ -88,7 +88,10 @@ class Service:
         settings, database = self.settings, state_of(course)
         limiter, key, accounts = open_limiter(settings), secret_key(database), Accounts(database)
         signer, for_teacher = Signer(key), Signer(key + b" teacher")
-        _check_accounts(settings, accounts)
+        if settings.login == "password" and not accounts.read().password:
+            raise ConfigError("no password is set yet", where="[serve] login", hint="lmm serve password")
+        if settings.login == "users" and not accounts.read().users:
+            raise ConfigError("there are no users yet", where="[serve] login", hint="lmm serve users add NAME")
         self.provider, attempts = open_provider(settings, signer), Attempts(signer, limiter)
         self.students = Login("session", signer, accounts, settings.session_hours, attempts, self.provider)
         accounts, attempts = Accounts(database, "teacher"), Attempts(for_teacher, limiter, OF_ONE)
@@ -101,7 +104,10 @@ class Service:
         self.texts, self.answers = texts_for(settings), AnswerCache(settings.cached_answers)
         self.pictures = Pictures(course.root, signer, inside=bool(course.settings.storage.addresses))
         self.contents = Contents(self.searching, course.settings.study, self.pictures.of_document)
-        self.log = _open_log(course)
+        self.log: LogWriter | None = None
+        if settings.log:  # it is closed with the course
+            self.log = LogWriter(log_place(settings, course.root), days=settings.log_days)
+            course.closing.callback(self.log.close)
         self.model = ModelHealth(course.models.major)
         self.metrics = Metrics(course.store, self.log, self.model)
         self.queue, self.file = Queue(at_once), SettingsFile(course.config)
@@ -454,24 +460,6 @@ def state_of(course: CourseParts) -> Database:
     database = open_state(course.root, course.settings.storage.course, course.settings.serve)
     course.closing.callback(database.close)
     return database
-
-
-def _open_log(course: CourseParts) -> LogWriter | None:
-    """The log, if one is configured; it is closed with the course."""
-    settings = course.settings.serve
-    if not settings.log:
-        return None
-    log = LogWriter(log_place(settings, course.root), days=settings.log_days)
-    course.closing.callback(log.close)
-    return log
-
-
-def _check_accounts(settings: ServeSettings, accounts: Accounts) -> None:
-    known = accounts.read()
-    if settings.login == "password" and not known.password:
-        raise ConfigError("no password is set yet", where="[serve] login", hint="lmm serve password")
-    if settings.login == "users" and not known.users:
-        raise ConfigError("there are no users yet", where="[serve] login", hint="lmm serve users add NAME")
 
 
 def _budget(course: CourseParts, database: Database, settings: ServeSettings) -> Budget | None:
