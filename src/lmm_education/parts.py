@@ -87,10 +87,7 @@ class CourseParts:
             FileReadError: there is no such folder.
         """
         env = os.environ if env is None else env
-        if folder is not None and config is None:
-            file, settings = course_at(Path(folder))
-        else:
-            file, settings = find_course(config, beside)
+        file, settings = find_course(config, beside, Path(folder) if folder is not None and config is None else None)
         if course:
             settings = settings.replace(storage={"course": course})
         named, major = ({"major": model}, None) if isinstance(model, str) else ({}, model)
@@ -254,42 +251,30 @@ def _values(settings: object, *names: str) -> dict[str, Any]:
 
 
 def find_course(
-    config: str | Path | Config | None = None, beside: Iterable[str | Path] = ()
+    config: str | Path | Config | None = None, beside: Iterable[str | Path] = (), folder: Path | None = None
 ) -> tuple[Config, CourseSettings]:
-    """The configuration of the course that one works in, and the course's settings; see `config_for`.
+    """The configuration of the course that one works in, and the course's settings; see `config_for`. Where none is
+    found, a folder above the current one may be the course's (see `course_root`).
 
-    Where none is found, a folder above the current one may be the course's (see `course_root`).
-
-    Raises:
-        ConfigError: the configuration cannot be read, or asks for something unknown.
-    """
-    found, here = config_for(next(iter(beside), None), config), Path.cwd()
-    root = course_root(here) if found.path is None else None
-    if root is None or root == here:
-        return found, course_settings(found)
-    return _course_in(root, found)
-
-
-def course_at(folder: Path) -> tuple[Config, CourseSettings]:
-    """The configuration and the settings of the course that a folder is, or lies in, wherever one stands.
+    With `folder`, of the course that it is, or lies in, wherever one stands.
 
     Raises:
         FileReadError: there is no such folder.
         ConfigError: the configuration cannot be read, or asks for something unknown.
     """
-    if not folder.is_dir():
+    if folder is not None and not folder.is_dir():
         raise FileReadError("there is no such folder", where=str(folder))
-    root = course_root(folder.resolve())
-    return _course_in(folder if root in (None, folder.resolve()) else root, Config())
-
-
-def _course_in(root: Path, config: Config) -> tuple[Config, CourseSettings]:
-    """The course in this folder, by its configuration file, else by this configuration."""
-    if (root / config_files.CONFIG).is_file():
+    here = Path.cwd() if folder is None else folder.resolve()
+    found = Config() if folder else config_for(next(iter(beside), None), config)
+    root = course_root(here) if found.path is None else None
+    root = folder if root in (None, here) else root
+    if root is not None and (root / config_files.CONFIG).is_file():
         found = config_files.read_config(root / config_files.CONFIG)
-        return found, course_settings(found)
-    settings = course_settings(config)
-    return config, settings.replace(root=root, storage={"folder": root / settings.storage.folder, "root": root})
+        root = None
+    settings = course_settings(found)
+    if root is None:
+        return found, settings
+    return found, settings.replace(root=root, storage={"folder": root / settings.storage.folder, "root": root})
 
 
 def course_root(here: Path) -> Path | None:
