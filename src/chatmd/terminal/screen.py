@@ -13,7 +13,7 @@ import sys
 import time
 from collections.abc import Iterable
 from pathlib import Path
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple, Protocol
 
 from prompt_toolkit.auto_suggest import AutoSuggestFromHistory
 from prompt_toolkit.completion import CompleteEvent, Completer, Completion, PathCompleter, WordCompleter
@@ -35,9 +35,6 @@ from chatmd.terminal.view import PROMPT
 from lmm.disk.files import state_folder
 from lmm.errors import ConfigError, nearest
 from lmm.terminal import clipped
-
-if TYPE_CHECKING:
-    from chatmd.terminal.session import TerminalSession
 
 # -- What can be done at the prompt besides speaking: one row of a table each ---------------------------------
 
@@ -236,10 +233,29 @@ _STYLE = Style.from_dict({"bottom-toolbar": "noreverse dim"})
 _BEGIN, _END = "\x1b[?2026h", "\x1b[?2026l"
 
 
+class User(Protocol):
+    """Who is told what is typed, and says what is shown."""
+
+    def live(self, now: float, size: Size) -> list[str]:
+        """The lines that change."""
+
+    def hint(self) -> str:
+        """A remark where nothing is typed."""
+
+    def status(self) -> str:
+        """The line at the foot."""
+
+    def submitted(self, text: str, shown: str) -> bool:
+        """Enter was pressed; whether the text, of which this was `shown`, is to be found in the history."""
+
+    def interrupted(self) -> None:
+        """Ctrl-C was pressed."""
+
+
 class Screen:
     """A prompt with completion and history. All methods are for the thread of its event loop."""
 
-    def __init__(self, user: TerminalSession, folder: Path) -> None:
+    def __init__(self, user: User, folder: Path) -> None:
         self.user = user
         self.label, self.folder = PROMPT, folder
         self._whole: dict[str, str] = {}  # texts that one line stands for
