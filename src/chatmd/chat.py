@@ -128,7 +128,8 @@ class Chat:
     def open(cls, path: str | Path, **setup: Unpack[Setup]) -> Self:
         """Read a ChatMD file.
 
-        What an interrupted run left is repaired in memory (`notes` say how), and on disk by what writes next.
+        What an interrupted run left is repaired in memory (`notes` say how), and on disk by what writes next. `setup`
+        holds ``config``, ``roots``, ``tools`` and ``listener`` (`chatmd.chat.Setup`), all of them optional.
 
         Raises:
             FileReadError: it is missing, not readable, or not UTF-8.
@@ -138,7 +139,7 @@ class Chat:
 
     @classmethod
     def from_text(cls, text: str, *, folder: str | Path = ".", **setup: Unpack[Setup]) -> Self:
-        """A chat without a file, which is never written; what it names is relative to `folder`."""
+        """A chat in memory, which is never written; what it names is relative to `folder`. `setup` as in `open`."""
         return cls(text, folder=folder, **setup)
 
     def copy(self, path: str | Path) -> Self:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import os
 from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
@@ -16,7 +15,6 @@ from chatmd.language.agent import AgentConfig, AgentSpec, Content
 from chatmd.language.imports import resolve_imports
 from chatmd.language.nodes import Element, SyntaxTree
 from lmm.config import ModelSettings, Settings, is_chosen, load_settings
-from lmm.config_files import find_config
 from lmm.config_tables import Config
 from lmm.errors import ConfigError, Place, Untrusted
 from lmm.messages import Event, Listener, ToolCall, ignore
@@ -111,18 +109,6 @@ class Configuration:
                 self.file, self.environment, header, overrides=overrides, document=self.document
             )
         return self._known[key]
-
-
-def configuration_for(
-    file: Path, config: Path | None = None, environment: Mapping[str, str] | None = None, model: str = ""
-) -> Configuration:
-    """What is configured for a file: by the file `config`, else by the one that is found.
-
-    Raises:
-        ConfigError: the one named does not exist.
-    """
-    environment = dict(os.environ if environment is None else environment)
-    return Configuration(find_config(config, file, environment), environment, model, str(file))
 
 
 def model_settings(config: AgentConfig, configuration: Configuration, *, own: bool = True) -> ModelSettings:

@@ -8,7 +8,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from chatmd.context import AnswerRule, Rules, Run, configuration_for, open_model, settings_of
+from chatmd.context import AnswerRule, Configuration, Rules, Run, open_model, settings_of
 from chatmd.language.agent import interpret, read_agent
 from chatmd.language.inputs import check_values, set_inputs
 from chatmd.language.repair import repair
@@ -16,6 +16,7 @@ from chatmd.language.transcript import parse_cached
 from chatmd.runtime.agents import ask_agent
 from chatmd.tools.consent import consent
 from chatmd.tools.functions import PythonTool, function_tool
+from lmm.config_files import find_config
 from lmm.models.budget import SharedBudget, UsageLimits, parse_budget
 from lmm.models.port import ChatModel
 from lmm.models.structured import make_schema
@@ -49,7 +50,8 @@ def prepare(
     """
     folder, environment = folder or (file or Path("text")).resolve().parent, dict(os.environ)
     named = model if isinstance(model, str) else ""
-    configuration = configuration_for(file or folder / "text", config, environment, named)
+    place = file or folder / "text"
+    configuration = Configuration(find_config(config, place, environment), environment, named, str(place))
     rules = Rules.of(configuration.file)
     rules = rules.replace(roots=(*rules.roots, *roots))
     limits = parse_budget(budget) if budget else UsageLimits()
