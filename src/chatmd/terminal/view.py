@@ -139,11 +139,10 @@ class ChatView:
         return self._end_reply()
 
     def _again(self, event: Retrying, chain: tuple[str, ...]) -> list[str]:
-        lines: list[str] = []
-        if not chain:
-            begun, lines = self._reply.begun, self._end_reply()
-            if begun:
-                lines += self.note("The reply broke off here; the model is asked again.", "yellow")
+        begun = self._reply.begun and not chain
+        lines = [] if chain else self._end_reply()
+        if begun:
+            lines += self.note("The reply broke off here; the model is asked again.", "yellow")
         return lines + self.note(f"{event.reason}; again in {event.wait:.1f} s", "yellow", chain)
 
     def _called(self, result: ToolResult, chain: tuple[str, ...]) -> list[str]:
