@@ -100,7 +100,8 @@ def measured(sources: list[Passage], count: int, *, verbose: bool = False) -> Fa
     chance, failed = random.Random(1), defaultdict[tuple[str, str], list[bool]](list)
     while count:
         source, another = chance.sample(sources, 2)
-        if not (sentences := claims(source)) or not (others := claims(another)):
+        others = [claim for claim in claims(another) if claim not in source.text]
+        if not others or not (sentences := claims(source)):
             continue
         sentence, count = chance.choice(sentences), count - 1
         cases = [("true", *each) for each in true(sentence)]
