@@ -11,7 +11,7 @@ from chatmd.context import Run
 from chatmd.errors import FileRefused, PatchError
 from chatmd.language.agent import Tool
 from chatmd.tools.changes import Change, apply_changes, lock_files, read_content
-from chatmd.tools.patch import FORMAT, Section, parse_patch, update_text
+from chatmd.tools.patch import FORMAT, FilePatch, parse_patch, update_text
 from chatmd.tools.registry import OpenTools, offer
 from chatmd.tools.roots import ToolRoots, roots_of
 from chatmd.tools.text_lines import decode_text, encode_text
@@ -80,7 +80,7 @@ class _Plan:
     roots: ToolRoots
     changes: dict[Path, Change] = field(default_factory=dict)
 
-    def add(self, section: Section) -> list[str]:
+    def add(self, section: FilePatch) -> list[str]:
         """Take account of one section; lines of a report for the model."""
         change = self._change(section.path, section)
         name = change.target.name
@@ -99,7 +99,7 @@ class _Plan:
             return [f"D {name}"]
         return self._update(section, change)
 
-    def _update(self, section: Section, change: Change) -> list[str]:
+    def _update(self, section: FilePatch, change: Change) -> list[str]:
         content, name = change.new or b"", change.target.name
         called = name if content == change.old else f"{name}, as the sections before leave it"
         text, report = update_text(decode_text(content, name), section.hunks, called)
@@ -111,7 +111,7 @@ class _Plan:
             moved = f" -> {goal.target.name}"
         return [f"M {name}{moved}", *report]
 
-    def _change(self, path: str, section: Section) -> Change:
+    def _change(self, path: str, section: FilePatch) -> Change:
         """A file, as it is at this point of the patch."""
         target = self.roots.writable(path)
         if target.is_link and (section.kind == "Delete" or section.move_to):
@@ -122,5 +122,5 @@ class _Plan:
         return self.changes[target.real]
 
 
-def _wrong(section: Section, what: str, name: str, hint: str = "") -> PatchError:
+def _wrong(section: FilePatch, what: str, name: str, hint: str = "") -> PatchError:
     return PatchError(f"line {section.line} of the patch {what}", where=name, hint=hint)

@@ -78,7 +78,7 @@ class Hunk:
 
 
 @dataclass(slots=True)
-class Section:
+class FilePatch:
     """What becomes of one file: `kind` is ``Add``, ``Delete`` or ``Update``; a new file's lines are its only hunk."""
 
     kind: str
@@ -88,11 +88,11 @@ class Section:
     hunks: list[Hunk] = field(default_factory=list)
 
 
-def parse_patch(text: str) -> list[Section]:
+def parse_patch(text: str) -> list[FilePatch]:
     """What a patch says.
 
     >>> parse_patch("*** Begin Patch\\n*** Delete File: old.md\\n*** End Patch")
-    [Section(kind='Delete', path='old.md', line=2, move_to='', hunks=[])]
+    [FilePatch(kind='Delete', path='old.md', line=2, move_to='', hunks=[])]
 
     Raises:
         PatchError: the text is no patch; says which line is wrong, and what was expected.
@@ -121,8 +121,8 @@ class _Parser:
 
     def __init__(self, text: str) -> None:
         self.lines = [line.removesuffix("\r") for line in text.removeprefix("\ufeff").split("\n")]
-        self.sections: list[Section] = []
-        self.section: Section | None = None
+        self.sections: list[FilePatch] = []
+        self.section: FilePatch | None = None
         self.hunk: Hunk | None = None
 
     def numbers(self) -> range:
@@ -145,7 +145,7 @@ class _Parser:
         line = self.lines[number - 1]
         section, mark = self.section, line.rstrip()
         if header := _HEADER.fullmatch(mark):
-            self.section, self.hunk = Section(header[1], self._path(number, header[2]), number), None
+            self.section, self.hunk = FilePatch(header[1], self._path(number, header[2]), number), None
             self.sections.append(self.section)
         elif mark == "***":
             self.section = None
@@ -159,7 +159,7 @@ class _Parser:
         else:
             self._update(section, number, line)
 
-    def _add(self, section: Section, number: int, line: str) -> None:
+    def _add(self, section: FilePatch, number: int, line: str) -> None:
         hunk = section.hunks[0] if section.hunks else Hunk(number)
         if line.startswith("+") and (not hunk.lines or hunk.lines[-1].line == number - 1):
             hunk.lines.append(PatchLine("+", line[1:], number))
@@ -170,7 +170,7 @@ class _Parser:
             raise self._wrong(bad, "each line of a new file begins with '+', an empty one too")
         section.hunks = [hunk]
 
-    def _update(self, section: Section, number: int, line: str) -> None:
+    def _update(self, section: FilePatch, number: int, line: str) -> None:
         if line.startswith("@@"):
             if self.hunk is None or self.hunk.lines:
                 self._begin(section, number)
@@ -182,7 +182,7 @@ class _Parser:
         elif line.strip():
             raise self._wrong(number, "a hunk must begin here, with a line '@@'")
 
-    def _begin(self, section: Section, number: int) -> Hunk:
+    def _begin(self, section: FilePatch, number: int) -> Hunk:
         self.hunk = Hunk(number)
         section.hunks.append(self.hunk)
         return self.hunk
