@@ -218,8 +218,10 @@ class InlineReader:
 
     def _code_between(self, start: int, inner: int, closing: int) -> int:
         end = closing + inner - start
-        first, *lines = self.text[inner:closing].replace("\r\n", "\n").split("\n")
-        code = " ".join([first, *(line.lstrip(" \t>") for line in lines)]).strip(" \t")
+        code = self.text[inner:closing].strip(" \t")
+        if "\n" in code:
+            first, *lines = code.replace("\r\n", "\n").split("\n")
+            code = " ".join([first, *(line.lstrip(" \t>") for line in lines)]).strip(" \t")
         if role := self._role_before(start):
             self.add("role", start - len(role) - 2, end, code, role)
             return end

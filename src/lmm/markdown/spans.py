@@ -211,7 +211,7 @@ class _Scanner(InlineReader):
 
     def _fenced(self, at: int, place: int, column: int, base: int) -> int:
         """Code between fences, or the line of a div: its end, or 0."""
-        fence = _FENCE.match(self.text, place)
+        fence = _FENCE.match(self.text, place) if self.text.startswith(("`", "~", ":"), place) else None
         if fence is None:
             return 0
         return self._fenced_code(fence, at, column, base) if fence["code"] else self._div(fence)
@@ -236,8 +236,10 @@ class _Scanner(InlineReader):
 
     def _paragraph(self, place: int) -> int:
         kind = "raw" if self.text.startswith(("<", "\\"), place) else "item" if self.columns else None
-        stops = (stop.end() for stop in _END.finditer(self.text, place) if stop.lastgroup in (None, kind))
-        return self.read_words(place, next(stops, self.size))
+        stop = _END.search(self.text, place)
+        while stop is not None and stop.lastgroup and stop.lastgroup != kind:
+            stop = _END.search(self.text, stop.end())
+        return self.read_words(place, stop.end() if stop else self.size)
 
     def _indented_code(self, at: int, margin: int, column: int) -> int:
         """Code that is indented, up to the next line that is indented less, or is in another quote: its end."""
