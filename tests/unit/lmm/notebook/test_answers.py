@@ -7,7 +7,7 @@ from contextlib import nullcontext
 import pytest
 
 from lmm import Document
-from lmm.errors import LmmError
+from lmm.errors import LmmError, PartlyFailed
 from lmm.markdown import parse_markdown_text, serialize
 from lmm.messages import Attachment, ChatRequest, Message, Reply
 from lmm.notebook.answers import (
@@ -307,3 +307,12 @@ def test_a_reply_is_out_of_date_when_its_text_has_changed(before: str) -> None:
 def test_an_old_log_without_a_hash_is_silent() -> None:
     """What it was about is not known."""
     assert told("---\n~chat_:\n  - query: why?\n    ~reply: So.\n---\nA leaf.\n") == []
+
+
+def test_a_dry_run_names_a_prompt_that_could_take_no_reply() -> None:
+    """As the run does, which does not ask it."""
+    document = Document.from_text("---\n=: shorten\n---\nText\n\n```r\nx\n")
+    with pytest.raises(PartlyFailed, match="never closed"):
+        document.requests()
+    (failure,) = document.answer(model=ScriptedModel([])).failures
+    assert "never closed" in str(failure)
