@@ -71,7 +71,7 @@ from lmm_education.store.port import Among, Fields, Leg, Match, Scored, Vector, 
 T = TypeVar("T")
 NO_WORD = SearchNotice("no_word", "no passage contains a word of the question; these are only the nearest in meaning")
 VOTERS = 20
-"""How many passages are read, and vote for sections, if not more are returned."""
+"""How many passages are read, ranked by their texts and vote for sections, if not more are returned."""
 MEANING = 0.4
 """What meaning weighs beside words where a text is compared with a question (SQuAD's answers)."""
 COVERING = 3
@@ -109,8 +109,8 @@ class Plan:
 
     @property
     def pool(self) -> int:
-        """How many passages are fetched: those that are shown, vote or are ranked anew."""
-        return max(self.limit, VOTERS if self.options.sections else 0, self.reranked)
+        """How many passages are fetched: those that are shown, or weighed against each other before that."""
+        return max(self.limit, VOTERS, self.reranked)
 
     def names(self, hit: Passage) -> float:
         """What it is worth that the question names the section of a passage."""

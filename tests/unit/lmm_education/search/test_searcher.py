@@ -420,6 +420,9 @@ def test_the_passage_that_says_what_it_is_comes_first(open_search: Open, questio
     used = "The p-value of the slope is small; the p-value of the difference is large, and so are the odds of it."
     told = "With it one tells luck from what is there.\n\n> A *$p$-value* is how likely more than was seen would be."
     document = Writing("tests").section("Slopes", used=used).section("Terms", told=told)
-    result = open_search("hybrid", [document.made()], embedder=None).search(question)
+    searcher = open_search("hybrid", [document.made()], embedder=None)
+    result = searcher.search(question)
     assert [hit.id for hit in result.hits] == [id_of("told"), id_of("used")]
     assert result.sections[0].place.headings == ("Terms",)
+    alone = searcher.search(question, SearchOptions(limit=1, sections=False))
+    assert [hit.id for hit in alone.hits] == [id_of("told")]
