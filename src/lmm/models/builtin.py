@@ -320,10 +320,11 @@ class RecordedModel:
     def __init__(self, file: Path) -> None:
         self.name = f"Recorded/{file}"
         try:
-            self._records = msgspec.json.decode(read_document(file), type=list[_Record])
+            # Not msgspec's reader of JSON, which refuses half a surrogate pair.
+            self._records = msgspec.convert(json.loads(read_document(file)), list[_Record])
             if not all(record.calls or record.reply is not None for record in self._records):
                 raise msgspec.ValidationError("a record has neither a reply nor calls")
-        except msgspec.MsgspecError as error:
+        except ValueError as error:
             raise ModelNotFound(
                 "this is not a file of recorded replies", where=str(file),
                 hint='write [{"prompt": "…", "reply": "…"}]',
