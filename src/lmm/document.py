@@ -52,7 +52,7 @@ T = TypeVar("T")
 SETTLE = 0.1  # seconds without a save of somebody else's, before we write
 
 
-class AskOptions(TypedDict, total=False):
+class ModelOptions(TypedDict, total=False):
     """What all verbs take that ask a model.
 
     `model` is a name such as ``Ollama/llama3.2``, or a model; else the configured one. `again` asks again what the
@@ -254,7 +254,7 @@ class Document:
         return (*(header_gaps(self.blocks, chapter=self._is_chapter) if gaps else ()), *find_problems(self.blocks))
 
     def requests(
-        self, *, at: int | None = None, stale: bool = False, load: bool = True, **asking: Unpack[AskOptions]
+        self, *, at: int | None = None, stale: bool = False, load: bool = True, **asking: Unpack[ModelOptions]
     ) -> tuple[Ask, ...]:
         """What `answer` would send, with the files, pages and pictures that go along; nothing is asked.
 
@@ -263,7 +263,7 @@ class Document:
         Raises:
             PartlyFailed: something that a prompt names cannot be had; `report.results` are the others.
         """
-        check_keywords("requests", asking, AskOptions)
+        check_keywords("requests", asking, ModelOptions)
         settings = self._check_settings("major", asking.get("model"))
         planner = self._planner(settings, at, again=asking.get("again", False), stale=stale)
         planner = planner if load else replace(planner, load_mentions=no_mentions)
@@ -278,7 +278,7 @@ class Document:
 
     @background
     async def aanswer(
-        self, *, at: int | None = None, since: str | None = None, stale: bool = False, **asking: Unpack[AskOptions]
+        self, *, at: int | None = None, since: str | None = None, stale: bool = False, **asking: Unpack[ModelOptions]
     ) -> Report[AnsweredPrompt]:
         """Answer pending prompts: all, or those of the metadata block that covers the line `at`.
 
@@ -287,8 +287,8 @@ class Document:
         Args:
             since: the document as it was: answered prompts that the author has changed since are asked again.
             stale: also ask again the prompts whose text has changed since the answer.
-            asking: see `AskOptions`. With `again` and `at`, also the last answered prompt of that block is asked again;
-                the old reply stays above the new one.
+            asking: see `ModelOptions`. With `again` and `at`, also the last answered prompt of that block is asked
+                again; the old reply stays above the new one.
 
         Raises:
             ConfigError: the configuration or the header asks for something unknown.
@@ -315,7 +315,7 @@ class Document:
         flags: Mapping[str, bool | None] | None = None,
         refresh: bool = False,
         estimate: bool = False,
-        **asking: Unpack[AskOptions],
+        **asking: Unpack[ModelOptions],
     ) -> Report[FieldStatus]:
         """Add annotations to the sections where they are missing or their text changed: those named, or as configured.
 
@@ -326,7 +326,7 @@ class Document:
             flags: switches single ones on or off, over what the settings say.
             refresh: also make again what was made with another prompt, model or heading path.
             estimate: ask no model, change nothing; the usage is what would be used.
-            asking: see `AskOptions`.
+            asking: see `ModelOptions`.
 
         Raises:
             ConfigError, DocumentError: as for `answer`.
@@ -346,7 +346,7 @@ class Document:
         *,
         refresh: bool = False,
         estimate: bool = False,
-        **asking: Unpack[AskOptions],
+        **asking: Unpack[ModelOptions],
     ) -> Report[FieldStatus]:
         """Run a batch model, by its registered name or as a function. Only metadata is kept of what it changes.
 
@@ -359,7 +359,9 @@ class Document:
 
     batch = blocking(abatch)
 
-    async def _fields(self, planner: FieldPlanner, estimate: bool, **asking: Unpack[AskOptions]) -> Report[FieldStatus]:
+    async def _fields(
+        self, planner: FieldPlanner, estimate: bool, **asking: Unpack[ModelOptions]
+    ) -> Report[FieldStatus]:
         async with self._locked(estimate):
             if self._file is not None and not estimate:
                 files.check_writable(self._file.path)
@@ -377,7 +379,7 @@ class Document:
 
     @background
     async def aextract(
-        self, schema: Any, *, select: str | None = None, **asking: Unpack[AskOptions]
+        self, schema: Any, *, select: str | None = None, **asking: Unpack[ModelOptions]
     ) -> Report[Record[Any]]:
         """Extract one record per section, or several where `schema` is a list; the document does not change.
 
@@ -387,7 +389,7 @@ class Document:
             schema: a Pydantic model, a list of one, any type that Pydantic supports, a JSON schema as a mapping, or
                 the name of one of these (``file.py:Model``, ``schema.json``).
             select: a title or part of one, or ``key=value`` for metadata; else every section with text of its own.
-            asking: see `AskOptions`.
+            asking: see `ModelOptions`.
 
         Raises:
             ConfigError: the schema or the configuration cannot be read.
@@ -688,7 +690,7 @@ class Document:
             await self._held.pop().aclose()
 
 
-def record_source(document: Document, **asking: Unpack[AskOptions]) -> RecordSource:
+def record_source(document: Document, **asking: Unpack[ModelOptions]) -> RecordSource:
     """A document as a source of records; where an edit waits, the old text counts."""
     client = document._client("minor", **asking)
     version = document._version

@@ -9,7 +9,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, Unpack
 
-from lmm.document import AskOptions, BatchFailed as BatchFailed, Document, saved
+from lmm.document import BatchFailed as BatchFailed, Document, ModelOptions, saved
 from lmm.messages import Listener, ignore
 from lmm.notebook.answers import AnsweredPrompt
 from lmm.notebook.batch import BatchFunction
@@ -33,7 +33,7 @@ def scan(path: str | Path, *, check: bool = False) -> tuple[Finding, ...]:
     return document.problems(gaps=check)
 
 
-class Options(AskOptions, total=False):
+class Options(ModelOptions, total=False):
     """What each of these takes: `config` and `listener` as `lmm.Document.open`."""
 
     config: str | Path | None
