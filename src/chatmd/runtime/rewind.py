@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import dataclasses
 import re
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -99,7 +99,7 @@ def rewind_text(text: str, file: str = "") -> RewindResult | None:
     >>> rewind_text("<user>A?</user><assistant>B.</assistant><user>C?</user><assistant>D.</assistant>").draft.text
     'C?'
     """
-    return next(iter(reversed(forks(text, file))), None)
+    return next(_rewinds(text, file), None)
 
 
 def forks(text: str, file: str = "") -> list[RewindResult]:
@@ -108,9 +108,13 @@ def forks(text: str, file: str = "") -> list[RewindResult]:
     >>> [fork.draft.text for fork in forks("<user>A?</user><assistant>B.</assistant><user>C?</user>")]
     ['A?', 'C?']
     """
+    return [*_rewinds(text, file)][::-1]
+
+
+def _rewinds(text: str, file: str) -> Iterator[RewindResult]:
+    """The same, the last one first; each is made when it is asked for, as it holds nearly all of the text."""
     document = parse(text, file=file)
     elements = {node.span.start: node for node in document.elements}
-    found: list[RewindResult] = []
     for item in reversed(interpret(document)[0].items):
         if not isinstance(item, MessageItem) or item.role != "user" or item.is_blank:
             continue
@@ -120,8 +124,7 @@ def forks(text: str, file: str = "") -> list[RewindResult]:
         behind = [node.span.text for at, node in elements.items() if at > start and node.tag in _KEPT]
         kept = text[:start].rstrip() + "".join(f"\n{source}" for source in behind)
         kept = kept + "\n" if kept else ""
-        found.append(RewindResult(kept + gap(kept) + USER_TURN, draft_of(elements[start])))
-    return found[::-1]
+        yield RewindResult(kept + gap(kept) + USER_TURN, draft_of(elements[start]))
 
 
 def fork(text: str, number: int, file: str = "") -> RewindResult:

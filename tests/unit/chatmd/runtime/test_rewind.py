@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import tracemalloc
+
 import pytest
 from hypothesis import given, strategies as st
 
@@ -30,6 +32,18 @@ def test_markup() -> None:
     assert message_element(draft).children[1] == element.children[1]
     with pytest.raises(InvalidDocument):
         message_element(Draft("<agent src='b.md'>", markup=True))
+
+
+def test_taking_back_one_message_makes_one_copy() -> None:
+    """Not one for each message of a long conversation."""
+    text = "".join(f"<user>A {number}</user>\n<assistant>{'b' * 700}</assistant>\n" for number in range(300))
+    tracemalloc.start()
+    done = rewind_text(text)
+    _, most = tracemalloc.get_traced_memory()
+    tracemalloc.stop()
+    assert done is not None
+    assert done.draft == Draft("A 299")
+    assert most < 60 * len(text)
 
 
 def test_rewound() -> None:
