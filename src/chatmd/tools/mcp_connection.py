@@ -97,10 +97,10 @@ def read_address(written: str) -> Address:
         if parts.username is not None or parts.password is not None:
             raise ChatmdError("an address must not contain a password: it would be written into logs",
                               hint="use the variables that contain it: client_id_env, client_secret_env")  # fmt: skip
-        if parts.scheme in ("http", "https") and parts.hostname and parts.port != 0:
+        if parts.scheme in ("http", "https") and parts.hostname:
             return Address(url=same_host(url))
     except ValueError as error:
-        why = f": {error}"
+        why = "" if "@" in url else f": {error}"  # which may quote a password
     shown = re.sub(r"//[^/@]*@", "//…@", written.partition("?")[0])[:100]  # without what might be a password
     raise ChatmdError(f"'{shown}' is not the address of an MCP server{why}",
                       hint='write mcp_server="stdio:COMMAND", or a URL that begins with https://')  # fmt: skip

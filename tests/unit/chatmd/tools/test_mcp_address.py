@@ -28,10 +28,12 @@ def test_a_command_is_split_as_a_shell_would(words: list[str]) -> None:
         ("http://example.org:port/", "is not the address"),
         ("http://0177.0.0.256/", "is not the address"),
         ("http://①/mcp", "is not the address"),
-        ("http://example.org:0/", "is not the address"),
+        ("http://example.org:0/", "there is no port 0"),
         ("stdio:", "contains no program"),
         ("stdio:python 'srv.py", "cannot be split"),
         ("https://me:pa55w0rd@example.org/mcp", "must not contain a password"),
+        ("https://me:pa55w0rd\u2100@example.org/mcp", "is not the address"),
+        ("https://[pa55w0rd]@example.org/mcp", "is not the address"),
     ],
 )
 def test_what_is_no_address_is_refused(written: str, says: str) -> None:
