@@ -161,7 +161,8 @@ class _Parser:
 
     def _add(self, section: FilePatch, number: int, line: str) -> None:
         hunk = section.hunks[0] if section.hunks else Hunk(number)
-        if line.startswith("+") and (not hunk.lines or hunk.lines[-1].line == number - 1):
+        before = hunk.lines[-1].line if hunk.lines else section.line
+        if line.startswith("+") and before == number - 1:
             hunk.lines.append(PatchLine("+", line[1:], number))
         elif hunk.lines and line.lower() in _NO_NEWLINE:
             hunk.lines[-1].ends = False

@@ -178,6 +178,7 @@ def test_what_stands_around_a_patch(tmp_path: Path, text: str) -> None:
         (PATCH.replace("a.md", "`a.md`"), "paths have no quotes around them"),
         ("*** Begin Patch\n*** Add File: a.md\nhello\n*** End Patch", "begins with '+'"),
         ("*** Begin Patch\n*** Add File: a.md\n+a\n\n+b\n*** End Patch", "begins with '+'"),
+        ("*** Begin Patch\n*** Add File: a.md\n\n+b\n*** End Patch", "begins with '+'"),
         ("*** Begin Patch\n*** Add File: a.md\n+a\0\n*** End Patch", "cannot contain a NUL"),
         ("*** Begin Patch\n*** Add File: a.md\n+\ud800\n*** End Patch", "surrogate"),
     ],
