@@ -25,6 +25,7 @@ TORN = "it tears a fenced div: its ::: lines no longer match"
         ("## Sum {#sec-sum .x}", "## Sum", ("it drops the id #sec-sum",)),
         ("[a]{#b} (\\#eq:one) \\label{x}", "a", ("it drops the id #b, (\\#eq:one), \\label{x}",)),
         ("[see @fox2015, p. 3; -@doe:99].", "See @fox2015.", ("it drops the citation or reference @doe:99",)),
+        ('![x](a){#b cap="By @fox [^1]"}', "![x](a){#b}", ("it drops the citation or reference @fox", "it drops the footnote [^1]")),
         ("As @fig-a. shows", "As @fig-a shows", ()),
         ("write to a.b@c.de, `x@y`, ```x@y```", "write", ()),
         ("\\@ref(fig:x) \\eqref{e}", "x", ("it drops the citation or reference \\@ref(fig:x), \\eqref{e}",)),
