@@ -140,6 +140,31 @@ def test_an_old_generation_stays_while_it_is_read_and_goes_when_nobody_does(stor
     assert generations(folder) == [current(folder)]
 
 
+def test_a_thread_that_is_opening_gets_a_generation_while_another_publishes(
+    store: EdgeStore, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A run lets go of what was open; not of what a thread is just about to take."""
+    looking, published, seen, stamp = threading.Event(), threading.Event(), list[int](), store._generations.stamp
+
+    def look() -> object:
+        found = stamp()
+        if threading.current_thread() is reader:
+            looking.set()
+            published.wait(0.5)
+        return found
+
+    reader = threading.Thread(target=lambda: seen.append(store.count("chunks")))
+    with store.writing(MANIFEST) as writer:
+        writer.delete("chunks", [writer.get("chunks", [str(uuid.UUID(int=1))])[0].id])
+        monkeypatch.setattr(store._generations, "stamp", look)
+        reader.start()
+        looking.wait(5)
+    published.set()
+    reader.join()
+    assert seen == [CHUNKS]
+    assert store.count("chunks") == CHUNKS - 1
+
+
 def test_one_writes_at_a_time(store: EdgeStore, folder: Path) -> None:
     """The second waits as long as it may, then says so."""
     other = EdgeStore(folder, timeout=0.2)

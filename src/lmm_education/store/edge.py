@@ -381,7 +381,8 @@ class EdgeStore(WaitReporter, EdgeReader):
             finally:
                 writer.end()
             if published:
-                self._view = None
+                with self._lock:  # another thread may be about to take it
+                    self._view = None
                 self._generations.sweep()
 
     def compact(self) -> None:
