@@ -16,6 +16,7 @@ from typing import Any
 
 import msgspec
 
+from lmm.markdown.spans import spans
 from lmm.markdown.units import ITEM
 from lmm_education.ingestion.outline import Heading, Item, TextItem
 from lmm_education.payloads import is_one_of
@@ -91,22 +92,35 @@ def _in(document: StudyDocument, kinds: Collection[str], solutions: Collection[s
     return found
 
 
-_ITEM = re.compile(rf"^(?! )(?={ITEM.pattern})", re.MULTILINE)
+# Pandoc takes "1\." for text, but some books number their exercises so.
+_ITEM = re.compile(rf"^(?! )(?:(?P<number>\(?(?:\d+|[#@][\w-]*)\\?[.)](?!\S))|(?={ITEM.pattern}))", re.MULTILINE)
 
 
 def _items(texts: Sequence[TextItem], is_list: bool) -> list[tuple[str, int]]:
-    """Texts as one, or cut where the items of a list begin, each with its line; what stands above is in the first."""
+    """Texts as one, or cut where the items of a list begin, each with its line; what stands above is in the first.
+
+    Where there are numbers, letters and bullets are the choices of an exercise.
+    """
+    markers = [_markers(text.text) if is_list else [] for text in texts]
+    numbered = any(marker["number"] for each in markers for marker in each)
     found: list[tuple[str, int]] = []
-    for text in texts:
-        starts = [match.start() for match in _ITEM.finditer(text.text)] if is_list else []
+    begun = False
+    for text, each in zip(texts, markers, strict=True):
+        starts = [marker.start() for marker in each if bool(marker["number"]) == numbered]
         for start, end in pairwise([*sorted({0, *starts}), len(text.text)]):
             piece, line = text.text[start:end].strip("\n"), text.lines.first + text.count_lines(0, start)
-            goes_on = start not in starts or not any(_ITEM.search(earlier) for earlier, _ in found)
-            if found and goes_on:
+            if found and not (begun and start in starts):
                 found[-1] = (_join(found[-1][0], piece), found[-1][1])
             else:
                 found.append((piece, line))
+            begun = begun or start in starts
     return found
+
+
+def _markers(text: str) -> list[re.Match[str]]:
+    """The markers of items at the beginning of a line, outside of code, formulas and comments."""
+    opaque = [span for span in spans(text, in_list=True) if span.kind in ("code_block", "math", "comment", "raw")]
+    return [found for found in _ITEM.finditer(text) if not any(s.start < found.start() < s.end for s in opaque)]
 
 
 def _source(owner: Item) -> tuple[str, int]:

@@ -123,6 +123,17 @@ def test_each_item_of_a_list_of_exercises_is_one() -> None:
     assert one.text == "1. Why?\n2. How?"
 
 
+def test_what_looks_like_an_item_inside_an_exercise_is_none() -> None:
+    """Lines of code and of formulas, and the choices of an exercise that has a number, also one that is escaped."""
+    first = "1\\. Which of these?\n\n```yaml\n- one\n2. two\n```\n\na. Leaves.\nb. Needles.\n\n$$\n- x\n$$"
+    text = f"# Exercises\n\nUse these:\n\n- `x`\n\n{first}\n\n2\\. Why?\n\n* Because.\n"
+    found = find_exercises([study_document(text, file="a.md")])
+    assert [(e.line, e.text) for e in found] == [
+        (1, f"Use these:\n\n- `x`\n\n{first}"),
+        (21, "2\\. Why?\n\n* Because."),
+    ]
+
+
 def test_markdown_with_and_without_solutions() -> None:
     """A sheet, by section."""
     sheet = exercises_as_markdown(FOUND[:2])
