@@ -137,7 +137,8 @@ class ExpansionRecord:
 
     def __init__(self, transcript: Path, *, only: bool = False, keeps: bool = True) -> None:
         self.only, self.keeps = only, keeps and not only
-        self._name, self._below = transcript.name, Folder(transcript.resolve().parent)
+        self._below = Folder(transcript.resolve().parent)
+        self._name = transcript.name.encode("utf-8", "backslashreplace").decode()  # which may be in another encoding
         self._entries: list[_Entry] = []
         for line in self._below.read(INDEX).splitlines() if self._below.stat(INDEX) is not None else ():
             with contextlib.suppress(msgspec.MsgspecError, UnicodeDecodeError):  # a crash may have torn the last one

@@ -33,6 +33,12 @@ def test_the_latest_counts(tmp_path_factory: pytest.TempPathFactory, kept: list[
     assert again.find("d") is None
 
 
+def test_a_name_that_is_not_utf_8(tmp_path: Path) -> None:
+    transcript = tmp_path / "caf\udce9.chatmd"
+    ExpansionRecord(transcript).keep("k", DOC, "text")
+    assert ExpansionRecord(transcript).find("k") == "text"
+
+
 def test_images(tmp_path: Path) -> None:
     image = Image(b"GIF89a", media_type="image/gif")
     ExpansionRecord(tmp_path / "a").keep("k", Img("a.gif", True), image)
