@@ -43,11 +43,13 @@ def read(data: bytes, context: Context) -> Imported:
         header, rest = front_matter(_text(cells[0].get("source")))
         cells[0] = {**cells[0], "source": rest}
     blocks = [block for cell in cells for block in reader.cell(cell) if block.strip()]
-    title = str(metadata.get("title") or header.get("title") or "")
+    title = escape.plain(str(metadata.get("title") or header.get("title") or ""))
     body = reader.written("\n\n".join(blocks), context).strip("\n")
     if not body:
         raise FileReadError("this notebook is empty", hint="if its code makes the text, run it and save it")
-    return Imported(f"{body}\n", title, header.get("lang", ""), tuple(reader.images), tuple(reader.notes()))
+    return Imported(
+        f"{body}\n", title, escape.plain(header.get("lang", "")), tuple(reader.images), tuple(reader.notes())
+    )
 
 
 def _parse(data: bytes) -> dict[str, Any]:

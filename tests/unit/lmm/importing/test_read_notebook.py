@@ -107,6 +107,11 @@ def test_front_matter_in_the_first_cell_names_title_and_language() -> None:
     assert (document.title, document.language, document.body) == ("T", "de", "a\n")
 
 
+def test_half_a_character_in_a_title_is_left_out() -> None:
+    """JSON can say one; no text holds it."""
+    assert notebook(markdown("a"), title="T\ud83d").title == "T"
+
+
 def test_long_outputs_are_shortened_and_it_is_told() -> None:
     """A log of a training run is no text to read."""
     document = notebook(code("x", {"output_type": "stream", "text": "line\n" * 500 + "z" * 5_000}))
