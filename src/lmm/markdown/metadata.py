@@ -110,7 +110,7 @@ def check(body: str) -> NotMetadata | None:
 def _hint(body: str) -> str:
     if re.search(r"^- ", body, re.MULTILINE) and re.search(r"^[\w~]+:", body, re.MULTILINE):
         return "a list and 'key: value' lines cannot be mixed: drop the leading '- '"
-    if any("=" in line.partition(":")[0] for line in body.splitlines()):
+    if re.search(r"^[ \t]*[\w.~-]+[ \t]*=[ \t]*\S", body, re.MULTILINE):
         return "write 'key: value', with a colon"
     return "quote values that contain ': ' or ' #', or start with a special character"
 

@@ -36,6 +36,21 @@ def test_base_name(key: str) -> None:
     assert metadata.base_name(key) == "a"
 
 
+@pytest.mark.parametrize(
+    ("body", "hint"),
+    [
+        ("type: x\nsee = that\n", "with a colon"),
+        ("query: what\n  if x + y = z\ntitle: a: b\n", "quote values"),
+        ("x: y: z\nthe formula E = mc\n", "quote values"),
+    ],
+)
+def test_only_an_assignment_is_told_to_be_one(body: str, hint: str) -> None:
+    """Not each line with a sign of equality."""
+    found = metadata.check(body)
+    assert found is not None
+    assert hint in found.hint
+
+
 # -- repeated keys -------------------------------------------------------------------------------
 
 
