@@ -14,6 +14,7 @@ import time
 import uuid
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 from edge.store_child import CHUNKS, MANIFEST, version_of, write_run
@@ -136,6 +137,32 @@ def test_an_old_generation_stays_while_it_is_read_and_goes_when_nobody_does(stor
         assert generations(folder) == [first, current(folder)]
     holder.kill()
     holder.communicate()
+    write_run(store, 4)
+    assert generations(folder) == [current(folder)]
+
+
+@pytest.mark.parametrize("left", [0, 1, 2, 5])
+def test_half_of_a_generation_goes_with_the_next_run(
+    store: EdgeStore, folder: Path, monkeypatch: pytest.MonkeyPatch, left: int
+) -> None:
+    """A writer may be killed when it has just made the folder, and at every file that it removes."""
+    write_run(store, 2)
+    (folder / "generations/000001-0a1b2c3d").mkdir()
+    half, unlink, removed = folder / "generations" / "000002-0a1b2c3d", os.unlink, list[object]()
+    half.mkdir()
+    (half / "in-use").write_text(f"a generation of a store of lmm: {half.name}\n")
+    for name in ("documents.json", "files.json", "frequencies.bin", "manifest.json"):
+        (half / name).write_text("{}")
+
+    def killed(path: object, **options: Any) -> None:
+        if "000002" in str(path) and len(removed) == left:
+            raise PermissionError
+        removed.append(path)
+        unlink(path, **options)
+
+    monkeypatch.setattr(os, "unlink", killed)
+    write_run(store, 3)
+    monkeypatch.undo()
     write_run(store, 4)
     assert generations(folder) == [current(folder)]
 

@@ -47,7 +47,7 @@ from lmm_education.store.folders import (
     sync,
     sync_folder,
 )
-from lmm_education.store.layout import COLLECTIONS, check_format
+from lmm_education.store.layout import check_format
 from lmm_education.store.manifest import FORMAT
 
 try:
@@ -282,20 +282,19 @@ def is_ours(path: Path) -> bool:
 
 def remove_generation(path: Path) -> None:
     """Remove a generation, if it is provably ours and nobody holds it. A reader that comes now sees that the pointer
-    names another. Its collections go before its mark, so that half of one is known for what it is."""
-    if not is_ours(path):
-        return
-    try:
-        lease = Lease(path, alone=True)
-        if fcntl is None:
+    names another. Its mark goes last, so that half of one is known for what it is."""
+    with contextlib.suppress(OSError):  # what cannot be removed now, the next writer removes
+        if _NAME.fullmatch(path.name) and not any(path.iterdir()):
+            path.rmdir()  # its writer was killed before it marked it
+        elif is_ours(path):
+            lease = Lease(path, alone=True)
+            if fcntl is None:
+                lease.release()
+                path.rename(path.with_name(f"{path.name}.try")).rename(path)
+            for each in sorted(path.iterdir(), key=lambda each: each.name == IN_USE):
+                shutil.rmtree(each) if each.is_dir() else each.unlink()
             lease.release()
-            path.rename(path.with_name(f"{path.name}.try")).rename(path)
-    except OSError:
-        return
-    for each in (path / name for name in COLLECTIONS):
-        shutil.rmtree(each, ignore_errors=True)
-    lease.release()
-    shutil.rmtree(path, ignore_errors=True)
+            path.rmdir()
 
 
 def _json_object(text: bytes) -> dict[str, Any]:
