@@ -281,7 +281,7 @@ def _next_group(run: IngestRun, waiting: deque[PlannedDocument]) -> list[Planned
     """The next documents, prepared, that together are worth a call of the embedding model."""
     group, chunks = list[PlannedDocument](), 0
     while waiting and chunks < GROUP and len(group) < BATCH:
-        planned = waiting.popleft()
+        planned = replace(waiting.popleft())  # for the whole run, the plan keeps nothing of what is prepared
         if prepare_file(run, planned):
             group.append(planned)
             chunks += len(planned.prepared.chunks)

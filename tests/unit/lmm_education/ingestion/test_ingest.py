@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import json
 import re
 from collections.abc import Iterator
@@ -15,7 +16,8 @@ import lmm_education
 from lmm.errors import ModelRejected, ModelUnavailable
 from lmm_education.errors import IngestError, StoreMismatch, StoreOutdated
 from lmm_education.ingestion import apply
-from lmm_education.ingestion.report import Ended, IngestReport
+from lmm_education.ingestion.report import Ended, Event, IngestReport
+from lmm_education.material import PreparedDocument
 from lmm_education.store.checksums import checksum_of
 from lmm_education.store.manifest import FORMAT
 
@@ -362,6 +364,26 @@ def test_a_run_that_ends_in_the_middle_leaves_what_it_published(
     fresh = replace(course, name="fresh")
     fresh.ingest()
     assert course.contents() == fresh.contents()
+
+
+@pytest.mark.parametrize("dry_run", [False, True])
+def test_a_long_run_keeps_no_more_than_the_group_it_is_at(
+    course: Course, monkeypatch: pytest.MonkeyPatch, dry_run: bool
+) -> None:
+    """What was made of a document is let go when it is written: a course may be larger than the memory."""
+    monkeypatch.setattr(apply, "BATCH", 1)
+    kept = list[int]()
+
+    def count(event: Event) -> None:
+        if isinstance(event, Ended):
+            gc.collect()
+            kept.append(sum(isinstance(each, PreparedDocument) for each in gc.get_objects()))
+
+    for number in range(4):
+        course.write(f"{number}.md", section(f"Part {number}", 2))
+    course.ingest(dry_run=dry_run, listener=count)
+    assert len(kept) == 4
+    assert len(set(kept)) == 1
 
 
 def test_a_model_that_is_down_leaves_the_store_as_it_was(course: Course, monkeypatch: pytest.MonkeyPatch) -> None:
