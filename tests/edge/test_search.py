@@ -89,6 +89,14 @@ def test_nothing_found_is_said(here: Path, capsys: pytest.CaptureFixture[str]) -
     assert run_here(capsys, "search", "--where", "topic=nothing", "--json").code == 1
 
 
+def test_what_does_not_fit_counts_as_not_found(here: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """With a threshold, the nearest are still shown."""
+    (here / "config.toml").write_text("[search]\nthreshold = 0.2\n")
+    assert run_here(capsys, "search", "green leaves").code == 0
+    ran = run_here(capsys, "search", "leaves won a football match, who?")
+    assert (ran.code, "nothing fits well" in ran.err, "leaves.md:7" in ran.out) == (1, True, True)
+
+
 def test_filters_fields_and_ids(here: Path, capsys: pytest.CaptureFixture[str]) -> None:
     """What is listed can be fetched by its id."""
     ran = run_here(capsys, "search", "--where", "topic=colour", "--fields", "topic,file", "--json")

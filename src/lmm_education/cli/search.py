@@ -60,7 +60,7 @@ def search(
     """Find passages: score, file:lines, headings, and the words that match.
 
     Without a question, --type, --doc and --where list passages in the order of the documents. Exit code 1:
-    nothing was found.
+    nothing was found, or nothing fits.
     """
     from lmm_education.search.query import read_where
 
@@ -71,7 +71,8 @@ def search(
         result = course.search(where=read_where(where), fields=wanted, sections=sections or as_json, **asked)
     notices = [*course.encoder.notices, *result.notices]
     threshold = course.settings.search.threshold
-    if threshold is not None and result.relevance is not None and result.relevance < threshold:
+    fits = threshold is None or result.relevance is None or result.relevance >= threshold
+    if not fits:
         notices.append(f"nothing fits well: relevance {result.relevance:.2f}, the threshold is {threshold:g}")
     for notice in notices:
         terminal.note(notice)
@@ -79,7 +80,7 @@ def search(
         terminal.say_json(result.as_json(), indent=1)
     else:
         terminal.say("".join(_shown(result, sections=sections, full=full or bool(ids))), end="")
-    return DONE if result.hits else FAILED
+    return DONE if result.hits and fits else FAILED
 
 
 def _shown(result: SearchResult, *, sections: bool, full: bool) -> Iterator[str]:
