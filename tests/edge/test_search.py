@@ -32,7 +32,7 @@ Put a leaf into alcohol and describe the chlorophyll.
 
 Root hairs take up water and minerals.
 """
-LAW = "---\ntitle: Law\n---\n# Tax\n\nThe tax of a couple is computed jointly.\n"
+LAW = "---\ntitle: Law\n---\n# Tax\n\nThe *tax* of a couple is computed jointly.\n"
 
 
 @pytest.fixture(scope="module")
@@ -69,6 +69,7 @@ def test_a_result_shows_place_headings_and_matches(here: Path, capsys: pytest.Ca
     assert "other **models** do" in body
     assert "\x1b" not in ran.out
     assert "\\x1b[31mred" in ran.out
+    assert "The *tax* of a **couple** is" in run_here(capsys, "search", "tax of couples", "--limit", "1").out
 
 
 def test_the_whole_command_in_its_own_process(here: Path) -> None:

@@ -105,6 +105,8 @@ def _hit(rank: int, hit: Passage, result: SearchResult, *, full: bool) -> str:
     languages = (hit.language,) if hit.language else result.languages
     spans = matching_words(hit.text, result.text, languages) if result.text else []
     part = (0, len(hit.text)) if full else excerpt(hit.text, spans, WIDTH)
+    if _mark("*") != terminal.styled("*", "yellow"):  # marks of emphasis beside others would undo them
+        spans = [(at, until) for at, until in spans if "*" not in hit.text[max(at - 1, 0) : until + 1]]
     text = marked(hit.text, spans, part, _mark, terminal.visible, keep_lines=full)
     fields = "".join(f"    {terminal.styled(name, 'cyan')}: {_value(v)}\n" for name, v in hit.payload.items())
     return f"{head}{_indented(text)}{fields}\n"

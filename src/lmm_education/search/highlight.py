@@ -18,7 +18,7 @@ _ROWS = re.compile(r"^[ ]*\|[^\n]*(?:\n[ ]*\|[^\n]*)*", re.MULTILINE)
 
 class Verbatim(NamedTuple):
     """What means something only as it is written: `blocks` (code, equations, tables) keep their lines, too; `all` of
-    it is code and formulas in a sentence besides."""
+    it is code, formulas and targets of links in a sentence besides."""
 
     blocks: Sequence[Part]
     all: Sequence[Part]
@@ -27,11 +27,18 @@ class Verbatim(NamedTuple):
 @lru_cache(maxsize=64)
 def verbatim(text: str) -> Verbatim:
     """The parts of a text in which nothing is marked, and those that keep their lines."""
-    found = [each for each in markdown.spans(text, in_list=True) if each.kind in ("code", "code_block", "math", "raw")]
+    spans = markdown.spans(text, in_list=True)
+    found = [each for each in spans if each.kind in ("code", "code_block", "math", "raw")]
     blocks = [(each.start, each.end) for each in found if each.kind == "code_block" or "\n" in each.text]
     rows = [match.span() for match in _ROWS.finditer(text)]
     rows = [(at, until) for at, until in rows if not any(at < last and first < until for first, last in blocks)]
-    return Verbatim(sorted([*blocks, *rows]), sorted([*((each.start, each.end) for each in found), *rows]))
+    # What is read of a link or picture stands before its target; an address in angle brackets is all target.
+    targets = [
+        (max(each.start, text.rfind("](", each.start, each.end)), each.end)
+        for each in spans
+        if each.kind in ("link", "image")
+    ]
+    return Verbatim(sorted([*blocks, *rows]), sorted([*((each.start, each.end) for each in found), *targets, *rows]))
 
 
 def matching_words(text: str, question: str, languages: Collection[str]) -> list[Part]:

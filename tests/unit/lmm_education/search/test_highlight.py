@@ -65,6 +65,13 @@ def test_equations_code_and_tables_keep_their_lines() -> None:
     ]
 
 
+def test_targets_of_links_are_not_marked() -> None:
+    """They would lead nowhere; what is read of a link is."""
+    text = "[A slope](slope.html), ![slope](pictures/slope.png) and <https://slope.example>."
+    shown = marked(text, matching_words(text, "slope", ["en"]), (0, len(text)), "**{}**".format, str)
+    assert shown == "[A **slope**](slope.html), ![**slope**](pictures/slope.png) and <https://slope.example>."
+
+
 @pytest.mark.parametrize("text", ["$$\n" + "x + y\n" * 9 + "$$\n", "```r\n" + "x + y\n" * 9 + "```\n"])
 def test_an_excerpt_does_not_cut_what_fits(text: str) -> None:
     """An equation from its middle on could not be read."""
