@@ -332,9 +332,9 @@ class Chat:
             said = message_element(Draft(said), [str(name) for name in docs])
         with contextlib.ExitStack() as stack:
             if self.path is None:
-                transcript: Transcript = Transcript(self.text)
+                transcript: Transcript = Transcript(repair(self._raw or "", goes_on=True).text)
             else:
-                transcript = stack.enter_context(open_transcript(self.path, locked=self._locked))
+                transcript = stack.enter_context(open_transcript(self.path, locked=self._locked, goes_on=True))
             Conversation(self._prepared(), transcript).say(said)
             self._take(transcript.text)
 

@@ -149,10 +149,11 @@ class RepairedText(NamedTuple):
 
 
 @lru_cache(maxsize=2)  # asked before and after the file is locked
-def repair(text: str, file: str = "") -> RepairedText:
+def repair(text: str, file: str = "", *, goes_on: bool = False) -> RepairedText:
     """Make a transcript whole. Text that is no transcript of ours, or has other errors, stays as it is.
 
-    `file` is whose text it is: one that is whole is parsed once, here and by who reads it next (`parse_cached`).
+    A reply that a run marked as cut off stays if the user `goes_on` after it; else it is asked for again. `file` is
+    whose text it is: one that is whole is parsed once, here and by who reads it next (`parse_cached`).
 
     >>> torn = '<user>Why?</user>\\n<assistant>\\nRAW|Beca'
     >>> repair(torn)
@@ -168,7 +169,7 @@ def repair(text: str, file: str = "") -> RepairedText:
         whole, notes = whole[: _reply_start(whole)], (_AGAIN,)
     elif whole != text:
         notes = ("what was being written when a run was interrupted is made whole",)
-    complete = _without_incomplete(whole)
+    complete = whole if goes_on else _without_incomplete(whole)
     if complete != whole:
         whole, notes = complete, (_AGAIN,)
     answered, count = _answered(whole, file)

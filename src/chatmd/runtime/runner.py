@@ -81,7 +81,7 @@ class Runner:
         """Run the file; see `chatmd.Chat.run`. With `user_first`, nothing is sent before the user was asked."""
         self._loop = asyncio.get_running_loop()
         async with AsyncExitStack() as stack:
-            conversation = self._conversation(stack)
+            conversation = self._conversation(stack, goes_on=user_first or bool(self.context.say))
             if self.context.say:
                 conversation.say(self.context.say)
             stack.callback(self._say_notes, conversation)  # whatever ends the run
@@ -105,11 +105,11 @@ class Runner:
         self.context.tell(result)
         return result
 
-    def _conversation(self, stack: AsyncExitStack) -> Conversation:
+    def _conversation(self, stack: AsyncExitStack, *, goes_on: bool) -> Conversation:
         """The conversation, whose file is open and locked as long as `stack`."""
         if self.memory is not None:
             return Conversation(self.context, self.memory, self._notes)
-        transcript = stack.enter_context(open_transcript(self.path, locked=self.locked))
+        transcript = stack.enter_context(open_transcript(self.path, locked=self.locked, goes_on=goes_on))
         for note in transcript.notes:
             self.context.tell(Notice(note))
         recorded = ExpansionRecord(self.path, only=self.context.replay)

@@ -371,8 +371,10 @@ def read_transcript(path: Path) -> str:
 
 
 @contextlib.contextmanager
-def open_transcript(path: Path, *, locked: bool = False) -> Iterator[Transcript]:
+def open_transcript(path: Path, *, locked: bool = False, goes_on: bool = False) -> Iterator[Transcript]:
     """A transcript, repaired if a crash left it torn, and locked as long as the context is open, or `locked` already.
+
+    If the user `goes_on` in it, a reply that was cancelled stays.
 
     Raises:
         DocumentBusy: another process runs it.
@@ -382,7 +384,7 @@ def open_transcript(path: Path, *, locked: bool = False) -> Iterator[Transcript]
         data = read_bytes(path)
         text = read_transcript(path)
         check_writable(path)
-        repaired = repair(text, str(path))
+        repaired = repair(text, str(path), goes_on=goes_on)
         notes = repaired.notes
         if torn := len(data) - len(text.encode("utf-8")):
             kept = free_name(path)
