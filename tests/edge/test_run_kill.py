@@ -95,3 +95,13 @@ def _check(path: Path, server: ScriptedServer, before: list[str], seen: Counter[
     assert [entry[1] for entry in now if entry[0] == "result"] == calls
     seen["interrupted calls"] += text.count(INTERRUPTED)
     seen["replies asked for again"] += len(own) > len({len(conversation(request.body)) for request in own})
+
+
+@pytest.mark.parametrize("torn", ["<assistant>\nRAW|Because", "<reasoning>\nRAW|They ask", "<assistant>\nBecause"])
+def test_a_message_written_behind_a_torn_reply_is_not_taken_for_a_part_of_it(folder: Path, torn: str) -> None:
+    """The reply has to be closed or deleted first: nothing is asked, and the file stays."""
+    text = f"<user>Why?</user>\n\n{torn}\n<user>And how?</user>\n"
+    (folder / "a.chatmd").write_text(text)
+    ran = lmm("run", "a.chatmd")
+    assert (ran.code, "a.chatmd:3:1: <" in ran.err, "is never closed" in ran.err) == (1, True, True), ran
+    assert (folder / "a.chatmd").read_text() == text

@@ -194,7 +194,12 @@ def _without_incomplete(text: str) -> str:
 
 
 def _is_ours(text: str, mending: Mending) -> bool:
-    """Whether a run can have left a text so. What a person has not closed is reported when it is read."""
+    """Whether a run can have left a text so. What a person has not closed is reported when it is read.
+
+    So is a message that a person wrote behind a torn reply, in which it would be lost.
+    """
+    if text.rstrip(BLANK).endswith("</user>"):
+        return False
     return not mending.suffix or _REPLY_END.endswith(mending.suffix.replace("\r", "")) or _is_turn(text, mending)
 
 
