@@ -117,8 +117,8 @@ def _value(text: str) -> Any:
 def _in_lines(lines: list[str]) -> dict[str, Any]:
     """The options in lines that begin with ``#|``: YAML, or as knitr had them first, like those after the language."""
     source = "\n".join(match[1] for line in lines if (match := _OPTION_LINE.match(line)))
-    first = f"{source}\n".replace("\n", " ", 1).partition(" ")[0]
-    if len(first) < 2 or first.find(":") != len(first) - 1 or "=" in first:  # as knitr tells it
+    first = next(iter(source.split(None, 1)), "")
+    if len(first) < 2 or source[0].isspace() or first.find(":") != len(first) - 1 or "=" in first:  # as knitr tells it
         return _in_head(source)
     try:
         values = yaml_core.to_value(yaml_core.compose(source)) if source else {}

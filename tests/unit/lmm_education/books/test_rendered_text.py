@@ -48,7 +48,7 @@ x = y
 $$ {#eq-e}
 
 ```{r}
-#| label: fig-drawn
+#| label:	fig-drawn
 #| fig-cap: "Drawn, *here*"
 #| echo: false
 plot(1)
