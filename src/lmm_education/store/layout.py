@@ -119,7 +119,8 @@ def engine_path(path: str) -> str:
     if '"' in path:
         return path
     return ".".join(
-        part if part and _PLAIN.issuperset(part.removesuffix("[]")) else f'"{part}"' for part in path.split(".")
+        part if (name := part.removesuffix("[]")) and _PLAIN.issuperset(name) else f'"{part}"'
+        for part in path.split(".")
     )
 
 

@@ -45,7 +45,8 @@ def test_values_at_a_path(path: str, payload: Any, values: list[Any]) -> None:
 
 
 @pytest.mark.parametrize(
-    ("path", "quoted"), [("a-b.c_d", "a-b.c_d"), ("größe.x", '"größe".x'), ("a.b c", 'a."b c"'), ("a[].b", "a[].b")]
+    ("path", "quoted"),
+    [("a-b.c_d", "a-b.c_d"), ("größe.x", '"größe".x'), ("a.b c", 'a."b c"'), ("a[].b", "a[].b"), ("a.[]", 'a."[]"')],
 )
 def test_paths_are_quoted_where_they_must_be(path: str, quoted: str) -> None:
     """The engine reads letters of ASCII, digits, - and _ without quotes."""
