@@ -30,7 +30,7 @@ _CALLED = {
     "solution": "lösung lösungen corrigé corrigés solución soluciones soluzione soluzioni solução soluções oplossing "
     "oplossingen",
 }
-_DIGITS = "0123456789. "
+_DIGITS = "0123456789. \t\xa0\u202f"
 
 
 @dataclass(frozen=True, slots=True)
