@@ -167,5 +167,5 @@ class _Continues:
 def _element(text: str) -> str:
     """The name of the HTML element that a text begins with."""
     first = next(iter(spans(text.partition("\n\n")[0])), None) if text.lstrip(" ").startswith("<") else None
-    is_element = first is not None and first.kind == "html" and first.target.isidentifier()
+    is_element = first is not None and first.kind == "html" and first.target.replace("-", "").isalnum()
     return first.target if first and is_element and first.target not in _VOID else ""

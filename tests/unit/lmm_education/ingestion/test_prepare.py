@@ -201,3 +201,12 @@ def test_a_footnote_is_read_where_the_text_refers_to_it() -> None:
     assert shown[3].endswith("They hold\n    chlorophyll.")
     assert "green (They hold chlorophyll.)." in document.chunks[0].text
     assert not any("[^why]" in chunk.text for chunk in document.chunks if "```" not in chunk.text)
+
+
+@pytest.mark.parametrize("name", ["div", "quiz-card"])
+def test_an_html_element_stays_together(name: str) -> None:
+    """Also one whose name has a hyphen."""
+    long = "A sentence about cells that goes on and on. " * 12
+    text = f"# A\n\n<{name}>\n\n{long}\n\n{long}\n\n{long}\n\n</{name}>\n\n{long}\n"
+    document = prepare_document(text, docid="a", file="a.md", settings=Preparation())
+    assert [chunk.place.lines for chunk in document.chunks] == [(3, 11), (13, 13)]
