@@ -96,7 +96,8 @@ def test_headings_that_are_called_exercises() -> None:
     """Without any metadata, in other languages too; a type that somebody gave counts more."""
     text = (
         "# A\n\n## 2.3 Exercises\n\n1. Why?\n\n### Solutions\n\nSo.\n\n### More {-}\n\nHow?\n\n"
-        "---\ntype: text\n---\n## Exercises\n\nNone.\n\n# Übungsaufgaben\xa04:\n\nWarum?\n\n# Exercises in style\n\nNo.\n"
+        "---\ntype: text\n---\n## Exercises\n\nNone.\n\n# Übungsaufgaben\xa04:\n\nWarum?\n\n"
+        "# Exercises in style\n\nNo.\n"
     )
     found = find_exercises([study_document(text, file="a.md")])
     assert [(e.title, e.text, e.solution) for e in found] == [
