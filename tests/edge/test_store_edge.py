@@ -148,13 +148,13 @@ def test_half_of_a_generation_goes_with_the_next_run(
     """A writer may be killed when it has just made the folder, and at every file that it removes."""
     write_run(store, 2)
     (folder / "generations/000001-0a1b2c3d").mkdir()
-    half, unlink, removed = folder / "generations" / "000002-0a1b2c3d", os.unlink, list[object]()
+    half, unlink, removed = folder / "generations" / "000002-0a1b2c3d", os.unlink, list[Path]()
     half.mkdir()
     (half / "in-use").write_text(f"a generation of a store of lmm: {half.name}\n")
     for name in ("documents.json", "files.json", "frequencies.bin", "manifest.json"):
         (half / name).write_text("{}")
 
-    def killed(path: object, **options: Any) -> None:
+    def killed(path: Path, **options: Any) -> None:
         if "000002" in str(path) and len(removed) == left:
             raise PermissionError
         removed.append(path)
