@@ -76,6 +76,18 @@ def test_changes_of_an_edit_are_counted_one_by_one(server: ScriptedServer, folde
     assert path.read_text() == "# T\n\n## A\n\nFour.\n\nTwo.\n\nThree.\n"
 
 
+def test_a_line_below_the_document_is_of_no_edit(server: ScriptedServer, folder: Path) -> None:
+    """Though the last edit reaches to the end."""
+    path = write(folder, "# T\n\n---\nedit: other\n---\nOne.\n")
+    server.queue("Two.")
+    lmm("messages", path)
+    lines = path.read_text().count("\n")
+    refused = lmm("accept", "--line", lines + 2, path)
+    assert refused.code == 1
+    assert f"no edit is pending at line {lines + 2} (edits are pending at 3)" in refused.err
+    assert lmm("accept", "--line", lines, path).out == f"{path}: accepted 1 edit\n"
+
+
 def test_a_change_that_loses_what_others_refer_to_is_refused(server: ScriptedServer, folder: Path) -> None:
     """As the whole edit would be; --force accepts it, and another change needs none."""
     path = write(folder, "# T\n\n---\nedit: other\n---\n## A\n\nAs @fox says.\n\nTwo.\n\nThree.\n")

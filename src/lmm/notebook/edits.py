@@ -640,7 +640,8 @@ def _read_again(blocks: Sequence[Block], edit: WaitingEdit) -> WaitingEdit | Non
 
 
 def _covers(blocks: Sequence[Block], edit: WaitingEdit, line: int) -> bool:
-    after = blocks[edit.end].line if edit.end < len(blocks) else float("inf")
+    last = blocks[edit.end - 1]
+    after = blocks[edit.end].line if edit.end < len(blocks) else last.line + last.source.count("\n") + 1
     return edit.line <= line < after
 
 
