@@ -217,6 +217,10 @@ def test_settings_and_options(notes: Path, capsys: Capture) -> None:
     (notes / "e.md").write_text(EDITED)
     assert run_here(capsys, "export", "notes/e.md").out == "One.\n\nNew.\n\n"
     assert run_here(capsys, "export", "notes/e.md", "--edits", "old").out == "One.\n\nOld.\n\n"
+    (notes / "e.md").write_text(EDITED.replace("Old.", "Old @fox."))
+    refused = run_here(capsys, "export", "notes/e.md").err
+    assert "accepting the edit at line 3 would lose text" in refused
+    assert "or export with --edits old)" in refused
     (notes / "config.toml").write_text('[study]\nkeep = "exercise"\n')
     assert "must be a list of names" in run_here(capsys, "export", "notes/a.md").err
 

@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from itertools import pairwise
 from typing import Literal
 
-from lmm.errors import LmmError, MetadataError
+from lmm.errors import EditError, LmmError, MetadataError
 from lmm.markdown.blocks import Block, ErrorBlock, HeaderBlock, HeadingBlock, TextBlock, ended, serialize
 from lmm.markdown.metadata import without_blank_start
 from lmm.markdown.parse_markdown import header_of, parse_markdown_text
@@ -131,6 +131,9 @@ def _resolved(blocks: list[Block], edits: Edits, where: str) -> list[Block]:
         )
     try:
         resolved, _ = resolve(blocks, "accept" if edits == "new" else "reject")
+    except EditError as error:
+        hint = "correct the new text, lmm accept --force or lmm reject it, or export with --edits old"
+        raise ExportError(error.message, where=where, hint=hint) from error
     except LmmError as error:
         raise ExportError(error.message, where=where, hint=error.hint) from error
     # What was put next to each other may make other blocks now; else the lines they were read on still hold.
