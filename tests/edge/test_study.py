@@ -61,7 +61,16 @@ def test_settings_hold(course: Path, capsys: Capture) -> None:
     (course / "config.toml").write_text('[study]\nwords_per_minute = 5\nexercises = ["Aufgabe"]\nkeep = ["exercise"]\n')
     plan = json.loads(run_here(capsys, "plan", "course/b.md", "--json").out)
     assert (plan["words_per_minute"], plan["steps"][0]["material"]) == (5, {})
-    assert run_here(capsys, "exercises", "course").out == ""
+    none = run_here(capsys, "exercises", "course/b.md")
+    assert (none.out, none.err) == ("", "no text is of type 'Aufgabe', or under a heading of that name\n")
+
+
+@pytest.mark.parametrize("command", ["toc", "plan", "cards", "exercises"])
+def test_where_nothing_can_be_read_only_that_is_said(folder: Path, capsys: Capture, command: str) -> None:
+    """No empty plan, and no advice on questions."""
+    ran = run_here(capsys, command, "none.md")
+    assert (ran.code, ran.out.strip()) == (1, "")
+    assert ran.err == "lmm: none.md: there is no such file or folder (check the path)\n"
 
 
 def test_one_file_that_cannot_be_read_does_not_stop_the_others(course: Path, capsys: Capture) -> None:

@@ -59,7 +59,7 @@ def plan(course: Course, *, paths: tuple[Path, ...], depth: int, words_per_minut
 
     reading = course.read(*paths)
     made = course.plan(reading, depth=depth, words_per_minute=words_per_minute)
-    terminal.say_result(plan_as_markdown(made), plan_as_values(made), as_json=as_json)
+    terminal.say_result(plan_as_markdown(made) if reading.documents else "", plan_as_values(made), as_json=as_json)
     return _ended(reading, [LmmError(problem) for problem in made.problems])
 
 
@@ -107,10 +107,9 @@ def cards(
     told += [usage_text(report.usage)] if report.usage != Usage() else []
     terminal.say("".join(f"{line}\n" for line in told), err=True, end="")
     _show(report.cards, output, deck, as_json)
-    if not report.cards and model is None:
-        terminal.say("no questions in the metadata: make some with lmm annotate --questions, or use --model", err=True)
-    elif not report.cards and not report.failures:
-        terminal.say("no cards: sections of fewer than 40 words are skipped", err=True)
+    if not report.cards and report.reading.documents and not report.failures:
+        none = "no questions in the metadata: make some with lmm annotate --questions, or use --model"
+        terminal.say(none if model is None else "no cards: sections of fewer than 40 words are skipped", err=True)
     return _ended(report.reading, report.failures)
 
 
@@ -146,6 +145,9 @@ def exercises(
     found = course.exercises(reading, types=types)
     text = exercises_as_markdown(found, solutions=solutions)
     terminal.say_result(text, exercises_as_values(found, solutions=solutions), as_json=as_json)
+    if not found and reading.documents and not as_json:
+        kinds = " or ".join(repr(kind) for kind in types or course.settings.study.exercises)
+        terminal.say(f"no text is of type {kinds}, or under a heading of that name", err=True)
     without = sum(not exercise.solution for exercise in found)
     if solutions and without and not as_json:
         terminal.say(f"{without} of {terminal.count(len(found), 'exercise')} without a solution", err=True)
