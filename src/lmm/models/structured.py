@@ -347,7 +347,7 @@ def with_schema(request: ChatRequest, schema: Schema) -> ChatRequest:
 
 def _never_valid(problem: str, retries: int, tier: str) -> NoValidReply:
     if problem:
-        replies = f" in {1 + retries}; the last one" if retries else ""
+        replies = f" in {1 + retries} attempts; the last one" if retries else ""
         return NoValidReply(f"no valid reply{replies}:\n{problem}")
     where = f"under [{tier}]" if tier else "for this model"
     return NoValidReply(
