@@ -101,7 +101,8 @@ def test_questions_for_lmm_eval(log: Path, folder: Path) -> None:
     (folder / "notes").mkdir()
     (folder / "notes/leaves.md").write_text("# Leaves\n\n## Colour\n\nA leaf is green because of chlorophyll.\n")
     lmm_education.ingest("notes")
-    assert lmm("log", "export", "--as", "questions", "--since", "10d", "-o", "questions.jsonl").code == 0
+    exported = lmm("log", "export", "--as", "questions", "--since", "10d", "-o", "questions.jsonl")
+    assert (exported.code, exported.out) == (0, "questions.jsonl: 2 questions\n")  # one was asked twice
     ran = lmm("eval", "questions.jsonl", "--json")
     assert (ran.code, ran.err) == (0, "")
     assert json.loads(ran.out)["questions"] == 1  # the other has no answer in the course: for --calibrate

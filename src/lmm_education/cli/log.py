@@ -124,7 +124,8 @@ def export(
         terminal.say_document(text)
     else:
         replace(output, text)
-        terminal.say(f"{output}: {terminal.count(len(found), 'exchange')}")
+        rows = (text.count("\n"), "question") if kind == "questions" else (len(found), "exchange")
+        terminal.say(f"{output}: {terminal.count(*rows)}")
     return DONE
 
 
