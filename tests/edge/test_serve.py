@@ -242,6 +242,7 @@ def test_search(address: str) -> None:
         ({"query": "x", "limit": 0}, 400),
         ({"query": "x", "limit": True}, 400),
         ({"query": "x", "types": ["nosuch"]}, 400),
+        ({"query": "x", "type": ["exercise"]}, 400),
         ({"query": "x", "where": 3}, 400),
         ({"query": "x", "where": {"a": {}}}, 400),
         ([], 400),
@@ -393,7 +394,8 @@ def test_a_budget_in_money_wants_a_price(
 
 def test_others_are_let_in_only_when_told(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
     """There is no login."""
-    ran = run_here(capsys, "serve", "--host", "0.0.0.0")
-    assert ran.code == 2
-    assert "no login" in ran.err
-    assert "--public" in ran.err
+    for word, more in (("--host", ["0.0.0.0"]), ("--share", [])):
+        ran = run_here(capsys, "serve", word, *more)
+        assert ran.code == 2
+        assert f"{word}: 0.0.0.0 can be reached by others, and the course in {folder} has no login" in ran.err
+        assert "--public" in ran.err

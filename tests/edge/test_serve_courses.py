@@ -124,6 +124,8 @@ def test_courses_that_cannot_be_served(
     assert "no config.toml" in run_here(capsys, "serve", "empty").err
     ran = run_here(capsys, "serve", ".", "--host", "0.0.0.0")
     assert (ran.code, "has no login" in ran.err) == (2, True)
+    (folder / "empty/config.toml").write_text('[serve]\nlogin = "users"\n')
+    assert f"{folder}/empty: [serve] login: there are no users yet" in run_here(capsys, "serve", "plants", "empty").err
 
 
 def test_several_processes_serve_one_course(courses: Path, server: ScriptedServer) -> None:

@@ -95,7 +95,7 @@ def run(
         if work.workers > 1:
             os.environ["PROMETHEUS_MULTIPROC_DIR"] = closing.enter_context(TemporaryDirectory(prefix="lmm-metrics-"))
         opened = _opened(work, closing)
-        _check_logins(opened.values(), host, work.public)
+        _check_logins(opened.values(), host, work.public, "--share" if share else "--host")
         app = _application(opened, work)
         for one in opened.values():
             _check_course(one, work.workers)
@@ -194,11 +194,14 @@ def _application(courses: Mapping[str, Course], work: _Work) -> Any:
     for name, course in courses.items():
         anyone = work.public or course.settings.serve.login != "none"
         hosts = ("*",) if anyone else (*LOOPBACK, work.host)
-        apps[name] = create_app(course, hosts=hosts, workers=work.workers)
+        try:
+            apps[name] = create_app(course, hosts=hosts, workers=work.workers)
+        except ConfigError as error:  # of several courses, in which
+            raise ConfigError(error.message, where=f"{course.root}: {error.where}", hint=error.hint) from error
     return create_site(apps) if len(apps) > 1 else next(iter(apps.values()))
 
 
-def _check_logins(courses: Iterable[Course], host: str, public: bool) -> None:
+def _check_logins(courses: Iterable[Course], host: str, public: bool, option: str) -> None:
     """Refuse to let strangers in by oversight."""
     from lmm.hosts import is_loopback
 
@@ -208,8 +211,8 @@ def _check_logins(courses: Iterable[Course], host: str, public: bool) -> None:
         settings = course.settings.serve
         if settings.login == "none" and not public:
             raise ConfigError(
-                f"{host} can be reached by others, and {course.settings.storage.course} has no login",
-                where="--host",
+                f"{host} can be reached by others, and the course in {course.root} has no login",
+                where=option,
                 hint="set login under [serve], or add --public if everybody who reaches it may ask, at your cost",
             )
         if settings.login in ("password", "users") and not settings.trusted_proxy:

@@ -78,6 +78,7 @@ async def read_here(service: Service, body: Mapping[str, Any]) -> Passage | None
 
 
 _MOST_VALUES = 100  # of each condition of a search
+_SEARCH_FIELDS = ("query", "limit", "types", "documents", "where", "companion", "here")
 _SOLUTIONS = ("1", "true", "yes")
 
 
@@ -100,6 +101,9 @@ async def search(request: Request) -> Response:
 
 
 def _search_options(body: Mapping[str, Any]) -> SearchOptions:
+    if unknown := sorted(body.keys() - _SEARCH_FIELDS):  # a filter with a slip in its name would find everything
+        hint = "there are: " + ", ".join(_SEARCH_FIELDS)
+        raise RequestError(f"'{unknown[0]}' is not supported", hint=hint, param=unknown[0])
     limit, companion, where = body.get("limit"), body.get("companion"), body.get("where", {})
     if limit is not None and (type(limit) is not int or not 1 <= limit <= 100):
         raise RequestError("'limit' must be a whole number from 1 to 100", param="limit")
