@@ -246,6 +246,15 @@ def test_history(course: Path, server: ScriptedServer, mode: Any, searched: str,
     assert len(server.requests) == (1 if mode == "none" else 2)
 
 
+def test_an_invented_quotation_is_marked_each_time(course: Path, server: ScriptedServer) -> None:
+    """What an earlier answer quoted is not what was said; its own words are, and may be quoted."""
+    earlier = "They say “leaves are blue in winter”, and so they are green in spring [1]."
+    server.answer = lambda request: "I said “they are green in spring”, and “leaves are blue in winter” [1]."
+    for mode in ("none", "rewrite"):
+        answer = lmm_education.query("Why are leaves green?", history=[("And winter?", earlier)], mode=mode)
+        assert [each.text for each in answer.verification.quotations] == ["leaves are blue in winter"]
+
+
 def test_a_conversation_in_a_file(course: Path, server: ScriptedServer, capsys: pytest.CaptureFixture[str]) -> None:
     """The file keeps what was asked and answered; the next question gets it."""
     server.answer = history_answers

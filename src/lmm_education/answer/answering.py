@@ -36,7 +36,7 @@ from lmm_education.answer.history import Exchange, Understood, latest, understan
 from lmm_education.answer.lookup import Lookup, course_tools
 from lmm_education.answer.sources import Sources, choose_sources
 from lmm_education.answer.tutoring import TURNS, Tutoring, hints_request, hints_text, tutoring_for
-from lmm_education.answer.verification import QuotationStream, verify
+from lmm_education.answer.verification import QuotationStream, verify, without_quotations
 from lmm_education.material import Passage
 from lmm_education.parts import CourseParts
 from lmm_education.prompts.templates import course_prompts
@@ -102,7 +102,8 @@ class Answering:
             events = self._written(result, sources, request, agent=self.options.agent)
         else:
             events = self._quoted(result, sources, tutoring)
-        said = "\n\n".join([question, *(f"{each.question}\n\n{each.answer}" for each in self.known(history))])
+        known = (f"{each.question}\n\n{without_quotations(each.answer)}" for each in self.known(history))
+        said = "\n\n".join([question, *known])
         said += f"\n\n{tutoring.exercise.text}" if tutoring.exercise else ""
         async with aclosing(verified(events, sources, said)) as checked:
             async for event in checked:

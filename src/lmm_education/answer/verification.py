@@ -85,6 +85,17 @@ def _quotations(text: str, offered: Iterable[Passage], asked: str) -> list[Quota
     return verify_quotations(text, sources | {0: asked})
 
 
+def without_quotations(text: str) -> str:
+    """The own words of an earlier answer: what it quoted has to be in the sources again, or it was invented.
+
+    >>> without_quotations("They say “leaves are always blue”, in a word.")
+    'They say , in a word.'
+    """
+    for each in sorted(quotations_of(text), key=lambda each: -each.start):
+        text = text[: each.start] + text[each.end :]
+    return text
+
+
 Failure = Quotation | Claim
 
 
