@@ -31,24 +31,27 @@ def import_session(path: Path, output: Path | None = None, *, force: bool = Fals
     target = output / f"{path.stem}.chatmd" if output and output.is_dir() else output or path.with_suffix(".chatmd")
     if target.exists() and not force:
         raise FileWriteError("this file exists already", where=str(target), hint="--force replaces it")
-    messages = read_session(read_document(path))
+    messages = read_session(read_document(path), str(path))
     if not messages:
         raise ChatmdError("there is no conversation in this file", where=str(path), hint=f"it can be {_KINDS}")
     files.replace(target, transcript_text(messages) + f"\n{USER_TURN}")
     return target, len(messages)
 
 
-def read_session(text: str) -> list[Message]:
+def read_session(text: str, file: str = "") -> list[Message]:
     """The messages of a session, whichever program wrote it; of several conversations in a log of ``llm``, the last.
 
-    What is no message is left out.
+    What is no message is left out, and a last line that is only half there.
+
+    Raises:
+        ChatmdError: another line is not JSON.
 
     >>> line = '{"type": "user", "message": {"role": "user", "content": "Why?"}}'
     >>> [(message.role, message.text) for message in read_session(line)]
     [('user', 'Why?')]
     """
     names: dict[str, str] = {}
-    records = _records(text)
+    records = _records(text, file)
     last = records[-1].get("conversation_id") if records else None
     records = [record for record in records if record.get("conversation_id") == last]
     found = [message for record in records for message in _messages(record, names)]
@@ -64,16 +67,22 @@ def read_session(text: str) -> list[Message]:
     return [one for one in kept if one.text.strip() or one.calls or one.results]
 
 
-def _records(text: str) -> list[Mapping[str, Any]]:
+def _records(text: str, file: str) -> list[Mapping[str, Any]]:
     """The JSON objects of a file: a line each, or all in a list."""
-    values: list[object] = []
-    for piece in (text, *text.splitlines()):
-        with contextlib.suppress(ValueError):  # several lines together, and the last one of a session that goes on
-            value = json.loads(piece)
-            values += value if isinstance(value, list) else [value]
-            if piece is text:
-                break
-    return [value for value in values if isinstance(value, dict)]
+    with contextlib.suppress(ValueError):
+        whole = json.loads(text)
+        return [value for value in (whole if isinstance(whole, list) else [whole]) if isinstance(value, dict)]
+    found, bad = list[Mapping[str, Any]](), 0
+    for number, line in enumerate(text.rstrip().split("\n"), 1):
+        if found and bad:  # not the last line, of a session that goes on
+            hint = "mend or delete it: what it says would be missing"
+            raise ChatmdError(f"line {bad} is not JSON", where=file, hint=hint)
+        try:
+            value = json.loads(line) if line.strip() else None
+            found += [value] if isinstance(value, dict) else []
+        except ValueError:
+            bad = number
+    return found
 
 
 def _messages(record: Mapping[str, Any], names: dict[str, str]) -> Iterator[Message]:

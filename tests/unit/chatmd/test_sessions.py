@@ -102,3 +102,12 @@ def test_a_file_without_a_conversation_is_refused(tmp_path: Path) -> None:
     (tmp_path / "x.jsonl").write_text('{"a": 1}\n[]\n3\n')
     with pytest.raises(ChatmdError, match="no conversation"):
         import_session(tmp_path / "x.jsonl")
+
+
+def test_a_line_that_cannot_be_read_is_told_and_not_left_out() -> None:
+    """But for the last one, which a session that goes on has only begun to write. Other separators end no line."""
+    lines = [json.dumps(claude("user", text), ensure_ascii=False) for text in ("One", "Two\u2028", "Three")]
+    with pytest.raises(ChatmdError, match="line 2 is not JSON"):
+        read_session("\n".join([lines[0], lines[1][:-9], "", lines[2]]))
+    found = read_session("\n".join([*lines, lines[0][:-9], ""]))
+    assert [message.text for message in found] == ["One", "Two\u2028", "Three"]
