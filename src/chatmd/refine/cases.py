@@ -109,7 +109,7 @@ def _schema(value: Any) -> Schema:
     try:
         return make_schema(value)
     except LmmError as error:
-        raise ValueError(error.message) from error
+        raise ValueError(error.message.replace("this is", "is", 1)) from error
 
 
 def _misfit(schema: Schema, outcome: RunOutcome) -> str:
@@ -218,9 +218,11 @@ def _case(row: Any, default: str, where: str, folder: Path) -> Case:
     for key in row:
         if key not in _FIELDS:
             raise InvalidCases(f"unknown key '{key}'", where=where, hint=nearest(str(key), _FIELDS))
+    if row.get("input") in (None, ""):
+        raise InvalidCases("this case has no input", where=where, hint="write what the user says: input: …")
     checks, kind = list[Check](), "input"
     try:
-        given = _text(row.get("input"))
+        given = _text(row["input"])
         for kind in (key for key in row if key in CHECKS):
             values = row[kind] if isinstance(row[kind], list) else [row[kind]]
             if kind == "json_schema":
