@@ -92,7 +92,7 @@ def test_exit_codes(server: ScriptedServer, folder: Path, capsys: pytest.Capture
     assert (failed.code, "no" in failed.err, path.read_text()) == (terminal.FAILED, True, HI)
     assert run_here(capsys, "run", "a.chatmd").code == terminal.DONE
     again = run_here(capsys, "run", "a.chatmd")
-    assert (again.code, again.err) == (terminal.DONE, "a.chatmd; your turn\n")
+    assert (again.code, again.err) == (terminal.DONE, "a.chatmd: your turn\n")
     write(folder, "<usr>x</usr>", "b.chatmd")
     assert run_here(capsys, "run", "b.chatmd").err.startswith("lmm: b.chatmd:1:1: this text is outside of any element")
 

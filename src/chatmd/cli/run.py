@@ -302,15 +302,15 @@ class RunPrinter:
         """What is told when all is done."""
         self.end_line()
         requests = terminal.count(result.turns, "request")
-        used = f": {requests}, {usage_text(result.usage)}" if result.turns else ""
+        used = f"{requests}, {usage_text(result.usage)}; " if result.turns else ""
         next_ = "your turn" if result.turn_of == "user" else "lmm run continues"
-        text = terminal.visible(f"{result.path or '-'}{used}; {next_}", line=True)
+        text = terminal.visible(f"{result.path or '-'}: {used}{next_}", line=True)
         terminal.say(terminal.styled(text, "dim", err=True), err=True)
 
     def _note(self, text: str, style: str = "dim") -> None:
         """Tell something in a line; what tools say is cut there, and what we say is not."""
         self.end_line()
-        line = terminal.visible(text, line=True)
+        line = terminal.visible(" ".join(text.splitlines()), line=True)  # what a server said has several
         terminal.say(
             terminal.styled(terminal.clipped(line, _WIDTH) if style == "dim" else line, style, err=True), err=True
         )
