@@ -268,7 +268,7 @@ class PydanticAIModel:
         for kinds, make, hint in _ERRORS:
             if isinstance(error, kinds):
                 return make(
-                    message, hint=hint.format(url=self._base_url or "the provider"), retry_after=error.retry_after
+                    message, hint=hint.format(url=self._base_url or "its usual address"), retry_after=error.retry_after
                 )
         # Without a category: an error event in the stream, or a stream that ended too early.
         return errors.ModelUnavailable(message, hint="try again later", retry_after=error.retry_after)
