@@ -22,7 +22,7 @@ def read_history(path: Path) -> list[Exchange]:
     """
     try:
         check_named(path)
-        lines = path.read_text(encoding="utf-8").splitlines()
+        lines = path.read_text(encoding="utf-8").split("\n")  # a text may have other separators
     except FileNotFoundError:
         return []
     except (OSError, UnicodeDecodeError) as error:
