@@ -188,9 +188,12 @@ class Transcript:
         self._look()
         if gone := self.since_mark:
             del self._pieces[self._mark :]
-            self._behind = self._behind or bool(self._tail)
-            if not self._behind:
+            if not (self._behind or self._tail):
                 self._truncate(gone)
+            elif self.path is not None and not self._trouble:
+                self._behind = True
+                with contextlib.suppress(FileNotFoundError, FileReadError):  # else all of it may have been kept back
+                    self._behind = read_transcript(self.path) != self.text
 
     def is_still(self) -> bool:
         """Whether nobody else is in the middle of writing."""

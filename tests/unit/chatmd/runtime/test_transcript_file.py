@@ -216,6 +216,20 @@ def test_a_file_that_is_deleted_is_written_again(tmp_path: Path) -> None:
     assert path.read_bytes() == f"{BEGIN}\none\ntwo\n".encode()
 
 
+def test_what_others_write_stays_where_it_is_if_nothing_of_ours_does(tmp_path: Path) -> None:
+    """A reply that was kept back and then taken back is no reason to write the file anew."""
+    path = tmp_path / "a.chatmd"
+    path.write_text("<user>A</user>\n")
+    with open_transcript(path) as transcript:
+        transcript.mark()
+        with path.open("a") as file:
+            file.write("\n\n<user>B</user>\n")
+        transcript.append("<assistant>")
+        transcript.take_back()
+        transcript.settle()
+        assert transcript.text == path.read_text() == "<user>A</user>\n\n\n<user>B</user>\n"
+
+
 def test_a_touch_changes_nothing(tmp_path: Path) -> None:
     """The same text with another time is the same text."""
     path = make(tmp_path)
