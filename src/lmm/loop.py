@@ -115,6 +115,7 @@ async def run_async(coroutine: Coroutine[Any, Any, T]) -> T:
 
     def hand_over(task: asyncio.Task[T]) -> None:
         done.append(task)
+        _ = task.cancelled() or task.exception()  # asked for, so that it is not told where the caller was cancelled
         with contextlib.suppress(RuntimeError):  # the caller's loop is closed
             here.call_soon_threadsafe(has_ended.set)
 

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import asyncio
+import gc
+import logging
 import subprocess
 import sys
 
@@ -38,6 +40,29 @@ def test_errors_come_through() -> None:
 
     with pytest.raises(ValueError, match="no"):
         loop.run(fail())
+
+
+def test_an_error_of_what_was_cancelled_is_not_printed(caplog: pytest.LogCaptureFixture) -> None:
+    """Its caller is gone."""
+
+    async def fail() -> None:
+        try:
+            await asyncio.sleep(60)
+        finally:
+            raise ValueError("no")
+
+    async def cancelled() -> None:
+        task = asyncio.create_task(loop.run_async(fail()))
+        await asyncio.sleep(0.05)
+        task.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await task
+
+    with caplog.at_level(logging.ERROR, "asyncio"):
+        asyncio.run(cancelled())
+        loop.run(asyncio.sleep(0))  # the background loop lets go of it
+        gc.collect()
+    assert not caplog.records
 
 
 def test_waiting_for_itself_is_refused() -> None:
