@@ -118,10 +118,15 @@ def test_ctrl_c_while_the_model_speaks(server: ScriptedServer, folder: Path) -> 
     again = lmm("run", "a.chatmd")
     assert (again.out, "cut off is asked for again" in again.err) == ("Reply to: Hi\n", True)
     assert path.read_text() == f"{HI}\n<assistant>\nRAW|Reply to: Hi|RAW</assistant>\n\n<user>\n\n</user>\n"
+
+    def say_in_python() -> int:
+        chatmd.Chat.open(path).say("Go on")
+        return 0
+
     for write_next in (
         lambda: (path.write_text(text.replace("<user>\n\n</user>", "<user>Go on</user>")), lmm("run", "a.chatmd")),
         lambda: (path.write_text(text), lmm("run", "--say", "Go on", "a.chatmd")),
-        lambda: (path.write_text(text), chatmd.Chat.open(path).say("Go on"), lmm("run", "a.chatmd")),
+        lambda: (path.write_text(text), say_in_python(), lmm("run", "a.chatmd")),
     ):
         assert write_next()[-1].out == "Reply to: Go on\n"
         assert [role for role, _ in server.requests[-1].messages] == ["user", "assistant", "user"]
