@@ -150,7 +150,7 @@ class Chat:
         """
         self.reload()
         write_copy(self._place, self.text, Path(path))
-        return type(self).open(path, **self._setup)
+        return type(self).open(path, **self._setup | {"listener": self.listener})
 
     def __repr__(self) -> str:
         return f"Chat({str(self.path or '')!r}, {len(self.text):,} characters)"
@@ -441,7 +441,7 @@ class Chat:
         """
         self.reload()
         answer, text = await reply_to(self.text, input, self._prepared(**how))
-        return answer, Chat.from_text(text, folder=self.folder.resolve(), **self._setup)
+        return answer, Chat.from_text(text, folder=self.folder.resolve(), **self._setup | {"listener": self.listener})
 
     reply = blocking(areply)
 

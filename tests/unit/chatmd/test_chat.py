@@ -134,7 +134,9 @@ def test_one_lock_over_several_verbs(path: Path) -> None:
 def test_a_copy(path: Path, tmp_path: Path) -> None:
     """It is a new file; what is there already is left alone."""
     chat = Chat.open(path)
+    chat.listener = lambda event, place: None
     copy = chat.copy(tmp_path / "copy.chatmd")
+    assert copy.listener is chat.listener
     copy.run(model=ScriptedModel(["Oak."]))
     assert (copy.answer, chat.text, path.read_text()) == ("Oak.", PLANTS, PLANTS)
     with pytest.raises(FileWriteError, match="already"):
