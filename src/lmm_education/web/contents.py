@@ -15,21 +15,10 @@ from lmm_education.payloads import StoredDocument
 
 _BOOK = ("summary", "index", "_index", "titlepage", "title-page", "readme")
 _GENERIC = (
-    *("summary", "zusammenfassung", "introduction", "einleitung", "exercise", "exercises", "übung", "übungen"),
-    *("solution", "solutions", "lösung", "lösungen", "references", "literatur", "literaturverzeichnis", "contents"),
-    *(
-        "inhalt",
-        "overview",
-        "überblick",
-        "foreword",
-        "preface",
-        "vorwort",
-        "conclusion",
-        "conclusions",
-        "note",
-        "notes",
-    ),
-    *("example", "examples", "beispiel", "beispiele"),
+    "summary zusammenfassung introduction einleitung exercise exercises übung übungen solution solutions lösung "
+    "lösungen references literatur literaturverzeichnis literaturhinweise literaturangaben literaturliste contents "
+    "inhalt overview überblick foreword preface vorwort conclusion conclusions note notes example examples beispiel "
+    "beispiele"
 )
 _ASKS = re.compile(r"[^.!?]{8,80}\?")
 _SHORTEST, _LONGEST = 4, 60  # characters of a title that a question is made of
@@ -157,7 +146,7 @@ def _filled(form: str, title: str, other: str = "") -> str:
 
 
 def _is_a_subject(title: str) -> bool:
-    return _SHORTEST <= len(title) <= _LONGEST and title[-1] not in "?!.:" and title.lower() not in _GENERIC
+    return _SHORTEST <= len(title) <= _LONGEST and title[-1] not in "?!.:" and title.lower() not in _GENERIC.split()
 
 
 def _spread(texts: Sequence[str], count: int) -> list[str]:

@@ -57,7 +57,8 @@ def test_the_course_is_called_as_it_calls_itself() -> None:
 def test_questions_of_the_course_come_first() -> None:
     """Then headings that are questions, then chapters that are about something."""
     chapters = [
-        Chapter(title, 0, title, 1, number=str(i)) for i, title in enumerate(["What is life?", "Summary", "Roots"])
+        Chapter(title, 0, title, 1, number=str(i))
+        for i, title in enumerate(["What is life?", "Summary", "Literaturhinweise", "Roots"])
     ]
     found = starters(["Why are leaves green?"], chapters, TEXTS)
     assert found == ["Why are leaves green?", "What is life?", "What are the key ideas of “Roots”?"]
