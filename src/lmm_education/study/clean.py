@@ -215,7 +215,7 @@ def _clean_header(header: HeaderBlock, where: str) -> HeaderBlock | None:
 
 def _is_ours(key: str, value: object) -> bool:
     name = key.removesuffix("=")
-    if name == "knit":  # one that exports: in the clean document there is nothing left to clean
+    if key == "knit":  # one that exports: in the clean document there is nothing left to clean
         return re.search(r"\blmm\b", str(value)) is not None
     return key.startswith("~") or name != key or name in _OURS
 
