@@ -133,7 +133,7 @@ def apply(run: IngestRun, plan: IngestPlan) -> None:
     run.report.lost += [Lost(gone.id, gone.file, options.prune) for gone in plan.gone]
     if run.report.rebuilt and plan.gone and not options.prune:
         raise IngestError(
-            f"the store cannot be rebuilt, because the files of {len(plan.gone)} of its documents are gone",
+            f"the store cannot be rebuilt: of its documents, {len(plan.gone)} cannot be found",
             where=plan.gone[0].file,
             hint="--prune continues without them",
         )
