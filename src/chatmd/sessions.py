@@ -75,7 +75,7 @@ def _records(text: str, file: str) -> list[Mapping[str, Any]]:
     found, bad = list[Mapping[str, Any]](), 0
     for number, line in enumerate(text.rstrip().split("\n"), 1):
         if found and bad:  # not the last line, of a session that goes on
-            hint = "mend or delete it: what it says would be missing"
+            hint = "correct or delete it: what it says would be missing"
             raise ChatmdError(f"line {bad} is not JSON", where=file, hint=hint)
         try:
             value = json.loads(line) if line.strip() else None

@@ -82,10 +82,10 @@ def test_a_line_below_the_document_is_of_no_edit(server: ScriptedServer, folder:
     server.queue("Two.")
     lmm("messages", path)
     lines = path.read_text().count("\n")
-    refused = lmm("accept", "--line", lines + 2, path)
+    refused = lmm("accept", "--line", str(lines + 2), path)
     assert refused.code == 1
     assert f"no edit is pending at line {lines + 2} (edits are pending at 3)" in refused.err
-    assert lmm("accept", "--line", lines, path).out == f"{path}: accepted 1 edit\n"
+    assert lmm("accept", "--line", str(lines), path).out == f"{path}: accepted 1 edit\n"
 
 
 def test_a_change_that_loses_what_others_refer_to_is_refused(server: ScriptedServer, folder: Path) -> None:
