@@ -67,7 +67,7 @@ def locate(src: str, run: Run) -> Path:
     if (other := in_working_folder(src, run)) is not None:
         return other
     if not any(real.is_relative_to(folder) for folder in allowed):
-        raise ChatmdError(f"'{src}' is outside of {allowed[0]}", hint=f"allow its folder: --root {path.parent}")
+        raise ChatmdError(f"'{src}' is outside of {allowed[0]}", hint=f"allow its folder: --root {real.parent}")
     return real
 
 

@@ -102,7 +102,7 @@ class _Resolver:
         inside = [real.relative_to(folder).parts for folder in self.allowed if real.is_relative_to(folder)]
         if not inside:
             raise ChatmdError(
-                f"'{src}' is outside of {self.allowed[0]}", hint=f"allow its folder: --root {path.parent}"
+                f"'{src}' is outside of {self.allowed[0]}", hint=f"allow its folder: --root {real.parent}"
             )
         if is_secret_file(PurePath(*min(inside, key=len))):
             why = f"'{src}': files of this name usually contain keys or passwords, and imports are sent to the model"

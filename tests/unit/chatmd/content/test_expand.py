@@ -128,7 +128,9 @@ def test_other_folders_have_to_be_named(tmp_path: Path) -> None:
     folder = tmp_path / "notes"
     folder.mkdir()
     (tmp_path / "b.md").write_text("B")
-    assert f"(allow its folder: --root {folder / '..'})" in failure(user("../b.md"), place(folder))
+    (folder / "link.md").symlink_to(tmp_path / "b.md")
+    for name in ("../b.md", "link.md"):  # where it leads to is its folder
+        assert f"(allow its folder: --root {tmp_path.resolve()})" in failure(user(name), place(folder))
     assert sent(user("../b.md"), place(folder, rules=Rules(roots=(tmp_path,)))) == ["B"]
 
 
