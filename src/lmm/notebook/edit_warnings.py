@@ -32,6 +32,7 @@ _NAME = re.compile(
     re.VERBOSE | re.MULTILINE,
 )
 _LABEL = re.compile(r"!\[[^\[\]\n]*+\]\[([^\[\]\n]++)\]")
+_PROMPT_TAG = re.compile(r"^</?(?:text|context)(?: from=[^<>\n]*)?>", re.MULTILINE)  # as `messages.render` writes them
 _INLINE = "inline code"
 _SHOWN = 5
 MODELS_METADATA = "<!-- The model wrote these lines as metadata; in this comment they ask and set nothing:"
@@ -66,6 +67,8 @@ def oddities(old: str, new: str, *, heading: str = "") -> tuple[str, ...]:
         found.append("the old text is indented, as part of the text above it; the new one is not")
     if _repeated(now, heading):
         found.append(f"it repeats the heading '{heading}'")
+    if (match := _PROMPT_TAG.search(now)) and match[0] not in old:
+        found.append(f"it contains the tag {match[0]}, which is the prompt's")
     return (*found, *metadata_notices(new))
 
 

@@ -67,6 +67,13 @@ def test_losses(old: str, new: str, found: tuple[str, ...]) -> None:
         ),
         ("A leaf.", "## The Sum {#s}\n\nA bud.", "The *sum*", ("it repeats the heading 'The *sum*'",)),
         ("A leaf.", "## Another\n\nA bud.", "The sum", ()),
+        (
+            "A leaf.",
+            '<text from="a.md">\nA bud.\n</text>',
+            "",
+            ('it contains the tag <text from="a.md">, which is the prompt\'s',),
+        ),
+        ("<text>\nA leaf.", '<text>\n<text x="1">A bud.</text>', "", ()),
     ],
 )
 def test_oddities(old: str, new: str, heading: str, found: tuple[str, ...]) -> None:
