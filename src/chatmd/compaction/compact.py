@@ -143,7 +143,9 @@ async def compact_items(
     last, stays = plan.gone[-1], {*plan.stays, plan.gone[-1]}
     new = MessageItem("user", (render(message),))
     made = tuple(new if index == last else item for index, item in enumerate(items) if index in stays)
-    return Compaction(plan, message, made, before, after, reply.usage, model.name, was=tuple(items))
+    return Compaction(
+        plan, message, made, before=before, after=after, usage=reply.usage, model=model.name, was=tuple(items)
+    )
 
 
 def _hint(options: CompactOptions) -> str:

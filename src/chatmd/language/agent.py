@@ -284,10 +284,12 @@ def interpret(document: SyntaxTree) -> tuple[AgentSpec, tuple[Problem, ...]]:
             _READERS.get(node.tag, _Reader.skip)(reader, node)
         elif isinstance(node, Text) and node.value.strip(BLANK + "\ufeff") and not document.is_body:
             reader.stray_text(node)
-    config, tools, items = reader.config or AgentConfig(), tuple(reader.tools), tuple(reader.items)
-    inputs, unset = tuple(reader.inputs.values()), tuple(reader.unset)
-    spec = AgentSpec(config, tools, items, document.file, document.imported, inputs, reader.output, unset)
-    return spec, (*reader.problems, *unset)
+    spec = AgentSpec(
+        reader.config or AgentConfig(), tuple(reader.tools), tuple(reader.items), file=document.file,
+        imported=document.imported, inputs=tuple(reader.inputs.values()), output=reader.output,
+        unset=tuple(reader.unset),
+    )  # fmt: skip
+    return spec, (*reader.problems, *spec.unset)
 
 
 def attribute_span(element: Element, name: str) -> SourceRange:

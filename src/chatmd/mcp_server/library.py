@@ -96,7 +96,8 @@ def _prompt(path: Path, name: str, document: SyntaxTree) -> PromptFile:
     spec, found = interpret(resolve_imports(document))
     errors = errors_of((*document.problems, *found))
     problem = f"{errors[0].span.where}: {errors[0].message}" if errors else ""
-    return PromptFile(path, name, describe_prompt(path, document, spec), spec.waits_for_user, problem, spec.inputs)
+    description = describe_prompt(path, document, spec)
+    return PromptFile(path, name, description, needs_input=spec.waits_for_user, problem=problem, inputs=spec.inputs)
 
 
 def describe_prompt(path: Path, document: SyntaxTree, spec: AgentSpec) -> str:

@@ -85,8 +85,9 @@ def find_instructions(document: SyntaxTree) -> Instructions:
         raise RefineError("the message is empty", where=fits.span.where, hint="write a first version of it")
     before, _, after = shown.partition(text)
     return Instructions(
-        _role(fits), text, fits.opening.end, fits.closing.start, before, after, any(node.raw for node in texts), parts
-    )
+        _role(fits), text, start=fits.opening.end, end=fits.closing.start, before=before, after=after,
+        raw=any(node.raw for node in texts), parts=parts,
+    )  # fmt: skip
 
 
 def _role(element: Element) -> str:

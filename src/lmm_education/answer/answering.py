@@ -205,8 +205,9 @@ class Answering:
             request = dataclasses.replace(request, messages=(*request.messages, *said))
         cleaned, done = turn.cleaned, turn.done
         yield Answer(
-            result.question, cleaned.text, result.text, tuple(sources), sources.cited(cleaned.cited), cleaned.removed,
-            types=result.types, model=done.model, usage=usage, cut=done.cut, stopped=bool(done.calls),
+            result.question, cleaned.text, searched=result.text, offered=tuple(sources),
+            cited=sources.cited(cleaned.cited), removed=cleaned.removed, types=result.types,
+            model=done.model, usage=usage, cut=done.cut, stopped=bool(done.calls),
             notices=result.notices + invented(cleaned.removed),
         )  # fmt: skip
 

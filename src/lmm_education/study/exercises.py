@@ -23,12 +23,16 @@ from lmm_education.payloads import is_one_of
 from lmm_education.study.study_documents import StudyDocument, texts_of, type_of
 
 _SOLUTION = "solution"
-# What headings are called, besides the name of a type and its plural.
+# What headings are called, besides the name of a type and its plural: over one, and over several.
 _CALLED = {
-    "exercise": "übung übungen übungsaufgaben aufgabe aufgaben exercice exercices ejercicio ejercicios esercizio "
-    "esercizi exercício exercícios oefening oefeningen",
-    "solution": "lösung lösungen corrigé corrigés solución soluciones soluzione soluzioni solução soluções oplossing "
-    "oplossingen",
+    "exercise": (
+        "übung aufgabe exercice ejercicio esercizio exercício oefening",
+        "übungen übungsaufgaben aufgaben exercices ejercicios esercizi exercícios oefeningen",
+    ),
+    "solution": (
+        "lösung corrigé solución soluzione solução oplossing",
+        "lösungen corrigés soluciones soluzioni soluções oplossingen",
+    ),
 }
 _DIGITS = "0123456789. \t\xa0\u202f"
 
@@ -153,15 +157,15 @@ def _type_of(heading: Heading, named: Iterable[Collection[str]]) -> str:
 def _called(heading: Heading, named: Iterable[Collection[str]], *, plural: bool = False) -> str:
     """The type that a heading is called by; only in the `plural`, of which each item of a list is one."""
     title = heading.title.lstrip(_DIGITS).rstrip(f"{_DIGITS}:").casefold()
-    kinds = [kind for each in named for kind in each] if heading.level else []
-    if plural and (title in map(str.casefold, kinds) or not title.endswith(("s", "n", "i"))):
-        return ""
-    return next((kind for kind in kinds if title in _titles(kind.strip().casefold())), "")
+    kinds = (kind for each in named for kind in each if heading.level)
+    return next((kind for kind in kinds if title in _titles(kind.strip().casefold(), plural=plural)), "")
 
 
-def _titles(kind: str) -> set[str]:
-    """What headings over texts of a type may be called."""
-    return {kind, *(kind + ending for ending in ("s", "es", "n", "en")), *_CALLED.get(kind, "").split()}
+def _titles(kind: str, *, plural: bool) -> set[str]:
+    """What headings over texts of a type may be called; only over several, if `plural`."""
+    one, several = _CALLED.get(kind, ("", ""))
+    plurals = {*(kind + ending for ending in ("s", "es", "n", "en")), *several.split()}
+    return plurals if plural else {kind, *one.split(), *plurals}
 
 
 def _exercise(document: StudyDocument, number: int, kind: str, owner: Item, first: TextItem) -> Exercise:
