@@ -23,6 +23,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from functools import cache
 from pathlib import Path
+from types import TracebackType
 from typing import Any
 
 # Beside the commands themselves: what they import when they need it.
@@ -89,6 +90,14 @@ class _Forked(_Popen[Any]):
         self._child_created = True
         pipes = ("p2cread", "p2cwrite", "c2pread", "c2pwrite", "errread", "errwrite")
         self._close_pipe_fds(*(values[name] for name in pipes))  # type: ignore[attr-defined]
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        """End a process whose test failed: waiting for it would never end."""
+        if kind is not None:
+            self.kill()
+        super().__exit__(kind, error, trace)
 
 
 def _adopting(on: bool) -> None:
