@@ -4,9 +4,11 @@ an environment in which nothing of the developer's own counts: keys, servers, jo
 from __future__ import annotations
 
 import os
+import signal
 import sys
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 from hypothesis import HealthCheck, settings
@@ -49,8 +51,17 @@ _OF_THE_DEVELOPER = (
 )
 # Whether or not the extra is installed here, a new course gets the model that comes along; so it does in processes.
 pytest.MonkeyPatch().setattr("lmm.config.default_embedding", lambda: parse_name("Builtin/wordllama"))
-# No test takes the power away, so none waits for a disk.
-pytest.MonkeyPatch().setattr("os.fsync", lambda descriptor: None)
+
+
+def _checked(descriptor: Any) -> None:
+    """In place of `os.fsync`: no test takes the power away, so none waits for a disk; no file is an error as there."""
+    if isinstance(descriptor, int) and descriptor < 0:
+        raise ValueError(f"no file descriptor: {descriptor}")
+
+
+pytest.MonkeyPatch().setattr("os.fsync", _checked)
+# In the background of a shell, Ctrl-C is ignored, and so it is by each process that a test starts and then interrupts.
+signal.signal(signal.SIGINT, signal.default_int_handler)
 # What one process of a run compiled, the others read: without that, each spends seconds on tests and on `src`.
 sys.dont_write_bytecode = False
 os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
