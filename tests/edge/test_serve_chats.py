@@ -68,6 +68,7 @@ def address(course: Path) -> Iterator[str]:
 @pytest.fixture
 def page(browser: Browser, address: str, model: ScriptedServer) -> Iterator[Browser]:
     """The page in a browser that stores nothing yet; at its end, no other host was asked, and nothing refused."""
+    model.forget()
     model.answer = lambda request: "Because of chlorophyll [1]."
     browser.screen(1280, 900)
     browser.open(f"{address}/")
@@ -109,7 +110,9 @@ def test_an_answer_again_and_a_question_in_other_words(page: Browser, model: Scr
     model.queue("One [1].", "Two [1].", "After [1].", "Three [1].")
     ask(page, "Why is a leaf green?")
     press(page, "Answer again")
-    page.wait_for("document.querySelector('.answer').innerText.startsWith('Two')")
+    page.wait_for(
+        "document.querySelector('.answer').innerText.startsWith('Two') && document.querySelector('.versions')"
+    )
     assert page.text(".versions").split() == ["‹", "2/2", "›"]
     press(page, "‹")
     page.wait_for("document.querySelector('.answer').innerText.startsWith('One')")
@@ -121,6 +124,7 @@ def test_an_answer_again_and_a_question_in_other_words(page: Browser, model: Scr
     page.type(" Really?")
     page.press("Enter", 13)
     page.wait_for("document.querySelector('.answer').innerText.startsWith('Three')")
+    answered(page, 1)
     assert page.run("document.querySelectorAll('article').length") == 1
     assert page.text(".asked h2").endswith("Why is a leaf green? Really?")
     assert page.text(".versions").split() == ["‹", "3/3", "›"]

@@ -161,6 +161,11 @@ class ScriptedServer:
         with self._changed:
             self._queue.extend(actions)
 
+    def forget(self) -> None:
+        """Drop what was queued and not asked for, as by a test that failed."""
+        with self._changed:
+            self._queue.clear()
+
     def wait_for(self, count: int, *, timeout: float = 30.0) -> None:
         """Return when so many requests have arrived."""
         with self._changed:
