@@ -26,8 +26,9 @@ export function activate(context: vscode.ExtensionContext): void {
 
 async function start(): Promise<void> {
   const command = setting<string>("command");
-  if (!(await runs(command))) {
-    return offerToInstall(command);
+  const reason = await failure(command);
+  if (reason) {
+    return offerToInstall(command, reason);
   }
   client = new LanguageClient("lmm", "LM Markdown", { command, args: ["lsp"] }, {
     documentSelector: LANGUAGES.map((language) => ({ language })),
@@ -41,16 +42,19 @@ function setting<T>(name: string): T {
   return vscode.workspace.getConfiguration("lmm").get(name) as T;
 }
 
-function runs(command: string): Promise<boolean> {
+// Why the command does not start; empty if it does. Without input it ends at once; without the extra editor, badly.
+function failure(command: string): Promise<string> {
   return new Promise((resolve) => {
-    const child = spawn(command, ["lsp"], { stdio: "ignore" }); // ends at once; without the extra editor, badly
-    child.on("error", () => resolve(false));
-    child.on("exit", (code) => resolve(code === 0));
+    const child = spawn(command, ["lsp"], { stdio: ["ignore", "ignore", "pipe"] });
+    let said = "";
+    child.stderr.on("data", (data) => (said += data));
+    child.on("error", (error) => resolve(error.message));
+    child.on("close", (code, signal) => resolve(code === 0 ? "" : said.trim() || `it ended with ${signal ?? code}`));
   });
 }
 
-async function offerToInstall(command: string): Promise<void> {
-  const chosen = await vscode.window.showErrorMessage(`'${command} lsp' cannot be started.`, "Install it", "Settings", "Try again");
+async function offerToInstall(command: string, reason: string): Promise<void> {
+  const chosen = await vscode.window.showErrorMessage(`'${command} lsp' cannot be started: ${reason}`, "Install it", "Settings", "Try again");
   if (chosen === "Install it") {
     const terminal = vscode.window.createTerminal("LM Markdown");
     terminal.show();
