@@ -238,10 +238,10 @@ def _claims(text: str, quotations: Sequence[Quotation], offered: Sequence[Passag
 
 def _sentences(text: str, begins: Set[int] = frozenset()) -> Iterator[tuple[int, int]]:
     """Where sentences, items and rows begin, and where the next one does; some are known to begin there."""
-    begins = begins | {0, len(text)}
+    places = {0, *begins, len(text)}
     for start, end in pairwise([0, *(match.end() for match in _NEXT.finditer(text)), len(text)]):
-        begins |= {start, *(start + begin for _, begin in sentence_ends(text[start:end]))}
-    yield from pairwise(sorted(begins))
+        places.update((start, *(start + begin for _, begin in sentence_ends(text[start:end]))))
+    yield from pairwise(sorted(places))
 
 
 _FEWEST, _SHARE = 6, 0.25
