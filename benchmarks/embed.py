@@ -16,16 +16,14 @@ from benchmarks.documents import large_document, real_files
 from benchmarks.measure import Row, best, median, seconds, show
 from lmm.config import ModelSettings
 from lmm.providers import parse_name
-from lmm_education.encode.embed import CachedEncoder, TextEmbedder, open_embedder
-from lmm_education.encode.embedders.local import open_sentence_transformers
-from lmm_education.encode.embedders.text_encoder import Prefixes, TextEncoder
-from lmm_education.encode.embedders.wordllama import open_wordllama
-from lmm_education.encode.vector_cache import VectorCache
+from lmm_education.encode.encoder import CachedEncoder, TextEmbedder, VectorCache, open_embedder
+from lmm_education.encode.local import open_sentence_transformers, open_wordllama
+from lmm_education.encode.text_encoder import Prefixes, TextEncoder
 
 PARAGRAPHS_A_SECOND = 2_000
 COLD = 0.6  # of the second that a search may take
 _ONE_QUESTION = (
-    "from lmm.config import load_settings; from lmm_education.encode.embed import open_embedder;"
+    "from lmm.config import load_settings; from lmm_education.encode.encoder import open_embedder;"
     "open_embedder(load_settings(env={}).embedding).embed(['What is mitosis?'], kind='query')"
 )
 

@@ -20,8 +20,7 @@ import lmm_education
 from benchmarks.documents import SHARED
 from benchmarks.measure import Row, show
 from benchmarks.retrieval import QUESTIONS, elsewhere, models
-from lmm_education.evaluation.experiments import scratch_courses
-from lmm_education.evaluation.variants import Variant
+from lmm_education.evaluation.experiments import Variant, scratch_courses
 from lmm_education.search.search import CourseSearch
 
 AT_HAND = {"rust-book": SHARED / "corpus" / "rust-book", "german": QUESTIONS / "german"}

@@ -31,7 +31,7 @@ from lmm.config import ModelSettings
 from lmm.models.port import Embedder
 from lmm.providers import parse_name
 from lmm_education import IngestReport, ingest
-from lmm_education.encode.embed import open_embedder
+from lmm_education.encode.encoder import open_embedder
 
 BUILTIN = "Builtin/wordllama"
 REINGEST, EMBEDDED = 0.5, 2

@@ -32,12 +32,10 @@ from lmm_education import Course
 from lmm_education.answer.answer import Answer
 from lmm_education.answer.answering import Answering
 from lmm_education.answer.extractive import NOTICE
-from lmm_education.evaluation.experiments import evaluate, read_texts, scratch_courses
+from lmm_education.evaluation.experiments import Variant, cross_validate, evaluate, read_texts, scratch_courses
 from lmm_education.evaluation.judge import Level, contains, find_ranks, find_targets, words
-from lmm_education.evaluation.measures import DEPTH, measure_ranks
 from lmm_education.evaluation.questions import Question, read_questions
-from lmm_education.evaluation.tuning import cross_validate
-from lmm_education.evaluation.variants import Variant
+from lmm_education.evaluation.results import DEPTH, measure_ranks
 from lmm_education.parts import CourseParts
 from lmm_education.search import ranking
 from lmm_education.search.query import SearchOptions

@@ -24,12 +24,11 @@ from benchmarks.documents import SHARED
 from benchmarks.measure import Row, show
 from lmm.config import ModelSettings
 from lmm.providers import minilm_weights, parse_name
-from lmm_education.encode.embed import open_embedder
-from lmm_education.evaluation.experiments import read_texts, scratch_courses
+from lmm_education.encode.encoder import open_embedder
+from lmm_education.evaluation.experiments import Variant, read_texts, scratch_courses
 from lmm_education.evaluation.judge import Expected, find_ranks, find_targets
-from lmm_education.evaluation.measures import DEPTH, measure_ranks
 from lmm_education.evaluation.questions import Question, read_questions
-from lmm_education.evaluation.variants import Variant
+from lmm_education.evaluation.results import DEPTH, measure_ranks
 from lmm_education.material import Lines, Location, Passage
 from lmm_education.search.query import SearchOptions
 from lmm_education.search.search import CourseSearch

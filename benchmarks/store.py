@@ -27,8 +27,7 @@ from lmm_education.config import StorageSettings
 from lmm_education.frequencies import Frequencies
 from lmm_education.material import SparseVector
 from lmm_education.store.edge import EdgeStore
-from lmm_education.store.manifest import Manifest
-from lmm_education.store.port import Leg, Point, Store, Vector
+from lmm_education.store.port import Leg, Manifest, Point, Store, Vector
 from lmm_education.store.server import store_on
 
 SIZES = (10_000, 100_000)

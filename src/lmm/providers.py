@@ -17,7 +17,8 @@ class Provider:
     `keys` are the environment variables that may hold its API key, the first one found counts;
     `base_url` is where its server is expected if nothing says otherwise; `major`, `minor` and
     `embedding` are the models taken when only the provider is named. `chats` says whether it has chat
-    models; `embedder` which row of `lmm_education.encode.embed.ADAPTERS` speaks to its embedding models, if it has any.
+    models; `embedder` which row of `ADAPTERS` in `lmm_education.encode.encoder` speaks to its embedding
+    models, if it has any.
     """
 
     name: str
@@ -34,7 +35,8 @@ class Provider:
 
 
 # The one table of providers. A provider that speaks Chat Completions needs a row here and no code; the others have a
-# row of `OPENERS` in `lmm.models.pydantic_ai_adapter`, and of `ADAPTERS` in `lmm_education.encode.embed` if they embed.
+# row of `OPENERS` in `lmm.models.pydantic_ai_adapter`, and of `ADAPTERS` in `lmm_education.encode.encoder` if they
+# embed.
 PROVIDERS: dict[str, Provider] = {
     provider.name.lower(): provider
     for provider in (

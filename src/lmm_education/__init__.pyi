@@ -8,5 +8,5 @@ from .course import (
     querydb as querydb,
 )
 from .exports import to_langchain_documents as to_langchain_documents, to_llama_index_nodes as to_llama_index_nodes
-from .ingestion.report import IngestReport as IngestReport
+from .ingestion.plan import IngestReport as IngestReport
 from .search.query import SearchResult as SearchResult

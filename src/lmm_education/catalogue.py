@@ -14,8 +14,7 @@ from typing import Any, Generic, Literal, TypeVar
 from lmm_education.frequencies import Frequencies
 from lmm_education.material import Passage, Section, is_called, named, names_of, reading_order
 from lmm_education.payloads import RECORD, StoredDocument, document_of, hit_of, section_of
-from lmm_education.store.manifest import Manifest
-from lmm_education.store.port import HasWords, Match, StoreView
+from lmm_education.store.port import HasWords, Manifest, Match, StoreView
 
 T = TypeVar("T")
 _ALL = 10_000  # more different types or languages than a course has

@@ -20,7 +20,7 @@ from lmm_education.answer.answer import Answer, AnswerEvent, AnswerListener, Ask
 from lmm_education.answer.history import Exchange
 from lmm_education.catalogue import Kept
 from lmm_education.errors import StoreError, StoreMissing
-from lmm_education.ingestion.report import IngestReport, Listener, ignore
+from lmm_education.ingestion.plan import IngestReport, Listener, ignore
 from lmm_education.material import PreparedDocument
 from lmm_education.parts import CourseParts
 from lmm_education.payloads import StoredDocument
@@ -33,22 +33,20 @@ if TYPE_CHECKING:
     from lmm.models.budget import SharedBudget
     from lmm_education.answer.answering import Answering
     from lmm_education.evaluation.answers import AnswerEvaluation
-    from lmm_education.evaluation.experiments import Progress
+    from lmm_education.evaluation.experiments import Calibration, Progress, Tuning
     from lmm_education.evaluation.judge import Level
     from lmm_education.evaluation.questions import Question
     from lmm_education.evaluation.results import Evaluation
     from lmm_education.evaluation.reword import Rewording
-    from lmm_education.evaluation.tuning import Calibration, Tuning
     from lmm_education.ingestion.apply import IngestOptions
     from lmm_education.search.search import CourseSearch
-    from lmm_education.store.transfer import Transfer
+    from lmm_education.store.open import Transfer
     from lmm_education.study.cards import CardReport
     from lmm_education.study.clean import Edits, Notes
     from lmm_education.study.exercises import Exercise
     from lmm_education.study.notes import ExportOptions, ExportReport
     from lmm_education.study.plans import StudyPlan
-    from lmm_education.study.study_documents import Reading, StudyDocument
-    from lmm_education.study.toc import Entry
+    from lmm_education.study.study_documents import Entry, Reading, StudyDocument
 
 Where = Mapping[str, Value | Sequence[Value]]
 Questions = str | Path | Iterable["str | Path"] | Sequence["Question"]
@@ -336,7 +334,7 @@ class Course(CourseParts):
             DocumentError: a document cannot be read.
             StoreError: no paths, and no store that can be read.
         """
-        from lmm_education.study.toc import table_of_contents
+        from lmm_education.study.study_documents import table_of_contents
 
         return table_of_contents(self._material(paths), depth=depth)
 
@@ -459,8 +457,7 @@ class Course(CourseParts):
         progress: Progress = lambda what, done, total: None,
     ) -> list[Evaluation]:
         """Evaluate other settings, such as ``encoding=content,hybrid``, in temporary stores."""
-        from lmm_education.evaluation.experiments import evaluate_variants
-        from lmm_education.evaluation.variants import make_variants
+        from lmm_education.evaluation.experiments import evaluate_variants, make_variants
 
         variants = make_variants(axes, self.settings)
         return evaluate_variants(self, _questions(questions), variants, documents=documents, progress=progress)
@@ -486,8 +483,7 @@ class Course(CourseParts):
             SearchError: the judge has no language to judge in.
         """
         from lmm_education.evaluation.answers import evaluate_answers, open_judge
-        from lmm_education.evaluation.experiments import course_of, scratch_courses
-        from lmm_education.evaluation.variants import Variant, make_variants
+        from lmm_education.evaluation.experiments import Variant, course_of, make_variants, scratch_courses
         from lmm_education.search.search import CourseSearch
 
         asked, judging = _questions(questions), open_judge(self, judge, budget) if judge else None
@@ -629,13 +625,13 @@ class Course(CourseParts):
             StoreMissing: nothing was ingested.
             ConfigError: that is the store itself.
         """
-        from lmm_education.store.transfer import transfer
+        from lmm_education.store.open import transfer
 
         return transfer(self.store, str(to), self.settings.storage, env=self.env, to=True, on_points=on_points)
 
     def pull(self, source: str | Path, *, on_points: Callable[[int], None] = lambda count: None) -> Transfer:
         """Copy a store from another folder or a server, as `push` copies there."""
-        from lmm_education.store.transfer import transfer
+        from lmm_education.store.open import transfer
 
         return transfer(self.store, str(source), self.settings.storage, env=self.env, to=False, on_points=on_points)
 

@@ -22,13 +22,12 @@ from lmm.providers import is_static
 from lmm_education.catalogue import Catalogue, Kept
 from lmm_education.config import CourseSettings, StorageSettings, course_settings
 from lmm_education.encode.bm25 import language_code
-from lmm_education.encode.embedders.text_encoder import options_of
 from lmm_education.encode.encoder import NONE_IN_STORE, Encoder, open_encoder
+from lmm_education.encode.text_encoder import options_of
 from lmm_education.encodings import ENCODINGS
 from lmm_education.errors import StoreError, StoreMissing
-from lmm_education.store.manifest import Manifest
 from lmm_education.store.open import open_store
-from lmm_education.store.port import Store
+from lmm_education.store.port import Manifest, Store
 from lmm_education.withheld import StudentStore
 
 T = TypeVar("T")

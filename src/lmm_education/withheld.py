@@ -16,12 +16,12 @@ from lmm_education.audience import EVERYONE, Withholding
 from lmm_education.errors import StoreMismatch
 from lmm_education.frequencies import Frequencies
 from lmm_education.payloads import RECORD, STUDENTS, document_of
-from lmm_education.store.manifest import Manifest
 from lmm_education.store.port import (
     Among,
     CollectionName,
     Fields,
     Leg,
+    Manifest,
     Match,
     Point,
     Scored,

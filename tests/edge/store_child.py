@@ -13,8 +13,7 @@ from pathlib import Path
 
 from lmm_education.material import SparseVector
 from lmm_education.store.edge import EdgeStore
-from lmm_education.store.manifest import Manifest
-from lmm_education.store.port import Leg, Match, Point, Store, Vector
+from lmm_education.store.port import Leg, Manifest, Match, Point, Store, Vector
 
 MANIFEST = Manifest("hybrid", "test", 4, "Builtin/bm25")
 CHUNKS, SECTIONS = 40, 10

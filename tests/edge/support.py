@@ -16,7 +16,7 @@ from fakes.forked import python
 from lmm.cli.main import main
 from lmm.markdown.blocks import MetadataBlock
 from lmm.markdown.parse_markdown import parse_markdown_text
-from lmm_education.store.folders import copy_file
+from lmm_education.store.generations import copy_file
 
 PATIENCE = 60.0
 MANY = 10 if os.environ.get("HYPOTHESIS_PROFILE") == "thorough" else 1

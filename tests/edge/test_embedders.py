@@ -26,7 +26,7 @@ from lmm.errors import (
     ModelRejected,
 )
 from lmm.models.chat import open_chat
-from lmm_education.encode.embed import TextEmbedder, open_embedder, shared_embedder
+from lmm_education.encode.encoder import TextEmbedder, open_embedder, shared_embedder
 
 
 @pytest.fixture(params=["Builtin/wordllama", "Builtin/minilm", *LOCAL, *REMOTE])
@@ -233,7 +233,7 @@ def test_weights_that_cannot_be_had(name: str, monkeypatch: pytest.MonkeyPatch) 
         "import sys\n"
         "from lmm.config import ModelSettings\n"
         "from lmm.errors import ModelNotFound\n"
-        "from lmm_education.encode.embed import open_embedder\n"
+        "from lmm_education.encode.encoder import open_embedder\n"
         "from lmm.providers import parse_name\n"
         "try:\n"
         "    open_embedder(ModelSettings(parse_name(sys.argv[1]))).embed(['Why?'], kind='query')\n"

@@ -13,8 +13,7 @@ from fakes.openai_server import Action, Recorded, ScriptedServer, fail
 
 from lmm.errors import ModelRejected
 from lmm.providers import parse_name
-from lmm_education.encode.embed import open_embedder
-from lmm_education.encode.vector_cache import VectorCache
+from lmm_education.encode.encoder import VectorCache, open_embedder
 
 
 def test_the_second_time_nothing_is_sent(server: ScriptedServer) -> None:
@@ -39,7 +38,7 @@ def test_another_process_uses_it(server: ScriptedServer) -> None:
     script = (
         "import sys\n"
         "from lmm.config import ModelSettings\n"
-        "from lmm_education.encode.embed import open_embedder\n"
+        "from lmm_education.encode.encoder import open_embedder\n"
         "from lmm.providers import parse_name\n"
         "s = ModelSettings(parse_name('OpenAICompatible/some-model'), base_url=sys.argv[1])\n"
         "print(open_embedder(s).embed(['Why?'], kind='query'))\n"
@@ -82,7 +81,7 @@ def test_a_cached_text_needs_no_model(tmp_path: Path) -> None:
     script = (
         "import sys\n"
         "from lmm.config import ModelSettings\n"
-        "from lmm_education.encode.embed import open_embedder\n"
+        "from lmm_education.encode.encoder import open_embedder\n"
         "from lmm.providers import parse_name\n"
         f"e = open_embedder(ModelSettings(parse_name({str(settings.model)!r})))\n"
         f"print(e.embed({TEXTS!r}, kind='document'), 'model2vec' in sys.modules)\n"

@@ -21,7 +21,7 @@ from lmm.errors import (
     ModelTimeout,
     ModelUnavailable,
 )
-from lmm_education.encode.embed import open_embedder
+from lmm_education.encode.encoder import open_embedder
 
 
 @pytest.mark.parametrize("name", REMOTE)

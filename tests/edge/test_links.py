@@ -15,8 +15,7 @@ from lmm.errors import Place
 from lmm.messages import Event, Failed
 from lmm.scan import watch_documents
 from lmm.watcher import Scanned
-from lmm_education.study.card_files import save_cards
-from lmm_education.study.cards import Card
+from lmm_education.study.cards import Card, save_cards
 
 SECRET = "zanzibar-1964"
 DIARY = f"""---

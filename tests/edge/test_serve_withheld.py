@@ -20,7 +20,7 @@ from lmm_education.agent_tools.mcp_course import open_published_course
 from lmm_education.answer.answer import AskOptions
 from lmm_education.answer.answering import Answering
 from lmm_education.search.search import CourseSearch
-from lmm_education.store.manifest import FORMAT
+from lmm_education.store.port import FORMAT
 from lmm_education.web.app import ROUTES
 
 MARK = "sesquipedalian"  # in every text that is withheld, and nowhere else; "umbellule" is what one would look for

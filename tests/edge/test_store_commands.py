@@ -24,10 +24,8 @@ from lmm_education.material import SparseVector
 from lmm_education.payloads import StoredDocument, document_point_id
 from lmm_education.store import server_requests
 from lmm_education.store.edge import EdgeStore
-from lmm_education.store.manifest import Manifest
-from lmm_education.store.open import open_store
-from lmm_education.store.port import Point, Store
-from lmm_education.store.transfer import Transfer, copy_store
+from lmm_education.store.open import Transfer, copy_store, open_store
+from lmm_education.store.port import Manifest, Point, Store
 
 RECORD = {"what": "document", "hash": "h", "language": "en", "chunks": 30, "sections": 1, "metadata": {}}
 MANIFEST = Manifest("hybrid", "test", 2, "Builtin/bm25", annotations={"own": ["a"]})

@@ -17,9 +17,20 @@ from lmm_education.frequencies import Frequencies
 from lmm_education.material import SparseVector
 from lmm_education.payloads import WORDS
 from lmm_education.store.edge import EdgeStore
-from lmm_education.store.manifest import Manifest
 from lmm_education.store.open import open_store
-from lmm_education.store.port import Among, CollectionName, Fields, HasWords, Leg, Match, Point, Store, Where, Writer
+from lmm_education.store.port import (
+    Among,
+    CollectionName,
+    Fields,
+    HasWords,
+    Leg,
+    Manifest,
+    Match,
+    Point,
+    Store,
+    Where,
+    Writer,
+)
 from lmm_education.store.server import store_on
 
 HYBRID = Manifest("hybrid", "test", 3, "Builtin/bm25", annotations={"own": ("a", "b")})

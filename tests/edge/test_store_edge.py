@@ -20,11 +20,9 @@ import pytest
 from edge.store_child import CHUNKS, MANIFEST, version_of, write_run
 
 from lmm_education.errors import StoreBusy, StoreDamaged, StoreError, StoreMismatch
-from lmm_education.store import checksums
 from lmm_education.store.edge import EdgeStore
-from lmm_education.store.folders import copy_folder
-from lmm_education.store.manifest import FORMAT, Manifest
-from lmm_education.store.port import Point
+from lmm_education.store.generations import LARGE, checksum_of, copy_folder
+from lmm_education.store.port import FORMAT, Manifest, Point
 
 CHILD = Path(__file__).with_name("store_child.py")
 pytestmark = pytest.mark.skipif(os.name == "nt", reason="processes are forked and killed")
@@ -430,7 +428,7 @@ def test_large_files_are_read_by_the_check_and_before_a_copy(store: EdgeStore, f
     texts = [Point(str(uuid.UUID(int=i)), {"text": random.randbytes(50_000).hex()}) for i in range(60)]
     with store.writing(MANIFEST) as writer:
         writer.upsert("documents", texts)
-    large = next(path for path in current(folder).rglob("*") if path.stat().st_blocks * 512 >= checksums.LARGE)
+    large = next(path for path in current(folder).rglob("*") if path.stat().st_blocks * 512 >= LARGE)
     flip_one_bit(large)
     reader = EdgeStore(folder)
     assert reader.manifest() is not None
@@ -472,7 +470,7 @@ def test_a_store_of_another_version(store: EdgeStore, folder: Path, number: int,
     """Neither read nor written."""
     pointer = json.loads((folder / "current").read_text())
     pointer = {key: pointer[key] for key in ("generation", "files")} | {"format": number}
-    (folder / "current").write_text(json.dumps(pointer | {"checksum": checksums.checksum_of(pointer)}))
+    (folder / "current").write_text(json.dumps(pointer | {"checksum": checksum_of(pointer)}))
     refused(folder, StoreMismatch, hint)
     other = EdgeStore(folder)
     with pytest.raises(StoreMismatch, match=hint):

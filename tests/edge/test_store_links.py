@@ -12,9 +12,8 @@ from edge.store_child import MANIFEST, version_of, write_run
 from edge.support import Ran, run_here
 
 from lmm_education.config import StorageSettings
-from lmm_education.store.checksums import checksum_of
 from lmm_education.store.edge import EdgeStore
-from lmm_education.store.folders import copy_folder
+from lmm_education.store.generations import checksum_of, copy_folder
 from lmm_education.store.open import open_store
 
 pytestmark = pytest.mark.skipif(os.name == "nt", reason="making links needs rights there")

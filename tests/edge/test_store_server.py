@@ -20,9 +20,8 @@ from lmm_education.material import SparseVector
 from lmm_education.search.query import SearchOptions
 from lmm_education.search.search import CourseSearch
 from lmm_education.store import server_requests
-from lmm_education.store.manifest import FORMAT, Manifest
 from lmm_education.store.open import open_store
-from lmm_education.store.port import Leg, Match, Point, Store, Vector
+from lmm_education.store.port import FORMAT, Leg, Manifest, Match, Point, Store, Vector
 from lmm_education.store.server import MANIFEST_ID
 
 MANIFEST = Manifest("hybrid", "test", 2, "Builtin/bm25")
@@ -379,7 +378,7 @@ WRITER = """
 import sys, uuid
 from lmm_education.material import SparseVector
 from lmm_education.config import StorageSettings
-from lmm_education.store.manifest import Manifest
+from lmm_education.store.port import Manifest
 from lmm_education.store.open import open_store
 from lmm_education.store.port import Point
 

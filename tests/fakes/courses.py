@@ -12,7 +12,7 @@ from lmm.models.port import Progress
 from lmm.testing import HashEmbedder
 from lmm_education.ingestion.apply import IngestOptions
 from lmm_education.ingestion.ingest import ingest_into
-from lmm_education.ingestion.report import IngestReport, Listener, ignore
+from lmm_education.ingestion.plan import IngestReport, Listener, ignore
 from lmm_education.store.port import Store
 
 

@@ -11,8 +11,7 @@ from hypothesis import assume, example, given, strategies as st
 from strategies import documents, written_documents
 
 from lmm_education.config import AnnotationModel, Preparation
-from lmm_education.ingestion.kinds import kind_of
-from lmm_education.ingestion.outline import Heading, read_outline
+from lmm_education.ingestion.outline import Heading, kind_of, read_outline
 from lmm_education.ingestion.prepare import as_written, prepare_document, prepare_steps
 from lmm_education.ingestion.prepared import is_edited, is_own_output, read_steps, step_files
 from lmm_education.material import Chunk, PreparedDocument

@@ -6,7 +6,7 @@ import re
 
 from hypothesis import example, given, strategies as st
 
-from lmm_education.answer.citations import CitationStream, clean, decided
+from lmm_education.answer.sources import CitationStream, clean, decided
 
 PIECES = st.sampled_from(
     ["[1]", " [2]", "[9]", " [1, 9]", "[1-3]", "[", "]", "(", "1", ",", " ", "\n", "\n\n", "`", "``", "```", "$", "$$",

@@ -12,8 +12,7 @@ from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, ru
 
 from lmm_education.material import SparseVector
 from lmm_education.store.edge import EdgeStore
-from lmm_education.store.manifest import Manifest
-from lmm_education.store.port import Leg, Match, Point
+from lmm_education.store.port import Leg, Manifest, Match, Point
 
 MANIFEST = Manifest("hybrid", "test", 2, "Builtin/bm25")
 Model = dict[str, tuple[dict[str, Any], int]]

@@ -27,7 +27,7 @@ from lmm_education.config import CourseSettings, StorageSettings
 from lmm_education.errors import SearchError
 from lmm_education.ingestion.apply import IngestOptions, is_made_otherwise
 from lmm_education.ingestion.ingest import ingest_into
-from lmm_education.ingestion.report import IngestReport
+from lmm_education.ingestion.plan import IngestReport
 from lmm_education.material import Passage
 from lmm_education.parts import CourseParts
 from lmm_education.search.query import SearchOptions

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import asyncio
 import dataclasses
-from collections.abc import AsyncGenerator, Collection, Iterable, Iterator, Sequence
+from collections.abc import AsyncGenerator, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import aclosing
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import partial
 
-from lmm.messages import ChatRequest, Message, Reply, Retrying, TextDelta, Usage
+from lmm.messages import Attachment, ChatRequest, Message, Reply, Retrying, TextDelta, Usage
 from lmm.models.builtin import NAME as EXTRACTIVE
 from lmm.models.chat import shared_chat
 from lmm.models.client import Client
@@ -27,22 +27,141 @@ from lmm_education.answer.answer import (
     History,
     Prompted,
     answer_request,
+    background_of,
     feedback_request,
     system_text,
 )
-from lmm_education.answer.citations import CitationStream, Cleaned, clean
 from lmm_education.answer.extractive import FAMILIAR, FOUND, LEAST, NOTICE, QuotedPassage, quote
 from lmm_education.answer.history import Exchange, Understood, latest, understanding, with_last
 from lmm_education.answer.lookup import Lookup, course_tools
-from lmm_education.answer.sources import Sources, choose_sources
-from lmm_education.answer.tutoring import TURNS, Tutoring, hints_request, hints_text, tutoring_for
+from lmm_education.answer.sources import CitationStream, Cleaned, Sources, as_document, choose_sources, clean
 from lmm_education.answer.verification import QuotationStream, verify, without_quotations
+from lmm_education.catalogue import Catalogue
+from lmm_education.config import CourseSettings, Mode
+from lmm_education.encode.bm25 import word_ids
+from lmm_education.frequencies import share_of
+from lmm_education.ingestion.outline import ITEM_START
 from lmm_education.material import Passage
 from lmm_education.parts import CourseParts
 from lmm_education.prompts.templates import course_prompts
 from lmm_education.search.instructions import hint_words, with_here
 from lmm_education.search.query import SearchNotice, SearchResult
 from lmm_education.search.search import NO_WORD, CourseSearch
+from lmm_education.study.exercises import Exercise, find_exercises
+from lmm_education.study.study_documents import documents_in
+
+# -- tutoring --------------------------------------------------------------------------------------
+# How a student's question is answered: outright, explained, or by hints where it matches an exercise of the course.
+#
+# It matches if an exercise comes first among what was found, or if the question has most of an exercise's words. What
+# is asked around it (a role, a permission, another language for the answer) takes none of these words away. Earlier
+# questions of the conversation count with it, so that an exercise cannot be asked piece by piece. No model judges this.
+
+
+TURNS = 4
+"""Earlier questions that count with the next."""
+_SAME, _NEAR = 0.6, 0.25  # share of an exercise's words; near is enough where it is among the first that were found
+_FIRST = 4  # passages
+_FEWEST = 4  # words that an item of an exercise needs to be recognized by them
+
+
+@dataclass(frozen=True, slots=True)
+class Tutoring:
+    """In which mode a question is answered, and the exercise that it matches, if it matches one."""
+
+    mode: Mode = "answer"
+    exercise: Exercise | None = None
+
+    @property
+    def hinted(self) -> Exercise | None:
+        """The exercise that gets hints in the place of an answer."""
+        return self.exercise if self.mode == "hints" else None
+
+
+@dataclass(frozen=True, slots=True)
+class _Wording:
+    """The words of an exercise, or of an item of it, in one language, with what each weighs."""
+
+    exercise: Exercise
+    language: str
+    weights: Mapping[int, float]
+
+
+def tutoring_for(
+    catalogue: Catalogue, settings: CourseSettings, result: SearchResult, asked: Sequence[str]
+) -> Tutoring:
+    """How what was `asked` last is answered, by [serve] `mode` and `modes`; questions before it are among `asked`."""
+    serve = settings.serve
+    wordings = catalogue.once("wordings of exercises", lambda: list(_wordings(catalogue, settings)))
+    exercise = _match(wordings, result.hits[:_FIRST], "\n".join(asked))
+    if exercise is None:
+        return Tutoring("explain" if serve.mode == "hints" else serve.mode)
+    modes = {kind.strip().casefold(): mode for kind, mode in serve.modes.items()}
+    return Tutoring(modes.get(exercise.kind.strip().casefold(), serve.mode), exercise)
+
+
+def _wordings(catalogue: Catalogue, settings: CourseSettings) -> Iterator[_Wording]:
+    study = settings.study
+    kinds = (*study.exercises, *settings.serve.modes)
+    for exercise in find_exercises(documents_in(catalogue), kinds=kinds, solutions=study.solutions):
+        for number, text in enumerate([exercise.text, *ITEM_START.split(exercise.text)]):
+            for language in catalogue.languages:
+                words = {word for word in word_ids(text, language) if word is not None}
+                if words and (not number or len(words) >= _FEWEST):
+                    yield _Wording(exercise, language, {word: catalogue.frequencies.idf(word) for word in words})
+
+
+def _match(wordings: Sequence[_Wording], hits: Sequence[Passage], asked: str) -> Exercise | None:
+    words = {each.language: set(word_ids(asked, each.language)) - {None} for each in wordings}
+    best, found = 0.0, None
+    for each in wordings:
+        share = share_of(each.weights, words[each.language])  # type: ignore[arg-type]  # without None
+        rank = next((rank for rank, hit in enumerate(hits) if _is_in(hit, each.exercise)), _FIRST)
+        matches = share >= (_SAME if rank == _FIRST else _NEAR if rank else 0.0)
+        if matches and (value := share + (1 - rank / _FIRST)) > best:
+            best, found = value, each.exercise
+    return found
+
+
+def _is_in(hit: Passage, exercise: Exercise) -> bool:
+    """Whether a passage is an exercise, or a part of it."""
+    if hit.place.file != exercise.file:
+        return False
+    passage, text = " ".join(hit.text.split()), " ".join(exercise.text.split())
+    return passage in text or (text in passage and 2 * len(text) > len(passage))
+
+
+# -- what is said in the place of an answer --------------------------------------------------------
+
+
+def hints_request(asked: Understood, exercise: Exercise, sources: Sources, system: str) -> ChatRequest:
+    """The question with the exercise; of the sources, which the student is to read, their headings without the texts,
+    so that nobody can have the model copy the answer from them."""
+    headings = (as_document(replace(source, text="", before="", after="")) for source in sources)
+    documents = (*background_of(asked), Attachment(exercise.text, "exercise"), *headings)
+    return ChatRequest((Message("system", system), Message("user", asked.question, documents)))
+
+
+def hints_text(exercise: Exercise, result: SearchResult, sources: Sources) -> str:
+    """The same without a language model: the exercise, a question back, the section to read, and the first step, where
+    the exercise has steps; in the language of the question."""
+    here = (exercise.file, *exercise.headings)
+    others = [hit for hit in result.hits if not _is_in(hit, exercise)]
+    others.sort(key=lambda hit: -sum(map(str.__eq__, here, (hit.place.file, *hit.place.headings))))
+    numbers = (sources.number_of(hit.section) or sources.number_of(hit.id) for hit in others)
+    read = sources.cited(tuple(number for number in numbers if number))[:1] or tuple(sources)[:1]
+    quoted = "\n".join(f"> {line}".rstrip() for line in exercise.text.strip().splitlines())
+    steps = [step.strip() for step in ITEM_START.split(exercise.text)[1:] if step.strip()]  # one is all of it
+    say = hint_words(result.question)
+    return "\n\n".join([
+        say["exercise"], quoted, say["question"],
+        *(say["read"].replace("{section}", f"{source.path} [{source.number}]") for source in read),
+        *(say["step"].replace("{step}", step) for step in steps[: len(steps) > 1]),
+    ])  # fmt: skip
+
+
+# -- answering -------------------------------------------------------------------------------------
+
 
 NOTHING_FOUND = "Nothing in the course answers this."
 NOT_JUDGED = SearchNotice("not_judged", "no language model is set to judge this; compare it with the course")

@@ -21,8 +21,8 @@ from lmm.markdown import prose_of, spans, without
 from lmm.markdown.blocks import fenced
 from lmm.markdown.inline import BLANK_LINES, unquoted
 from lmm.markdown.sentences import CLOSERS, sentences_of
-from lmm_education.ingestion.kinds import ITEM, ITEM_START, is_comment, kind_of
-from lmm_education.search.definitions import Term, term_of
+from lmm_education.ingestion.outline import ITEM, ITEM_START, is_comment, kind_of
+from lmm_education.search.ranking import Term, term_of
 
 PASSAGES = (1.0, 0.85, 0.7, 0.55, *(0.5,) * 8)
 """How much the sentences of the first, second, … passage count; from the fifth on, definitions only."""

@@ -20,7 +20,7 @@ from lmm.messages import Attachment, ChatRequest, Message
 from lmm.models.port import Ask, Flow
 from lmm.models.structured import Schema, object_of, structured
 from lmm.prompts.templates import Prompts
-from lmm_education.answer.citations import clean
+from lmm_education.answer.sources import clean
 
 LABEL = "conversation"
 _MOST = 8000  # characters of the conversation that are sent, the latest

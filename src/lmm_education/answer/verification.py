@@ -22,7 +22,7 @@ from lmm.markdown.parse_markdown import unclosed_construct
 from lmm.markdown.quotations import CLOSING_MARKS, Quotation, blank_code, quotations_of, verify_quotations
 from lmm.markdown.sentences import LETTERS, sentence_ends
 from lmm.messages import TextDelta
-from lmm_education.answer.citations import citations
+from lmm_education.answer.sources import citations
 from lmm_education.encode.bm25 import LANGUAGES, word_id
 from lmm_education.material import KEPT_PASSAGES, Passage
 from lmm_education.search.query import SearchNotice

@@ -2,22 +2,242 @@
 
 from __future__ import annotations
 
+import json
 import os
 import posixpath
 import re
-from collections.abc import Mapping, Sequence
+import unicodedata
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import lru_cache
+from itertools import zip_longest
 from pathlib import Path
 from typing import Any
 
 from lmm.book_project import Book, BookFile, book_of, text_in
-from lmm.markdown.blocks import HeadingBlock, TextBlock
-from lmm.markdown.parse_markdown import header_values, iter_blocks
-from lmm_education.books.bibliography import Citations, csl, read_bibliography
-from lmm_education.books.cell_outputs import CellOutputs, cell_outputs
-from lmm_education.books.inclusions import included, included_documents
+from lmm.errors import LmmError
+from lmm.markdown import Span, spans, yaml_core
+from lmm.markdown.blocks import HeaderBlock, HeadingBlock, TextBlock, serialize
+from lmm.markdown.parse_markdown import header_values, iter_blocks, parse_markdown_text
+from lmm_education.books.code_cells import CellOutputs, cell_outputs, environments, read_cell
 from lmm_education.books.numbers import WORDS, FileNumbers, Numbering
+
+Citations = Mapping[str, tuple[str, str]]
+_ENTRY = re.compile(r"@(?P<kind>\w+)\s*\{\s*(?P<key>[^\s,{}]+)\s*,")
+_FIELD = re.compile(r"(?<![\w-])(?P<name>[A-Za-z][\w-]*+)\s*+=\s*+")
+_ACCENT = re.compile(r"""\\(["'`^~=.uvHcdbtr])\s*\{?\\?([A-Za-z])\}?""")
+_ACCENTS = {
+    '"': "\u0308", "'": "\u0301", "`": "\u0300", "^": "\u0302", "~": "\u0303", "=": "\u0304", ".": "\u0307",
+    "u": "\u0306", "v": "\u030c", "H": "\u030b", "c": "\u0327", "r": "\u030a",
+}  # fmt: skip
+_PARTICLES = ("van", "von", "de", "der", "den", "la")
+_SPECIAL = {r"\ss": "ß", r"\o": "ø", r"\O": "Ø", r"\ae": "æ", r"\aa": "å", r"\l": "ł", r"\&": "&", "~": " "}
+
+
+# -- bibliographies: BibTeX and CSL ----------------------------------------------------------------
+
+
+def read_bibliography(text: str, name: str) -> Citations:
+    """Who and when by key; `name` is the file's. What cannot be read is not there.
+
+    >>> read_bibliography("@book{darwin, author = {Darwin, Charles}, year = 1859}", "a.bib")
+    {'darwin': ('Darwin', '1859')}
+    >>> read_bibliography("% none yet", "a.bib")
+    {}
+    """
+    if name.endswith(".bib"):
+        return dict(_entries(text))
+    try:
+        values = json.loads(text) if name.endswith(".json") else yaml_core.to_value(yaml_core.compose(text))
+    except (ValueError, LmmError, RecursionError):
+        return {}
+    return csl(values.get("references") if isinstance(values, dict) else values)
+
+
+def csl(values: Any) -> Citations:
+    """Who and when of references in CSL, as they stand under ``references:`` in a header too."""
+    found = (each for each in values if isinstance(each, dict) and "id" in each) if isinstance(values, list) else ()
+    return {str(each["id"]): (_people(each), _year(each)) for each in found}
+
+
+def _people(reference: Mapping[str, Any]) -> str:
+    for role in ("author", "editor"):
+        people = reference.get(role)
+        if isinstance(people, list) and people:
+            return together([str(p.get("family") or p.get("literal") or "") for p in people if isinstance(p, dict)])
+    return str(reference.get("title") or reference["id"])
+
+
+def _year(reference: Mapping[str, Any]) -> str:
+    issued: Any = reference.get("issued")
+    while isinstance(issued, list | dict) and issued:
+        issued = issued[0] if isinstance(issued, list) else issued.get("date-parts") or issued.get("year") or ""
+    found = re.search(r"\d{4}", str(issued))
+    return found[0] if found else "n.d."
+
+
+def together(names: list[str]) -> str:
+    """Family names as a citation has them.
+
+    >>> together(["Bray"]), together(["Bray", "Ismay"]), together(["Bray", "Ismay", "Kim"])
+    ('Bray', 'Bray and Ismay', 'Bray et al.')
+    """
+    return f"{names[0]} et al." if len(names) > 2 else " and ".join(names)
+
+
+def _entries(text: str) -> Iterator[tuple[str, tuple[str, str]]]:
+    starts = [
+        match for match in _ENTRY.finditer(text) if match["kind"].lower() not in ("comment", "string", "preamble")
+    ]
+    for match, after in zip_longest(starts, starts[1:]):
+        fields = _fields(text[match.end() : after.start() if after else len(text)])
+        names = re.split(r"\s+and\s+", fields.get("author") or fields.get("editor") or "")
+        who = together([_family(name) for name in names if name]) or _plain(fields.get("title", match["key"]))
+        year = re.search(r"\d{4}", fields.get("year") or fields.get("date") or "")
+        yield match["key"], (who, year[0] if year else "n.d.")
+
+
+def _fields(body: str) -> dict[str, str]:
+    found: dict[str, str] = {}
+    at = 0
+    while match := _FIELD.search(body, at):
+        value, at = _value(body, match.end())
+        found.setdefault(match["name"].lower(), " ".join(value.split()))
+    return found
+
+
+def _value(body: str, at: int) -> tuple[str, int]:
+    """A value in braces, quotes or neither, and where it ends."""
+    opening = body[at : at + 1]
+    if opening not in ("{", '"'):
+        end = re.compile(r"[,}\n]|\Z").search(body, at)
+        assert end is not None
+        return body[at : end.start()], end.start()
+    depth = 0
+    for position in range(at, len(body)):
+        letter = body[position]
+        depth += (letter == "{") - (letter == "}")
+        if (opening == "{" and depth == 0) or (opening == '"' and letter == '"' and depth == 0 and position > at):
+            return body[at + 1 : position], position + 1
+    return "", len(body)
+
+
+def _family(name: str) -> str:
+    """The family name of ``Family, Given`` or ``Given Family``; in braces, all of it.
+
+    >>> _family("Plato"), _family("Ludwig van Beethoven"), _family("de Groot, A."), _family("{R Core Team}")
+    ('Plato', 'van Beethoven', 'de Groot', 'R Core Team')
+    """
+    name = name.strip()
+    if name.startswith("{") and name.endswith("}"):
+        return _plain(name)
+    if "," in name:
+        return _plain(name.partition(",")[0])
+    words = name.split() or [""]
+    first = len(words) - 1
+    while first and words[first - 1] in _PARTICLES:
+        first -= 1
+    return _plain(" ".join(words[first:]))
+
+
+def _plain(text: str) -> str:
+    """A text of BibTeX without braces, accents as letters."""
+    text = _ACCENT.sub(lambda m: m[2] + _ACCENTS.get(m[1], ""), text)
+    for written, letter in _SPECIAL.items():
+        text = text.replace(written, letter)
+    return unicodedata.normalize("NFC", re.sub(r"[{}]", "", text)).strip()
+
+
+# -- what documents include ------------------------------------------------------------------------
+
+_MOST_INCLUDED = 1_000_000  # bytes of a file
+_INCLUSION = re.compile(r"\{\{#(?:rustdoc_)?include (?P<path>[^{}\s:]+)(?::(?P<lines>[^{}\s]+))?[ \t]*\}\}")
+_DOCUMENTS = (".qmd", ".md", ".rmd", ".markdown")
+_OF_READERS = frozenset({"type", "solution"})  # keys by which students do not see a text
+_DEEPEST = 4  # documents in each other
+_ANCHOR = re.compile(r"\bANCHOR(?:_END)?:\s*([\w-]+)")
+
+
+def included(path: Path, text: str) -> Mapping[str, str]:
+    """What readers see for each inclusion in a document at a path; nothing for a file that is not in the book's folder.
+
+    That is the nearest folder above with a `book.toml`, else the document's own.
+    """
+    if "{{#" not in text:
+        return {}
+    top = next((folder for folder in path.parents if (folder / "book.toml").is_file()), path.parent)
+    found = {match[0]: (match["path"], match["lines"] or "") for match in _INCLUSION.finditer(text)}
+    shown: dict[str, str] = {}
+    for written, (name, lines) in found.items():
+        text = _read(top, path.parent / name)
+        body = _body(name, text)
+        shown[written] = lines_of(text if body and lines else body, lines)
+    return {written: lines for written, lines in shown.items() if lines}
+
+
+def included_documents(path: Path, text: str, top: Path, depth: int = 0) -> Mapping[str, str]:
+    """The documents that one includes, by their names there: Quarto's ``{{< include a.qmd >}}``, knitr's ``child``.
+
+    Only those below `top` that say nothing of who may see them: who includes one cannot tell it.
+    """
+    names = (
+        {name for span in spans(text) for name in _included_by(span)} if "include" in text or "child" in text else ()
+    )
+    found: dict[str, str] = {}
+    for name in sorted(names) if depth < _DEEPEST else ():
+        inner = top / name.lstrip("/") if name.startswith("/") else path.parent / name
+        inner = inner if inner.is_file() else top / name.lstrip("/")
+        if name.lower().endswith(_DOCUMENTS) and (body := _body(name, _read(top, inner))):
+            found[name] = body
+            found = {**included_documents(inner, found[name], top, depth + 1), **found}
+    return found
+
+
+def _included_by(span: Span) -> list[str]:
+    if span.kind == "shortcode" and span.target == "include":
+        return [span.text.removeprefix("include").strip(" \"'")]
+    cell = read_cell(span)
+    return cell.children if cell is not None else []
+
+
+def _body(name: str, text: str) -> str:
+    """The text of a file; of a document what stands below its header, and nothing if metadata say who may see it, or a
+    solution is in it."""
+    if not name.lower().endswith(_DOCUMENTS):
+        return text
+    blocks = parse_markdown_text(text)
+    shown = [
+        block for block in blocks if not (isinstance(block, HeaderBlock) and _OF_READERS.isdisjoint(block.values()))
+    ]
+    texts = [block for block in shown if not isinstance(block, HeadingBlock)]
+    plain = (isinstance(block, TextBlock) and "solution" not in environments(block.source) for block in texts)
+    return serialize(shown) if all(plain) else ""
+
+
+def _read(top: Path, path: Path) -> str:
+    name = os.path.relpath(path, top)
+    return "" if name.startswith("..") else text_in(top, name, most=_MOST_INCLUDED)
+
+
+def lines_of(text: str, which: str) -> str:
+    """All lines but those of anchors, or a line, a range of them, or those of an anchor.
+
+    >>> code = "fn a() {}\\n// ANCHOR: b\\nfn b() {}\\n// ANCHOR_END: b\\nfn c() {}\\n"
+    >>> lines_of(code, ""), lines_of(code, "b"), lines_of(code, "1"), lines_of(code, "4:"), lines_of(code, ":3")
+    ('fn a() {}\\nfn b() {}\\nfn c() {}', 'fn b() {}', 'fn a() {}', 'fn c() {}', 'fn a() {}\\nfn b() {}')
+    """
+    lines = text.splitlines()
+    first, colon, last = which.partition(":")
+    if not re.fullmatch(r"[0-9]{0,9}(?::[0-9]{0,9})?", which):
+        ends = [number for number, line in enumerate(lines) if (at := _ANCHOR.search(line)) and at[1] == which]
+        lines = lines[ends[0] : ends[1] if len(ends) > 1 else None] if ends else []
+    elif which:
+        start = max(int(first or 1), 1)
+        lines = lines[start - 1 : (int(last) if last else None) if colon else start]
+    return "\n".join(line for line in lines if not _ANCHOR.search(line))
+
+
+# -- a document in its book ------------------------------------------------------------------------
 
 _State = tuple[int, int]
 

@@ -2,13 +2,21 @@
 
 from __future__ import annotations
 
+import html.parser
+import json
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import lru_cache
+from itertools import accumulate
+from pathlib import Path, PurePosixPath
 from typing import Any
 
+from lmm.book_project import text_in
+from lmm.disk.folder import Folder
 from lmm.errors import LmmError
-from lmm.markdown import Span, spans, yaml_core
+from lmm.markdown import Span, replace_spans, spans, yaml_core
+from lmm.markdown.blocks import fenced
 from lmm.markdown.units import is_opening
 
 _HEADER = re.compile(r"\{(?P<head>[A-Za-z](?:[^{}\n]|\{[^{}\n]*\})*)\}[ \t]*(?P<argument>[^\n`]*)")
@@ -150,3 +158,327 @@ def environments(text: str) -> tuple[str, ...]:
         return (opened.language,) if opened.language in _BY_LABEL.values() else ()
     kind = _BY_LABEL.get(opened.group.id.partition("-")[0])
     return ((kind,) if kind else ()) + opened.group.classes if opened.kind == "div" else ()
+
+
+# -- what cells showed -----------------------------------------------------------------------------
+# In Quarto's ``_freeze``, in knitr's markdown and figures, in pages. Nothing is run here, and no link that leads out of
+# the folder is followed.
+
+_MOST = 20_000_000  # bytes of what a document showed
+_PICTURES = (".png", ".svg", ".jpg", ".jpeg", ".gif", ".webp")
+
+
+@dataclass(frozen=True, slots=True)
+class CellOutputs:
+    """What cells showed, as markdown, by their labels or their code; the pictures that they drew, by label; and the
+    values of code in sentences."""
+
+    cells: Mapping[str, str] = field(default_factory=dict)
+    pictures: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+    values: Mapping[str, str] = field(default_factory=dict)
+
+
+def cell_outputs(path: Path, top: Path, settings: Mapping[str, Any]) -> CellOutputs:
+    """What the code of a document showed; `top` is the folder of its book, `settings` are the book's."""
+    if path.suffix.lower() not in (".qmd", ".rmd"):
+        return CellOutputs()
+    inside = path.relative_to(top)
+    source = text_in(top, inside.as_posix(), most=_MOST)
+    cells = [cell for code, _ in code_apart(source) if (cell := read_cell(code))]
+    up = "../" * (len(inside.parts) - 1)
+    stem = inside.with_suffix("")
+    frozen = text_in(top, f"_freeze/{stem.as_posix()}/execute-results/html.json", most=_MOST)
+    if frozen:
+        markdown = _frozen_markdown(frozen)
+        shown = _of_frozen(markdown, cells)
+        moved = f"{up}_freeze/{stem.as_posix()}/"
+        found = {key: _moved(text, f"{stem.name}_files/", moved) for key, text in shown.items()}
+        return CellOutputs(found, values=values_in(source, markdown))
+    knitted = text_in(top, inside.with_suffix(".md").as_posix(), most=_MOST)
+    shown = dict(_of_knitted(source, knitted)) if knitted else _of_pages(path, top, settings, cells)
+    return CellOutputs(shown, _drawn(top, inside, up, settings), values_in(source, knitted))
+
+
+# -- code in sentences -----------------------------------------------------------------------------
+
+_INLINE = re.compile(r"`(?:r|\{(?:r|python|julia|ojs)\})[ ]([^`\n]{1,1000})`")
+_TELLING = 12  # characters beside code by which a line is found again
+
+
+def values_in(source: str, shown: str) -> dict[str, str]:
+    """The values of code in sentences of a `source`, from the markdown in which they were `shown`.
+
+    >>> values_in("There are `r nrow(d)` rows, `r 100 * p` % of them new.", "There are 32 rows, 12.5 % of them new.")
+    {'nrow(d)': '32', '100 * p': '12.5'}
+    """
+    lines = (line for is_code, piece in code_apart(source) if shown and not is_code for line in piece.splitlines())
+    split = map(_INLINE.split, lines)
+    pairs = (pair for texts in split for pair in zip(texts[1::2], _between(texts[::2], shown), strict=False))
+    return unambiguous((code.strip(), value) for code, value in pairs)
+
+
+def _between(texts: Sequence[str], shown: str) -> Sequence[str]:
+    """What stands between texts in a line of `shown`; nothing where that cannot be told."""
+    longest = max(texts, key=len)
+    if len(texts) < 2 or len(longest) < _TELLING or not all(texts[1:-1]) or shown.count(longest) != 1:
+        return ()  # of words that stand there twice, nobody can say which line is meant
+    first, *inner, last = map(re.escape, texts)
+    between = "".join(f"(?>(.*?){text})" for text in inner)  # each ends where its text first stands: in linear time
+    found = re.search(rf"^{first}{between}([^\r\n]*){last}\r?$", shown, re.MULTILINE)
+    return found.groups() if found else ()
+
+
+# -- Quarto ----------------------------------------------------------------------------------------
+
+
+def _frozen_markdown(text: str) -> str:
+    """The markdown of frozen results; none if they cannot be read."""
+    try:
+        return str(json.loads(text)["result"]["markdown"])
+    except (ValueError, KeyError, TypeError):
+        return ""
+
+
+def _of_frozen(markdown: str, cells: Sequence[CodeCell]) -> dict[str, str]:
+    """What the cells of a Quarto document showed, as its results are frozen."""
+    run = [cell for cell in cells if cell.language in ("r", "python", "julia", "bash", "sql")]
+    shown = list(_cells_in(markdown))
+    if len(shown) != len(run):
+        return {}  # the document has changed since
+    same = all(_same_code(cell, text) for cell, text in zip(run, shown, strict=True))
+    keys = (cell.label or cell.code for cell in run)
+    return unambiguous(zip(keys, shown, strict=True)) if same else {}
+
+
+def _cells_in(markdown: str) -> Iterator[str]:
+    """The content of each cell in Quarto's intermediate markdown."""
+    for span in spans(markdown):
+        if span.kind == "div" and "cell" in span.group.classes:
+            yield markdown[span.start : span.end].rstrip().partition("\n")[2].rpartition("\n")[0]
+
+
+def _same_code(cell: CodeCell, shown: str) -> bool:
+    """Whether what was frozen is of this cell; its first line of code, if code is shown."""
+    if not any("cell-code" in span.group.classes for span in spans(shown) if span.kind == "code_block"):
+        return True
+    first = cell.code.strip().partition("\n")[0].strip()
+    return not first or first in shown
+
+
+def _moved(text: str, old: str, new: str) -> str:
+    """A text with the pictures of one folder in another."""
+
+    def moved(span: Span) -> str | None:
+        if span.kind != "image" or not span.target.startswith(old):
+            return None
+        return text[span.start : span.end].replace(f"]({old}", f"]({new}", 1)
+
+    return replace_spans(text, moved)
+
+
+# -- knitr -----------------------------------------------------------------------------------------
+
+
+def _of_knitted(source: str, knitted: str) -> Iterator[tuple[str, str]]:
+    """What cells showed, from the markdown that knitr made of the document: between the texts around each."""
+    pieces = list(code_apart(source))
+    at = 0
+    for number, (code, piece) in enumerate(pieces):
+        cell = read_cell(code)
+        if cell is None:
+            found = _position(knitted, piece, at, last=True)
+            at = found if found >= 0 else at
+            continue
+        following, after = next(
+            ((each, text) for each, text in pieces[number + 1 :] if each or text.strip()), (None, "")
+        )
+        if read_cell(following):
+            continue  # cells that follow each other cannot be told apart
+        end = _position(knitted, after, at) if after else len(knitted)
+        if end >= at and not (number and read_cell(pieces[number - 1][0])):
+            yield cell.label or cell.code, knitted[at:end].strip("\n")
+
+
+def _position(knitted: str, text: str, at: int, *, last: bool = False) -> int:
+    """Where the first line of a text stands in knitr's markdown, or where its `last` one ends; -1 if nowhere."""
+    lines = [line for line in text.splitlines() if line.strip()]
+    if not lines:
+        return at
+    found = knitted.find(lines[-1] if last else lines[0], at)
+    return found + len(lines[-1]) if last and found >= 0 else found
+
+
+# -- rendered pages --------------------------------------------------------------------------------
+
+
+def _of_pages(path: Path, top: Path, settings: Mapping[str, Any], cells: Sequence[CodeCell]) -> dict[str, str]:
+    """What cells showed, from pages that were rendered of the document, or of the book that it is in."""
+    if not cells:
+        return {}
+    languages = {cell.code: cell.language.partition(" ")[0].lower() for cell in cells}
+    own = path.relative_to(top).with_suffix(".html").as_posix()
+    names = [own]
+    for folder in filter(None, (_output(settings), "_site" if path.suffix.lower() == ".qmd" else "")):
+        # bookdown names its pages by their headings
+        names += [f"{folder}/{own}"] if path.suffix.lower() == ".qmd" else _files(top, folder)
+    pages = [name for name in names if name.endswith(".html")]
+    try:
+        found = in_pages(top, pages, path.stat().st_mtime_ns, languages)
+    except OSError:
+        return {}
+    return {cell.label or cell.code: found[cell.code] for cell in cells if cell.code in found}
+
+
+# -- pictures --------------------------------------------------------------------------------------
+
+
+def _drawn(top: Path, inside: Path, up: str, settings: Mapping[str, Any]) -> dict[str, tuple[str, ...]]:
+    """The pictures in the folders that knitr, bookdown and Quarto draw into."""
+    stem, name = inside.with_suffix("").as_posix(), str(settings.get("book_filename") or "_main")
+    kinds = ("html", "gfm", "markdown_github", "markdown_strict", "commonmark")
+    folders = [f"{stem}_files/figure-{kind}" for kind in kinds]
+    for place in ("_bookdown_files", _output(settings)):
+        folders += [f"{place}/{base}_files/figure-html" for base in (stem, name)]
+    found: dict[str, list[str]] = {}
+    for folder in folders:
+        here: dict[str, list[str]] = {}
+        for file in _files(top, folder):
+            label, _, number = PurePosixPath(file).stem.rpartition("-")
+            if label and number.isdecimal() and file.lower().endswith(_PICTURES):
+                here.setdefault(label, []).append(f"{up}{file}")
+        found = here | found  # what stands in an earlier folder counts
+    return {label: tuple(files) for label, files in found.items()}
+
+
+def _output(settings: Mapping[str, Any]) -> str:
+    """The folder that a book is rendered into."""
+    project = settings.get("project")
+    said = project.get("output-dir") if isinstance(project, Mapping) else ""
+    return str(settings.get("output_dir") or said or "_book")
+
+
+def _files(top: Path, folder: str) -> list[str]:
+    try:
+        if Folder(top).stat(folder) is None:
+            return []
+        return sorted(f"{folder}/{entry.name}" for entry in Folder(top).entries(folder) if entry.kind == "file")
+    except LmmError:
+        return []
+
+
+# -- in rendered pages -------------------------------------------------------------------------------
+
+
+_MOST_OF_A_PAGE = 5_000_000  # bytes of a page
+_MOST_PAGES = 500
+_MOST_PIECES = 20  # that knitr makes of the code of one cell
+_SILENT = ("summary", "button", "script", "style")
+Piece = tuple[str, str]  # code, or a part of it, and what that showed
+_State = tuple[int, int]
+
+
+def unambiguous(shown: Iterable[tuple[str, str]]) -> dict[str, str]:
+    """What was shown for each code; of code that showed two things, nothing is known."""
+    found: dict[str, str] = {}
+    doubtful = set[str]()
+    for code, text in shown:
+        if found.setdefault(code, text) != text:
+            doubtful.add(code)
+    return {code: text for code, text in found.items() if code not in doubtful}
+
+
+def in_pages(top: Path, names: Iterable[str], since: int, codes: Mapping[str, str]) -> Mapping[str, str]:
+    """What code, whose language is known, showed in pages that are not older than a time (`st_mtime_ns`).
+
+    It is markdown, with the code. Of code that showed two things, nothing is known.
+    """
+    wanted = {_lines(code): code for code in codes if code.strip()}
+    runs = _runs(top, names, since) if wanted else ()
+    found = ((wanted[lines], pieces) for run in runs for lines, pieces in _in_run(run, wanted))
+    return unambiguous((code, "\n\n".join(_shown(*piece, codes[code]) for piece in pieces)) for code, pieces in found)
+
+
+def _runs(top: Path, names: Iterable[str], since: int) -> Iterator[tuple[Piece, ...]]:
+    for name in list(names)[:_MOST_PAGES]:
+        try:
+            found = Folder(top).stat(name)
+            if found is not None and found.st_mtime_ns >= since:
+                yield from _runs_of(top, name, (found.st_mtime_ns, found.st_size))
+        except LmmError:
+            continue
+
+
+def _in_run(run: tuple[Piece, ...], wanted: Collection[str]) -> Iterator[tuple[str, tuple[Piece, ...]]]:
+    """The code of cells that showed something, among pieces that follow each other, and the pieces of each."""
+    at = 0
+    while at < len(run):
+        joined = accumulate((_lines(code) for code, _ in run[at : at + _MOST_PIECES]), lambda a, b: f"{a}\n{b}")
+        size, lines = next(((n, lines) for n, lines in enumerate(joined, 1) if lines in wanted), (1, ""))
+        pieces = run[at : at + size]
+        if lines and any(shown for _, shown in pieces):
+            yield lines, pieces
+        at += size
+
+
+def _shown(code: str, shown: str, language: str) -> str:
+    return f"{fenced(code, language)}\n\n{fenced(shown)}" if shown else fenced(code, language)
+
+
+def _lines(code: str) -> str:
+    """Code without what knitr leaves out where it cuts it: lines without anything, blanks at the end of others."""
+    return "\n".join(line.rstrip() for line in code.splitlines() if line.strip())
+
+
+@lru_cache(maxsize=_MOST_PAGES)
+def _runs_of(top: Path, name: str, state: _State) -> tuple[tuple[Piece, ...], ...]:
+    page = _Page()
+    page.feed(Folder(top).read(name, most=_MOST_OF_A_PAGE).decode("utf-8", "replace"))
+    return tuple(map(tuple, filter(None, page.runs)))
+
+
+class _Page(html.parser.HTMLParser):
+    """Code and what it showed, in `runs` between which something else stands."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.runs: list[list[Piece]] = [[]]
+        self._divs: list[bool] = []  # for each that is open: is it what a cell of Quarto showed?
+        self._silent = 0
+        self._pre: list[str] | None = None
+        self._is_code = False
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        classes = (dict(attrs).get("class") or "").split()
+        if tag == "div":
+            self._divs.append(any(name.startswith("cell-output") for name in classes))
+        elif tag == "pre":
+            self._pre, self._is_code = [], bool(classes)
+        elif tag in _SILENT:
+            self._silent += 1
+
+    def handle_endtag(self, tag: str) -> None:
+        if tag == "div" and self._divs:
+            self._divs.pop()
+        elif tag in _SILENT:
+            self._silent = max(0, self._silent - 1)
+        elif tag == "pre" and self._pre is not None:
+            text, self._pre = "".join(self._pre).strip("\n"), None
+            self._take(text)
+
+    def handle_data(self, data: str) -> None:
+        if self._silent:
+            return
+        if self._pre is not None:
+            self._pre.append(data)
+        elif data.strip() and not any(self._divs):
+            self.runs.append([])
+
+    def _take(self, text: str) -> None:
+        run = self.runs[-1]
+        if self._is_code and not any(self._divs):
+            run.append((text, ""))
+        elif run and (any(self._divs) or f"{text}\n".startswith(("## ", "##\n"))):
+            code, shown = run.pop()
+            run.append((code, f"{shown}\n{text}".strip("\n")))
+        else:
+            self.runs.append([])

@@ -58,7 +58,7 @@ def ask(
 
     Exit code 1: nothing relevant was found, or the model did not answer.
     """
-    from lmm_education.answer.history_file import append_history, read_history
+    from lmm_education.answer.answer import append_history, read_history
     from lmm_education.course import Course
     from lmm_education.search.query import read_where
 

@@ -89,9 +89,9 @@ def evaluate(
     in temporary stores; the course's store is unchanged.
     """
     from lmm_education.course import Course
+    from lmm_education.evaluation.experiments import is_axis
     from lmm_education.evaluation.questions import read_questions
     from lmm_education.evaluation.results import best_mean
-    from lmm_education.evaluation.variants import is_axis
 
     axes = [axis for text in compare for axis in text.split()]
     if axes:  # what the shell took for further arguments
@@ -217,9 +217,8 @@ def repeats(questions: Sequence[Question]) -> str:
 
 def _measure(course: Course, wanted: Any) -> int:
     from lmm_education.evaluation.judge import LEVELS
-    from lmm_education.evaluation.measures import MEASURES
     from lmm_education.evaluation.report_text import evaluation_text, failure_text
-    from lmm_education.evaluation.results import failures_json
+    from lmm_education.evaluation.results import MEASURES, failures_json
 
     found, level = course.evaluate(wanted.questions, documents=wanted.documents, progress=_bar), wanted.level
     texts = [failure_text(outcome, level or outcome.exact) for outcome in found.failures(level)]

@@ -18,7 +18,7 @@ from lmm_education.cli import course_options
 
 if TYPE_CHECKING:
     from lmm_education.course import Course
-    from lmm_education.ingestion.report import DocumentReport, Event, IngestReport, State
+    from lmm_education.ingestion.plan import DocumentReport, Event, IngestReport, State
 
 _SOON = 5.0  # seconds
 _STATES: tuple[State, ...] = ("new", "changed", "unchanged", "prepared", "failed")
@@ -122,7 +122,7 @@ class IngestPrinter:
     def __call__(self, event: Event) -> None:
         """Print what happens."""
         from lmm.messages import Waiting
-        from lmm_education.ingestion.report import Annotating, Begun, Embedding, Ended
+        from lmm_education.ingestion.plan import Annotating, Begun, Embedding, Ended
 
         match event:
             case Begun(documents):
@@ -175,11 +175,11 @@ def time_left(taken: float, worked: int, documents: int) -> str:
 def describe(document: DocumentReport, *, would: bool = False) -> str:
     """What happened to a document, in a line; nothing about one that stayed as it was.
 
-    >>> from lmm_education.ingestion.report import DocumentReport
+    >>> from lmm_education.ingestion.plan import DocumentReport
     >>> describe(DocumentReport(Path("a.md"), "a.md", "a.md", "changed", chunks=40, embedded=2, removed=1))
     'a.md: 2 of 40 chunks embedded, 1 removed'
     """
-    from lmm_education.ingestion.report import OUR_OWN
+    from lmm_education.ingestion.plan import OUR_OWN
 
     saved = f"; wrote {', '.join(path.name for path in document.saved)}" if document.saved else ""
     if document.state == "skipped":
@@ -202,7 +202,7 @@ def describe(document: DocumentReport, *, would: bool = False) -> str:
 def describe_withheld(document: DocumentReport) -> list[str]:
     """A line for each stretch of a document that students do not get.
 
-    >>> from lmm_education.ingestion.report import DocumentReport
+    >>> from lmm_education.ingestion.plan import DocumentReport
     >>> from lmm_education.material import Lines, Withheld
     >>> describe_withheld(DocumentReport(Path("a.md"), "a.md", withheld=(Withheld(("solution",), Lines(5, 9)),)))
     ['a.md:5-9: kept from students (solution)']
@@ -227,7 +227,7 @@ def summary(report: IngestReport) -> list[str]:
 
 
 def _counts(report: IngestReport) -> list[str]:
-    from lmm_education.ingestion.report import OUR_OWN
+    from lmm_education.ingestion.plan import OUR_OWN
 
     shown = [d for d in report.documents if d.state != "skipped"]
     states = [f"{n} {state}" for state in _STATES if (n := report.count(state))]

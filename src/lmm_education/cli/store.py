@@ -16,8 +16,8 @@ from lmm_education.cli import course_options
 
 if TYPE_CHECKING:
     from lmm_education.course import Course
+    from lmm_education.store.open import Transfer
     from lmm_education.store.port import StoreStatus
-    from lmm_education.store.transfer import Transfer
 
 
 @options.group()

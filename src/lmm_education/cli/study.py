@@ -33,7 +33,7 @@ def _depth(default: int, help: str) -> options.Decorator:
 @course_options.read
 def toc(course: Course, *, paths: tuple[Path, ...], depth: int, markdown: bool, as_json: bool) -> int:
     """Print the headings of documents as a tree, each with its line."""
-    from lmm_education.study.toc import toc_as_markdown, toc_as_text, toc_as_values
+    from lmm_education.study.study_documents import toc_as_markdown, toc_as_text, toc_as_values
 
     reading = course.read(*paths)
     entries = course.toc(reading, depth=depth)
@@ -96,7 +96,7 @@ def cards(
     'cards:' contains questions with answers; 'questions:' are answered by 'answers:' beside them, else by their text.
     If you import them into Anki again, changed cards are updated and keep their learning records.
     """
-    from lmm_education.study.card_files import check_output
+    from lmm_education.study.cards import check_output
 
     if (asked["write"] or asked["again"]) and model is None:
         raise ConfigError("--write and --again need --model", hint="name one with --model")
@@ -114,8 +114,7 @@ def cards(
 
 
 def _show(made: Sequence[Card], output: Path | None, deck: str, as_json: bool) -> None:
-    from lmm_education.study.card_files import save_cards
-    from lmm_education.study.cards import card_as_values, cards_as_markdown
+    from lmm_education.study.cards import card_as_values, cards_as_markdown, save_cards
 
     if output is not None:
         save_cards(output, made, deck=deck)

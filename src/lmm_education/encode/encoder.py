@@ -2,23 +2,55 @@
 
 A question must be encoded as the chunks were: `Encoder.manifest_parts` goes into the store's manifest, and
 `Encoder.fit` refuses a store that was made otherwise.
+
+Where is a provider added? One row of `lmm.providers.PROVIDERS`, which names a row of `ADAPTERS` here.
 """
 
 from __future__ import annotations
 
+import contextlib
+import functools
 import hashlib
 import json
-from collections.abc import Collection, Sequence
+import logging
+import os
+import sqlite3
+from array import array
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any, Protocol
+from pathlib import Path
+from typing import Any, Protocol, TypeVar
 
 from lmm.config import ModelSettings
-from lmm.errors import ConfigError, ModelNotInstalled
-from lmm.models.port import Embedder, Progress
+from lmm.disk.digest import digest
+from lmm.disk.files import cache_folder
+from lmm.errors import ConfigError, ModelKeyMissing, ModelNotFound, ModelNotInstalled, ModelRejected
+from lmm.messages import encodable
+from lmm.models.port import Embedder, Progress, Side
+from lmm.providers import PROVIDERS, is_static
+from lmm.terminal import clipped
 from lmm_education.config import CourseSettings
 from lmm_education.encode.bm25 import BUILTIN, WITH_GRAMS, Bm25Encoder, language_code, sparse_vector
-from lmm_education.encode.embed import shared_embedder
-from lmm_education.encode.fastembed import check_installed, load_fastembed
+from lmm_education.encode.local import (
+    MINILM,
+    check_installed,
+    load_fastembed,
+    open_fastembed,
+    open_minilm,
+    open_model2vec,
+    open_sentence_transformers,
+    open_wordllama,
+)
+from lmm_education.encode.remote import DIALECTS, RemoteEncoder
+from lmm_education.encode.text_encoder import (
+    Prefixes,
+    TextEncoder,
+    Took,
+    Vector,
+    identity_of,
+    is_usable,
+    prefixes_of,
+)
 from lmm_education.encodings import (
     DENSE,
     MULTI,
@@ -32,8 +64,229 @@ from lmm_education.encodings import (
     uses_idf,
 )
 from lmm_education.material import Chunk, Dense, SparseVector
-from lmm_education.store.manifest import Manifest, mismatch
-from lmm_education.store.port import Vector
+from lmm_education.store.port import Manifest, Vector as StoredVector, mismatch
+
+LIMIT = 1 << 30  # bytes: 160,000 vectors of 1,536 numbers
+_FILE = "vectors-2.sqlite3"  # another layout gets another number
+_WAIT = 10.0  # seconds for another process's work
+_TABLE = "CREATE TABLE IF NOT EXISTS vectors (key TEXT PRIMARY KEY, vector BLOB NOT NULL)"
+# Without pages that are free for new rows: the file itself does not shrink.
+_SIZE = """SELECT (page_count - freelist_count) * page_size
+FROM pragma_page_count, pragma_freelist_count, pragma_page_size"""
+_log = logging.getLogger(__name__)
+T = TypeVar("T")
+
+
+# -- vectors that were made before ------------------------------------------------------------------
+
+
+class VectorCache:
+    """Vectors by key, so that nothing is embedded twice: one SQLite `file` in the user's cache folder.
+
+    Several processes may use it at once. It is bounded: what would be larger than about `limit` bytes begins anew. It
+    never stands in the way: where it cannot be read or written, the program goes on without it, and says so once, in
+    the log of this module; a damaged file is removed, and the next program begins a new one.
+
+    Connections are opened for each call (0.3 ms): they must not be shared between threads or be inherited by a
+    forked process.
+    """
+
+    def __init__(self, file: Path | None = None, *, limit: int = LIMIT) -> None:
+        self.file = file or cache_folder() / _FILE
+        self.limit = limit
+        self._is_off = False
+
+    def get(self, keys: Sequence[str]) -> dict[str, Vector]:
+        """The vectors that are known."""
+
+        def read(connection: sqlite3.Connection) -> dict[str, Vector]:
+            query = "SELECT vector FROM vectors WHERE key = ?"
+            found = ((key, connection.execute(query, (key,)).fetchone()) for key in keys)
+            return {key: array("f", row[0]) for key, row in found if row}
+
+        return self._try(read, {})
+
+    def put(self, vectors: Mapping[str, Vector]) -> None:
+        """Remember vectors; on return they are in the file."""
+
+        def write(connection: sqlite3.Connection) -> None:
+            if connection.execute(_SIZE).fetchone()[0] > self.limit:
+                connection.execute("DELETE FROM vectors")
+            values = [(key, vector.tobytes()) for key, vector in vectors.items()]
+            connection.executemany("INSERT OR REPLACE INTO vectors VALUES (?, ?)", values)
+
+        self._try(write, None)
+
+    def _try(self, work: Callable[[sqlite3.Connection], T], otherwise: T) -> T:
+        """`work` on the file; if it cannot be used, `otherwise`, now and from now on."""
+        if self._is_off:
+            return otherwise
+        try:
+            self.file.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
+            os.close(os.open(self.file, os.O_RDWR | os.O_CREAT, 0o600))  # a vector tells something of its text
+            opened = sqlite3.connect(self.file, timeout=_WAIT, isolation_level=None)
+            with contextlib.closing(opened) as connection, connection:
+                connection.execute("BEGIN IMMEDIATE")
+                connection.execute(_TABLE)
+                return work(connection)
+        except (sqlite3.Error, OSError, ValueError) as error:
+            self._is_off = True
+            _log.warning("vectors are not cached: %s: %s", self.file, error)
+            if not isinstance(error, (sqlite3.OperationalError, OSError)):  # it is damaged
+                with contextlib.suppress(OSError):
+                    self.file.unlink()
+            return otherwise
+
+
+# -- dense -----------------------------------------------------------------------------------------
+
+# How to speak to a provider's embedding models, by `Provider.embedder`.
+ADAPTERS: dict[str, Callable[[ModelSettings, Prefixes], TextEncoder]] = {
+    "builtin": lambda settings, prefixes: (open_minilm if settings.model.model == MINILM else open_wordllama)(
+        settings, prefixes
+    ),
+    "fastembed": open_fastembed,
+    "sentence_transformers": open_sentence_transformers,
+    "model2vec": open_model2vec,
+    **{name: functools.partial(RemoteEncoder, dialect) for name, dialect in DIALECTS.items()},
+}
+# Static word vectors are made at thousands a second: a cache would save tenths of a second for a whole course, and
+# write a kilobyte for each chunk (benchmarks/results.md).
+
+
+def open_embedder(settings: ModelSettings, *, cache: bool = True) -> TextEmbedder:
+    """The embedding model of a tier (`Settings.embedding`), ready to embed; weights are loaded when first needed.
+
+    Raises:
+        ModelNotFound: the provider has no embedding models, or not this one.
+        ModelKeyMissing: the provider needs a key and there is none.
+        ModelNotInstalled: the extra for the provider is not installed.
+
+    >>> from lmm.config import load_settings
+    >>> embedder = open_embedder(load_settings(env={}).embedding)
+    >>> embedder.name, embedder.dimensions
+    ('Builtin/wordllama', 256)
+    """
+    provider = PROVIDERS[settings.model.provider.lower()]
+    if not provider.embedder:
+        known = ", ".join(p.name for p in PROVIDERS.values() if p.embedder)
+        raise ModelNotFound(
+            f"{provider.name} has no embedding models", where=settings.origin, hint=f"those that have: {known}"
+        )
+    if settings.missing_key:
+        raise ModelKeyMissing(
+            f"{settings.model} needs an API key",
+            where=settings.origin,
+            hint=f"export {settings.missing_key}=…, or set another model under [embedding] in config.toml",
+        )
+    encoder = ADAPTERS[provider.embedder](settings, _prefixes(settings))
+    worth_it = cache and not is_static(str(settings.model))
+    return TextEmbedder(CachedEncoder(encoder, VectorCache()) if worth_it else encoder, settings.dimensions)
+
+
+def shared_embedder(settings: ModelSettings) -> TextEmbedder:
+    """`open_embedder`, the same model for equal settings: weights are loaded once, limits hold over all calls."""
+    return _shared(settings)
+
+
+@functools.lru_cache(maxsize=16)
+def _shared(settings: ModelSettings) -> TextEmbedder:
+    return open_embedder(settings)
+
+
+def _prefixes(settings: ModelSettings) -> Prefixes:
+    """Those of the settings, else those of the model's card; static word vectors have none."""
+    known = Prefixes() if is_static(str(settings.model)) else prefixes_of(settings.model.model)
+    query, document = settings.query_prefix, settings.document_prefix
+    return Prefixes(known.query if query is None else query, known.document if document is None else document)
+
+
+class TextEmbedder:
+    """An encoder behind the port: equal texts are embedded once, and no vector comes out that is none."""
+
+    def __init__(self, encoder: TextEncoder, dimensions: int | None = None) -> None:
+        self._encoder = encoder
+        self._dimensions = dimensions
+        self.name, prefix = encoder.name, encoder.prefixes.document
+        # What a document's vector depends on besides its text: name, weights, `dimensions`, prefix.
+        self.space = identity_of(encoder.identity, prefix and f"document_prefix={prefix!r}")
+
+    @property
+    def dimensions(self) -> int:
+        """The length of its vectors; a model that does not say it is asked for one."""
+        if self._dimensions is None:
+            self.embed(["dimensions"], kind="document")
+        assert self._dimensions is not None
+        return self._dimensions
+
+    def embed(self, texts: Sequence[str], *, kind: Side, on_progress: Progress | None = None) -> list[list[float]]:
+        """One vector per text, in order, as the model gives it; every number is exact as a four-byte float.
+
+        Raises:
+            ModelRejected: a text is empty or has no vector, or the reply is not what it should be.
+            ModelError: the model cannot be reached or loaded, or refuses; those that may pass were retried.
+        """
+        prepared = [self._prepared(text, i, len(texts)) for i, text in enumerate(texts)]
+        different = list(dict.fromkeys(prepared))
+        found: dict[str, Vector] = {}
+
+        def took(places: Sequence[int], vectors: Sequence[Vector]) -> None:
+            for place, vector in zip(places, vectors, strict=True):
+                self._check(different[place], vector)
+                found[different[place]] = vector
+            if on_progress is not None:
+                on_progress(len(texts) - len(different) + len(found), len(texts))
+
+        if different:
+            self._encoder.encode(different, kind, took)
+        return [found[text].tolist() for text in prepared]
+
+    def _prepared(self, text: str, place: int, count: int) -> str:
+        if not text.strip():
+            raise ModelRejected(f"text {place + 1} of {count} is empty, so it has no vector", hint="leave it out")
+        return encodable(text)
+
+    def _check(self, text: str, vector: Vector) -> None:
+        if self._dimensions is not None and len(vector) != self._dimensions:
+            raise ModelRejected(
+                f"{self.name} made a vector of {len(vector)} numbers, not {self._dimensions}, of “{clipped(text, 60)}”",
+                hint="set 'dimensions' under [embedding] to what the model supports; if the model behind the name "
+                f"has changed, remove the cache: {VectorCache().file}",
+            )
+        if not is_usable(vector):
+            raise ModelRejected(
+                f"{self.name} makes no vector of “{clipped(text, 60)}”: zeros, or no numbers",
+                hint="mark that text with 'skip: true', or set a model that supports its language",
+            )
+        self._dimensions = len(vector)
+
+
+class CachedEncoder:
+    """`encoder`, asked only for what is not in the cache; what arrives is remembered at once, batch by batch."""
+
+    def __init__(self, encoder: TextEncoder, cache: VectorCache) -> None:
+        self._encoder, self._cache = encoder, cache
+        self.name, self.identity = encoder.name, encoder.identity
+        self.server, self.prefixes = encoder.server, encoder.prefixes
+
+    def encode(self, texts: Sequence[str], kind: Side, took: Took) -> None:
+        """Embed what is not known."""
+        prefix = self.prefixes.of(kind)
+        keys = [digest(self.identity, self.server, kind, prefix, text, length=40) for text in texts]
+        known = self._cache.get(keys)
+        if known:
+            places = [i for i, key in enumerate(keys) if key in known]
+            took(places, [known[keys[i]] for i in places])
+        missing = [i for i, key in enumerate(keys) if key not in known]
+        if not missing:
+            return
+
+        def took_missing(places: Sequence[int], vectors: Sequence[Vector]) -> None:
+            took([missing[i] for i in places], vectors)  # which refuses what is no vector
+            self._cache.put({keys[missing[i]]: vector for i, vector in zip(places, vectors, strict=True)})
+
+        self._encoder.encode([texts[i] for i in missing], kind, took_missing)
+
 
 # -- sparse ----------------------------------------------------------------------------------------
 # ``Builtin/bm25``, and through FastEmbed learned ones (SPLADE, miniCOIL), mostly English.
@@ -98,7 +351,7 @@ class LearnedEncoder:
 
 # -- both kinds ------------------------------------------------------------------------------------
 
-Vectors = dict[str, Vector]
+Vectors = dict[str, StoredVector]
 MULTILINGUAL = "FastEmbed/intfloat/multilingual-e5-large"
 """What we advise where the built-in embedding model will not do."""
 ENGLISH_ONLY = "Builtin/"

@@ -27,9 +27,8 @@ from lmm_education.answer.answering import Answering
 from lmm_education.errors import SearchError
 from lmm_education.evaluation.experiments import Progress, read_texts
 from lmm_education.evaluation.judge import Expected, contains, find_ranks, find_targets, words
-from lmm_education.evaluation.measures import MeanEstimate, estimate
 from lmm_education.evaluation.questions import Question
-from lmm_education.evaluation.results import MeasuredSettings
+from lmm_education.evaluation.results import MeanEstimate, MeasuredSettings, estimate
 from lmm_education.parts import CourseParts
 from lmm_education.prompts.templates import course_prompts
 from lmm_education.search.expand import can_write

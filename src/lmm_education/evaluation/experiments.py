@@ -2,25 +2,47 @@
 
 from __future__ import annotations
 
+import itertools
 import tempfile
 import time
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from bisect import bisect_left, bisect_right
+from collections import Counter
+from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
-from dataclasses import replace
+from dataclasses import dataclass, replace
+from itertools import pairwise
 from pathlib import Path
+from typing import Any
+
+import msgspec
 
 from lmm.config_files import settings_for
+from lmm.config_tables import Key, Names, Table, in_words, keys_of
 from lmm.disk.folder import Folder, check_named
-from lmm.errors import LinkOutside, LmmError
-from lmm_education.config import CourseSettings, StorageSettings
+from lmm.errors import ConfigError, LinkOutside, LmmError, nearest
+from lmm_education.config import (
+    AnswerSettings,
+    CourseSettings,
+    Preparation,
+    SearchSettings,
+    StorageSettings,
+    change_settings,
+)
 from lmm_education.encodings import find_encoding
 from lmm_education.errors import StoreError, StoreMissing
 from lmm_education.evaluation.judge import Expected, find_ranks, find_targets, is_named
-from lmm_education.evaluation.measures import DEPTH
 from lmm_education.evaluation.questions import Question
-from lmm_education.evaluation.results import Evaluation, Mean, QuestionOutcome
-from lmm_education.evaluation.tuning import LEAST, Calibration, Tuning, calibrate, cross_validate
-from lmm_education.evaluation.variants import Variant, make_variants
+from lmm_education.evaluation.results import (
+    DEPTH,
+    Difference,
+    Evaluation,
+    Mean,
+    MeanEstimate,
+    QuestionOutcome,
+    Statistic,
+    compare,
+    estimate,
+)
 from lmm_education.ingestion.apply import IngestOptions, stored_documents
 from lmm_education.ingestion.ingest import ingest_into
 from lmm_education.material import Passage
@@ -28,6 +50,265 @@ from lmm_education.parts import CourseParts
 from lmm_education.payloads import hit_of
 from lmm_education.search.query import SearchOptions
 from lmm_education.search.search import CourseSearch
+
+# -- variants --------------------------------------------------------------------------------------
+
+
+SHORT = {"encoding": "encoding_model", "sparse": "sparse_model", "rerank": "reranker"}
+"""Shorter names of keys."""
+EMBEDDING, WEIGHT, MODEL = "embedding", "weight", "model"
+"""An embedding model; what the sparse leg weighs, of which the dense leg has the rest to 1; what model answers."""
+_COMPARED, _ANSWERING = (CourseSettings, Preparation, SearchSettings), (AnswerSettings,)
+_WHERE = "--compare"
+
+
+@dataclass(frozen=True, slots=True)
+class Variant:
+    """A course with other settings. `label` says which; `embedding` and `model`, which answers, are names, empty for
+    the configured."""
+
+    label: str
+    settings: CourseSettings
+    embedding: str = ""
+    model: str = ""
+
+    @property
+    def store_key(self) -> object:
+        """Variants with the same key can share a store: they differ in how it is searched only."""
+        return self.settings.encoding, self.settings.sparse_model, self.settings.preparation, self.embedding
+
+
+def compared_keys() -> tuple[str, ...]:
+    """Everything that can stand before a ``=``."""
+    return (*SHORT, EMBEDDING, WEIGHT, MODEL, *_keys())
+
+
+def _keys(kinds: Iterable[type[Table]] = (*_COMPARED, *_ANSWERING)) -> dict[str, Key]:
+    """The keys whose value is one word."""
+    keys = (key for kind in kinds for key in keys_of(kind))
+    return {key.name: key for key in keys if key.inner is None and key.type != Names}
+
+
+def is_axis(word: str) -> bool:
+    """Whether a word of the command line is an axis of a comparison, not a file.
+
+    >>> is_axis("encoding=content,hybrid"), is_axis("questions.csv")
+    (True, False)
+    """
+    return "=" in word and word.partition("=")[0] in compared_keys()
+
+
+def make_variants(axes: Iterable[str], settings: CourseSettings, *, answers: bool = False) -> list[Variant]:
+    """Every combination of the values, the last axis varying fastest; those of answers only where they are measured.
+
+    Raises:
+        ConfigError: an unknown key, a value of the wrong kind, or nothing to compare.
+
+    >>> variants = make_variants(["encoding=content,hybrid", "prefetch=30,60"], CourseSettings())
+    >>> [variant.label for variant in variants][:2]
+    ['encoding=content prefetch=30', 'encoding=content prefetch=60']
+    """
+    choices = [_choices(axis) for axis in axes]
+    about_answers = [key for (key, _), *_ in choices if key == MODEL or key in _keys(_ANSWERING)]
+    if about_answers and not answers:
+        what = f"'{about_answers[0]}' affects answers, not search"
+        raise ConfigError(what, where=_WHERE, hint="add --answers")
+    if not choices:
+        raise ConfigError("there is nothing to compare", where=_WHERE, hint="give for example encoding=content,hybrid")
+    return [_variant(combination, settings) for combination in itertools.product(*choices)]
+
+
+def _choices(axis: str) -> list[tuple[str, str]]:
+    key, _, values = axis.partition("=")
+    known = compared_keys()
+    if key not in known:
+        raise ConfigError(f"'{key}' cannot be compared", where=_WHERE, hint=nearest(key, known))
+    found = [(key, value.strip()) for value in values.split(",") if value.strip()]
+    if not found:
+        raise ConfigError(f"'{axis}' has no value", where=_WHERE, hint=f"write {key}=VALUE,VALUE")
+    return found
+
+
+def _variant(combination: Sequence[tuple[str, str]], settings: CourseSettings) -> Variant:
+    label = " ".join(f"{key}={value}" for key, value in combination)
+    embedding, model = (next((value for key, value in combination if key == name), "") for name in (EMBEDDING, MODEL))
+    tables: dict[str, dict[str, Any]] = {}
+    for key, text in combination:
+        if key == WEIGHT:
+            weight = _value("sparse_weight", text)
+            tables.setdefault("search", {}).update(sparse_weight=weight, dense_weight=round(1 - weight, 4))
+        elif key not in (EMBEDDING, MODEL):
+            name = SHORT.get(key, key)
+            tables.setdefault(_keys()[name].table, {})[name] = _value(name, text)
+    smaller = tables.get("text_splitter", {})
+    if "max_size" in smaller and "min_size" not in smaller:  # else a smaller maximum alone would be refused
+        smaller["min_size"] = min(settings.preparation.min_size, smaller["max_size"])
+    return Variant(label, change_settings(settings, tables, where=lambda table, key: _WHERE), embedding, model)
+
+
+def _value(key: str, text: str) -> Any:
+    kind = _keys()[key].type
+    try:
+        return msgspec.convert(text, kind, strict=False)
+    except msgspec.ValidationError as error:
+        raise ConfigError(f"'{key}' must be {in_words(kind)}, not '{text}'", where=_WHERE) from error
+
+
+# -- tuning ----------------------------------------------------------------------------------------
+# Choosing settings by cross-validation, and the score below which nothing relevant was found.
+#
+# The best of many settings looks better than it is, because it was chosen on the questions that it is judged by. So the
+# questions are parted into `FOLDS`; the settings that are best on the others answer each part, and these answers, to
+# questions that had no say in the choice, are compared with the present settings.
+
+
+FOLDS = 5
+
+
+class Tuning(Statistic, frozen=True, rename={"held_out": "cross_validated", "is_real": "real"}):
+    """What cross-validation found. `best` is best on all questions; `chosen` counts how often each was best on
+    the others; `held_out` estimates what choosing brings, and `gain` compares that with the present settings. It
+    `is_real` where other settings are better than the present ones beyond chance."""
+
+    present: str
+    best: str
+    chosen: Mapping[str, int]
+    means: Mapping[str, float]
+    now: MeanEstimate
+    held_out: MeanEstimate
+    gain: Difference
+    is_real: bool
+
+
+def cross_validate(scores: Mapping[str, Sequence[float]], groups: Sequence[Hashable], *, present: str) -> Tuning:
+    """`scores` has a score per question for every setting, `present` among them.
+
+    Where several are equally good, the present setting is chosen, else the first.
+
+    >>> scores = {"now": [0.2, 0.3] * 20, "new": [0.9, 0.8] * 20}
+    >>> found = cross_validate(scores, range(40), present="now")
+    >>> found.best, found.is_real, round(found.gain.mean, 2)
+    ('new', True, 0.6)
+    """
+    order = [present, *(name for name in scores if name != present)]
+    number: dict[Hashable, int] = {}
+    folds = [number.setdefault(group, len(number)) % FOLDS for group in groups]
+    held_out = [0.0] * len(groups)
+    chosen: Counter[str] = Counter()
+    for fold in sorted(set(folds)):
+        others = [i for i, part in enumerate(folds) if part != fold]
+        best = _best(scores, order, others) if others else present
+        chosen[best] += 1
+        for i, part in enumerate(folds):
+            if part == fold:
+                held_out[i] = scores[best][i]
+    now, best = list(scores[present]), _best(scores, order, range(len(groups)))
+    gain = compare(now, held_out, groups)
+    return Tuning(
+        present=present,
+        best=best,
+        chosen=dict(chosen.most_common()),
+        means={name: _mean(values, range(len(groups))) for name, values in scores.items()},
+        now=estimate(now, groups),
+        held_out=estimate(held_out, groups),
+        gain=gain,
+        is_real=best != present and gain.is_real and gain.mean > 0,
+    )
+
+
+def _best(scores: Mapping[str, Sequence[float]], order: Sequence[str], which: Sequence[int]) -> str:
+    return max(order, key=lambda name: _mean(scores[name], which))
+
+
+def _mean(values: Sequence[float], which: Sequence[int]) -> float:
+    return sum(values[i] for i in which) / max(len(which), 1)
+
+
+# -- a threshold -----------------------------------------------------------------------------------
+
+
+LEAST = 10
+"""Questions of each kind without which a threshold would be a guess."""
+KEPT = 0.95
+"""The share of the questions that the course answers which a threshold should not refuse."""
+
+
+class Threshold(
+    Statistic,
+    frozen=True,
+    rename={"score": "threshold", "kept": "answerable_kept", "rejected": "unanswerable_rejected"},
+):
+    """A threshold: the share of answerable questions at or above it, and of the others below it."""
+
+    score: float
+    kept: float
+    rejected: float
+
+
+class Calibration(Statistic, frozen=True, rename={"held_out": "held_out_documents"}):
+    """`advised` is the highest threshold that keeps `KEPT` of the answerable questions: to refuse an answer that
+    is there is worse than to look at passages in vain. `balanced` makes the fewest errors of both kinds.
+
+    `auc` is how often a question that the course answers scores higher than one that it does not: 0.5 is
+    chance. `held_out` tells that the others are the same questions, with their document taken away.
+    """
+
+    advised: Threshold
+    balanced: Threshold
+    auc: float
+    answerable: int
+    unanswerable: int
+    held_out: bool = False
+
+    def as_json(self) -> dict[str, Any]:
+        """Plain values."""
+        values = Statistic.as_json(self)
+        return {**values.pop("advised"), **values}
+
+
+def calibrate(answerable: Sequence[float], unanswerable: Sequence[float], *, held_out: bool = False) -> Calibration:
+    """Choose a threshold between the best scores of the two kinds of question.
+
+    Raises:
+        LmmError: there are fewer than `LEAST` of one kind.
+
+    >>> found = calibrate([0.5, 0.6, 0.7, 0.8] * 5, [0.1, 0.2, 0.3, 0.4] * 5)
+    >>> found.advised, found.auc
+    (Threshold(score=0.45, kept=1.0, rejected=1.0), 1.0)
+    """
+    for scores, kind in ((answerable, "that the course answers"), (unanswerable, "without an answer in the course")):
+        if len(scores) < LEAST:
+            hint = f"add rows to the question file until there are {LEAST}; without an answer: document empty"
+            raise LmmError(f"there are only {len(scores)} questions {kind}", hint=hint)
+    good, bad = sorted(answerable), sorted(unanswerable)
+    scores = sorted({*good, *bad})
+    middles = [(a + b) / 2 for a, b in pairwise(scores)]
+    candidates = [_threshold(score, good, bad) for score in (scores[0], *middles)]
+    advised = max((t for t in candidates if t.kept >= KEPT), key=lambda t: t.score)
+    balanced = max(candidates, key=lambda t: (t.kept + t.rejected, -t.score))
+    return Calibration(
+        advised=advised,
+        balanced=balanced,
+        auc=_auc(good, bad),
+        answerable=len(good),
+        unanswerable=len(bad),
+        held_out=held_out,
+    )
+
+
+def _threshold(score: float, good: Sequence[float], bad: Sequence[float]) -> Threshold:
+    score = round(score, 3)
+    return Threshold(score, 1 - bisect_left(good, score) / len(good), bisect_left(bad, score) / len(bad))
+
+
+def _auc(good: Sequence[float], bad: Sequence[float]) -> float:
+    """How often a good score is above a bad one; equal ones count half."""
+    above = sum((bisect_left(bad, score) + bisect_right(bad, score)) / 2 for score in good)
+    return above / (len(good) * len(bad))
+
+
+# -- experiments -----------------------------------------------------------------------------------
+
 
 Progress = Callable[[str, int, int], None]
 """What is being done, how much of it is done, and of how much."""

@@ -9,11 +9,18 @@ from typing import TYPE_CHECKING
 from lmm.disk.folder import check_named
 from lmm.errors import ConfigError, FileWriteError, LmmError
 from lmm.terminal import table, usage_text
+from lmm_education.evaluation.experiments import Calibration, Tuning
 from lmm_education.evaluation.judge import Level
-from lmm_education.evaluation.measures import MEASURES, Difference, MeanEstimate
 from lmm_education.evaluation.questions import Question
-from lmm_education.evaluation.results import Evaluation, Mean, MeasuredSettings, QuestionOutcome
-from lmm_education.evaluation.tuning import Calibration, Tuning
+from lmm_education.evaluation.results import (
+    MEASURES,
+    Difference,
+    Evaluation,
+    Mean,
+    MeanEstimate,
+    MeasuredSettings,
+    QuestionOutcome,
+)
 from lmm_education.material import Passage
 
 if TYPE_CHECKING:

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import contextlib
 import time
-from collections import deque
+from collections import Counter, deque
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import chain
@@ -19,33 +19,39 @@ from typing import Any, TypeVar
 from lmm.disk.folder import Folder
 from lmm.document import Document
 from lmm.errors import LmmError, ModelError, ModelRejected
+from lmm.markdown import without
 from lmm.markdown.blocks import ErrorBlock
 from lmm.markdown.parse_markdown import header_values
+from lmm.markdown.sentences import LETTERS
 from lmm.messages import Waiting
 from lmm.models.tokens import count_tokens
 from lmm.notebook.staleness import STALE
 from lmm_education.books.chapters import Books
-from lmm_education.encode.bm25 import is_stemmed, language_code
+from lmm_education.encode.bm25 import LANGUAGES, is_stemmed, language_code, word_id
 from lmm_education.encode.encoder import ENGLISH_ONLY, MULTILINGUAL, Vectors
 from lmm_education.encodings import ENCODINGS, SPARSE
 from lmm_education.errors import IngestError, StoreError, StoreMissing
 from lmm_education.frequencies import Frequencies
-from lmm_education.ingestion import report as happened
-from lmm_education.ingestion.language import foreign_language, foreign_notice
 from lmm_education.ingestion.outline import parsed
 from lmm_education.ingestion.plan import (
     DocumentFile,
+    DocumentReport,
+    Embedding,
+    Ended,
     IngestPlan,
+    IngestReport,
+    Listener,
+    Lost,
     PlannedDocument,
     Read,
     Skipped,
+    State,
     changes,
     error_of,
     read_file,
 )
 from lmm_education.ingestion.prepare import Steps, prepare_steps
 from lmm_education.ingestion.prepared import read_steps, step_files, write_step_files
-from lmm_education.ingestion.report import DocumentReport, IngestReport, Listener, Lost, State
 from lmm_education.ingestion.source_files import SourceFile
 from lmm_education.material import PreparedDocument, SparseVector
 from lmm_education.parts import CourseParts
@@ -105,7 +111,7 @@ class IngestRun:
     def end(self, document: DocumentReport) -> None:
         """A document is done."""
         self.report.documents.append(document)
-        self.listener(happened.Ended(document))
+        self.listener(Ended(document))
 
     def fail(self, source: SourceFile, error: LmmError) -> None:
         """A document cannot be ingested."""
@@ -366,11 +372,11 @@ def _encode(run: IngestRun, group: Sequence[PlannedDocument]) -> dict[str, Vecto
         before = len(vectors)
 
         def told(done: int, texts: int, before: int = before, chunks: int = len(chunks)) -> None:
-            run.listener(happened.Embedding(path, before + chunks * done // texts, len(wanted)))
+            run.listener(Embedding(path, before + chunks * done // texts, len(wanted)))
 
         made = run.course.encoder.encode(chunks, language=languages, on_progress=told)
         vectors.update(zip((hash for hash, _ in part), made, strict=True))
-        run.listener(happened.Embedding(path, len(vectors), len(wanted)))
+        run.listener(Embedding(path, len(vectors), len(wanted)))
     return vectors
 
 
@@ -552,3 +558,55 @@ def tell(run: IngestRun) -> None:
             f"{run.course.encoder.space} supports English only, and there are documents in {', '.join(foreign)}; set a "
             f'multilingual model such as "{MULTILINGUAL}" under [embedding] in config.toml'
         )
+
+
+# -- which language a text seems to be written in --------------------------------------------------
+
+
+WORDS = 500
+"""How many words of a text are looked at."""
+_FEWEST, _LEAST, _TIMES = 60, 0.25, 3.0
+"""At least so many words; the share of stop words, 0.35 to 0.5 in prose, and how much rarer the course's have to be:
+those of another language have at most a third of it (0.02 to 0.11 on our documents), but a Dane's are a Norwegian's."""
+_SYMBOLS = ("code", "code_block", "math", "html", "comment")
+
+
+def foreign_language(text: str, course: str) -> str:
+    """The code of the language that a text is in, if that is clearly not the one of its `course`; else empty.
+
+    Code, formulas, tables of names and short texts are in no language.
+
+    >>> foreign_language("Die Zelle ist der kleinste Teil von allem, was lebt, und sie kann sich teilen. " * 5, "en")
+    'de'
+    >>> foreign_language("The cell is the smallest part of all that lives, and it can divide. " * 5, "en")
+    ''
+    """
+    letters = LETTERS.findall(without(text, *_SYMBOLS).casefold())
+    words = [word for word in letters if len(word) > 1][:WORDS]
+    if course not in LANGUAGES or len(words) < _FEWEST:
+        return ""
+    counts = Counter(words)
+    own = _stop_words(counts, course)
+    if own * _TIMES > 0.6 * len(words):  # no language has as many stop words as another would need
+        return ""
+    shares = {code: _stop_words(counts, code) for code in sorted(LANGUAGES)}
+    best = max(shares, key=shares.__getitem__)
+    return best if shares[best] >= max(_LEAST * len(words), _TIMES * own) else ""
+
+
+def _stop_words(counts: Mapping[str, int], language: str) -> int:
+    return sum(count for word, count in counts.items() if word_id(word, language) is None)
+
+
+def foreign_notice(language: str, files: Sequence[str], course: str) -> str:
+    """What the author is told about files that seem to be in another language than their course.
+
+    >>> foreign_notice("de", ["a.md"], "en")
+    "a.md seems to be in 'de', the course is in 'en': write 'lang: de' into its header, or set language in config.toml"
+    """
+    few = ", ".join(files[:3]) + (f" and {len(files) - 3} more" if len(files) > 3 else "")
+    verb, whose = ("seems", "its header") if len(files) == 1 else ("seem", "their headers")
+    return (
+        f"{few} {verb} to be in '{language}', the course is in '{course}': write 'lang: {language}' into {whose}, "
+        "or set language in config.toml"
+    )

@@ -26,7 +26,6 @@ from lmm.errors import LmmError
 from lmm.messages import Waiting
 from lmm_education.books.chapters import Books
 from lmm_education.errors import IngestError, StoreDamaged, StoreMissing, StoreOutdated
-from lmm_education.ingestion import report as happened
 from lmm_education.ingestion.apply import (
     IngestOptions,
     IngestRun,
@@ -39,20 +38,25 @@ from lmm_education.ingestion.apply import (
     tell,
 )
 from lmm_education.ingestion.plan import (
+    Annotating,
+    Begun,
     DocumentFile,
+    Event,
+    IngestReport,
+    Listener,
     PlannedDocument,
     Skipped,
     error_of,
     held_by,
+    ignore,
     plan_ingest,
     read_file,
 )
-from lmm_education.ingestion.report import IngestReport, Listener, ignore
 from lmm_education.ingestion.source_files import SourceFile, add_sources, find_sources
 from lmm_education.material import PreparedDocument
 from lmm_education.parts import CourseParts
 from lmm_education.payloads import StoredDocument, document_of
-from lmm_education.store.manifest import FORMAT
+from lmm_education.store.port import FORMAT
 
 
 def ingest_into(
@@ -93,7 +97,7 @@ def _ingest(run: IngestRun, paths: Iterable[str | Path]) -> IngestReport:
             )
         _check_inside(others, course.root)
         add_sources(sources, others, course.root)
-    run.listener(happened.Begun(len(sources.documents)))
+    run.listener(Begun(len(sources.documents)))
     documents = [document for source in sources.documents if (document := _read(run, source)) is not None]
     if options.ingest:
         run.report.location = course.store.location
@@ -148,7 +152,7 @@ def watch_course(
     paths = list(paths)
     roots, stopped = WatchedPaths.at(paths), threading.Event()
 
-    def listening(event: happened.Event) -> None:
+    def listening(event: Event) -> None:
         if stopped.is_set():
             raise KeyboardInterrupt
         listener(event)
@@ -266,7 +270,7 @@ def _read(run: IngestRun, source: SourceFile) -> DocumentFile | None:
     try:
         read = read_file(source, run.stamp, run.books)
         if run.options.annotate and not run.options.dry_run and not isinstance(read, Skipped):
-            run.listener(happened.Annotating(source.path))
+            run.listener(Annotating(source.path))
             if read.document.shows is None:
                 _annotate(source, run.course)
                 read = read_file(source, run.stamp, run.books)

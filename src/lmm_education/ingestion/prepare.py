@@ -15,12 +15,10 @@ from lmm_education.books.chapters import NO_BOOK, BookChapter
 from lmm_education.books.code_cells import code_apart
 from lmm_education.books.rendered_text import rendered_text
 from lmm_education.config import AnnotationModel, Preparation, for_document
-from lmm_education.ingestion.chunks import ChunkDraft, passages_of
-from lmm_education.ingestion.documents import Part, divide
 from lmm_education.ingestion.outline import Heading, Item, Outline, TextItem, item_values, read_outline
 from lmm_education.ingestion.packing import Limits
-from lmm_education.ingestion.pool import pool
 from lmm_education.ingestion.source_files import sort_key
+from lmm_education.ingestion.steps import ChunkDraft, Part, divide, passages_of, pool
 from lmm_education.material import Chunk, Lines, Location, PreparedDocument, Section, Withheld
 from lmm_education.payloads import Ids, types_in
 

@@ -25,8 +25,6 @@ from lmm.markdown.tree import TextNode
 from lmm_education.audience import DEFAULT, Withholding
 from lmm_education.config import Preparation
 from lmm_education.errors import IngestError
-from lmm_education.ingestion.chunks import SUMMARY, ChunkDraft
-from lmm_education.ingestion.documents import Part
 from lmm_education.ingestion.outline import (
     Heading,
     Item,
@@ -37,8 +35,8 @@ from lmm_education.ingestion.outline import (
     without_conversation,
 )
 from lmm_education.ingestion.packing import key_of
-from lmm_education.ingestion.pool import join
 from lmm_education.ingestion.prepare import Count, Steps, cut_into_passages, limits_of
+from lmm_education.ingestion.steps import SUMMARY, ChunkDraft, Part, join
 from lmm_education.material import Lines
 
 # Keys of the program in a prepared file.

@@ -19,8 +19,8 @@ from lmm.models.port import Ask
 from lmm.models.structured import Schema, object_of
 from lmm.prompts.templates import Prompts
 from lmm_education.config import SearchSettings
-from lmm_education.encode.fastembed import check_installed, load_fastembed
-from lmm_education.encode.server import ModelServer
+from lmm_education.encode.local import check_installed, load_fastembed
+from lmm_education.encode.remote import ModelServer
 from lmm_education.errors import SearchError
 from lmm_education.material import Passage
 from lmm_education.search.expand import can_write

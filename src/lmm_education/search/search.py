@@ -33,7 +33,6 @@ from lmm_education.material import Passage, SparseVector
 from lmm_education.parts import CourseParts
 from lmm_education.payloads import hit_of
 from lmm_education.prompts.templates import course_prompts
-from lmm_education.search.definitions import term_of
 from lmm_education.search.expand import can_write, shown_contents, sub_questions
 from lmm_education.search.instructions import LANGUAGES, topic_of, with_headings, with_here
 from lmm_education.search.query import (
@@ -60,6 +59,7 @@ from lmm_education.search.ranking import (
     introduced,
     is_named,
     relevance,
+    term_of,
     text_bonus,
     vote,
     weights,

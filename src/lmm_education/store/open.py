@@ -1,18 +1,25 @@
-"""Open the store that the settings name: a folder, or a server."""
+"""Open the store that the settings name, a folder or a server, and copy a whole store into another one, of whatever
+kind: ids, vectors, payloads and manifest stay the same."""
 
 from __future__ import annotations
 
 import os
 import re
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
+from contextlib import closing
+from dataclasses import dataclass, field
+from pathlib import Path
 
 from lmm.errors import ConfigError
 from lmm.hosts import check_server, is_loopback_url
 from lmm_education.config import StorageSettings
+from lmm_education.errors import StoreMissing
 from lmm_education.store.edge import EdgeStore
+from lmm_education.store.layout import COLLECTIONS
 from lmm_education.store.port import Store
-from lmm_education.store.server import open_server
+from lmm_education.store.server import batches, open_server
 
+PAGE = 1000  # points that are copied at once
 _COURSE = re.compile(r"\w[\w.-]{0,199}")
 
 
@@ -45,3 +52,79 @@ def _key_for(settings: StorageSettings, env: Mapping[str, str]) -> str | None:
                 hint="write https:// in 'url' under [storage]",
             )
     return key
+
+
+# -- copying ---------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class Transfer:
+    """What was done: points written, points that were the same already, points that the source does not have;
+    and where."""
+
+    written: int = 0
+    same: int = 0
+    removed: int = 0
+    target: str = field(default="", compare=False)
+
+
+def copy_store(source: Store, target: Store, *, on_points: Callable[[int], None] = lambda count: None) -> Transfer:
+    """Make `target` equal to `source`. What it has already is not written again, so a transfer that was cut off
+    goes on where it ended; what only it has is removed at the end. `on_points` is called with how many points are done.
+
+    Raises:
+        StoreMissing: there is nothing in `source`.
+        StoreMismatch: `target` was made with other settings.
+        StoreError: one of them fails.
+    """
+    manifest = source.manifest()
+    if manifest is None:
+        raise StoreMissing(source.location)
+    written = same = removed = 0
+    with target.writing(manifest) as writer:
+        for collection in reversed(COLLECTIONS):  # sections before the chunks that name them
+            seen: set[str] = set()
+            for page in batches(source.scroll(collection, vectors=True), PAGE, PAGE, lambda point: 1):
+                seen.update(point.id for point in page)
+                known = {point.id: point.payload for point in writer.get(collection, [point.id for point in page])}
+                # Vectors follow from the payload: its ``hash`` is that of the text that was embedded.
+                missing = [point for point in page if known.get(point.id) != point.payload]
+                writer.upsert(collection, missing)
+                written, same = written + len(missing), same + len(page) - len(missing)
+                on_points(len(page))
+            gone = [point.id for point in writer.scroll(collection, fields=False) if point.id not in seen]
+            writer.delete(collection, gone)
+            removed += len(gone)
+    return Transfer(written, same, removed, target.location)
+
+
+def transfer(
+    here: Store,
+    place: str,
+    settings: StorageSettings,
+    *,
+    to: bool,
+    env: Mapping[str, str],
+    on_points: Callable[[int], None] = lambda count: None,
+) -> Transfer:
+    """Copy the store of a course to a folder or an address, or from there; see `copy_store`.
+
+    Raises:
+        ConfigError: that is the store itself, or no place for a store.
+    """
+    there = elsewhere(settings, place)
+    same = there.addresses[0] in settings.addresses if there.addresses else not settings.addresses
+    if same and there.folder.resolve() == settings.folder.resolve():
+        raise ConfigError("this is the store itself", where=place)
+    with closing(open_store(there, env=env)) as other:
+        source, target = (here, other) if to else (other, here)
+        return copy_store(source, target, on_points=on_points)
+
+
+def elsewhere(here: StorageSettings, place: str) -> StorageSettings:
+    """The same course in another place: typed by the user, so that no file has to be trusted for it."""
+    if re.match(r"https?://", place):
+        return here.replace(url=place)
+    if "://" in place:
+        raise ConfigError(f"'{place}' is neither a folder nor an address that begins with https://")
+    return here.replace(url="", folder=Path(place), root=Path(place))

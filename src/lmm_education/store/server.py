@@ -8,6 +8,8 @@ once: no two of them touch one point, and the manifest is only ever written wher
 from __future__ import annotations
 
 import copy
+import functools
+import json
 import uuid
 import warnings
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
@@ -19,30 +21,36 @@ from lmm.hosts import is_loopback_url
 from lmm_education.config import StorageSettings
 from lmm_education.errors import StoreDamaged, StoreError, StoreMismatch, StoreMissing, StoreUnavailable
 from lmm_education.frequencies import Frequencies
+from lmm_education.material import SparseVector
 from lmm_education.payloads import WORDS, words_of
-from lmm_education.store import server_values as values
 from lmm_education.store.layout import (
     COLLECTIONS,
     INDEXED,
+    EngineDialect,
+    Vectors,
     as_stored,
     check_format,
     check_same,
     engine_path,
     fitting,
     index_kinds,
+    known_ids,
     metadata_kinds,
     most_first,
     tally,
+    to_scored,
+    to_selector,
+    to_stored,
     values_at,
     vectors_of,
 )
-from lmm_education.store.manifest import Manifest
 from lmm_education.store.port import (
     Among,
     CollectionName,
     Condition,
     Fields,
     Leg,
+    Manifest,
     Match,
     Point,
     Scored,
@@ -50,7 +58,6 @@ from lmm_education.store.port import (
     Where,
 )
 from lmm_education.store.server_requests import Requests, missing_extra
-from lmm_education.store.values import known_ids, to_scored, to_selector, to_stored
 
 if TYPE_CHECKING:
     from qdrant_client import QdrantClient, models
@@ -63,7 +70,155 @@ MOST_INDEXES = 100  # of a collection
 POINTS, BYTES = 256, 8 << 20  # of one request; servers refuse more than 32 MB
 _VISIBLE = Match("what", ("manifest", "stamp"), negate=True)
 _RECORDS, _SECTIONS = Match("what", ("document",)), Match("what", ("section",))
+AT_ONCE = 1000  # values or points that are asked for: servers with a `max_query_limit` refuse more
 T = TypeVar("T")
+
+
+# -- our values as qdrant-client's, which takes 0.9 s to import: on first use only -------------------
+
+
+@functools.cache
+def dialect() -> EngineDialect:
+    """How qdrant-client spells vectors and conditions."""
+    from qdrant_client import models
+
+    return EngineDialect(
+        sparse=lambda indices, values: models.SparseVector(indices=indices, values=values),
+        ids=lambda ids: models.HasIdCondition(has_id=sorted(ids)),
+        words=lambda words: models.MatchText(text=words),
+        value=lambda value: models.MatchValue(value=value),
+        any=lambda values: models.MatchAny(any=values),
+        field=models.FieldCondition,
+        filter=models.Filter,
+    )
+
+
+def vector_params(vectors: Vectors) -> dict[str, models.VectorParams]:
+    """The dense vectors of a collection."""
+    from qdrant_client import models
+
+    params = {}
+    if vectors.dense:
+        params["dense"] = models.VectorParams(size=vectors.dense, distance=models.Distance.COSINE)
+    if vectors.multi:
+        params["multi"] = models.VectorParams(
+            size=vectors.multi,
+            distance=models.Distance.COSINE,
+            multivector_config=models.MultiVectorConfig(comparator=models.MultiVectorComparator.MAX_SIM),
+            hnsw_config=models.HnswConfigDiff(m=0),
+        )
+    return params
+
+
+def creation(vectors: Vectors, settings: StorageSettings) -> dict[str, Any]:
+    """The arguments that make a collection. Whoever asks has weighed the words: the server's own IDF differs by
+    shard."""
+    from qdrant_client import models
+
+    quantizations: dict[str, Any] = {
+        "scalar": models.ScalarQuantization(
+            scalar=models.ScalarQuantizationConfig(type=models.ScalarType.INT8, quantile=0.99, always_ram=True)
+        ),
+        "binary": models.BinaryQuantization(binary=models.BinaryQuantizationConfig(always_ram=True)),
+    }
+    return {
+        "vectors_config": vector_params(vectors),
+        "sparse_vectors_config": {"sparse": models.SparseVectorParams()} if vectors.sparse else None,
+        "replication_factor": settings.replication_factor,
+        "shard_number": settings.shard_number,
+        "quantization_config": quantizations.get(settings.quantization) if vectors.dense else None,
+    }
+
+
+def misfits(info: models.CollectionInfo, vectors: Vectors) -> list[str]:
+    """What is wrong with a collection that exists, in words."""
+    wanted, found = vector_params(vectors), info.config.params.vectors or {}
+    found = found if isinstance(found, Mapping) else {"(unnamed)": found}
+    shown, asked = ({name: _described(each) for name, each in some.items()} for some in (found, wanted))
+    wrong = [
+        f"'{name}' has {shown.get(name, 'no numbers')}, not {asked.get(name, 'any')}"
+        for name in dict.fromkeys([*shown, *asked])
+        if shown.get(name) != asked.get(name)
+    ]
+    sparse = info.config.params.sparse_vectors or {}
+    if vectors.sparse and "sparse" not in sparse:
+        wrong.append("it has no sparse vector 'sparse'")
+    elif vectors.sparse and getattr(sparse["sparse"].modifier, "value", None) == "idf":
+        wrong.append("'sparse' is weighed by the server's IDF")
+    return wrong
+
+
+def _described(params: models.VectorParams) -> str:
+    return f"{params.size} numbers ({params.distance.value}{', several a point' if params.multivector_config else ''})"
+
+
+def index_schema(kind: str) -> Any:
+    """The parameters of an index on a payload field."""
+    from qdrant_client import models
+
+    if kind == "text":
+        tokenizer = models.TokenizerType.WORD
+        return models.TextIndexParams(type=models.TextIndexType.TEXT, tokenizer=tokenizer, lowercase=True)
+    return models.PayloadSchemaType(kind)
+
+
+def to_point(point: Point) -> models.PointStruct:
+    """A point as the client takes it."""
+    from qdrant_client import models
+
+    vectors: Any = {name: dialect().vector(vector) for name, vector in point.vectors.items()}
+    return models.PointStruct(id=point.id, vector=vectors, payload=dict(point.payload))
+
+
+def to_request(leg: Leg, condition: models.Filter | None, fields: Fields) -> models.QueryRequest:
+    """One search."""
+    from qdrant_client import models
+
+    return models.QueryRequest(
+        query=dialect().vector(leg.query),
+        using=leg.vector,
+        limit=min(leg.limit, AT_ONCE),
+        filter=condition,
+        with_payload=to_selector(fields),
+    )
+
+
+def batches(items: Iterable[T], count: int, size: int, size_of: Callable[[T], int]) -> Iterator[list[T]]:
+    """Cut into lists of at most `count` items and about `size` bytes; an item that is larger stands alone.
+
+    >>> list(batches(["aa", "b", "cccc", "d"], 3, 4, len))
+    [['aa', 'b'], ['cccc'], ['d']]
+    """
+    batch: list[T] = []
+    total = 0
+    for item in items:
+        own = size_of(item)
+        if batch and (len(batch) >= count or total + own > size):
+            yield batch
+            batch, total = [], 0
+        batch.append(item)
+        total += own
+    if batch:
+        yield batch
+
+
+def point_size(point: Point) -> int:
+    """About how many bytes a point takes in a request."""
+    return payload_size(point.payload) + 20 * sum(map(_numbers, point.vectors.values()))
+
+
+def payload_size(payload: Mapping[str, Any]) -> int:
+    """How many bytes a payload takes in a request, at most."""
+    return len(json.dumps(payload, default=str))
+
+
+def _numbers(vector: Any) -> int:
+    if isinstance(vector, SparseVector):
+        return 2 * len(vector.indices)
+    return sum(map(len, vector)) if hasattr(vector[0], "__len__") else len(vector)
+
+
+# -- the store -------------------------------------------------------------------------------------
 
 
 class ServerStore:
@@ -92,12 +247,12 @@ class ServerStore:
         """Call the client with a filter. A server in strict mode filters by no field without an index, and what has
         one has values of one kind only: there, others are left out of the conditions."""
         try:
-            return self._call(name, collection, **arguments(values.dialect().where(where)))
+            return self._call(name, collection, **arguments(dialect().where(where)))
         except StoreError as error:
             if not where or "index required" not in error.message.lower():
                 raise
         fitting = self._fitting(collection, where)
-        return self._call(name, collection, **arguments(values.dialect().where(fitting)))
+        return self._call(name, collection, **arguments(dialect().where(fitting)))
 
     def _fitting(self, collection: CollectionName, where: Where) -> list[Condition]:
         info = self._call("get_collection", collection)
@@ -122,7 +277,7 @@ class ServerStore:
 
     def _make_index(self, collection: CollectionName, path: str, kind: str) -> bool:
         """Make an index on a field; whether the server lets us."""
-        schema = values.index_schema(kind)
+        schema = index_schema(kind)
         try:
             self._call("create_payload_index", collection, field_name=path, field_schema=schema, wait=True)
         except StoreUnavailable:
@@ -182,7 +337,7 @@ class ServerStore:
         wanted = [leg for leg in legs if leg.limit > 0]
 
         def requests(condition: Any) -> Mapping[str, Any]:
-            return {"requests": [values.to_request(leg, condition, fields) for leg in wanted]}
+            return {"requests": [to_request(leg, condition, fields) for leg in wanted]}
 
         asked = self._filtered("query_batch_points", "chunks", where, requests) if wanted else []
         found = iter(self._there(asked))
@@ -194,8 +349,8 @@ class ServerStore:
         """See `port.Reader.get`."""
         wanted = known_ids(ids)
         options: dict[str, Any] = {"with_payload": to_selector(fields), "with_vectors": vectors}
-        batches = values.batches(dict.fromkeys(wanted), PAGE, PAGE, lambda _: 1)
-        pages = (self._call("retrieve", collection, ids=batch, **options) for batch in batches)
+        pages_of_ids = batches(dict.fromkeys(wanted), PAGE, PAGE, lambda _: 1)
+        pages = (self._call("retrieve", collection, ids=batch, **options) for batch in pages_of_ids)
         found = {str(record.id): to_stored(record) for page in pages for record in page or []}
         return [found[each] for each in wanted if each in found]
 
@@ -237,11 +392,11 @@ class ServerStore:
             StoreMissing: nothing was ever stored.
         """
         if key in INDEXED["chunks"] and INDEXED["chunks"][key].kind == "keyword":
-            options = {"key": key, "limit": min(limit + 1, values.AT_ONCE), "exact": True}
+            options = {"key": key, "limit": min(limit + 1, AT_ONCE), "exact": True}
             hits = self._there(
                 self._filtered("facet", "chunks", where, lambda condition: {"facet_filter": condition, **options})
             ).hits
-            if len(hits) < values.AT_ONCE:
+            if len(hits) < AT_ONCE:
                 return most_first({str(hit.value): hit.count for hit in hits}, limit)
         self._there(self._call("count", "chunks"))
         found = self.scroll("chunks", where=where, fields=(key,))
@@ -269,17 +424,17 @@ class ServerStore:
     def upsert(self, collection: CollectionName, points: Iterable[Point]) -> None:
         """See `port.Writer.upsert`. Points go in batches, each of which is stored whole; several are under way."""
         with ThreadPoolExecutor(self._requests.at_once) as pool:
-            for some in values.batches(self._batches(collection, points), self._requests.at_once, BYTES, lambda _: 0):
+            for some in batches(self._batches(collection, points), self._requests.at_once, BYTES, lambda _: 0):
                 for _ in pool.map(lambda batch: self._call("upsert", collection, points=batch, wait=True), some):
                     pass
 
     def _batches(self, collection: CollectionName, points: Iterable[Point]) -> Iterator[list[models.PointStruct]]:
-        for batch in values.batches(points, POINTS, BYTES, values.point_size):
+        for batch in batches(points, POINTS, BYTES, point_size):
             if collection == "chunks":
                 self._index([point.payload for point in batch])
             elif any(WORDS in point.payload for point in batch):
                 batch.append(_stamp())
-            yield list(map(values.to_point, batch))
+            yield list(map(to_point, batch))
 
     def set_payload(self, collection: CollectionName, payloads: Mapping[str, Mapping[str, Any]]) -> None:
         """See `port.Writer.set_payload`.
@@ -292,7 +447,7 @@ class ServerStore:
         missing = set(payloads) - {point.id for point in self.get(collection, list(payloads), fields=False)}
         if missing:
             raise StoreError(f"there is no point {min(missing)}", where=self.location)
-        for batch in values.batches(payloads.items(), POINTS, BYTES, lambda item: values.payload_size(item[1])):
+        for batch in batches(payloads.items(), POINTS, BYTES, lambda item: payload_size(item[1])):
             if collection == "chunks":
                 self._index([payload for _, payload in batch])
             operations = [
@@ -306,10 +461,10 @@ class ServerStore:
     def delete(self, collection: CollectionName, ids: Collection[str]) -> None:
         """See `port.Writer.delete`."""
         known = known_ids(ids)
-        for batch in values.batches(known, 4 * POINTS, 4 * POINTS, lambda _: 1):
+        for batch in batches(known, 4 * POINTS, 4 * POINTS, lambda _: 1):
             self._call("delete", collection, points_selector=batch, wait=True)
         if known and collection == "documents":
-            self._call("upsert", "documents", points=[values.to_point(_stamp())], wait=True)
+            self._call("upsert", "documents", points=[to_point(_stamp())], wait=True)
 
     def _prepare(self, manifest: Manifest, *, anew: bool) -> None:
         """Make the collections where they are not there, and see that they fit.
@@ -333,9 +488,9 @@ class ServerStore:
         vectors = vectors_of(manifest, collection)
         info = self._call("get_collection", collection)
         if info is None:
-            self._call("create_collection", collection, **values.creation(vectors, self._settings))
+            self._call("create_collection", collection, **creation(vectors, self._settings))
             info = self._there(self._call("get_collection", collection))
-        wrong = values.misfits(info, vectors)
+        wrong = misfits(info, vectors)
         if wrong:
             raise StoreMismatch(
                 f"the collection '{self._names[collection]}' does not fit: {'; '.join(wrong)}",
@@ -365,7 +520,7 @@ class ServerStore:
         from qdrant_client import models
 
         payload = {"what": "manifest", "manifest": manifest.as_json()}
-        point = values.to_point(Point(MANIFEST_ID, payload))
+        point = to_point(Point(MANIFEST_ID, payload))
         return self._call("upsert", "documents", points=[point], wait=True, update_mode=models.UpdateMode.INSERT_ONLY)
 
     # -- upkeep ------------------------------------------------------------------------------------

@@ -23,7 +23,7 @@ from lmm.markdown.units import fences_of_divs
 from lmm.notebook.chat_log import clear_chat
 from lmm.notebook.edits import damaged_edits, find_edits, orphaned_marks, resolve
 from lmm_education.errors import ExportError
-from lmm_education.ingestion.stretches import SOLUTION, Stretch, stretches
+from lmm_education.ingestion.outline import SOLUTION, Stretch, stretches
 from lmm_education.payloads import is_one_of
 from lmm_education.study.study_documents import TEXT, is_special
 

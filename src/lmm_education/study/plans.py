@@ -19,8 +19,7 @@ from lmm.markdown.tree import count_words
 from lmm.terminal import count
 from lmm_education.ingestion.outline import Heading, TextItem
 from lmm_education.material import is_called, named
-from lmm_education.study.study_documents import StudyDocument, is_special, texts_of, type_of
-from lmm_education.study.toc import anchor_of
+from lmm_education.study.study_documents import StudyDocument, anchor_of, is_special, texts_of, type_of
 
 # -- how long a text takes to read -----------------------------------------------------------------
 

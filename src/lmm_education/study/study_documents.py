@@ -7,23 +7,26 @@ stay out of the notes, unless their type is kept.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Mapping, Sequence
+import re
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path, PurePosixPath
 from typing import Any
+from urllib.parse import unquote, urlsplit
 
 from lmm.config_tables import Config
 from lmm.disk import files
 from lmm.errors import LmmError
+from lmm.markdown.blocks import HeadingBlock
 from lmm_education.books.chapters import NO_BOOK, BookChapter, Books
 from lmm_education.books.rendered_text import rendered_text
-from lmm_education.catalogue import RECORDS, Catalogue
+from lmm_education.catalogue import RECORDS, Catalogue, Entry as Entry
 from lmm_education.config import CourseSettings, course_settings
 from lmm_education.errors import StoreMissing
-from lmm_education.ingestion.outline import Heading, Outline, TextItem, read_outline, stored_outline
+from lmm_education.ingestion.outline import SOLUTION, Heading, Outline, TextItem, read_outline, stored_outline
 from lmm_education.ingestion.plan import docid_of, error_of, passed_over
 from lmm_education.ingestion.source_files import find_sources
-from lmm_education.ingestion.stretches import SOLUTION
+from lmm_education.material import Lines, Location, Passage
 from lmm_education.parts import CourseParts, config_for
 from lmm_education.payloads import OUTLINE, StoredDocument, is_one_of, types_in
 
@@ -213,3 +216,186 @@ def _stored(record: StoredDocument, values: Sequence[Mapping[str, Any]]) -> Stud
     headings = (each for each in values if "text" not in each)
     numbers = {each["line"] if each["level"] else 0: each["number"] for each in headings if each["number"]}
     return StudyDocument(record.id, record.file, stored_outline(values), numbers)
+
+
+# -- the table of contents -------------------------------------------------------------------------
+
+
+def table_of_contents(documents: Iterable[StudyDocument], *, depth: int = 6) -> list[Entry]:
+    """The documents and their headings down to level `depth`, in order.
+
+    >>> from lmm_education.study.study_documents import study_document
+    >>> entries = table_of_contents([study_document("# Leaves\\n\\n## Colour\\n", file="leaves.md")])
+    >>> [(entry.level, entry.title, entry.line) for entry in entries]
+    [(0, 'Leaves', 1), (1, 'Leaves', 1), (2, 'Colour', 3)]
+    """
+    return [entry for document in documents for entry in _of(document) if entry.level <= depth]
+
+
+def _of(document: StudyDocument) -> Iterator[Entry]:
+    root = document.outline.root
+    yield Entry(document.title, 0, document.file, 1, kind=type_of(root), number=document.number(root))
+    taken: dict[str, int] = {}
+    for item in document.outline.items:
+        if isinstance(item, Heading):
+            anchor = _unique(anchor_of(item), taken)
+            yield Entry(
+                title=item.title,
+                level=item.level,
+                file=document.file,
+                line=item.line,
+                headings=item.path,
+                kind=type_of(item),
+                anchor=anchor,
+                number=document.number(item),
+            )
+
+
+def anchor_of(heading: Heading) -> str:
+    """The id that Pandoc gives a heading, or that is written after it.
+
+    >>> anchor_of(Heading("What is `R`, really?", 1, (), 1)), anchor_of(Heading("B", 1, (), 1, "# B {#b .x}"))
+    ('what-is-r-really', 'b')
+    """
+    return HeadingBlock(heading.source or f"# {heading.title}", 1).anchor
+
+
+def _unique(anchor: str, taken: dict[str, int]) -> str:
+    """The anchor, with the next number if it is taken; `taken` has the last number of each."""
+    chosen = anchor
+    while chosen in taken:
+        taken[anchor] += 1
+        chosen = f"{anchor}-{taken[anchor]}"
+    taken[chosen] = 0
+    return chosen
+
+
+# -- ways to write it ------------------------------------------------------------------------------
+
+
+def toc_as_text(entries: Iterable[Entry]) -> str:
+    """For a terminal: lines of the file, titles indented by level.
+
+    >>> print(toc_as_text([Entry("Leaves", 0, "leaves.md", 1), Entry("Colour", 1, "leaves.md", 3)]), end="")
+    leaves.md: Leaves
+        3  Colour
+    """
+    lines = []
+    for entry in entries:
+        if entry.level == 0:
+            lines.append(f"{entry.file}: {entry.name}")
+        else:
+            kind = f" [{entry.kind}]" if entry.kind != "text" else ""
+            lines.append(f"{entry.line:>5}  {'  ' * (entry.level - 1)}{entry.name}{kind}")
+    return "".join(f"{line}\n" for line in lines)
+
+
+def toc_as_markdown(entries: Iterable[Entry]) -> str:
+    """A nested list with links to the sections of the rendered documents.
+
+    >>> print(toc_as_markdown([Entry("A", 0, "a.md", 1), Entry("B", 1, "a.md", 3, anchor="b")]), end="")
+    - [A](a.md)
+      - [B](a.md#b)
+    """
+    lines = []
+    for entry in entries:
+        target = entry.file.replace(" ", "%20") + (f"#{entry.anchor}" if entry.level else "")
+        lines.append(f"{'  ' * entry.level}- [{entry.name}]({target})")
+    return "".join(f"{line}\n" for line in lines)
+
+
+def toc_as_values(entries: Iterable[Entry]) -> list[dict[str, Any]]:
+    """As JSON holds it: each document, each heading with those under it."""
+    found: list[dict[str, Any]] = []
+    above: list[tuple[int, dict[str, Any]]] = []
+    for entry in entries:
+        value: dict[str, Any] = {"title": entry.title, "number": entry.number, "level": entry.level}
+        value |= {"file": entry.file, "line": entry.line}
+        value |= {"type": entry.kind, "anchor": entry.anchor, "sections": []}
+        while above and above[-1][0] >= entry.level:
+            above.pop()
+        (above[-1][1]["sections"] if above else found).append(value)
+        above.append((entry.level, value))
+    return found
+
+
+# -- addresses of a published book -----------------------------------------------------------------
+# The section of a course that a page of its published book shows.
+#
+# Quarto, mdBook and Pandoc name a page as the document that it was made from, bookdown as the id of its first heading.
+# Ids of headings are compared without punctuation, of which these programs keep different parts.
+
+
+_SUFFIXES = (".html", ".htm", ".md", ".markdown", ".qmd", ".rmd", ".ipynb")
+_FIRST = {"readme": "index", "_index": "index"}
+"""Documents that become the first page of their folder."""
+
+
+@dataclass(frozen=True, slots=True)
+class BookPage:
+    """A document: its path, the file's name without suffix at its end, and its headings by their ids and titles; under
+    the empty id, the document itself."""
+
+    path: tuple[str, ...]
+    headings: Mapping[str, Passage]
+
+
+def section_at(catalogue: Catalogue, address: str) -> Passage | None:
+    """The section that a page of the book shows, or a file of the course with the id or title of a heading; None where
+    that is nothing of the course. Its text is left out."""
+    try:
+        parts = urlsplit(address)
+    except ValueError:
+        return None
+    if not parts.path:
+        return None
+    page = _page(catalogue.once("pages of the book", lambda: list(_pages(catalogue))), unquote(parts.path))
+    return page.headings.get(_key(unquote(parts.fragment)), page.headings[""]) if page else None
+
+
+def _page(pages: Sequence[BookPage], path: str) -> BookPage | None:
+    """The page at a path: the one that shares most of it, unless several do."""
+    named = path_of(path)
+    for wanted in (named, (*named, "index")) if path.endswith("/") else (named,):
+        ranked = sorted(((_in_common(page.path, wanted), -len(page.path)) for page in pages), reverse=True)
+        if ranked and ranked[0][0]:
+            same = [page for page in pages if (_in_common(page.path, wanted), -len(page.path)) == ranked[0]]
+            return same[0] if len(same) == 1 else None
+    first = [(page, found) for page in pages if (found := page.headings.get(_key(named[-1]))) and found.level == 1]
+    return BookPage(named, {**first[0][0].headings, "": first[0][1]}) if len(first) == 1 else None
+
+
+def path_of(path: str) -> tuple[str, ...]:
+    """The parts of a path by which a page and its document are called the same.
+
+    >>> path_of("/Book/a%20b/../ch04-01.HTML"), path_of("src/README.md"), path_of("")
+    (('book', 'a%20b', 'ch04-01'), ('src', 'index'), ('index',))
+    """
+    *folders, last = [part for part in path.casefold().split("/") if part not in ("", ".", "..")] or ["index"]
+    name = last.rpartition(".")[0] if last.endswith(_SUFFIXES) else last
+    return (*folders, _FIRST.get(name, name))
+
+
+def _in_common(path: tuple[str, ...], other: tuple[str, ...]) -> int:
+    """How many of their last parts are the same."""
+    pairs = zip(reversed(path), reversed(other), strict=False)
+    return next((at for at, (one, two) in enumerate(pairs) if one != two), min(len(path), len(other)))
+
+
+def _key(id: str) -> str:
+    return re.sub(r"[\W_]+", "", id.casefold())
+
+
+def _pages(catalogue: Catalogue) -> Iterator[BookPage]:
+    ids = {(each.file, each.headings): each.section for each in catalogue.contents}
+    for document in documents_in(catalogue):
+        entries = table_of_contents([document])
+        numbers = {entry.headings: entry.number for entry in reversed(entries)}
+        titles, anchors = dict[str, Passage](), dict[str, Passage]()
+        for entry in reversed(entries):  # of headings called the same, the first counts
+            above = tuple(numbers.get(entry.headings[:depth], "") for depth in range(len(entry.headings) + 1))
+            place = Location(document.id, document.file, Lines(entry.line, entry.line), entry.headings, above)
+            id = ids.get((document.file, entry.headings), "")
+            passage = Passage(id, place, what="section", section=id, title=document.title, level=entry.level)
+            titles[_key(entry.title)] = anchors[_key(entry.anchor)] = passage
+        yield BookPage(path_of(document.file), titles | anchors)

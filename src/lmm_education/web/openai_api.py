@@ -24,8 +24,8 @@ from starlette.responses import JSONResponse, Response
 from lmm.messages import Retrying, TextDelta, Usage
 from lmm.notebook.condensing import CHARACTERS_PER_TOKEN
 from lmm_education.answer.answer import Answer, AnswerEvent, Called
-from lmm_education.answer.citations import citations
 from lmm_education.answer.history import Exchange
+from lmm_education.answer.sources import citations
 from lmm_education.answer.verification import mark_of
 from lmm_education.errors import RequestError
 from lmm_education.material import SOURCE, Passage, as_json

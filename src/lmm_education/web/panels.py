@@ -18,11 +18,10 @@ from lmm_education.payloads import hit_of, is_one_of, section_of
 from lmm_education.search.query import SearchOptions
 from lmm_education.search.search import CourseSearch, SearchView
 from lmm_education.store.port import Match
-from lmm_education.study.addresses import section_at
 from lmm_education.study.cards import card_as_values, card_id, study_cards
 from lmm_education.study.exercises import exercises_as_values, find_exercises
 from lmm_education.study.plans import plan_as_values, study_plan, time_text
-from lmm_education.study.study_documents import documents_in
+from lmm_education.study.study_documents import documents_in, section_at
 from lmm_education.web.contents import Chapter, chapters_of, course_title
 from lmm_education.web.rendering import Picture, lines_of, marked_html, title_html, to_html
 

@@ -17,7 +17,7 @@ from lmm.errors import LmmError
 from lmm_education.errors import RequestError, StoreMissing
 from lmm_education.ingestion.apply import IngestOptions
 from lmm_education.ingestion.ingest import ingest_into
-from lmm_education.ingestion.report import IngestReport
+from lmm_education.ingestion.plan import IngestReport
 from lmm_education.parts import CourseParts
 from lmm_education.web.http import NO_STORE, read_json, render, short_text
 from lmm_education.web.service import Service, service_of_teacher

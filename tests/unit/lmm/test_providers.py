@@ -6,7 +6,7 @@ import pytest
 
 from lmm.errors import ConfigError
 from lmm.providers import ALIASES, PROVIDERS, ModelName, Provider, find_provider, parse_name
-from lmm_education.encode.embed import ADAPTERS
+from lmm_education.encode.encoder import ADAPTERS
 
 
 @pytest.mark.parametrize(

@@ -8,9 +8,8 @@ from pathlib import Path
 import pytest
 from hypothesis import given, strategies as st
 
-from lmm_education.books.bibliography import read_bibliography
-from lmm_education.books.cell_outputs import values_in
-from lmm_education.books.chapters import BookChapter, Books
+from lmm_education.books.chapters import BookChapter, Books, read_bibliography
+from lmm_education.books.code_cells import values_in
 from lmm_education.books.rendered_text import rendered_text
 
 BIB = """@string{x = "y"}

@@ -17,7 +17,7 @@ from lmm_education.encode.encoder import Encoder, open_encoder
 from lmm_education.encodings import ENCODINGS, sentence_texts, source_text
 from lmm_education.errors import StoreMismatch
 from lmm_education.material import Chunk, Lines, Location, SparseVector
-from lmm_education.store.manifest import Manifest
+from lmm_education.store.port import Manifest
 
 PLACE = Location("botany", "botany.md", Lines(1, 2), ("Leaves", "Colour"))
 GREEN = Chunk("1", PLACE, "s", 0, "They are green.", title="Botany", annotations=("Why green?",))

@@ -11,8 +11,8 @@ from pathlib import Path
 
 import pytest
 
-from lmm_education.encode.embedders.text_encoder import Vector, to_vector
-from lmm_education.encode.vector_cache import VectorCache
+from lmm_education.encode.encoder import VectorCache
+from lmm_education.encode.text_encoder import Vector, to_vector
 
 
 def some(start: int, count: int, size: int = 8) -> dict[str, Vector]:
@@ -117,8 +117,8 @@ def test_processes_share_one(cache: VectorCache) -> None:
     """Several begin at once, without the file, write the same and other vectors, and none is lost or told of."""
     script = (
         "import sys; from pathlib import Path\n"
-        "from lmm_education.encode.embedders.text_encoder import to_vector\n"
-        "from lmm_education.encode.vector_cache import VectorCache\n"
+        "from lmm_education.encode.text_encoder import to_vector\n"
+        "from lmm_education.encode.encoder import VectorCache\n"
         "cache, me = VectorCache(Path(sys.argv[1])), int(sys.argv[2])\n"
         "for n in range(30):\n"
         "    for place in (n, 1000 * me + n):\n"

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given, strategies as st
 
 from lmm.errors import LmmError
-from lmm_education.evaluation.tuning import LEAST, calibrate
+from lmm_education.evaluation.experiments import LEAST, calibrate
 
 _SCORES = st.lists(st.floats(-5, 5).map(lambda x: round(x, 3)), min_size=LEAST, max_size=40)
 

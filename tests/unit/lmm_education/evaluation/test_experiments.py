@@ -12,11 +12,17 @@ from lmm.testing import HashEmbedder
 from lmm_education import Course
 from lmm_education.errors import StoreError, StoreMissing
 from lmm_education.evaluation import experiments
-from lmm_education.evaluation.experiments import NOW, calibrate_threshold, evaluate, evaluate_variants, tune
+from lmm_education.evaluation.experiments import (
+    KEPT,
+    NOW,
+    calibrate_threshold,
+    evaluate,
+    evaluate_variants,
+    make_variants,
+    tune,
+)
 from lmm_education.evaluation.questions import Question
 from lmm_education.evaluation.results import Mean
-from lmm_education.evaluation.tuning import KEPT
-from lmm_education.evaluation.variants import make_variants
 from lmm_education.ingestion.ingest import ingest_into
 
 ANIMALS = ("heron", "badger", "otter", "viper", "lynx", "raven", "pike", "marmot", "beetle", "stork", "weasel", "carp")

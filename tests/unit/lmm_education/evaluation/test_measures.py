@@ -7,16 +7,15 @@ import math
 import pytest
 from hypothesis import given, strategies as st
 
-from lmm_education.evaluation import measures
-from lmm_education.evaluation.measures import MEASURES, compare, estimate, latency
+from lmm_education.evaluation.results import MEASURES, compare, estimate, latency, measure_ranks
 
 
-def measure_ranks(ranks: list[int | None]) -> dict[str, list[float]]:
-    return {name: measures.measure_ranks(ranks, name) for name in MEASURES}
+def figures_of(ranks: list[int | None]) -> dict[str, list[float]]:
+    return {name: measure_ranks(ranks, name) for name in MEASURES}
 
 
 def test_measures_of_known_ranks() -> None:
-    found = measure_ranks([1, 2, 7, 11, None])
+    found = figures_of([1, 2, 7, 11, None])
     assert found["recall@1"] == [1, 0, 0, 0, 0]
     assert found["recall@5"] == [1, 1, 0, 0, 0]
     assert found["recall@10"] == [1, 1, 1, 0, 0]
@@ -26,7 +25,7 @@ def test_measures_of_known_ranks() -> None:
 
 def test_figures_are_those_of_ir_measures() -> None:
     """What ir-measures 0.4.3 says of the ranks 1 to 12 and never; on 1,500 random sets the two did not differ."""
-    found = measure_ranks([*range(1, 13), None])
+    found = figures_of([*range(1, 13), None])
     assert found["mrr@10"] == [
         1.0, 0.5, 0.3333333333333333, 0.25, 0.2, 0.16666666666666666, 0.14285714285714285, 0.125,
         0.1111111111111111, 0.1, 0.0, 0.0, 0.0,
@@ -40,7 +39,7 @@ def test_figures_are_those_of_ir_measures() -> None:
 
 @given(st.lists(st.one_of(st.none(), st.integers(1, 30)), max_size=20))
 def test_measures_follow_from_the_rank_alone(ranks: list[int | None]) -> None:
-    found = measure_ranks(ranks)
+    found = figures_of(ranks)
     assert set(found) == set(MEASURES)
     for number, rank in enumerate(ranks):
         within = rank is not None and rank <= 10

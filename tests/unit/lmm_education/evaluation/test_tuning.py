@@ -6,7 +6,7 @@ import random
 
 from hypothesis import given, strategies as st
 
-from lmm_education.evaluation.tuning import cross_validate
+from lmm_education.evaluation.experiments import cross_validate
 
 
 def test_what_is_clearly_better_is_chosen_in_every_fold() -> None:

@@ -6,7 +6,7 @@ import pytest
 
 from lmm.errors import ConfigError
 from lmm_education.config import CourseSettings
-from lmm_education.evaluation.variants import compared_keys, is_axis, make_variants
+from lmm_education.evaluation.experiments import compared_keys, is_axis, make_variants
 
 
 def test_every_combination_with_values_of_the_right_kind() -> None:

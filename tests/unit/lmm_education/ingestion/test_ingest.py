@@ -16,10 +16,10 @@ import lmm_education
 from lmm.errors import ModelRejected, ModelUnavailable
 from lmm_education.errors import IngestError, StoreMismatch, StoreOutdated
 from lmm_education.ingestion import apply
-from lmm_education.ingestion.report import Ended, Event, IngestReport
+from lmm_education.ingestion.plan import Ended, Event, IngestReport
 from lmm_education.material import PreparedDocument
-from lmm_education.store.checksums import checksum_of
-from lmm_education.store.manifest import FORMAT
+from lmm_education.store.generations import checksum_of
+from lmm_education.store.port import FORMAT
 
 PARAGRAPH = "Cell number {0} divides, and what it was made of is shared between two of them. " * 4
 

@@ -8,7 +8,7 @@ import pytest
 from fakes.courses import Course
 from memory import temporary_folder
 
-from lmm_education.ingestion.report import OUR_OWN
+from lmm_education.ingestion.plan import OUR_OWN
 
 LEAVES = "---\ntitle: Leaves\n---\n# Colour\n\nLeaves are green.\n\n## Why\n\nChlorophyll is.\n"
 STEPS = ["leaves.chunks.md", "leaves.documents.md", "leaves.pooled.md"]

@@ -12,8 +12,7 @@ from memory import temporary_folder
 from qdrant_client import QdrantClient
 
 from lmm_education.config import StorageSettings
-from lmm_education.store.manifest import Manifest
-from lmm_education.store.port import Store, Writer
+from lmm_education.store.port import Manifest, Store, Writer
 from lmm_education.store.server import ServerStore, store_on
 
 OLD = "# One\n\nThe first.\n\n# Two\n\nThe second.\n\n# Three\n\nThe third.\n"

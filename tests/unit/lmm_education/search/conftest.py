@@ -20,8 +20,7 @@ from lmm_education.parts import CourseParts
 from lmm_education.payloads import chunk_payload, document_payload, document_point_id, section_payload
 from lmm_education.search.search import CourseSearch
 from lmm_education.store.edge import EdgeStore
-from lmm_education.store.manifest import Manifest
-from lmm_education.store.port import Point, Store
+from lmm_education.store.port import Manifest, Point, Store
 from lmm_education.store.server import store_on
 
 EMBEDDER = HashEmbedder(256)

@@ -15,7 +15,7 @@ from lmm.models.port import ChatModel
 from lmm.prompts.templates import load_prompts
 from lmm.testing import ScriptedModel
 from lmm_education.config import SearchSettings
-from lmm_education.encode.server import UNREADABLE
+from lmm_education.encode.remote import UNREADABLE
 from lmm_education.errors import SearchError
 from lmm_education.material import Lines, Location, Passage
 from lmm_education.prompts.templates import SLOTS

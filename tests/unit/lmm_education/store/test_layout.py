@@ -17,7 +17,7 @@ from lmm_education.store.layout import (
     values_at,
     vectors_of,
 )
-from lmm_education.store.manifest import FORMAT, Manifest
+from lmm_education.store.port import FORMAT, Manifest
 
 
 @pytest.mark.parametrize("name", ENCODINGS)

@@ -11,8 +11,7 @@ from pathlib import Path
 import pytest
 
 from lmm.errors import ConfigError
-from lmm_education.study.card_files import check_output, save_cards
-from lmm_education.study.cards import study_cards
+from lmm_education.study.cards import check_output, save_cards, study_cards
 from lmm_education.study.study_documents import study_document
 
 TEXT = '---\ntitle: T\ncards:\n  - question: "Why, so?"\n    answer: "One\\n\\ntwo"\n---\n# A\n'

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from strategies import documents, texts
 
-from lmm_education.study.card_files import to_html
+from lmm_education.study.cards import to_html
 
 SHOWN = {
     "a $x_1 * y_2$ *b*": "<p>a \\(x_1 * y_2\\) <em>b</em></p>",

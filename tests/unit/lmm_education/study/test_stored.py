@@ -13,8 +13,13 @@ import lmm_education
 from lmm_education.study.cards import study_cards
 from lmm_education.study.exercises import exercises_as_markdown, find_exercises
 from lmm_education.study.plans import study_plan
-from lmm_education.study.study_documents import StudyDocument, stored_documents, study_document
-from lmm_education.study.toc import Entry, table_of_contents
+from lmm_education.study.study_documents import (
+    Entry,
+    StudyDocument,
+    stored_documents,
+    study_document,
+    table_of_contents,
+)
 
 EXAMPLES = Path(__file__).parents[4] / "src/lmm/example/course"
 ALPHA = """---

@@ -6,8 +6,14 @@ import pytest
 from edge.knit_tools import need, pandoc
 
 from lmm_education.ingestion.outline import Heading
-from lmm_education.study.study_documents import study_document
-from lmm_education.study.toc import anchor_of, table_of_contents, toc_as_markdown, toc_as_text, toc_as_values
+from lmm_education.study.study_documents import (
+    anchor_of,
+    study_document,
+    table_of_contents,
+    toc_as_markdown,
+    toc_as_text,
+    toc_as_values,
+)
 
 TEXT = "---\ntitle: Botany\n---\n# A\n\nText.\n\n### Deep\n\n---\ntype: exercise\n---\n## A\n\n# C {#c-1 .x}\n"
 

@@ -7,7 +7,7 @@ import math
 import pytest
 from hypothesis import given, strategies as st
 
-from lmm_education.encode.embedders.text_encoder import batches, is_usable, shortened, to_vector
+from lmm_education.encode.text_encoder import batches, is_usable, shortened, to_vector
 
 FLOATS = st.floats(-1e3, 1e3, width=32)
 

@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given, settings, strategies as st
 
 from lmm_education.errors import StoreError
-from lmm_education.store.folders import check_space, copy_folder, files_of, size_on_disk
+from lmm_education.store.generations import check_space, copy_folder, files_of, size_on_disk
 
 HOLE = 1 << 20
 # Pieces of data, each after a hole of some length.

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from lmm_education.encode.embedders.text_encoder import Prefixes, prefixes_of
+from lmm_education.encode.text_encoder import Prefixes, prefixes_of
 
 _SEARCHING = "Represent this sentence for searching relevant passages: "
 

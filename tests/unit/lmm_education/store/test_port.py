@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from lmm_education.store.manifest import Manifest, mismatch
+from lmm_education.store.port import Manifest, mismatch
 
 
 def test_only_keys_that_differ_are_named() -> None:

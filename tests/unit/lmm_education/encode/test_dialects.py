@@ -7,8 +7,8 @@ from fakes import embeddings_protocol
 from hypothesis import given, strategies as st
 
 from lmm.models.port import Side
-from lmm_education.encode.embedders.remote import DIALECTS, EmbeddingRequest
-from lmm_education.encode.embedders.text_encoder import to_vector
+from lmm_education.encode.remote import DIALECTS, EmbeddingRequest
+from lmm_education.encode.text_encoder import to_vector
 
 
 @given(

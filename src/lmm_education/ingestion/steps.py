@@ -1,0 +1,616 @@
+"""The three steps from a document's items to what is stored: texts are pooled, cut into documents, and into chunks."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from itertools import accumulate, groupby, takewhile
+from typing import Any
+
+from semantic_text_splitter import TextSplitter
+
+from lmm.markdown import spans
+from lmm.markdown.sentences import sentence_ends
+from lmm.markdown.units import div_ends, unit_ends
+from lmm_education.config import DocumentSplit, Preparation
+from lmm_education.ingestion.outline import ITEM, Heading, Item, Kind, Outline, TextItem, kind_of
+from lmm_education.ingestion.packing import Limits, cut, key_of
+from lmm_education.material import Lines
+from lmm_education.payloads import types_in
+
+# -- step 1: pool ----------------------------------------------------------------------------------
+# Step 1, pool: texts that say little alone join their neighbours, so that context is not lost.
+#
+# Two things happen here. What blank lines have torn is put together again, always: what Pandoc takes as one block (see
+# `lmm.markdown.units`), an HTML element over several paragraphs; the fences of a div that is too long are left out.
+# Then, if asked for, equations, code and very short texts join the text before them, or at the start of a section the
+# one after them. Nothing is joined across a heading, or with a text that has properties of its own; the texts of one
+# stretch that has a type (a solution) are joined among themselves.
+
+
+Joins = Callable[[Sequence[TextItem], TextItem], bool]
+"""Whether a text joins the group of texts before it."""
+
+_VOID = frozenset({"area", "base", "br", "col", "embed", "hr", "img", "input", "link", "meta", "source", "wbr"})
+
+
+def pool(items: Iterable[Item], limits: Limits, *, shorter_than: int | None) -> list[Item]:
+    """The items with texts joined; a group that is longer than `limits` allow is joined in parts.
+
+    Args:
+        shorter_than: below so many characters a text is too short to stand alone; None joins torn texts only.
+
+    >>> from lmm_education.ingestion.outline import read_outline
+    >>> outline = read_outline("# A\\n\\nThe area of a circle is\\n\\n$$ \\\\pi r^2 $$\\n")
+    >>> [item.lines for item in pool(outline.items, Limits(0, 2000), shorter_than=10) if isinstance(item, TextItem)]
+    [Lines(first=3, last=5)]
+    """
+    units = list(_units(list(_in_stretches(items, limits, shorter_than)), limits))
+    whole = list(_by_heading(units, lambda texts: _joined(texts, _Continues(), limits, tear=True)))
+    if shorter_than is None:
+        return whole
+
+    def needs_context(text: TextItem) -> bool:
+        return len(text.text) < shorter_than or kind_of(text.text) in ("code", "equation")
+
+    def joins(group: Sequence[TextItem], text: TextItem) -> bool:
+        return needs_context(text) or all(map(needs_context, group))
+
+    return list(_by_heading(whole, lambda texts: _joined(texts, joins, limits)))
+
+
+def _in_stretches(items: Iterable[Item], limits: Limits, shorter_than: int | None) -> Iterator[Item]:
+    """The items, those of each stretch pooled among themselves."""
+    for stretch, run in groupby(items, key=lambda item: item.stretch if isinstance(item, TextItem) else 0):
+        held = list(run)
+        texts = [item for item in held if isinstance(item, TextItem)]
+        if stretch and len(texts) > 1:
+            pooled = pool([replace(text, own={}) for text in texts], limits, shorter_than=shorter_than)
+            yield from (replace(item, own=texts[0].own) for item in pooled)
+        else:
+            yield from held
+
+
+def _units(items: Sequence[Item], limits: Limits) -> Iterator[Item]:
+    """The items with each unit joined that fits; of a div that does not, or has a heading in it, what is inside."""
+    texts = [f"{item.text}\n" if isinstance(item, TextItem) else None for item in items]
+    alone = [
+        text if isinstance(item, TextItem) and not item.own else None for item, text in zip(items, texts, strict=True)
+    ]
+    divs = div_ends(texts)
+    ends, fences = unit_ends(alone, divs), {*divs, *divs.values()}
+    sizes = [limits.measure(item.text) + limits.joint if isinstance(item, TextItem) else 0 for item in items]
+    before = [0, *accumulate(sizes)]
+    at = 0
+    while at < len(items):
+        end = ends[at]
+        unit = [item for item in items[at:end] if isinstance(item, TextItem) and not item.own]
+        whole = len(unit) == end - at and before[end] - before[at] <= limits.high + limits.joint
+        if at in fences and (end == at + 1 or not whole):
+            end = at + 1
+        elif whole:
+            yield join(unit)
+        else:
+            yield from (_unfenced(item, limits) for item in items[at:end])
+        at = end
+
+
+def _unfenced(item: Item, limits: Limits) -> Item:
+    """A text that is a whole div and too long, without its fences."""
+    if not isinstance(item, TextItem) or not item.text.startswith(":::") or limits.measure(item.text) <= limits.high:
+        return item
+    inside, _, last = item.text.partition("\n")[2].rpartition("\n")
+    if not last.lstrip().startswith(":::"):
+        return item
+    return replace(item, text=inside.strip("\n"), lines=Lines(item.lines.first + 1, item.lines.last - 1))
+
+
+def _by_heading(items: Iterable[Item], change: Callable[[list[TextItem]], Iterable[TextItem]]) -> Iterator[Item]:
+    """The items, with `change` applied to each run of texts that may be joined."""
+    for is_text, run in groupby(items, key=lambda item: isinstance(item, TextItem) and not item.own):
+        if is_text:
+            yield from change([item for item in run if isinstance(item, TextItem)])
+        else:
+            yield from run
+
+
+def _joined(texts: Sequence[TextItem], joins: Joins, limits: Limits, *, tear: bool = False) -> Iterator[TextItem]:
+    """`texts`, each group joined; a group that is too long is cut, or with `tear` not joined at all."""
+    group: list[TextItem] = []
+    for text in texts:
+        if group and not joins(group, text):
+            yield from _within(group, limits, tear)
+            group = []
+        group.append(text)
+    if group:
+        yield from _within(group, limits, tear)
+
+
+def _within(group: Sequence[TextItem], limits: Limits, tear: bool) -> Iterator[TextItem]:
+    if len(group) == 1:
+        yield group[0]
+        return
+    sizes = [limits.measure(text.text) + limits.joint for text in group]
+    if tear and sum(sizes) > limits.high + limits.joint:
+        yield from group
+        return
+    for start, end in cut(sizes, [text.key for text in group], limits.low, limits.high + limits.joint):
+        yield join(group[start:end])
+
+
+def join(texts: Sequence[TextItem]) -> TextItem:
+    """Texts that follow each other, as one."""
+    if len(texts) == 1:
+        return texts[0]
+    gaps: list[tuple[int, int]] = []
+    at, line = 0, texts[0].lines.first - texts[0].repeated
+    for text in texts:
+        first = text.lines.first - text.repeated
+        gaps += [(at, first - line)] if first != line else []
+        gaps += [(at + inside, lines) for inside, lines in text.gaps]
+        at, line = at + len(text.text) + 2, first + text.count_lines(0, len(text.text)) + 2
+    lines = Lines(texts[0].lines.first, texts[-1].lines.last)
+    return replace(texts[0], text="\n\n".join(text.text for text in texts), lines=lines, gaps=tuple(gaps))
+
+
+class _Continues:
+    """Whether a text goes on with the HTML element that a group began; asked for each text in turn."""
+
+    def __init__(self) -> None:
+        self._tag = ""
+        self._open = 0  # elements of that name that are not closed yet
+
+    def __call__(self, group: Sequence[TextItem], text: TextItem) -> bool:
+        first, last = group[0].text, group[-1].text
+        if len(group) == 1:
+            self._tag, self._open = _element(first), 0
+        if self._tag:
+            self._open += len(re.findall(rf"<{self._tag}\b[^<>]*(?<!/)>", last, re.IGNORECASE))
+            self._open -= len(re.findall(rf"</{self._tag}\s*>", last, re.IGNORECASE))
+            return self._open > 0
+        return False
+
+
+def _element(text: str) -> str:
+    """The name of the HTML element that a text begins with."""
+    first = next(iter(spans(text.partition("\n\n")[0])), None) if text.lstrip(" ").startswith("<") else None
+    is_element = first is not None and first.kind == "html" and first.target.replace("-", "").isalnum()
+    return first.target if first and is_element and first.target not in _VOID else ""
+
+
+# -- step 2: documents -----------------------------------------------------------------------------
+# Step 2, documents: the larger texts that are retrieved whole.
+#
+# A part of a document becomes a stored section, and chunks are cut from it, never across parts.
+
+
+@dataclass(frozen=True, slots=True)
+class Part:
+    """A part of a document: the heading it belongs to, and its texts with the headings between them.
+
+    `opening` are headings that stand before the items: the section's own, or none where a part was cut at a
+    size (`by_size`), which may begin in the middle of a section and has its headings among the items.
+    """
+
+    heading: Heading
+    items: tuple[Item, ...]
+    opening: tuple[Heading, ...] = ()
+    by_size: bool = False
+
+    @property
+    def text(self) -> str:
+        """The texts, with the lines of headings that stand between them."""
+        return "\n\n".join(item.text if isinstance(item, TextItem) else item.source for item in self.items)
+
+    @property
+    def lines(self) -> Lines:
+        """From the heading, or the first text, to the end of the last text."""
+        held = [*(heading for heading in self.opening if heading.level), *self.items]
+        return Lines(_lines(held[0]).first, _lines(held[-1]).last) if held else Lines(1, 1)
+
+
+def _lines(item: Item) -> Lines:
+    return item.lines if isinstance(item, TextItem) else Lines(item.line, item.line)
+
+
+def divide(outline: Outline, items: Sequence[Item], settings: Preparation) -> list[Part]:
+    """The parts of a document, in order, for the way of dividing that is chosen.
+
+    Each heading has its part, also one without text; what stands above the first heading has one if there is
+    something, or if a summary of the document has to have a place.
+
+    >>> from lmm_education.ingestion.outline import read_outline
+    >>> outline = read_outline("# A\\n\\none\\n\\n## B\\n\\ntwo\\n\\n# C\\n\\nthree\\n")
+    >>> [part.text for part in divide(outline, outline.items, Preparation(documents="level", level=1))]
+    ['one\\n\\n## B\\n\\ntwo', 'three']
+    """
+    return list(_DIVIDE[settings.documents](outline, items, settings))
+
+
+def _by_level(outline: Outline, items: Sequence[Item], level: int) -> Iterator[Part]:
+    heading, held = outline.root, list[Item]()
+    for item in items:
+        if isinstance(item, Heading) and item.level <= level:
+            if _has_place(heading, held):
+                yield Part(heading, tuple(held), (heading,))
+            heading, held = item, []
+        else:
+            held.append(item)
+    if _has_place(heading, held):
+        yield Part(heading, tuple(held), (heading,))
+
+
+def _has_place(heading: Heading, items: Sequence[Item]) -> bool:
+    return heading.level > 0 or bool(items) or bool(heading.own.get("summary"))
+
+
+def _by_size(outline: Outline, items: Sequence[Item], size: int) -> Iterator[Part]:
+    """Parts of at most `size` characters: cut before a heading if possible, and never just after one."""
+    limits = Limits(size // 2, size)
+    elements = list(_elements(items, limits))
+    sizes = [sum(len(i.text if isinstance(i, TextItem) else i.source) + 2 for i in element) for element in elements]
+    for start, end in cut(sizes, [_key(element) for element in elements], limits.low, size + 2):
+        held = tuple(item for element in elements[start:end] for item in element)
+        first, opening = held[0], () if start else (outline.root,)
+        yield Part(first if isinstance(first, Heading) else first.heading, held, opening, by_size=True)
+    if not elements and _has_place(outline.root, ()):
+        yield Part(outline.root, (), (outline.root,))
+
+
+def _elements(items: Sequence[Item], limits: Limits) -> Iterator[list[Item]]:
+    """What is not taken apart: a text with the headings right before it; headings at the end by themselves."""
+    headings: list[Heading] = []
+    for item in items:
+        if isinstance(item, Heading):
+            headings.append(item)
+            continue
+        above = sum(len(heading.source) + limits.joint for heading in headings)
+        room = replace(limits, high=max(limits.high // 2, limits.high - above))
+        for piece in pieces_of(item, room):
+            yield [*headings, piece]
+            headings = []
+    if headings:
+        yield [*headings]
+
+
+def _key(element: Sequence[Item]) -> int:
+    """Higher headings are better places to cut, and any heading is better than none."""
+    first = element[0]
+    if isinstance(first, TextItem):
+        return first.key
+    return ((7 - first.level) << 64) + key_of("\n".join(first.path))
+
+
+def pieces_of(text: TextItem, limits: Limits) -> list[TextItem]:
+    """A text as it is, or if it is too large by itself the parts of it."""
+    if limits.measure(text.text) <= limits.high:
+        return [text]
+    pieces: list[TextItem] = []
+    line, at = text.lines.first - text.repeated, 0
+    for part in split(text.text, limits):
+        first = line + text.count_lines(at, part.start)
+        line, at = first + text.count_lines(part.start, part.end), part.end
+        # What an earlier split repeated stands on no line of its own.
+        lines = Lines(max(first, text.lines.first), min(max(line, text.lines.first), text.lines.last))
+        repeated = part.repeated or (0 if part.start else text.repeated)
+        moved = part.text.find(text.text[part.start : part.end]) - part.start
+        gaps = tuple((gap + moved, more) for gap, more in text.gaps if part.start < gap < part.end)
+        pieces.append(replace(text, text=part.text, lines=lines, key=key_of(part.text), repeated=repeated, gaps=gaps))
+    return pieces
+
+
+_Divide = Callable[[Outline, Sequence[Item], Preparation], Iterator[Part]]
+_DIVIDE: dict[DocumentSplit, _Divide] = {
+    "heading": lambda outline, items, settings: _by_level(outline, items, 6),
+    "level": lambda outline, items, settings: _by_level(outline, items, settings.level),
+    "size": lambda outline, items, settings: _by_size(outline, items, settings.document_size),
+    # Nothing is stored then, but chunks still vote for the section that they stand in.
+    "none": lambda outline, items, settings: _by_level(outline, items, 6),
+}
+
+
+# -- what is too large by itself -------------------------------------------------------------------
+# Between rows, lines, items or sentences, if need be words. A table repeats its header in each part, code its fence
+# line and an equation its ``$$``, so that each part is valid markdown. Where to split is chosen as for paragraphs, so
+# that a new row does not move all later parts.
+
+_LINE = re.compile(r"[^\n]*(?:\n+|\Z)")
+_ITEM_START = re.compile(rf"(?<=\n) {{0,1}}(?={ITEM})")
+# The splitter's time grows faster than the text (an image in base64 is one word of a megabyte).
+_WINDOW = 20
+
+
+@dataclass(frozen=True, slots=True)
+class Slice:
+    """A part of a text: `text` is ``source[start:end]``, with what is repeated before and after it.
+
+    `repeated` counts the lines that are repeated before it.
+    """
+
+    start: int
+    end: int
+    text: str
+    repeated: int = 0
+
+
+Ranges = Iterator[tuple[int, int]]
+Finder = Callable[[str], Ranges]
+
+
+def split(text: str, limits: Limits) -> list[Slice]:
+    """The parts of a text, in order, none larger than `limits.high`; between them is only white space.
+
+    >>> rows = "\\n".join(f"| {n} | {n * n} |" for n in range(40))
+    >>> [part.text[:16] for part in split(f"| n | nn |\\n|---|----|\\n{rows}", Limits(100, 300))][1]
+    '| n | nn |\\n|---|'
+    """
+    if limits.measure(text) <= limits.high:
+        return [Slice(0, len(text), text)]
+    kind = kind_of(text)
+    head, foot = _frame(kind, text)
+    room = limits.high - sum(limits.measure(part) + limits.joint for part in (head, foot) if part)
+    if room < limits.high // 2:  # nothing worth repeating fits
+        head, foot, room = "", "", limits.high
+    start, end = len(head), len(text) - len(foot)
+    inner = replace(limits, low=min(limits.low, room // 2), high=room)
+    parts = [(start + a, start + b) for a, b in _parts(text[start:end], _FINDERS[kind], inner)]
+    return _framed(text, parts, head, foot)
+
+
+def _frame(kind: Kind, text: str) -> tuple[str, str]:
+    """What stands at the start and the end of each part."""
+    if kind == "table":
+        *head, _ = text.split("\n", 2)
+        return "\n".join(head) if len(head) == 2 else "", ""
+    if kind == "equation" and text.startswith("$$"):
+        return "$$", text[text.rindex("$$") :]
+    if kind == "code" and text.lstrip().startswith(("`", "~")):
+        return text.partition("\n")[0], text.rpartition("\n")[2]
+    return "", ""
+
+
+def _framed(text: str, parts: Sequence[tuple[int, int]], head: str, foot: str) -> list[Slice]:
+    slices = []
+    for number, (start, end) in enumerate(parts):
+        first, last = number == 0, number == len(parts) - 1
+        start, end = 0 if first else start, len(text) if last else end
+        shown = text[start:end]
+        repeated = 0 if first or not head else head.count("\n") + 1
+        shown = f"{head}\n{shown}" if repeated else shown
+        slices.append(Slice(start, end, shown if last or not foot else f"{shown}\n{foot}", repeated))
+    return slices
+
+
+def _parts(text: str, finders: Sequence[Finder], limits: Limits) -> list[tuple[int, int]]:
+    """Ranges of parts within the limits, white space at their ends left out."""
+    atoms = [atom for atom in _atoms(text, 0, finders, limits) if text[atom[0] : atom[1]].strip()]
+    sizes = [limits.measure(text[start:end]) for start, end in atoms]
+    # After a blank line is the best place.
+    keys = [key_of(text[start:end]) + ((text[max(start - 2, 0) : start] == "\n\n") << 64) for start, end in atoms]
+    parts = []
+    for first, last in cut(sizes, keys, limits.low, limits.high):
+        start, end = atoms[first][0], atoms[last - 1][1]
+        indented = text[start:end].lstrip("\n")  # the first line's indentation belongs to code
+        parts.append((end - len(indented), start + len(text[start:end].rstrip())))
+    return parts
+
+
+def _atoms(text: str, offset: int, finders: Sequence[Finder], limits: Limits) -> Ranges:
+    """The smallest ranges that are not split further: what the first finder finds, unless that is too large."""
+    for start, end in finders[0](text) if finders else _words(text, limits):
+        piece = text[start:end]
+        if finders and limits.measure(piece) > limits.high:
+            yield from _atoms(piece, offset + start, finders[1:], limits)
+        else:
+            yield offset + start, offset + end
+
+
+def _words(text: str, limits: Limits) -> Ranges:
+    """Parts of a sentence or line that is too long: at words, or within one that is longer than all limits."""
+    if limits.measure is len:
+        splitter = TextSplitter(limits.high, trim=False)
+    else:
+        splitter = TextSplitter.from_callback(limits.measure, limits.high, trim=False)
+    at = 0
+    while at < len(text):
+        end = _window_end(text, at, _WINDOW * limits.high)
+        for start, piece in splitter.chunk_indices(text[at:end]):
+            yield at + start, at + start + len(piece)
+        at = end
+
+
+def _window_end(text: str, start: int, size: int) -> int:
+    """Where to end a piece of about `size` characters: after white space, if there is any."""
+    end = start + size
+    if end >= len(text):
+        return len(text)
+    last = text[start:end].split()[-1:]
+    cut = end - len(last[0]) if last and text.endswith(last[0], start, end) else end
+    return cut if cut > start else end
+
+
+def _between(text: str, places: Iterator[int]) -> Ranges:
+    start = 0
+    for place in places:
+        if place > start:
+            yield start, place
+            start = place
+    if start < len(text):
+        yield start, len(text)
+
+
+def _line_units(text: str) -> Ranges:
+    return _between(text, (match.end() for match in _LINE.finditer(text)))
+
+
+def _items(text: str) -> Ranges:
+    return _between(text, (match.end() for match in _ITEM_START.finditer(text)))
+
+
+def _sentences(text: str) -> Ranges:
+    return _between(text, (begin for _, begin in sentence_ends(text)))
+
+
+_FINDERS: dict[Kind, tuple[Finder, ...]] = {
+    "code": (_line_units,),
+    "equation": (_line_units,),
+    "table": (_line_units,),
+    "list": (_items, _sentences),
+    "quote": (_line_units, _sentences),
+    "html": (_line_units, _sentences),
+    "prose": (_sentences,),
+}
+
+
+# -- step 3: chunks --------------------------------------------------------------------------------
+# Step 3, chunks: the texts that are embedded and found.
+#
+# Texts under one heading are packed until they have the size that is asked for; a text with properties of its own
+# stands alone; only a text that is too large by itself is split. A chunk's text is its texts, a blank line between
+# them. Summaries of sections are chunks too.
+
+
+SUMMARY = "summary"
+_WORD_START = re.compile(r"\s+(?=\S)")
+
+
+@dataclass(frozen=True, slots=True)
+class ChunkDraft:
+    """A chunk in the making: its text and where it stands. `own` are the properties of this text alone.
+
+    `is_summary` tells the summary of a section from a text that its author gave that type.
+    """
+
+    text: str
+    lines: Lines
+    heading: Heading
+    own: Mapping[str, Any]
+    values: Mapping[str, Any]
+    kind: str = "text"
+    overlap: str = ""
+    is_summary: bool = False
+    owner: int = 0
+
+
+def passages_of(part: Part, limits: Limits, *, whole: bool = False, overlap: int = 0) -> Iterator[ChunkDraft]:
+    """The chunks of a part, in order, each section's summary before its texts.
+
+    With `whole`, nothing is cut: the part is one chunk, texts with properties of their own aside.
+    """
+    for heading in part.opening:
+        yield from _summary(heading)
+    if whole:
+        yield from _whole(part)
+        return
+    for run in _runs(part.items):
+        if isinstance(run, Heading):
+            yield from _summary(run)
+            continue
+        before = ""
+        for text in _packed(run, limits):
+            yield _passage(text, _tail(before, overlap, limits) if overlap else "")
+            before = text.text
+
+
+def _passage(text: TextItem, overlap: str = "") -> ChunkDraft:
+    kind = next(iter(types_in(text.own) or types_in(text.heading.all)), "text")
+    return ChunkDraft(
+        text=text.text,
+        lines=text.lines,
+        heading=text.heading,
+        own=text.own,
+        values=text.values,
+        kind=kind,
+        overlap=overlap,
+        owner=text.owner,
+    )
+
+
+def _summary(heading: Heading) -> Iterator[ChunkDraft]:
+    summary = heading.own.get(SUMMARY)
+    text = "\n".join(map(str, summary)) if isinstance(summary, list) else str(summary or "")
+    if text.strip():
+        lines = Lines(min(heading.metadata_line, heading.line), heading.line)
+        yield ChunkDraft(
+            text=text.strip(), lines=lines, heading=heading, own={}, values={}, kind=SUMMARY, is_summary=True
+        )
+
+
+def _runs(items: Iterable[Item]) -> Iterator[Heading | list[TextItem]]:
+    """Headings, and between them the texts that may be packed together."""
+    for together, run in groupby(items, key=_run_key):
+        held = list(run)
+        if isinstance(together, int):
+            yield [item for item in held if isinstance(item, TextItem)]
+        else:
+            for item in held:
+                yield item if isinstance(item, Heading) else [item]
+
+
+def _run_key(item: Item) -> int | str:
+    """What texts have in common that may be packed: that they have nothing of their own, or a stretch."""
+    if isinstance(item, Heading):
+        return "heading"
+    return item.stretch or ("alone" if item.own else 0)
+
+
+def _packed(texts: Sequence[TextItem], limits: Limits) -> Iterator[TextItem]:
+    """`texts` packed into chunks. What was split from one text is never packed with more of it."""
+    held: list[TextItem] = []
+    for text in texts:
+        first, *more = pieces_of(text, limits)
+        held.append(first)
+        for piece in more:
+            yield from _cut(held, limits)
+            held = [piece]
+    yield from _cut(held, limits)
+
+
+def _cut(texts: Sequence[TextItem], limits: Limits) -> Iterator[TextItem]:
+    sizes = [limits.measure(text.text) + limits.joint for text in texts]
+    for start, end in cut(sizes, [text.key for text in texts], limits.low, limits.high + limits.joint):
+        yield join(texts[start:end])
+
+
+def _whole(part: Part) -> Iterator[ChunkDraft]:
+    held: list[Item] = []
+    for item in part.items:
+        if isinstance(item, Heading):
+            yield from _summary(item)
+        if isinstance(item, TextItem) and (item.own or types_in(item.heading.all) != types_in(part.heading.all)):
+            yield from _as_one(part, held)
+            yield _passage(item)
+            held = []
+        else:
+            held.append(item)
+    yield from _as_one(part, held)
+
+
+def _as_one(part: Part, items: Sequence[Item]) -> Iterator[ChunkDraft]:
+    texts = [item for item in items if isinstance(item, TextItem)]
+    if texts:
+        one = Part(part.heading, tuple(items), by_size=True)
+        kind = next(iter(types_in(part.heading.all)), "text")
+        owner = texts[0].owner
+        yield ChunkDraft(
+            text=one.text, lines=one.lines, heading=part.heading, own={}, values={}, kind=kind, owner=owner
+        )
+
+
+def _tail(text: str, size: int, limits: Limits) -> str:
+    """The end of a text, at most `size` long: whole sentences if there is one, else whole words.
+
+    >>> _tail("Leaves are green. Roots are brown. Stems vary.", 30, Limits(0, 100))
+    'Roots are brown. Stems vary.'
+    """
+    near = max(0, len(text) - size - 1) if limits.measure is len else 0
+    for starts in (
+        [begin for _, begin in sentence_ends(text, near)],
+        [match.end() for match in _WORD_START.finditer(text, near)],
+    ):
+        tails = [text[start:] for start in starts]
+        fitting = list(takewhile(lambda tail: limits.measure(tail) <= size, reversed([text, *tails])))
+        if fitting:
+            return fitting[-1]
+    return ""
