@@ -13,7 +13,7 @@ from typing import Any, Generic, Literal, TypeVar
 
 from lmm_education.frequencies import Frequencies
 from lmm_education.material import Passage, Section, is_called, named, names_of, reading_order
-from lmm_education.payloads import RECORD, StoredDocument, document_of, hit_of, section_of
+from lmm_education.payloads import RECORD, Ids, StoredDocument, document_of, hit_of, section_of
 from lmm_education.store.port import HasWords, Manifest, Match, StoreView
 
 T = TypeVar("T")
@@ -206,6 +206,8 @@ def contents_of(sections: Iterable[tuple[Section, str]]) -> Iterator[Entry]:
         place = section.place
         path = (place.document, *place.headings)
         known = next((i for i, pair in enumerate(zip(above, path, strict=False)) if pair[0] != pair[1]), len(above))
+        if known >= len(path) and _has_heading(section):  # called as one above it
+            known = len(path) - 1
         for level in range(min(known, len(path)), len(path)):
             name = place.headings[level - 1] if level else title or place.file
             number = place.numbers[level] if level < len(place.numbers) else ""
@@ -213,6 +215,13 @@ def contents_of(sections: Iterable[tuple[Section, str]]) -> Iterator[Entry]:
             is_own = level == len(place.headings)
             yield replace(entry, section=section.id, last=place.lines.last) if is_own else entry
         above = path
+
+
+def _has_heading(section: Section) -> bool:
+    """Whether a heading begins a section, and no cut at a size: by its id, which counts those that are called the same;
+    there are at most as many as sections before it."""
+    ids = Ids(section.place.document)
+    return any(ids.of("section", *section.place.headings) == section.id for _ in range(section.order + 1))
 
 
 def _spaced(text: str) -> str:

@@ -387,7 +387,7 @@ def _key(id: str) -> str:
 
 
 def _pages(catalogue: Catalogue) -> Iterator[BookPage]:
-    ids = {(each.file, each.headings): each.section for each in catalogue.contents}
+    ids = {(each.file, each.headings): each.section for each in reversed(catalogue.contents)}
     for document in documents_in(catalogue):
         entries = table_of_contents([document])
         numbers = {entry.headings: entry.number for entry in reversed(entries)}

@@ -129,6 +129,42 @@ def test_contents_are_headings_with_places() -> None:
             run(course.contents("Animals"))
 
 
+TWINS = """# Leaves
+
+## Exercise
+
+Draw a leaf.
+
+## Exercise
+
+### Hint
+
+Look at its veins.
+
+## Exercise
+
+### Hint
+
+Count them.
+"""
+
+
+@pytest.mark.parametrize("size", [False, True])
+def test_headings_of_one_name_are_all_in_the_contents(size: bool) -> None:
+    """But parts of a text that was cut at a size have one heading."""
+    with temporary_folder() as folder:
+        course = Course(folder)
+        course.config.write_text('[RAG]\ndocuments = "size"\ndocument_size = 60\n' if size else "")
+        course.write("leaves.md", "# Leaves\n\n" + "\n\n".join(f"Leaf number {n} is green." for n in range(9))
+                     if size else TWINS)  # fmt: skip
+        course.ingest()
+        with course.open() as opened:
+            lines = run(Lookup(CourseSearch(opened)).contents()).splitlines()
+    assert [line.strip(" -").partition(" (")[0] for line in lines] == (
+        ["Leaves", "Leaves"] if size else ["Leaves", "Leaves", "Exercise", "Exercise", "Hint", "Exercise", "Hint"]
+    )
+
+
 def test_the_contents_of_a_large_course_are_its_documents(monkeypatch: pytest.MonkeyPatch) -> None:
     """Thousands of headings are of use to nobody; those of one document can be asked for."""
     monkeypatch.setattr("lmm_education.answer.lookup._MOST_HEADINGS", 4)
