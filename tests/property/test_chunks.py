@@ -13,7 +13,8 @@ from strategies import documents, written_documents
 from lmm_education.config import AnnotationModel, Preparation
 from lmm_education.ingestion.outline import Heading, kind_of, read_outline
 from lmm_education.ingestion.prepare import as_written, prepare_document, prepare_steps
-from lmm_education.ingestion.prepared import is_edited, is_own_output, read_steps, step_files
+from lmm_education.ingestion.prepared import is_edited, read_steps, step_files
+from lmm_education.ingestion.source_files import is_own_output
 from lmm_education.material import Chunk, PreparedDocument
 
 _LINES = [f"| {n} | row {n} of a table |" for n in range(12)]

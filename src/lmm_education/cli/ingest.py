@@ -179,7 +179,7 @@ def describe(document: DocumentReport, *, would: bool = False) -> str:
     >>> describe(DocumentReport(Path("a.md"), "a.md", "a.md", "changed", chunks=40, embedded=2, removed=1))
     'a.md: 2 of 40 chunks embedded, 1 removed'
     """
-    from lmm_education.ingestion.plan import OUR_OWN
+    from lmm_education.ingestion.source_files import OUR_OWN
 
     saved = f"; wrote {', '.join(path.name for path in document.saved)}" if document.saved else ""
     if document.state == "skipped":
@@ -227,7 +227,7 @@ def summary(report: IngestReport) -> list[str]:
 
 
 def _counts(report: IngestReport) -> list[str]:
-    from lmm_education.ingestion.plan import OUR_OWN
+    from lmm_education.ingestion.source_files import OUR_OWN
 
     shown = [d for d in report.documents if d.state != "skipped"]
     states = [f"{n} {state}" for state in _STATES if (n := report.count(state))]

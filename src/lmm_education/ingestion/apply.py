@@ -266,6 +266,8 @@ def _write(run: IngestRun, changed: Sequence[PlannedDocument], pruned: Sequence[
         begun = ended = time.monotonic()
         with contextlib.suppress(_NothingToWrite), course.store.writing(course.manifest, anew=anew) as writer:
             opened, written = time.monotonic() - begun, 0
+            if not anew:
+                waiting = _not_stored(run, writer, waiting)
             while waiting:
                 written += _write_group(run, writer, _planned(run, writer, _next_group(run, waiting)))
                 if not anew and time.monotonic() - begun > least:
@@ -281,6 +283,21 @@ def _write(run: IngestRun, changed: Sequence[PlannedDocument], pruned: Sequence[
         least = max(PUBLISH_EVERY, PUBLISH_SHARE * (opened + time.monotonic() - ended))
         if not waiting:
             return
+
+
+def _not_stored(run: IngestRun, reader: Reader, waiting: Iterable[PlannedDocument]) -> deque[PlannedDocument]:
+    """What is still to be written, now that nobody else writes: another run may have stored some of it since the plan
+    was made."""
+    stored = {each.id: each for each in stored_documents(reader)}
+    missing = deque[PlannedDocument]()
+    for planned in waiting:
+        replaces = tuple(id for id in planned.replaces if id in stored)
+        planned = replace(planned, stored=stored.get(planned.document.id), replaces=replaces)
+        if planned.is_stored and not run.options.again:
+            _leave(run, planned)
+        else:
+            missing.append(planned)
+    return missing
 
 
 def _next_group(run: IngestRun, waiting: deque[PlannedDocument]) -> list[PlannedDocument]:

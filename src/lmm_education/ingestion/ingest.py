@@ -298,4 +298,4 @@ def _annotate(source: SourceFile, course: CourseParts) -> None:
         for failure in report.failures:
             raise LmmError(f"{failure.what}: {failure.error}")
     except LmmError as error:
-        raise error_of(error, source.file) from error
+        raise error_of(error, source.file, source.path) from error

@@ -24,15 +24,14 @@ from lmm.messages import Waiting
 from lmm_education.books.chapters import BookChapter, Books
 from lmm_education.books.rendered_text import rendered_text
 from lmm_education.errors import IngestError
-from lmm_education.ingestion.prepared import is_own_output, read_mark
-from lmm_education.ingestion.source_files import SourceFile, file_name
+from lmm_education.ingestion.prepared import read_mark
+from lmm_education.ingestion.source_files import OUR_OWN, SourceFile, file_name, is_own_output
 from lmm_education.material import Chunk, PreparedDocument, Withheld
 from lmm_education.payloads import Payload, StoredDocument, chunk_payload, section_payload
 
 # -- what an ingestion did, and what happens while it does it --------------------------------------
 
 
-OUR_OWN = "a prepared file of lmm ingest"
 State = Literal["new", "changed", "unchanged", "failed", "skipped", "prepared"]
 
 
@@ -217,7 +216,7 @@ def read_file(source: SourceFile, stamp: str, books: Books) -> Read | Skipped:
     try:
         return _read(source, stamp, books)
     except LmmError as error:
-        raise error_of(error, source.file) from error
+        raise error_of(error, source.file, source.path) from error
 
 
 def _read(source: SourceFile, stamp: str, books: Books) -> Read | Skipped:
@@ -282,13 +281,14 @@ def fingerprint(text: str, stamp: str) -> str:
     return digest.hexdigest()[:32]
 
 
-def error_of(error: Exception, file: str) -> LmmError:
-    """Any error about a document, with the document's name in front."""
+def error_of(error: Exception, file: str, path: Path | None = None) -> LmmError:
+    """Any error about a document, with the document's name in front, instead of the `path` where it was read."""
     if not isinstance(error, LmmError):
         return IngestError(f"{type(error).__name__}: {error}", where=file)
-    if error.where.startswith(file):
-        return error
-    error.where = f"{file}:{error.where}" if error.where else file
+    if path is not None and error.where.startswith(str(path)):
+        error.where = file + error.where.removeprefix(str(path))
+    elif not error.where.startswith(file):
+        error.where = f"{file}:{error.where}" if error.where else file
     return error
 
 

@@ -20,7 +20,7 @@ import msgspec
 
 from lmm.disk import files
 from lmm.markdown.blocks import HeaderBlock, MetadataBlock
-from lmm.markdown.parse_markdown import header_values, iter_blocks
+from lmm.markdown.parse_markdown import header_values
 from lmm.markdown.tree import TextNode
 from lmm_education.audience import DEFAULT, Withholding
 from lmm_education.config import Preparation
@@ -36,12 +36,13 @@ from lmm_education.ingestion.outline import (
 )
 from lmm_education.ingestion.packing import key_of
 from lmm_education.ingestion.prepare import Count, Steps, cut_into_passages, limits_of
+from lmm_education.ingestion.source_files import MARK, is_own_output
 from lmm_education.ingestion.steps import SUMMARY, ChunkDraft, Part, join
 from lmm_education.material import Lines
 
 # Keys of the program in a prepared file.
-MARK, LINES, METADATA, TEXT, REPEATED, GAPS, OWNER, KEY = (
-    *("~~prepared", "~~lines", "~~metadata", "~~text", "~~repeated", "~~gaps", "~~owner", "~~key"),
+LINES, METADATA, TEXT, REPEATED, GAPS, OWNER, KEY = (
+    *("~~lines", "~~metadata", "~~text", "~~repeated", "~~gaps", "~~owner", "~~key"),
 )
 _HASH = re.compile(r"^  hash: \w+\r?\n", re.MULTILINE)
 _GAP = re.compile(r"(\d{1,9})\+(-?\d{1,9})")
@@ -210,12 +211,6 @@ STEPS: dict[str, Callable[[Steps], Shown]] = {
 
 
 # -- recognising -----------------------------------------------------------------------------------
-
-
-def is_own_output(text: str) -> bool:
-    """Whether a text is a prepared file, edited or not."""
-    first = next(iter_blocks(text), None)
-    return first is not None and first.content.startswith("---") and f"\n{MARK}:" in first.content
 
 
 def is_edited(text: str) -> bool:

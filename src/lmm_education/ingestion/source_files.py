@@ -11,12 +11,17 @@ from dataclasses import dataclass, field
 from pathlib import Path, PurePath
 
 from lmm.book_project import Book, book_of
+from lmm.disk import files
 from lmm.disk.folder import SUFFIXES, Folder, check_named, is_document
 from lmm.errors import DocumentError, FileReadError, LinkOutside, LmmError
+from lmm.markdown.parse_markdown import iter_blocks
 from lmm_education.errors import IngestError
 from lmm_education.material import reading_order
 
 NO_CHAPTER = "not a chapter of"
+OUR_OWN = "a prepared file of lmm ingest"
+MARK = "~~prepared"
+"""The key of the program by which its prepared files are known (see `prepared`)."""
 _PATTERN = frozenset("*?[")
 
 
@@ -107,7 +112,7 @@ def _follow_books(sources: SourceFiles) -> None:
         if book is not None and not source.named:
             looked_through[book] = not source.path.is_absolute()
         if book is not None and book.whole and position is None and not source.named:
-            sources.skipped.append((source.path, f"{NO_CHAPTER} {book.file}"))
+            sources.skipped.append((source.path, OUR_OWN if _is_ours(source) else f"{NO_CHAPTER} {book.file}"))
         else:
             places.append((reading_order(sort_key(source.file, book, position), source.file), source))
     sources.documents = [source for _, source in sorted(places, key=lambda place: place[0])]
@@ -115,6 +120,19 @@ def _follow_books(sources: SourceFiles) -> None:
         for chapter in (book.folder / file.path for file in book.files if not is_document(Path(file.path))):
             path = Path(os.path.relpath(chapter)) if relative else chapter
             sources.skipped.append((path, "a chapter, but not a markdown file (lmm import converts it)"))
+
+
+def _is_ours(source: SourceFile) -> bool:
+    try:
+        return is_own_output(files.read_document(source.path))
+    except LmmError:
+        return False
+
+
+def is_own_output(text: str) -> bool:
+    """Whether a text is a prepared file, edited or not."""
+    first = next(iter_blocks(text), None)
+    return first is not None and first.content.startswith("---") and f"\n{MARK}:" in first.content
 
 
 def sort_key(file: str, book: Book | None, position: int | None) -> str:

@@ -9,14 +9,14 @@ from collections.abc import Iterator
 from dataclasses import replace
 
 import pytest
-from fakes.courses import Course
+from fakes.courses import CountingEmbedder, Course
 from memory import temporary_folder
 
 import lmm_education
 from lmm.errors import ModelRejected, ModelUnavailable
 from lmm_education.errors import IngestError, StoreMismatch, StoreOutdated
 from lmm_education.ingestion import apply
-from lmm_education.ingestion.plan import Ended, Event, IngestReport
+from lmm_education.ingestion.plan import Begun, Ended, Event, IngestReport
 from lmm_education.material import PreparedDocument
 from lmm_education.store.generations import checksum_of
 from lmm_education.store.port import FORMAT
@@ -67,6 +67,27 @@ def test_twice_keeps_the_generation(course: Course) -> None:
     course.ingest()
     course.ingest("a.md")
     assert (pointer.stat().st_mtime_ns, pointer.read_bytes()) == before
+
+
+@pytest.mark.parametrize("options", [{}, {"prune": True}])
+def test_of_two_runs_at_once_the_second_embeds_nothing_again(course: Course, options: dict[str, bool]) -> None:
+    """It planned before the first had written anything; the text changed meanwhile, and what was there is gone."""
+    path = course.write("a.md", section("Mitosis", 3))
+    course.write("b.md", section("Meiosis", 3))
+    other, inner = replace(course, embedder=CountingEmbedder()), list[IngestReport]()
+
+    def first_run(event: Event) -> None:
+        if isinstance(event, Begun) and not inner:
+            inner.append(other.ingest())
+            path.write_text(section("Mitosis", 1, first=7), encoding="utf-8")
+
+    report = course.ingest(listener=first_run, **options)
+    assert states(inner[0]) == {"a.md": "new", "b.md": "new"}
+    assert states(report) == {"a.md": "changed", "b.md": "unchanged"}
+    assert report.embedded == len(course.embedder.seen) == 1
+    stored = [payload["text"] for payload, _ in course.contents()["chunks"].values() if payload["file"] == "a.md"]
+    assert [text.count("number 7") for text in stored] == [4]
+    assert states(course.ingest()) == {"a.md": "unchanged", "b.md": "unchanged"}
 
 
 @pytest.mark.parametrize("at", [0, 1, 25, 49, 50])
@@ -239,6 +260,18 @@ def test_a_bad_file_is_told_and_the_others_go_on(course: Course) -> None:
     assert states(report)["good.md"] == "new"
     assert sorted(error.where.split(":")[0] for error in report.failed) == ["asks.md", "broken.md", "latin.md"]
     assert course.files() == ["good.md"]
+
+
+@pytest.mark.parametrize("relative", [True, False])
+def test_an_error_names_its_file_once(course: Course, monkeypatch: pytest.MonkeyPatch, relative: bool) -> None:
+    """By its path in the course, wherever one works and however the file was named."""
+    (course.folder / "notes").mkdir()
+    (course.folder / "notes" / "broken.md").write_bytes(b"a\xff\xfe")
+    monkeypatch.chdir(course.folder / "notes" if relative else "/")
+    with course.open() as opened:
+        report = opened.ingest("broken.md" if relative else course.folder)
+    (error,) = report.failed
+    assert str(error).startswith("notes/broken.md:1:2: byte 0xff is not UTF-8")
 
 
 def test_files_of_agents_are_passed_over(course: Course) -> None:

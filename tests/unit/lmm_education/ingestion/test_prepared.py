@@ -7,7 +7,8 @@ import pytest
 from lmm_education.config import AnnotationModel, Preparation
 from lmm_education.errors import IngestError
 from lmm_education.ingestion.prepare import prepare_document, prepare_steps
-from lmm_education.ingestion.prepared import is_edited, is_own_output, read_steps, step_files
+from lmm_education.ingestion.prepared import is_edited, read_steps, step_files
+from lmm_education.ingestion.source_files import is_own_output
 from lmm_education.material import PreparedDocument
 
 SETTINGS = Preparation(min_size=20, max_size=60, pool=False, annotation_model=AnnotationModel(("topic",)))

@@ -8,7 +8,7 @@ import pytest
 from fakes.courses import Course
 from memory import temporary_folder
 
-from lmm_education.ingestion.plan import OUR_OWN
+from lmm_education.ingestion.source_files import OUR_OWN
 
 LEAVES = "---\ntitle: Leaves\n---\n# Colour\n\nLeaves are green.\n\n## Why\n\nChlorophyll is.\n"
 STEPS = ["leaves.chunks.md", "leaves.documents.md", "leaves.pooled.md"]
@@ -42,6 +42,16 @@ def test_our_own_files_are_never_ingested_with_a_folder(course: Course) -> None:
         report = course.ingest(save_files=True)
         assert course.files() == ["leaves.md"]
     assert [document.reason for document in report.documents if document.state == "skipped"] == [OUR_OWN] * 3
+
+
+def test_our_own_files_are_no_chapters_that_a_book_left_out(course: Course) -> None:
+    """Other files in its folder are."""
+    course.write("_quarto.yml", "project:\n  type: book\nbook:\n  chapters: [leaves.md]\n")
+    course.write("draft.md", "# Draft\n")
+    course.ingest(save_files=True)
+    report = course.ingest()
+    skipped = {document.path.name: document.reason for document in report.documents if document.state == "skipped"}
+    assert skipped == dict.fromkeys(STEPS, OUR_OWN) | {"draft.md": "not a chapter of _quarto.yml"}
 
 
 def test_a_document_that_is_stored_already_gets_its_files(course: Course) -> None:
