@@ -14,13 +14,12 @@ from typing import Any, Generic, Literal, TypeVar
 from lmm_education.frequencies import Frequencies
 from lmm_education.material import Passage, Section, is_called, named, names_of, reading_order
 from lmm_education.payloads import RECORD, Ids, StoredDocument, document_of, hit_of, section_of
-from lmm_education.store.port import HasWords, Manifest, Match, StoreView
+from lmm_education.store.port import RECORDS, SECTIONS, HasWords, Manifest, Match, StoreView
 
 T = TypeVar("T")
 _ALL = 10_000  # more different types or languages than a course has
 _PLACE = ("document", "file", "first_line", "last_line", "headings", "numbers")
 _WITHOUT_TEXT = ("what", *_PLACE, "level", "order", "title")
-RECORDS, _SECTIONS = Match("what", ("document",)), Match("what", ("section",))
 
 
 @dataclass(frozen=True, slots=True)
@@ -137,7 +136,7 @@ class Catalogue:
     def sections(self) -> tuple[tuple[Section, str], ...]:
         """All sections in the order of reading, without texts and metadata, each with its document's title; none
         where they are not stored."""
-        points = self.reader.scroll("documents", where=[_SECTIONS], fields=_WITHOUT_TEXT)
+        points = self.reader.scroll("documents", where=[SECTIONS], fields=_WITHOUT_TEXT)
         found = [(section_of(point.id, point.payload), str(point.payload.get("title", ""))) for point in points]
         ranks = self._ranks
         return tuple(sorted(found, key=lambda pair: (ranks.get(pair[0].place.document, len(ranks)), pair[0].order)))
@@ -149,7 +148,7 @@ class Catalogue:
 
     def sections_of(self, file: str) -> list[Section]:
         """The sections of one document, in order, with their texts."""
-        points = self.reader.scroll("documents", where=[_SECTIONS, Match("file", (file,))])
+        points = self.reader.scroll("documents", where=[SECTIONS, Match("file", (file,))])
         return sorted((section_of(point.id, point.payload) for point in points), key=lambda section: section.order)
 
     def section(self, id: str) -> Section | None:

@@ -17,6 +17,7 @@ from lmm_education.errors import StoreMismatch
 from lmm_education.frequencies import Frequencies
 from lmm_education.payloads import RECORD, STUDENTS, document_of
 from lmm_education.store.port import (
+    RECORDS,
     Among,
     CollectionName,
     Fields,
@@ -124,7 +125,7 @@ class StudentStore:
             yield StudentView(view, self._withholding)
 
     def _check(self, view: StoreView) -> None:
-        records = view.scroll("documents", where=[Match("what", ("document",))], fields=RECORD)
+        records = view.scroll("documents", where=[RECORDS], fields=RECORD)
         for document in map(document_of, (record.payload for record in records)):
             if document.withhold != self._withholding.withheld:
                 types = (document.withhold, self._withholding.withheld)

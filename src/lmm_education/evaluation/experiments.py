@@ -286,10 +286,12 @@ def calibrate(answerable: Sequence[float], unanswerable: Sequence[float], *, hel
     candidates = [_threshold(score, good, bad) for score in (scores[0], *middles)]
     advised = max((t for t in candidates if t.kept >= KEPT), key=lambda t: t.score)
     balanced = max(candidates, key=lambda t: (t.kept + t.rejected, -t.score))
+    # How often a good score is above a bad one; equal ones count half.
+    above = sum((bisect_left(bad, score) + bisect_right(bad, score)) / 2 for score in good)
     return Calibration(
         advised=advised,
         balanced=balanced,
-        auc=_auc(good, bad),
+        auc=above / (len(good) * len(bad)),
         answerable=len(good),
         unanswerable=len(bad),
         held_out=held_out,
@@ -299,12 +301,6 @@ def calibrate(answerable: Sequence[float], unanswerable: Sequence[float], *, hel
 def _threshold(score: float, good: Sequence[float], bad: Sequence[float]) -> Threshold:
     score = round(score, 3)
     return Threshold(score, 1 - bisect_left(good, score) / len(good), bisect_left(bad, score) / len(bad))
-
-
-def _auc(good: Sequence[float], bad: Sequence[float]) -> float:
-    """How often a good score is above a bad one; equal ones count half."""
-    above = sum((bisect_left(bad, score) + bisect_right(bad, score)) / 2 for score in good)
-    return above / (len(good) * len(bad))
 
 
 # -- experiments -----------------------------------------------------------------------------------

@@ -57,7 +57,7 @@ from lmm_education.material import PreparedDocument, SparseVector
 from lmm_education.parts import CourseParts
 from lmm_education.payloads import RECORD, Payload, StoredDocument, document_of, document_payload, document_point_id
 from lmm_education.store.layout import check_same
-from lmm_education.store.port import Match, Point, Reader, Store, Writer
+from lmm_education.store.port import RECORDS, SECTIONS, Match, Point, Reader, Store, Writer
 
 BATCH = 256  # chunks that are encoded at once; documents that are asked for at once
 LARGE = 0.5  # MB of documents from which a model that reads sentences takes half a minute and more
@@ -157,7 +157,8 @@ def _leave(run: IngestRun, planned: PlannedDocument) -> None:
     """A document that is stored as it is; only the files that show it may be wanted."""
     document, stored = planned.document, planned.stored
     try:
-        saved = _saved_again(run, document)
+        read = read_file(document.source, run.stamp, run.books) if run.options.save_files else None
+        saved = save_steps(run, read.document, prepare(read, run.course)) if isinstance(read, Read) else ()
     except LmmError as error:
         run.fail(document.source, error)
         return
@@ -168,11 +169,6 @@ def _leave(run: IngestRun, planned: PlannedDocument) -> None:
 def report_of(document: DocumentFile, state: State, **values: Any) -> DocumentReport:
     """What became of a document that was read."""
     return DocumentReport(document.source.path, document.file, document.id, state, **values)
-
-
-def _saved_again(run: IngestRun, document: DocumentFile) -> tuple[Path, ...]:
-    read = read_file(document.source, run.stamp, run.books) if run.options.save_files else None
-    return save_steps(run, read.document, prepare(read, run.course)) if isinstance(read, Read) else ()
 
 
 # -- preparing -------------------------------------------------------------------------------------
@@ -439,7 +435,7 @@ def batches(items: Sequence[T]) -> Iterator[Sequence[T]]:
 
 def stored_documents(reader: Reader) -> list[StoredDocument]:
     """The records of all documents in a store, by file."""
-    points = reader.scroll("documents", where=[Match("what", ("document",))], fields=RECORD)
+    points = reader.scroll("documents", where=[RECORDS], fields=RECORD)
     return sorted((document_of(point.payload) for point in points), key=lambda document: document.file)
 
 
@@ -448,7 +444,7 @@ def stored_parts(reader: Reader, docids: Sequence[str]) -> dict[str, dict[str, P
     found: dict[str, dict[str, Payload]] = {docid: {} for docid in docids}
     for some in batches(docids):
         own = Match("document", tuple(some))
-        sections = reader.scroll("documents", where=[own, Match("what", ("section",))])
+        sections = reader.scroll("documents", where=[own, SECTIONS])
         for point in chain(reader.scroll("chunks", where=[own]), sections):
             found[point.payload["document"]][point.id] = point.payload
     return found

@@ -26,7 +26,6 @@ import qdrant_edge as engine
 
 from lmm_education.errors import StoreDamaged, StoreError, StoreMissing
 from lmm_education.frequencies import Frequencies
-from lmm_education.material import SparseVector
 from lmm_education.payloads import WORDS, words_of
 from lmm_education.store.generations import (
     Generation,
@@ -53,6 +52,8 @@ from lmm_education.store.layout import (
     engine_path,
     known_ids,
     most_first,
+    numbers_in,
+    payload_size,
     refusal,
     tally,
     to_scored,
@@ -62,11 +63,12 @@ from lmm_education.store.layout import (
     vectors_of,
 )
 from lmm_education.store.port import (
+    RECORDS,
+    SECTIONS,
     CollectionName,
     Fields,
     Leg,
     Manifest,
-    Match,
     Point,
     Scored,
     StoreStatus,
@@ -89,7 +91,6 @@ _OPTIMIZERS = engine.EdgeOptimizersConfig(
 _GRAPH, _NO_GRAPH = 16, 0  # links of a point
 # What the record of a document says besides its metadata: by these, a store can be made anew.
 _OF_A_RECORD = ("document", "file", "title", "language", "hash", "chunks", "sections", "prepared")
-_RECORDS = (Match("what", ("document",)),)
 
 
 # -- one collection: a shard ----------------------------------------------------------------------
@@ -161,7 +162,8 @@ class Shard:
 
     def upsert(self, points: Sequence[Point]) -> None:
         """Store some points; those with the same id are replaced whole."""
-        check_space(self.path, ROOM + 3 * sum(map(_size, points)))
+        size = sum(4 * numbers_in(point) + payload_size(point.payload) for point in points)
+        check_space(self.path, ROOM + 3 * size)
         with engine_errors(self.path):
             self.engine.update(engine.UpdateOperation.upsert_points([_to_point(point) for point in points]))
         self._grow()
@@ -184,7 +186,7 @@ class Shard:
 
     def set_payload(self, payloads: Mapping[str, Mapping[str, object]]) -> None:
         """See `port.Writer.set_payload`."""
-        check_space(self.path, ROOM + 3 * sum(len(json.dumps(payload, default=str)) for payload in payloads.values()))
+        check_space(self.path, ROOM + 3 * sum(map(payload_size, payloads.values())))
         with engine_errors(self.path):
             for each, payload in payloads.items():
                 self.engine.update(engine.UpdateOperation.overwrite_payload([each], dict(payload)))
@@ -218,12 +220,6 @@ class Shard:
         """What the engine says of itself."""
         info = self.engine.info()
         return {"segments": info.segments_count, "indexed vectors": info.indexed_vectors_count or 0}
-
-
-def _size(point: Point) -> int:
-    """About how many bytes a point takes."""
-    numbers = sum(2 * len(v.indices) if isinstance(v, SparseVector) else len(v) for v in point.vectors.values())
-    return 4 * numbers + len(json.dumps(point.payload, default=str))
 
 
 @contextmanager
@@ -483,7 +479,8 @@ class EdgeWriter(EdgeReader):
 
     def frequencies(self) -> Frequencies:
         """See `port.Reader.frequencies`."""
-        return Frequencies.total(words_of(e.payload) for e in self.scroll("documents", where=_RECORDS, fields=(WORDS,)))
+        records = self.scroll("documents", where=[RECORDS], fields=(WORDS,))
+        return Frequencies.total(words_of(record.payload) for record in records)
 
     @contextmanager
     def _reading(self, collection: CollectionName) -> Iterator[Shard | None]:
@@ -532,7 +529,7 @@ class EdgeWriter(EdgeReader):
             self._changing("chunks")
         if self._begun is None:
             return False
-        records = [dict(each.payload) for each in self.scroll("documents", where=_RECORDS, fields=_OF_A_RECORD)]
+        records = [dict(each.payload) for each in self.scroll("documents", where=[RECORDS], fields=_OF_A_RECORD)]
         records.sort(key=lambda record: str(record.get("file")))
         frequencies = self.frequencies().to_bytes()
         for collection in COLLECTIONS:
@@ -661,8 +658,8 @@ class EdgeStore(WaitReporter, EdgeReader):
             return StoreStatus(
                 location=self.location,
                 manifest=view.manifest(),
-                documents=view.count("documents", where=[Match("what", ("document",))]),
-                sections=view.count("documents", where=[Match("what", ("section",))]),
+                documents=view.count("documents", where=[RECORDS]),
+                sections=view.count("documents", where=[SECTIONS]),
                 chunks=view.count("chunks"),
                 size=size_on_disk(self._generations.folder) if view.generation else 0,
                 details=details,

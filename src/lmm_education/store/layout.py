@@ -285,6 +285,22 @@ def _from_vector(vector: Any) -> Vector:
     return SparseVector(tuple(index for index, _ in pairs), tuple(value for _, value in pairs))
 
 
+def numbers_in(point: Point) -> int:
+    """How many numbers the vectors of a point hold."""
+    return sum(map(_count_numbers, point.vectors.values()))
+
+
+def _count_numbers(vector: Any) -> int:
+    if isinstance(vector, SparseVector):
+        return 2 * len(vector.indices)
+    return sum(map(len, vector)) if hasattr(vector[0], "__len__") else len(vector)
+
+
+def payload_size(payload: Mapping[str, Any]) -> int:
+    """How many bytes a payload takes as JSON, at most."""
+    return len(json.dumps(payload, default=str))
+
+
 def to_scored(found: Iterable[Any]) -> list[Scored]:
     """What a search found."""
     return [Scored(str(point.id), point.score, point.payload or {}) for point in found]

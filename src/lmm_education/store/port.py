@@ -170,6 +170,10 @@ class Match:
     negate: bool = False
 
 
+RECORDS, SECTIONS = Match("what", ("document",)), Match("what", ("section",))
+"""What the records of documents, and their sections, are told apart by in the collection ``documents``."""
+
+
 @dataclass(frozen=True, slots=True)
 class HasWords:
     """A condition: the text at `key` has all of these words, whatever their case and order."""

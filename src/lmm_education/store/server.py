@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import copy
 import functools
-import json
 import uuid
 import warnings
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
@@ -21,7 +20,6 @@ from lmm.hosts import is_loopback_url
 from lmm_education.config import StorageSettings
 from lmm_education.errors import StoreDamaged, StoreError, StoreMismatch, StoreMissing, StoreUnavailable
 from lmm_education.frequencies import Frequencies
-from lmm_education.material import SparseVector
 from lmm_education.payloads import WORDS, words_of
 from lmm_education.store.layout import (
     COLLECTIONS,
@@ -37,6 +35,8 @@ from lmm_education.store.layout import (
     known_ids,
     metadata_kinds,
     most_first,
+    numbers_in,
+    payload_size,
     tally,
     to_scored,
     to_selector,
@@ -45,6 +45,8 @@ from lmm_education.store.layout import (
     vectors_of,
 )
 from lmm_education.store.port import (
+    RECORDS,
+    SECTIONS,
     Among,
     CollectionName,
     Condition,
@@ -69,7 +71,6 @@ PAGE = 256
 MOST_INDEXES = 100  # of a collection
 POINTS, BYTES = 256, 8 << 20  # of one request; servers refuse more than 32 MB
 _VISIBLE = Match("what", ("manifest", "stamp"), negate=True)
-_RECORDS, _SECTIONS = Match("what", ("document",)), Match("what", ("section",))
 AT_ONCE = 1000  # values or points that are asked for: servers with a `max_query_limit` refuse more
 T = TypeVar("T")
 
@@ -204,18 +205,7 @@ def batches(items: Iterable[T], count: int, size: int, size_of: Callable[[T], in
 
 def point_size(point: Point) -> int:
     """About how many bytes a point takes in a request."""
-    return payload_size(point.payload) + 20 * sum(map(_numbers, point.vectors.values()))
-
-
-def payload_size(payload: Mapping[str, Any]) -> int:
-    """How many bytes a payload takes in a request, at most."""
-    return len(json.dumps(payload, default=str))
-
-
-def _numbers(vector: Any) -> int:
-    if isinstance(vector, SparseVector):
-        return 2 * len(vector.indices)
-    return sum(map(len, vector)) if hasattr(vector[0], "__len__") else len(vector)
+    return payload_size(point.payload) + 20 * numbers_in(point)
 
 
 # -- the store -------------------------------------------------------------------------------------
@@ -404,7 +394,7 @@ class ServerStore:
 
     def frequencies(self) -> Frequencies:
         """See `port.Reader.frequencies`."""
-        records = self.scroll("documents", where=[_RECORDS], fields=(WORDS,))
+        records = self.scroll("documents", where=[RECORDS], fields=(WORDS,))
         return Frequencies.total(words_of(record.payload) for record in records)
 
     # -- writing -----------------------------------------------------------------------------------
@@ -546,7 +536,7 @@ class ServerStore:
     def records(self) -> list[Mapping[str, Any]] | None:
         """See `port.Store.records`."""
         try:
-            return [point.payload for point in self.scroll("documents", where=[_RECORDS])]
+            return [point.payload for point in self.scroll("documents", where=[RECORDS])]
         except StoreDamaged:
             return None
 
@@ -561,8 +551,8 @@ class ServerStore:
         return StoreStatus(
             self.location,
             self.manifest(),
-            documents=self.count("documents", where=[_RECORDS]),
-            sections=self.count("documents", where=[_SECTIONS]),
+            documents=self.count("documents", where=[RECORDS]),
+            sections=self.count("documents", where=[SECTIONS]),
             chunks=self.count("chunks"),
             size=None,
             details={name: value for name, value in details.items() if value is not None},

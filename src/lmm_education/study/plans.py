@@ -121,13 +121,8 @@ class Required:
     problems: tuple[str, ...] = ()
 
 
-def find_prerequisites(units: Sequence[Unit]) -> list[Required]:
-    """What each unit requires, itself or a deeper section in it."""
-    numbers = {id(unit): number for number, unit in enumerate(units)}
-    return [_required(unit, units, numbers) for unit in units]
-
-
 def _required(unit: Unit, units: Sequence[Unit], numbers: Mapping[int, int]) -> Required:
+    """What a unit requires, itself or a deeper section in it."""
     named, elsewhere, problems = list[int](), list[str](), list[str]()
     for name in _names(unit):
         found = _find(name, unit, units)
@@ -255,7 +250,8 @@ def study_plan(
     [('Leaves', 1, ()), ('Trees', 1, ('Leaves',))]
     """
     units = [unit for document in documents for unit in _units(document, depth)]
-    required = find_prerequisites(units)
+    numbers = {id(unit): number for number, unit in enumerate(units)}
+    required = [_required(unit, units, numbers) for unit in units]
     order, circles = in_reading_order(units, required)
     made = [_step(unit, each, units, words_per_minute, keep) for unit, each in zip(units, required, strict=True)]
     steps = tuple(step for i in order if (step := _shown(i, made)) is not None)

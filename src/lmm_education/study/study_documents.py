@@ -20,7 +20,7 @@ from lmm.errors import LmmError
 from lmm.markdown.blocks import HeadingBlock
 from lmm_education.books.chapters import NO_BOOK, BookChapter, Books
 from lmm_education.books.rendered_text import rendered_text
-from lmm_education.catalogue import RECORDS, Catalogue, Entry as Entry
+from lmm_education.catalogue import Catalogue, Entry as Entry
 from lmm_education.config import CourseSettings, course_settings
 from lmm_education.errors import StoreMissing
 from lmm_education.ingestion.outline import SOLUTION, Heading, Outline, TextItem, read_outline, stored_outline
@@ -29,6 +29,7 @@ from lmm_education.ingestion.source_files import find_sources
 from lmm_education.material import Lines, Location, Passage
 from lmm_education.parts import CourseParts, config_for
 from lmm_education.payloads import OUTLINE, StoredDocument, is_one_of, types_in
+from lmm_education.store.port import RECORDS
 
 TEXT = "text"
 
