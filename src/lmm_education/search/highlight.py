@@ -30,8 +30,7 @@ def verbatim(text: str) -> Verbatim:
     spans = markdown.spans(text, in_list=True)
     found = [each for each in spans if each.kind in ("code", "code_block", "math", "raw")]
     blocks = [(each.start, each.end) for each in found if each.kind == "code_block" or "\n" in each.text]
-    rows = [match.span() for match in _ROWS.finditer(text)]
-    rows = [(at, until) for at, until in rows if not any(at < last and first < until for first, last in blocks)]
+    rows = _without([match.span() for match in _ROWS.finditer(text)], blocks)
     # What is read of a link or picture stands before its target; an address in angle brackets is all target.
     targets = [
         (max(each.start, text.rfind("](", each.start, each.end)), each.end)

@@ -8,7 +8,7 @@ from golden_files import Case, read_cases
 
 from lmm.testing import ScriptedModel
 from lmm_education.errors import ExportError
-from lmm_education.study.clean import clean_notes
+from lmm_education.study.notes import clean_notes
 
 CASES = [case for case in read_cases("export") if case.file == "notes"]
 

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from lmm_education.study.clean import clean_notes
 from lmm_education.study.exercises import exercises_as_markdown, exercises_as_values, find_exercises
+from lmm_education.study.notes import clean_notes
 from lmm_education.study.study_documents import study_document
 
 TEXT = """# A
