@@ -38,7 +38,7 @@ from chatmd.runtime.transcript_file import Transcript, open_transcript, read_tra
 from chatmd.runtime.turns import Conversation
 from chatmd.tools.calling import Offer, offered_by
 from chatmd.tools.consent import Declaration, consent, declared_by, is_agreed
-from chatmd.tools.functions import PythonTool
+from chatmd.tools.registry import PythonTool
 from lmm.disk.files import document_lock, read_document
 from lmm.errors import DocumentBusy, FileReadError, Place, check_keywords
 from lmm.loop import background, blocking, run as run_blocking, run_async
@@ -57,7 +57,7 @@ class How(TypedDict, total=False):
     this run and all agents that it asks; `timeout` is in seconds, for a turn. `yes` agrees to what the tools can do, or
     `confirm` is asked; `approve` is asked about each call, `ask_user` for the next message. With `replay`, documents
     and agents in messages are taken as they were recorded; with `skip_missing_tools`, programs and MCP servers that
-    cannot be started are left out. `tools` are Python functions that the model may call (`chatmd.tools.functions`);
+    cannot be started are left out. `tools` are Python functions that the model may call (`chatmd.tools.registry`);
     `inputs` are values of what ``<input>`` declares, which stay in the file. The last reply
     passes `check`, which is called with it and returns what is wrong, or the model is asked again, `retries` times (2).
     """

@@ -18,8 +18,8 @@ from chatmd.language.nodes import Problem, SourceRange, SyntaxTree
 from chatmd.language.repair import repair
 from chatmd.language.syntax import errors_of, parse
 from chatmd.language.transcript import image_of
-from chatmd.runtime.agents import check_depth
 from chatmd.runtime.output import schema_of
+from chatmd.runtime.prepare import check_depth
 from chatmd.sidecar import Expandable, ExpansionRecord, Occurrence, Payloads, occurrences
 from chatmd.tools.calling import agent_in
 from chatmd.tools.command import check_variables, command_folder, find_program, minimal_environment, split_command

@@ -12,13 +12,13 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
+from chatmd.content.documents import describe_image
 from chatmd.content.expand import expansions, shown_part
-from chatmd.content.images import describe_image
 from chatmd.context import AgentRequest, Run, model_settings, settings_of
 from chatmd.language.agent import AgentSpec, MessageItem, SubAgent, read_agent
 from chatmd.language.inputs import fill
 from chatmd.language.lint import find_unseen, problem_line, unseen_note
-from chatmd.language.nodes import Attribute, Element, Node, Text
+from chatmd.language.nodes import Attribute, Comment, Element, Node, SyntaxTree, Text
 from chatmd.language.repair import repair
 from chatmd.language.syntax import parse, serialize
 from chatmd.language.transcript import data_uri, messages_of
@@ -69,6 +69,9 @@ class Rendered:
         return sum(one.tokens for one in self.messages) + sum(one.tokens for one in self.tools)
 
 
+_LONGEST_ABOUT = 500  # characters of a description
+
+
 # -- for people --------------------------------------------------------------------------------------------
 
 
@@ -103,6 +106,20 @@ def as_table(rendered: Rendered) -> str:
     rows += [(tool.tokens, "tool", tool.definition.name) for tool in rendered.tools]
     lines = [f"{tokens:>6,}  {role:<9}  {text}".rstrip() for tokens, role, text in rows]
     return "".join(f"{line}\n" for line in (*lines, _total(rendered)))
+
+
+def describe_prompt(path: Path, document: SyntaxTree, spec: AgentSpec) -> str:
+    """What a prompt is for: the comment at its top, else the beginning of its instructions, else its name."""
+    for node in document.children:
+        if isinstance(node, Comment) and (words := " ".join(node.value.split())):
+            return words[:_LONGEST_ABOUT]
+        if isinstance(node, Element):
+            break
+    for item in spec.items:
+        if isinstance(item, MessageItem) and item.role in ("system", "developer"):
+            text = " ".join("".join(part for part in item.content if isinstance(part, str)).split())
+            return re.split(r"(?<=[.!?]) ", text)[0][:_LONGEST_ABOUT] or f"The agent {path.name}."
+    return f"The agent {path.name}."
 
 
 def as_skill(rendered: Rendered, name: str, description: str) -> str:

@@ -11,7 +11,7 @@ import signal
 import sys
 from pathlib import Path
 
-from chatmd.tools.apply_patch import apply_patch
+from chatmd.tools.patch import apply_patch
 from chatmd.tools.roots import Root, ToolRoots
 
 BEFORE = {"a.md": "a\n", "b.md": "b\n", "sub/c.md": "c\n"}

@@ -15,9 +15,8 @@ from chatmd.compaction.compact import compact_text
 from chatmd.compaction.plan import CompactOptions
 from chatmd.compaction.summary import is_summary, read_summary
 from chatmd.language.agent import Item, MessageItem, read_agent
-from chatmd.language.notes import with_notes
 from chatmd.language.syntax import parse
-from chatmd.language.transcript import messages_of, transcript_text
+from chatmd.language.transcript import messages_of, transcript_text, with_notes
 from chatmd.runtime.prepare import prepare
 from lmm import loop
 from lmm.messages import Message, ToolCall, ToolResult

@@ -16,8 +16,8 @@ from edge.patch_child import BEFORE, PATCH, contents
 from fakes.openai_server import Action, ScriptedServer
 
 import chatmd
-from chatmd.tools.apply_patch import apply_patch
 from chatmd.tools.files import edit_file
+from chatmd.tools.patch import apply_patch
 from chatmd.tools.roots import Root, RootedPath, ToolRoots
 from lmm.disk import opened
 from lmm.errors import FileWriteError

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 from edge.support import Ran, run_here
 
-from chatmd.mcp_server.library import read_prompts
+from chatmd.mcp_server import read_prompts
 from lmm.errors import Place
 from lmm.messages import Event, Failed
 from lmm.scan import watch_documents

@@ -22,7 +22,7 @@ from chatmd.errors import ChatmdError
 from chatmd.language.agent import AgentSpec, Tool
 from chatmd.tools import command, consent, process
 from chatmd.tools.command import open_command
-from chatmd.tools.sandbox import bubblewrap
+from chatmd.tools.process import bubblewrap
 from lmm.config import load_settings
 from lmm.loop import run
 from lmm.messages import Event, Notice, ToolOutput

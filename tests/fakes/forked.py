@@ -29,7 +29,7 @@ from typing import Any
 # Beside the commands themselves: what they import when they need it.
 _LATER = (
     *("chatmd.chat", "lmm.models.pydantic_ai_adapter", "openai", "httpx2", "jsonschema", "watchfiles"),
-    *("chatmd.mcp_server.serving", "mcp.server.stdio", "prompt_toolkit", "numpy", "safetensors", "tokenizers"),
+    *("chatmd.mcp_server", "mcp.server.stdio", "prompt_toolkit", "numpy", "safetensors", "tokenizers"),
     *("lmm_education.store.edge", "lmm_education.ingestion.ingest", "lmm_education.answer.answering"),
 )
 _FILES = ("p2cread", "c2pwrite", "errwrite")  # what Popen calls a process's standard files; -1 if they are ours

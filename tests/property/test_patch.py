@@ -11,8 +11,7 @@ from pathlib import Path
 
 from hypothesis import given, strategies as st
 
-from chatmd.tools.apply_patch import apply_patch
-from chatmd.tools.patch import parse_patch, update_text
+from chatmd.tools.patch import apply_patch, parse_patch, update_text
 from chatmd.tools.roots import Root, ToolRoots
 from chatmd.tools.text_lines import TextLines, read_excerpt
 from lmm.errors import LmmError

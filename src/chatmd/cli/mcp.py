@@ -23,7 +23,7 @@ from lmm.server_socket import listen, url_of
 from lmm.terminal import DONE
 
 if TYPE_CHECKING:
-    from chatmd.mcp_server.library import Library
+    from chatmd.mcp_server import Library
 
 _COURSE = "lmm_education.agent_tools.mcp_course:open_published_course"
 _SHORTEST_TOKEN = 16
@@ -60,11 +60,11 @@ def mcp(
 
     These programs start this command themselves: see docs/mcp.md. Needs the extra `mcp`.
     """
-    from chatmd.mcp_server.library import Library
-    from lmm import loop
-
     if importlib.util.find_spec("mcp") is None:
         raise LmmError("the package for the protocol is not installed", hint="pip install 'lmmarkdown[mcp]'")
+    from chatmd.mcp_server import Library
+    from lmm import loop
+
     folder = _folder(prompts)
     if no_course and folder is None:
         raise ConfigError("there is nothing to publish", where="--no-course", hint="give a folder: --prompts DIR")
@@ -82,7 +82,7 @@ def mcp(
 async def _serve(
     library: Library, open_course: Callable[[], Any] | None, listener: socket.socket | None, public: bool, token: str
 ) -> None:
-    from chatmd.mcp_server.serving import serve_http, serve_stdio
+    from chatmd.mcp_server import serve_http, serve_stdio
 
     async with AsyncExitStack() as stack:
         if open_course is not None:

@@ -48,8 +48,7 @@ def render(
     """
     from chatmd.chat import Chat
     from chatmd.cli.asking import confirm_on_terminal
-    from chatmd.mcp_server.library import describe_prompt
-    from chatmd.rendering import as_data, as_skill, as_table, as_text
+    from chatmd.rendering import as_data, as_skill, as_table, as_text, describe_prompt
 
     chat = Chat.open(file, config=config, roots=roots)
     if transcript:

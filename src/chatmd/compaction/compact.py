@@ -7,16 +7,19 @@ import contextlib
 import dataclasses
 from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from pathlib import Path, PurePath
+from pathlib import Path, PurePath, PurePosixPath
 
-from chatmd.compaction.memory import memory_of
 from chatmd.compaction.plan import CompactionPlan, CompactOptions, plan_compaction
 from chatmd.compaction.summary import (
     Expanded,
     Summary,
+    attachment_of,
     fitting,
     headings_of,
+    is_summary,
+    memory_of,
     notes_of,
+    read_summary,
     shown_in,
     tokens_of,
 )
@@ -26,16 +29,18 @@ from chatmd.errors import ChatmdError, NothingToCompact
 from chatmd.language.agent import Doc, Item, MessageItem, read_agent
 from chatmd.language.nodes import Element, Node, SyntaxTree, Text
 from chatmd.language.syntax import parse, serialize
-from chatmd.language.transcript import storable, transcript_text
+from chatmd.language.transcript import items_of, storable, transcript_text
 from chatmd.prompts.templates import chatmd_prompts
 from chatmd.sidecar import FOLDER, Expandable, ExpansionRecord, free_name, keep, occurrences
+from chatmd.tools.registry import FunctionTool
 from lmm.config import ModelSettings, is_chosen
 from lmm.disk.files import read_document
+from lmm.disk.folder import Folder
 from lmm.disk.journal import key_of
 from lmm.disk.secrets import is_secret_file
 from lmm.errors import LmmError, TooLong
 from lmm.markdown import spans
-from lmm.messages import ChatRequest, Image, Message, Reply, Usage, render
+from lmm.messages import Attachment, ChatRequest, Image, Message, Reply, ToolDefinition, Usage, object_schema, render
 from lmm.models.budget import BudgetedModel
 from lmm.models.client import ask_once
 from lmm.models.context_window import learn, surely_fits, window_of
@@ -341,3 +346,58 @@ def estimate(text: str) -> int:
     step = len(text) // _PIECES
     pieces = "".join(text[at : at + _COUNTED // _PIECES] for at in range(0, step * _PIECES, step))
     return count_tokens(pieces) * len(text) // len(pieces)
+
+
+# -- The tool `look_back`: the model finds in a compacted conversation what the summary left out -----------
+
+
+LOOK_BACK = "look_back"
+_MOST_ORIGINALS, _MOST_FOUND, _LONGEST_FOUND = 20, 5, 3000
+_LOOK_BACK = (
+    "Find what was said and done in the part of this conversation that a summary stands for: the messages, calls and "
+    "results that contain a text, the latest first, as they were."
+)
+_WANTED = {
+    "type": "string",
+    "minLength": 1,
+    "description": "The words to look for, as they were written; not a pattern.",
+}
+
+
+def look_back_in(items: Sequence[Item], folder: Path | None) -> FunctionTool | None:
+    """The tool, if a summary among `items` says where the whole conversation is kept."""
+    if folder is None or not any(_sources(items)):
+        return None
+    whole: Path = folder
+
+    async def look_back(text: str) -> str:
+        found = [one for one in _folded(items, whole) if text.casefold() in one.text.casefold()][-_MOST_FOUND:]
+        if not found:
+            return "Nothing in what was summarised contains this text. Try fewer words."
+        return render(Message("user", "", tuple(reversed(found)))).strip()
+
+    return FunctionTool(ToolDefinition(LOOK_BACK, _LOOK_BACK, object_schema(("text",), text=_WANTED)), look_back)
+
+
+def _sources(items: Sequence[Item]) -> Iterator[str]:
+    for item in items:
+        source = PurePosixPath(read_summary(item).source if is_summary(item) else "")
+        if source.parent == PurePosixPath(FOLDER):
+            yield str(source)
+
+
+def _folded(items: Sequence[Item], folder: Path) -> list[Attachment]:
+    """What was said and done before, oldest first, in all conversations that were compacted into this one."""
+    waiting, seen, found = list(_sources(items)), set[str](), list[Attachment]()
+    while waiting and len(seen) < _MOST_ORIGINALS:
+        source = waiting.pop()
+        if source in seen:
+            continue
+        seen.add(source)
+        with contextlib.suppress(LmmError):  # it was deleted
+            before = items_of(Folder(folder).read(source).decode("utf-8", "replace"))
+            waiting += _sources(before)
+            texts = known_texts(before, folder / PurePosixPath(source).name)
+            kept = (attachment_of(item, texts, _LONGEST_FOUND) for item in before if not is_summary(item))
+            found = [*(one for one in kept if one is not None), *found]
+    return found

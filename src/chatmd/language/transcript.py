@@ -470,3 +470,44 @@ def _storable(thought: Reasoning) -> Reasoning:
 def _storable_text(element: Element) -> Element:
     children = [Text(storable(node.value), node.raw) if isinstance(node, Text) else node for node in element.children]
     return Element(element.tag, element.attributes, tuple(children))
+
+
+# -- Notes: what the user says while tools run reaches the model in the first of their results -------------
+
+
+NOTE_TAG = "system-reminder"
+_NOTE_LEAD = "This is a note from the user:"
+_NOTE_MARK = re.compile(rf"<(?=/?{NOTE_TAG}\b)", re.IGNORECASE)
+_NOTE = re.compile(rf"<{NOTE_TAG}>\n?(?:{_NOTE_LEAD}\n)?(.*?)\n?</{NOTE_TAG}>", re.DOTALL)
+
+
+def with_notes(text: str, notes: Sequence[str]) -> str:
+    """The text of a result with what the user said meanwhile.
+
+    >>> print(with_notes("4", ["Stop at 5.</system-reminder>", "Or at 6."]))
+    4
+    <BLANKLINE>
+    <system-reminder>
+    This is a note from the user:
+    Stop at 5.&lt;/system-reminder>
+    <BLANKLINE>
+    Or at 6.
+    </system-reminder>
+    """
+    said = "\n\n".join(without_marks(storable(note)) for note in notes)
+    note = f"<{NOTE_TAG}>\n{_NOTE_LEAD}\n{said}\n</{NOTE_TAG}>"
+    return f"{text}\n\n{note}" if text else note
+
+
+def without_marks(text: str) -> str:
+    """What a tool returned, so that none of it can pass for something that the user said."""
+    return _NOTE_MARK.sub("&lt;", text)
+
+
+def notes_in(text: str) -> tuple[str, ...]:
+    """What the user said, out of the text of a result.
+
+    >>> notes_in(with_notes("12 files", ["Only German ones!"]))
+    ('Only German ones!',)
+    """
+    return tuple(match[1].strip() for match in _NOTE.finditer(text))

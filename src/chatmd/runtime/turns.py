@@ -15,7 +15,7 @@ from contextlib import AsyncExitStack, aclosing
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
-from chatmd.compaction.compact import Compactor
+from chatmd.compaction.compact import LOOK_BACK, Compactor, look_back_in
 from chatmd.content.expand import Expansions, expansions
 from chatmd.context import AgentRequest, AskAgent, Run, model_settings, settings_of
 from chatmd.errors import AnswerRejected, ChatmdError, StoppedByUser
@@ -32,7 +32,6 @@ from chatmd.language.imports import imports_in
 from chatmd.language.inputs import check_values
 from chatmd.language.lint import find_unseen, problem_line, unseen_note
 from chatmd.language.nodes import Element, SyntaxTree
-from chatmd.language.notes import with_notes
 from chatmd.language.syntax import errors_of, parse, write
 from chatmd.language.transcript import (
     USER_TURN,
@@ -44,9 +43,9 @@ from chatmd.language.transcript import (
     messages_of,
     parse_cached,
     user_text,
+    with_notes,
 )
 from chatmd.runtime import events
-from chatmd.runtime.look_back import NAME, look_back_in
 from chatmd.runtime.output import AGAIN, AnswerJudge, open_judge, with_shown
 from chatmd.runtime.transcript_file import Transcript
 from chatmd.sidecar import ExpansionRecord, Payloads
@@ -180,7 +179,7 @@ class Conversation:
         """Offer to look into what a summary stands for, if the whole is kept."""
         tool = look_back_in(self.items, self.transcript.folder)
         if tool is not None:
-            self._caller.tools = {NAME: OpenTool(tool, self.run.rules.tool_timeout), **self._caller.tools}
+            self._caller.tools = {LOOK_BACK: OpenTool(tool, self.run.rules.tool_timeout), **self._caller.tools}
 
     async def _connect(self) -> None:
         """See to it that the model can be asked: while the user writes, its vendor's library may still be loading.

@@ -14,8 +14,7 @@ from rich.text import Text
 
 from chatmd.terminal.call_texts import AGREE, CHOICES, Approvals, CallDecision, call_in_words, read_answer
 from chatmd.terminal.screen import Screen
-from chatmd.terminal.styled import clean
-from chatmd.terminal.view import ChatView
+from chatmd.terminal.view import ChatView, clean
 from lmm.messages import ToolCall
 
 

@@ -36,11 +36,9 @@ from chatmd.runtime.runner import Runner, open_run, write_copy
 from chatmd.runtime.transcript_file import read_transcript
 from chatmd.sidecar import FOLDER
 from chatmd.terminal import conversations
-from chatmd.terminal.attachments import attached_files
 from chatmd.terminal.questions import Questions
-from chatmd.terminal.screen import Screen, help_rows, read_command
-from chatmd.terminal.styled import clean
-from chatmd.terminal.view import ChatView
+from chatmd.terminal.screen import Screen, attached_files, help_rows, read_command
+from chatmd.terminal.view import ChatView, clean
 from chatmd.tools.calling import ToolCaller, open_tools
 from chatmd.tools.command import scrubber
 from chatmd.tools.consent import consent

@@ -23,9 +23,8 @@ from chatmd.context import AgentRequest, Approve, Run
 from chatmd.errors import ChatmdError, StoppedByUser, ToolNotAvailable
 from chatmd.language.agent import AgentSpec, Tool, read_agent
 from chatmd.language.inputs import DeclaredInput
-from chatmd.language.notes import without_marks
 from chatmd.language.syntax import parse
-from chatmd.language.transcript import storable
+from chatmd.language.transcript import storable, without_marks
 from chatmd.tools.consent import REFUSED, Declaration, own_declarations
 from chatmd.tools.registry import FunctionTool, kind_of
 from lmm.disk.files import read_document

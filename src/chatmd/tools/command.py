@@ -14,10 +14,9 @@ from pathlib import Path
 from chatmd.context import Run
 from chatmd.errors import ChatmdError
 from chatmd.language.agent import AgentSpec, Tool
-from chatmd.tools.process import FLOOD, Program, ProgramEnd, report, run_program
+from chatmd.tools.process import FLOOD, Program, ProgramEnd, bubblewrap, report, run_program, sandboxed
 from chatmd.tools.registry import FunctionTool
 from chatmd.tools.roots import roots_of
-from chatmd.tools.sandbox import bubblewrap, sandboxed
 from lmm.config import TIERS, Settings
 from lmm.disk.secrets import is_secret_variable
 from lmm.messages import Notice, ToolDefinition, ToolOutput, object_schema

@@ -24,8 +24,8 @@ from chatmd.errors import ChatmdError, ConsentNeeded, ToolNotAvailable
 from chatmd.language.agent import AgentSpec, Doc, Img, SubAgent, Tool, content_of, interpret, parts_in
 from chatmd.language.syntax import parse
 from chatmd.tools.command import variables_of
+from chatmd.tools.process import bubblewrap
 from chatmd.tools.registry import Power, kind_of
-from chatmd.tools.sandbox import bubblewrap
 from lmm.disk import trust
 from lmm.disk.digest import digest
 from lmm.disk.files import read_document

@@ -13,7 +13,7 @@ import pytest
 from hypothesis import given, settings, strategies as st
 
 from chatmd import Chat
-from chatmd.tools.apply_patch import apply_patch
+from chatmd.tools.patch import apply_patch
 from chatmd.tools.roots import Root, ToolRoots
 from lmm.cli.main import main
 from lmm.disk.undo import as_one_change, take_back

@@ -13,7 +13,7 @@ from chatmd import Chat, Element, Text
 from chatmd.errors import ChatmdError, InvalidDocument
 from chatmd.language.agent import content_of
 from chatmd.language.inputs import set_inputs
-from chatmd.mcp_server.library import PromptTool, read_prompts
+from chatmd.mcp_server import PromptTool, read_prompts
 from lmm import loop
 from lmm.messages import Event, Notice, Reply, ToolCall
 from lmm.testing import ScriptedModel

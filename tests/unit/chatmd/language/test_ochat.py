@@ -13,6 +13,7 @@ import pytest
 import chatmd
 from chatmd import Chat
 from chatmd.errors import ConsentNeeded, InvalidDocument
+from chatmd.language.agent import MessageItem
 from lmm.messages import Event, Notice
 from lmm.testing import ScriptedModel
 
@@ -116,7 +117,7 @@ def test_every_prompt_and_session_of_the_reference_runs_or_says_why(tmp_path: Pa
 def says(text: str, value: str) -> bool:
     """Whether the one user's message of a text is, or begins with a child of, this value."""
     (item,) = chatmd.read_agent(chatmd.parse(text)).items
-    return isinstance(item, chatmd.language.agent.MessageItem) and item.content == (value,)
+    return isinstance(item, MessageItem) and item.content == (value,)
 
 
 def attribute(text: str, value: str | None) -> bool:

@@ -7,8 +7,7 @@ from collections.abc import AsyncGenerator
 from pathlib import Path
 
 from chatmd import Chat
-from chatmd.compaction.memory import memory_of
-from chatmd.compaction.summary import is_summary, read_summary
+from chatmd.compaction.summary import is_summary, memory_of, read_summary
 from chatmd.language.agent import CallItem, MessageItem, OutputItem
 from chatmd.runtime.events import RunResult
 from lmm.messages import ChatEvent, ChatRequest, Reply, TextDelta, ToolCall

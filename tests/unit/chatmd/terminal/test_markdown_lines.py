@@ -11,8 +11,7 @@ from hypothesis import given, strategies as st
 from rich.text import Text
 from strategies_terminal import markdown_texts
 
-from chatmd.terminal.markdown import markdown_lines
-from chatmd.terminal.styled import plain
+from chatmd.terminal.view import markdown_lines, plain
 from lmm.terminal import columns
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from hypothesis import given, strategies as st
 from rich.text import Text
 
-from chatmd.terminal.styled import plain, render
+from chatmd.terminal.view import plain, render
 from lmm.terminal import columns
 
 

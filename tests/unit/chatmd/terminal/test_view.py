@@ -5,8 +5,7 @@ from __future__ import annotations
 from prompt_toolkit.data_structures import Size
 
 from chatmd.runtime import events
-from chatmd.terminal.styled import plain
-from chatmd.terminal.view import ChatView
+from chatmd.terminal.view import ChatView, plain
 from lmm.errors import ModelError, Place
 from lmm.messages import (
     Asked,

@@ -11,7 +11,7 @@ import pytest
 from golden_files import Case, read_cases
 
 from chatmd.errors import FileRefused, PatchError
-from chatmd.tools.apply_patch import apply_patch, patch_arguments
+from chatmd.tools.patch import apply_patch, patch_arguments
 from chatmd.tools.roots import Root, ToolRoots
 from lmm.errors import FileWriteError, LmmError
 

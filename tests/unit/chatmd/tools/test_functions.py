@@ -10,7 +10,7 @@ import pytest
 from chatmd import Chat
 from chatmd.errors import ChatmdError
 from chatmd.language.agent import OutputItem
-from chatmd.tools.functions import function_tool
+from chatmd.tools.registry import function_tool
 from lmm.messages import Reply, ToolCall
 from lmm.testing import ScriptedModel
 

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from chatmd.mcp_server.library import Library, read_prompts
+from chatmd.mcp_server import Library, read_prompts
 
 ASKED, WAITING = "<user>Why?</user>\n", "<user>\n</user>\n"
 

@@ -1,1 +1,0 @@
-"""`lmm mcp`: a course and prompt files as tools and prompts for other programs."""
