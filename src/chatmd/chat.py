@@ -15,9 +15,8 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any, Literal, Self, TypedDict, TypeVar, Unpack, overload
 
-from chatmd.checking import check_text
-from chatmd.compaction.compact import Compaction, compact_text
-from chatmd.compaction.plan import KEEP, CompactOptions
+from chatmd.checking import check_text, differences
+from chatmd.compaction.compact import KEEP, Compaction, CompactOptions, compact_text
 from chatmd.context import Approve, AskUser, Confirm, Run, ask_nobody, settings_of
 from chatmd.errors import ChatmdError
 from chatmd.language.agent import AgentSpec, read_agent
@@ -28,7 +27,6 @@ from chatmd.language.transcript import answer_of, parse_cached
 from chatmd.refine.cases import read_cases
 from chatmd.refine.search import ROUNDS, Progress, Refinement, refine
 from chatmd.rendering import Rendered, render_text, self_contained
-from chatmd.replaying import differences
 from chatmd.runtime.events import RunResult
 from chatmd.runtime.output import value_in
 from chatmd.runtime.prepare import prepare
@@ -234,7 +232,7 @@ class Chat:
     def problems(self, *, strict: bool = False, replay: bool = False) -> tuple[Problem, ...]:
         """Find what is wrong with the text, what it imports and what it refers to, without asking a model.
 
-        With `replay`, also where a run today would differ from the transcript (`chatmd.replaying`).
+        With `replay`, also where a run today would differ from the transcript (`chatmd.checking`).
 
         >>> [problem.message for problem in Chat.from_text("<usr>Hello</usr>").problems()]
         ['this text is outside of any element, and would not be sent']

@@ -6,7 +6,7 @@ import contextlib
 import json
 import os
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
 from pathlib import Path, PurePath
@@ -68,6 +68,14 @@ def occurrences(items: Iterable[Item]) -> tuple[Occurrence, ...]:
             if not isinstance(part, str) and not (isinstance(part, Img) and image_of(part) is not None):
                 found.append(Occurrence(part, _key(message, seen[message], index) if message else "", False))
     return tuple(found)
+
+
+def places(part: Expandable, key: str) -> Iterator[tuple[Expandable, str]]:
+    """A part that stands at the place `key`, and the documents, images and agents in it, each with its own place."""
+    yield part, key
+    for index, inner in enumerate(part.content if isinstance(part, SubAgent) else ()):
+        if not isinstance(inner, str):
+            yield from places(inner, _key(key, index))
 
 
 def json_of(part: Part) -> Any:
@@ -191,12 +199,13 @@ class ExpansionRecord:
         Raises:
             ChatmdError, FileWriteError: the record is damaged, or cannot be written.
         """
-        keys = {id(one.part): one.key for one in occurrences(before)}
-        moved = [one for one in occurrences(after) if keys.get(id(one.part), one.key) != one.key]
-        values = [self.find(keys[id(one.part)]) for one in moved]  # all of them, before one takes another's place
-        for one, value in zip(moved, values, strict=True):
+        keys = {id(part): key for one in occurrences(before) for part, key in places(one.part, one.key)}
+        now = [place for one in occurrences(after) for place in places(one.part, one.key)]
+        moved = [(part, key) for part, key in now if keys.get(id(part), key) != key]
+        values = [self.find(keys[id(part)]) for part, _ in moved]  # all of them, before one takes another's place
+        for (part, key), value in zip(moved, values, strict=True):
             if value is not None:
-                self.keep(one.key, one.part, value)
+                self.keep(key, part, value)
 
 
 # -- What calls and their results hold, kept in files beside a transcript: ``.chatmd/`` and the hash of the content

@@ -11,8 +11,7 @@ from edge.conftest import write_config
 from edge.support import Ran, lmm, run_here
 from fakes.openai_server import Action, Recorded, ScriptedServer, fail
 
-from chatmd.compaction.compact import compact_text
-from chatmd.compaction.plan import CompactOptions
+from chatmd.compaction.compact import CompactOptions, compact_text
 from chatmd.compaction.summary import is_summary, read_summary
 from chatmd.language.agent import Item, MessageItem, read_agent
 from chatmd.language.syntax import parse

@@ -9,8 +9,14 @@ from itertools import pairwise
 import pytest
 from hypothesis import example, given, strategies as st
 
-from chatmd.compaction.compact import compact_items, replace_elements
-from chatmd.compaction.plan import CompactOptions, group_items, is_pinned, plan_compaction
+from chatmd.compaction.compact import (
+    CompactOptions,
+    compact_items,
+    group_items,
+    is_pinned,
+    plan_compaction,
+    replace_elements,
+)
 from chatmd.compaction.summary import (
     LABEL,
     NOTE,

@@ -27,6 +27,7 @@ from chatmd.sidecar import (
     check_came_along,
     json_of,
     occurrences,
+    places,
 )
 from lmm.config import Settings
 from lmm.disk.digest import digest
@@ -200,7 +201,8 @@ async def _read(
     if isinstance(part, Img):
         return await read_img(part, run)
     path = locate(part.src, run) if part.local else None
-    content = [await _inside(one, run) for one in part.content]
+    inside = {id(one): place for one, place in places(part, key)} if key else {}
+    content = [await _inside(one, run, recorded, inside.get(id(one), "")) for one in part.content]
     paid = ""
     with contextlib.suppress(LmmError):  # whoever asks it tells what is wrong
         if recorded is not None and key and path is not None:
@@ -216,14 +218,16 @@ async def _read(
     return answer
 
 
-async def _inside(part: str | Expandable, run: Run) -> str | Img:
-    """What stands inside of an agent as a text or an inline image."""
+async def _inside(part: str | Expandable, run: Run, recorded: ExpansionRecord | None, key: str) -> str | Img:
+    """What stands inside of an agent as a text or an inline image; it is recorded for the place `key`."""
     if isinstance(part, str) or (isinstance(part, Img) and image_of(part) is not None):
         return part
     try:
-        value = await _read(part, run)
+        value = await _read(part, run, recorded, key=key)
     except LmmError as error:
         raise with_place(error, part) from error
+    if recorded is not None and key:
+        await asyncio.to_thread(recorded.keep, key, part, value)
     return value if isinstance(value, str) else Img(data_uri(value), span=part.span)
 
 

@@ -9,8 +9,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from chatmd.compaction.compact import Compaction, compact_text
-from chatmd.compaction.plan import CompactOptions
+from chatmd.compaction.compact import Compaction, CompactOptions, compact_text
 from chatmd.compaction.summary import is_summary
 from chatmd.context import Run
 from chatmd.errors import ChatmdError, InvalidDocument

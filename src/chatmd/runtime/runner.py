@@ -80,12 +80,13 @@ class Runner:
     async def run(self, *, user_first: bool = False) -> RunResult:
         """Run the file; see `chatmd.Chat.run`. With `user_first`, nothing is sent before the user was asked."""
         self._loop = asyncio.get_running_loop()
+        has_user = self.context.ask_user is not None  # who says what becomes of a reply that was cancelled
         async with AsyncExitStack() as stack:
-            conversation = self._conversation(stack, goes_on=user_first or bool(self.context.say))
+            conversation = self._conversation(stack, goes_on=has_user or bool(self.context.say))
             if self.context.say:
                 conversation.say(self.context.say)
             stack.callback(self._say_notes, conversation)  # whatever ends the run
-            ready = await conversation.open(stack, though_waiting=self.context.ask_user is not None)
+            ready = await conversation.open(stack, though_waiting=has_user)
             if ready:
                 self.context.tell(events.Ready(conversation.model, conversation.tools))
             while ready:

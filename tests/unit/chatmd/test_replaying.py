@@ -100,3 +100,16 @@ def test_a_python_tool_is_known_and_not_called(tmp_path: Path, declared: str) ->
     assert (chat.problems(replay=True), calls) == ((), [2])
     (problem,) = Chat.from_text(chat.text, folder=tmp_path).problems(replay=True)
     assert problem.message == "there is no longer a tool 'add'"
+
+
+def test_a_document_inside_an_agent_that_changed_is_told(tmp_path: Path) -> None:
+    (tmp_path / "notes.md").write_text("Leaves\nare green.")
+    (tmp_path / "reader.chatmd").write_text("<user>Read:</user>")
+    (path := tmp_path / "p.chatmd").write_text(
+        '<config model="Ollama/x"/>\n<user><agent src="reader.chatmd" local>'
+        'See <doc src="notes.md" local/></agent></user>\n'
+    )
+    Chat.open(path).run(model=ScriptedModel(["Green.", "Yes."]))
+    assert found(path) == []
+    (tmp_path / "notes.md").write_text("Leaves\nare red.")
+    assert found(path) == ["error: 'notes.md' has changed: 'are red.', not 'are green.', on line 2"]

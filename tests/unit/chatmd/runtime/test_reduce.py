@@ -61,3 +61,16 @@ def test_a_function_of_an_event_loop(tmp_path: Path) -> None:
     with pytest.raises(ChatmdError, match="was asked nothing"):
         chat.ask(" ", model=Counts())
     assert len(asyncio.run(main())) == 3
+
+
+def test_a_reply_that_was_cancelled_waits_for_what_the_user_says(tmp_path: Path) -> None:
+    cut = f'{BEGIN}<user>Why?</user>\n<assistant status="incomplete">\nRAW|I beg|RAW</assistant>\n\n<user>\n\n</user>\n'
+    (path := tmp_path / "p.chatmd").write_text(cut)
+
+    async def ask() -> str | None:
+        assert path.read_text() == cut
+        return None
+
+    result = Chat.open(path).run(model=Counts(), ask_user=ask)
+    assert result.turns == 0
+    assert path.read_text() == cut
