@@ -29,9 +29,8 @@ from chatmd.refine.search import ROUNDS, Progress, Refinement, refine
 from chatmd.rendering import Rendered, render_text, self_contained
 from chatmd.runtime.events import RunResult
 from chatmd.runtime.output import value_in
-from chatmd.runtime.prepare import prepare
 from chatmd.runtime.rewind import Draft, compact_file, message_element, rewind_file, rewind_text
-from chatmd.runtime.runner import Runner, open_run, open_text, reply_to, write_copy
+from chatmd.runtime.runner import Runner, open_run, open_text, prepare, reply_to, write_copy
 from chatmd.runtime.transcript_file import Transcript, open_transcript, read_transcript
 from chatmd.runtime.turns import Conversation
 from chatmd.tools.calling import Offer, offered_by

@@ -6,7 +6,6 @@ Of a transcript also where a run today would not be the one that it tells of (`d
 from __future__ import annotations
 
 import contextlib
-import json
 import os
 from collections.abc import AsyncIterator, Callable, Iterator, Mapping
 from contextlib import AsyncExitStack
@@ -36,9 +35,9 @@ from chatmd.language.repair import repair
 from chatmd.language.syntax import errors_of, parse
 from chatmd.language.transcript import answer_of, image_of, parse_cached
 from chatmd.runtime.output import schema_of, value_in
-from chatmd.runtime.prepare import check_depth
+from chatmd.runtime.runner import check_depth
 from chatmd.sidecar import Expandable, ExpansionRecord, Occurrence, Payloads, occurrences, places
-from chatmd.tools.calling import OpenTool, ToolCaller, agent_in, misfit, open_tools
+from chatmd.tools.calling import OpenTool, ToolCaller, agent_in, misfit, open_tools, read_arguments
 from chatmd.tools.command import (
     check_variables,
     command_folder,
@@ -387,7 +386,7 @@ def _refusal(call: CallItem, known: OpenTool | None, text: str) -> Problem | Non
         hint = "declare it, or in Python pass the function: tools=[…]"
         return Problem(call.span, f"there is no longer a tool '{call.name}'", hint)
     try:
-        arguments = getattr(known.tool, "read_arguments", json.loads)(text.strip() or "{}")
+        arguments = read_arguments(known.tool, text.strip())
     except (ValueError, RecursionError):
         arguments = None
     wrong = misfit(known.tool, arguments) if isinstance(arguments, Mapping) else "they are not JSON"

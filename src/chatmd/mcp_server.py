@@ -30,8 +30,7 @@ from chatmd.language.nodes import BLANK, Comment, Element, SyntaxTree, Text
 from chatmd.language.syntax import errors_of, parse
 from chatmd.language.transcript import gap, user_text
 from chatmd.rendering import describe_prompt, render_text
-from chatmd.runtime.prepare import prepare
-from chatmd.runtime.runner import reply_to
+from chatmd.runtime.runner import prepare, reply_to
 from chatmd.tools.calling import agent_schema, misfit
 from chatmd.tools.mcp import model_names
 from lmm.disk.files import read_document

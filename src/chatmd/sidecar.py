@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import json
 import os
+import re
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
@@ -214,6 +215,7 @@ class ExpansionRecord:
 # one file, and no file changes.
 
 
+_STORED = re.compile(rf"{re.escape(FOLDER)}/[0-9a-f]{{32}}\.(txt|json|png|jpg|gif|webp)")
 _MEDIA_TYPES = {suffix: media_type for media_type, suffix in SUFFIXES.items()}
 
 
@@ -250,11 +252,9 @@ def _load(below: Folder, name: str, what: str, where: str, hint: str) -> str | I
     return Image(data, media_type=media_type) if media_type else decode_document(data, str(below.root / name))
 
 
-def _is_stored(src: str) -> bool:
+def is_stored(src: str) -> bool:
     """Whether a path is that of a content under its hash."""
-    folder, _, name = src.rpartition("/")
-    stem, _, suffix = name.partition(".")
-    return folder == FOLDER and len(stem) == 32 and not stem.strip("0123456789abcdef") and suffix.isalpha()
+    return _STORED.fullmatch(src) is not None
 
 
 def check_came_along(folder: Path, part: Doc | Img) -> None:
@@ -263,7 +263,7 @@ def check_came_along(folder: Path, part: Doc | Img) -> None:
     Raises:
         ChatmdError: it was left behind when the transcript was moved.
     """
-    if part.local and _is_stored(part.src) and Folder(folder).stat(FOLDER) is None:
+    if part.local and is_stored(part.src) and Folder(folder).stat(FOLDER) is None:
         message = f"the folder {FOLDER}, with the arguments and results of tools, is missing"
         hint = "copy it beside this file; or run lmm render --transcript FILE where it is, which writes one file"
         raise ChatmdError(message, where=part.span.where, hint=hint)
@@ -302,7 +302,7 @@ class Payloads:
         Raises:
             ChatmdError: the file is not there any more, or holds something else.
         """
-        if self.folder is None or isinstance(part, SubAgent) or not (part.local and _is_stored(part.src)):
+        if self.folder is None or isinstance(part, SubAgent) or not (part.local and is_stored(part.src)):
             return None
         hint = "move it with this file, or write its content into the transcript"
         check_came_along(self.folder, part)

@@ -72,7 +72,7 @@ def _alike(one: list[str], two: list[str]) -> int:
 def _of_chat(opened: OpenDocument) -> list[lsp.Diagnostic]:
     from chatmd.checking import check_text
     from chatmd.errors import InvalidDocument
-    from chatmd.runtime.prepare import prepare
+    from chatmd.runtime.runner import prepare
 
     path = opened.path
     assert path is not None

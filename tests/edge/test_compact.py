@@ -16,7 +16,7 @@ from chatmd.compaction.summary import is_summary, read_summary
 from chatmd.language.agent import Item, MessageItem, read_agent
 from chatmd.language.syntax import parse
 from chatmd.language.transcript import messages_of, transcript_text, with_notes
-from chatmd.runtime.prepare import prepare
+from chatmd.runtime.runner import prepare
 from lmm import loop
 from lmm.messages import Message, ToolCall, ToolResult
 

@@ -21,8 +21,7 @@ from chatmd.language.agent import MessageItem
 from chatmd.language.imports import resolve_imports
 from chatmd.language.transcript import messages_of
 from chatmd.runtime import events
-from chatmd.runtime.prepare import prepare
-from chatmd.runtime.runner import open_run
+from chatmd.runtime.runner import open_run, prepare
 from chatmd.sidecar import Payloads
 from lmm import loop
 from lmm.errors import LmmError, ModelError, Place

@@ -23,8 +23,7 @@ from urllib.request import url2pathname
 from chatmd.chat import Chat
 from chatmd.errors import ChatmdError, LimitReached
 from chatmd.language.agent import CallItem, Content, Item, MessageItem, OutputItem
-from chatmd.runtime.prepare import agree, prepare, with_inputs
-from chatmd.runtime.runner import Runner, open_run
+from chatmd.runtime.runner import Runner, agree, open_run, prepare, with_inputs
 from chatmd.terminal.call_texts import call_line
 from chatmd.tools.registry import BUILTINS
 from lmm import loop, terminal
@@ -100,7 +99,7 @@ class JsonRpcPeer:
 
 
 class AcpAgent:
-    """The agent in `file`; `how` is what `chatmd.runtime.prepare.prepare` takes. With `asks`, so it does for calls."""
+    """The agent in `file`; `how` is what `chatmd.runtime.runner.prepare` takes. With `asks`, so it does for calls."""
 
     def __init__(self, file: Path, how: Mapping[str, Any], *, asks: bool = False) -> None:
         self.file, self.how, self.asks = file, how, asks

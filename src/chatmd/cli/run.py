@@ -122,8 +122,7 @@ def run(
     without a prompt or tools.
     """
     from chatmd.cli.asking import approve_on_terminal, confirm_on_terminal
-    from chatmd.runtime.prepare import prepare
-    from chatmd.runtime.runner import open_run, open_text
+    from chatmd.runtime.runner import open_run, open_text, prepare
 
     how: dict[str, Any] = {"model": model, "config": config, "max_turns": max_turns, "budget": budget, "yes": yes,
                            "timeout": timeout, "skip_missing_tools": skip_missing_tools, "roots": roots}  # fmt: skip

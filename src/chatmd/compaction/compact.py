@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import dataclasses
-from collections import deque
 from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import accumulate
@@ -27,7 +26,7 @@ from chatmd.compaction.summary import (
 from chatmd.content.expand import Expansions
 from chatmd.context import Run, settings_of
 from chatmd.errors import ChatmdError, NothingToCompact
-from chatmd.language.agent import CallItem, Doc, Item, MessageItem, OutputItem, ReasoningItem, read_agent
+from chatmd.language.agent import CallItem, Doc, Item, MessageItem, OutputItem, ReasoningItem, answers_in, read_agent
 from chatmd.language.nodes import Element, Node, SyntaxTree, Text
 from chatmd.language.syntax import parse, serialize
 from chatmd.language.transcript import items_of, storable, transcript_text
@@ -111,7 +110,7 @@ def group_items(items: Sequence[Item]) -> tuple[tuple[int, ...], ...]:
     >>> group_items([MessageItem("user"), ReasoningItem("r"), CallItem("c", "f", ()), OutputItem("c")])
     ((0,), (1, 2, 3))
     """
-    ends = _answers(items)
+    ends = answers_in(items)
     groups, start, reach = [], 0, 0
     for index, item in enumerate(items):
         reach = max(reach, ends.get(index, index))
@@ -121,18 +120,6 @@ def group_items(items: Sequence[Item]) -> tuple[tuple[int, ...], ...]:
     if start < len(items):
         groups.append(tuple(range(start, len(items))))
     return tuple(groups)
-
-
-def _answers(items: Sequence[Item]) -> dict[int, int]:
-    """Where each call's output stands. Ids may come again and again: the first output is the first call's."""
-    waiting: dict[str, deque[int]] = {}
-    found: dict[int, int] = {}
-    for index, item in enumerate(items):
-        if isinstance(item, CallItem):
-            waiting.setdefault(item.call, deque()).append(index)
-        elif isinstance(item, OutputItem) and waiting.get(item.call):
-            found[waiting[item.call].popleft()] = index
-    return found
 
 
 def _goes_on(item: Item, following: Item) -> bool:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import re
 from collections import deque
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from difflib import get_close_matches
 from functools import lru_cache
@@ -205,6 +205,18 @@ def parts_in(content: Content) -> Iterator[Doc | Img | SubAgent]:
             yield from parts_in(part.content)
 
 
+def answers_in(items: Sequence[Item]) -> dict[int, int]:
+    """The index of each call's output, by the call's. Ids may come again: the first output is the first call's."""
+    waiting: dict[str, deque[int]] = {}
+    found: dict[int, int] = {}
+    for index, item in enumerate(items):
+        if isinstance(item, CallItem):
+            waiting.setdefault(item.call, deque()).append(index)
+        elif isinstance(item, OutputItem) and waiting.get(item.call):
+            found[waiting[item.call].popleft()] = index
+    return found
+
+
 @dataclass(frozen=True, slots=True)
 class AgentSpec:
     """What a document means: how the model is called, its tools, and the conversation so far.
@@ -240,15 +252,9 @@ class AgentSpec:
         return tuple(item for item in self.items if not (isinstance(item, MessageItem) and item.is_blank))
 
     def unanswered(self) -> tuple[CallItem, ...]:
-        """The calls that no later output answers: a run was interrupted. Ids may come again and again."""
-        waiting: dict[str, deque[CallItem]] = {}
-        for item in self.items:
-            if isinstance(item, CallItem):
-                waiting.setdefault(item.call, deque()).append(item)
-            elif isinstance(item, OutputItem) and waiting.get(item.call):
-                waiting[item.call].popleft()
-        left = {id(item) for items in waiting.values() for item in items}
-        return tuple(item for item in self.items if id(item) in left and isinstance(item, CallItem))
+        """The calls that no later output answers: a run was interrupted."""
+        answers = answers_in(self.items)
+        return tuple(item for n, item in enumerate(self.items) if isinstance(item, CallItem) and n not in answers)
 
 
 _KINDS = {"command": "command", "agent": "agent", "mcp_server": "mcp"}

@@ -22,7 +22,7 @@ from chatmd.language.syntax import parse
 from chatmd.language.transcript import gap, user_text
 from chatmd.prompts.templates import chatmd_prompts
 from chatmd.refine.cases import PASS_MARK, Case, RunOutcome
-from chatmd.runtime.prepare import agree
+from chatmd.runtime.runner import agree
 from chatmd.runtime.transcript_file import Transcript
 from chatmd.runtime.turns import Conversation
 from chatmd.tools.consent import declared_by

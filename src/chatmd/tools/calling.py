@@ -274,16 +274,19 @@ class ToolCaller:
         except Exception as error:  # whatever a tool does, the run goes on
             _log.exception("the tool %s failed", call.name)
             output = ToolOutput(f"{call.name} failed: {type(error).__name__}: {error}", failed=True)
-        return ToolResult(call.id, call.name, self._clean(output.text), output.images, output.failed)
+        # It cannot pass for something that the user said.
+        text = without_marks(self.scrub(storable(output.text)))
+        return ToolResult(call.id, call.name, text, output.images, output.failed)
 
     async def _output(self, call: ToolCall, begins: Callable[[], None]) -> ToolOutput:
         known = self.tools.get(call.name)
         if known is None:
-            return ToolOutput(self._unknown(call.name), failed=True)
+            close = get_close_matches(call.name, self.tools, n=1)
+            meant = f" Did you mean {close[0]}?" if close else ""
+            there = f"The tools are: {', '.join(self.tools)}." if self.tools else "There are no tools at all."
+            return ToolOutput(f"There is no tool '{call.name}'.{meant} {there}", failed=True)
         try:
-            # Some tools understand what is no JSON, or has other names: a patch as it is.
-            read = getattr(known.tool, "read_arguments", json.loads)
-            arguments = read(call.arguments or "{}")
+            arguments = read_arguments(known.tool, call.arguments)
         except (ValueError, RecursionError) as error:
             return ToolOutput(f"The arguments are not JSON: {error}. Call again with correct JSON.", failed=True)
         if problem := misfit(known.tool, arguments):
@@ -311,15 +314,14 @@ class ToolCaller:
                 raise
             return ToolOutput(f"No result after {known.timeout:g} s; the call was given up.", failed=True)
 
-    def _unknown(self, name: str) -> str:
-        close = get_close_matches(name, self.tools, n=1)
-        meant = f" Did you mean {close[0]}?" if close else ""
-        known = f"The tools are: {', '.join(self.tools)}." if self.tools else "There are no tools at all."
-        return f"There is no tool '{name}'.{meant} {known}"
 
-    def _clean(self, text: str) -> str:
-        """What a tool returned, as it is sent and written: it cannot pass for something that the user said."""
-        return without_marks(self.scrub(storable(text)))
+def read_arguments(tool: RunnableTool, written: str) -> Any:
+    """What a model wrote as arguments. Some tools understand what is no JSON, or has other names: a patch as it is.
+
+    Raises:
+        ValueError, RecursionError: there are none in it.
+    """
+    return getattr(tool, "read_arguments", json.loads)(written or "{}")
 
 
 def misfit(tool: RunnableTool, arguments: object) -> str:

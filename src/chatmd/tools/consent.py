@@ -12,7 +12,6 @@ import functools
 import json
 import operator
 import os
-import re
 from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path, PurePath
@@ -23,6 +22,7 @@ from chatmd.context import Confirm, Run
 from chatmd.errors import ChatmdError, ConsentNeeded, ToolNotAvailable
 from chatmd.language.agent import AgentSpec, Doc, Img, SubAgent, Tool, content_of, interpret, parts_in
 from chatmd.language.syntax import parse
+from chatmd.sidecar import is_stored
 from chatmd.tools.command import variables_of
 from chatmd.tools.process import bubblewrap
 from chatmd.tools.registry import Power, kind_of
@@ -220,8 +220,6 @@ def _path_of(spec: AgentSpec, run: Run) -> str:
 
 # -- files that are sent -----------------------------------------------------------------------------------
 
-_PAYLOAD = re.compile(r"\.chatmd/[0-9a-f]{32}\.(txt|json|png|jpg|gif|webp)")  # what a run has stored
-
 
 def sent_files(spec: AgentSpec, run: Run) -> dict[Path, Doc | Img]:
     """The documents and images that may contain keys or are in the working folder, by real path: where each
@@ -254,7 +252,7 @@ def _real_path(src: str, run: Run) -> Path | None:
     """Where a local file really is; None for what a run has stored, of which there may be thousands."""
     path = run.folder / src.strip()
     with contextlib.suppress(OSError, ValueError):
-        if not _PAYLOAD.fullmatch(src) or path.is_symlink() or path.parent.is_symlink():
+        if not is_stored(src) or path.is_symlink() or path.parent.is_symlink():
             return Path(os.path.realpath(path))
     return None
 
@@ -265,7 +263,7 @@ def _may_hold_keys(real: Path, roots: Iterable[Path], part: Doc | Img) -> bool:
     What lies outside is not read at all, unless it is called like what a run has stored.
     """
     inside = [real.relative_to(root).parts for root in roots if real.is_relative_to(root)]
-    return is_secret_file(PurePath(*min(inside, key=len))) if inside else bool(_PAYLOAD.fullmatch(part.src))
+    return is_secret_file(PurePath(*min(inside, key=len))) if inside else is_stored(part.src)
 
 
 # -- one declaration ---------------------------------------------------------------------------------------

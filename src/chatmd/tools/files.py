@@ -4,7 +4,9 @@
 from __future__ import annotations
 
 import os
+import re
 from collections.abc import Callable, Iterator
+from itertools import islice
 from pathlib import Path
 from typing import Any
 
@@ -29,6 +31,7 @@ from lmm.messages import ToolOutput
 PATH: dict[str, Any] = {"type": "string", "description": "the file's path", "minLength": 1}
 _CONTENT = {"type": "string"}
 _AROUND_TEXT = 300  # characters of a result that are not the file's
+_MOST_PLACES = 20  # that are told
 
 
 def open_read_file(declared: Tool, run: Run) -> OpenTools:
@@ -219,17 +222,12 @@ def _not_found(text: str, find: str, name: str) -> ChatmdError:
 
 def _places(text: str, wanted: str) -> list[int]:
     """The lines, from 1, on which the first occurrences begin."""
-    places: list[int] = []
-    line, before, at = 1, 0, text.find(wanted)
-    while at >= 0 and len(places) < 20:
-        line += text.count("\n", before, at)
-        places.append(line)
-        before, at = at, text.find(wanted, at + len(wanted))
-    return places
+    found = islice(re.finditer(re.escape(wanted), text), _MOST_PLACES)
+    return [text.count("\n", 0, match.start()) + 1 for match in found]
 
 
 def _listed(places: list[int]) -> str:
-    more = ", …" if len(places) == 20 else ""
+    more = ", …" if len(places) == _MOST_PLACES else ""
     lines = list(dict.fromkeys(places))
     return f"line{'s' * (len(lines) > 1)} {', '.join(map(str, lines))}{more}"
 
@@ -246,7 +244,15 @@ def open_import_image(declared: Tool, run: Run) -> OpenTools:
     roots, limit = roots_of(declared, run), run.rules.fetch_limit
 
     def import_image(path: str) -> ToolOutput:
-        return _shown(roots, path, limit)
+        target = roots.readable(path)
+        there = target.real
+        with read_errors(target.name, look=LOOK), open_folder(there.parent) as folder, folder.open(there.name) as file:
+            data = file.read(limit + 1)
+        try:
+            image = image_from(data, limit=limit)
+        except ChatmdError as error:
+            raise ChatmdError(error.message, where=target.name, hint=error.hint) from error
+        return ToolOutput(f"{target.name}: {describe_image(image)}", (image,))
 
     return offer(
         "import_image",
@@ -255,18 +261,6 @@ def open_import_image(declared: Tool, run: Run) -> OpenTools:
         ("path",),
         path={"type": "string", "minLength": 1, "description": "the image's path"},
     )
-
-
-def _shown(roots: ToolRoots, path: str, limit: int) -> ToolOutput:
-    target = roots.readable(path)
-    there = target.real
-    with read_errors(target.name, look=LOOK), open_folder(there.parent) as folder, folder.open(there.name) as file:
-        data = file.read(limit + 1)
-    try:
-        image = image_from(data, limit=limit)
-    except ChatmdError as error:
-        raise ChatmdError(error.message, where=target.name, hint=error.hint) from error
-    return ToolOutput(f"{target.name}: {describe_image(image)}", (image,))
 
 
 # -- `read_skill`: folders with a `SKILL.md`, of which the model knows name and description -------------------

@@ -8,6 +8,7 @@ from __future__ import annotations
 import codecs
 import re
 from dataclasses import dataclass
+from itertools import islice
 from typing import BinaryIO
 
 from chatmd.errors import NotStorable
@@ -146,12 +147,8 @@ def read_excerpt(file: BinaryIO, name: str, *, offset: int = 0, count: int | Non
 
 def _line_start(data: bytes, offset: int) -> int:
     """The index after so many lines; the end, if there are fewer."""
-    at = 0
-    for _ in range(offset):
-        at = data.find(b"\n", at) + 1
-        if not at:
-            return len(data)
-    return at
+    ends = (match.end() for match in re.finditer(b"\n", data))
+    return next(islice(ends, offset - 1, None), len(data)) if offset else 0
 
 
 def _shown(lines: TextLines, whole: bool, count: int | None, budget: int) -> tuple[TextLines, bool]:

@@ -10,8 +10,7 @@ from pathlib import Path
 import pytest
 
 from chatmd.runtime.events import RunResult
-from chatmd.runtime.prepare import prepare
-from chatmd.runtime.runner import Runner, open_text
+from chatmd.runtime.runner import Runner, open_text, prepare
 from lmm.errors import Place
 from lmm.messages import Event, Notice
 from lmm.testing import ScriptedModel
