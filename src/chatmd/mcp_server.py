@@ -88,7 +88,11 @@ def read_prompts(folder: Path, *, taken: Iterable[str] = ()) -> tuple[list[Promp
             notes.append(f"{path.name} is not published: there is another tool '{name}' (rename the file)")
             continue
         others.add(name)
-        prompts.append(_prompt(path, name, document))
+        spec, wrong = interpret(resolve_imports(document))
+        errors = errors_of((*document.problems, *wrong))
+        problem = f"{errors[0].span.where}: {errors[0].message}" if errors else ""
+        about = describe_prompt(path, document, spec)
+        prompts.append(PromptFile(path, name, about, spec.waits_for_user, problem, spec.inputs))
     return prompts, notes
 
 
@@ -105,14 +109,6 @@ def _begins_as_a_prompt(document: SyntaxTree) -> bool:
         if not isinstance(node, Comment) and not (isinstance(node, Text) and not node.value.strip(BLANK + "\ufeff")):
             return isinstance(node, Element)
     return False
-
-
-def _prompt(path: Path, name: str, document: SyntaxTree) -> PromptFile:
-    spec, found = interpret(resolve_imports(document))
-    errors = errors_of((*document.problems, *found))
-    problem = f"{errors[0].span.where}: {errors[0].message}" if errors else ""
-    description = describe_prompt(path, document, spec)
-    return PromptFile(path, name, description, needs_input=spec.waits_for_user, problem=problem, inputs=spec.inputs)
 
 
 LONGEST_INPUT = 200_000

@@ -243,13 +243,10 @@ async def render_text(text: str, path: Path, run: Run, *, run_agents: bool = Fal
     notes += tuple(f"{offer.declared.span.where}: {offer.problem}" for offer in offers if offer.problem)
     uncounted = "the tools of this server are not counted (use --servers)"
     notes += tuple(f"{offer.declared.span.where}: {uncounted}" for offer in offers if not offer.opened)
+    shown = [(one, json.dumps(one.parameters, ensure_ascii=False)) for one in tools]
+    counted = [RenderedTool(one, count_tokens(f"{one.name}\n{one.description}\n{schema}")) for one, schema in shown]
     window = (await window_of(settings)).tokens
-    return Rendered(str(settings.model), tuple(messages), tuple(map(_tool, tools)), window, notes)
-
-
-def _tool(tool: ToolDefinition) -> RenderedTool:
-    schema = json.dumps(tool.parameters, ensure_ascii=False)
-    return RenderedTool(tool, count_tokens(f"{tool.name}\n{tool.description}\n{schema}"))
+    return Rendered(str(settings.model), tuple(messages), tuple(counted), window, notes)
 
 
 @dataclass(slots=True)

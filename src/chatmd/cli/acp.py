@@ -11,7 +11,7 @@ import re
 import secrets
 import threading
 import time
-from collections.abc import AsyncIterable, Awaitable, Callable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
 from importlib.metadata import version
@@ -42,18 +42,19 @@ _ALWAYS = {"optionId": "always", "name": "always for this tool", "kind": "allow_
 
 @dataclass(slots=True)
 class JsonRpcPeer:
-    """Our end of JSON-RPC, on standard output: `methods` answer the other's requests, each in a task of its own."""
+    """Our end of JSON-RPC, on standard input and output: `methods` answer requests, each in a task of its own."""
 
     methods: Mapping[str, Method]
     _writing: threading.Lock = field(default_factory=threading.Lock)
     _asked: dict[int, asyncio.Future[_Json]] = field(default_factory=dict)
 
-    async def serve(self, lines: AsyncIterable[str]) -> None:
+    async def serve(self) -> None:
         """Take one line after the other, until there is none; what is still under way a second later is cancelled."""
         tasks: set[asyncio.Task[None]] = set()
-        async for line in lines:
-            tasks.add(task := asyncio.create_task(self._take(line)))
-            task.add_done_callback(tasks.discard)
+        async with lines_of_stdin() as lines:
+            async for line in lines:
+                tasks.add(task := asyncio.create_task(self._take(line)))
+                task.add_done_callback(tasks.discard)
         if tasks:
             await asyncio.wait(tasks, timeout=1)
         for task in tuple(tasks):
@@ -265,10 +266,5 @@ def serve(file: Path, how: Mapping[str, Any], *, asks: bool) -> int:
     """Serve the one client at standard input and output until it closes its end; the exit code."""
     Chat.open(file)  # what cannot be read is told at once
     terminal.log_to_stderr("%(levelname)s %(name)s: %(message)s")  # standard output belongs to the protocol
-    loop.run(_serve(AcpAgent(file, how, asks=asks)))
+    loop.run(AcpAgent(file, how, asks=asks).connection.serve())
     return terminal.DONE
-
-
-async def _serve(agent: AcpAgent) -> None:
-    async with lines_of_stdin() as lines:
-        await agent.connection.serve(lines)

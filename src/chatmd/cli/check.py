@@ -56,19 +56,14 @@ def check(
 
 def tell_problems(problems: Sequence[Problem], *, as_json: bool = False) -> int:
     """Print problems, a line each; the exit code."""
+    from chatmd.language.lint import problem_line
+
     for problem in problems:
         if as_json:
             terminal.say_json(_as_values(problem))
         else:
-            terminal.say(_line(problem))
+            terminal.say(problem_line(problem, "warning: " if problem.severity == "warning" else ""))
     return FAILED if any(problem.severity == "error" for problem in problems) else DONE
-
-
-def _line(problem: Problem) -> str:
-    from chatmd.language.lint import problem_line
-
-    warning = "warning: " if problem.severity == "warning" else ""
-    return problem_line(problem, warning)
 
 
 def _as_values(problem: Problem) -> dict[str, object]:

@@ -268,7 +268,10 @@ class RunPrinter:
         if place.path:
             self._tell_note(event, "  " * len(place.path))
         elif isinstance(event, TextDelta):
-            self._piece(event.text)
+            if self.live:
+                self._print(event.text)
+            else:
+                self.waiting.append(event.text)
         elif isinstance(event, Reply):
             self._print("".join(self.waiting))
             self.waiting.clear()
@@ -291,12 +294,6 @@ class RunPrinter:
             self._note(f"{indent}{event.text if isinstance(event, Notice) else event.reason}", "yellow")
         elif isinstance(event, events.RunStopped):
             self._note("cancelled", "yellow")
-
-    def _piece(self, text: str) -> None:
-        if self.live:
-            self._print(text)
-        else:
-            self.waiting.append(text)
 
     def _print(self, text: str) -> None:
         if text:

@@ -109,8 +109,12 @@ def set_inputs(text: str, values: Mapping[str, object], known: Iterable[Declared
     tree = parse(text, file=file)
     nodes = [_with_value(node, written) if isinstance(node, Element) else node for node in tree.children]
     own = {node.get("name") for node in tree.elements if node.tag == "input"}
-    added = [Element("input", _attributes(declared[name], written[name])) for name in written if name not in own]
-    return "".join(f"{serialize([one])}\n" for one in added) + serialize(nodes)
+    added = ""
+    for name, value in written.items():
+        if name not in own:
+            told = Attribute("name", name), Attribute("type", declared[name].type), Attribute("value", value)
+            added += serialize([Element("input", told)]) + "\n"
+    return added + serialize(nodes)
 
 
 def _with_value(element: Element, values: Mapping[str, str]) -> Element:
@@ -119,7 +123,3 @@ def _with_value(element: Element, values: Mapping[str, str]) -> Element:
         return element
     kept = tuple(attribute for attribute in element.attributes if attribute.name != "value")
     return Element("input", (*kept, Attribute("value", values[name])))
-
-
-def _attributes(declared: DeclaredInput, value: str) -> tuple[Attribute, ...]:
-    return Attribute("name", declared.name), Attribute("type", declared.type), Attribute("value", value)

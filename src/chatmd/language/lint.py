@@ -32,7 +32,7 @@ def check(document: SyntaxTree) -> list[Problem]:
     problems = [*document.problems, *found, *_elements(document)]
     problems += _configuration(document, spec)
     problems += _calls(spec)
-    return list(_at_most(MAX_PROBLEMS, sorted(problems, key=_order)))
+    return list(_at_most(MAX_PROBLEMS, sorted(problems, key=lambda one: (one.span.file, one.span.start, one.severity))))
 
 
 def find_unseen(document: SyntaxTree) -> list[Problem]:
@@ -65,10 +65,6 @@ def _at_most(number: int, problems: list[Problem]) -> Iterator[Problem]:
             yield problem
 
 
-def _order(problem: Problem) -> tuple[str, int, str]:
-    return problem.span.file, problem.span.start, problem.severity
-
-
 def _warning(span: SourceRange, message: str, hint: str, *, unseen: bool = False) -> Problem:
     return Problem(span, message, hint, "warning", unseen)
 
@@ -80,7 +76,9 @@ def _elements(document: SyntaxTree) -> Iterator[Problem]:
     """Misplaced elements, attributes and contents that mean nothing, at any depth."""
     for node, parent in walk(document.children):
         if isinstance(node, Text) and node.span is not None:
-            yield from _text(node, node.span)
+            if _STRAY_END in node.span.text and not node.raw:
+                at = node.span._replace(start=node.span.start + node.span.text.index(_STRAY_END))
+                yield _warning(at, "'|RAW' ends no RAW block, so it is text", "open one before it: RAW|")
         elif isinstance(node, Element):
             tag = TAGS[node.tag]
             if parent not in tag.parents:
@@ -88,12 +86,6 @@ def _elements(document: SyntaxTree) -> Iterator[Problem]:
                 yield _warning(node.span, message, right_place(tag.name), unseen=True)
             yield from _attributes(node, tag)
             yield from _content(node, tag)
-
-
-def _text(node: Text, span: SourceRange) -> Iterator[Problem]:
-    if _STRAY_END in span.text and not node.raw:
-        at = span.start + span.text.index(_STRAY_END)
-        yield _warning(span._replace(start=at), "'|RAW' ends no RAW block, so it is text", "open one before it: RAW|")
 
 
 def _content(element: Element, tag: Tag) -> Iterator[Problem]:
@@ -212,12 +204,10 @@ def _configuration(document: SyntaxTree, spec: AgentSpec) -> Iterator[Problem]:
     yield from _more_configs(document)
     configs = [element for element in document.elements if element.tag == "config"]
     messages = [item for item in spec.items if isinstance(item, MessageItem)]
-    if configs and messages and _stands_before(messages[0].span, configs[0].span):
-        yield _warning(configs[0].span, "<config> comes after the first message", "move it to the top")
-
-
-def _stands_before(one: SourceRange, other: SourceRange) -> bool:
-    return one.source is other.source and one.start < other.start
+    if configs and messages:
+        config, message = configs[0].span, messages[0].span
+        if message.source is config.source and message.start < config.start:
+            yield _warning(config, "<config> comes after the first message", "move it to the top")
 
 
 def _calls(spec: AgentSpec) -> Iterator[Problem]:

@@ -380,9 +380,11 @@ class _Builder:
 
     def _open(self, frame: _Frame, token: OpenToken) -> None:
         start, end, tag, attributes, empty = token
-        if not self._means_something(token):
+        host = self._host
+        role = next((value for name, value in reversed(host.attributes) if name == "role"), None)
+        if not means_something(tag, host.tag or self.root, role):
             self._add_text(frame, start, self.source.text[start:end])
-            self._host.literal += () if empty else (tag,)
+            host.literal += () if empty else (tag,)
             if tag not in ("import", "input", "output"):  # of which the latter two are elements of HTML as well
                 self._problem(start, end, f"<{tag}> means nothing here, and is text", right_place(tag), error=False)
         elif len(self.stack) > MAX_DEPTH:
@@ -399,10 +401,6 @@ class _Builder:
     def _host(self) -> _Frame:
         """The innermost element that can have content: one without may lack its slash."""
         return next(frame for frame in reversed(self.stack) if frame.tag not in VOID)
-
-    def _means_something(self, token: OpenToken) -> bool:
-        host = self._host
-        return means_something(token.tag, host.tag or self.root, _role(host.attributes))
 
     def _close(self, frame: _Frame, token: CloseToken) -> None:
         start, end, tag = token
@@ -458,10 +456,6 @@ class _Builder:
                 Problem(SourceRange(self.source, start, end), message, hint, "error" if error else "warning")
             )
         self.counts[error] += 1
-
-
-def _role(attributes: Sequence[Attribute]) -> str | None:
-    return next((value for name, value in reversed(attributes) if name == "role"), None)
 
 
 def right_place(tag: str) -> str:

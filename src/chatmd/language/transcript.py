@@ -193,7 +193,8 @@ def storable(text: str) -> str:
 
 def call_element(call: ToolCall, *, stored_at: str = "") -> Element:
     """A call; with `stored_at`, its arguments are in that file, relative to the transcript."""
-    return Element("tool_call", _call_attributes(call), _body(call.arguments, stored_at))
+    attributes = (Attribute("tool_call_id", call.id), Attribute("function_name", call.name), *_item(call.item))
+    return Element("tool_call", attributes, _body(call.arguments, stored_at))
 
 
 def result_element(result: ToolResult, *, stored_at: str = "") -> Element:
@@ -243,16 +244,12 @@ def _elements(message: Message) -> Iterator[Element]:
         yield from (result_element(result) for result in message.results)
     elif message.role == "assistant":
         yield from reasoning_elements(message.reasoning)
-        text = _whole_text(message)
+        text = "\n".join(part for part in (render(message), *message.content) if isinstance(part, str) and part)
         if text or message.item or not message.calls:
             yield Element("assistant", _item(message.item), _body(text))
         yield from (call_element(call) for call in message.calls)
     else:
         yield Element(message.role, (), tuple(_content(message)))
-
-
-def _whole_text(message: Message) -> str:
-    return "\n".join(part for part in (render(message), *message.content) if isinstance(part, str) and part)
 
 
 def _content(message: Message) -> Iterator[Node]:
@@ -279,10 +276,6 @@ def _body(text: str, stored_at: str = "") -> tuple[Node, ...]:
 
 def _item(id: str) -> tuple[Attribute, ...]:
     return (Attribute("id", id),) if id else ()
-
-
-def _call_attributes(call: ToolCall) -> tuple[Attribute, ...]:
-    return (Attribute("tool_call_id", call.id), Attribute("function_name", call.name), *_item(call.item))
 
 
 def _laid_out(element: Element, newline: str) -> str:

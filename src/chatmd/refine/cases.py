@@ -163,11 +163,6 @@ class Case:
     input: str
     checks: tuple[Check, ...]
 
-    @property
-    def is_judged(self) -> bool:
-        """Whether a model has to judge the reply."""
-        return any(check.kind == "judge" for check in self.checks)
-
 
 def read_cases(path: Path) -> tuple[Case, ...]:
     """The cases in a file; schemas that they name are read from files beside it.

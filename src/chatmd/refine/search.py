@@ -303,7 +303,7 @@ async def refine(
     """
     budget = SharedBudget(dataclasses.replace(run.tally.limits, turns=None))
     done = await asyncio.to_thread(Refinement.of, path, text, cases, rounds)
-    judges = any(case.is_judged for case in cases)
+    judges = any(check.kind == "judge" for case in cases for check in case.checks)
     evaluator = await asyncio.to_thread(Evaluator.open, path, text, run, budget, judges=judges, proposes=rounds > 0)
     await search_versions(done, rounds, evaluator, progress)
     done.usage = budget.usage

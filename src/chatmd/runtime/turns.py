@@ -57,7 +57,6 @@ from lmm.errors import LmmError, TooLong
 from lmm.messages import (
     Asked,
     ChatRequest,
-    Message,
     Notice,
     ReasoningDelta,
     Reply,
@@ -342,10 +341,12 @@ class Conversation:
         """One request, and its reply in the transcript at the mark; the calls that the model asks for."""
         await self._connect()
         assert self._model is not None
-        messages = await self._messages()
+        schema = self._judge.schema if self._judge is not None else None
+        items = AgentSpec(items=tuple(self.items)).sent
+        self._expanded = await expansions(items, self.run, self.recorded, self._payloads, self._expanded)
+        messages = with_shown(messages_of(items, expand=self._expanded.__getitem__), schema)
         await asyncio.to_thread(self.transcript.check_room)
         self.run.tally.begin(self._model.name)
-        schema = self._judge.schema if self._judge is not None else None
         request = ChatRequest(messages, tools=self.tools, schema=schema.sent if schema is not None else None)
         self.run.tell(Asked(request, self._model.name))
         before, newline = gap(self.transcript.end, self.transcript.newline), self.transcript.newline
@@ -494,10 +495,3 @@ class Conversation:
             self.spec = read_agent(document)
         self.items = list(self.spec.items)
         return document
-
-    async def _messages(self) -> tuple[Message, ...]:
-        """What the model gets."""
-        items = AgentSpec(items=tuple(self.items)).sent
-        self._expanded = await expansions(items, self.run, self.recorded, self._payloads, self._expanded)
-        messages = messages_of(items, expand=self._expanded.__getitem__)
-        return messages if self._judge is None else with_shown(messages, self._judge.schema)

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-import functools
 import json
 import re
 import signal
@@ -18,6 +17,7 @@ from collections.abc import Callable, Coroutine, Sequence
 from concurrent.futures import Future
 from contextlib import AsyncExitStack
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 
 from prompt_toolkit.data_structures import Size
@@ -66,6 +66,7 @@ class TerminalSession:
     """
 
     def __init__(self, start: Runner, *, ask: bool) -> None:
+        self._main = asyncio.get_running_loop()
         self.path, self.tally = start.path, start.context.tally
         self.before = conversations.used_for(self.path)
         self.goes_to: Path | None = None
@@ -99,7 +100,6 @@ class TerminalSession:
         self._interrupted = -_TWICE
         self._seen: object = None
         self._retry = asyncio.Event()
-        self._main = asyncio.get_running_loop()
 
     # -- runs --------------------------------------------------------------------------------------------
 
@@ -375,7 +375,7 @@ class TerminalSession:
             return False
         if text.startswith("!") and text[1:].strip():
             if self._acting is None:
-                self._shelling = asyncio.create_task(self._act(functools.partial(self._shell, text[1:].strip())))
+                self._shelling = asyncio.create_task(self._act(partial(self._shell, text[1:].strip())))
             else:
                 self.print(self.view.note("another command is at work; Ctrl-C cancels it"))
             return True
@@ -499,7 +499,7 @@ class TerminalSession:
 
     def _fork_at(self, number: str) -> None:
         if number:
-            self._with_the_file("fork", functools.partial(self._fork, number))
+            self._with_the_file("fork", partial(self._fork, number))
             return
         said = enumerate(forks(read_transcript(self.path), str(self.path)), 1)
         self._table([(str(n), clipped(one.draft.text, self.view.size.columns - 6)) for n, one in said])

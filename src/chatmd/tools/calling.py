@@ -303,9 +303,6 @@ class ToolCaller:
             if approved is not True:
                 return ToolOutput(approved or REFUSED, failed=True)
         begins()
-        return await self._timed(known, arguments)
-
-    async def _timed(self, known: OpenTool, arguments: Mapping[str, Any]) -> ToolOutput:
         try:
             async with asyncio.timeout(known.timeout) as limit:
                 return await known.tool.call(arguments)

@@ -124,7 +124,10 @@ class DeclaredCommand:
             ChatmdError: it cannot be started, or something cannot be handed to it.
         """
         for argument in arguments:
-            _check_argument(argument)
+            if "\0" in argument:
+                hint = "leave it out"
+                raise ChatmdError("an argument contains a NUL character, which no program can be given", hint=hint)
+            _encoded(argument)
         program = replace(self.program, argv=(*self.program.argv, *arguments))
         ended = await run_program(program, stdin=_encoded(stdin), timeout=self.timeout, limit=self.limit)
         text = report(self._ending(ended), {"stdout": ended.stdout, "stderr": ended.stderr}, self.limit)
@@ -228,8 +231,9 @@ def find_program(name: str, folder: Path, path: str, where: str = "") -> str:
 
 
 def _definition(declared: Tool, command: DeclaredCommand, confined: bool) -> ToolDefinition:
+    folder = "the working folder" if declared.cwd in ("", ".", "./") else f"the folder `{declared.cwd}`"
     does = (
-        f"Runs `{declared.command}` with your arguments after it, in {_folder_name(declared)}. "
+        f"Runs `{declared.command}` with your arguments after it, in {folder}. "
         "There is no shell: every argument arrives as it is, without quotes, and | > $ * mean nothing. "
         f"Returns the exit code, stdout and stderr; it is stopped after {command.timeout:g} s."
         + (f" There is no network, and it writes only below {', '.join(declared.roots) or '.'}." if confined else "")
@@ -244,16 +248,6 @@ def _definition(declared: Tool, command: DeclaredCommand, confined: bool) -> Too
         stdin={"type": "string", "description": "What the program reads from its standard input; nothing by default."},
     )
     return ToolDefinition(declared.name, " ".join(filter(None, (declared.description.strip(), does))), schema)
-
-
-def _folder_name(declared: Tool) -> str:
-    return "the working folder" if declared.cwd in ("", ".", "./") else f"the folder `{declared.cwd}`"
-
-
-def _check_argument(argument: str) -> None:
-    if "\0" in argument:
-        raise ChatmdError("an argument contains a NUL character, which no program can be given", hint="leave it out")
-    _encoded(argument)
 
 
 def _encoded(text: str | None) -> bytes | None:

@@ -174,7 +174,8 @@ class _File(NamedTuple):
 
 def _walk(spec: AgentSpec, path: str, name: str, run: Run, seen: set[str], depth: int) -> Iterator[_File]:
     yield _File(spec, path, name, run, depth)
-    for src in _agents(spec):
+    asked = [tool.agent for tool in spec.tools if tool.kind == "agent" and tool.local]
+    for src in (*asked, *(part.src for part in _inline_agents(spec) if part.local)):
         try:
             below = locate(src, run)
         except LmmError:  # nor will it be asked
@@ -183,12 +184,6 @@ def _walk(spec: AgentSpec, path: str, name: str, run: Run, seen: set[str], depth
         seen.add(str(below))
         if found is not None:
             yield from _walk(found, str(below), src, replace(run, folder=below.parent), seen, depth + 1)
-
-
-def _agents(spec: AgentSpec) -> Iterator[str]:
-    """The files of the agents that can be asked."""
-    yield from (tool.agent for tool in spec.tools if tool.kind == "agent" and tool.local)
-    yield from (part.src for part in _inline_agents(spec) if part.local)
 
 
 def _inline_agents(spec: AgentSpec) -> Iterator[SubAgent]:
@@ -286,8 +281,7 @@ def _declaration(tool: Tool, run: Run, together: Traffic) -> Declaration:
         return Declaration(tool.name, error.message, False, "")
     powers = _powers(tool)
     asks = is_asked(powers, together) or ("read" in powers and _reads_more(tool, run))
-    words = _WORDS[tool.kind](tool) if tool.kind in _WORDS else _builtin(tool, powers, run)
-    words += _confinement(tool, run) if tool.sandbox else ""
+    words = _words(tool, powers, run) + (_confinement(tool, run) if tool.sandbox else "")
     words += _LEAVES if asks and powers == {"network"} else ""
     return Declaration(tool.name or f"({tool.kind})", words, asks, _digest(tool, powers, run))
 
@@ -302,8 +296,21 @@ def _inline(agent: SubAgent, together: Traffic) -> Declaration:
     return Declaration("<agent>", f"asks the agent {agent.src}{_LEAVES * asks}", asks, known_by, is_tool=False)
 
 
-def _command(tool: Tool) -> str:
-    return f"runs {tool.command}{_circumstances(tool)}"
+def _words(tool: Tool, powers: Iterable[Power], run: Run) -> str:
+    """What a tool does."""
+    if tool.kind == "command":
+        return f"runs {tool.command}{_circumstances(tool)}"
+    if tool.kind == "agent":
+        return f"asks the agent {tool.agent}" + ("" if tool.local else ", which gets no tools")
+    if tool.kind == "mcp":
+        stdio = tool.server.lower().startswith("stdio:")
+        # A query may hold a key, which is nothing to show.
+        does = (
+            f"starts the MCP server {tool.server[6:]}" if stdio else f"calls the MCP server {tool.server.split('?')[0]}"
+        )
+        return f"{does} for {in_prose(tool.include) if tool.include else 'all its tools'}{_circumstances(tool)}"
+    folders = in_prose(map(str, _folders(tool, run) or [run.folder]))
+    return in_prose([words.format(folders=folders) for power, words in _DOES.items() if power in powers])
 
 
 def _confinement(tool: Tool, run: Run) -> str:
@@ -318,26 +325,6 @@ def _circumstances(tool: Tool) -> str:
     where = f", in {tool.cwd}" if tool.cwd else ""
     given = [f"{name} (a secret, by its name)" if is_secret_variable(name) else name for name in variables_of(tool)]
     return where + (f", and gives it {in_prose(given)} of your environment" if given else "")
-
-
-def _agent(tool: Tool) -> str:
-    return f"asks the agent {tool.agent}" + ("" if tool.local else ", which gets no tools")
-
-
-def _server(tool: Tool) -> str:
-    stdio = tool.server.lower().startswith("stdio:")
-    # A query may hold a key, which is nothing to show.
-    does = f"starts the MCP server {tool.server[6:]}" if stdio else f"calls the MCP server {tool.server.split('?')[0]}"
-    return f"{does} for {in_prose(tool.include) if tool.include else 'all its tools'}{_circumstances(tool)}"
-
-
-_WORDS = {"command": _command, "agent": _agent, "mcp": _server}
-
-
-def _builtin(tool: Tool, powers: Iterable[Power], run: Run) -> str:
-    folders = in_prose(map(str, _folders(tool, run) or [run.folder]))
-    does = [words.format(folders=folders) for power, words in _DOES.items() if power in powers]
-    return in_prose(does)
 
 
 def _folders(tool: Tool, run: Run) -> list[Path]:
@@ -502,15 +489,13 @@ def _has_tools(files: tuple[DeclaringFile, ...]) -> bool:
 
 def _listed(files: tuple[DeclaringFile, ...]) -> str:
     """The declarations that are asked about, on one line; those that can do the same together."""
-    return "; ".join(one for file in files for one in _sentences(file))
-
-
-def _sentences(file: DeclaringFile) -> Iterator[str]:
-    names: dict[str, list[str]] = {}
-    for one in file.asking:
-        names.setdefault(one.words, []).append(one.name)
-    for words, several in names.items():
-        yield visible(f"{'each of ' * (len(several) > 1)}{in_prose(several)} {words}", line=True)
+    sentences: list[str] = []
+    for file in files:
+        names: dict[str, list[str]] = {}
+        for one in file.asking:
+            names.setdefault(one.words, []).append(one.name)
+        sentences += [f"{'each of ' * (len(who) > 1)}{in_prose(who)} {words}" for words, who in names.items()]
+    return visible("; ".join(sentences), line=True)
 
 
 # -- what is kept ------------------------------------------------------------------------------------------

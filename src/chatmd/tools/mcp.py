@@ -32,7 +32,11 @@ def offered_tools(tools: Sequence[ToolDefinition], declared: Tool) -> dict[str, 
     Raises:
         ChatmdError: it names a tool that the server does not have.
     """
-    chosen = _chosen(tools, declared.include)
+    by_name = {tool.name: tool for tool in tools}
+    for name in declared.include:
+        if name not in by_name:
+            raise ChatmdError(f"the server has no tool '{name}'", hint=nearest(name, sorted(by_name)))
+    chosen = [by_name[name] for name in declared.include or by_name]
     names = model_names([tool.name for tool in chosen], declared.prefix)
     # An author who takes one tool may know better than the server what it is for.
     better = declared.description if len(declared.include) == 1 else ""
@@ -42,14 +46,6 @@ def offered_tools(tools: Sequence[ToolDefinition], declared: Tool) -> dict[str, 
         )
         for tool in chosen
     }
-
-
-def _chosen(tools: Sequence[ToolDefinition], wanted: Sequence[str]) -> list[ToolDefinition]:
-    by_name = {tool.name: tool for tool in tools}
-    for name in wanted:
-        if name not in by_name:
-            raise ChatmdError(f"the server has no tool '{name}'", hint=nearest(name, sorted(by_name)))
-    return [by_name[name] for name in wanted] if wanted else list(by_name.values())
 
 
 def model_names(names: Sequence[str], prefix: str = "") -> dict[str, str]:
@@ -64,14 +60,10 @@ def model_names(names: Sequence[str], prefix: str = "") -> dict[str, str]:
     """
     plain = {name: re.sub(r"[^A-Za-z0-9_-]", "_", prefix + name)[:_LONGEST] or "_" for name in names}
     count = Counter(plain.values())
-    return {
-        name: plain[name] if count[plain[name]] == 1 or plain[name] == prefix + name else _told_apart(name, plain[name])
-        for name in names
-    }
-
-
-def _told_apart(name: str, plain: str) -> str:
-    return f"{plain[: _LONGEST - 5]}_{digest(name, length=4)}"
+    for name, short in plain.items():
+        if count[short] > 1 and short != prefix + name:
+            plain[name] = f"{short[: _LONGEST - 5]}_{digest(name, length=4)}"
+    return plain
 
 
 @dataclass(frozen=True, slots=True)

@@ -135,8 +135,8 @@ class ToolRoots:
         check_path(path, windows=WINDOWS)
         given = _as_on_disk(self.folder / path)
         real = _real(given, visible(path, line=True))
-        root = self._root_of(real)
-        if root is None:
+        fits = [root for root in self.roots if real.is_relative_to(root.real)]
+        if not fits:
             raise FileRefused(
                 "this is outside of what the tool may use",
                 where=visible(path, line=True),
@@ -144,7 +144,8 @@ class ToolRoots:
             )
         if real.as_posix().startswith(tuple(f"{folder}/" for folder in SYSTEM)):
             raise FileRefused("files of the system are not for tools", where=visible(path, line=True))
-        return RootedPath(_name_of(root, real), real, root, _is(given.is_symlink))
+        innermost = max(fits, key=lambda root: len(root.real.parts))
+        return RootedPath(_name_of(innermost, real), real, innermost, _is(given.is_symlink))
 
     def readable(self, path: str) -> RootedPath:
         """`locate` a file whose content may be shown.
@@ -190,11 +191,6 @@ class ToolRoots:
         meant = ", ".join(visible(_name_of(target.root, there / name), line=True) for name in close)
         hint = f"did you mean {meant}?" if meant else LOOK
         return FileReadError("there is no such file", where=target.name, hint=hint)
-
-    def _root_of(self, real: Path) -> Root | None:
-        """The innermost root that a real path is in."""
-        fits = [root for root in self.roots if real.is_relative_to(root.real)]
-        return max(fits, key=lambda root: len(root.real.parts), default=None)
 
 
 def roots_of(declared: Tool, run: Run) -> ToolRoots:

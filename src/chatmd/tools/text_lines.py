@@ -134,7 +134,8 @@ def read_excerpt(file: BinaryIO, name: str, *, offset: int = 0, count: int | Non
     data, room = file.read(READ), 4 * budget + 4  # no character has more bytes
     if b"\0" in data[:8192]:
         decode_text(data[:8192], name)  # which says what it is
-    start = _line_start(data, offset)
+    ends = (match.end() for match in re.finditer(b"\n", data))
+    start = next(islice(ends, offset - 1, None), len(data)) if offset else 0
     total = data.count(b"\n") + (not data.endswith(b"\n") and bool(data))
     taken = whole_characters(data[start : start + room])
     try:
@@ -143,12 +144,6 @@ def read_excerpt(file: BinaryIO, name: str, *, offset: int = 0, count: int | Non
         text = decode_text(data[: start + room], name)  # which says where
     lines, cut = _shown(TextLines.of(text), start + room >= len(data), count, budget)
     return Excerpt(lines.texts, total, exact=len(data) < READ, cut=cut, crlf=lines.newline == "\r\n")
-
-
-def _line_start(data: bytes, offset: int) -> int:
-    """The index after so many lines; the end, if there are fewer."""
-    ends = (match.end() for match in re.finditer(b"\n", data))
-    return next(islice(ends, offset - 1, None), len(data)) if offset else 0
 
 
 def _shown(lines: TextLines, whole: bool, count: int | None, budget: int) -> tuple[TextLines, bool]:
