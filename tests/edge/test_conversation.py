@@ -601,3 +601,18 @@ def test_a_terminal_that_only_prints_is_none(server: ScriptedServer, chat: Path)
     with Terminal("run", "-i", chat.name, TERM="dumb") as terminal:
         assert terminal.wait_for_end() == 2
         assert "--say TEXT" in terminal.text
+
+
+def test_another_model_that_is_named_while_the_first_one_is_at_work(terminal: Terminal, server: ScriptedServer) -> None:
+    """It is asked once the first one is done."""
+    goes_on = _event()
+    server.queue(Action("One two three four.", hold=goes_on, hold_after=1))
+    terminal.enter("count")
+    terminal.wait_for("One two")
+    terminal.enter("/model OpenAICompatible/other")
+    terminal.wait_for("/model comes once the model is done")
+    goes_on.set()
+    terminal.wait_for("OpenAICompatible/other is asked from now on", ENTER_KEY)
+    terminal.enter("again")
+    terminal.wait_for("Reply to: again", ENTER_KEY)
+    assert server.requests[-1].body["model"] == "other"

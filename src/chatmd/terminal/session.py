@@ -362,10 +362,11 @@ class TerminalSession:
             if (self._said is not None or self.runner is None) and (now := signature(self.path)) != self._seen:
                 self._seen = now
                 self._retry.set()
-                self.end_run(self._changed)
+                self.end_run(partial(self._remark, "the file was changed, and is read again", "yellow"))
 
-    async def _changed(self) -> None:
-        self.print(self.view.note("the file was changed, and is read again", "yellow"))
+    async def _remark(self, text: str, style: str = "dim") -> None:
+        """Say something between two runs: the next one begins with what has changed."""
+        self.print(self.view.note(text, style))
 
     # -- commands ----------------------------------------------------------------------------------------------
 
@@ -523,16 +524,13 @@ class TerminalSession:
         except LmmError as error:
             self._tell(error)
             return
-        if self._said is None and not self._stuck:
-            self._with_the_file("model", self._nothing)
-            return
-        self.context = replace(self.context, configuration=configuration)
-        self.print(self.view.note(f"{model.model} is asked from now on"))
-        self._retry.set()
-        self.end_run(self._nothing)
-
-    async def _nothing(self) -> None:
-        """The run begins anew."""
+        self.context = replace(self.context, configuration=configuration)  # of the next run
+        told = f"{model.model} is asked from now on"
+        if self._stuck:
+            self.print(self.view.note(told))
+            self._retry.set()
+        else:
+            self._with_the_file("model", partial(self._remark, told))
 
     def _resume(self, name: str) -> None:
         path = Path(name).expanduser()
