@@ -8,17 +8,24 @@ import sys
 import threading
 from collections.abc import Callable
 from concurrent.futures import Future
-from typing import TypeVar
+from typing import TYPE_CHECKING, TypeVar
 
 import click
 
-from chatmd.context import Approve, Confirm
 from chatmd.terminal.call_texts import AGREE, CHOICES, Approvals, CallDecision, call_in_words, read_answer
 from lmm import terminal
 from lmm.messages import ToolCall
 
+if TYPE_CHECKING:
+    from chatmd.context import Approve, Confirm
+
 _LONGEST = 4096  # bytes of a line that a terminal hands over
 _Command = TypeVar("_Command", bound=Callable[..., object])
+
+
+def model_option(help: str) -> Callable[[_Command], _Command]:
+    """The option ``--model NAME``."""
+    return click.option("--model", metavar="NAME", default="", show_default=False, help=help)
 
 
 def input_values(command: _Command) -> _Command:

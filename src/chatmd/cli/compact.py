@@ -60,8 +60,8 @@ def compact(
 
 
 def _summary(file: Path, made: Compaction) -> str:
-    requests = terminal.count(made.usage.requests, "request") if made.usage.requests else "remembered"
-    paid = f"{requests}, {usage_text(made.usage)}" if made.usage.requests else requests
+    requests = terminal.count(made.usage.requests, "request")
+    paid = f"{requests}, {usage_text(made.usage)}" if made.usage.requests else "remembered"
     return (
         f"{file}: {made.before:,} tokens became {made.after:,}; "
         f"{terminal.count(len(made.plan.gone), 'item')} in a summary, {len(made.plan.stays)} kept\n"

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import difflib
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import click
 
+from chatmd.cli.asking import model_option
 from lmm import terminal
 from lmm.cli import options
 from lmm.errors import LmmError
@@ -32,9 +33,7 @@ if TYPE_CHECKING:
     "--rounds", metavar="N", type=click.IntRange(min=1), default=4, help="The greatest number of rounds of proposals."
 )
 @options.budget("Spend at most this much in all: tokens (20000) or money (0.50$).")
-@click.option(
-    "--model", metavar="NAME", default="", show_default=False, help="Run the file with this model instead of its own."
-)
+@model_option("Run the file with this model instead of its own.")
 @options.config
 @options.flag("--apply", help="Write the better version into FILE.")
 @options.yes("Agree to what the file's tools can do, without being asked.")
@@ -44,11 +43,9 @@ def refine(
     cases: Path,
     check: bool,
     rounds: int,
-    budget: str,
-    model: str,
     config: Path | None,
     apply: bool,
-    yes: bool,
+    **how: Any,
 ) -> int:
     """Measure a prompt on cases, and look for a better one.
 
@@ -59,9 +56,8 @@ def refine(
     from chatmd.cli.asking import confirm_on_terminal
 
     done = Chat.open(file, config=config).refine(
-        cases, rounds=0 if check else rounds, progress=_progress, model=model, budget=budget, yes=yes,
-        confirm=confirm_on_terminal(),
-    )  # fmt: skip
+        cases, rounds=0 if check else rounds, progress=_progress, confirm=confirm_on_terminal(), **how
+    )
     if done.error is not None and not done.baseline.results:  # there is nothing to show
         raise done.error
     failed = None

@@ -4,9 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-import click
-
-from chatmd.cli.asking import input_values
+from chatmd.cli.asking import input_values, model_option
 from lmm import terminal
 from lmm.cli import options
 from lmm.terminal import DONE
@@ -23,7 +21,7 @@ from lmm.terminal import DONE
 @options.flag("--replay", help="Use recorded documents and agents; fetch and ask nothing.")
 @input_values
 @options.yes("Agree to what the file's tools can do, without being asked.")
-@click.option("--model", metavar="NAME", default="", show_default=False, help="Render for this model.")
+@model_option("Render for this model.")
 @options.config
 @options.roots("Also allow files from this folder.")
 def render(

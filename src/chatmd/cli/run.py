@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from chatmd.cli.asking import input_values
+from chatmd.cli.asking import input_values, model_option
 from chatmd.runtime import events
 from chatmd.terminal.call_texts import call_line
 from lmm import terminal
@@ -84,13 +84,7 @@ _FILE = click.Path(path_type=Path, readable=False, allow_dash=True)
 )
 @input_values
 @options.flag("--skip-missing-tools", help="Continue without programs and MCP servers that cannot be started.")
-@click.option(
-    "--model",
-    metavar="NAME",
-    default="",
-    show_default=False,
-    help="Ask this model, such as Ollama/llama3.2, instead of the file's.",
-)
+@model_option("Ask this model, such as Ollama/llama3.2, instead of the file's.")
 @options.config
 @options.roots("Also allow files from this folder.")
 def run(
@@ -103,17 +97,10 @@ def run(
     acp: bool,
     interactive: bool,
     once: bool,
-    max_turns: int | None,
-    budget: str,
-    timeout: float | None,
-    yes: bool,
     ask: bool,
     replay: bool,
     inputs: dict[str, str],
-    skip_missing_tools: bool,
-    model: str,
-    config: Path | None,
-    roots: tuple[Path, ...],
+    **how: Any,
 ) -> int:
     """Run a ChatMD file, and append the model's replies, its calls and their results to it.
 
@@ -124,8 +111,7 @@ def run(
     from chatmd.cli.asking import approve_on_terminal, confirm_on_terminal
     from chatmd.runtime.runner import open_run, open_text, prepare
 
-    how: dict[str, Any] = {"model": model, "config": config, "max_turns": max_turns, "budget": budget, "yes": yes,
-                           "timeout": timeout, "skip_missing_tools": skip_missing_tools, "roots": roots}  # fmt: skip
+    # Of `how`, which `prepare` takes, nothing is for this command alone.
     from_input = str(file) == "-"
     if sum((from_input, say == "-", interactive)) > 1 or (from_input and output):
         raise click.UsageError(
@@ -138,7 +124,11 @@ def run(
         from chatmd.cli.acp import serve
 
         return serve(file, {**how, "inputs": inputs}, asks=ask)
-    replayed = _replayed(file, config, roots) if replay and not (interactive or say or output or from_input) else None
+    replayed = (
+        _replayed(file, how["config"], how["roots"])
+        if replay and not (interactive or say or output or from_input)
+        else None
+    )
     if replayed is not None:
         return replayed
     if fork_at is not None and output is None:

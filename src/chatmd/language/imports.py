@@ -7,6 +7,7 @@ folder of the first one and to further `roots`.
 
 from __future__ import annotations
 
+import contextlib
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path, PurePath
@@ -117,18 +118,11 @@ class _Resolver:
         """The file as a tree; its problems are told once."""
         if (known := self.read.get((real, in_body))) is not None:
             return known
-        _check_size(real)
+        with contextlib.suppress(OSError):  # reading tells
+            if real.stat().st_size > MAX_SIZE:
+                raise ChatmdError(f"this file has more than {MAX_SIZE // 1_000_000} MB", hint="import a smaller one")
         text = read_document(real).removeprefix("\ufeff")
         document = (parse_body if in_body else parse)(text, file=str(path))
         self.problems += document.problems
         self.read[real, in_body] = document
         return document
-
-
-def _check_size(path: Path) -> None:
-    try:
-        found = path.stat()
-    except OSError:  # reading tells
-        return
-    if found.st_size > MAX_SIZE:
-        raise ChatmdError(f"this file has more than {MAX_SIZE // 1_000_000} MB", hint="import a smaller one")

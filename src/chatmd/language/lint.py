@@ -226,11 +226,7 @@ def _calls(spec: AgentSpec) -> Iterator[Problem]:
                 yield Problem(item.span, f"no call '{item.call}' matches this response", hint)
             else:
                 waiting[item.call] -= 1
-    yield from _unanswered(spec)
-
-
-def _unanswered(spec: AgentSpec) -> Iterator[Problem]:
-    """Calls without a response: those at the end were interrupted, and are mended by the next run."""
+    # Of those without a response, the ones at the end were interrupted, and are mended by the next run.
     said = [n for n, item in enumerate(spec.items) if isinstance(item, MessageItem) and not item.is_blank]
     later = {id(item) for item in spec.items[said[-1] + 1 if said else 0 :]}
     for call in spec.unanswered():

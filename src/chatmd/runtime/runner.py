@@ -193,7 +193,7 @@ class Runner:
         self._notes.append(text)
 
     def take_notes(self) -> tuple[str, ...]:
-        """What was said with `steer` and has not been delivered; it will not be."""
+        """What was said with `steer` and has not been delivered; whoever takes it sees to that."""
         notes = tuple(self._notes)
         self._notes.clear()
         return notes
@@ -259,13 +259,13 @@ class Runner:
     def _conversation(self, stack: AsyncExitStack, *, goes_on: bool) -> Conversation:
         """The conversation, whose file is open and locked as long as `stack`."""
         if self.memory is not None:
-            return Conversation(self.context, self.memory, self._notes)
+            return Conversation(self.context, self.memory, self.take_notes)
         transcript = stack.enter_context(open_transcript(self.path, locked=self.locked, goes_on=goes_on))
         for note in transcript.notes:
             self.context.tell(Notice(note))
         recorded = ExpansionRecord(self.path, only=self.context.replay)
         run = replace(self.context, records=self.context.folder)
-        return Conversation(run, transcript, self._notes, recorded=recorded)
+        return Conversation(run, transcript, self.take_notes, recorded=recorded)
 
     async def _turn_done(self, conversation: Conversation) -> bool:
         """One turn; whether it came to its end."""

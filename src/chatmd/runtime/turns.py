@@ -9,8 +9,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import time
-from collections import deque
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import AsyncExitStack, aclosing
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -101,12 +100,12 @@ _PATIENCE, _POLL = 5.0, 0.1  # seconds: how long another may take to write the f
 class Conversation:
     """One transcript that a model and its tools go on with (`open` it first).
 
-    `notes` are what the user said while the model was at work; `user_turn` is what a finished turn ends with.
+    `notes` gives, once, what the user said while the model was at work; `user_turn` is what a finished turn ends with.
     """
 
     run: Run
     transcript: Transcript
-    notes: deque[str] = field(default_factory=deque)
+    notes: Callable[[], tuple[str, ...]] = tuple
     recorded: ExpansionRecord | None = None
     remote: bool = False
     user_turn: str = USER_TURN
@@ -386,7 +385,7 @@ class Conversation:
     async def _finish(self, reply: Reply, writer: ReplyWriter) -> None:
         """The end of a reply: the calls, or whose turn it is, in one piece with the closing tag."""
         calls = [self._payloads.call(call) for call in reply.calls]
-        notes = () if reply.calls else self._take_notes()
+        notes = () if reply.calls else self.notes()
         said = "".join(f"{self.transcript.newline}{self._user_text(note)}" for note in notes)
         then = "" if reply.calls else said or self._turn
         rest = writer.end(reply, calls)
@@ -430,18 +429,13 @@ class Conversation:
         complete = [
             results.get(n, ToolResult(call.id, call.name, CANCELLED, failed=True)) for n, call in enumerate(calls)
         ]
-        notes = self._take_notes()
+        notes = self.notes()
         if notes:
             complete[0] = replace(complete[0], text=with_notes(complete[0].text, notes))
         elements = [self._payloads.result(one, self._records.pop(one.call, ())) for one in complete]
         self._add(lines_of(elements, self.transcript.newline) + then)
         if notes:
             self.run.tell(events.Delivered(notes, with_result=True))
-
-    def _take_notes(self) -> tuple[str, ...]:
-        notes = tuple(self.notes)
-        self.notes.clear()
-        return notes
 
     @property
     def _turn(self) -> str:

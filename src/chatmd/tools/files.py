@@ -180,7 +180,8 @@ def replace_text(text: str, find: str, replace: str, name: str, *, every: bool =
     count = text.count(wanted) if wanted else 0
     if not count:
         raise _not_found(text, find, name)
-    places = _places(text, wanted)
+    found = islice(re.finditer(re.escape(wanted), text), _MOST_PLACES)
+    places = [text.count("\n", 0, match.start()) + 1 for match in found]
     if count > 1 and not every:
         raise ChatmdError(
             f"the text occurs {count} times, {_listed(places)}",
@@ -218,12 +219,6 @@ def _not_found(text: str, find: str, name: str) -> ChatmdError:
         there = "\n".join(lines[guess : guess + min(len(wanted), 20)])
         shown = f".\nDid you mean line {guess + 1}? It says:\n{there}\n"
     return ChatmdError(f"the text is not in the file{shown}", where=name, hint="copy it exactly as the file has it")
-
-
-def _places(text: str, wanted: str) -> list[int]:
-    """The lines, from 1, on which the first occurrences begin."""
-    found = islice(re.finditer(re.escape(wanted), text), _MOST_PLACES)
-    return [text.count("\n", 0, match.start()) + 1 for match in found]
 
 
 def _listed(places: list[int]) -> str:

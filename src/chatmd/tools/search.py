@@ -167,7 +167,11 @@ class _Search:
         if len(data) <= _LARGEST and b"\0" not in data[:8192]:
             before = self.found
             for number, line in self._matches(data.decode("utf-8", "replace")):
-                self._add(f"{file.name}:{number}: {line}")
+                found = f"{file.name}:{number}: {line}"
+                self.found += 1
+                self.size += len(found) + 1
+                if self.size <= self.limit - _LONGEST - len(self.text):
+                    self.lines.append(found)
             self.files += self.found > before
         self.late = time.monotonic() > self.deadline
 
@@ -179,12 +183,6 @@ class _Search:
             folded = line.casefold() if self.ignore_case else line
             if (at := folded.find(wanted)) >= 0:
                 yield number, _around(line.rstrip("\r"), at)
-
-    def _add(self, line: str) -> None:
-        self.found += 1
-        self.size += len(line) + 1
-        if self.size <= self.limit - _LONGEST - len(self.text):
-            self.lines.append(line)
 
 
 def _around(line: str, at: int) -> str:
