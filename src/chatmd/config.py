@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated, Any, ClassVar
+from typing import Annotated, ClassVar, Self
 
 from lmm.config_tables import Config, Count, Key, Positive, Share, Table, check_tables, keys_of, read_keys
 
@@ -35,14 +35,20 @@ class ChatmdSettings(Table, frozen=True):
         ),
     ] = ()
 
+    @classmethod
+    def of(cls, config: Config) -> Self:
+        """What a configuration file says in ``[chatmd]``; folders are relative to the file's.
 
-def read_chatmd(config: Config) -> dict[str, Any]:
-    """What a configuration file says in ``[chatmd]``, by field; folders are relative to the file's.
+        Raises:
+            ConfigError: unreadable TOML, an unknown key, a value of the wrong kind.
 
-    Raises:
-        ConfigError: an unknown key, a value of the wrong kind.
-    """
-    check_tables(config.toml, ["chatmd"], config.where)
-    given = read_keys(keys_of(ChatmdSettings), config.toml, config.where)
-    folder = config.path.parent if config.path else Path()
-    return given | {"roots": tuple(folder / root for root in given.get("roots", ()))}
+        >>> ChatmdSettings.of(Config(text="[chatmd]\\nmax_turns = 5")).max_turns
+        5
+        >>> ChatmdSettings.of(Config(text="[chatmd]\\nmax_turn = 5"))
+        Traceback (most recent call last):
+        lmm.errors.ConfigError: config.toml:2: unknown key 'max_turn' in [chatmd] (did you mean 'max_turns'?)
+        """
+        check_tables(config.toml, ["chatmd"], config.where)
+        given = read_keys(keys_of(ChatmdSettings), config.toml, config.where)
+        folder = config.path.parent if config.path else Path()
+        return cls(**given | {"roots": tuple(folder / root for root in given.get("roots", ()))})

@@ -7,9 +7,9 @@ from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING, Protocol, Self
+from typing import TYPE_CHECKING, Protocol
 
-from chatmd.config import ChatmdSettings, read_chatmd
+from chatmd.config import ChatmdSettings
 from chatmd.errors import ChatmdError, LimitReached
 from chatmd.language.agent import AgentConfig, AgentSpec, Content
 from chatmd.language.imports import resolve_imports
@@ -29,21 +29,6 @@ if TYPE_CHECKING:
 
 class Rules(ChatmdSettings, frozen=True):
     """What a run may do, and what follows from that."""
-
-    @classmethod
-    def of(cls, config: Config) -> Self:
-        """The rules that a configuration file sets.
-
-        Raises:
-            ConfigError: unreadable TOML, an unknown key, a value of the wrong kind.
-
-        >>> Rules.of(Config(text="[chatmd]\\nmax_turns = 5")).max_turns
-        5
-        >>> Rules.of(Config(text="[chatmd]\\nmax_turn = 5"))
-        Traceback (most recent call last):
-        lmm.errors.ConfigError: config.toml:2: unknown key 'max_turn' in [chatmd] (did you mean 'max_turns'?)
-        """
-        return cls(**read_chatmd(config))
 
     @property
     def fetching(self) -> FetchRules:

@@ -14,15 +14,14 @@ from lmm.terminal import visible
 AGREE = "Agree? You are asked again only if this changes."
 CHOICES = "Make this call? yes, no (a reason may follow), always for this tool, quit"
 
-_ANSWERS: dict[str, Literal["yes", "no", "always", "quit"]] = {
-    "y": "yes", "yes": "yes", "n": "no", "no": "no", "a": "always", "always": "always", "q": "quit", "quit": "quit",
-}  # fmt: skip
+Choice = Literal["yes", "no", "always", "quit"]
+_CHOICES: tuple[Choice, ...] = ("yes", "no", "always", "quit")
 
 
 class CallDecision(NamedTuple):
     """What somebody says to a call; a refusal may have a reason."""
 
-    choice: Literal["yes", "no", "always", "quit"]
+    choice: Choice
     reason: str = ""
 
 
@@ -33,7 +32,7 @@ def read_answer(line: str) -> CallDecision | None:
     (CallDecision(choice='no', reason='too slow'), CallDecision(choice='yes', reason=''), None)
     """
     word, _, reason = line.strip().partition(" ")
-    choice = _ANSWERS.get(word.rstrip(",:.").lower())
+    choice = next((choice for choice in _CHOICES if word.rstrip(",:.").lower() in (choice, choice[0])), None)
     if choice is None or (reason.strip() and choice != "no"):
         return None
     return CallDecision(choice, reason.strip())
