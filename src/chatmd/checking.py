@@ -306,6 +306,9 @@ _OWN = "a call of this conversation may have changed it"
 async def differences(text: str, path: Path, run: Run) -> list[Problem]:
     """Where a run today would not be the one that a transcript tells of.
 
+    No model is asked, no server called, no program run: the model's replies are the transcript's. Tools that only
+    read, and that nobody has to agree to, are called again; what others returned is taken from the transcript.
+
     Raises:
         InvalidDocument: it has errors.
     """
