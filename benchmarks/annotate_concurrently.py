@@ -9,7 +9,7 @@ from benchmarks.answer_concurrently import CONCURRENCY, PAUSE, SlowModel, tempor
 from benchmarks.measure import Row, best, seconds, show
 from lmm import Document
 from lmm.disk.files import state_folder
-from lmm.models.retry import Resilient
+from lmm.models.chat import Resilient
 
 SECTIONS = 20
 FIELDS = ("questions", "keywords")

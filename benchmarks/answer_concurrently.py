@@ -11,7 +11,7 @@ from contextlib import contextmanager
 from benchmarks.measure import Row, best, seconds, show
 from lmm import Document
 from lmm.messages import ChatEvent, ChatRequest, Reply
-from lmm.models.retry import Resilient
+from lmm.models.chat import Resilient
 
 QUESTIONS = 16
 CONCURRENCY = 8  # the default of config.toml

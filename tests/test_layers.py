@@ -36,7 +36,7 @@ def test_no_import_cycle() -> None:
 def test_importing_lmm_imports_no_vendor() -> None:
     """`import lmm` and the public packages load neither pydantic-ai nor an embedding library."""
     code = (
-        "import sys, lmm, lmm.markdown, lmm.scan, lmm.providers, lmm.extraction, lmm.shortcuts;"
+        "import sys, lmm, lmm.markdown, lmm.scan, lmm.providers, lmm.extraction;"
         "import chatmd.language.lint, chatmd.language.imports, chatmd.language.transcript;"
         "bad = {'pydantic_ai', 'openai', 'pydantic', 'numpy', 'wordllama', 'qdrant_edge', 'rich', "
         "'jsonschema', 'mcp'} & set(sys.modules);"

@@ -19,7 +19,7 @@ from chatmd.errors import ChatmdError
 from chatmd.language.agent import Doc, Img, Item, MessageItem, Part, SubAgent, content_of
 from chatmd.language.nodes import Attribute, Element
 from chatmd.language.transcript import call_element, image_element, image_of, result_element, storable
-from lmm.disk.digest import digest
+from lmm.disk import digest
 from lmm.disk.files import decode_document
 from lmm.disk.folder import Folder
 from lmm.disk.opened import write_errors

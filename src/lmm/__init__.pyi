@@ -36,4 +36,4 @@ from .messages import Attachment as Attachment
 from .notebook.batch import Batch as Batch, batch_model as batch_model
 from .notebook.generated_fields import FieldStatus as FieldStatus
 from .pipeline import Report as Report
-from .shortcuts import aask as aask, aedit as aedit, ask as ask, edit as edit
+from .scan import aask as aask, aedit as aedit, ask as ask, edit as edit

@@ -12,6 +12,7 @@ import shutil
 import sys
 import unicodedata
 from collections.abc import Sequence
+from difflib import SequenceMatcher
 from typing import IO, Any
 
 from lmm.errors import LmmError, Place
@@ -41,6 +42,7 @@ _OURS = f"\x1b{os.urandom(8).hex()}"
 _CODE = re.compile(f"{_OURS}(\r|\\[[0-9;]*[A-Za-z])")
 ERASE_LINE = f"{_OURS}\r{_OURS}[K"
 """For `say` on a terminal: what stands on this line goes."""
+_LONG = 2000
 
 
 # -- what may be seen ------------------------------------------------------------------------------
@@ -378,3 +380,32 @@ def usage_text(usage: Usage) -> str:
     cached = f" ({usage.cached_tokens:,} from the cache)" if usage.cached_tokens else ""
     text = f"{usage.input_tokens:,} tokens in{cached}, {usage.output_tokens:,} out{cost}"
     return f"about {text} (estimated: not all were counted by the server)" if usage.estimated else text
+
+
+# -- differences -----------------------------------------------------------------------------------
+
+
+def word_diff(old: str, new: str, *, err: bool = False) -> str:
+    """`new` with what was taken out and put in shown in place: ``[-old-]{+new+}`` where there is no colour.
+
+    >>> word_diff("A long green leaf.", "A green leaf falls.")
+    'A [-long -]green [-leaf.-]{+leaf falls.+}'
+    """
+    before, after = (re.findall(r"\s*\S+[ \t]*|\s+", text) for text in (old, new))
+    parts = []
+    # In a long text, words that are everywhere do not say what belongs together, and would take the square of the time.
+    matcher = SequenceMatcher(None, before, after, autojunk=len(after) > _LONG)
+    for tag, i1, i2, j1, j2 in matcher.get_opcodes():
+        gone, come = "".join(before[i1:i2]), "".join(after[j1:j2])
+        if tag == "equal":
+            parts.append(gone)
+            continue
+        parts.append(_shown(gone, "[-{}-]", "red", err) + _shown(come, "{{+{}+}}", "green", err))
+    return "".join(parts)
+
+
+def _shown(text: str, marks: str, colour: str, err: bool) -> str:
+    if not text:
+        return ""
+    coloured = styled(text, colour, err=err)
+    return coloured if coloured != text else marks.format(text)

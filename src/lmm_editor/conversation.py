@@ -23,8 +23,7 @@ from lmm.errors import Changed, Failure, LmmError
 from lmm.markdown.blocks import serialize
 from lmm.pipeline import ParsedDocument, Rewrite
 from lmm.providers import PROVIDERS
-from lmm_editor.asking import PAUSE, WorkProgress
-from lmm_editor.notebook import files_beside, lens, shown_on_hover
+from lmm_editor.notebook import PAUSE, WorkProgress, files_beside, lens, shown_on_hover
 
 if TYPE_CHECKING:
     from lmm_editor.open_document import OpenDocument

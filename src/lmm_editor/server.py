@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from lmm_editor.open_document import OpenDocument
 
 # What reads documents is imported when one is opened: an editor that starts waits for nothing but this file.
-_ROOMS = ("asking", "conversation", "courses", "diagnostics", "notebook", "open_document")
+_ROOMS = ("lmm_editor.conversation", "lmm_editor.diagnostics", "lmm_editor.open_document", "lmm_education.course")
 _LEGEND = lsp.SemanticTokensLegend(["keyword", "property"], [])
 _SAME = ("ask", "cancel", "accept", "reject", "clear", "annotate", "undo", "run", "say", "prompt")
 _COMMANDS = {"askWith": "ask_with", "continue": "go_on"} | {name: name for name in _SAME}
@@ -117,7 +117,7 @@ class EditorServer(LanguageServer):
 
     def initialized(self, _: lsp.InitializedParams) -> None:
         """Import what reads documents, aside."""
-        asyncio.get_running_loop().run_in_executor(None, lambda: [import_module(f"lmm_editor.{r}") for r in _ROOMS])
+        asyncio.get_running_loop().run_in_executor(None, lambda: [*map(import_module, _ROOMS)])
 
     async def end(self, *_: object) -> None:
         """End what goes on; replies that have arrived are remembered."""
@@ -186,7 +186,7 @@ class EditorServer(LanguageServer):
     async def ask(self, opened: OpenDocument, line: int, model: str | None = None) -> None:
         """Answer the prompts of the block on that line, from 1; on line 0, all."""
         if line not in opened.running:
-            self._begin(opened, line, "asking.ask", line or None, model)
+            self._begin(opened, line, "notebook.ask", line or None, model)
 
     def _begin(self, opened: OpenDocument, line: int, name: str, *arguments: Any) -> None:
         """Begin what can be cancelled."""
@@ -240,7 +240,7 @@ class EditorServer(LanguageServer):
 
     def difference(self, uri: str, line: int) -> str:
         """The change of the edit on a line, word by word, as `lmm messages --diff` shows it."""
-        from lmm.cli.word_diff import word_diff
+        from lmm.terminal import word_diff
 
         opened = self.documents.get(uri)
         edit = next((one for one in opened.document().edits if one.line == line), None) if opened else None
@@ -274,7 +274,7 @@ class EditorServer(LanguageServer):
 
     async def annotate(self, opened: OpenDocument, field: str) -> None:
         """Make a field again where its text has changed."""
-        self._begin(opened, 0, "asking.annotate", field)
+        self._begin(opened, 0, "notebook.annotate", field)
 
     async def run(self, opened: OpenDocument) -> None:
         """Let the model of a chat go on."""
@@ -289,7 +289,7 @@ class EditorServer(LanguageServer):
         """What the course has about a question: for each passage its text, place, a link and a quotation to insert."""
         opened = self.documents.get(uri)
         path = opened.path if opened else None
-        return await asyncio.to_thread(_call, "courses.search", path, question)
+        return await asyncio.to_thread(_call, "notebook.search", path, question)
 
     async def undo(self, opened: OpenDocument) -> None:
         """Take back what we changed last; what the author typed meanwhile stays."""

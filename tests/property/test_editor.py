@@ -12,8 +12,8 @@ from lmm import Document
 from lmm.errors import Changed, Place
 from lmm.messages import Asked, ChatRequest, Reply, TextDelta
 from lmm.testing import ScriptedModel
-from lmm_editor.asking import ArrivingReplies
-from lmm_editor.overlay import Overlay
+from lmm_editor.notebook import ArrivingReplies
+from lmm_editor.open_document import Overlay
 
 TEXT = st.text("ab é😀\u2028\n", max_size=6)
 PIECES = st.lists(st.text("wört \n---#`x:", min_size=1, max_size=12), min_size=1, max_size=6)

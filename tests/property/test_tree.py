@@ -13,9 +13,8 @@ from hypothesis import assume, given, strategies as st
 from strategies import documents, keys, metadata_values, written_documents
 
 from lmm.errors import MetadataError
-from lmm.markdown import metadata
+from lmm.markdown import load_text, metadata
 from lmm.markdown.blocks import Block, ErrorBlock, HeaderBlock, MetadataBlock, TextBlock, serialize
-from lmm.markdown.ioutils import load_text
 from lmm.markdown.parse_markdown import parse_markdown_text, unclosed_construct
 from lmm.markdown.tree import (
     HeaderNode,

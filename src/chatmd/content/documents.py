@@ -15,7 +15,7 @@ from chatmd.errors import ChatmdError
 from chatmd.sidecar import SUFFIXES
 from lmm.disk.files import decode_document
 from lmm.errors import FileReadError, LmmError
-from lmm.fetch import Fetched, FetchRules
+from lmm.fetch import Fetched, FetchRules, name_of
 from lmm.importing.elements import tags
 from lmm.importing.formats import FORMATS, FileKind, file_kind, suffix_of
 from lmm.importing.html_page import decode_html
@@ -24,7 +24,6 @@ from lmm.importing.imported import Imported, link_images
 from lmm.messages import Image
 from lmm.pictures import picture_type
 from lmm.terminal import megabytes
-from lmm.urls import name_of
 
 
 def language_of(name: str, media_type: str = "") -> str:

@@ -30,15 +30,14 @@ from chatmd.sidecar import (
     places,
 )
 from lmm.config import Settings
-from lmm.disk.digest import digest
+from lmm.disk import digest
 from lmm.disk.files import decode_document
 from lmm.disk.opened import open_folder, read_errors
 from lmm.errors import DocumentError, FetchFailed, LmmError
-from lmm.fetch import fetch
+from lmm.fetch import fetch, github_file, shown
 from lmm.importing.formats import CONVERTED, suffix_of
 from lmm.messages import Image, Notice
 from lmm.terminal import megabytes
-from lmm.urls import github_file, shown
 
 # -- Files that a document names: below the prompt's folder, or the folders that were allowed besides
 

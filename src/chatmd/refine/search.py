@@ -16,8 +16,7 @@ from chatmd.language.syntax import errors_of, parse, parse_body, write
 from chatmd.language.transcript import storable
 from chatmd.refine.cases import Case
 from chatmd.refine.measure import CaseResult, Evaluator
-from lmm.disk import files
-from lmm.disk.digest import digest
+from lmm.disk import digest, files
 from lmm.disk.files import check_writable, document_lock
 from lmm.errors import Changed, DocumentBusy, LmmError
 from lmm.messages import Usage

@@ -37,12 +37,11 @@ from lmm.disk import files
 from lmm.disk.files import read_document
 from lmm.disk.folder import check_named
 from lmm.errors import FileWriteError, LmmError, Place
-from lmm.fetch import fetch
+from lmm.fetch import fetch, name_of
 from lmm.messages import Event, Failed, Notice
 from lmm.models.budget import SharedBudget, UsageLimits, parse_budget
 from lmm.models.port import ChatModel
 from lmm.models.structured import make_schema
-from lmm.urls import name_of
 
 # -- Another agent that is asked ---------------------------------------------------------------------------------
 

@@ -26,8 +26,7 @@ from chatmd.sidecar import is_stored
 from chatmd.tools.command import variables_of
 from chatmd.tools.process import bubblewrap
 from chatmd.tools.registry import Power, kind_of
-from lmm.disk import trust
-from lmm.disk.digest import digest
+from lmm.disk import digest, trust
 from lmm.disk.files import read_document
 from lmm.disk.secrets import is_secret_file, is_secret_variable
 from lmm.errors import LmmError

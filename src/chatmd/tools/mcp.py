@@ -15,7 +15,7 @@ from chatmd.errors import ChatmdError
 from chatmd.language.agent import Tool
 from chatmd.language.transcript import storable
 from chatmd.tools.mcp_connection import Connection, check_installed, read_address
-from lmm.disk.digest import digest
+from lmm.disk import digest
 from lmm.errors import LmmError, nearest
 from lmm.messages import ToolDefinition, ToolOutput
 from lmm.models.port import RunnableTool

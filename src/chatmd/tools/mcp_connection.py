@@ -30,11 +30,10 @@ from chatmd.errors import ChatmdError
 from chatmd.language.agent import AgentSpec, Tool
 from chatmd.sidecar import SUFFIXES
 from chatmd.tools.command import check_variables, environment_for, scrubber, split_command
-from lmm.fetch import CheckedTransport
+from lmm.fetch import CheckedTransport, same_host
 from lmm.hosts import certificates, is_loopback
 from lmm.messages import Attachment, Image, Message, ToolDefinition, ToolOutput, render
 from lmm.terminal import megabytes
-from lmm.urls import same_host
 
 if TYPE_CHECKING:
     from mcp import Client

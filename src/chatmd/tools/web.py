@@ -12,10 +12,9 @@ from chatmd.errors import ChatmdError
 from chatmd.language.agent import Tool
 from chatmd.tools.registry import OpenTools, offer
 from lmm.errors import LmmError
-from lmm.fetch import Resolve, fetch, resolve_host
+from lmm.fetch import GitHubFile, Resolve, fetch, github_file, resolve_host, shown
 from lmm.importing.formats import MARKDOWN, suffix_of
 from lmm.markdown.blocks import fenced
-from lmm.urls import GitHubFile, github_file, shown
 
 _REMEMBERED = 8  # pages
 _AROUND_TEXT = 300  # characters of a result that are not the page's

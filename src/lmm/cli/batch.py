@@ -12,7 +12,7 @@ import click
 from lmm import terminal
 from lmm.cli import options
 from lmm.cli.main import each
-from lmm.cli.work import change, cost_text, exit_code, show_progress, tell_failures, work
+from lmm.cli.options import change, cost_text, exit_code, show_progress, tell_failures, work
 from lmm.messages import ignore
 from lmm.terminal import DONE
 

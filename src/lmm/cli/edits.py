@@ -12,7 +12,7 @@ import click
 from lmm import terminal
 from lmm.cli import options
 from lmm.cli.main import each
-from lmm.cli.work import change
+from lmm.cli.options import change
 from lmm.errors import EditError, LmmError
 from lmm.terminal import DONE, FAILED
 
@@ -75,8 +75,8 @@ def _resolve(files: Sequence[Path], done: str, verb: Callable[[Document], int], 
 def _tell_losses(path: Path, error: EditError) -> None:
     """What would be lost, and both texts where the author changed the old one."""
     from lmm import Document
-    from lmm.cli.word_diff import word_diff
     from lmm.notebook.edits import find_edits, visible_text
+    from lmm.terminal import word_diff
 
     for line, loss in error.losses:
         terminal.tell_error(LmmError(f"accepting would lose text: {loss}", where=f"{path}:{line}"))

@@ -9,7 +9,7 @@ import click
 
 from lmm import terminal
 from lmm.cli import options
-from lmm.cli.work import exit_code, show_progress, tell_failures
+from lmm.cli.options import exit_code, show_progress, tell_failures
 from lmm.errors import LmmError
 from lmm.messages import Usage, render
 from lmm.terminal import DONE, INTERRUPTED

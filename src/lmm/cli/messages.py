@@ -12,7 +12,7 @@ import click
 from lmm import terminal
 from lmm.cli import options
 from lmm.cli.main import each
-from lmm.cli.work import exit_code, work
+from lmm.cli.options import exit_code, work
 from lmm.errors import ConfigError, Failure, LmmError, PartlyFailed
 from lmm.messages import Image, Usage, render
 from lmm.terminal import DONE, FAILED
@@ -110,7 +110,7 @@ def _tell_unasked(name: str, document: Document) -> int:
 
 def _tell_edits(name: str, document: Document, diff: bool, *, err: bool = False) -> None:
     """What waits in the document now, and what the author should know before accepting it."""
-    from lmm.cli.word_diff import word_diff
+    from lmm.terminal import word_diff
 
     for edit in document.edits:
         terminal.say(f"{terminal.styled(f'{name}:{edit.line}', 'cyan', err=err)} pending edit: {edit.prompt}", err=err)

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 from lmm import terminal
 from lmm.cli import options
 from lmm.cli.main import each
-from lmm.cli.work import change
+from lmm.cli.options import change
 from lmm.errors import ConfigError, LmmError
 from lmm.terminal import DONE, FAILED
 

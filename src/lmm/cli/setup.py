@@ -21,14 +21,14 @@ if TYPE_CHECKING:
 @options.argument("folder", "[FOLDER]", "Where to write config.toml.  [default: .]", type=options.PATH, default=Path())
 def init(*, folder: Path) -> int:
     """Write a config.toml in which every setting is explained; an existing one is left alone."""
-    from lmm import config_files, config_text
+    from lmm import config_files
     from lmm.disk import files
 
     target = folder / config_files.CONFIG
     if target.exists():
         hint = "edit it, or move it away first"
         raise ConfigError("there is a configuration file already", where=str(target), hint=hint)
-    files.replace(target, config_text.template())
+    files.replace(target, config_files.template())
     terminal.say(f"wrote {target}; lmm status shows what it does")
     return DONE
 
@@ -41,7 +41,7 @@ def init(*, folder: Path) -> int:
 @options.as_json
 def status(*, file: Path | None, config: Path | None, as_json: bool) -> int:
     """Show the model of each tier, where its name comes from, and whether it can be called."""
-    from lmm import config_files, config_text
+    from lmm import config_files
     from lmm.config import TIERS, load_settings
     from lmm.config_tables import TABLES, Config, check_tables
     from lmm.disk import trust as trust_store
@@ -64,7 +64,7 @@ def status(*, file: Path | None, config: Path | None, as_json: bool) -> int:
     waiting = missing_permissions(found)
     counting = Config() if waiting else found
     settings = load_settings(counting, os.environ, header, document=str(file or ""))
-    written = tuple(config_text.in_force(counting))
+    written = tuple(config_files.in_force(counting))
     tiers = {name: _describe(name, getattr(settings, name)) for name in TIERS}
     for name, window in _windows(settings).items():
         tiers[name]["window"] = {"tokens": window.tokens, "origin": window.origin}

@@ -12,7 +12,7 @@ import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
-from lmm.disk.digest import digest
+from lmm.disk import digest
 from lmm.disk.folder import Folder, check_named
 from lmm.errors import DocumentBusy, FileReadError, FileWriteError
 

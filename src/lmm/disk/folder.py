@@ -27,7 +27,7 @@ from dataclasses import dataclass
 from pathlib import Path, PurePath
 from typing import BinaryIO, Literal
 
-from lmm.disk.digest import digest
+from lmm.disk import digest
 from lmm.disk.ignore import Glob, IgnoreRule, is_ignored, parse_ignore
 from lmm.disk.opened import (
     Mode,

@@ -12,7 +12,7 @@ import time
 from pathlib import Path
 from typing import Any
 
-from lmm.disk.digest import digest
+from lmm.disk import digest
 from lmm.disk.files import read_document, replace, state_folder
 from lmm.errors import LmmError
 

@@ -17,7 +17,7 @@ import sys
 import time
 from pathlib import Path
 
-from lmm.disk.digest import digest
+from lmm.disk import digest
 from lmm.errors import Changed
 
 _WAIT = 2.0  # seconds for a program that has the old file open to write it

@@ -11,7 +11,7 @@ import json
 from collections.abc import Callable
 from pathlib import Path
 
-from lmm.disk.digest import digest
+from lmm.disk import digest
 from lmm.disk.files import document_lock, read_document, replace, state_folder
 from lmm.errors import FileReadError
 

@@ -19,8 +19,8 @@ from datetime import datetime
 from pathlib import Path
 from typing import Any
 
+from lmm.disk import digest
 from lmm.disk.diff import Conflict, hunks, three_way
-from lmm.disk.digest import digest
 from lmm.disk.files import document_lock, read_settled, real, replace, state_folder
 from lmm.disk.folder import check_named
 from lmm.disk.opened import make_folders, open_folder, write_errors

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from html import escape
 
-from lmm.importing.escape import plain
+from lmm.importing.markdown_text import plain
 
 HARM = "the file is damaged or malicious"
 """What to say of a file that is more than any document is."""

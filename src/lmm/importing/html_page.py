@@ -16,8 +16,8 @@ from urllib.parse import unquote_to_bytes, urljoin
 
 from lmm.errors import FileReadError
 from lmm.importing.elements import HARM, tags
-from lmm.importing.escape import plain
 from lmm.importing.imported import IMAGE, LINK, Imported, ImportedImage
+from lmm.importing.markdown_text import plain
 from lmm.markdown.inline import SCHEME
 
 if TYPE_CHECKING:

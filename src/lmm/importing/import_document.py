@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import contextlib
+import importlib
 import importlib.util
 import json
 import os
@@ -19,14 +21,15 @@ from lmm.disk import files
 from lmm.disk.files import check_writable, shown, title_of
 from lmm.disk.folder import Folder, check_named
 from lmm.errors import ConfigError, FileReadError, FileWriteError, LmmError
-from lmm.importing.child import RESULT
 from lmm.importing.formats import EXTRA, Format, format_of
-from lmm.importing.imported import Imported, compose, image_name
+from lmm.importing.imported import Context, Imported, compose, image_name, with_true_pictures
 from lmm.importing.pandoc import find_pandoc
 
 MEMORY = 3_000_000_000  # bytes that reading a file may take
 TIMEOUT = 300.0  # seconds
 _MARKDOWN = (".md", ".markdown")
+RESULT = "result"
+"""The file in the folder that holds what was read, or the message and the hint of an error."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -152,8 +155,10 @@ def read_source(
     timeout: float = TIMEOUT,
     styles: Mapping[str, str] | None = None,
 ) -> Imported:
-    """What is in a file, read in a process of its own (see `lmm.importing.child`); `prefix`, `online` and `styles` are
-    those of `Context`.
+    """What is in a file, read in a process of its own; `prefix`, `online` and `styles` are those of `Context`.
+
+    Files come from anywhere, and the libraries that read them are written in C: one that crashes, or that a file keeps
+    busy for ever, takes that process with it and nothing else.
 
     Raises:
         FileReadError: it cannot be read, is encrypted, has no text, or takes too much time or memory.
@@ -166,7 +171,8 @@ def read_source(
         task = {"path": str(source.resolve()), "module": format.module, "context": context, "folder": name,
                 "memory": MEMORY}  # fmt: skip
         # -P: no module is taken from the current folder, which came from anywhere
-        command = [sys.executable, "-P", "-m", "lmm.importing.child"]
+        code = "import sys; from lmm.importing.import_document import read_task; sys.exit(read_task())"
+        command = [sys.executable, "-P", "-c", code]
         try:
             done = subprocess.run(
                 command, input=json.dumps(task).encode(), capture_output=True, timeout=timeout + 5 * bool(program)
@@ -217,3 +223,36 @@ def write_document(target: Path, document: Imported, *, source: str, name: str, 
         below.write(path, data)
     files.replace(target, text)
     return ImportReport(source, target, text, tuple(target.parent / path for path in pictures), document.notes)
+
+
+# -- the process that reads ------------------------------------------------------------------------
+
+
+def read_task() -> int:
+    """Read the file that standard input names, into a folder; 0 if that worked, 1 if the error is there."""
+    task = json.loads(sys.stdin.buffer.read())
+    _limit_memory(task["memory"])
+    sys.setrecursionlimit(4_000)  # trees are 150 deep at most, and a level takes a few calls
+    result: Imported | tuple[str, str]
+    try:
+        data = Path(task["path"]).read_bytes()
+        read = importlib.import_module(task["module"]).read
+        result = with_true_pictures(read(data, Context(**task["context"])))
+    except LmmError as error:
+        result = error.message, error.hint
+    except OSError as error:
+        result = f"cannot be read: {error.strerror or error}", ""
+    except (MemoryError, RecursionError):
+        hint = "the file is damaged, malicious or too large: import it in parts"
+        result = "reading it takes too much memory", hint
+    Path(task["folder"], RESULT).write_bytes(msgspec.msgpack.encode(result))
+    return int(isinstance(result, tuple))
+
+
+def _limit_memory(limit: int) -> None:
+    """Let this process have `limit` bytes at most, where the system can do that."""
+    with contextlib.suppress(ImportError, ValueError, OSError):
+        import resource
+
+        resource.setrlimit(resource.RLIMIT_AS, (limit, limit))
+        resource.setrlimit(resource.RLIMIT_CORE, (0, 0))

@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from lmm.importing import escape
+from lmm.importing.markdown_text import link_target, plain
 from lmm.markdown import WORDS, Span, replace_spans
 from lmm.markdown.blocks import HeaderBlock, HeadingBlock, serialize
 from lmm.markdown.parse_markdown import parse_markdown_text
@@ -128,9 +128,9 @@ def link_images(body: str, images: Sequence[ImportedImage], folder: str, links: 
         if number >= len(images if match[1] == IMAGE else links):
             return match[0]  # the text of a file that speaks of us
         if match[1] == LINK:
-            return escape.url(links[number])
+            return link_target(links[number])
         image = images[number]
-        return escape.url(f"{folder}/{image_name(number, image)}" if image.suffix else image.address)
+        return link_target(f"{folder}/{image_name(number, image)}" if image.suffix else image.address)
 
     return _MARKED.sub(address, body)
 
@@ -148,7 +148,7 @@ def language_tag(name: str) -> str:
 
 
 def _line(text: str) -> str:
-    return " ".join(escape.plain(text).split())[:300]
+    return " ".join(plain(text).split())[:300]
 
 
 def first_title(body: str) -> str:

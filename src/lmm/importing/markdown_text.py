@@ -1,4 +1,4 @@
-"""Markdown that was written elsewhere, made safe for our documents.
+"""Text and markdown that were written elsewhere, made safe for our documents: Pandoc's markdown.
 
 Elsewhere ``---`` is a rule or underlines a heading, every cell of a notebook is a document of its own, and nothing is
 metadata. Here it might become metadata, or swallow what follows.
@@ -7,11 +7,46 @@ metadata. Here it might become metadata, or swallow what follows.
 from __future__ import annotations
 
 import re
+from urllib.parse import quote
 
-from lmm.importing import escape
 from lmm.markdown.blocks import Block, ErrorBlock, HeaderBlock, MetadataBlock, TextBlock, fenced, serialize
 from lmm.markdown.parse_markdown import parse_markdown_text, unclosed_construct
 from lmm.markdown.spans import spans
+
+# Characters that no text has: they would not survive YAML, a terminal or XML. A soft hyphen is a place to break a word.
+_CONTROLS = (*range(9), *range(14, 32), *range(0x7F, 0xA0), *range(0xD800, 0xE000))
+_INVISIBLE = (*_CONTROLS, 0xAD, 0x200B, 0x2060, 0xFEFF, 0xFFFE, 0xFFFF)
+_PLAIN = {**dict.fromkeys(_INVISIBLE), **dict.fromkeys(map(ord, "\r\x0b\x0c\x85\u2028\u2029"), "\n")}
+_URL_UNSAFE = re.compile(r"[\s<>\[\]\\\"`{}|^]")
+
+
+def plain(text: str) -> str:
+    """Text without characters that cannot be seen, and with newlines only as line ends.
+
+    >>> plain("hy\\u00adphen\\r\\nnext")
+    'hyphen\\nnext'
+    """
+    return text.replace("\r\n", "\n").translate(_PLAIN)
+
+
+def escaped(text: str) -> str:
+    """Text in a line, so that none of its marks means anything.
+
+    >>> print(escaped("a_b [c]"))
+    a\\_b \\[c\\]
+    """
+    return re.sub(r"([\\`*_{}\[\]<>()#~^$!@&|])", r"\\\1", text)
+
+
+def link_target(address: str) -> str:
+    """A link's target in a form that ends where it should.
+
+    >>> link_target("a b.html"), link_target("a(1).html")
+    ('a%20b.html', '<a(1).html>')
+    """
+    safe = _URL_UNSAFE.sub(lambda match: quote(match[0], safe=""), plain(address).strip())
+    return f"<{safe}>" if "(" in safe or ")" in safe else safe
+
 
 _UNDERLINED = re.compile(
     r"(?P<before>\A|\n)(?P<title> {0,3}[^\s>#|`~<*+\-=][^\n]*)\n {0,3}(?P<line>=+|-+)[ \t]*(?=\n|\Z)"
@@ -47,7 +82,7 @@ def defused(text: str) -> str:
     <BLANKLINE>
     * * *
     """
-    text = _closed(escape.plain(text))
+    text = _closed(plain(text))
     for _ in range(3):  # what stands behind a block that was changed may read differently now
         blocks = [_safe(block) for block in parse_markdown_text(text)]
         text, before = "".join(blocks), text

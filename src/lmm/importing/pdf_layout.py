@@ -10,8 +10,19 @@ from itertools import chain, groupby, pairwise
 
 from lmm.importing.elements import MarkupElement, element
 from lmm.importing.imported import IMAGE
-from lmm.importing.pdf_lines import Segment, Words, code_lines, inline_nodes, make_segment, segments_of
-from lmm.importing.pdf_look import Look, heading_level, rows_of, without_contents, without_running
+from lmm.importing.pdf_lines import (
+    Look,
+    Segment,
+    Words,
+    code_lines,
+    heading_level,
+    inline_nodes,
+    make_segment,
+    rows_of,
+    segments_of,
+    without_contents,
+    without_running,
+)
 from lmm.importing.pdf_page import Char, PdfPage, Rule
 
 _MARKER = re.compile(

@@ -5,8 +5,34 @@ Lengths are in points; x grows to the right, y grows downwards from the top of t
 
 from __future__ import annotations
 
+import ctypes
+import math
+import re
+import unicodedata
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from typing import NamedTuple
+from functools import partial
+from typing import Any, NamedTuple
+
+from lmm.errors import FileReadError
+from lmm.importing.elements import HARM
+
+_BOLD_NAME = re.compile(r"bold|black|heavy|demi|medi(?!um)|\bBX\d|CMB\d|CMBX|SF(?:BX|BI|RB|SX)", re.IGNORECASE)
+_ITALIC_NAMES = ("ital", "obli", "slant", "cmti", "cmsl", "cmmi", "sfti", "sfsl")
+_MONO_NAMES = (
+    *("mono", "nimbusmon", "courier", "consol", "menlo", "monaco", "typewriter", "cmtt", "cmsltt", "cmitt", "sftt"),
+    *("sfst", "sfit", "fixed", "code", "inconsolata"),
+)
+_ITALIC, _MONO, _FORCE_BOLD = 1 << 6, 1 << 0, 1 << 18  # PDF 32000-1, table 123
+_MAX_CHARS = 300_000  # on one page
+_MAX_OBJECTS = 200_000
+_MAX_TAGS = 50_000
+_LIGHT, _TILT = 1.5, 0.02
+_BLANKS = frozenset({*range(1, 33), 0xA0, 0x2002, 0x2003, 0x2009}) - {2}
+# What LaTeX's fonts have at the codes of control characters (Cork encoding), in fonts that do not name their letters.
+_CORK = dict(zip(range(0x10, 0x20), map(ord, "“”„«»–—\u200b\u200bıȷ\ufb00\ufb01\ufb02\ufb03\ufb04"), strict=True))
+Box = tuple[float, float, float, float]  # left, top, right, bottom
+Point = Callable[[float, float], tuple[float, float]]
 
 
 class Style(NamedTuple):  # this one and the next are made a million times for a book: tuples are quick to make
@@ -92,3 +118,298 @@ class Bookmark:
     title: str
     level: int
     page: int
+
+
+# -- PDFium ----------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class _Run:
+    """What all characters of one text object share; `upright` text is read, turned text is not."""
+
+    style: Style
+    mark: int
+    upright: bool
+    font: int
+    named: bool
+
+
+def read_page(document: Any, number: int, keep: Callable[[Any, int, int], int | None]) -> PdfPage:
+    """Page `number`, from 0. `keep` is given PDFium's images and their size; it returns their number, if any.
+
+    Raises:
+        FileReadError: it is damaged, or has more on it than a page can have.
+    """
+    import pypdfium2 as pdfium
+
+    try:
+        page = document[number]
+        width, height = page.get_size()
+        place = _placing(page, width, height)
+        rules, pictures = _drawn(page, place, keep)
+        text = page.get_textpage()
+        chars = tuple(_with_fixed_fonts(list(_chars(text, place, _links(page, place)))))
+        tags = _tags(page)
+        text.close()
+        page.close()
+    except pdfium.PdfiumError as error:
+        raise FileReadError(f"page {number + 1} is damaged", hint="qpdf can repair some: qpdf IN OUT") from error
+    return PdfPage(
+        number=number + 1, width=width, height=height, chars=chars, rules=rules, pictures=pictures, tags=tags
+    )
+
+
+def _placing(page: Any, width: float, height: float) -> Point:
+    """From PDF's coordinates, which do not know of the page's rotation, to those of the page as it is shown."""
+    left, bottom, right, top = page.get_cropbox()
+    turns: dict[int, Point] = {
+        0: lambda x, y: (x - left, top - y),
+        90: lambda x, y: (y - bottom, x - left),
+        180: lambda x, y: (right - x, y - bottom),
+        270: lambda x, y: (top - y, right - x),
+    }
+    return turns.get(page.get_rotation(), turns[0])
+
+
+def _placed(place: Point, left: float, bottom: float, right: float, top: float) -> Box:
+    """A box in PDF's coordinates as it lies on the page that is shown."""
+    (ax, ay), (bx, by) = place(left, bottom), place(right, top)
+    return min(ax, bx), min(ay, by), max(ax, bx), max(ay, by)
+
+
+# -- text ------------------------------------------------------------------------------------------------
+
+
+def _chars(text: Any, place: Point, links: list[tuple[Box, str]]) -> Iterator[tuple[int, Char]]:
+    """The characters that are shown upright, each with its font."""
+    import pypdfium2.raw as c
+
+    count = text.count_chars()
+    if count > _MAX_CHARS:
+        raise FileReadError(f"a page has {count:,} characters", hint=HARM)
+    box, x, y = c.FS_RECTF(), ctypes.c_double(), ctypes.c_double()
+    runs: dict[int, _Run] = {}
+    high, spaced = 0, False
+    for index in range(count):
+        code = c.FPDFText_GetUnicode(text, index)
+        source = c.FPDFText_GetTextObject(text, index)
+        if not source or code in (0, 0xFFFE):
+            spaced = spaced or code in _BLANKS
+            continue  # a space where PDFium sees one, or a line end
+        address = ctypes.addressof(source.contents)
+        run = runs.get(address)
+        if run is None:
+            run = runs[address] = _run(text, index, source, place)
+        code = code if run.named else _CORK.get(code, code)
+        if code in _BLANKS or not run.upright:
+            spaced = spaced or code in _BLANKS
+            continue
+        c.FPDFText_GetLooseCharBox(text, index, box)
+        c.FPDFText_GetCharOrigin(text, index, x, y)
+        x0, top, x1, bottom = _placed(place, box.left, box.bottom, box.right, box.top)
+        _, base = place(x.value, y.value)
+        at = ((x0 + x1) / 2, (top + bottom) / 2)
+        inside = (target for (a, b, c, d), target in links if a <= at[0] <= c and b <= at[1] <= d)
+        link = next(inside, "")
+        high, letter = (code, "") if 0xD800 <= code < 0xDC00 else (0, _text(code, high))
+        if not letter:
+            continue  # the first half of a letter that UTF-16 writes in two
+        place_of = {"x0": x0, "x1": x1, "top": top, "bottom": bottom, "base": base}
+        yield run.font, Char(letter, **place_of, style=run.style, mark=run.mark, link=link, spaced=spaced)
+        spaced = False
+
+
+def _with_fixed_fonts(chars: list[tuple[int, Char]]) -> Iterator[Char]:
+    """The characters; a font whose narrow letters are as wide as its others is one of code, whatever its name."""
+    narrow: dict[int, float] = {}
+    wide: dict[int, float] = {}
+    for font, char in chars:
+        if char.text.isascii() and char.text.isalpha() and char.text not in "Ifrt":
+            least = narrow if char.text in "ijl" else wide
+            width = (char.x1 - char.x0) / char.style.size  # of the advance, or of a letter that reaches beyond it
+            least[font] = min(width, least.get(font, width))
+    fixed = {font for font in narrow.keys() & wide.keys() if narrow[font] > 0.85 * wide[font]}
+    styles: dict[Style, Style] = {}
+    for font, char in chars:
+        if font in fixed and not char.style.mono:
+            char = char._replace(style=styles.setdefault(char.style, char.style._replace(mono=True)))
+        yield char
+
+
+def _text(code: int, high: int) -> str:
+    """The character of a code; letters of formulas, which Unicode has in many styles, as plain ones.
+
+    2 is PDFium's sign for a hyphen that divides a word at a line's end.
+    """
+    if 0xDC00 <= code < 0xE000:
+        code = 0x10000 + ((high - 0xD800) << 10) + code - 0xDC00 if high else 0xFFFD
+    if 0x1D400 <= code < 0x1D800:
+        return unicodedata.normalize("NFKC", chr(code))
+    return chr(code) if code < 0x110000 else "\ufffd"
+
+
+def _run(text: Any, index: int, source: Any, place: Point) -> _Run:
+    import pypdfium2.raw as c
+
+    matrix = c.FS_MATRIX()
+    c.FPDFText_GetMatrix(text, index, matrix)
+    size = c.FPDFText_GetFontSize(text, index) * math.hypot(matrix.c, matrix.d)
+    (x0, y0), (x1, y1) = place(0, 0), place(matrix.a, matrix.b)
+    upright = x1 - x0 > 0 and abs(y1 - y0) <= abs(x1 - x0) * _TILT + 1e-6
+    mark = c.FPDFPageObj_GetMarkedContentID(source)
+    font = c.FPDFTextObj_GetFont(source)
+    name = _string(c.FPDFFont_GetBaseFontName, font) if font else ""
+    style = _style(name, max(0, c.FPDFFont_GetFlags(font)) if font else 0, round(size * 4) / 4 or 1.0)
+    return _Run(style, mark, upright, ctypes.addressof(font.contents) if font else 0, bool(name))
+
+
+def _style(name: str, flags: int, size: float) -> Style:
+    lower = name.lower().replace("code2000", "")  # a font of all characters
+    return Style(
+        size,
+        bold=bool(flags & _FORCE_BOLD or _BOLD_NAME.search(name)),
+        italic=bool(flags & _ITALIC) or any(part in lower for part in _ITALIC_NAMES),
+        mono=bool(flags & _MONO) or any(part in lower for part in _MONO_NAMES),
+    )
+
+
+def _string(function: Any, handle: Any) -> str:
+    """A text in UTF-8 that PDFium writes into a buffer."""
+    size = function(handle, None, 0)
+    buffer = ctypes.create_string_buffer(max(1, size))
+    function(handle, buffer, size)
+    return buffer.value.decode("utf-8", "replace")
+
+
+def _links(page: Any, place: Point) -> list[tuple[Box, str]]:
+    """The places on the page that link to addresses elsewhere."""
+    import pypdfium2.raw as c
+
+    found: list[tuple[Box, str]] = []
+    position, link, rect = ctypes.c_int(0), c.FPDF_LINK(), c.FS_RECTF()
+    while len(found) < 5_000 and c.FPDFLink_Enumerate(page, position, link):
+        action = c.FPDFLink_GetAction(link)
+        if not action or c.FPDFAction_GetType(action) != c.PDFACTION_URI:
+            continue
+        if c.FPDFLink_GetAnnotRect(link, rect):
+            target = _string(partial(c.FPDFAction_GetURIPath, page.pdf), action)
+            found.append((_placed(place, rect.left, rect.bottom, rect.right, rect.top), target))
+    return found
+
+
+# -- lines and pictures ----------------------------------------------------------------------------------
+
+
+def _drawn(
+    page: Any, place: Point, keep: Callable[[Any, int, int], int | None]
+) -> tuple[tuple[Rule, ...], tuple[Picture, ...]]:
+    """The lines and pictures of a page.
+
+    Raises:
+        FileReadError: there is more of them than a page has, or of text, which PDFium would run out of memory on.
+    """
+    import pypdfium2.raw as c
+
+    rules: list[Rule] = []
+    pictures: list[Picture] = []
+    letters = 0.0
+    for count, item in enumerate(page.get_objects()):
+        if count > _MAX_OBJECTS:
+            raise FileReadError(f"a page has more than {_MAX_OBJECTS:,} parts", hint="print it to a new PDF first")
+        if item.type == c.FPDF_PAGEOBJ_TEXT:
+            letters += _length(*item.get_bounds())
+            if letters > 4 * _MAX_CHARS:
+                raise FileReadError("a page has more than a million characters", hint=HARM)
+        if item.type not in (c.FPDF_PAGEOBJ_PATH, c.FPDF_PAGEOBJ_IMAGE):
+            continue
+        x0, y0, x1, y1 = _placed(place, *_bounds(item))
+        if item.type == c.FPDF_PAGEOBJ_PATH:
+            rules += () if _is_drawing(item, page) else _rules(item, x0, y0, x1, y1)
+            continue
+        number = keep(item, round(x1 - x0), round(y1 - y0))
+        if number is not None:
+            mark = c.FPDFPageObj_GetMarkedContentID(item)
+            pictures.append(Picture(x0, y0, x1, y1, number=number, mark=mark))
+    return tuple(rules), tuple(pictures)
+
+
+def _length(left: float, bottom: float, right: float, top: float) -> float:
+    """About how many letters stand side by side in a box."""
+    short, long = sorted((right - left, top - bottom))
+    return long / short if short > 1e-6 else long
+
+
+def _bounds(item: Any) -> Box:
+    """Where an object lies on the page. One in a form, such as a figure that was a PDF of its own, says where in it."""
+    box: Box = item.get_bounds()
+    while (item := item.container) is not None:
+        box = item.get_matrix().on_rect(*box)
+    return box
+
+
+def _is_drawing(item: Any, page: Any) -> bool:
+    """Whether an object is in a form of a small part of the page: a figure, whose lines are those of no table."""
+    while item.container is not None:
+        item = item.container
+        if item.container is None:
+            left, bottom, right, top = item.get_bounds()
+            return bool((right - left) * (top - bottom) < page.get_width() * page.get_height() / 3)
+    return False
+
+
+def _rules(item: Any, x0: float, y0: float, x1: float, y1: float) -> list[Rule]:
+    """A thin path as a line, a stroked box as its four edges."""
+    import pypdfium2.raw as c
+
+    wide, high = x1 - x0 > 6, y1 - y0 > 6
+    if (wide and y1 - y0 <= _LIGHT * 2) or (high and x1 - x0 <= _LIGHT * 2):
+        return [Rule(x0, y0, x1, y1)]
+    if not (wide and high) or not 4 <= c.FPDFPath_CountSegments(item) <= 6:
+        return []
+    mode, stroked = ctypes.c_int(), ctypes.c_int()
+    c.FPDFPath_GetDrawMode(item, mode, stroked)
+    if not stroked.value:
+        return []
+    return [Rule(x0, y0, x1, y0), Rule(x0, y1, x1, y1), Rule(x0, y0, x0, y1), Rule(x1, y0, x1, y1)]
+
+
+# -- structure -------------------------------------------------------------------------------------------
+
+
+def _tags(page: Any) -> tuple[PdfTag, ...]:
+    """The logical structure of what is on the page."""
+    import pypdfium2.raw as c
+
+    tree = c.FPDF_StructTree_GetForPage(page)
+    if not tree:
+        return ()
+    seen = [0]
+    try:
+        roots = (c.FPDF_StructTree_GetChildAtIndex(tree, i) for i in range(c.FPDF_StructTree_CountChildren(tree)))
+        return tuple(_tag(root, seen, 0) for root in roots if root)
+    finally:
+        c.FPDF_StructTree_Close(tree)
+
+
+def _tag(node: Any, seen: list[int], depth: int) -> PdfTag:
+    import pypdfium2.raw as c
+
+    seen[0] += 1
+    children: list[PdfTag | int] = []
+    if depth < 60 and seen[0] < _MAX_TAGS:
+        for index in range(c.FPDF_StructElement_CountChildren(node)):
+            child = c.FPDF_StructElement_GetChildAtIndex(node, index)
+            if child:
+                children.append(_tag(child, seen, depth + 1))
+            elif (mark := c.FPDF_StructElement_GetChildMarkedContentID(node, index)) >= 0:
+                children.append(mark)
+    type, alt = wide(c.FPDF_StructElement_GetType, node), wide(c.FPDF_StructElement_GetAltText, node)
+    return PdfTag(type, tuple(children), alt)
+
+
+def wide(function: Any, handle: Any) -> str:
+    """A text in UTF-16 that PDFium writes into a buffer."""
+    size = function(handle, None, 0)
+    buffer = (ctypes.c_ushort * max(1, (size + 1) // 2))()
+    function(handle, buffer, size)
+    return bytes(buffer)[: max(0, size)].decode("utf-16-le", "replace").rstrip("\0")

@@ -10,10 +10,9 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from lmm.errors import FileReadError
-from lmm.importing import escape
 from lmm.importing.html_page import image_of, read_page
 from lmm.importing.imported import IMAGE, Context, Imported, ImportedImage
-from lmm.importing.markdown_text import defused, front_matter
+from lmm.importing.markdown_text import defused, front_matter, plain
 from lmm.importing.pandoc import convert_html
 from lmm.markdown import Span, replace_spans
 from lmm.markdown.blocks import fenced
@@ -43,13 +42,11 @@ def read(data: bytes, context: Context) -> Imported:
         header, rest = front_matter(_text(cells[0].get("source")))
         cells[0] = {**cells[0], "source": rest}
     blocks = [block for cell in cells for block in reader.cell(cell) if block.strip()]
-    title = escape.plain(str(metadata.get("title") or header.get("title") or ""))
+    title = plain(str(metadata.get("title") or header.get("title") or ""))
     body = reader.written("\n\n".join(blocks), context).strip("\n")
     if not body:
         raise FileReadError("this notebook is empty", hint="if its code makes the text, run it and save it")
-    return Imported(
-        f"{body}\n", title, escape.plain(header.get("lang", "")), tuple(reader.images), tuple(reader.notes())
-    )
+    return Imported(f"{body}\n", title, plain(header.get("lang", "")), tuple(reader.images), tuple(reader.notes()))
 
 
 def _parse(data: bytes) -> dict[str, Any]:
@@ -91,12 +88,12 @@ class _Reader:
             yield self._markdown(source, _mapping(cell.get("attachments")))
         elif kind == "code":
             if source.strip():
-                yield fenced(escape.plain(source).strip("\n"), self._language(source))
+                yield fenced(plain(source).strip("\n"), self._language(source))
             for output in cell.get("outputs") or ():
                 if isinstance(output, dict):
                     yield from self._output(output)
         elif source.strip():
-            yield fenced(escape.plain(source).strip("\n"))
+            yield fenced(plain(source).strip("\n"))
 
     def _language(self, source: str) -> str:
         """A cell's language: the notebook's, or the one that its first line switches to."""
@@ -164,7 +161,7 @@ class _Reader:
         return re.sub(rf"{self.mark}(\d+)-", lambda match: parts[int(match[1])].strip("\n"), text)
 
     def _plain(self, text: str) -> str:
-        lines = escape.plain(ESCAPES.sub("", text)).rstrip().split("\n")
+        lines = plain(ESCAPES.sub("", text)).rstrip().split("\n")
         if len(lines) > MAX_OUTPUT_LINES:
             self.shortened += 1
             left_out = len(lines) - MAX_OUTPUT_LINES

@@ -23,8 +23,7 @@ from urllib.parse import unquote, urlsplit, urlunsplit
 from lmm import loop
 from lmm.disk.folder import DEVICE, Folder, check_named
 from lmm.errors import FetchFailed, FileWriteError, LmmError
-from lmm.fetch import Fetched, FetchRules, fetch
-from lmm.importing import escape
+from lmm.fetch import Fetched, FetchRules, check_url, fetch, github_file, name_of, shown
 from lmm.importing.formats import FORMATS, FileKind, file_kind, format_of, suffix_of
 from lmm.importing.html_page import codec_of
 from lmm.importing.import_document import (
@@ -37,10 +36,10 @@ from lmm.importing.import_document import (
     write_document,
 )
 from lmm.importing.imported import Imported, ImportedImage
+from lmm.importing.markdown_text import escaped
 from lmm.markdown.blocks import Block, HeadingBlock, serialize
 from lmm.markdown.parse_markdown import parse_markdown_text
 from lmm.markdown.spans import spans
-from lmm.urls import check_url, github_file, name_of, shown
 
 if TYPE_CHECKING:
     from protego import Protego
@@ -129,7 +128,7 @@ def import_site(
         name = posixpath.basename(file).removesuffix(".md")
         reports.append(write_document(target / file, document, source=page.url, name=name, force=force))
     titles = ((page.document.title or name_of(page.url), files[_key(page.url)]) for page in ordered)
-    lines = "".join(f"- [{escape.inline(' '.join(title.split())[:200])}]({file})\n" for title, file in titles)
+    lines = "".join(f"- [{escaped(' '.join(title.split())[:200])}]({file})\n" for title, file in titles)
     below.write("SUMMARY.md", f"# Summary\n\n{lines}")
     if site.interrupted:
         raise loop.Stopped((reports, site.notes))

@@ -1,7 +1,7 @@
 """The port to language models and embedding models: what every one of them must offer.
 
 Adapters turn our messages (`lmm.messages`) into a vendor's; nothing else in the project knows a vendor. Retries,
-time-outs and limits wrap any model (see `lmm.models.retry`).
+time-outs and limits wrap any model (see `lmm.models.chat`).
 """
 
 from __future__ import annotations

@@ -34,6 +34,7 @@ from lmm.models.client import Client
 from lmm.models.context_window import learn, surely_fits, window_of
 from lmm.models.port import Ask, Flow
 from lmm.models.tokens import count_tokens
+from lmm.notebook.annotations import NOTICE, condense, room
 from lmm.notebook.batch import Batch
 from lmm.notebook.chat_log import (
     ABOUT,
@@ -47,7 +48,6 @@ from lmm.notebook.chat_log import (
     unrepeated,
     with_prompt,
 )
-from lmm.notebook.condensing import NOTICE, condense, room
 from lmm.notebook.edit_warnings import CUT, says_nothing
 from lmm.notebook.edits import check_restorable, ids_for, old_view, place_edit, text_of_reply
 from lmm.notebook.mentions import NO_MENTIONS, Mentions, no_mentions

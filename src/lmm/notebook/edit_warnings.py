@@ -6,8 +6,8 @@ import re
 from collections import Counter
 from collections.abc import Iterable, Iterator
 
+from lmm.disk import digest
 from lmm.disk.diff import hunks
-from lmm.disk.digest import digest
 from lmm.markdown.blocks import HeadingBlock
 from lmm.markdown.inline import Span
 from lmm.markdown.parse_markdown import iter_blocks

@@ -39,8 +39,8 @@ from functools import partial
 from itertools import pairwise
 from typing import Any, Literal
 
+from lmm.disk import digest
 from lmm.disk.diff import hunks
-from lmm.disk.digest import digest
 from lmm.errors import EditError, LmmError
 from lmm.markdown.blocks import (
     Block,

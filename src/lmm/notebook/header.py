@@ -7,7 +7,7 @@ import re
 import unicodedata
 from collections.abc import Sequence
 
-from lmm.disk.digest import digest
+from lmm.disk import digest
 from lmm.errors import LmmError, MetadataError
 from lmm.markdown.blocks import Block, ErrorBlock, HeaderBlock, HeadingBlock, serialize
 from lmm.markdown.parse_markdown import header_of

@@ -15,7 +15,7 @@ from importlib import import_module
 from pathlib import Path, PurePosixPath
 
 from lmm.config import Settings
-from lmm.disk.digest import digest
+from lmm.disk import digest
 from lmm.disk.folder import Folder
 from lmm.disk.secrets import is_secret_file
 from lmm.errors import DocumentError, LmmError

@@ -289,7 +289,7 @@ def _calibrate(course: Course, wanted: Any) -> int:
 
 
 def _reword(course: Course, wanted: Any) -> int:
-    from lmm.cli.work import cost_text
+    from lmm.cli.options import cost_text
 
     options = {"again": wanted.again, "budget": wanted.budget, "estimate": wanted.dry_run}
     found, file = course.reword(wanted.questions, wanted.reword, **options, progress=_bar), wanted.reword

@@ -49,7 +49,7 @@ def set_up(config: Path | None) -> int:
     if not terminal.can_ask():
         hint = "lmm init writes a config.toml in which every key of [serve] is explained"
         raise ConfigError("it needs a terminal to ask questions", where="--setup", hint=hint)
-    from lmm import config_files, config_text
+    from lmm import config_files
     from lmm.disk import files, trust
     from lmm.permissions import permissions_of
     from lmm_education.config import course_settings
@@ -61,7 +61,7 @@ def set_up(config: Path | None) -> int:
     model, exports = _model(found)
     known = _with(found, model)
     answers = {**model, "serve": _serve(course_settings(known).serve, _price(known))}
-    text = config_text.with_values(found.text, answers, str(file))
+    text = config_files.with_values(found.text, answers, str(file))
     rows = ((table, key, value) for table, of in answers.items() for key, value in of.items())
     written = [f"  [{table}] {key} = {json.dumps(value, ensure_ascii=False)}" for table, key, value in rows]
     if text != found.text:
@@ -74,7 +74,7 @@ def set_up(config: Path | None) -> int:
 
 
 def _with(found: Config, values: Mapping[str, Values]) -> Config:
-    from lmm.config_text import with_values
+    from lmm.config_files import with_values
 
     return replace(found, text=with_values(found.text, values, found.name))
 

@@ -22,7 +22,7 @@ from pathlib import Path
 from typing import Any, Protocol, TypeVar
 
 from lmm.config import ModelSettings
-from lmm.disk.digest import digest
+from lmm.disk import digest
 from lmm.disk.files import cache_folder
 from lmm.errors import ConfigError, ModelKeyMissing, ModelNotFound, ModelNotInstalled, ModelRejected
 from lmm.messages import encodable

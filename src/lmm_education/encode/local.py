@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Any
 
 from lmm.config import ModelSettings
-from lmm.disk.digest import digest
+from lmm.disk import digest
 from lmm.disk.files import cache_folder
 from lmm.errors import ConfigError, ModelError, ModelNotFound, ModelNotInstalled
 from lmm.models.port import Side

@@ -16,8 +16,8 @@ from typing import TYPE_CHECKING, Any, TypeVar
 from lmm import errors, loop
 from lmm.config import ModelSettings
 from lmm.hosts import tls_for
+from lmm.models.chat import backoff
 from lmm.models.port import Side
-from lmm.models.retry import backoff
 from lmm.terminal import clipped
 from lmm_education.encode.text_encoder import Prefixes, Took, Vector, batches, identity_of, to_vector
 

@@ -26,8 +26,7 @@ from urllib.parse import unquote
 import msgspec
 
 from lmm.config_tables import Config
-from lmm.disk import files
-from lmm.disk.digest import digest
+from lmm.disk import digest, files
 from lmm.disk.folder import EXPORTED, SUFFIXES, Folder, check_named
 from lmm.errors import ConfigError, EditError, FileReadError, FileWriteError, LmmError, MetadataError
 from lmm.markdown import Span, spans, yaml_core

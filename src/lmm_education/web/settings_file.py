@@ -9,8 +9,8 @@ from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any
 
+from lmm.config_files import with_values
 from lmm.config_tables import Config
-from lmm.config_text import with_values
 from lmm.disk import files, trust
 from lmm.errors import ConfigError, LmmError
 from lmm_education.config import ServeSettings, course_settings

@@ -10,8 +10,8 @@ import pytest
 
 from chatmd.context import Rules
 from lmm.config import load_settings
+from lmm.config_files import reference, template, with_values
 from lmm.config_tables import RENAMED, TABLES, Config, Key, check_tables, keys_in, keys_of
-from lmm.config_text import reference, template, with_values
 from lmm.errors import ConfigError
 from lmm_education.config import CourseSettings, course_settings
 
@@ -47,10 +47,10 @@ def test_a_default_may_be_written() -> None:
 
 
 def test_the_page_lists_every_key() -> None:
-    """Between two marks stands what `lmm.config_text.reference` makes."""
+    """Between two marks stands what `lmm.config_files.reference` makes."""
     text = PAGE.read_text(encoding="utf-8")
     listed = text.partition("reference() -->\n\n")[2].partition("\n<!-- end")[0]
-    assert listed == reference(), "put what lmm.config_text.reference() makes between the two marks"
+    assert listed == reference(), "put what lmm.config_files.reference() makes between the two marks"
 
 
 def test_an_older_name_is_answered_with_the_newer_one() -> None:

@@ -7,7 +7,7 @@ from ipaddress import IPv4Address, IPv6Address, ip_address
 import pytest
 from hypothesis import given, strategies as st
 
-from lmm.public_addresses import not_public
+from lmm.hosts import not_public
 
 ADDRESSES = st.one_of(
     st.integers(0, 2**32 - 1).map(IPv4Address),

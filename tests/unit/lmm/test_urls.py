@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given, strategies as st
 
 from lmm.errors import FetchFailed
-from lmm.urls import GitHubFile, check_url, github_file, redirected, same_host, shown
+from lmm.fetch import GitHubFile, check_url, github_file, redirected, same_host, shown
 
 SECRET = "hunter2"
 

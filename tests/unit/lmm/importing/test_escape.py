@@ -5,9 +5,9 @@ from __future__ import annotations
 from hypothesis import given, settings, strategies as st
 from strategies import texts
 
-from lmm.importing import escape
 from lmm.importing.elements import element, to_html
 from lmm.importing.imported import Context
+from lmm.importing.markdown_text import plain
 from lmm.importing.pandoc import convert_html
 from lmm.markdown import TextBlock, parse_markdown_text
 from lmm.markdown.blocks import fenced
@@ -29,7 +29,7 @@ def test_any_text_is_a_paragraph(lines: list[str]) -> None:
 @given(texts())
 def test_any_text_is_code(text: str) -> None:
     """One block, and the same text in it."""
-    code = escape.plain(text).strip("\n")
+    code = plain(text).strip("\n")
     blocks = parse_markdown_text(fenced(code, "python") + "\n\nNext.\n")
     assert [block.content for block in blocks] == [fenced(code, "python"), "Next."]
 

@@ -8,8 +8,7 @@ from pathlib import Path
 import pytest
 
 from lmm.errors import DocumentError, FileReadError, FileWriteError
-from lmm.markdown import load_markdown, load_text, load_tree, save_markdown, save_tree
-from lmm.markdown.ioutils import Logger
+from lmm.markdown import Logger, load_markdown, load_text, load_tree, save_markdown, save_tree
 
 
 @pytest.mark.parametrize(

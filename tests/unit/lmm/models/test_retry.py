@@ -22,8 +22,8 @@ from lmm.errors import (
     ModelUnavailable,
 )
 from lmm.messages import ChatEvent, ChatRequest, Message, Reply, Retrying, TextDelta, Waiting
+from lmm.models.chat import MAX_WAIT, Resilient, backoff
 from lmm.models.port import ChatModel, ask
-from lmm.models.retry import MAX_WAIT, Resilient, backoff
 from lmm.testing import ScriptedModel
 
 REQUEST = ChatRequest((Message("user", "Why?"),))
