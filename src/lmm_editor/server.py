@@ -298,7 +298,7 @@ class EditorServer(LanguageServer):
         last = opened.undone.pop()
         with opened.overlay() as overlay:
             await opened.settle(
-                lambda text: (_call("overlay.without", last.author, last.shown, text), ()), overlay, "lmm: undo"
+                lambda text: (_call("open_document.without", last.author, last.shown, text), ()), overlay, "lmm: undo"
             )
         opened.undone.pop()  # that of this undoing
 
