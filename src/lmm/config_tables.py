@@ -46,6 +46,9 @@ TABLES: Mapping[str, tuple[str, ...]] = {
 }
 """Every table of config.toml, with the types that its keys are fields of, in the order in which they are shown."""
 
+COMBINED = ("lmm_education.config:course_settings",)
+"""What reads a configuration and refuses values that no key alone is wrong with."""
+
 RENAMED: Mapping[str, str] = {
     "embeddings.dense_model": "[embedding] model",
     "embeddings.sparse_model": "[RAG] sparse_model",
@@ -188,8 +191,12 @@ def keys_in(table: str) -> tuple[Key, ...]:
 @functools.cache
 def kinds_of(table: str) -> tuple[type[Table], ...]:
     """The types that the keys of a table are fields of."""
-    pairs = (name.split(":") for name in TABLES[table])
-    return tuple(getattr(importlib.import_module(module), name) for module, name in pairs)
+    return tuple(map(_load, TABLES[table]))
+
+
+def _load(name: str) -> Any:
+    module, _, attribute = name.partition(":")
+    return getattr(importlib.import_module(module), attribute)
 
 
 def tables_of(package: str) -> tuple[str, ...]:
@@ -199,6 +206,17 @@ def tables_of(package: str) -> tuple[str, ...]:
     ('chatmd',)
     """
     return tuple(table for table, kinds in TABLES.items() if kinds[-1].startswith(f"{package}."))
+
+
+def check_config(config: Config) -> None:
+    """See to it that all packages can use what is configured, also those that read it later.
+
+    Raises:
+        ConfigError: one cannot.
+    """
+    check_tables(config.toml, TABLES, config.where)
+    for name in COMBINED:
+        _load(name)(config)
 
 
 def check_tables(toml: Mapping[str, Any], tables: Iterable[str], where: Where) -> None:

@@ -146,6 +146,22 @@ def test_status_as_json(tmp_path: Path) -> None:
     assert "sk-secret" not in result.stdout
 
 
+@pytest.mark.parametrize(
+    ("text", "told"),
+    [
+        ('[RAG]\nencoding_model = "contnet"\n', "unknown encoding model 'contnet'"),
+        ("[text_splitter]\nmin_size = 900\nmax_size = 100\n", "'min_size' (900) in [text_splitter] is more than"),
+    ],
+)
+def test_status_and_ingest_refuse_the_same(text: str, told: str, tmp_path: Path) -> None:
+    """What only a course reads is checked before it is ingested."""
+    (tmp_path / "config.toml").write_text(text)
+    (tmp_path / "a.md").write_text("A leaf is green.\n")
+    status, ingest = lmm("status", cwd=tmp_path), lmm("ingest", "a.md", cwd=tmp_path)
+    assert told in ingest.stderr
+    assert (status.returncode, status.stderr) == (2, ingest.stderr)
+
+
 def test_a_reader_that_goes_away_is_no_error(tmp_path: Path) -> None:
     """`lmm … | head -1` ends quietly."""
     path = tmp_path / "a.md"

@@ -43,7 +43,7 @@ def status(*, file: Path | None, config: Path | None, as_json: bool) -> int:
     """Show the model of each tier, where its name comes from, and whether it can be called."""
     from lmm import config_files
     from lmm.config import TIERS, load_settings
-    from lmm.config_tables import TABLES, Config, check_tables
+    from lmm.config_tables import Config, check_config
     from lmm.disk import trust as trust_store
     from lmm.disk.files import read_document, state_folder
     from lmm.markdown.parse_markdown import header_of, parse_markdown_text
@@ -60,7 +60,7 @@ def status(*, file: Path | None, config: Path | None, as_json: bool) -> int:
         header = top.values() if top else None
         stale = [f"{file}:{problem.line} {problem.message}" for problem in stale_problems(blocks)]
     found = config_files.locate_config(config, file)
-    check_tables(found.toml, TABLES, found.where)
+    check_config(found)
     waiting = missing_permissions(found)
     counting = Config() if waiting else found
     settings = load_settings(counting, os.environ, header, document=str(file or ""))
