@@ -127,8 +127,13 @@ def test_reasoning_does_not_leak(server: ScriptedServer) -> None:
 
 @pytest.mark.parametrize(
     "circling",
-    [Action(pieces=("Well.", *("\n<text>\n", "\n\n<text>") * 5_000)), Action("Yes.", reasoning="Wait, no. " * 999)],
-    ids=["reply", "thoughts"],
+    [
+        Action(pieces=("Well.", *("\n<text>\n", "\n\n<text>") * 5_000)),
+        Action("Yes.", reasoning="Wait, no. " * 999),
+        Action(pieces=("Green.", *("<|im_end|>",) * 100), finish="length"),
+        Action(pieces=("Green.", *("\n",) * 9_000)),
+    ],
+    ids=["reply", "thoughts", "token of its template", "newlines"],
 )
 def test_what_goes_in_circles_is_stopped(server: ScriptedServer, circling: Action) -> None:
     """A small model does not come to an end: neither is its reply waited for, nor does it stand in the file."""

@@ -283,6 +283,8 @@ class PydanticAIModel:
 
 
 _CIRCLE, _PERIOD, _TIMES, _END = 2_000, 1_000, 4, 40
+# A token of the model's template, at which its server should have ended the reply, again and again.
+_TEMPLATE_TOKENS = re.compile(r"(?:<\|[^\s<|>]{1,30}\|>\s*+){20}\Z")
 
 
 @dataclass(slots=True)
@@ -300,7 +302,8 @@ class RepetitionGuard:
             ModelRejected: it said the same again and again.
         """
         before, self.said, self.end = self.said, self.said + len(text), (self.end + text)[-2 * _TIMES * _PERIOD :]
-        if before // _CIRCLE != self.said // _CIRCLE and goes_in_circles(self.end):
+        of_template = "|>" in text and _TEMPLATE_TOKENS.search(self.end[-_PERIOD:])
+        if of_template or (before // _CIRCLE != self.said // _CIRCLE and goes_in_circles(self.end)):
             raise errors.ModelRejected(
                 f"{self.model} repeated itself and was stopped",
                 hint="rephrase the prompt, or use another model",
@@ -308,11 +311,13 @@ class RepetitionGuard:
 
 
 def goes_in_circles(text: str) -> bool:
-    """Whether a text ends in 2,000 characters or more that are one piece four times or more, blanks apart.
+    """Whether a text ends in 2,000 characters or more that are one piece four times or more, blanks apart, or nothing.
 
     >>> goes_in_circles("Well:" + " The leaf is green." * 200), goes_in_circles(" ".join(map(str, range(1000))))
     (True, False)
     """
+    if not text[-_CIRCLE:].strip():
+        return len(text) >= _CIRCLE
     words = " ".join(text.split())
     near = words[-_PERIOD - _END :]
     again = re.finditer(f"(?={re.escape(near[-_END:])})", near[:-1])  # only where its end stood before, it may go round
