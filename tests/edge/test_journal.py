@@ -63,7 +63,9 @@ def test_again_asks_anew_and_the_new_reply_is_the_one_remembered(server: Scripte
     assert len(server.requests) == 4
 
 
-def test_an_answered_block_is_asked_anew(server: ScriptedServer, answered: Path) -> None:
+def test_an_answered_block_is_asked_anew(
+    server: ScriptedServer, answered: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     """`--again --at LINE`: one request, without the old answer in it, which stays above the new one."""
     before = answered.read_text()
     server.queue("Anew.")
@@ -73,7 +75,10 @@ def test_an_answered_block_is_asked_anew(server: ScriptedServer, answered: Path)
     assert [conversation(request.body) for request in server.requests[1:]] == [
         conversation(server.requests[1].body)
     ] * 2
+    capsys.readouterr()
     assert main(["messages", "d.md", "--again", "--at", "1"]) == 1
+    told = "no prompt is pending or answered at line 1 (none is pending; answered prompts are at 3)"
+    assert told in capsys.readouterr().err
 
 
 @pytest.mark.parametrize(

@@ -457,7 +457,11 @@ class AnswerPlanner:
             if not threads:
                 lines = ", ".join(str(pending.line) for thread in waiting for pending in thread.asks)
                 hint = f"prompts are pending at {lines}" if lines else "none is pending"
-                raise LmmError(f"no prompt is pending at line {line}", hint=hint)
+                wanted = "pending"
+                if self.again and not self.stale:
+                    wanted, answered = "pending or answered", dict.fromkeys(blocks[at].line for at, _ in logged(blocks))
+                    hint += f"; answered prompts are at {', '.join(map(str, answered))}" if answered else ""
+                raise LmmError(f"no prompt is {wanted} at line {line}", hint=hint)
         empty = Reply("", str(settings.major.model))
         _, refused = with_replies(blocks, [(ask, empty) for thread in threads for ask in thread.asks])
         errors = {id(pending): error for pending, error in refused}
