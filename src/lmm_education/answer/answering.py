@@ -471,9 +471,12 @@ def invented(numbers: Sequence[int]) -> tuple[SearchNotice, ...]:
 
     >>> invented([7, 9]), invented([])
     (('the model cited 7, 9, which it was not shown; the numbers were removed',), ())
+    >>> invented([99])
+    (('the model cited 99, which it was not shown; the number was removed',),)
     """
     cited = ", ".join(map(str, numbers))
-    told = "the model cited {numbers}, which it was not shown; the numbers were removed"
+    removed = "the number was removed" if len(numbers) == 1 else "the numbers were removed"
+    told = f"the model cited {{numbers}}, which it was not shown; {removed}"
     return (SearchNotice("invented", told, numbers=cited),) if numbers else ()
 
 
