@@ -13,9 +13,8 @@ from lmm.messages import Attachment, ChatRequest, Message, Reply, Retrying, Text
 from lmm.models.builtin import NAME as EXTRACTIVE
 from lmm.models.chat import shared_chat
 from lmm.models.client import Client
-from lmm.models.context_window import window_of
 from lmm.models.port import ChatModel
-from lmm.models.tokens import count_tokens
+from lmm.models.tokens import count_tokens, window_of
 from lmm.prompts.templates import Prompts
 from lmm_education.answer.answer import (
     Answer,
@@ -472,7 +471,7 @@ def invented(numbers: Sequence[int]) -> tuple[SearchNotice, ...]:
     >>> invented([7, 9]), invented([])
     (('the model cited 7, 9, which it was not shown; the numbers were removed',), ())
     >>> invented([99])
-    (('the model cited 99, which it was not shown; the number was removed',),)
+    ('the model cited 99, which it was not shown; the number was removed',)
     """
     cited = ", ".join(map(str, numbers))
     removed = "the number was removed" if len(numbers) == 1 else "the numbers were removed"
