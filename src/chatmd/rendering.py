@@ -28,8 +28,7 @@ from chatmd.sidecar import ExpansionRecord, Payloads
 from chatmd.tools.calling import offered_by
 from lmm.markdown.blocks import MetadataBlock
 from lmm.messages import Image, Message, ToolDefinition, message_parts, message_texts
-from lmm.models.context_window import window_of
-from lmm.models.tokens import count_tokens
+from lmm.models.tokens import count_tokens, window_of
 
 # -- A request as a model would get it, as values, as text for people, and as data for programs ---------------
 

@@ -14,7 +14,7 @@ from fakes.openai_server import ScriptedServer
 from memory import temporary_folder
 
 import lmm_education
-from lmm.models import context_window
+from lmm.models import tokens
 
 _ON_DISK = ("acp", "chatmd", "compact", "conversation", "demo", "example", "file", "lsp", "mcp", "refine", "run",
             "shell", "side", "tool")  # fmt: skip
@@ -79,8 +79,8 @@ def browser() -> Iterator[Browser]:
 @pytest.fixture
 def server(folder: Path) -> Iterator[ScriptedServer]:
     """A running scripted server that the current folder's config.toml names as the major model's."""
-    context_window._told.clear()  # a port may come again
-    context_window._refused.clear()
+    tokens._told.clear()  # a port may come again
+    tokens._refused.clear()
     with ScriptedServer() as running:
         write_config(folder, running)
         yield running

@@ -13,7 +13,7 @@ from fakes.openai_server import ScriptedServer
 
 from lmm import loop
 from lmm.config import load_settings
-from lmm.models.context_window import window_of
+from lmm.models.tokens import window_of
 
 META = {"vocab_type": 1, "n_vocab": 262144, "n_ctx": 4096, "n_ctx_train": 32768, "n_params": 268098176}
 OTHER = {"id": "other", "max_model_len": 1, "context_length": 1, "max_context_length": 1}

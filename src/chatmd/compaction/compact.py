@@ -43,9 +43,8 @@ from lmm.markdown import spans
 from lmm.messages import Attachment, ChatRequest, Image, Message, Reply, ToolDefinition, Usage, object_schema, render
 from lmm.models.budget import BudgetedModel
 from lmm.models.client import ask_once
-from lmm.models.context_window import learn, surely_fits, window_of
 from lmm.models.port import ChatModel
-from lmm.models.tokens import count_tokens
+from lmm.models.tokens import count_tokens, learn, surely_fits, window_of
 from lmm.prompts.templates import Prompts
 
 KEEP = 3

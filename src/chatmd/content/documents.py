@@ -21,8 +21,7 @@ from lmm.importing.formats import FORMATS, FileKind, file_kind, suffix_of
 from lmm.importing.html_page import decode_html
 from lmm.importing.import_document import check_installed, read_source
 from lmm.importing.imported import Imported, link_images
-from lmm.messages import Image
-from lmm.pictures import picture_type
+from lmm.messages import Image, picture_type
 from lmm.terminal import megabytes
 
 

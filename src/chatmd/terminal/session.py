@@ -47,7 +47,7 @@ from lmm.disk.watching import signature
 from lmm.errors import FileReadError, LmmError, Place
 from lmm.messages import Event, Failed, Reply, ToolCall, ToolDefinition, ToolResult
 from lmm.models.budget import parse_budget
-from lmm.models.context_window import window_of
+from lmm.models.tokens import window_of
 from lmm.terminal import clipped, usage_text
 
 _SHELL = Tool(kind="command", name="!", command="sh -c", description="what is typed after !")

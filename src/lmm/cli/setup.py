@@ -14,7 +14,7 @@ from lmm.terminal import DONE, FAILED
 
 if TYPE_CHECKING:
     from lmm.config import ModelSettings, Settings
-    from lmm.models.context_window import ContextWindow
+    from lmm.models.tokens import ContextWindow
 
 
 @options.command()
@@ -124,7 +124,7 @@ def _windows(settings: Settings) -> dict[str, ContextWindow]:
     import asyncio
 
     from lmm import loop
-    from lmm.models.context_window import window_of
+    from lmm.models.tokens import window_of
 
     tiers = {name: getattr(settings, name) for name in ("major", "minor", "aux")}
     asked = {name: tier for name, tier in tiers.items() if tier.model.provider != "Builtin"}

@@ -15,7 +15,7 @@ from xml.etree import ElementTree
 
 from lmm.errors import FileReadError
 from lmm.importing.elements import HARM
-from lmm.pictures import picture_type
+from lmm.messages import picture_type
 
 
 @dataclass(frozen=True, slots=True)

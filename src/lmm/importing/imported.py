@@ -11,7 +11,7 @@ from lmm.importing.markdown_text import link_target, plain
 from lmm.markdown import WORDS, Span, replace_spans
 from lmm.markdown.blocks import HeaderBlock, HeadingBlock, serialize
 from lmm.markdown.parse_markdown import parse_markdown_text
-from lmm.pictures import picture_type
+from lmm.messages import picture_type
 
 # An image that a reader took out of a file has this address, and its place in `Imported.images`.
 IMAGE = "lmm-image:"

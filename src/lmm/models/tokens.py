@@ -1,4 +1,4 @@
-"""How many tokens a text has, counted without a network, and what they cost, where that is known.
+"""How many tokens a text has, counted without a network, what they cost, and how many a model reads at once.
 
 Vendors' tokenizers are downloads; the one that comes with wordllama (Llama 2's, 32,000 tokens) is here.
 Vocabularies of later models are larger, so that they need fewer tokens for the same text: the count is
@@ -11,16 +11,32 @@ import functools
 import importlib.util
 import json
 import math
-from dataclasses import replace
+import time
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
+
+from lmm.config import ModelSettings
+from lmm.errors import TooLong
+from lmm.hosts import tls_for
+from lmm.loop import background
+from lmm.messages import ChatRequest, Reply, Usage, message_texts
 
 if TYPE_CHECKING:
     from tokenizers import Tokenizer
 
-from lmm.messages import ChatRequest, Reply, Usage, message_texts
+if TYPE_CHECKING:
+    import httpx2
 
 _BYTES_A_TOKEN = 2.5  # where no tokenizer is installed: below what any of them needs for prose
+DEFAULT = 100_000
+"""Tokens, where nothing is known."""
+_SMALL = 4_000  # characters: the smallest windows of today are 2,048 tokens
+_PATIENCE = 2.0  # seconds
+_LARGEST = 8_000_000  # bytes; OpenRouter's list has 0.7 million
+_FRESH = 600.0  # seconds: a server may be started anew, with another window
+_UNLOADED = 4_096  # Ollama's own choice with less than 24 GB of video memory
 
 
 @functools.lru_cache(maxsize=4096)
@@ -99,3 +115,199 @@ def price(model: str, usage: Usage) -> float | None:
     except (LookupError, ValueError):
         return None
     return float(result.total_price)
+
+
+# -- how much a model reads at once ----------------------------------------------------------------
+# What is configured counts; else what the server tells: each of the common ones says it in a place of its own, and they
+# are tried one after the other, once. Hosted models are published with their prices. What a server says when it refuses
+# a request as too long counts more than all of that.
+
+
+@dataclass(frozen=True, slots=True)
+class ContextWindow:
+    """How many `tokens` a model reads at once, its reply included; `origin` says where that is known from."""
+
+    tokens: int
+    origin: str
+
+
+_Server = tuple[str, str]  # the model's name, and the server's address
+_told: dict[_Server, tuple[float, ContextWindow]] = {}
+_refused: dict[_Server, int] = {}
+
+
+def learn(settings: ModelSettings, refusal: TooLong, sent: int) -> int:
+    """The window that a server tells as it refuses about `sent` tokens, else less than those; it counts from now on."""
+    tokens = refusal.window or max(sent * 3 // 4, 1)
+    server = _server(settings)
+    _refused[server] = min(tokens, _refused.get(server, tokens))
+    return _refused[server]
+
+
+def surely_fits(settings: ModelSettings, text: str) -> bool:
+    """Whether a text is so short that its model's window need not be known."""
+    return len(text) <= _SMALL and settings.context_window is None and _server(settings) not in _refused
+
+
+@background
+async def window_of(settings: ModelSettings) -> ContextWindow:
+    """The window of a tier's model; its server is asked if it is not configured."""
+    known = await _known(settings)
+    refused = _refused.get(_server(settings))
+    return (
+        ContextWindow(refused, "reported by its server when it refused a longer text") if refused is not None else known
+    )
+
+
+async def _known(settings: ModelSettings) -> ContextWindow:
+    if settings.context_window is not None:
+        return ContextWindow(settings.context_window, "configured")
+    asked = await _asked(settings) if settings.base_url else ContextWindow(0, "nothing is known about it")
+    return asked if asked.tokens else _published(settings) or ContextWindow(DEFAULT, f"default: {asked.origin}")
+
+
+def _server(settings: ModelSettings) -> _Server:
+    return str(settings.model), settings.base_url
+
+
+def _published(settings: ModelSettings) -> ContextWindow | None:
+    """What `genai_prices` knows, by the provider's name, else by the server's address; nothing is asked."""
+    if settings.model.provider == "Builtin":
+        return None
+    try:
+        from genai_prices.data_snapshot import get_snapshot
+    except ImportError:
+        return None
+    provider = None if settings.base_url else settings.model.provider.lower()
+    try:
+        found = get_snapshot().find_provider_model(settings.model.model, None, provider, settings.base_url or None)[1]
+    except LookupError:
+        return None
+    return ContextWindow(found.context_window, "published (genai-prices)") if found.context_window else None
+
+
+# -- asking the server -----------------------------------------------------------------------------
+
+
+async def _asked(settings: ModelSettings) -> ContextWindow:
+    """What the server tells, perhaps some minutes ago; no tokens if it does not tell, or does not answer."""
+    told = _told.get(_server(settings))
+    if told is not None and time.monotonic() - told[0] < _FRESH:
+        return told[1]
+    import httpx2
+
+    base, model = settings.base_url.rstrip("/"), settings.model.model
+    root, answer, is_loaded = base.removesuffix("/v1"), dict[str, Any](), True
+    try:
+        async with server_client(settings) as client:
+            for path, key, names in _PLACES:
+                url = path.format(base=base, root=root)
+                answer = await _json(client, url)
+                if tokens := _window_in(answer, model, key, names):
+                    break
+            if not tokens and "models" in answer:  # it is Ollama
+                url, is_loaded = f"{root}/api/show", False
+                tokens = _unloaded(await _json(client, url, {"model": model}))
+    except (httpx2.HTTPError, httpx2.InvalidURL):
+        return ContextWindow(0, "its server does not answer")
+    window = ContextWindow(tokens, f"reported by {url}" if tokens else "its server does not report it")
+    if is_loaded or not tokens:  # another one may be loaded in a moment
+        _told[_server(settings)] = (time.monotonic(), window)
+    return window
+
+
+def server_client(settings: ModelSettings) -> httpx2.AsyncClient:
+    """Asks the server of a tier's model what it tells about itself, with the tier's key."""
+    import httpx2
+
+    headers = {"Authorization": f"Bearer {settings.api_key.reveal()}"} if settings.api_key else {}
+    return httpx2.AsyncClient(headers=headers, verify=tls_for(settings.base_url), timeout=_PATIENCE)
+
+
+async def unreachable(settings: ModelSettings) -> str:
+    """Why nothing can be expected of a model's server: a reason, or ``""`` if it lists its models or its address is not
+    known (of a provider's own, a question tells)."""
+    if not settings.base_url:
+        return ""
+    import httpx2
+
+    try:
+        async with server_client(settings) as client:
+            answer = await client.get(settings.base_url.rstrip("/") + "/models")
+    except (httpx2.HTTPError, httpx2.InvalidURL) as error:
+        return str(error) or type(error).__name__
+    refused = answer.status_code in (401, 403) or answer.status_code >= 500
+    return f"its server answers with {answer.status_code}" if refused else ""
+
+
+async def _json(client: Any, url: str, body: Mapping[str, Any] | None = None) -> dict[str, Any]:
+    """What a server answers, if it is an object in JSON and not too much; else nothing."""
+    async with client.stream("POST" if body else "GET", url, json=body) as response:
+        data = b""
+        async for piece in response.aiter_bytes():
+            data += piece
+            if response.status_code != 200 or len(data) > _LARGEST:
+                return {}
+    try:
+        answer = json.loads(data)
+    except (ValueError, RecursionError):
+        return {}
+    return answer if isinstance(answer, dict) else {}
+
+
+# Where servers tell the window: a path, the list of models in the answer, and names in the model's entry or the answer.
+_PLACES: tuple[tuple[str, str, tuple[str, ...]], ...] = (
+    # vLLM and SGLang, OpenRouter and Together, Groq, llama.cpp; llama.cpp earlier; LM Studio; Ollama
+    ("{base}/models", "data", ("max_model_len", "context_length", "context_window", "meta.n_ctx")),
+    ("{root}/props", "", ("default_generation_settings.n_ctx",)),
+    ("{root}/api/v0/models", "data", ("loaded_context_length", "max_context_length")),
+    ("{root}/api/ps", "models", ("context_length",)),
+)
+
+
+def _window_in(answer: Mapping[str, Any], model: str, key: str, names: Iterable[str]) -> int:
+    """The window that an answer tells under one of these names; 0 if it does not.
+
+    >>> _window_in({"data": [{"id": "/models/gemma.gguf", "meta": {"n_ctx": 4096}}]}, "gemma", *_PLACES[0][1:])
+    4096
+    >>> _window_in({"models": [{"name": "llama3.2:latest", "context_length": 16384}]}, "llama3.2", *_PLACES[3][1:])
+    16384
+    """
+    entry = _entry(answer, model, key) if key else answer
+    return next((tokens for name in names if (tokens := _whole(_value_at(entry, name)))), 0)
+
+
+def _value_at(value: Any, path: str) -> Any:
+    for name in path.split("."):
+        value = value.get(name) if isinstance(value, Mapping) else None
+    return value
+
+
+def _whole(value: Any) -> int:
+    return value if isinstance(value, int) and value > 1 else 0
+
+
+def _entry(answer: Mapping[str, Any], model: str, key: str) -> Mapping[str, Any]:
+    """The entry for a model in a list of models; where servers list one of any name, that."""
+    entries = answer.get(key)
+    entries = [one for one in entries if isinstance(one, Mapping)] if isinstance(entries, list) else []
+    names = (model, f"{model}:latest")
+    named = (one for one in entries if any(one.get(name) in names for name in ("id", "name", "model")))
+    return next(named, entries[0] if len(entries) == 1 and key == "data" else {})
+
+
+def _unloaded(answer: Mapping[str, Any]) -> int:
+    """Ollama, of a model that is not loaded: what its file sets, else what Ollama will choose, which cuts silently.
+
+    >>> _unloaded({"parameters": "num_ctx                        8192", "model_info": {}})
+    8192
+    >>> _unloaded({"model_info": {"llama.context_length": 131072}})
+    4096
+    """
+    if not isinstance(info := answer.get("model_info"), Mapping):
+        return 0
+    words = str(answer.get("parameters", "")).split()
+    if "num_ctx" in words[:-1] and (said := words[words.index("num_ctx") + 1]).isdecimal():
+        return int(said)
+    most = next((_whole(value) for key, value in info.items() if str(key).endswith(".context_length")), 0)
+    return min(most or _UNLOADED, _UNLOADED)

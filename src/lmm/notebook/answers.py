@@ -31,11 +31,10 @@ from lmm.markdown.tree import (
 from lmm.markdown.units import balanced, div_ends, texts_of, unit_ends
 from lmm.messages import Attachment, ChatRequest, Failed, Message, Notice, Reply, ignore, render
 from lmm.models.client import Client
-from lmm.models.context_window import learn, surely_fits, window_of
 from lmm.models.port import Ask, Flow
-from lmm.models.tokens import count_tokens
+from lmm.models.tokens import count_tokens, learn, surely_fits, window_of
 from lmm.notebook.annotations import NOTICE, condense, room
-from lmm.notebook.batch import Batch
+from lmm.notebook.batch import Batch, bisect_failures
 from lmm.notebook.chat_log import (
     ABOUT,
     ChatExchange,
@@ -53,7 +52,6 @@ from lmm.notebook.edits import check_restorable, ids_for, old_view, place_edit, 
 from lmm.notebook.mentions import NO_MENTIONS, Mentions, no_mentions
 from lmm.notebook.quoted_sources import misquotation_text, misquotations
 from lmm.notebook.staleness import text_hash
-from lmm.notebook.tree_changes import bisect_failures
 from lmm.pipeline import ChangedDocument, ParsedDocument, Report
 from lmm.prompts.templates import Prompts
 

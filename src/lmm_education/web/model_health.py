@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 
 from lmm import errors
 from lmm.config import ModelSettings
-from lmm.models.context_window import unreachable
+from lmm.models.tokens import unreachable
 
 logger = logging.getLogger("lmm.serve")
 FRESH = 60.0

@@ -13,7 +13,7 @@ from pathlib import Path
 from urllib.parse import unquote, urlsplit
 
 from lmm.markdown import spans
-from lmm.pictures import BEGINNING, picture_type
+from lmm.messages import BEGINNING, picture_type
 from lmm_education.errors import RequestError
 from lmm_education.material import Passage
 from lmm_education.web.accounts import Signer
