@@ -153,8 +153,8 @@ class Buffer:
         return found
 
 
-def common_prefix(one: str, two: str) -> int:
-    """How many characters two texts have in common at their beginnings.
+def common_prefix(one: str | list[str], two: str | list[str]) -> int:
+    """How many characters two texts, or how many lines two lists of lines, have in common at their beginnings.
 
     >>> common_prefix("abc", "abd"), common_prefix("", "a")
     (2, 0)

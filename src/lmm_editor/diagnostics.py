@@ -11,6 +11,7 @@ from lsprotocol import types as lsp
 from lmm.document import Document
 from lmm.errors import LmmError
 from lmm.notebook.problem import Finding
+from lmm_editor.buffer import common_prefix
 
 if TYPE_CHECKING:
     from chatmd.language.nodes import Problem
@@ -50,8 +51,8 @@ def problems_nearby(opened: OpenDocument) -> list[lsp.Diagnostic]:
     """The problems of a long document, of which only the blocks around what changed are read again."""
     known, now = opened.analysis, [*opened.buffer.lines]
     assert known is not None
-    above = _alike(known.lines, now)
-    below = min(_alike(known.lines[::-1], now[::-1]), min(len(known.lines), len(now)) - above)
+    above = common_prefix(known.lines, now)
+    below = common_prefix(known.lines[above:][::-1], now[above:][::-1])
     shift, gone = len(now) - len(known.lines), len(known.lines) - below
     first = known.starts[max(bisect_right(known.starts, above) - 1 - _AROUND, 0)]
     after = bisect_left(known.starts, gone) + _AROUND
@@ -62,11 +63,6 @@ def problems_nearby(opened: OpenDocument) -> list[lsp.Diagnostic]:
     found += [replace(p, line=p.line + down) for p in part.problems()]
     found += [replace(p, line=p.line + shift) for p in known.problems if p.line > last]
     return [_diagnostic(opened, problem, problem.line, problem.column) for problem in found]
-
-
-def _alike(one: list[str], two: list[str]) -> int:
-    """How many lines two texts have in common at their beginnings."""
-    return next((i for i, (a, b) in enumerate(zip(one, two, strict=False)) if a != b), min(len(one), len(two)))
 
 
 def _of_chat(opened: OpenDocument) -> list[lsp.Diagnostic]:

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 from hypothesis import HealthCheck, given, settings, strategies as st
 
-from lmm.disk.ignore import is_ignored, parse_ignore
+from lmm.disk.names import is_ignored, parse_ignore
 
 PARTS = st.sampled_from(["a", "b", "ab", "a.b", "c", "a b"])
 PATTERN_PARTS = st.sampled_from(["a", "b", "ab", "*", "a*", "*.b", "?", "[ab]", "[!a]", "**", "a\\*", "a b", "a**b"])

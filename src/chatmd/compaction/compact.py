@@ -37,7 +37,7 @@ from lmm.config import ModelSettings, is_chosen
 from lmm.disk.files import read_document
 from lmm.disk.folder import Folder
 from lmm.disk.journal import key_of
-from lmm.disk.secrets import is_secret_file
+from lmm.disk.names import is_secret_file
 from lmm.errors import LmmError, TooLong
 from lmm.markdown import spans
 from lmm.messages import Attachment, ChatRequest, Image, Message, Reply, ToolDefinition, Usage, object_schema, render

@@ -17,7 +17,7 @@ from chatmd.language.agent import attribute_span
 from chatmd.language.nodes import Element, Node, Problem, SyntaxTree, walk
 from chatmd.language.syntax import parse, parse_body
 from lmm.disk.files import read_document
-from lmm.disk.secrets import is_secret_file
+from lmm.disk.names import is_secret_file
 from lmm.errors import LmmError
 
 MAX_IMPORTS = 1000

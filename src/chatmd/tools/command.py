@@ -18,7 +18,7 @@ from chatmd.tools.process import FLOOD, Program, ProgramEnd, bubblewrap, report,
 from chatmd.tools.registry import FunctionTool
 from chatmd.tools.roots import roots_of
 from lmm.config import TIERS, Settings
-from lmm.disk.secrets import is_secret_variable
+from lmm.disk.names import is_secret_variable
 from lmm.messages import Notice, ToolDefinition, ToolOutput, object_schema
 from lmm.models.port import RunnableTool
 from lmm.providers import PROVIDERS

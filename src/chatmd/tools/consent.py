@@ -28,7 +28,7 @@ from chatmd.tools.process import bubblewrap
 from chatmd.tools.registry import Power, kind_of
 from lmm.disk import digest, trust
 from lmm.disk.files import read_document
-from lmm.disk.secrets import is_secret_file, is_secret_variable
+from lmm.disk.names import is_secret_file, is_secret_variable
 from lmm.errors import LmmError
 from lmm.terminal import visible
 

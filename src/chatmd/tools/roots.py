@@ -21,7 +21,7 @@ from chatmd.context import Run
 from chatmd.errors import ChatmdError, FileRefused
 from chatmd.language.agent import Tool
 from lmm.disk.folder import DEVICE, is_internal
-from lmm.disk.secrets import is_secret_file
+from lmm.disk.names import is_secret_file
 from lmm.errors import FileReadError
 from lmm.terminal import visible
 

@@ -16,9 +16,8 @@ from chatmd.language.agent import Tool
 from chatmd.tools.registry import OpenTools, offer, renaming
 from chatmd.tools.roots import LOOK, RootedPath, ToolRoots, roots_of
 from lmm.disk.folder import FolderEntry, walk
-from lmm.disk.ignore import Glob
+from lmm.disk.names import Glob, is_secret_file
 from lmm.disk.opened import open_folder, read_errors
-from lmm.disk.secrets import is_secret_file
 from lmm.errors import LmmError
 from lmm.terminal import count, megabytes, visible
 

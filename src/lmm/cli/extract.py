@@ -45,11 +45,10 @@ def extract(
     files: tuple[Path, ...],
     select: str | None,
     output: Path | None,
-    model: str | None,
     config: Path | None,
-    again: bool,
     budget: str,
     dry_run: bool,
+    **asking: Any,
 ) -> int:
     """Extract one record per section, or several where the schema is a list, and print or save them as rows.
 
@@ -67,13 +66,11 @@ def extract(
     if output is not None:
         check_output(output)
     documents = [Document.open(path, config=config, listener=show_progress) for path in files]
-    jobs = plan_records(
-        [record_source(document, model=model, again=again, budget=spent) for document in documents], compiled, select
-    )
+    jobs = plan_records([record_source(each, budget=spent, **asking) for each in documents], compiled, select)
     if not jobs:
         return _nothing(select, output)
     if dry_run:
-        return _show(jobs, again)
+        return _show(jobs, asking["again"])
     report = run(read_records(jobs, compiled))
     terminal.erase_bar()
     if report.interrupted:

@@ -45,7 +45,7 @@ COMMANDS = (
     CommandRow("trust", "lmm", "agree to a config.toml that reaches beyond its folder", file="setup"),
     CommandRow("scan", "lmm", "complete the header, report problems"),
     CommandRow("messages", "lmm", "answer the pending questions of a document"),
-    CommandRow("watch", "lmm", "answer on every save"),
+    CommandRow("watch", "lmm", "answer on every save", file="messages"),
     CommandRow("accept", "lmm", "keep the new text of pending edits", file="edits"),
     CommandRow("reject", "lmm", "restore the old text of pending edits", file="edits"),
     CommandRow("undo", "lmm", "take back our last change to a document", file="edits"),

@@ -28,7 +28,7 @@ from pathlib import Path, PurePath
 from typing import BinaryIO, Literal
 
 from lmm.disk import digest
-from lmm.disk.ignore import Glob, IgnoreRule, is_ignored, parse_ignore
+from lmm.disk.names import Glob, IgnoreRule, comparable, is_ignored, is_secret_file, parse_ignore
 from lmm.disk.opened import (
     Mode,
     OpenFolder,
@@ -37,7 +37,6 @@ from lmm.disk.opened import (
     read_errors,
     write_errors,
 )
-from lmm.disk.secrets import comparable, is_secret_file
 from lmm.disk.swap import TEMPORARY, put_in_place
 from lmm.errors import DocumentError, FileReadError, FileWriteError, LinkOutside
 

@@ -402,16 +402,11 @@ def tree_to_blocks(tree: Node | None) -> list[Block]:
     Blocks that did not stand next to each other are separated by a blank line where they need one.
     """
     blocks: list[Block] = []
-    if tree is not None:
-        stack: list[Node] = [tree]
-        while stack:
-            node = stack.pop()
-            for block in node.own_blocks():
-                if blocks and not blocks[-1].source.endswith("\n\n"):
-                    blocks[-1] = apart(blocks[-1], block)
-                blocks.append(block)
-            if isinstance(node, HeadingNode):
-                stack.extend(reversed(node.children))
+    for node in preorder(tree):
+        for block in node.own_blocks():
+            if blocks and not blocks[-1].source.endswith("\n\n"):
+                blocks[-1] = apart(blocks[-1], block)
+            blocks.append(block)
     return blocks
 
 

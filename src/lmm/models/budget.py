@@ -137,8 +137,8 @@ class SharedBudget:
     @property
     def is_used_up(self) -> bool:
         """Whether nothing is left."""
-        tokens, dollars = self.limits.tokens, self.limits.dollars
-        return (tokens is not None and self._tokens >= tokens) or (dollars is not None and self._dollars >= dollars)
+        left = self.left()
+        return left.tokens == 0 or left.dollars == 0
 
     def left(self) -> UsageLimits:
         """What may still be spent."""

@@ -721,22 +721,19 @@ def is_sound(before: str, after: str, *, fixed: bool = False) -> bool:
     False
     """
     one, two = parse_markdown_text(before), parse_markdown_text(after)
-    return _broken_edits(two) <= _broken_edits(one) and not _read_otherwise(one, two, fixed=fixed)
+    if _broken_edits(two) > _broken_edits(one):
+        return False
+    # A line that stands fewer times in blocks of one kind, and more times in those of another, is read otherwise.
+    lines, lines_now = _lines_by_kind(one), _lines_by_kind(two)
+    more = lines_now - lines
+    by_fix = {("text", "heading"), ("error", "metadata")} if fixed else set()
+    kinds = {kind for kind, _ in more}
+    fewer = lines - lines_now
+    return not any((new, line) in more and (old, new) not in by_fix for old, line in fewer for new in kinds)
 
 
 def _broken_edits(blocks: list[Block]) -> int:
-    if not any("<!-- lmm:" in block.source or EDIT in block.source for block in blocks):
-        return 0
     return len(damaged_edits(blocks)) + len(orphaned_marks(blocks))
-
-
-def _read_otherwise(before: list[Block], after: list[Block], *, fixed: bool) -> bool:
-    """Whether a line stands fewer times in blocks of one kind, and more times in those of another."""
-    one, two = _lines_by_kind(before), _lines_by_kind(after)
-    more = two - one
-    by_fix = {("text", "heading"), ("error", "metadata")} if fixed else set()
-    kinds = {kind for kind, _ in more}
-    return any((new, line) in more and (old, new) not in by_fix for old, line in one - two for new in kinds)
 
 
 def _lines_by_kind(blocks: list[Block]) -> Counter[tuple[str, str]]:

@@ -17,7 +17,7 @@ from pathlib import Path, PurePosixPath
 from lmm.config import Settings
 from lmm.disk import digest
 from lmm.disk.folder import Folder
-from lmm.disk.secrets import is_secret_file
+from lmm.disk.names import is_secret_file
 from lmm.errors import DocumentError, LmmError
 from lmm.markdown.spans import included_pictures, spans
 from lmm.messages import Attachment, Image

@@ -22,7 +22,7 @@ from chatmd.errors import ChatmdError, FileRefused
 from chatmd.language.agent import Tool
 from chatmd.tools.roots import check_path, roots_of
 from lmm.disk.folder import is_internal
-from lmm.disk.secrets import comparable, is_secret_file
+from lmm.disk.names import comparable, is_secret_file
 from lmm.errors import LmmError
 
 Snapshot = dict[str, tuple[int, bytes]]

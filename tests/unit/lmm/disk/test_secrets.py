@@ -8,7 +8,7 @@ from pathlib import PurePath
 import pytest
 
 from lmm.disk.folder import is_document
-from lmm.disk.secrets import SECRETS, is_secret_file, is_secret_variable
+from lmm.disk.names import SECRETS, is_secret_file, is_secret_variable
 
 _SECRET = """
 .env .env.production prod.env .envrc .Renviron .Renviron.local .Rprofile id_rsa id_rsa_work id_dsa id_ecdsa
