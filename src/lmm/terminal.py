@@ -42,7 +42,7 @@ _OURS = f"\x1b{os.urandom(8).hex()}"
 _CODE = re.compile(f"{_OURS}(\r|\\[[0-9;]*[A-Za-z])")
 ERASE_LINE = f"{_OURS}\r{_OURS}[K"
 """For `say` on a terminal: what stands on this line goes."""
-_LONG = 2000
+_LONG = 2000  # words: of a longer text, those that are everywhere are no landmarks
 
 
 # -- what may be seen ------------------------------------------------------------------------------

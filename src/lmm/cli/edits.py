@@ -76,14 +76,13 @@ def _tell_losses(path: Path, error: EditError) -> None:
     """What would be lost, and both texts where the author changed the old one."""
     from lmm import Document
     from lmm.notebook.edits import find_edits, visible_text
-    from lmm.terminal import word_diff
 
     for line, loss in error.losses:
         terminal.tell_error(LmmError(f"accepting would lose text: {loss}", where=f"{path}:{line}"))
     lines = {line for line, _ in error.losses}
     for edit in find_edits(Document.open(path).blocks):
         if edit.line in lines and edit.old_changed:
-            shown = word_diff(visible_text(edit.old).strip(), visible_text(edit.new).strip(), err=True)
+            shown = terminal.word_diff(visible_text(edit.old).strip(), visible_text(edit.new).strip(), err=True)
             terminal.say(textwrap.indent(shown, "  "), err=True)
     terminal.say(f"{path}: nothing was accepted ({error.hint})", err=True)
 

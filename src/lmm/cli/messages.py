@@ -118,12 +118,10 @@ def _tell_unasked(name: str, document: Document) -> int:
 
 def _tell_edits(name: str, document: Document, diff: bool, *, err: bool = False) -> None:
     """What waits in the document now, and what the author should know before accepting it."""
-    from lmm.terminal import word_diff
-
     for edit in document.edits:
         terminal.say(f"{terminal.styled(f'{name}:{edit.line}', 'cyan', err=err)} pending edit: {edit.prompt}", err=err)
         if diff:
-            shown = word_diff(edit.old.strip(), edit.new.strip(), err=err)
+            shown = terminal.word_diff(edit.old.strip(), edit.new.strip(), err=err)
             terminal.say(textwrap.indent(shown, "  "), err=err)
         for warning in edit.warnings:
             terminal.say(terminal.styled(f"  warning: {warning}", "yellow", err=err), err=err)

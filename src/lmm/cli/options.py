@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 import click
 
 from lmm import terminal
-from lmm.errors import Failure, Place
+from lmm.errors import Failure, FileReadError, Place
 from lmm.messages import Event, Notice, Progress, Usage, Waiting
 from lmm.terminal import DONE, FAILED, INTERRUPTED
 
@@ -98,9 +98,7 @@ def flag(*names: str, help: str) -> Decorator:
 
 def _with_documents(context: click.Context, parameter: click.Parameter, paths: tuple[Path, ...]) -> tuple[Path, ...]:
     """Files as they were named, and the documents in folders."""
-    from lmm import terminal
     from lmm.disk.folder import SUFFIXES, documents_below
-    from lmm.errors import FileReadError
 
     found: list[Path] = []
     for path in paths:
