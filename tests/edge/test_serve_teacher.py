@@ -12,7 +12,7 @@ from edge.serving import serving
 from edge.test_serve_log import Visitor
 from fakes.chromium import PROGRAM, Browser
 
-from lmm_education.web import teacher_documents
+from lmm_education.web import teacher_course
 from lmm_education.web.accounts import Accounts
 from lmm_education.web.state import open_state
 
@@ -172,7 +172,7 @@ def test_only_documents_below_the_folder(address: str, config: Path, tmp_path_fa
     assert teacher.send("/teacher/documents", {"name": "x.md", "text": "\ud800"})[0] == 400
     assert teacher.send("/teacher/documents", {"name": "x.md", "text": "x" * 600_000})[0] == 413
     assert teacher.send("/teacher/ingest", {"files": ["../x.md"]})[0] == 400
-    with teacher_documents._running:
+    with teacher_course._running:
         assert teacher.send("/teacher/ingest", {})[0] == 409
     student = Visitor(address, opens=False)
     assert student.send("/teacher/documents", {"name": "x.md", "text": "x"})[0] == 401

@@ -256,7 +256,7 @@ def _check_course(course: Course, workers: int = 1) -> None:
 
 def server_options(patience: float | None = None) -> dict[str, Any]:
     """How uvicorn is run; a request has `patience` seconds to arrive. Headers of proxies are read where it is known who
-    may be believed: web/identity.py."""
+    may be believed: web/login.py."""
     from lmm.server_socket import PATIENCE, bounded
 
     return {

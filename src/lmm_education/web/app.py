@@ -1,13 +1,19 @@
-"""`create_app`: a course as a web application; `create_site`: several. Models and store wait for a request."""
+"""`create_app`: a course as a web application; `create_site`: several. Models and store wait for a request.
+
+`CourseMiddleware` is what every request to a course passes: who asks, whether he may come in, headers, counting.
+"""
 
 from __future__ import annotations
 
+import asyncio
 import json
-from collections.abc import Iterable, Mapping, Sequence
+import secrets
+from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from typing import Any
 from urllib.parse import quote
 
 from starlette.applications import Starlette
+from starlette.datastructures import MutableHeaders
 from starlette.exceptions import HTTPException
 from starlette.middleware import Middleware
 from starlette.middleware.cors import CORSMiddleware
@@ -15,16 +21,26 @@ from starlette.middleware.trustedhost import TrustedHostMiddleware
 from starlette.requests import Request
 from starlette.responses import JSONResponse, RedirectResponse, Response
 from starlette.routing import BaseRoute, Mount, Route
-from starlette.types import Message, Receive, Scope, Send
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from lmm.errors import LmmError
 from lmm_education.answer.answer import AskOptions
 from lmm_education.errors import RequestError
 from lmm_education.parts import CourseParts
-from lmm_education.web import api, openai_api, page, teacher, teacher_course, teacher_documents
+from lmm_education.web import api, openai_api, page, teacher, teacher_course
 from lmm_education.web.guard import CONSENT_HEADER
-from lmm_education.web.http import SecurityHeaders, ToldFailure, failure_of, read_json, static, template
-from lmm_education.web.middleware import CourseMiddleware
+from lmm_education.web.http import (
+    SecurityHeaders,
+    ToldFailure,
+    add_headers,
+    failure_of,
+    headers_for,
+    read_json,
+    static,
+    template,
+)
+from lmm_education.web.login import route_of, set_cookie
+from lmm_education.web.metrics import LEFT
 from lmm_education.web.service import Service, service_of
 from lmm_education.web.words import texts_of, words_in
 
@@ -59,8 +75,8 @@ ROUTES = (  # they are tried in this order
     ("POST", "/teacher/logins/{kind}", teacher_course.add_login),
     ("POST", "/teacher/logins/{kind}/remove", teacher_course.remove_login),
     ("POST", "/teacher/settings", teacher_course.change_settings),
-    ("POST", "/teacher/documents", teacher_documents.take),
-    ("POST", "/teacher/ingest", teacher_documents.ingest),
+    ("POST", "/teacher/documents", teacher_course.take_document),
+    ("POST", "/teacher/ingest", teacher_course.ingest),
     ("POST", "/teacher/login", teacher.log_in),
     ("POST", "/teacher/logout", teacher.log_out),
     ("GET", "/metrics", teacher.metrics),
@@ -200,3 +216,61 @@ def _to_the_course(name: str) -> Any:
         return RedirectResponse(f"{quote(name)}/", 308)  # relative: a proxy may have put all of this under a path
 
     return redirect
+
+
+# -- what every request to a course passes ---------------------------------------------------------
+
+
+_AGE = 180 * 24 * 3600  # seconds that a browser is remembered
+
+
+class CourseMiddleware:
+    """Sets ``request.state.student`` and ``request.state.caller``, adds `HEADERS` and a new browser's cookie to the
+    response, and counts the request. `failed` makes a response of an error."""
+
+    def __init__(
+        self, app: ASGIApp, service: Service, failed: Callable[[Request, Exception], Awaitable[Response]]
+    ) -> None:
+        self.app, self.service, self.failed = app, service, failed
+        self.headers = headers_for(service.settings.frame_ancestors)
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        if scope["type"] != "http":
+            await self.app(scope, receive, send)
+            return
+        request, status, identity = Request(scope), LEFT, self.service.identity
+        fresh = secrets.token_urlsafe(16) if _opens_a_page(scope) else ""
+        request.state.framed = identity.framed
+        is_new = False
+
+        async def send_out(message: Message) -> None:
+            nonlocal status
+            if message["type"] == "http.response.start":
+                status = str(message["status"])
+                add_headers(message, self.headers)
+                if is_new:
+                    signed = identity.signer.sign("student", fresh)
+                    set_cookie(MutableHeaders(scope=message), request, identity.student_cookie, signed, _AGE)
+            await send(message)
+
+        try:
+            # In a thread where it is looked up who has logged in: a database may be slow.
+            asks = identity.login not in ("none", "proxy")
+            caller = (
+                await asyncio.to_thread(identity.caller, request, fresh) if asks else identity.caller(request, fresh)
+            )
+            scope.setdefault("state", {}).update(caller=caller, student=caller.student)
+            self.service.guard.enter(request, caller)
+            is_new = bool(fresh) and caller.browser == fresh
+        except LmmError as error:
+            app: ASGIApp = await self.failed(request, error)
+        else:
+            app = self.app
+        try:
+            await app(scope, receive, send_out)
+        finally:
+            self.service.metrics.note_request(scope.get("route"), status)
+
+
+def _opens_a_page(scope: Scope) -> bool:
+    return scope["method"] == "GET" and route_of(scope) in ("/", "/login")

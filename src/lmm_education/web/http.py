@@ -9,6 +9,8 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import json
+import math
+import time
 from collections.abc import AsyncGenerator, Coroutine, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import date
@@ -25,7 +27,7 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from lmm import loop
 from lmm.errors import ModelBusy, ModelTimeout
-from lmm_education.errors import RequestError, SearchError
+from lmm_education.errors import Denied, RequestError, SearchError
 from lmm_education.exchange_log.figures import day_of
 from lmm_education.material import Passage
 from lmm_education.web.words import Wording
@@ -263,6 +265,21 @@ def failure_of(error: BaseException, texts: Mapping[str, str]) -> ToldFailure:
     if isinstance(error, ModelTimeout):
         return ToldFailure(504, "server_error", texts["failure"], "timeout")
     return ToldFailure(503, "server_error", texts["failure"], "unavailable")
+
+
+def seconds_until(moment: float) -> float:
+    """Seconds until a time (seconds since 1970), at least a little."""
+    return max(0.01, moment - time.time())
+
+
+def too_soon(message: str, wait: float, *, code: str) -> Denied:
+    """A refusal that says when to come again; ``{seconds}`` in the message is that.
+
+    >>> too_soon("In {seconds} seconds.", 8.2, code="x").headers
+    {'Retry-After': '9'}
+    """
+    seconds = str(max(1, math.ceil(wait)))
+    return Denied(message.replace("{seconds}", seconds), status=429, code=code, headers={"Retry-After": seconds})
 
 
 # -- files ----------------------------------------------------------------------------------------

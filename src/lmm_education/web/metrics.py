@@ -1,9 +1,13 @@
-"""What a server counts, from its start on, for Prometheus. Nothing in here is about one student."""
+"""How a server is doing: whether its model can be expected to answer, and what is counted from its start on, for
+Prometheus. Nothing in here is about one student."""
 
 from __future__ import annotations
 
+import logging
 import os
+import time
 from collections.abc import Iterable
+from dataclasses import dataclass, field
 
 from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, disable_created_metrics, generate_latest
 from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, Metric
@@ -11,11 +15,52 @@ from prometheus_client.multiprocess import MultiProcessCollector
 from prometheus_client.registry import Collector
 from starlette.routing import Route
 
+from lmm import errors
+from lmm.config import ModelSettings
+from lmm.models.tokens import unreachable
 from lmm_education.errors import StoreError
 from lmm_education.exchange_log.exchanges import LoggedExchange
 from lmm_education.exchange_log.log_file import LogWriter
 from lmm_education.store.port import Store
-from lmm_education.web.model_health import ModelHealth
+
+logger = logging.getLogger("lmm.serve")
+FRESH = 60.0
+"""Seconds for which what is known counts: a monitor that asks every second costs the server one request a minute."""
+_DOWN = (
+    errors.ModelUnavailable, errors.ModelTimeout, errors.ModelKeyMissing, errors.ModelNotFound,
+    errors.ModelNotInstalled,
+)  # fmt: skip
+
+
+@dataclass(slots=True)
+class ModelHealth:
+    """`reason` says why the model does not answer, as far as is known; it is empty while it does."""
+
+    settings: ModelSettings
+    reason: str = ""
+    _at: float = field(default=-FRESH)
+
+    def note(self, failure: BaseException | None) -> None:
+        """Keep what a question showed: it was answered, or failed so. Failures that are the question's say nothing."""
+        if failure is None or isinstance(failure, _DOWN):
+            self._keep(str(failure or ""))
+
+    async def check(self) -> str:
+        """The reason of now; its server is asked if nothing was known for a minute."""
+        if time.monotonic() - self._at >= FRESH:
+            self._at = time.monotonic()  # whoever asks meanwhile gets the last answer
+            self._keep(await unreachable(self.settings))
+        return self.reason
+
+    def _keep(self, reason: str) -> None:
+        if reason and not self.reason:
+            logger.warning("%s does not answer: %s", self.settings.model, reason)
+        elif self.reason and not reason:
+            logger.warning("%s answers again", self.settings.model)
+        self.reason, self._at = reason, time.monotonic()
+
+
+# -- what is counted -------------------------------------------------------------------------------
 
 SHARED = "PROMETHEUS_MULTIPROC_DIR"
 """The variable with the folder in which processes count together; prometheus_client reads it when it is imported."""

@@ -28,7 +28,7 @@ from lmm_education.config import ServeSettings
 from lmm_education.errors import Denied, RequestError
 from lmm_education.web.accounts import Signer
 from lmm_education.web.http import NO_STORE, address_of, read_body
-from lmm_education.web.identity import cookie_name, set_cookie
+from lmm_education.web.login import cookie_name, set_cookie
 
 if TYPE_CHECKING:
     from joserfc.jwk import KeySet

@@ -32,7 +32,7 @@ from lmm_education.material import Passage
 from lmm_education.web.api import check_number, checked_length, checked_question, read_here
 from lmm_education.web.contents import Chapter, follow_ups, starters
 from lmm_education.web.http import NO_STORE, EventsResponse, ToldFailure, read_json, server_sent, short_text, template
-from lmm_education.web.identity import caller_of, set_cookie
+from lmm_education.web.login import caller_of, set_cookie
 from lmm_education.web.openid import LoginProvider
 from lmm_education.web.panels import name_of, section_values
 from lmm_education.web.pictures import POLICY

@@ -40,18 +40,16 @@ from lmm_education.search.expand import can_write
 from lmm_education.search.search import CourseSearch
 from lmm_education.web.accounts import Accounts, Signer
 from lmm_education.web.answer_cache import CACHED, AnswerCache
-from lmm_education.web.guard import Guard, too_soon
-from lmm_education.web.http import ToldFailure, failure_of
+from lmm_education.web.guard import Guard, TopicCheck
+from lmm_education.web.http import ToldFailure, failure_of, too_soon
 from lmm_education.web.login import OF_ONE, Attempts, Identity, Login
-from lmm_education.web.metrics import Metrics
-from lmm_education.web.model_health import ModelHealth
+from lmm_education.web.metrics import Metrics, ModelHealth
 from lmm_education.web.openid import open_provider
 from lmm_education.web.panels import Contents
 from lmm_education.web.pictures import Pictures
 from lmm_education.web.rendering import to_html
 from lmm_education.web.settings_file import LIVE, SettingsFile
 from lmm_education.web.state import Budget, Reservation, Spent, open_limiter, open_state, secret_key
-from lmm_education.web.topic import TopicCheck
 from lmm_education.web.words import texts_for
 
 T = TypeVar("T")

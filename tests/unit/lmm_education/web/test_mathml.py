@@ -6,7 +6,7 @@ import re
 
 import pytest
 
-from lmm_education.web.mathml import to_mathml
+from lmm_education.web.rendering import to_mathml
 
 
 def shown(tex: str) -> str:

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given, strategies as st
 
 from lmm.errors import ConfigError
-from lmm_education.web.identity import caller_address, household, networks
+from lmm_education.web.login import caller_address, household, networks
 
 PROXIES = networks(["127.0.0.1", "10.0.0.0/8"])
 

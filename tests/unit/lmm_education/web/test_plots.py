@@ -10,7 +10,7 @@ from hypothesis import given, strategies as st
 from strategies import texts
 
 from lmm_education.web.http import render
-from lmm_education.web.plots import HEIGHT, WIDTH, Plot, Series, bars, lines, round_step
+from lmm_education.web.teacher import HEIGHT, WIDTH, Plot, Series, bars, lines, round_step
 
 SVG = st.floats(0, 1e9, allow_subnormal=False)
 VALUES = st.lists(st.none() | SVG, min_size=1, max_size=40)

@@ -9,8 +9,7 @@ import pytest
 from hypothesis import given, strategies as st
 
 from lmm_education.material import Lines
-from lmm_education.web.mathml import _ELEMENTS
-from lmm_education.web.rendering import BlockStream, lines_of, marked_html, title_html, to_html
+from lmm_education.web.rendering import _ELEMENTS, BlockStream, lines_of, marked_html, title_html, to_html
 
 TAGS = frozenset(
     re.findall(

@@ -15,7 +15,7 @@ from lmm.testing import ScriptedModel
 from lmm_education.answer.answer import Answer, AnswerEvent, Found
 from lmm_education.answer.history import Exchange
 from lmm_education.prompts.templates import SLOTS
-from lmm_education.web.topic import BEGINNING, TopicCheck
+from lmm_education.web.guard import BEGINNING, TopicCheck
 
 PROMPTS = load_prompts(package="lmm_education.prompts", slots=SLOTS)
 LONG = ["x" * 100] * 10
