@@ -30,7 +30,7 @@ PACKAGES = ("lmm", "lmm_education", "chatmd")
 EXCEPT = {
     "lmm_education.web.accounts": "a hash of a password takes its time on purpose",
     "lmm.permissions._is_outside": "from 3.12 on, Python follows a path part by part, each from the root",
-    "lmm_education.agent_tools.tools.course_folder": "the same",
+    "lmm_education.agent_tools.course_folder": "the same",
     "lmm_education.ingestion.source_files._is_inside": "the same",
     "chatmd.refine.cases._loaded": "the same",
     "lmm.config_tables._parsed": "tomllib adds the parts of a dotted key one by one",

@@ -116,7 +116,7 @@ _INPUT = {"type": "string", "maxLength": LONGEST_INPUT}
 
 
 class PublishedCourse(Protocol):
-    """A course, as `lmm_education.agent_tools.mcp_course` opens it."""
+    """A course, as `lmm_education.agent_tools` opens it."""
 
     @property
     def title(self) -> str: ...

@@ -22,7 +22,7 @@ from golden_files import GOLDEN
 
 import lmm_education
 from lmm_education import Course
-from lmm_education.agent_tools.mcp_course import open_published_course
+from lmm_education.agent_tools import open_published_course
 from lmm_education.exchange_log.log_file import read_log
 
 DOCUMENTS = {

@@ -22,7 +22,7 @@ from golden_files import GOLDEN
 import lmm_education
 from lmm.errors import ConfigError
 from lmm_education import Course
-from lmm_education.agent_tools.mcp_course import open_published_course
+from lmm_education.agent_tools import open_published_course
 from lmm_education.answer.answer import Answer, AskOptions
 from lmm_education.answer.answering import Answering
 from lmm_education.answer.history import Exchange

@@ -25,7 +25,7 @@ from lmm.terminal import DONE
 if TYPE_CHECKING:
     from chatmd.mcp_server import Library
 
-_COURSE = "lmm_education.agent_tools.mcp_course:open_published_course"
+_COURSE = "lmm_education.agent_tools:open_published_course"
 _SHORTEST_TOKEN = 16
 _SILENT_FOR = 300.0  # seconds that a prompt may take; clients give up earlier
 

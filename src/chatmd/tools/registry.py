@@ -81,9 +81,9 @@ BUILTINS: dict[str, ToolKind] = {
     "webpage_to_markdown": _row("chatmd.tools.web:open_webpage_to_markdown", "network"),
     "import_image": _row("chatmd.tools.files:open_import_image", "read"),
     # Of the package lmm_education, which this one does not import.
-    "course_search": _row("lmm_education.agent_tools.tools:open_course_search", "read"),
-    "index_markdown_docs": _row("lmm_education.agent_tools.index:open_index_markdown_docs", "read", "write"),
-    "markdown_search": _row("lmm_education.agent_tools.index:open_markdown_search", "read"),
+    "course_search": _row("lmm_education.agent_tools:open_course_search", "read"),
+    "index_markdown_docs": _row("lmm_education.agent_tools:open_index_markdown_docs", "read", "write"),
+    "markdown_search": _row("lmm_education.agent_tools:open_markdown_search", "read"),
 }
 # What other programs call them.
 ALIASES = {"get_contents": "read_file", "read_dir": "read_directory"}

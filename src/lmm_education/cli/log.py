@@ -192,7 +192,7 @@ def _writer(course: Course, into: Path, log: Path | str, budget: str) -> NotedQu
     from lmm_education.exchange_log.log_file import LogFile
     from lmm_education.exchange_log.open_questions import NotedQuestions
     from lmm_education.ingestion.source_files import find_sources
-    from lmm_education.web.service import ServedQuestion, logged_source
+    from lmm_education.web.questions import ServedQuestion, logged_source
 
     students, spent = course.for_students(), SharedBudget.of(budget)
 

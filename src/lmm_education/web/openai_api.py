@@ -40,7 +40,8 @@ from lmm_education.web.http import (
     source_address,
     unless_caller_leaves,
 )
-from lmm_education.web.service import Service, WaitingAnswer, service_of
+from lmm_education.web.questions import WaitingAnswer
+from lmm_education.web.service import Service, service_of
 from lmm_education.web.words import notice_for
 
 WITHOUT_EFFECT = frozenset(

@@ -36,8 +36,9 @@ from lmm_education.web.login import caller_of, set_cookie
 from lmm_education.web.openid import LoginProvider
 from lmm_education.web.panels import name_of, section_values
 from lmm_education.web.pictures import POLICY
+from lmm_education.web.questions import ServedQuestion, WaitingAnswer
 from lmm_education.web.rendering import BlockStream, Picture, title_html, to_html
-from lmm_education.web.service import ServedQuestion, Service, WaitingAnswer, service_of
+from lmm_education.web.service import Service, service_of
 from lmm_education.web.words import LANGUAGES, language_of, notice_for, texts_of, theme_of
 
 _FIRST_WORDS = 90  # characters

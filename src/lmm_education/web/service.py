@@ -8,11 +8,8 @@ import contextlib
 import dataclasses
 import functools
 import logging
-import secrets
-import time
-from collections.abc import AsyncGenerator, Collection, Iterator, Mapping, Sequence
+from collections.abc import AsyncGenerator, Collection, Mapping, Sequence
 from contextlib import AsyncExitStack, aclosing
-from dataclasses import dataclass, field
 from typing import TypeVar
 
 from markupsafe import Markup
@@ -21,17 +18,15 @@ from starlette.requests import Request
 from lmm import loop
 from lmm.errors import ConfigError, LmmError
 from lmm.hosts import is_loopback
-from lmm.messages import Message, Retrying, TextDelta, Usage, dialogue_text
+from lmm.messages import TextDelta, Usage
 from lmm.models.chat import shared_chat
 from lmm.models.port import connected
-from lmm_education.answer.answer import Answer, AnswerEvent, AskOptions, Attempted, Called, Found, Prompted, retold
+from lmm_education.answer.answer import Answer, AnswerEvent, AskOptions, Found, retold
 from lmm_education.answer.answering import Answering
 from lmm_education.answer.history import Exchange
-from lmm_education.answer.verification import failure_text
 from lmm_education.config import ServeSettings
 from lmm_education.database import Database
 from lmm_education.errors import Denied, StoreError
-from lmm_education.exchange_log.exchanges import LoggedExchange, LoggedSource, Outcome
 from lmm_education.exchange_log.log_file import LogWriter, log_place
 from lmm_education.material import Passage
 from lmm_education.parts import CourseParts
@@ -39,7 +34,6 @@ from lmm_education.prompts.templates import course_prompts
 from lmm_education.search.expand import can_write
 from lmm_education.search.search import CourseSearch
 from lmm_education.web.accounts import Accounts, Signer
-from lmm_education.web.answer_cache import CACHED, AnswerCache
 from lmm_education.web.guard import Guard, TopicCheck
 from lmm_education.web.http import ToldFailure, failure_of, too_soon
 from lmm_education.web.login import OF_ONE, Attempts, Identity, Login
@@ -47,6 +41,7 @@ from lmm_education.web.metrics import Metrics, ModelHealth
 from lmm_education.web.openid import open_provider
 from lmm_education.web.panels import Contents
 from lmm_education.web.pictures import Pictures
+from lmm_education.web.questions import AnswerCache, Queue, ServedQuestion, WaitingAnswer
 from lmm_education.web.rendering import to_html
 from lmm_education.web.settings_file import LIVE, SettingsFile
 from lmm_education.web.state import Budget, Reservation, Spent, open_limiter, open_state, secret_key
@@ -325,121 +320,6 @@ async def service_of_teacher(request: Request) -> Service:
     if await asyncio.to_thread(service.teacher.session, request) is None:
         raise Denied(service.texts["log_in"], status=401, code="login_required")
     return service
-
-
-# -- the queue -------------------------------------------------------------------------------------
-
-
-@dataclass(frozen=True, slots=True)
-class WaitingAnswer:
-    """A question waits until others are answered; so many are `ahead` of it."""
-
-    ahead: int
-
-
-class Queue:
-    """At most `size` answers are made at once; the other questions wait in the order in which they came."""
-
-    def __init__(self, size: int) -> None:
-        self.size, self._line, self._moved = size, list[object](), asyncio.Event()
-
-    @contextlib.contextmanager
-    def turn(self) -> Iterator[object]:
-        """A place in the line, for the time of the block."""
-        turn = object()
-        self._line.append(turn)
-        try:
-            yield turn
-        finally:
-            self._line.remove(turn)
-            self._moved.set()
-            self._moved = asyncio.Event()
-
-    async def ahead(self, turn: object, told: int = -1) -> int:
-        """How many are ahead of a place, as soon as it is another number than was told; 0 when its turn has come."""
-        while (ahead := max(0, self._line.index(turn) + 1 - self.size)) == told:
-            await self._moved.wait()
-        return ahead
-
-
-# -- a question on its way -------------------------------------------------------------------------
-
-
-@dataclass(slots=True)
-class ServedQuestion:
-    """One question, and what is known of its answer so far; `here` is the section that the student has before him, `id`
-    that of the exchange in the log. `attempted` is
-    what a student answered to an exercise, which no log keeps."""
-
-    question: str
-    student: str
-    via: str
-    here: Passage | None = None
-    kept: bool = False
-    anew: bool = False
-    attempted: Attempted | None = None
-    id: str = field(default_factory=lambda: secrets.token_hex(10))
-    at: float = field(default_factory=time.time)
-    outcome: Outcome = "left"
-    error: str = ""
-    answer: Answer | None = None
-    _begun: float = field(default_factory=time.monotonic)
-    _first_word: float | None = None
-    _text: list[str] = field(default_factory=list)
-    _found: Found | None = None
-    _prompted: tuple[Message, ...] = ()
-
-    @property
-    def number(self) -> str:
-        """The id, if there is a log to look it up in; else nothing."""
-        return self.id if self.kept else ""
-
-    def note(self, event: AnswerEvent | WaitingAnswer) -> None:
-        """Keep what an event tells."""
-        if isinstance(event, TextDelta):
-            self._text.append(event.text)
-        elif isinstance(event, Retrying | Called):
-            self._text.clear()
-        elif isinstance(event, Found):
-            self._found = event
-        elif isinstance(event, Prompted):
-            self._prompted = event.messages
-        elif isinstance(event, Answer):
-            self.answer = event
-            self.outcome = "refused" if event.refused else "answered" if event.found else "not found"
-        if self._first_word is None and isinstance(event, TextDelta | Answer):
-            self._first_word = time.monotonic() - self._begun
-
-    def as_exchange(self) -> LoggedExchange:
-        """What the log keeps."""
-        found = self._found
-        answer = self.answer or Answer(self.question, "".join(self._text), found.searched if found else "")
-        offered = answer.offered or (found.sources if found else ())
-        cited = {source.id for source in answer.cited}
-        return LoggedExchange(
-            id=self.id, time=self.at, question=self.question, via=self.via, searched=answer.searched,
-            answer=answer.text, sources=tuple(logged_source(source, source.id in cited) for source in offered),
-            outcome=self.outcome, model=answer.model, first_word=self._first_word,
-            total=time.monotonic() - self._begun, input_tokens=answer.usage.input_tokens,
-            output_tokens=answer.usage.output_tokens, cost=answer.usage.cost, error=self.error,
-            cached=CACHED in answer.notices, removed=", ".join(map(str, answer.removed)),
-            unverified="\n".join(map(failure_text, answer.verification.failures)),
-            prompt=dialogue_text(self._prompted) if self.kept else "",
-            here=" > ".join((self.here.place.file, *self.here.place.headings)) if self.here else "",
-        )  # fmt: skip
-
-
-def logged_source(source: Passage, cited: bool) -> LoggedSource:
-    """What the log keeps of a source."""
-    place = source.place
-    return LoggedSource(
-        number=source.number,
-        section=source.section or source.id,
-        file=place.file,
-        headings=place.headings,
-        title=source.title,
-        cited=cited,
-    )
 
 
 # -- opening ---------------------------------------------------------------------------------------

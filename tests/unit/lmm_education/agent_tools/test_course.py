@@ -14,7 +14,7 @@ from memory import temporary_folder
 from lmm.config import load_settings
 from lmm.errors import LmmError
 from lmm_education import ingest
-from lmm_education.agent_tools.tools import course_folder, open_course_search
+from lmm_education.agent_tools import course_folder, open_course_search
 from lmm_education.answer.lookup import ROWS
 
 

@@ -13,7 +13,7 @@ from memory import temporary_folder
 from unit.lmm_education.agent_tools.test_course import Declared, Place
 
 from lmm.errors import LmmError
-from lmm_education.agent_tools.index import FOLDER, Indexes, open_index_markdown_docs, open_markdown_search
+from lmm_education.agent_tools import FOLDER, Indexes, open_index_markdown_docs, open_markdown_search
 
 Call = Callable[..., str]
 

@@ -19,8 +19,8 @@ from lmm_education import Course
 from lmm_education.answer.answer import Answer
 from lmm_education.errors import Denied
 from lmm_education.store.edge import EdgeStore
-from lmm_education.web.answer_cache import CACHED
-from lmm_education.web.service import A_CLASS, Queue, ServedQuestion, Service
+from lmm_education.web.questions import CACHED, Queue, ServedQuestion
+from lmm_education.web.service import A_CLASS, Service
 
 QUESTION = "What makes leaves green?"
 

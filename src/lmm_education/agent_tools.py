@@ -1,37 +1,118 @@
-"""Folders of markdown as agents index and search them: ``index_markdown_docs`` and ``markdown_search``.
+"""The course as tools of agents, whoever runs them: a ChatMD file, a server of the Model Context Protocol.
 
-An index is a folder with a store of its own and `ABOUT`, which says what was indexed. Only what changed is embedded
-again, and what is gone goes.
+`chatmd` knows these functions by name only, in its table of tools; what declares the tools and what it works with are
+known here by their attributes only. ``course_search`` looks things up in a course; ``index_markdown_docs`` and
+``markdown_search`` index and search folders of markdown. Such an index is a folder with a store of its own and `ABOUT`,
+which says what was indexed. Only what changed is embedded again, and what is gone goes.
 """
 
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import json
 import os
 import re
-from collections.abc import AsyncGenerator, Iterator, Sequence
+from collections.abc import AsyncGenerator, Iterator, Mapping, Sequence
 from contextlib import asynccontextmanager, contextmanager
 from dataclasses import dataclass
 from itertools import islice, zip_longest
 from pathlib import Path
+from typing import Any, Protocol
 
-from lmm.disk.folder import Folder
+from lmm.disk.folder import Folder, configured
 from lmm.errors import LmmError
 from lmm.messages import Attachment, Message, ToolDefinition, object_schema, render
 from lmm.models.port import RunnableTool
-from lmm_education.agent_tools.tools import DeclaredTool, PromptPlace
-from lmm_education.answer.lookup import NOTHING, CourseTool
+from lmm_education.answer.answer import Answer, basis_notice
+from lmm_education.answer.answering import Answering
+from lmm_education.answer.lookup import NOTHING, CourseTool, Lookup, course_tools
 from lmm_education.answer.sources import LABEL
+from lmm_education.answer.verification import mark_of, marked
 from lmm_education.config import CourseSettings, StorageSettings
-from lmm_education.errors import SearchError
+from lmm_education.errors import SearchError, StoreMissing
 from lmm_education.ingestion.apply import IngestOptions, is_made_otherwise
 from lmm_education.ingestion.ingest import ingest_into
 from lmm_education.ingestion.plan import IngestReport
 from lmm_education.material import Passage
-from lmm_education.parts import CourseParts
+from lmm_education.parts import CourseParts, course_root
 from lmm_education.search.query import SearchOptions
 from lmm_education.search.search import CourseSearch
+
+
+class DeclaredTool(Protocol):
+    """What is read of a declaration."""
+
+    @property
+    def name(self) -> str: ...
+    @property
+    def include(self) -> tuple[str, ...]: ...
+    @property
+    def roots(self) -> tuple[str, ...]: ...
+    @property
+    def course(self) -> str: ...
+
+
+class PromptPlace(Protocol):
+    """What is read of the place in which it stands: the prompt's folder, and the environment."""
+
+    @property
+    def folder(self) -> Path: ...
+    @property
+    def settings(self) -> Any: ...
+    @property
+    def environment(self) -> Mapping[str, str]: ...
+
+
+# -- a course, as a ChatMD file declares it: ``<tool name="course_search" course="../notes"/>`` ----
+
+
+@asynccontextmanager
+async def open_course_search(declared: DeclaredTool, place: PromptPlace) -> AsyncGenerator[Sequence[RunnableTool]]:
+    """The tools of the course that a declaration names; without one, of the course that the prompt lies in.
+
+    Raises:
+        LmmError: there is no course, nothing was ingested, or its settings cannot be read.
+    """
+    folder = course_folder(declared.course, place.folder)
+    with CourseParts.open(folder, env=dict(place.environment) or None) as course:
+        if await asyncio.to_thread(course.store.manifest) is None:
+            raise StoreMissing(course.store.location)
+        tools = course_tools(Lookup(CourseSearch(course)), among_others=True)
+        yield chosen(tools, declared.include)
+
+
+def chosen(tools: Sequence[RunnableTool], names: Sequence[str]) -> list[RunnableTool]:
+    """The tools of these names; all, if none are named.
+
+    Raises:
+        LmmError: there is no such tool.
+    """
+    known = {tool.definition.name: tool for tool in tools}
+    for name in names:
+        if name not in known:
+            raise LmmError(f"course_search has no tool '{name}'", hint=f"it has {', '.join(known)}")
+    return [known[name] for name in names] if names else list(tools)
+
+
+def course_folder(named: str, folder: Path) -> Path:
+    """The folder of a course: as it is named, relative to the prompt's, else the nearest above the prompt.
+
+    Raises:
+        LmmError: there is none.
+    """
+    if named:
+        with contextlib.suppress(OSError, RuntimeError, ValueError):  # a loop of links, a name no folder can have
+            if (found := configured(folder, Path(named).expanduser()).resolve()).is_dir():
+                return found
+        raise LmmError(f"there is no folder '{named}'", hint="course is relative to the prompt's folder")
+    if (above := course_root(folder)) is None:
+        raise LmmError("the prompt is not in a course", hint='name one: course="../notes"')
+    return above
+
+
+# -- folders of markdown ---------------------------------------------------------------------------
+
 
 ABOUT = "index.json"
 FOLDER = ".md_index"
@@ -148,7 +229,7 @@ class Indexes:
             yield course
 
 
-# -- the declarations ------------------------------------------------------------------------------
+# -- the tools of folders --------------------------------------------------------------------------
 
 
 @asynccontextmanager
@@ -212,3 +293,79 @@ def _told(index: FolderIndex, report: IngestReport) -> str:
         more = f"; and {len(failed) - _FAILURES} more" if len(failed) > _FAILURES else ""
         text += f" Not indexed: {'; '.join(map(str, failed[:_FAILURES]))}{more}."
     return text
+
+
+# -- a course, as it is published to other programs ------------------------------------------------
+
+
+ASK = object_schema(["question"], question={"type": "string"})
+
+
+@dataclass(frozen=True, slots=True)
+class McpCourse:
+    """One course that is open. `tools` are those of `course_tools`, and ``ask``."""
+
+    course: CourseParts
+    lookup: Lookup
+    tools: tuple[RunnableTool, ...]
+
+    @property
+    def title(self) -> str:
+        """What students know it as."""
+        return self.course.settings.serve.title or self.course.settings.storage.course
+
+    @property
+    def instructions(self) -> str:
+        """What a client's model should know before it uses the tools."""
+        return (
+            f"The material of the course '{self.title}'. Search it before you answer questions about its subject, and "
+            "cite the places that results come with, such as cells.md:12-40. open_section reads on from a place."
+        )
+
+    @property
+    def is_empty(self) -> bool:
+        """Whether nothing was ingested."""
+        try:
+            with self.course.view() as catalogue:
+                return not catalogue.documents
+        except StoreMissing:
+            return True
+
+
+@asynccontextmanager
+async def open_published_course(
+    config: Path | None, course: str | None, model: str | None
+) -> AsyncGenerator[McpCourse]:
+    """The course that `lmm serve` would serve here, for as long as the context is open.
+
+    Raises:
+        ConfigError: the configuration cannot be read.
+        StoreError: the store cannot be read.
+    """
+    with CourseParts.open(config=config, course=course, model=model) as opened:
+        served = opened.for_students()
+        answering = Answering(CourseSearch(served))
+        lookup = Lookup(answering.searching)
+        tools = (_ask_tool(answering), *course_tools(lookup, among_others=False))
+        yield McpCourse(served, lookup, tools)
+
+
+def _ask_tool(answering: Answering) -> RunnableTool:
+    async def ask(question: str) -> str:
+        async for event in answering.stream(question):
+            if isinstance(event, Answer):
+                return answer_text(event)
+        raise LmmError("the answer was not completed")
+
+    words = "Answer a question from the course's material, by a language model that sees its best passages; with "
+    words += "the sources that the answer cites. Slower than search."
+    return CourseTool(ToolDefinition("ask", words, ASK), ask)
+
+
+def answer_text(answer: Answer) -> str:
+    """An answer and where it comes from, as text; what was not found in its sources is marked where it stands."""
+    text = marked(answer.text, answer.verification.failures, lambda failure: f"[{mark_of(failure)}]").strip()
+    cited = [source.reference for source in (answer.cited if answer.found else answer.offered)]
+    notices = [f"Note: {notice}" for notice in (*answer.notices, *basis_notice(answer))]
+    nearest = "" if answer.found or not cited else "What comes nearest:"
+    return "\n\n".join(part for part in (text, nearest, "\n".join(cited), "\n".join(notices)) if part)

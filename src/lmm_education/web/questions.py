@@ -1,0 +1,256 @@
+"""A question on its way: its place in the queue, the answer that was given before or is being given to all who ask the
+same, and what the log keeps of it."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import functools
+import secrets
+import time
+from collections import OrderedDict
+from collections.abc import AsyncGenerator, Callable, Iterator
+from contextlib import aclosing
+from dataclasses import dataclass, field, replace
+from typing import Any, Generic, TypeVar
+
+from lmm.loop import ended
+from lmm.messages import Message, Retrying, TextDelta, Usage, dialogue_text
+from lmm_education.answer.answer import Answer, AnswerEvent, Attempted, Called, Found, Prompted
+from lmm_education.answer.verification import failure_text
+from lmm_education.exchange_log.exchanges import LoggedExchange, LoggedSource, Outcome
+from lmm_education.material import Passage
+from lmm_education.search.query import SearchNotice
+
+CACHED = SearchNotice("cached", "this question was asked before; this is the answer from then")
+_LONGEST = 20_000  # characters
+E = TypeVar("E")
+
+
+# -- the queue -------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class WaitingAnswer:
+    """A question waits until others are answered; so many are `ahead` of it."""
+
+    ahead: int
+
+
+class Queue:
+    """At most `size` answers are made at once; the other questions wait in the order in which they came."""
+
+    def __init__(self, size: int) -> None:
+        self.size, self._line, self._moved = size, list[object](), asyncio.Event()
+
+    @contextlib.contextmanager
+    def turn(self) -> Iterator[object]:
+        """A place in the line, for the time of the block."""
+        turn = object()
+        self._line.append(turn)
+        try:
+            yield turn
+        finally:
+            self._line.remove(turn)
+            self._moved.set()
+            self._moved = asyncio.Event()
+
+    async def ahead(self, turn: object, told: int = -1) -> int:
+        """How many are ahead of a place, as soon as it is another number than was told; 0 when its turn has come."""
+        while (ahead := max(0, self._line.index(turn) + 1 - self.size)) == told:
+            await self._moved.wait()
+        return ahead
+
+
+# -- a question on its way -------------------------------------------------------------------------
+
+
+@dataclass(slots=True)
+class ServedQuestion:
+    """One question, and what is known of its answer so far; `here` is the section that the student has before him, `id`
+    that of the exchange in the log. `attempted` is
+    what a student answered to an exercise, which no log keeps."""
+
+    question: str
+    student: str
+    via: str
+    here: Passage | None = None
+    kept: bool = False
+    anew: bool = False
+    attempted: Attempted | None = None
+    id: str = field(default_factory=lambda: secrets.token_hex(10))
+    at: float = field(default_factory=time.time)
+    outcome: Outcome = "left"
+    error: str = ""
+    answer: Answer | None = None
+    _begun: float = field(default_factory=time.monotonic)
+    _first_word: float | None = None
+    _text: list[str] = field(default_factory=list)
+    _found: Found | None = None
+    _prompted: tuple[Message, ...] = ()
+
+    @property
+    def number(self) -> str:
+        """The id, if there is a log to look it up in; else nothing."""
+        return self.id if self.kept else ""
+
+    def note(self, event: AnswerEvent | WaitingAnswer) -> None:
+        """Keep what an event tells."""
+        if isinstance(event, TextDelta):
+            self._text.append(event.text)
+        elif isinstance(event, Retrying | Called):
+            self._text.clear()
+        elif isinstance(event, Found):
+            self._found = event
+        elif isinstance(event, Prompted):
+            self._prompted = event.messages
+        elif isinstance(event, Answer):
+            self.answer = event
+            self.outcome = "refused" if event.refused else "answered" if event.found else "not found"
+        if self._first_word is None and isinstance(event, TextDelta | Answer):
+            self._first_word = time.monotonic() - self._begun
+
+    def as_exchange(self) -> LoggedExchange:
+        """What the log keeps."""
+        found = self._found
+        answer = self.answer or Answer(self.question, "".join(self._text), found.searched if found else "")
+        offered = answer.offered or (found.sources if found else ())
+        cited = {source.id for source in answer.cited}
+        return LoggedExchange(
+            id=self.id, time=self.at, question=self.question, via=self.via, searched=answer.searched,
+            answer=answer.text, sources=tuple(logged_source(source, source.id in cited) for source in offered),
+            outcome=self.outcome, model=answer.model, first_word=self._first_word,
+            total=time.monotonic() - self._begun, input_tokens=answer.usage.input_tokens,
+            output_tokens=answer.usage.output_tokens, cost=answer.usage.cost, error=self.error,
+            cached=CACHED in answer.notices, removed=", ".join(map(str, answer.removed)),
+            unverified="\n".join(map(failure_text, answer.verification.failures)),
+            prompt=dialogue_text(self._prompted) if self.kept else "",
+            here=" > ".join((self.here.place.file, *self.here.place.headings)) if self.here else "",
+        )  # fmt: skip
+
+
+def logged_source(source: Passage, cited: bool) -> LoggedSource:
+    """What the log keeps of a source."""
+    place = source.place
+    return LoggedSource(
+        number=source.number,
+        section=source.section or source.id,
+        file=place.file,
+        headings=place.headings,
+        title=source.title,
+        cited=cited,
+    )
+
+
+# -- the same question again -----------------------------------------------------------------------
+
+
+class AnswerCache:
+    """The latest `size` answers to questions that follow no others, for as long as the texts are as they were.
+
+    It belongs to one course as it is served, and so to its models, settings and what is withheld; it is in memory,
+    since what students ask is kept nowhere unless a log was asked for.
+    """
+
+    def __init__(self, size: int) -> None:
+        self.size, self._stamp = size, ""
+        self._answers: OrderedDict[str, Answer] = OrderedDict()
+        self._being_given: dict[tuple[str, str], OngoingAnswer[Any]] = {}
+
+    def get(self, stamp: str, question: str) -> Answer | None:
+        """The answer to this question, if it was given over the texts in this state; it says that it is not new."""
+        if stamp == self._stamp and (wording := _wording(question)) in self._answers:
+            self._answers.move_to_end(wording)
+            return self._answers[wording]
+        return None
+
+    def put(self, stamp: str, question: str, answer: Answer) -> None:
+        """Keep an answer for which a model was asked, if it is whole: who was refused, or told half, may ask again.
+
+        >>> cache, used = AnswerCache(1), Usage(requests=1)
+        >>> for asked in ("Why?", "And?"):
+        ...     cache.put("1", asked, Answer(asked, "So.", asked, usage=used))
+        >>> cache.get("1", "Why?") is None, cache.get("1", " And?").notices == (CACHED,), cache.get("2", "And?") is None
+        (True, True, True)
+        """
+        whole = not (answer.refused or answer.cut or answer.stopped)
+        if not whole or not answer.usage.requests or len(answer.text) > _LONGEST:
+            return
+        if stamp != self._stamp:
+            self._answers.clear()
+            self._stamp = stamp
+        self._answers[_wording(question)] = _again(answer)
+        while len(self._answers) > self.size:
+            self._answers.popitem(last=False)
+
+    async def given_to_all(
+        self, stamp: str, question: str, make: Callable[[], AsyncGenerator[E]]
+    ) -> AsyncGenerator[E | Answer]:
+        """The events of an answer; who asks the same meanwhile is told them too, from the first on, and that it is not
+        his alone. It is made as long as anybody reads it: a class that presses the same button asks the model once.
+        """
+        key = stamp, _wording(question)
+        ongoing, first = self._being_given.get(key), False
+        if ongoing is None:
+            ongoing = self._being_given[key] = OngoingAnswer(make(), functools.partial(self._forget, key))
+            first = True
+        async with aclosing(ongoing.read()) as events:
+            async for event in events:
+                yield _again(event) if isinstance(event, Answer) and not first else event
+
+    def _forget(self, key: tuple[str, str], ongoing: OngoingAnswer[Any]) -> None:
+        if self._being_given.get(key) is ongoing:
+            del self._being_given[key]
+
+
+class OngoingAnswer(Generic[E]):
+    """Events as they are made, for several readers, each from the first on; `over` is called when no more will come."""
+
+    def __init__(self, events: AsyncGenerator[E], over: Callable[[OngoingAnswer[E]], object]) -> None:
+        self._events, self._over = events, over
+        self._told: list[E] = []
+        self._moved = asyncio.Event()
+        self._readers = 0
+        self._task = asyncio.create_task(self._make())
+        self._task.add_done_callback(self._is_done)
+
+    async def read(self) -> AsyncGenerator[E]:
+        """All events, or the error that ended them; who is the last to stop reading stops them."""
+        self._readers += 1
+        number = 0
+        try:
+            while number < len(self._told) or not self._task.done():
+                if number < len(self._told):
+                    yield self._told[number]
+                    number += 1
+                else:
+                    await self._moved.wait()
+            await self._task
+        finally:
+            self._readers -= 1
+            if not self._readers and not self._task.done():
+                self._over(self)
+                self._task.cancel()
+                await ended(self._task)
+
+    async def _make(self) -> None:
+        async with aclosing(self._events):
+            async for event in self._events:
+                self._told.append(event)
+                self._wake()
+
+    def _is_done(self, task: asyncio.Task[None]) -> None:
+        self._over(self)
+        self._wake()
+
+    def _wake(self) -> None:
+        self._moved.set()
+        self._moved = asyncio.Event()
+
+
+def _again(answer: Answer) -> Answer:
+    return replace(answer, usage=Usage(), notices=(CACHED, *answer.notices)) if answer.usage.requests else answer
+
+
+def _wording(question: str) -> str:
+    return " ".join(question.split())
