@@ -19,9 +19,9 @@ from lmm.models.port import ChatModel, Embedder, RunnableTool
 from lmm_education.answer.answer import Answer, AnswerEvent, AnswerListener, AskOptions, History
 from lmm_education.answer.history import Exchange
 from lmm_education.catalogue import Kept
-from lmm_education.errors import StoreError, StoreMissing
+from lmm_education.errors import SearchError, StoreError, StoreMissing
 from lmm_education.ingestion.plan import IngestReport, Listener, ignore
-from lmm_education.material import PreparedDocument
+from lmm_education.material import Passage, PreparedDocument
 from lmm_education.parts import CourseParts
 from lmm_education.payloads import StoredDocument
 from lmm_education.search.query import SearchOptions, SearchResult, Value
@@ -129,19 +129,21 @@ class Course(CourseParts):
         quiet: float = 1.0,
         stop: threading.Event | None = None,
         listener: Listener = ignore,
-        told: Callable[[IngestReport | LmmError], None] = lambda result: None,
+        on_result: Callable[[IngestReport | LmmError], None] = lambda result: None,
         on_poll: Callable[[str], None] = lambda reason: None,
         **how: Unpack[IngestArguments],
     ) -> None:
         """Ingest now, and again what is saved, when nothing was for `quiet` seconds; until Ctrl-C or `stop`.
 
-        `how` is as for `ingest`. `told` gets the report of each time, or the error that ended it; `on_poll` why
-        files have to be looked at again and again. All callbacks are called in another thread.
+        `how` is as for `ingest`. `on_result` is called with the report of each time, or with the error that ended it;
+        `on_poll` with why files have to be looked at again and again. All callbacks are called in another thread.
         """
         from lmm_education.ingestion.ingest import watch_course
 
         watched, options = paths or [self.root], _ingest_options("watch", how)
-        watch_course(self, watched, options, quiet=quiet, stop=stop, listener=listener, told=told, on_poll=on_poll)
+        watch_course(
+            self, watched, options, quiet=quiet, stop=stop, listener=listener, on_result=on_result, on_poll=on_poll
+        )
 
     # -- search and ask ----------------------------------------------------------------------------
 
@@ -256,8 +258,19 @@ class Course(CourseParts):
             for each in options.get("history", ())
         ]
         answering = await asyncio.to_thread(self._answering, asked, options)
+        if here := options.get("here"):
+            answering = answering.at(await asyncio.to_thread(self._section_at, here))
         async for event in answering.stream(question, earlier):
             yield event
+
+    def _section_at(self, address: str) -> Passage:
+        from lmm_education.study.study_documents import section_at
+
+        with self.view() as catalogue:
+            found = section_at(catalogue, address)
+        if found is None:
+            raise SearchError(f"'{address}' is not a page or a section of the course", hint="such as leaves.md#colour")
+        return found
 
     @loop.background
     async def aask(
@@ -276,6 +289,8 @@ class Course(CourseParts):
             types: only material of these types, such as ``exercise``.
             documents: only these documents, by docid or file.
             where: only passages whose metadata have one of these values.
+            here: where the reader is: a page of the published book, or a file of the course, with the id or title of a
+                heading, such as ``leaves.md#colour``.
             agent: give the model tools to look for itself.
             context_tokens: how much of the material the model is shown, instead of the configured number.
             budget: what all its requests together may use: tokens (``20000``) or money (``0.50$``); what one request
@@ -285,6 +300,7 @@ class Course(CourseParts):
 
         Raises:
             StoreError: nothing was ingested, or the store cannot be read.
+            SearchError: `here` is nothing of the course.
             ModelError: a model did not answer.
             LimitReached: the budget is used up, or the price of the model is not known.
         """
@@ -663,6 +679,7 @@ class _AskArguments(TypedDict, total=False):
     types: Sequence[str]
     documents: Sequence[str]
     where: Where | None
+    here: str
     agent: bool
     context_tokens: int | None
     budget: str | SharedBudget | None

@@ -23,7 +23,7 @@ from fakes.openai_server import ScriptedServer
 import lmm_education
 from lmm_education import Course
 from lmm_education.exchange_log.log_file import read_log
-from lmm_education.web.panels import section_at
+from lmm_education.study.study_documents import section_at
 
 COURSE = {
     "book.toml": '[book]\ntitle = "Plants"\n',

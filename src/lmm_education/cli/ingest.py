@@ -69,7 +69,7 @@ def ingest(
         course.watch(
             *paths,
             **steps,
-            told=_each_time(course, as_json),
+            on_result=_each_time(course, as_json),
             on_poll=lambda reason: terminal.say(f"no file notifications ({reason})", err=True),
         )
         return DONE

@@ -138,13 +138,13 @@ def watch_course(
     quiet: float = 1.0,
     stop: threading.Event | None = None,
     listener: Listener = ignore,
-    told: Callable[[IngestReport | LmmError], None] = lambda result: None,
+    on_result: Callable[[IngestReport | LmmError], None] = lambda result: None,
     on_poll: Callable[[str], None] = lambda reason: None,
 ) -> None:
     """Ingest now, and after saves, when nothing was saved for `quiet` seconds; until Ctrl-C or `stop`.
 
-    `told` gets each report, or the error that ended a run: it may be mended until the next save. `on_poll` is told why
-    the files are looked at again and again, where the system gives no notifications.
+    `on_result` gets each report, or the error that ended a run: it may be mended until the next save. `on_poll` is told
+    why the files are looked at again and again, where the system gives no notifications.
 
     Raises:
         FileReadError: there is nothing at one of the paths.
@@ -159,11 +159,11 @@ def watch_course(
 
     def work() -> None:
         try:
-            told(ingest_into(course, paths, options, listener=listening))
+            on_result(ingest_into(course, paths, options, listener=listening))
         except KeyboardInterrupt:
             return
         except LmmError as error:
-            told(error)
+            on_result(error)
 
     async def watch() -> None:
         stopping = asyncio.create_task(loop.cancel_when(stop, asyncio.current_task())) if stop else None
