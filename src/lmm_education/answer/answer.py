@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import textwrap
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -22,6 +23,7 @@ from lmm_education.search.query import SearchNotice, SearchOptions
 
 History = Literal["none", "summary", "extraction", "rewrite"]
 Basis = Literal["course", "general", "nothing"]
+_SHOWN = 90  # characters of an answer
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,12 +48,12 @@ class Attempted:
     solution: str = ""
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, repr=False)
 class Answer:
     """The answer to a question.
 
     `searched` is what was looked up; `offered` are the sources that the model was shown, `cited` those that
-    its text cites, in that order; `removed` are numbers that it cited without having been shown them, and
+    its text cites, by their numbers; `removed` are numbers that it cited without having been shown them, and
     that were taken out. `found` is false where nothing relevant was found and no model was asked; `offered` is what
     comes nearest then. `cut`: the
     model stopped at its output limit; `stopped`: agent mode came to its limit of turns; `refused`: it was not given,
@@ -83,6 +85,10 @@ class Answer:
         if self.found and self.cited:
             return "course"
         return "general" if self.found and self.general else "nothing"
+
+    def __repr__(self) -> str:
+        cited = ", ".join(str(source.place) for source in self.cited) or "nothing"
+        return f"Answer({textwrap.shorten(self.text, _SHOWN, placeholder=' …')!r}, cites {cited})"
 
     def as_json(self) -> dict[str, Any]:
         """For programs: what ``lmm ask --json`` prints."""

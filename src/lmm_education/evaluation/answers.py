@@ -12,8 +12,9 @@ from __future__ import annotations
 import asyncio
 import functools
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from statistics import fmean
 from typing import Any, Literal
 
 from lmm.config_files import settings_for
@@ -107,7 +108,7 @@ _MEASURES: Mapping[Measure, Callable[[AnswerOutcome], float | None]] = {
 ANSWER_MEASURES: tuple[Measure, ...] = (*_MEASURES, "refused")
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class AnswerEvaluation(MeasuredSettings):
     """The answers to all questions, with one model and one set of settings; measured by a measure."""
 
@@ -118,6 +119,10 @@ class AnswerEvaluation(MeasuredSettings):
     def measures(self) -> tuple[Measure, ...]:
         """Those that count for at least one answer."""
         return tuple(each for each in ANSWER_MEASURES if self.values(each))
+
+    def _figures(self) -> Iterator[str]:
+        for measure in self.measures:
+            yield f"{measure} {fmean(self.values(measure).values()):.0%}"
 
     def values(self, *by: Any) -> dict[int, float]:
         """See `MeasuredSettings.values`."""

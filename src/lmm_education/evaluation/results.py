@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import math
 import random
-from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from operator import mul
+from statistics import fmean
 from typing import Any, NamedTuple
 
 import msgspec
@@ -149,7 +150,7 @@ def _interval(sums: Sequence[float], counts: Sequence[int]) -> tuple[float, floa
 # -- results ---------------------------------------------------------------------------------------
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class MeasuredSettings:
     """The outcomes of all questions with one set of settings; `missing` tells which answers the store has no trace of.
 
@@ -160,6 +161,14 @@ class MeasuredSettings:
     outcomes: tuple[Any, ...]
     missing: tuple[tuple[Question, str], ...] = ()
     notices: tuple[str, ...] = ()
+
+    def __repr__(self) -> str:
+        asked = f"{len(self.outcomes)} question{'s' * (len(self.outcomes) != 1)}"
+        return f"{type(self).__name__}({', '.join(filter(None, (self.label, asked, *self._figures())))})"
+
+    def _figures(self) -> Iterator[str]:
+        """What says most, in words."""
+        raise NotImplementedError
 
     def values(self, *by: Any) -> dict[int, float]:
         """A measure of each outcome for which it counts, by the number of its question."""
@@ -225,7 +234,7 @@ class QuestionOutcome:
         return next(level for level in LEVELS if level in self.ranks)
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class Evaluation(MeasuredSettings):
     """The outcomes of all questions that have an answer, in one store; measured by a level and a measure.
 
@@ -240,6 +249,10 @@ class Evaluation(MeasuredSettings):
     def levels(self) -> tuple[Level, ...]:
         """The levels at which at least one question can be judged."""
         return tuple(level for level in LEVELS if any(level in outcome.ranks for outcome in self.outcomes))
+
+    def _figures(self) -> Iterator[str]:
+        for level in self.levels:
+            yield f"recall@5 {fmean(self.values(level, 'recall@5').values()):.0%} by {level}"
 
     def values(self, *by: Any) -> dict[int, float]:
         """See `MeasuredSettings.values`."""

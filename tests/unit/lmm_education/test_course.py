@@ -15,7 +15,7 @@ from lmm.errors import ConfigError, FileReadError, LmmError
 from lmm.messages import TextDelta
 from lmm.testing import HashEmbedder, ScriptedModel
 from lmm_education import Answer, Course, IngestReport
-from lmm_education.errors import StoreError, StoreMissing
+from lmm_education.errors import SearchError, StoreError, StoreMissing
 from lmm_education.study import save_cards
 
 LEAVES = """---
@@ -145,7 +145,7 @@ def test_watch_ingests_what_is_saved(course: Course, folder: Path) -> None:
 
     timer = threading.Timer(30, stop.set)
     timer.start()
-    course.watch(folder, quiet=0.1, stop=stop, told=told)
+    course.watch(folder, quiet=0.1, stop=stop, on_result=told)
     timer.cancel()
     assert "stems.md" in [each.file for each in course.documents()]
 
@@ -168,6 +168,31 @@ def test_ask_with_history_and_model_of_ones_own(course: Course) -> None:
     assert again.text == "Because [1]."
     with pytest.raises(TypeError, match="did you mean 'budget'"):
         course.ask("Why?", budgte="1")  # type: ignore[call-arg]
+
+
+def test_ask_where_the_reader_is(course: Course) -> None:
+    """As the page and the API do; what is no place of the course is an error."""
+    answer = course.ask("What is on this page?", here="roots.md#roots")
+    assert answer.offered[0].place.file == "notes/roots.md"
+    with pytest.raises(SearchError, match=r"'flowers\.md' is not a page"):
+        course.ask("What is on this page?", here="flowers.md")
+
+
+def test_sources_are_listed_by_their_numbers(folder: Path) -> None:
+    """Whatever the order in which the text cites them."""
+    with Course.open(folder, embedder=HashEmbedder(16), model=ScriptedModel(["Roots [2], leaves [1]."] * 2)) as course:
+        course.ingest()
+        assert [source.number for source in course.ask("roots of green leaves").cited] == [1, 2]
+
+
+def test_results_are_short_in_a_notebook(course: Course, tmp_path: Path) -> None:
+    """A cell shows a line of an answer and of a measurement; what is in them, their fields and methods tell."""
+    assert repr(course.ask("Why are leaves green?")) == "Answer('Chlorophyll [1].', cites leaves.md:10)"
+    questions = tmp_path / "questions.jsonl"
+    questions.write_text('{"question": "green?", "document": "leaves.md"}\n')
+    assert repr(course.evaluate(questions)) == "Evaluation(1 question, recall@5 100% by document)"
+    measured = "answered 100%, grounded 100%, precision 100%, recall 100%"
+    assert repr(course.evaluate_answers(questions)[0]) == f"AnswerEvaluation(1 question, {measured})"
 
 
 def test_a_stream_ends_in_the_answer(course: Course) -> None:
