@@ -91,6 +91,22 @@ def test_an_answer_streams_with_formula_and_sources(page: Browser, model: Script
     page.keep("answer")
 
 
+def test_words_of_buttons_stand_in_one_line(page: Browser, address: str) -> None:
+    """In the longer language too, with study material and a login."""
+    page.run("document.cookie = 'lmm_language=de'")
+    page.open(f"{address}/")
+    page.wait_for("document.querySelector('#new-chat').textContent === 'Neues Gespräch'")
+    page.run("document.querySelector('#open-study').hidden = false")
+    page.run("document.querySelector('#actions').insertAdjacentHTML('beforeend', '<button>Abmelden</button>')")
+    lines = """[...document.querySelectorAll('#actions button:not([hidden])')].map((button) => {
+      const range = document.createRange();
+      range.selectNodeContents(button);
+      return new Set([...range.getClientRects()].map((box) => box.top)).size;
+    }).join()"""
+    assert page.run(lines) == "1,1,1,1,1,1"
+    page.run("document.cookie = 'lmm_language=; max-age=0'")
+
+
 def test_what_the_sources_do_not_say_is_marked(page: Browser, model: ScriptedServer) -> None:
     """A quotation as soon as it ends, a cited sentence with the answer; the source opens where its words stand."""
     go_on = threading.Event()

@@ -129,11 +129,15 @@ class Service:
     async def health(self) -> str:
         """``ok``, or what is wrong, in words that anybody may read."""
         try:
-            if await asyncio.to_thread(self.answering.course.store.manifest) is None:
-                return "nothing to search"
+            await asyncio.to_thread(self._check_store)
         except StoreError:
             return "nothing to search"
         return "the model does not answer" if await self.model.check() else "ok"
+
+    def _check_store(self) -> None:
+        """Read what every question needs of it."""
+        with self.searching.course.view() as catalogue:
+            catalogue.reader.frequencies()
 
     def refresh(self) -> None:
         """Let count what changed in config.toml, if it is one of the keys that count at once."""

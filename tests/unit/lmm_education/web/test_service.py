@@ -197,3 +197,12 @@ def test_as_many_are_answered_at_once_as_the_model_bears(tmp_path: Path) -> None
         (tmp_path / "config.toml").write_text(text)
         with Course.open(config=tmp_path / "config.toml", embedder=EMBEDDER, env={}) as course:
             assert Service(course).queue.size == expected
+
+
+def test_a_store_without_its_word_counts_is_not_well(botany: Course, tmp_path: Path) -> None:
+    """Every question needs them, though the manifest can be read."""
+    served = service(botany, ScriptedModel([]))
+    assert asyncio.run(served.health()) == "ok"
+    for file in (tmp_path / "store").rglob("frequencies.bin"):
+        file.write_bytes(b"")
+    assert asyncio.run(served.health()) == "nothing to search"
