@@ -5,6 +5,7 @@ from __future__ import annotations
 import functools
 import importlib.util
 from collections.abc import Sequence
+from dataclasses import asdict
 from datetime import datetime, timedelta
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
@@ -172,7 +173,7 @@ def questions(
     for each in noted if not as_json else ():
         terminal.say(_noted_text(each))
     if as_json:
-        terminal.say_json([each.as_json() for each in noted], indent=2)
+        terminal.say_json([asdict(each) for each in noted], indent=2)
     for waiting in sorted(writer.waiting):
         terminal.say(f"{waiting}: changed since lmm ingest; run that first, then this again", err=True)
     for error in writer.failures:

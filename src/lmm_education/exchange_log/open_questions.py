@@ -10,7 +10,7 @@ from __future__ import annotations
 import contextlib
 import json
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass, field, replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -119,10 +119,6 @@ class NotedQuestion:
     def metadata(self) -> dict[str, Any]:
         """As it is written."""
         return {"question": self.question, "asked": self.asked, "answer": self.answer, ABOUT: self.about}
-
-    def as_json(self) -> dict[str, Any]:
-        """For programs: what ``lmm log questions --json`` prints."""
-        return asdict(self) | {"headings": list(self.headings)}
 
 
 @dataclass(slots=True)

@@ -15,7 +15,6 @@ from abc import ABC, abstractmethod
 from collections.abc import AsyncGenerator, Callable, Iterator, Mapping, Sequence
 from contextlib import aclosing
 from dataclasses import dataclass, field
-from functools import partial
 from typing import Any
 
 from starlette.requests import Request
@@ -186,19 +185,16 @@ def _above_sources(heading: str) -> str:
 class ClientAnswer(ABC):
     """An answer on its way to a client, in one of OpenAI's protocols.
 
-    `address` is the course's, `exchange` the answer's id in the log, if one is kept. These protocols take nothing back:
-    where the model begins again, what repeats `attempt`, which was sent, is not sent again, and `again` is said where
-    that is void; `tell` puts marks into the course's words. `repeated` is what has come anew so far, while it is the
-    same.
+    `texts` are the course's words, `address` is its page's, `exchange` the answer's id in the log, if one is kept.
+    These protocols take nothing back: where the model begins again, what repeats `attempt`, which was sent, is not sent
+    again, and it is said where that is void. `repeated` is what has come anew so far, while it is the same.
     """
 
     model: str
-    heading: str
-    again: str
+    texts: Mapping[str, str]
     address: str
     exchange: str = ""
     include_usage: bool = False
-    tell: Callable[[str], str] = str
     created: int = field(default_factory=lambda: int(time.time()))
     id: str = field(default_factory=lambda: secrets.token_hex(12))
     said: list[str] = field(default_factory=list)
@@ -237,7 +233,7 @@ class ClientAnswer(ABC):
 
     @property
     def _void(self) -> str:
-        return f"\n\n*{self.again}*\n\n"
+        return f"\n\n*{self.texts['again']}*\n\n"
 
     def text(self, answer: Answer) -> str:
         """All that is said: the answer and its sources."""
@@ -260,17 +256,19 @@ class ClientAnswer(ABC):
             for number in numbers
             if number in cited
         ] + [
-            annotation("unverified", each.start, each.end, message=self.tell(mark_of(each)))
+            annotation("unverified", each.start, each.end, message=notice_for(mark_of(each), self.texts))
             for each in answer.verification.failures
         ]
 
     def _below(self, answer: Answer) -> str:
         """What is said below an answer: its sources, and what they do not say; most clients show no more than text."""
         failed = [
-            f"- “{' '.join(each.text.split())}”: {self.tell(mark_of(each))}" for each in answer.verification.failures
+            f"- “{' '.join(each.text.split())}”: {notice_for(mark_of(each), self.texts)}"
+            for each in answer.verification.failures
         ]
-        below = sources_text(answer.cited, self.heading)
-        return (below or _above_sources(self.heading)) + "\n" * bool(below) + "\n".join(failed) if failed else below
+        heading = self.texts["sources"]
+        below = sources_text(answer.cited, heading)
+        return (below or _above_sources(heading)) + "\n" * bool(below) + "\n".join(failed) if failed else below
 
     def beyond(self, answer: Answer) -> dict[str, Any]:
         """Beyond the protocol: clients that do not know these fields pass over them. A source has no `document`: the
@@ -475,9 +473,8 @@ async def _answered(request: Request, protocol: type[ClientAnswer], messages: st
     await service.guard.admit(request)
     asked = service.asked(call.question, request, "api", await read_here(service, body))
     reply = protocol(
-        service.name, heading, again=service.texts["again"], address=address_of(request), exchange=asked.number,
-        include_usage=call.include_usage, tell=partial(notice_for, texts=service.texts),
-    )  # fmt: skip
+        service.name, service.texts, address_of(request), exchange=asked.number, include_usage=call.include_usage
+    )
     events = service.answer(asked, call.history)
     if not call.stream:
         try:

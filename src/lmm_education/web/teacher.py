@@ -168,11 +168,8 @@ def round_step(least: float) -> float:
     if least <= 0:
         return 1.0
     exponent = math.floor(math.log10(least))
-    for factor in (1, 2, 5, 10, 20):
-        step = float(f"{factor}e{exponent}")
-        if step >= least * (1 - 1e-9):
-            return step
-    raise AssertionError(least)
+    steps = (float(f"{factor}e{exponent}") for factor in (1, 2, 5, 10, 20))
+    return next(step for step in steps if step >= least * (1 - 1e-9))
 
 
 def _printable(text: str) -> str:

@@ -200,7 +200,7 @@ async def take_document(request: Request) -> Response:
     service = await service_of_teacher(request)
     body, say = await read_json(request), Wording(service.settings.language)
     name, text = checked_document(short_text(body, "name").strip(), say), body.get("text")
-    if not isinstance(text, str) or not _is_text(text):
+    if not isinstance(text, str) or "\0" in text:
         raise RequestError(say["no_text"], param="text")
     try:
         await asyncio.to_thread(write_document, Folder(service.author.root), name, text, body.get("replace") is True)
@@ -238,10 +238,6 @@ def checked_document(name: str, say: Wording) -> str:
     if not plain or "" in parts or ".." in parts or len(name) > _LONGEST or not is_document(PurePosixPath(name)):
         raise RequestError(say["bad_file"], param="name")
     return name
-
-
-def _is_text(text: str) -> bool:
-    return "\0" not in text and not any("\ud800" <= char <= "\udfff" for char in text)
 
 
 async def ingest(request: Request) -> Response:

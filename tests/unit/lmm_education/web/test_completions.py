@@ -10,10 +10,13 @@ from lmm.messages import Retrying, TextDelta
 from lmm_education.answer.answer import Answer
 from lmm_education.answer.history import Exchange
 from lmm_education.answer.verification import verify
+from lmm_education.config import ServeSettings
 from lmm_education.errors import RequestError
 from lmm_education.material import Lines, Location, Passage
 from lmm_education.web.openai_api import Call, CompletionAnswer, read_call, sources_text
+from lmm_education.web.words import texts_for
 
+TEXTS = texts_for(ServeSettings(texts={"again": "Anew."}))
 SOURCE = Passage("x", Location("d", "a.md", Lines(3, 4), ("Leaves",)), "…", number=2, title="Botany")
 
 
@@ -52,7 +55,7 @@ def test_the_sources_of_earlier_answers_are_no_history() -> None:
 )
 def test_a_stream_that_begins_again_repeats_nothing(attempts: list[str], sent: str) -> None:
     """What the model says once more is not sent once more; what is void is said to be."""
-    answer = CompletionAnswer("botany", "Sources", "Anew.", "http://127.0.0.1/")
+    answer = CompletionAnswer("botany", TEXTS, "http://127.0.0.1/")
     for number, text in enumerate(attempts):
         if number:
             list(answer.pieces(Retrying("cut", 0.0)))
@@ -98,7 +101,7 @@ def test_what_the_sources_do_not_say_is_annotated_and_told_below() -> None:
     """Nothing is taken out; the annotation says where it stands."""
     text = "Leaves are “red at all times” [2]."
     whole = Answer("?", text, offered=(SOURCE,), cited=(SOURCE,), verification=verify(text, [SOURCE]))
-    answer = CompletionAnswer("botany", "Sources", "Anew.", "http://127.0.0.1/")
+    answer = CompletionAnswer("botany", TEXTS, "http://127.0.0.1/")
     sent = answer.whole(whole)
     message = sent["choices"][0]["message"]
     assert message["content"].startswith(text + "\n\n**Sources**\n\n- [2] ")
