@@ -12,7 +12,7 @@ import asyncio
 import hashlib
 import logging
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import cache, partial
 from typing import NamedTuple
@@ -154,12 +154,8 @@ class TopicCheck:
     allowed: str
     refusal: str
     strict: bool
-    model: Callable[[], ChatModel]
-    prompts: Callable[[], Prompts]
-
-    def moderate(self, question: str, history: Sequence[Exchange]) -> ModerationStream:
-        """Begin to judge a question; its answer's events go through what comes back."""
-        return ModerationStream(self, question, history)
+    model: ChatModel
+    prompts: Prompts
 
     async def judge(self, prompt: str, documents: tuple[Attachment, ...]) -> Verdict:
         """What the model says to a prompt on some texts.
@@ -168,8 +164,8 @@ class TopicCheck:
             ModelError: it cannot be asked, and the check is strict.
         """
         try:
-            message = Message("user", self.prompts().fill(prompt, allowed=self.allowed), documents)
-            client = Client.of(self.model())
+            message = Message("user", self.prompts.fill(prompt, allowed=self.allowed), documents)
+            client = Client.of(self.model)
             said = await client.value(Ask(ChatRequest((message,))), _verdict())
             return Verdict(said["allowed"], client.usage)
         except LmmError as error:
@@ -185,7 +181,8 @@ def _verdict() -> Schema:
 
 
 class ModerationStream:
-    """The judging of one answer. `refused` when nothing more is to be said."""
+    """The judging of one question, which begins at once, and of its answer, whose events go through `checked`.
+    `refused` when nothing more is to be said."""
 
     def __init__(self, check: TopicCheck, question: str, history: Sequence[Exchange]) -> None:
         self.refused = False

@@ -34,7 +34,7 @@ from lmm_education.prompts.templates import course_prompts
 from lmm_education.search.expand import can_write
 from lmm_education.search.search import CourseSearch
 from lmm_education.web.accounts import Accounts, Signer
-from lmm_education.web.guard import Guard, TopicCheck
+from lmm_education.web.guard import Guard, ModerationStream, TopicCheck
 from lmm_education.web.http import ToldFailure, failure_of, too_soon
 from lmm_education.web.login import OF_ONE, Attempts, Identity, Login
 from lmm_education.web.metrics import Metrics, ModelHealth
@@ -235,7 +235,7 @@ class Service:
             self.answering.course.closing.callback(lambda: loop.run(stack.aclose()))
             await stack.enter_async_context(connected(answering.major))
         reservation = await asyncio.to_thread(self._reserve) if self.budget else None
-        moderation = self.topic.moderate(answering.meant(question, history), history) if self.topic else None
+        moderation = ModerationStream(self.topic, answering.meant(question, history), history) if self.topic else None
         said = False
         try:
             async with aclosing(stream) as events:
@@ -363,4 +363,4 @@ def _topic(course: CourseParts, answering: Answering, refusal: str) -> TopicChec
         )
     prompts = course_prompts(course.models.prompts_folder)
     strict = settings.on_check_failure == "refuse"
-    return TopicCheck(settings.allowed_content, refusal, strict, lambda: aux, lambda: prompts)
+    return TopicCheck(settings.allowed_content, refusal, strict, aux, prompts)

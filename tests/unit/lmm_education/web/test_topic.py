@@ -15,7 +15,7 @@ from lmm.testing import ScriptedModel
 from lmm_education.answer.answer import Answer, AnswerEvent, Found
 from lmm_education.answer.history import Exchange
 from lmm_education.prompts.templates import SLOTS
-from lmm_education.web.guard import BEGINNING, TopicCheck
+from lmm_education.web.guard import BEGINNING, ModerationStream, TopicCheck
 
 PROMPTS = load_prompts(package="lmm_education.prompts", slots=SLOTS)
 LONG = ["x" * 100] * 10
@@ -36,14 +36,14 @@ def check(*replies: str | Exception, strict: bool = True) -> tuple[TopicCheck, S
     """A check whose model says this."""
     said = {"yes": '{"allowed": true}', "no": '{"allowed": false}'}
     model = ScriptedModel([said.get(reply, reply) if isinstance(reply, str) else reply for reply in replies])
-    return TopicCheck("botany", "Only botany.", strict, lambda: model, lambda: PROMPTS), model
+    return TopicCheck("botany", "Only botany.", strict, model, PROMPTS), model
 
 
 def run(topic: TopicCheck, events: AsyncGenerator[AnswerEvent], history: Sequence[Exchange] = ()) -> list[AnswerEvent]:
     """All that is let through."""
 
     async def collect() -> list[AnswerEvent]:
-        moderation, through = topic.moderate("q", history), list[AnswerEvent]()
+        moderation, through = ModerationStream(topic, "q", history), list[AnswerEvent]()
         async with aclosing(events):
             async for event in events:
                 if (told := await moderation.checked(event)) is not None:
