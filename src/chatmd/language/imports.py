@@ -14,7 +14,8 @@ from pathlib import Path, PurePath
 
 from chatmd.errors import ChatmdError
 from chatmd.language.agent import attribute_span
-from chatmd.language.nodes import Element, Node, Problem, SyntaxTree, walk
+from chatmd.language.lint import element_problems
+from chatmd.language.nodes import Element, Node, Problem, SourceRange, SyntaxTree, walk
 from chatmd.language.syntax import parse, parse_body
 from lmm.disk.files import read_document
 from lmm.disk.names import is_secret_file
@@ -57,6 +58,7 @@ class _Resolver:
         self.allowed = allowed
         self.problems: list[Problem] = []
         self.read: dict[tuple[Path, bool], SyntaxTree] = {}
+        self.replaced: set[SourceRange] = set()
         self.count = 0
 
     def nodes(self, children: tuple[Node, ...], chain: _Chain, in_body: bool) -> tuple[Node, ...]:
@@ -84,6 +86,9 @@ class _Resolver:
                 message = f"'{src}' cannot be imported: {error.message}; looked for at {error.where}"
             self.problems.append(Problem(attribute_span(element, "src"), message, error.hint))
             return (element,)
+        if element.span not in self.replaced:
+            self.replaced.add(element.span)
+            self.problems += element_problems(element)  # nobody sees the element any more
         return self.nodes(document.children, (*chain, (path, real)), in_body)
 
     def _find(self, src: str, chain: _Chain) -> tuple[Path, Path]:

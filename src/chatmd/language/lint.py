@@ -42,7 +42,7 @@ def find_unseen(document: SyntaxTree) -> list[Problem]:
     >>> [problem.message for problem in find_unseen(parse('<tool name="read_dir">Only once.</tool>'))]
     ['the content of <tool> is dropped']
     """
-    found = (*_elements(document), *_more_configs(document))
+    found = (*document.problems, *_elements(document), *_more_configs(document))
     return [problem for problem in found if problem.unseen]
 
 
@@ -84,8 +84,14 @@ def _elements(document: SyntaxTree) -> Iterator[Problem]:
             if parent not in tag.parents:
                 message = f"<{tag.name}> means nothing here, and is dropped"
                 yield _warning(node.span, message, right_place(tag.name), unseen=True)
-            yield from _attributes(node, tag)
-            yield from _content(node, tag)
+            yield from element_problems(node)
+
+
+def element_problems(element: Element) -> Iterator[Problem]:
+    """Report attributes and contents of an element that mean nothing."""
+    tag = TAGS[element.tag]
+    yield from _attributes(element, tag)
+    yield from _content(element, tag)
 
 
 def _content(element: Element, tag: Tag) -> Iterator[Problem]:

@@ -9,7 +9,7 @@ import pytest
 
 from chatmd.language.agent import MessageItem, read_agent
 from chatmd.language.imports import MAX_IMPORTS, resolve_imports
-from chatmd.language.lint import check
+from chatmd.language.lint import check, find_unseen
 from chatmd.language.nodes import Problem, SyntaxTree
 from chatmd.language.syntax import parse
 
@@ -199,3 +199,21 @@ def test_files_that_hold_keys_are_not_imported(tmp_path: Path) -> None:
     for name in ("a.md", "b.md"):
         assert "contain keys or passwords, and imports are sent" in only_problem(tmp_path / name).message
     assert said(resolved(tmp_path / "a.md", roots=(tmp_path / ".env",))) == ["KEY=1"]
+
+
+def test_what_an_import_says_besides_its_file_is_reported_where_the_file_was_found(tmp_path: Path) -> None:
+    """It went by without a word: the element is gone from the tree once its file is in its place."""
+    text = '<user><import src="b.md" namespace="x"/><import src="b.md" local local>Y</import></user>'
+    write(tmp_path, {"a.md": text, "b.md": "Hello."})
+    document = resolved(tmp_path / "a.md")
+    assert [problem.message for problem in check(document)] == [
+        "<import> has no attribute 'namespace', and it is ignored",
+        "the content of <import> is dropped",
+        "'local' occurs twice here; the last one counts",
+    ]
+    assert len(find_unseen(document)) == 2
+    write(
+        tmp_path,
+        {"c.md": '<user><import src="d.md"/><import src="d.md"/></user>', "d.md": '<import src="b.md" foo="1"/>'},
+    )
+    assert len(check(resolved(tmp_path / "c.md"))) == 1
