@@ -1,8 +1,8 @@
 """The embedded store: Qdrant Edge in this process, in a folder of generations.
 
-Whoever reads has a *view*: a generation that is held, with its shards open. Before every query one look at the
-pointer file tells whether there is a newer generation. Whoever writes copies what it changes into a new
-generation; nobody sees that before the pointer moves.
+A reader has a *view*: a generation that is held, with its shards open. Before every query, it checks the pointer
+file for a newer generation. A writer copies what it changes into a new generation, which no reader sees before the
+pointer moves.
 """
 
 from __future__ import annotations
@@ -89,7 +89,7 @@ _OPTIMIZERS = engine.EdgeOptimizersConfig(
     indexing_threshold=2_000, default_segment_number=8, deleted_threshold=0.2, vacuum_min_vector_number=1000
 )
 _GRAPH, _NO_GRAPH = 16, 0  # links of a point
-# What the record of a document says besides its metadata: by these, a store can be made anew.
+# The fields of a document's record besides its metadata: enough to rebuild a store.
 _OF_A_RECORD = ("document", "file", "title", "language", "hash", "chunks", "sections", "prepared")
 
 
@@ -97,8 +97,7 @@ _OF_A_RECORD = ("document", "file", "title", "language", "hash", "chunks", "sect
 
 
 class _Truth:
-    """A truth value. The bindings take Python's for the numbers 0 and 1; what calls itself numpy's they take for
-    what it is."""
+    """A boolean that the bindings accept as one: they take Python's for the numbers 0 and 1, but not numpy's."""
 
     def __init__(self, value: bool) -> None:
         self.value = value
@@ -121,7 +120,7 @@ EDGE = EngineDialect(
 
 
 class Shard:
-    """A shard that is open: several threads may ask its `engine`; one may change it."""
+    """An open shard: several threads may query its `engine`; one may change it."""
 
     def __init__(self, path: Path, collection: CollectionName, vectors: Vectors, shard: engine.EdgeShard) -> None:
         self.path, self.collection, self.vectors, self.engine = path, collection, vectors, shard
@@ -130,7 +129,7 @@ class Shard:
 
     @classmethod
     def create(cls, path: Path, collection: CollectionName, vectors: Vectors) -> Shard:
-        """A new, empty shard in a folder that does not exist yet.
+        """Create an empty shard in a folder that does not exist yet.
 
         Raises:
             StoreError: it cannot be written.
@@ -142,7 +141,7 @@ class Shard:
 
     @classmethod
     def load(cls, path: Path, collection: CollectionName, vectors: Vectors) -> Shard:
-        """Open a shard that exists.
+        """Open an existing shard.
 
         Raises:
             StoreDamaged: its files are not as the engine left them.
@@ -156,12 +155,12 @@ class Shard:
             raise StoreDamaged(f"cannot be opened: {error.__cause__}", where=str(path)) from error
 
     def close(self) -> None:
-        """Give back memory and files. What was not flushed is."""
+        """Flush, and release memory and files."""
         with engine_errors(self.path):
             self.engine.close()
 
     def upsert(self, points: Sequence[Point]) -> None:
-        """Store some points; those with the same id are replaced whole."""
+        """Store points; existing ones with the same id are replaced completely."""
         size = sum(4 * numbers_in(point) + payload_size(point.payload) for point in points)
         check_space(self.path, ROOM + 3 * size)
         with engine_errors(self.path):
@@ -172,7 +171,7 @@ class Shard:
             self._optimize()
 
     def _grow(self) -> None:
-        """Let the vectors have a graph once they are many; before, it would cost more than it gains."""
+        """Enable the vector graph once there are many vectors; with fewer, it would cost more than it gains."""
         if self._has_graph is None:
             config = json.loads((self.path / "edge_config.json").read_bytes())
             self._has_graph = bool((config.get("hnsw_config") or {}).get("m"))
@@ -198,7 +197,7 @@ class Shard:
                 self.engine.update(engine.UpdateOperation.delete_points(list(known)))
 
     def finish(self) -> None:
-        """Make indexes where they pay, let the engine optimize where enough has changed, write everything, close."""
+        """Create indexes where they pay, let the engine optimize where enough has changed, write everything, close."""
         self._optimize()
         self.close()
         # Opening applies journals that flushing left. Readers must find nothing to apply: many may open it at once.
@@ -217,14 +216,14 @@ class Shard:
             self.engine.flush()
 
     def details(self) -> dict[str, int]:
-        """What the engine says of itself."""
+        """Return the engine's statistics for `status`."""
         info = self.engine.info()
         return {"segments": info.segments_count, "indexed vectors": info.indexed_vectors_count or 0}
 
 
 @contextmanager
 def engine_errors(path: Path | str) -> Iterator[None]:
-    """Turn what the engine raises into our errors. It raises plain `Exception`, and `BaseException` when it panics.
+    """Convert the engine's exceptions: it raises plain `Exception`, and `BaseException` when it panics.
 
     Raises:
         StoreError: whatever the engine raised.
@@ -239,11 +238,11 @@ def engine_errors(path: Path | str) -> Iterator[None]:
         raise refusal("the engine refused", str(error), str(path)) from error
 
 
-# -- what the engine is told ------------------------------------------------------------------------
+# -- configuration of the engine --------------------------------------------------------------------
 
 
 def _config(vectors: Vectors, *, graph: bool) -> engine.EdgeConfig:
-    """The configuration of a shard, which keeps it; `graph` decides whether dense vectors get one.
+    """Return the configuration of a shard, which keeps it; `graph` decides whether dense vectors get a graph.
 
     Without a write-ahead log, several processes may open it. Vectors are read from the disk when they are needed:
     opening takes a third of the time, and the system keeps in memory what is used.
@@ -273,7 +272,7 @@ def _dense(size: int, **options: Any) -> engine.EdgeVectorParams:
     return engine.EdgeVectorParams(size, engine.Distance.Cosine, memory=engine.Memory.Cold, **options)
 
 
-# None builds links for itself into the graph of the vectors: that would multiply the time that the graph takes.
+# No index adds its own links to the vector graph: that would multiply the time that the graph takes.
 _INDEXES: dict[str, Any] = {
     "keyword": engine.KeywordIndexParams(on_disk=True, enable_hnsw=False),
     # With the places of words, for phrases, it would take 1 GB of memory for every 58,000 chunks while it is made.
@@ -298,7 +297,7 @@ class EdgeReader:
 
     @contextmanager
     def _reading(self, collection: CollectionName) -> Iterator[Shard | None]:
-        """The shard of a collection, with what its engine raises as errors of ours; None where nothing was stored."""
+        """Yield the shard of a collection, its exceptions converted; None where nothing was stored."""
         raise NotImplementedError
         yield
 
@@ -334,7 +333,7 @@ class EdgeReader:
     def scroll(
         self, collection: CollectionName, *, where: Where = (), fields: Fields = True, vectors: bool = False
     ) -> Iterator[Point]:
-        """See `port.Reader.scroll`. All points are of one generation, even if another is published meanwhile."""
+        """See `port.Reader.scroll`. All points are of one generation, even if another is published in the meantime."""
         with self._reading(collection) as shard:
             condition, selector, offset = EDGE.where(where), to_selector(fields), None
             while shard:
@@ -372,8 +371,8 @@ class EdgeReader:
 
 
 class EdgeView(EdgeReader):
-    """A generation that is open for reading, or none where nothing was ever stored. It is closed when nobody has it any
-    more."""
+    """A generation open for reading, or none where nothing was ever stored. It is closed when the last reference to it
+    is gone."""
 
     def __init__(self, location: str, generation: Generation | None) -> None:
         self.location, self.generation = location, generation
@@ -414,10 +413,10 @@ class EdgeView(EdgeReader):
             yield self.shard(collection)
 
     def shard(self, collection: CollectionName) -> Shard | None:
-        """A collection, opened when it is first asked for.
+        """Return the shard of a collection, opened on first use.
 
         Raises:
-            StoreDamaged: the engine does not know its files.
+            StoreDamaged: the engine cannot read its files.
             StoreError: it cannot be opened.
         """
         with self._lock:
@@ -427,8 +426,8 @@ class EdgeView(EdgeReader):
             return self._shards.get(collection)
 
     def _writable(self, path: Path) -> Path:
-        """The folder of a shard. The engine opens files for writing even to read them, and replaces a small one: where
-        that is forbidden, or the disk is full, it gets a copy in the system's folder for temporary files."""
+        """Return a folder in which a shard can be opened. The engine opens files for writing even to read them, and
+        replaces a small one: without permission, or on a full disk, it gets a copy in the temporary folder."""
         if os.access(path, os.W_OK) and shutil.disk_usage(path).free > _TO_OPEN:
             return path
         if self._private is None:
@@ -440,7 +439,7 @@ class EdgeView(EdgeReader):
 
 
 def _close(shards: dict[CollectionName, Shard], lease: Lease) -> None:
-    """Close what was only read, then let its generation go."""
+    """Close shards that were only read, then release their generation."""
     for shard in shards.values():
         with contextlib.suppress(StoreError):
             shard.close()
@@ -448,10 +447,10 @@ def _close(shards: dict[CollectionName, Shard], lease: Lease) -> None:
 
 
 def read_manifest(path: Path) -> Manifest:
-    """The manifest of a generation.
+    """Read the manifest of a generation.
 
     Raises:
-        StoreDamaged: it is not there, or not one.
+        StoreDamaged: it is missing or invalid.
         StoreMismatch: another version of lmm wrote it.
     """
     try:
@@ -463,8 +462,7 @@ def read_manifest(path: Path) -> Manifest:
 
 
 class EdgeWriter(EdgeReader):
-    """A run of changes, in a new generation that is begun with the first change as a copy of `base`, the one that there
-    was."""
+    """A run of changes in a new generation, which the first change begins as a copy of `base`, the current one."""
 
     def __init__(self, generations: Generations, base: EdgeView | None, manifest: Manifest) -> None:
         self._generations, self._manifest = generations, manifest
@@ -474,7 +472,7 @@ class EdgeWriter(EdgeReader):
         self._shards: dict[CollectionName, Shard] = {}
 
     def manifest(self) -> Manifest | None:
-        """What the store is made with."""
+        """See `port.Reader.manifest`."""
         return self._manifest
 
     def frequencies(self) -> Frequencies:
@@ -509,7 +507,7 @@ class EdgeWriter(EdgeReader):
             self._changing(collection).delete(ids)
 
     def _changing(self, collection: CollectionName) -> Shard:
-        """The collection of the new generation, which is begun where it is not yet."""
+        """Return the collection of the new generation, which is begun if necessary."""
         if self._begun is None:
             base = self._base.generation if self._base else None
             if base:  # damage that is copied would get a checksum of its own
@@ -524,7 +522,7 @@ class EdgeWriter(EdgeReader):
         return self._shards[collection]
 
     def commit(self) -> bool:
-        """Publish the changes; whether there were any. A store that is new is published even if it is empty."""
+        """Publish the changes, and return whether there were any. A new store is published even if it is empty."""
         if self._base is None:
             self._changing("chunks")
         if self._begun is None:
@@ -542,7 +540,7 @@ class EdgeWriter(EdgeReader):
         return True
 
     def end(self) -> None:
-        """Let go of what it holds. What was not published leaves no trace."""
+        """Release the generations it holds, and remove what was not published."""
         self._base, begun = None, self._begun
         if begun is not None:
             _close(self._shards, begun.lease)
@@ -596,7 +594,7 @@ class EdgeStore(WaitReporter, EdgeReader):
 
     @contextmanager
     def writing(self, manifest: Manifest, *, anew: bool = False) -> Iterator[EdgeWriter]:
-        """See `port.Store.writing`. `anew` begins from nothing; until the end, readers have what was there.
+        """See `port.Store.writing`. `anew` begins with an empty store; until the end, readers see the old one.
 
         Raises:
             StoreMismatch: the store was made with another manifest, and `anew` is not set.
@@ -604,7 +602,7 @@ class EdgeStore(WaitReporter, EdgeReader):
             StoreError: it cannot be written; the disk is full.
         """
         with self._generations.writer_lock(self._timeout, self._report):
-            # What is made anew may be damaged: it is not opened.
+            # A store that is rebuilt may be damaged: it is not opened.
             with nullcontext() if anew else self.view() as view:
                 if view and view.generation:
                     check_same(manifest, view.manifest(), self.location)

@@ -1,4 +1,4 @@
-"""A folder of generations: complete states of a store, of which a pointer file names the one that counts.
+"""A folder of generations: complete states of a store; a pointer file names the current one.
 
 ::
 
@@ -13,18 +13,18 @@
           files.json       size and checksum of every other file (`write_listing`)
           …                whatever the store keeps
 
-Whoever reads keeps the generation that it opened, and sees from the pointer file that there is another.
-Whoever writes makes a new folder and moves the pointer at the end; before that, nothing has happened. Generations
-that the pointer does not name and that nobody holds are removed by the next writer: old states, and what a
-writer that was killed had begun. Only what is provably a generation of this store is removed (see `is_ours`), for the
-folder may have come from a stranger: links are refused wherever one could stand, and the rest is left alone.
+A reader keeps the generation that it opened, and learns from the pointer file that there is a newer one.
+A writer creates a new folder and moves the pointer at the end; before that, nothing has changed. Generations
+that the pointer does not name and that nobody holds are removed by the next writer: old states, and the unfinished
+work of a writer that was killed. Only what is provably a generation of this store is removed (see `is_ours`), because
+the folder may have come from a stranger: links are refused everywhere, and the rest is left alone.
 
-Checksums tell damage before the engine sees it, which would believe it or crash. The pointer file has that of the
-listing, and its own. Whoever opens a generation looks at the sizes, and reads the files with less than `LARGE` of
-data: of a store of 1 MB of text all of it, in 5 ms. ``lmm store check``, and whoever copies a generation into a new
-one, reads all of it (100,000 chunks, 358 MB: 400 ms): else damage would get a checksum of its own. CRC-32 goes over
-4.5 GB a second here, BLAKE2b and SHA-1 over 1.2 and 1.9; it is to notice accidents, so it does. Pages of zeros do not
-count, whether they are holes or not: a copy that filled them is the same store.
+Checksums detect damage before the engine reads it, which would accept it or crash. The pointer file has that of the
+listing, and its own. Opening a generation checks the sizes, and reads the files with less than `LARGE` of
+data: for a store of 1 MB of text all of it, in 5 ms. ``lmm store check``, and copying a generation into a new
+one, read all of it (100,000 chunks, 358 MB: 400 ms): otherwise damage would get a checksum of its own. CRC-32 reads
+4.5 GB a second here, BLAKE2b and SHA-1 1.2 and 1.9; it suffices because it only has to detect accidents. Pages of zeros
+do not count, whether they are holes or not: a copy that filled them is the same store.
 """
 
 from __future__ import annotations
@@ -78,19 +78,19 @@ _ZEROS = bytes(_PAGE)
 
 
 def folders_of(folder: Path) -> Iterator[tuple[Path, list[str]]]:
-    """A folder and all below it, each with the names of its files, without what comes and goes."""
+    """Iterate over a folder and all below it, each with the names of its files, without temporary ones."""
     for place, folders, names in os.walk(folder):
         folders[:] = [name for name in folders if not name.startswith(_PASSING)]
         yield Path(place), names
 
 
 def files_of(folder: Path) -> Iterator[Path]:
-    """All files below a folder, without those that come and go."""
+    """Iterate over all files below a folder, without temporary ones."""
     return (place / name for place, names in folders_of(folder) for name in names)
 
 
 def copy_folder(source: Path, target: Path) -> None:
-    """Copy a folder of files, holes as holes. `target` must not exist.
+    """Copy a folder of files and keep their holes. `target` must not exist.
 
     Raises:
         OSError: a file cannot be read or written, the disk is full.
@@ -112,7 +112,7 @@ def copy_file(source: Path, target: Path) -> None:
 
 
 def pages_of(path: Path) -> Iterator[tuple[int, bytes]]:
-    """The pages of a file that have anything but zeros in them, each with its place."""
+    """Iterate over the pages of a file that are not all zeros, each with its position."""
     with path.open("rb", buffering=0) as file:
         at: int | None = 0
         while (at := _next_data(file.fileno(), at)) is not None:
@@ -126,7 +126,7 @@ def pages_of(path: Path) -> Iterator[tuple[int, bytes]]:
 
 
 def _next_data(descriptor: int, at: int | None) -> int | None:
-    """The page, from this place on, in which a file has data; None if none has."""
+    """Return the next page, from this position on, in which a file has data; None if there is none."""
     if at is None or not hasattr(os, "SEEK_DATA"):  # Windows: everything is data
         return at
     try:
@@ -139,7 +139,7 @@ def _next_data(descriptor: int, at: int | None) -> int | None:
 
 
 def sync_folder(folder: Path) -> None:
-    """Bring all files below a folder, and the folders themselves, to the disk; side by side, for each waits long."""
+    """Flush all files below a folder, and the folders themselves, to disk; in parallel, because each waits long."""
     places = [path for place, names in folders_of(folder) for path in (place, *(place / name for name in names))]
     with ThreadPoolExecutor(_SYNC_THREADS) as pool:
         for _ in pool.map(sync, places):
@@ -147,7 +147,7 @@ def sync_folder(folder: Path) -> None:
 
 
 def sync(path: Path) -> None:
-    """Bring one file or folder to the disk."""
+    """Flush one file or folder to disk."""
     if os.name == "nt" and path.is_dir():
         return
     descriptor = os.open(path, os.O_RDWR if os.name == "nt" else os.O_RDONLY)
@@ -158,7 +158,7 @@ def sync(path: Path) -> None:
 
 
 def size_on_disk(folder: Path) -> int:
-    """The bytes that the files below a folder take on the disk; holes take none."""
+    """Return the bytes that the files below a folder take on the disk; holes take none."""
     total = 0
     for file in files_of(folder):
         with contextlib.suppress(FileNotFoundError):
@@ -168,7 +168,7 @@ def size_on_disk(folder: Path) -> int:
 
 
 def check_no_link(path: Path, above: Path) -> None:
-    """Refuse a path that goes through a link below the folder `above`, or is one. It need not exist.
+    """Raise if a path is a link, or goes through one below the folder `above`. It need not exist.
 
     Raises:
         StoreError: names the link.
@@ -179,7 +179,7 @@ def check_no_link(path: Path, above: Path) -> None:
 
 
 def refuse_link(path: Path) -> None:
-    """Refuse a path that is a link.
+    """Raise if a path is a link.
 
     Raises:
         StoreError: it is one.
@@ -193,7 +193,7 @@ def refuse_link(path: Path) -> None:
 
 
 def refuse_links_below(folder: Path) -> None:
-    """Refuse a folder that is a link, or has anything in it but files and folders. What is gone meanwhile is no link.
+    """Raise if a folder is a link, or contains anything but files and folders. Entries that vanish are ignored.
 
     Raises:
         StoreError: names the link, the pipe or the device.
@@ -207,8 +207,8 @@ def refuse_links_below(folder: Path) -> None:
 
 
 def check_space(folder: Path, needed: int) -> None:
-    """Stop while it can still be told: the engine writes through memory maps, and where a page of these finds no
-    room on the disk, the system ends the process.
+    """Raise if the disk is nearly full: the engine writes through memory maps, and if a page of these finds no
+    room on the disk, the system kills the process.
 
     Raises:
         StoreError: fewer than `needed` bytes are free.
@@ -219,7 +219,7 @@ def check_space(folder: Path, needed: int) -> None:
 
 
 def disk_full(folder: Path, detail: str = "") -> StoreError:
-    """The error for a disk without room."""
+    """Return the error for a full disk."""
     return StoreError(
         "the disk is full" + (f": {detail}" if detail else ""),
         where=str(folder),
@@ -228,7 +228,7 @@ def disk_full(folder: Path, detail: str = "") -> StoreError:
 
 
 def cannot_write(path: Path, error: OSError) -> StoreError:
-    """The error for a folder that may not be written to."""
+    """Return the error for a folder that cannot be written to."""
     return StoreError(
         f"cannot be written to: {error.strerror or error}",
         where=str(path),
@@ -238,7 +238,7 @@ def cannot_write(path: Path, error: OSError) -> StoreError:
 
 @contextmanager
 def file_errors(folder: Path) -> Iterator[None]:
-    """Raise failures to write the store's files as errors of ours; what the block's own work raises passes through."""
+    """Convert failures to write the store's files to `StoreError`; other exceptions of the block pass through."""
     try:
         yield
     except OSError as error:
@@ -253,8 +253,8 @@ def file_errors(folder: Path) -> Iterator[None]:
 
 
 def checksum(path: Path) -> int:
-    """The CRC-32 of a file's pages that have anything but zeros in them, with their places; of JSON, which the engine
-    writes anew with its keys in any order when it opens a shard, that of its values.
+    """Return the CRC-32 of a file's pages that are not all zeros, with their positions; of JSON, which the engine
+    rewrites with its keys in any order when it opens a shard, that of its values.
 
     Raises:
         OSError: it cannot be read.
@@ -271,12 +271,12 @@ def checksum(path: Path) -> int:
 
 
 def checksum_of(values: Any) -> int:
-    """The checksum of something that JSON can hold."""
+    """Return the checksum of a JSON value."""
     return zlib.crc32(json.dumps(values, sort_keys=True).encode())
 
 
 def write_listing(folder: Path) -> int:
-    """List the files of a generation; the listing's checksum.
+    """Write the listing of a generation's files, and return its checksum.
 
     Raises:
         OSError: a file cannot be read or written.
@@ -293,8 +293,8 @@ def _listed(folder: Path) -> dict[str, Path]:
 
 
 def check_files(folder: Path, expected: int, *, whole: bool = False) -> None:
-    """Notice files of a generation that are not as they were written, are missing, or are none of its own: the engine
-    would take what is left for all there was, or crash.
+    """Raise if files of a generation are damaged, missing, or not its own: the engine would accept the rest as
+    complete, or crash.
 
     `expected` is the checksum of the listing. With `whole`, the content of large files is read too.
 
@@ -340,10 +340,10 @@ Stamp = tuple[int, int, int]
 
 
 class Lease:
-    """A hold on a generation: it is not removed before this is released, or nobody has it, or its process has ended.
+    """A hold on a generation: it is not removed before this is released or deleted, or its process has ended.
 
     Raises:
-        OSError: the generation is not there, or it is being removed (BlockingIOError).
+        OSError: the generation does not exist, or it is being removed (BlockingIOError).
     """
 
     def __init__(self, path: Path, *, alone: bool = False) -> None:
@@ -365,8 +365,7 @@ class Generation(NamedTuple):
 class Generations:
     """The generations of one store, in `folder`, which need not exist.
 
-    Below `root`, or where `folder` does not lie in there, below the folder that it is in, no part of its path may be a
-    link.
+    No part of its path may be a link below `root`, or, where `folder` is not inside `root`, below its parent folder.
     """
 
     def __init__(self, folder: Path, root: Path | None = None) -> None:
@@ -376,7 +375,7 @@ class Generations:
         self._above = root if root is not None and inside else folder.parent
 
     def check_links(self) -> None:
-        """Refuse a store that is elsewhere than it looks.
+        """Raise if links make the store be elsewhere than its path says.
 
         Raises:
             StoreError: a folder on the way, or one of the files here, is a link.
@@ -386,7 +385,7 @@ class Generations:
             refuse_link(self.folder / name)
 
     def stamp(self) -> Stamp | None:
-        """Changes whenever the pointer moved; None where there is no store. Takes microseconds."""
+        """Return a value that changes whenever the pointer moves; None where there is no store. Takes microseconds."""
         try:
             stat = os.stat(self._pointer)  # noqa: PTH116  # half as long as Path.stat, and done before every query
         except FileNotFoundError:
@@ -396,10 +395,10 @@ class Generations:
         return stat.st_ino, stat.st_mtime_ns, stat.st_size
 
     def _current(self) -> tuple[Path, int] | None:
-        """The folder of the generation that counts and the checksum of its listing; None where nothing was ever stored.
+        """Return the folder of the current generation and the checksum of its listing; None if nothing was ever stored.
 
         Raises:
-            StoreDamaged: the pointer file is not one, or is missing.
+            StoreDamaged: the pointer file is invalid or missing.
             StoreMismatch: another version of lmm wrote it.
             StoreError: it cannot be read; a link is in the way.
         """
@@ -425,10 +424,10 @@ class Generations:
         return path, values["files"]
 
     def hold_current(self) -> Generation | None:
-        """The generation that counts, held; None where nothing was ever stored.
+        """Return the current generation, held; None where nothing was ever stored.
 
         Raises:
-            StoreDamaged: it is not there.
+            StoreDamaged: it does not exist.
             StoreError: it cannot be read.
         """
         for _ in range(_TRIES):
@@ -452,11 +451,11 @@ class Generations:
 
     @contextlib.contextmanager
     def writer_lock(self, timeout: float, on_wait: Callable[[str], None] = lambda sentence: None) -> Iterator[None]:
-        """Be the only one who writes, for the time of the block; `timeout` is in seconds. `on_wait` is told if somebody
-        else does.
+        """Hold the writer's lock during the block; `timeout` is in seconds. `on_wait` is called with a message if
+        another process holds it.
 
         Raises:
-            StoreBusy: somebody else writes and did not end within `timeout`.
+            StoreBusy: another process writes and did not end within `timeout`.
             StoreError: the folder cannot be written to.
         """
         from filelock import FileLock, Timeout
@@ -485,7 +484,7 @@ class Generations:
             lock.release()
 
     def begin(self) -> Generation:
-        """An empty folder for a new generation, held. The caller holds the writer's lock."""
+        """Create an empty folder for a new generation, held. The caller holds the writer's lock."""
         before = (path.name.partition("-")[0] for path in self.folders() if _NAME.match(path.name))
         name = f"{max(map(int, before), default=0) + 1:06d}-{uuid.uuid4().hex[:8]}"
         path = self.folder / FOLDER / name
@@ -494,10 +493,10 @@ class Generations:
         return Generation(path, Lease(path))
 
     def publish(self, generation: Generation, records: Sequence[Mapping[str, Any]]) -> None:
-        """Bring a generation to the disk, whole, and let the pointer name it. `records` are those of its documents.
+        """Flush a complete generation to disk and make the pointer name it. `records` are those of its documents.
 
         Raises:
-            StoreError: that could not be written; the pointer is as it was.
+            StoreError: it could not be written; the pointer is unchanged.
             OSError: the same.
         """
         self.check_links()
@@ -515,14 +514,14 @@ class Generations:
             replace(self.folder / RECORDS, kept)
 
     def sweep(self) -> None:
-        """Remove the generations that nobody needs, and that are provably ours. The caller holds the writer's lock."""
+        """Remove unused generations that are provably ours. The caller holds the writer's lock."""
         current = self._current()
         for path in self.folders():
             if current is None or path != current[0]:
                 remove_generation(path)
 
     def records(self) -> list[dict[str, Any]] | None:
-        """The records of the documents that are stored, from the first list of them that is whole; None if none is.
+        """Return the records of the stored documents, from the first list of them that is intact; None if none is.
 
         Raises:
             StoreError: a link is in the way.
@@ -540,15 +539,15 @@ class Generations:
         return None
 
     def folders(self) -> list[Path]:
-        """The generations on the disk, and what else lies there."""
+        """Return the generations on the disk, and whatever else is in their folder."""
         with contextlib.suppress(OSError):
             return sorted(path for path in (self.folder / FOLDER).iterdir() if is_link(path) or path.is_dir())
         return []
 
 
 def is_ours(path: Path) -> bool:
-    """Whether a folder is provably a generation that we made, whole, begun or half removed: it has the name of one,
-    its file `IN_USE` names it, and nothing in it is a link."""
+    """Return whether a folder is provably a generation that we made, complete, begun or half removed: it has the name
+    of one, its file `IN_USE` names it, and nothing in it is a link."""
     try:
         refuse_links_below(path)
         return bool(_NAME.fullmatch(path.name)) and (path / IN_USE).read_bytes() == f"{_MARK}{path.name}\n".encode()
@@ -557,8 +556,8 @@ def is_ours(path: Path) -> bool:
 
 
 def remove_generation(path: Path) -> None:
-    """Remove a generation, if it is provably ours and nobody holds it. A reader that comes now sees that the pointer
-    names another. Its mark goes last, so that half of one is known for what it is."""
+    """Remove a generation, if it is provably ours and nobody holds it. A reader that arrives now sees that the pointer
+    names another. Its mark is removed last, so that a half-removed one can be recognized."""
     with contextlib.suppress(OSError):  # what cannot be removed now, the next writer removes
         if _NAME.fullmatch(path.name) and not any(path.iterdir()):
             path.rmdir()  # its writer was killed before it marked it

@@ -1,8 +1,8 @@
-"""What both stores agree on: the vectors that a manifest asks for, paths into payloads, fields worth an index, and our
-values as an engine's.
+"""Code shared by both stores: the vectors that a manifest asks for, paths into payloads, fields worth an index, and
+conversion of our values to an engine's.
 
-Qdrant Edge and qdrant-client have the same classes, which take their arguments in other ways: an `EngineDialect` has
-what differs.
+Qdrant Edge and qdrant-client have the same classes, which take their arguments in different ways: an `EngineDialect`
+contains the differences.
 """
 
 from __future__ import annotations
@@ -83,7 +83,7 @@ class Vectors(NamedTuple):
 
 
 def vectors_of(manifest: Manifest, collection: CollectionName) -> Vectors:
-    """The vectors that points of a collection have. Without an embedding model, there are no dense ones.
+    """Return the vectors that points of a collection have. Without an embedding model, there are no dense ones.
 
     >>> vectors_of(Manifest("hybrid", "Builtin/wordllama", dimensions=256), "chunks")
     Vectors(dense=256, multi=0, sparse=True)
@@ -98,10 +98,10 @@ def vectors_of(manifest: Manifest, collection: CollectionName) -> Vectors:
 
 
 def check_same(manifest: Manifest, stored: Manifest | None, where: str) -> None:
-    """Refuse to write with one manifest into a store that was made with another.
+    """Raise if a store was made with another manifest than the one to write with.
 
     Raises:
-        StoreMismatch: they differ; the error names what does.
+        StoreMismatch: they differ; the error names the differences.
     """
     now = as_stored(manifest)
     if stored and stored.differences(now):
@@ -109,12 +109,12 @@ def check_same(manifest: Manifest, stored: Manifest | None, where: str) -> None:
 
 
 def as_stored(manifest: Manifest) -> Manifest:
-    """The manifest as it is read back: with lists where there were tuples."""
+    """Return the manifest as it is read back: with lists instead of tuples."""
     return Manifest.from_json(json.loads(json.dumps(manifest.as_json())))
 
 
 def check_format(number: object, where: str) -> None:
-    """Refuse what another version of lmm wrote in a way that we do not read.
+    """Raise if another version of lmm wrote the store in a format that we do not read.
 
     Raises:
         StoreOutdated: the format is older than ours.
@@ -132,7 +132,7 @@ _UNINDEXED = frozenset('"\\')  # the engine has no way to write these in a path
 
 
 def engine_path(path: str) -> str:
-    """A path into a payload as Qdrant reads it: names with other characters than letters of ASCII are quoted.
+    """Return a path into a payload as Qdrant reads it: names with other characters than letters of ASCII are quoted.
 
     >>> engine_path("metadata.topic"), engine_path("metadata.learning goal"), engine_path('metadata."a.b"')
     ('metadata.topic', 'metadata."learning goal"', 'metadata."a.b"')
@@ -146,8 +146,8 @@ def engine_path(path: str) -> str:
 
 
 def metadata_kinds(payloads: Iterable[Mapping[str, Any]]) -> dict[str, str]:
-    """The kind of index that fits each key of the payloads' metadata: keys whose values are all short texts, all
-    whole numbers or all truth values, or lists of these. Others (summaries, tables) are not worth one.
+    """Return the kind of index for each key of the payloads' metadata: keys whose values are all short strings, all
+    integers or all booleans, or lists of these. Others (summaries, tables) are not worth one.
 
     >>> metadata_kinds([{"metadata": {"topic": "Cells", "level": 2, "summary": "long " * 20}}])
     {'metadata.topic': 'keyword', 'metadata.level': 'integer'}
@@ -166,7 +166,7 @@ def metadata_kinds(payloads: Iterable[Mapping[str, Any]]) -> dict[str, str]:
 
 
 def index_kinds(condition: Match | HasWords) -> set[str]:
-    """The kinds of index that a condition needs: one for each kind of its values.
+    """Return the kinds of index that a condition needs: one for each kind of its values.
 
     >>> index_kinds(Match("metadata.week", (3,))), index_kinds(HasWords("text", "leaf"))
     ({'integer'}, {'text'})
@@ -177,7 +177,7 @@ def index_kinds(condition: Match | HasWords) -> set[str]:
 
 
 def fitting(condition: Match | HasWords, kind: str) -> Match | HasWords:
-    """A condition on a field that has values of one kind only: without values of other kinds, if any are left."""
+    """Return a condition without values of other kinds than `kind`, unless none would be left."""
     if isinstance(condition, HasWords):
         return condition
     values = tuple(value for value in condition.values if (_kind(value) or "keyword") == kind)
@@ -191,7 +191,7 @@ def _kind(value: Any) -> str:
 
 
 def values_at(payload: Any, path: str) -> list[Any]:
-    """The values at a path, the items of lists one by one.
+    """Return the values at a path, with lists flattened.
 
     >>> values_at({"metadata": {"tags": ["a", "b"]}}, "metadata.tags"), values_at({}, "kind")
     (['a', 'b'], [])
@@ -205,7 +205,7 @@ def values_at(payload: Any, path: str) -> list[Any]:
 
 
 def tally(values: Iterable[Any], limit: int) -> dict[str, int]:
-    """How often each value occurs, most first, then by name; numbers and truth values as JSON spells them.
+    """Count each value, most frequent first, then by name; numbers and booleans as JSON spells them.
 
     >>> tally(["b", "a", "b", True, None, {"x": 1}], 3)
     {'b': 2, 'a': 1, 'true': 1}
@@ -219,7 +219,7 @@ def tally(values: Iterable[Any], limit: int) -> dict[str, int]:
 
 
 def most_first(counts: Mapping[str, int], limit: int) -> dict[str, int]:
-    """Counts in the order in which `Reader.facet` gives them."""
+    """Sort counts as `Reader.facet` returns them."""
     return dict(sorted(counts.items(), key=lambda pair: (-pair[1], pair[0]))[:limit])
 
 
@@ -236,7 +236,7 @@ class EngineDialect:
     filter: Callable[..., Any]
 
     def vector(self, vector: Vector) -> Any:
-        """A vector as the engine takes it."""
+        """Convert a vector to the engine's."""
         if isinstance(vector, SparseVector):
             return self.sparse(list(vector.indices), list(vector.values))
         if hasattr(vector[0], "__len__"):
@@ -244,7 +244,7 @@ class EngineDialect:
         return list(map(float, vector))  # type: ignore[arg-type]
 
     def where(self, where: Where) -> Any:
-        """Conditions that all hold; None if there are none."""
+        """Return a filter that requires all conditions; None if there are none."""
         wanted = [self._condition(each) for each in where if not (isinstance(each, Match) and each.negate)]
         unwanted = [self._condition(each) for each in where if isinstance(each, Match) and each.negate]
         return self.filter(must=wanted or None, must_not=unwanted or None) if where else None
@@ -272,7 +272,7 @@ _OTHER_VECTORS = (
 
 
 def refusal(message: str, said: str, where: str) -> StoreError:
-    """The error for what an engine refuses."""
+    """Return the error for an engine's refusal."""
     if any(words in said.lower() for words in _OTHER_VECTORS):
         return StoreMismatch(said, where=where, hint="encoding and embedding model must be those of the store")
     return StoreError(f"{message}: {said}", where=where)
@@ -286,7 +286,7 @@ def _from_vector(vector: Any) -> Vector:
 
 
 def numbers_in(point: Point) -> int:
-    """How many numbers the vectors of a point hold."""
+    """Return how many numbers the vectors of a point contain."""
     return sum(map(_count_numbers, point.vectors.values()))
 
 
@@ -297,28 +297,28 @@ def _count_numbers(vector: Any) -> int:
 
 
 def payload_size(payload: Mapping[str, Any]) -> int:
-    """How many bytes a payload takes as JSON, at most."""
+    """Return an upper limit of the bytes that a payload takes as JSON."""
     return len(json.dumps(payload, default=str))
 
 
 def to_scored(found: Iterable[Any]) -> list[Scored]:
-    """What a search found."""
+    """Convert an engine's search results."""
     return [Scored(str(point.id), point.score, point.payload or {}) for point in found]
 
 
 def to_stored(record: Any) -> Point:
-    """A point that was read; sparse vectors ascending."""
+    """Convert an engine's record to a point; sparse vectors ascending."""
     vectors = record.vector if isinstance(record.vector, Mapping) else {}
     return Point(str(record.id), record.payload or {}, {name: _from_vector(each) for name, each in vectors.items()})
 
 
 def to_selector(fields: Fields) -> Any:
-    """Which payload fields come along."""
+    """Convert the wanted payload fields to the engine's selector."""
     return fields if isinstance(fields, bool) else [engine_path(field) for field in fields] or False
 
 
 def known_ids(ids: Iterable[str]) -> list[str]:
-    """Those that can be ids at all, as the engines spell them.
+    """Return the valid ids (UUIDs) among `ids`, as the engines spell them.
 
     >>> known_ids(["no id", "00000000-0000-0000-0000-00000000000A"])
     ['00000000-0000-0000-0000-00000000000a']
