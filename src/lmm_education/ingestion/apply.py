@@ -62,8 +62,8 @@ from lmm_education.store.port import RECORDS, SECTIONS, Match, Point, Reader, St
 BATCH = 256  # chunks that are encoded at once; documents that are asked for at once
 LARGE = 0.5  # MB of documents from which a model that reads sentences takes half a minute and more
 GROUP = 512  # chunks of the documents that are written together
-# A run publishes what it has from time to time, so that a kill takes little away. Publishing costs the embedded store
-# a copy of what is not shared; it is to stay below a tenth of the run.
+# A run publishes from time to time, so that little is lost if it is killed. Publishing costs the embedded store
+# a copy of what is not shared; it should stay below a tenth of the run.
 PUBLISH_EVERY, PUBLISH_SHARE = 5.0, 10.0  # seconds; times what publishing took
 T = TypeVar("T")
 
@@ -90,11 +90,11 @@ class IngestOptions:
 
 @dataclass(slots=True)
 class IngestRun:
-    """What the steps of one ingestion share.
+    """The state shared by the steps of one ingestion.
 
     `stamp` goes into documents' hashes; `unannotated` counts annotations that are missing or stale; `languages` are
-    those of the documents that were prepared, `foreign` the files that seem to be in another one though nobody said so,
-    by language; `model_error` is why the embedding model is not asked any more.
+    those of the documents that were prepared, `foreign` the files that seem to be in another, undeclared language,
+    by language; `model_error` is why the embedding model is not called any more.
     """
 
     course: CourseParts
@@ -109,25 +109,25 @@ class IngestRun:
     model_error: ModelError | None = None
 
     def end(self, document: DocumentReport) -> None:
-        """A document is done."""
+        """Report a document that is done."""
         self.report.documents.append(document)
         self.listener(Ended(document))
 
     def fail(self, source: SourceFile, error: LmmError) -> None:
-        """A document cannot be ingested."""
+        """Report a document that cannot be ingested."""
         self.end(DocumentReport(source.path, source.file, state="failed", error=error))
 
     def skip(self, source: SourceFile, reason: str) -> None:
-        """A file is passed over."""
+        """Report a file that is skipped."""
         self.end(DocumentReport(source.path, source.file, state="skipped", reason=reason))
 
 
 def apply(run: IngestRun, plan: IngestPlan) -> None:
-    """Make the store as the plan says, and report; with `dry_run`, only report what would be done.
+    """Carry out the plan, and report; with `dry_run`, only report what would be done.
 
     Raises:
-        StoreError: the store cannot be written; an embedded one is then what it was when the run last published.
-        IngestError: a store cannot be made anew, since documents of it are gone.
+        StoreError: the store cannot be written; an embedded one then has the state that the run last published.
+        IngestError: a store cannot be rebuilt, because some of its documents are gone.
     """
     options = run.options
     for document, error in plan.failed:
@@ -154,7 +154,7 @@ def apply(run: IngestRun, plan: IngestPlan) -> None:
 
 
 def _leave(run: IngestRun, planned: PlannedDocument) -> None:
-    """A document that is stored as it is; only the files that show it may be wanted."""
+    """Report a document that is unchanged in the store, and write its prepared files if they are wanted."""
     document, stored = planned.document, planned.stored
     try:
         read = read_file(document.source, run.stamp, run.books) if run.options.save_files else None
@@ -167,7 +167,7 @@ def _leave(run: IngestRun, planned: PlannedDocument) -> None:
 
 
 def report_of(document: DocumentFile, state: State, **values: Any) -> DocumentReport:
-    """What became of a document that was read."""
+    """Return the report of a document that was read."""
     return DocumentReport(document.source.path, document.file, document.id, state, **values)
 
 
@@ -175,7 +175,7 @@ def report_of(document: DocumentFile, state: State, **values: Any) -> DocumentRe
 
 
 def report_written(planned: PlannedDocument, state: State | None = None) -> DocumentReport:
-    """What became of a document that was prepared, and perhaps written."""
+    """Return the report of a document that was prepared, and perhaps written."""
     prepared = planned.prepared
     return report_of(
         planned.document,
@@ -193,7 +193,7 @@ def report_written(planned: PlannedDocument, state: State | None = None) -> Docu
 
 
 def prepare_file(run: IngestRun, planned: PlannedDocument) -> bool:
-    """Prepare a document as its file is now, and write the files that show it; False if that failed."""
+    """Prepare a document from its current file, and write its prepared files; return False if that failed."""
     document = planned.document
     try:
         read = read_file(document.source, run.stamp, run.books)
@@ -211,10 +211,10 @@ def prepare_file(run: IngestRun, planned: PlannedDocument) -> bool:
 
 
 def prepare(read: Read, course: CourseParts) -> Steps:
-    """A document after the three steps.
+    """Run the three steps on a document.
 
     Raises:
-        LmmError: its header asks for something that is not known, or its text cannot be cut.
+        LmmError: its header asks for something unknown, or its text cannot be cut.
     """
     document, withholding = read.document, course.settings.withholding
     try:
@@ -234,7 +234,7 @@ def prepare(read: Read, course: CourseParts) -> Steps:
 
 
 def save_steps(run: IngestRun, document: DocumentFile, steps: Steps) -> tuple[Path, ...]:
-    """Write the files that show what each step made of a document, where that was asked for."""
+    """Write the prepared files of a document, if the options ask for them, and return their paths."""
     if not run.options.save_files or run.options.dry_run or document.shows is not None:
         return ()
     folder = document.source.path.parent
@@ -251,11 +251,11 @@ def save_steps(run: IngestRun, document: DocumentFile, steps: Steps) -> tuple[Pa
 
 
 class _NothingToWrite(Exception):
-    """Every document failed, or one that a store made anew cannot do without."""
+    """Raised if every document failed, or one that a rebuilt store needs."""
 
 
 def _write(run: IngestRun, changed: Sequence[PlannedDocument], pruned: Sequence[str]) -> None:
-    """Write what changed, and publish it from time to time; a store that is made anew, in one go."""
+    """Write what changed, and publish it from time to time; a rebuilt store is published once."""
     course, anew = run.course, run.report.rebuilt
     waiting, least = deque(changed), PUBLISH_EVERY
     while True:
@@ -282,8 +282,8 @@ def _write(run: IngestRun, changed: Sequence[PlannedDocument], pruned: Sequence[
 
 
 def _not_stored(run: IngestRun, reader: Reader, waiting: Iterable[PlannedDocument]) -> deque[PlannedDocument]:
-    """What is still to be written, now that nobody else writes: another run may have stored some of it since the plan
-    was made."""
+    """Return the documents still to be written, now that the lock is held: another run may have stored some since the
+    plan was made."""
     stored = {each.id: each for each in stored_documents(reader)}
     missing = deque[PlannedDocument]()
     for planned in waiting:
@@ -297,7 +297,7 @@ def _not_stored(run: IngestRun, reader: Reader, waiting: Iterable[PlannedDocumen
 
 
 def _next_group(run: IngestRun, waiting: deque[PlannedDocument]) -> list[PlannedDocument]:
-    """The next documents, prepared, that together are worth a call of the embedding model."""
+    """Prepare the next documents, as many as are together worth a call of the embedding model."""
     group, chunks = list[PlannedDocument](), 0
     while waiting and chunks < GROUP and len(group) < BATCH:
         planned = replace(waiting.popleft())  # for the whole run, the plan keeps nothing of what is prepared
@@ -308,7 +308,7 @@ def _next_group(run: IngestRun, waiting: deque[PlannedDocument]) -> list[Planned
 
 
 def _planned(run: IngestRun, reader: Reader, group: list[PlannedDocument]) -> list[PlannedDocument]:
-    """The documents of a group, each with its changes; what is new has nothing in the store to look at."""
+    """Return the documents of a group, each with its changes; new ones are not looked up in the store."""
     stored = stored_parts(reader, [item.document.id for item in group if item.stored is not None])
     encoder, again = run.course.encoder, run.options.again
     for item in group:
@@ -325,7 +325,7 @@ def _planned(run: IngestRun, reader: Reader, group: list[PlannedDocument]) -> li
 
 
 def _estimate(run: IngestRun, changed: Sequence[PlannedDocument]) -> None:
-    """What would be written; for a dry run."""
+    """Report what would be written, for a dry run."""
     store = run.course.store
     if not run.report.rebuilt:
         check_same(run.course.manifest, store.manifest(), store.location)
@@ -336,7 +336,7 @@ def _estimate(run: IngestRun, changed: Sequence[PlannedDocument]) -> None:
 
 
 def _write_group(run: IngestRun, writer: Writer, group: Sequence[PlannedDocument]) -> int:
-    """Write a group of documents; how many were written. Of those that the model refuses, the others go on."""
+    """Write a group of documents, and return how many were written. If the model refuses some, the others go on."""
     if run.model_error is None:
         try:
             _encode_and_write(run, writer, group)
@@ -376,7 +376,7 @@ def _encode_and_write(run: IngestRun, writer: Writer, group: Sequence[PlannedDoc
 
 
 def _encode(run: IngestRun, group: Sequence[PlannedDocument]) -> dict[str, Vectors]:
-    """The vectors of what has to be encoded, by the hash of what is embedded: what is alike is encoded once."""
+    """Return the vectors of the chunks to encode, by the hash of what is embedded: equal chunks are encoded once."""
     path = group[0].document.source.path if group else Path()
     wanted = {item.hash_of(chunk): (chunk, item.prepared.language) for item in group for chunk in item.changes.encode}
     vectors = dict[str, Vectors]()
@@ -410,7 +410,7 @@ def _mark(writer: Writer, group: Sequence[PlannedDocument], finished: Mapping[st
 def _words_of(
     reader: Reader, group: Sequence[PlannedDocument], vectors: Mapping[str, Vectors]
 ) -> dict[str, Frequencies]:
-    """The document frequencies of documents that are written, of chunks that stay as they were too."""
+    """Return the document frequencies of documents that are written, including unchanged chunks."""
     encoded = {chunk.id: vectors[item.hash_of(chunk)] for item in group for chunk in item.changes.encode}
     kept = [chunk.id for item in group for chunk in item.prepared.chunks if chunk.id not in encoded]
     stored = {point.id: point.vectors for point in reader.get("chunks", kept, fields=False, vectors=True)}
@@ -422,7 +422,7 @@ def _words_of(
 
 
 def batches(items: Sequence[T]) -> Iterator[Sequence[T]]:
-    """The items in pieces of at most `BATCH`.
+    """Split items into pieces of at most `BATCH`.
 
     >>> [len(piece) for piece in batches(range(600))]
     [256, 256, 88]
@@ -434,13 +434,13 @@ def batches(items: Sequence[T]) -> Iterator[Sequence[T]]:
 
 
 def stored_documents(reader: Reader) -> list[StoredDocument]:
-    """The records of all documents in a store, by file."""
+    """Return the records of all documents in a store, sorted by file."""
     points = reader.scroll("documents", where=[RECORDS], fields=RECORD)
     return sorted((document_of(point.payload) for point in points), key=lambda document: document.file)
 
 
 def stored_parts(reader: Reader, docids: Sequence[str]) -> dict[str, dict[str, Payload]]:
-    """What a store has of some documents, by docid: the payloads of chunks and sections, by id."""
+    """Return the stored payloads of some documents' chunks and sections: by docid, then by id."""
     found: dict[str, dict[str, Payload]] = {docid: {} for docid in docids}
     for some in batches(docids):
         own = Match("document", tuple(some))
@@ -451,7 +451,7 @@ def stored_parts(reader: Reader, docids: Sequence[str]) -> dict[str, dict[str, P
 
 
 def remove(writer: Writer, docids: Sequence[str]) -> None:
-    """Remove everything of some documents, their records last."""
+    """Remove all points of some documents, their records last."""
     for some in batches(docids):
         own = [Match("document", tuple(some))]
         records = [document_point_id(docid) for docid in some]
@@ -462,7 +462,7 @@ def remove(writer: Writer, docids: Sequence[str]) -> None:
 
 
 def find_stored(name: str, known: Sequence[StoredDocument], location: str) -> list[StoredDocument]:
-    """The documents with this id or file, or in this folder; else the one whose file has this name.
+    """Find the documents with this id or file, or in this folder; else the one whose file has this name.
 
     Raises:
         StoreError: there is none, or there are several of that file name.
@@ -481,7 +481,7 @@ def find_stored(name: str, known: Sequence[StoredDocument], location: str) -> li
 
 
 def remove_documents(store: Store, names: Iterable[str]) -> list[StoredDocument]:
-    """Remove documents from a store, by docid, file, folder or the file's name; those that were removed.
+    """Remove documents from a store, by docid, file, folder or file name, and return them.
 
     Raises:
         StoreMissing: nothing was ingested.
@@ -498,16 +498,16 @@ def remove_documents(store: Store, names: Iterable[str]) -> list[StoredDocument]
 
 
 def is_made_otherwise(course: CourseParts) -> bool:
-    """Whether there is a store, and it was made with other settings than those in force."""
+    """Return whether a store exists that was made with other settings than the current ones."""
     stored = course.store.manifest()
     return stored is not None and bool(stored.differences(course.manifest))
 
 
-# -- what the author is told -----------------------------------------------------------------------
+# -- notices for the author ------------------------------------------------------------------------
 
 
 def _take_note(run: IngestRun, document: DocumentFile, text: str, prepared: PreparedDocument) -> None:
-    """Keep what is to be told about a document that was prepared."""
+    """Collect the notices about a document that was prepared."""
     language = language_code(prepared.language)
     run.languages.add(language)
     course = language_code(run.course.settings.preparation.language)
@@ -519,7 +519,7 @@ def _take_note(run: IngestRun, document: DocumentFile, text: str, prepared: Prep
 
 
 def _warnings(document: DocumentFile, text: str) -> list[str]:
-    """What in a document's metadata was not understood, each with its place."""
+    """Return warnings about metadata that was not understood, each with its place."""
     if "---" not in text:
         return []
     blocks, path = parsed(text), document.source.path
@@ -539,10 +539,10 @@ def _warnings(document: DocumentFile, text: str) -> list[str]:
 
 
 def _missing_annotations(text: str, course: CourseParts) -> int:
-    """How many annotations that are switched on are missing or stale in a document; no model is asked.
+    """Count the enabled annotations that are missing or stale in a document; no model is called.
 
     Titles, made by code from the headings, count only where they add anything: not where headings are embedded anyway,
-    or nothing but the content is.
+    or only the content is.
     """
     encoding = ENCODINGS[course.settings.encoding]
     titles = not {"merged", "annotations"}.isdisjoint({encoding.dense, encoding.sparse, *encoding.multi})
@@ -554,8 +554,8 @@ def _missing_annotations(text: str, course: CourseParts) -> int:
 
 
 def tell(run: IngestRun) -> None:
-    """Add what concerns all documents: annotations that are missing, languages that the embedding model does not know
-    (of the course's own, the encoder tells)."""
+    """Add the notices about all documents: missing annotations, languages that the embedding model does not know
+    (for the course's own, the encoder has a notice)."""
     if run.unannotated:
         run.report.notices.append(
             f"{run.unannotated} annotations are missing or out of date: make them with "
@@ -577,7 +577,7 @@ def tell(run: IngestRun) -> None:
 
 
 WORDS = 500
-"""How many words of a text are looked at."""
+"""How many words of a text are examined."""
 _FEWEST, _LEAST, _TIMES = 60, 0.25, 3.0
 """At least so many words; the share of stop words, 0.35 to 0.5 in prose, and how much rarer the course's have to be:
 those of another language have at most a third of it (0.02 to 0.11 on our documents), but a Dane's are a Norwegian's."""
@@ -585,9 +585,9 @@ _SYMBOLS = ("code", "code_block", "math", "html", "comment")
 
 
 def foreign_language(text: str, course: str) -> str:
-    """The code of the language that a text is in, if that is clearly not the one of its `course`; else empty.
+    """Return the code of a text's language, if that is clearly not the one of its `course`; else an empty string.
 
-    Code, formulas, tables of names and short texts are in no language.
+    Code, formulas, tables of names and short texts have no language.
 
     >>> foreign_language("Die Zelle ist der kleinste Teil von allem, was lebt, und sie kann sich teilen. " * 5, "en")
     'de'
@@ -612,7 +612,7 @@ def _stop_words(counts: Mapping[str, int], language: str) -> int:
 
 
 def foreign_notice(language: str, files: Sequence[str], course: str) -> str:
-    """What the author is told about files that seem to be in another language than their course.
+    """Return the notice about files that seem to be in another language than their course.
 
     >>> foreign_notice("de", ["a.md"], "en")
     "a.md seems to be in 'de', the course is in 'en': write 'lang: de' into its header, or set language in config.toml"

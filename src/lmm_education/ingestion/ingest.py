@@ -1,7 +1,7 @@
-"""Ingest documents: find the files, read what they are, plan what must change, apply it.
+"""Ingest documents: find the files, read them, plan what must change, apply it.
 
-A document that cannot be read, prepared or encoded is reported, and the others go on. What fails in the
-store ends the run; an embedded store is then what it was when the run last published.
+A document that cannot be read, prepared or encoded is reported, and the others go on. A failure of the
+store ends the run; an embedded store then has the state that the run last published.
 """
 
 from __future__ import annotations
@@ -70,7 +70,7 @@ def ingest_into(
 
     Raises:
         StoreError: the store cannot be read or written, or was made with other settings.
-        LinkOutside: the folder for the files is a link that leads out of the folder that it lies in.
+        LinkOutside: the folder for the files is a link that leads out of its parent folder.
     """
     with course.store.reporting(lambda sentence: listener(Waiting(sentence))) if options.ingest else nullcontext():
         if options.output is not None:
@@ -117,7 +117,7 @@ def _ingest(run: IngestRun, paths: Iterable[str | Path]) -> IngestReport:
 
 
 def prepare_documents(course: CourseParts, paths: Iterable[str | Path]) -> list[PreparedDocument]:
-    """The documents at some paths after the three steps; nothing is embedded or written.
+    """Prepare the documents at some paths; nothing is embedded or written.
 
     Raises:
         LmmError: one cannot be read or prepared; the error says which, and why.
@@ -141,13 +141,13 @@ def watch_course(
     on_result: Callable[[IngestReport | LmmError], None] = lambda result: None,
     on_poll: Callable[[str], None] = lambda reason: None,
 ) -> None:
-    """Ingest now, and after saves, when nothing was saved for `quiet` seconds; until Ctrl-C or `stop`.
+    """Ingest now, and after each save once nothing was saved for `quiet` seconds; until Ctrl-C or `stop`.
 
-    `on_result` gets each report, or the error that ended a run: it may be mended until the next save. `on_poll` is told
-    why the files are looked at again and again, where the system gives no notifications.
+    `on_result` receives each report, or the error that ended a run: the user may fix it before the next save. `on_poll`
+    receives the reason for polling the files, where the system gives no notifications.
 
     Raises:
-        FileReadError: there is nothing at one of the paths.
+        FileReadError: one of the paths does not exist.
     """
     paths = list(paths)
     roots, stopped = WatchedPaths.at(paths), threading.Event()
@@ -184,7 +184,7 @@ async def _watch(
     quiet: float,
     stopped: threading.Event,
 ) -> None:
-    """Do the work now and when saves have been quiet. Who cancels sets `stopped`, and waits for the end of the work."""
+    """Do the work now and after saves have ceased. To cancel, set `stopped` and wait for the end of the work."""
     known: dict[Path, Signature | None] = {}  # how the documents are: not every notification is a change
     pause: float | None = 0.0  # seconds until there is work
 
@@ -213,7 +213,7 @@ async def _watch(
 
 
 def _stamp_of(course: CourseParts) -> str:
-    """What decides, besides its text, what is stored of a document.
+    """Return a stamp of everything besides its text that decides what is stored of a document.
 
     Raises:
         ModelError: the embedding model cannot be opened.
@@ -228,10 +228,10 @@ def _stamp_of(course: CourseParts) -> str:
 
 
 def _stored(run: IngestRun) -> list[StoredDocument]:
-    """The documents that the store has; the report says whether it has to be made anew.
+    """Return the documents in the store, and note in the report whether the store has to be rebuilt.
 
     Raises:
-        StoreDamaged: the store cannot be read, and the run is not to make it anew.
+        StoreDamaged: the store cannot be read, and the run may not rebuild it.
     """
     course, options = run.course, run.options
     if not options.repair:
@@ -253,7 +253,7 @@ def _stored(run: IngestRun) -> list[StoredDocument]:
 
 
 def _check_inside(files: Iterable[str], root: Path) -> None:
-    """Refuse to read what a store says is one of its documents, if it lies elsewhere: the store may be a stranger's.
+    """Raise if a store names a document outside of the course: the store may come from a stranger.
 
     Raises:
         IngestError: a file is not below the course's folder.
@@ -265,8 +265,8 @@ def _check_inside(files: Iterable[str], root: Path) -> None:
 
 
 def _read(run: IngestRun, source: SourceFile) -> DocumentFile | None:
-    """The document in a file, with its annotations made where that was asked for; None if there is none, or it cannot
-    be read."""
+    """Read the document in a file, after annotating it if the options ask for that; None if there is none, or it
+    cannot be read."""
     try:
         read = read_file(source, run.stamp, run.books)
         if run.options.annotate and not run.options.dry_run and not isinstance(read, Skipped):
@@ -284,7 +284,7 @@ def _read(run: IngestRun, source: SourceFile) -> DocumentFile | None:
 
 
 def _annotate(source: SourceFile, course: CourseParts) -> None:
-    """Make missing and stale annotations, and write them into the file.
+    """Generate missing and stale annotations, and write them into the file.
 
     Raises:
         LmmError: one could not be made.

@@ -29,7 +29,7 @@ from lmm_education.ingestion.source_files import OUR_OWN, SourceFile, file_name,
 from lmm_education.material import Chunk, PreparedDocument, Withheld
 from lmm_education.payloads import Payload, StoredDocument, chunk_payload, section_payload
 
-# -- what an ingestion did, and what happens while it does it --------------------------------------
+# -- reports and events of an ingestion ------------------------------------------------------------
 
 
 State = Literal["new", "changed", "unchanged", "failed", "skipped", "prepared"]
@@ -37,12 +37,12 @@ State = Literal["new", "changed", "unchanged", "failed", "skipped", "prepared"]
 
 @dataclass(frozen=True, slots=True)
 class DocumentReport:
-    """What became of a document.
+    """The result for one document.
 
-    Of its `chunks`, so many were `embedded`; so many have the vectors of an equal text (`reused`), and of so many only
-    the payload was `updated`. So many were `removed`. `moved_from` is its former file, `saved` the
-    files that show what was prepared. ``prepared`` stands for a document that was not to be stored. `withheld` is what
-    students do not get of one that was prepared.
+    Numbers of chunks: `chunks` in total, `embedded`, `reused` (with the vectors of an equal text), `updated` (only the
+    payload changed) and `removed`. `moved_from` is its former file, `saved` the files that show what was prepared. The
+    state ``prepared`` is that of a document that was not to be stored. `withheld` is what students do not get of a
+    prepared one.
     """
 
     path: Path
@@ -73,7 +73,7 @@ class Lost:
 
 @dataclass(slots=True)
 class IngestReport:
-    """What an ingestion did, or with `dry_run` would do. `seconds` is what it took.
+    """The result of an ingestion, or with `dry_run` what it would be. `seconds` is its duration.
 
     `errors` are those of paths that are no document; those of documents are in `documents`. `notices` are
     for the author.
@@ -90,16 +90,16 @@ class IngestReport:
 
     @property
     def failed(self) -> list[LmmError]:
-        """Everything that went wrong; nothing, if all went well."""
+        """All errors, of paths and of documents."""
         return [*self.errors, *(d.error for d in self.documents if d.error is not None)]
 
     def count(self, state: State) -> int:
-        """How many documents are in a state."""
+        """Return how many documents are in a state."""
         return sum(document.state == state for document in self.documents)
 
     @property
     def embedded(self) -> int:
-        """How many chunks were embedded."""
+        """The number of chunks that were embedded."""
         return sum(document.embedded for document in self.documents)
 
     @property
@@ -108,17 +108,17 @@ class IngestReport:
         return [path for document in self.documents for path in document.saved]
 
     def as_json(self) -> dict[str, Any]:
-        """Plain values, for ``--json``."""
+        """Return plain values, for ``--json``."""
         values: dict[str, Any] = msgspec.to_builtins(self, enc_hook=str)
         return values | {"embedded": self.embedded, "seconds": round(self.seconds, 3)}
 
 
-# -- what happens ----------------------------------------------------------------------------------
+# -- events ----------------------------------------------------------------------------------------
 
 
 @dataclass(frozen=True, slots=True)
 class Begun:
-    """So many documents are going to be looked at."""
+    """The run begins, with this number of documents."""
 
     documents: int
 
@@ -132,7 +132,7 @@ class Annotating:
 
 @dataclass(frozen=True, slots=True)
 class Embedding:
-    """So many of a document's chunks are embedded by now."""
+    """The number of a document's chunks that are embedded so far."""
 
     path: Path
     done: int
@@ -141,18 +141,18 @@ class Embedding:
 
 @dataclass(frozen=True, slots=True)
 class Ended:
-    """A document is done, with what became of it."""
+    """A document is done, with its report."""
 
     document: DocumentReport
 
 
 Event = Begun | Annotating | Embedding | Waiting | Ended
-"""What happens; it waits for a server that does not answer, for another run, or since there is much to do."""
+"""An event; a wait is for a server that does not answer, for another run, or because there is much to do."""
 Listener = Callable[[Event], None]
 
 
 def ignore(event: Event) -> None:
-    """A listener that does nothing."""
+    """Do nothing with an event: the default listener."""
 
 
 # A prompt or a transcript of an agent begins with one of these tags (comments aside), whatever its ending.
@@ -166,7 +166,7 @@ _CHATMD = re.compile(
 
 @dataclass(frozen=True, slots=True)
 class DocumentFile:
-    """A document in a file. `hash` is of its text and of all that decides what is made of it.
+    """A document in a file. `hash` covers its text and everything else that decides what is stored of it.
 
     `shows` is set where the file is a prepared one: the path of the document that it shows.
     """
@@ -189,14 +189,14 @@ class DocumentFile:
 
 @dataclass(frozen=True, slots=True)
 class Skipped:
-    """A file that is no document to ingest, and why."""
+    """A file that is not ingested, and why."""
 
     source: SourceFile
     reason: str
 
 
 class Read(NamedTuple):
-    """A document, its text, and what its book knows of it."""
+    """A document, its text, and its chapter in a book."""
 
     document: DocumentFile
     text: str
@@ -204,11 +204,11 @@ class Read(NamedTuple):
 
 
 def read_file(source: SourceFile, stamp: str, books: Books) -> Read | Skipped:
-    """The document in a file, which may be a chapter of one of `books`.
+    """Read the document in a file, which may be a chapter of one of `books`.
 
     Agents' files and our own outputs are skipped, unless they were named.
 
-    `stamp` goes into the document's hash: whatever else decides what is stored of it.
+    `stamp` goes into the document's hash: everything else that decides what is stored of it.
 
     Raises:
         LmmError: it cannot be read; the error says where and why.
@@ -239,23 +239,23 @@ def _read(source: SourceFile, stamp: str, books: Books) -> Read | Skipped:
 
 
 def passed_over(source: SourceFile, text: str) -> str:
-    """Why a file in a folder is no document of the course; empty if it is one, or if the file itself was named."""
+    """Return why a file in a folder is no document of the course; empty if it is one, or was named itself."""
     if source.named:
         return ""
     return OUR_OWN if is_own_output(text) else "a prompt or transcript of an agent" if is_chatmd(text) else ""
 
 
 def _hash(text: str, stamp: str, chapter: BookChapter) -> str:
-    """The hash of a document: references in it may read in another way where it has not changed."""
+    """Return the hash of a document and its references, which may change where its text does not."""
     shown = rendered_text(text, chapter) if chapter.refers else text
     return fingerprint(text if shown == text else f"{text}\0{shown}", stamp + chapter.stamp)
 
 
 def docid_of(text: str) -> str:
-    """The ``docid`` in the header of a text, or nothing.
+    """Return the ``docid`` in the header of a text, or an empty string.
 
     Raises:
-        IngestError: the header cannot be read but seems to hold one; the path would be another identity.
+        IngestError: the header cannot be read but seems to contain one; the path would be another identity.
     """
     first = next(iter_blocks(text), None)
     if isinstance(first, ErrorBlock) and "docid" in first.source:
@@ -266,7 +266,7 @@ def docid_of(text: str) -> str:
 
 
 def is_chatmd(text: str) -> bool:
-    """Whether a text is a prompt or a transcript of an agent, not a document.
+    """Return whether a text is a prompt or a transcript of an agent, not a document.
 
     >>> is_chatmd('<config model="x"/>\\n<user>Hello</user>'), is_chatmd("# Cells\\n\\n<user>"), is_chatmd("<userland>")
     (True, False, False)
@@ -275,14 +275,14 @@ def is_chatmd(text: str) -> bool:
 
 
 def fingerprint(text: str, stamp: str) -> str:
-    """A hash of a document's text and of `stamp`, which stands for every setting that decides what is stored of it."""
+    """Return a hash of a document's text and of `stamp`, which covers every setting that decides what is stored."""
     digest = hashlib.sha256(stamp.encode())
     digest.update(text.encode("utf-8", "surrogatepass"))
     return digest.hexdigest()[:32]
 
 
 def error_of(error: Exception, file: str, path: Path | None = None) -> LmmError:
-    """Any error about a document, with the document's name in front, instead of the `path` where it was read."""
+    """Convert an error about a document to one that names the document instead of the `path` where it was read."""
     if not isinstance(error, LmmError):
         return IngestError(f"{type(error).__name__}: {error}", where=file)
     if path is not None and error.where.startswith(str(path)):
@@ -293,10 +293,10 @@ def error_of(error: Exception, file: str, path: Path | None = None) -> LmmError:
 
 
 def held_by(stored: Iterable[StoredDocument], documents: Iterable[DocumentFile], root: Path) -> dict[str, str | None]:
-    """Which document each stored file that is none of `documents` holds now: its id, or None where it is gone. Prepared
-    files count too.
+    """Return the id of the document that each stored file outside of `documents` now contains, None where it is gone.
+    Prepared files count too.
 
-    Only files whose documents are elsewhere now are opened; of the others, what is stored is believed.
+    Only files whose documents are elsewhere now are opened; for the others, the store is trusted.
     """
     here, ids = {document.file for document in documents}, {document.id for document in documents}
     held = {each.file: _held(each, root, look=each.id in ids) for each in stored if each.file not in here}
@@ -336,17 +336,17 @@ class PlannedDocument:
     reused: int = 0
 
     def hash_of(self, chunk: Chunk) -> str:
-        """The hash of what is embedded of a chunk that is written."""
+        """Return the hash of what is embedded of a chunk that is written."""
         return str(self.changes.payloads[chunk.id]["hash"])
 
     @property
     def moved_from(self) -> str:
-        """The file that it was, if that is another."""
+        """Its former file, if it was moved."""
         return self.stored.file if self.stored and self.stored.file != self.document.file else ""
 
     @property
     def is_stored(self) -> bool:
-        """Whether the store has it as it is."""
+        """Whether the store already has this version."""
         document, stored = self.document, self.stored
         return stored is not None and (stored.hash, stored.file, stored.prepared, self.replaces) == (
             document.hash,
@@ -358,8 +358,8 @@ class PlannedDocument:
 
 @dataclass(slots=True)
 class IngestPlan:
-    """What is to be done with the documents of a run. `gone` are stored documents whose files, among those looked at,
-    are gone or hold another document."""
+    """The documents of a run, and what to do with them. `gone` are stored documents whose files, among those looked
+    for, are gone or contain another document."""
 
     changed: list[PlannedDocument] = field(default_factory=list)
     unchanged: list[PlannedDocument] = field(default_factory=list)
@@ -376,16 +376,16 @@ def plan_ingest(
     covers: Callable[[str], bool] = lambda file: True,
     again: bool = False,
 ) -> IngestPlan:
-    """What makes the store hold these documents.
+    """Plan what must change so that the store contains these documents.
 
-    A file without a docid that was renamed is a new document, and the old one is gone. A file that holds another
-    document than before replaces it. A docid that stands in two files is an error for those of them that are not the
+    A file without a docid that was renamed is a new document, and the old one is gone. A file that contains another
+    document than before replaces it. A docid in two files is an error for those of them that are not the
     stored document.
 
     Args:
         held: see `held_by`.
         covers: whether a file of the course was looked for.
-        again: whether documents that are stored as they are count as changed.
+        again: whether unchanged documents count as changed.
 
     >>> note = DocumentFile(SourceFile(Path("b.md"), "b.md"), "x", "h2")
     >>> plan = plan_ingest([note], [StoredDocument("x", "a.md", "h1"), StoredDocument("y", "b.md", "h1")])
@@ -425,7 +425,7 @@ def _unless_shown(
     held: Mapping[str, str | None],
     plan: IngestPlan,
 ) -> Iterator[DocumentFile]:
-    """The documents, without those that a prepared file stands for, now or since an earlier run."""
+    """Return the documents without those that a prepared file replaces, now or since an earlier run."""
     every = list(documents)
     shown = {document.id: document.source.file for document in every if document.shows is not None}
     for document in every:
@@ -442,7 +442,7 @@ def _unless_shown(
 def _doubled(
     document: DocumentFile, mine: StoredDocument | None, files: Sequence[str], held: Mapping[str, str | None]
 ) -> IngestError | None:
-    """The error for a file whose docid is another file's."""
+    """Return the error for a file whose docid belongs to another file."""
     hint = "remove the docid of the copy; lmm scan gives it a new one"
     if mine is not None and mine.file != document.file and (mine.file in files or held.get(mine.file) == document.id):
         message = f"its docid '{document.id}' belongs to {mine.file}, which is still there"
@@ -480,7 +480,7 @@ class Changes:
 def changes(
     document: PreparedDocument, stored: Mapping[str, Payload], hashes: Mapping[str, str], *, again: bool = False
 ) -> Changes:
-    """What makes the store hold `document`: the difference, and nothing else.
+    """Return the difference between a document and what is stored of it.
 
     Ids come from content and place, hashes from what is embedded. So an id that is stored with the same hash needs
     no embedding, whatever else about it changed; its payload is set. An id with another hash is embedded again.

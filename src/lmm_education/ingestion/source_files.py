@@ -1,4 +1,4 @@
-"""Which documents lie at the paths that were named: files, folders, patterns."""
+"""Find the documents at given paths: files, folders, patterns."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ class SourceFiles:
     missing: dict[str, Path] = field(default_factory=dict)
 
     def allow_gone(self, stored: Iterable[str]) -> None:
-        """Files and folders that were named and are gone are no errors where stored documents lay there.
+        """Remove the errors about named files and folders that are gone, if stored documents were there.
 
         >>> sources = find_sources(["gone"], Path.cwd())
         >>> sources.allow_gone(["gone/a.md"])
@@ -67,7 +67,7 @@ class SourceFiles:
                 self.folders.append(place)
 
     def covers(self, file: str) -> bool:
-        """Whether a file, by its path in the course, lies where we looked.
+        """Return whether a file, by its path in the course, is in a place that was searched.
 
         >>> SourceFiles(folders=["notes"]).covers("notes/a/b.md"), SourceFiles(folders=["notes"]).covers("more/b.md")
         (True, False)
@@ -80,9 +80,9 @@ def _is_inside(file: str, folder: str) -> bool:
 
 
 def find_sources(paths: Iterable[str | Path], root: Path) -> SourceFiles:
-    """The documents at some paths: files as they are, folders with their subfolders, ``*`` patterns.
+    """Find the documents at some paths: files, folders with their subfolders, ``*`` patterns.
 
-    In folders and patterns, hidden folders and what knitr makes are passed over; a file counts once.
+    In folders and patterns, hidden folders and knitr's outputs are skipped; a file counts once.
     Paths are named relative to `root`, so that a folder and a file in it give the same names.
     """
     sources, seen, places = SourceFiles(), set[str](), _Places(root)
@@ -99,7 +99,7 @@ def find_sources(paths: Iterable[str | Path], root: Path) -> SourceFiles:
 
 
 def _follow_books(sources: SourceFiles) -> None:
-    """Put chapters into the order of their book, and leave out what lies in a book's folder and is no part of it."""
+    """Sort chapters as in their book, and leave out files in a book's folder that are no part of it."""
     books: dict[Path, Book | None] = {}
     looked_through: dict[Book, bool] = {}  # whether to name its files by relative paths
     places: list[tuple[list[list[str | int]], SourceFile]] = []
@@ -130,13 +130,13 @@ def _is_ours(source: SourceFile) -> bool:
 
 
 def is_own_output(text: str) -> bool:
-    """Whether a text is a prepared file, edited or not."""
+    """Return whether a text is a prepared file, edited or not."""
     first = next(iter_blocks(text), None)
     return first is not None and first.content.startswith("---") and f"\n{MARK}:" in first.content
 
 
 def sort_key(file: str, book: Book | None, position: int | None) -> str:
-    """What a chapter is sorted by among the documents of the course; nothing for what is no chapter of a book.
+    """Return the sort key of a chapter among the documents of the course; empty for files outside of books.
 
     >>> from lmm.book_project import BookFile
     >>> sort_key("notes/b/two.md", Book(Path("/c/notes"), "SUMMARY.md", (BookFile("b/two.md"),)), 0)
@@ -170,7 +170,7 @@ def add_sources(sources: SourceFiles, files: Iterable[str], root: Path) -> None:
 
 
 def shown(path: Path) -> Path:
-    """A path as one would type it here: relative to the current folder, if it lies in there."""
+    """Return a path as one would type it: relative to the current folder, if it is inside."""
     return path.relative_to(Path.cwd()) if path.is_relative_to(Path.cwd()) else path
 
 
@@ -235,7 +235,7 @@ def _unless_knitted(path: Path, places: _Places, sources: SourceFiles) -> Iterat
 
 
 def knitted_from(path: Path) -> Path | None:
-    """The R Markdown or Quarto file beside a markdown file that it seems to be made from."""
+    """Return the R Markdown or Quarto file that the markdown file beside it seems to be made from."""
     if path.suffix.lower() not in (".md", ".markdown"):
         return None
     stem = str(path)[: -len(path.suffix)]
@@ -256,19 +256,19 @@ def _not_a_document(path: Path) -> LmmError:
 
 
 class _Places:
-    """Where files really lie, and what they are called in the course: each folder is resolved once."""
+    """The real paths of files and their names in the course: each folder is resolved once."""
 
     def __init__(self, root: Path) -> None:
         self.root = root
         self._folders: dict[Path, tuple[str, str]] = {}
 
     def real(self, path: Path) -> str:
-        """Where a file is; a link, where it leads."""
+        """Return the real path of a file; for a link, that of its target."""
         file = os.path.join(self._folder(path.parent)[0], path.name)  # noqa: PTH118  # a thousand times a second
         return os.path.realpath(file) if os.path.islink(file) else file  # noqa: PTH114
 
     def name(self, path: Path) -> str:
-        """The `file_name` of a file."""
+        """Return the `file_name` of a file."""
         return self._folder(path.parent)[1] + path.name
 
     def _folder(self, folder: Path) -> tuple[str, str]:
@@ -279,7 +279,7 @@ class _Places:
 
 
 def file_name(path: Path, root: Path) -> str:
-    """A path relative to the course's folder, with ``/``: the same whatever folder one works in."""
+    """Return a path relative to the course's folder, with ``/``: the same in every working directory."""
     place = path if path.is_dir() else path.parent
     real = place.resolve() if path.is_dir() else place.resolve() / path.name
     try:
