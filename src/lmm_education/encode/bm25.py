@@ -19,7 +19,7 @@ from lmm_education.material import KEPT_PASSAGES, SparseVector
 
 BUILTIN, WITH_GRAMS = "Builtin/bm25", "Builtin/bm25+grams"
 LEAST_GRAMS = 1.5
-"""A score below it comes of an ending such as -ung; what shares a rare part of a word has 3 and more."""
+"""A score below it comes from an ending such as -ung; texts that share a rare part of a word score 3 and more."""
 # BM25 divides a text's length by this many words. It is the default of the engine and of the server, so that
 # vectors are the same wherever they are made. The mean of our chunks is 148; on the SQuAD documents that was
 # 0.3 nDCG worse for chunks of 2,000 characters and 0.1 better for 1,000; 200 and 400 lay between.
@@ -91,7 +91,7 @@ def word_id(word: str, language: str) -> int | None:
 
 @functools.lru_cache(maxsize=KEPT_PASSAGES)
 def word_ids(text: str, language: str) -> tuple[int | None, ...]:
-    """The ids of the words of a text, in their order; of the latest texts they are remembered."""
+    """Return the ids of the words of a text, in order; those of the latest texts are cached."""
     return tuple(word_id(word, language) for word in WORD.findall(text.casefold()))
 
 
@@ -124,14 +124,14 @@ class Bm25Encoder:
         return sparse_vector([*vector.indices, *counts], [*vector.values, *saturated])
 
     def query(self, text: str, languages: Collection[str]) -> SparseVector:
-        """Every word once; the words as each language stems them, their grams with a share of the weight."""
+        """Encode a question: every word once, stemmed in each language, its grams with a share of the weight."""
         words = {index for language in languages for index in bm25(language).embed_query(text).indices}
         grams = {gram for language in languages for gram in _grams_of(text, language)} if self._grams else set[int]()
         return sparse_vector([*words, *grams], [1.0] * len(words) + [_SHARE] * len(grams))
 
 
 def words_of(ids: Iterable[int]) -> tuple[int, ...]:
-    """Those of a vector's ids that are words, not grams."""
+    """Return the ids of a vector that are words, not grams."""
     return tuple(id for id in ids if id < _GRAM)
 
 

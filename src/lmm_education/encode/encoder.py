@@ -1,4 +1,4 @@
-"""From chunks and questions to vectors, as the encoding model says.
+"""Encode chunks and questions as vectors, as the encoding model says.
 
 A question must be encoded as the chunks were: `Encoder.manifest_parts` goes into the store's manifest, and
 `Encoder.fit` refuses a store that was made otherwise.
@@ -198,7 +198,7 @@ def _prefixes(settings: ModelSettings) -> Prefixes:
 
 
 class TextEmbedder:
-    """An encoder behind the port: equal texts are embedded once, and no vector comes out that is none."""
+    """An encoder behind the port: equal texts are embedded once, and unusable vectors are refused."""
 
     def __init__(self, encoder: TextEncoder, dimensions: int | None = None) -> None:
         self._encoder = encoder
@@ -335,12 +335,12 @@ class LearnedEncoder:
         self._model = model
 
     def documents(self, texts: Sequence[str], languages: Sequence[str]) -> list[SparseVector]:
-        """What the model makes of texts; it decides itself which languages it knows."""
+        """Encode texts; the model decides itself which languages it knows."""
         model = load_fastembed("sparse model", self._model, _WHERE)
         return [sparse_vector(v.indices, v.values) for v in model.passage_embed(list(texts))]
 
     def query(self, text: str, languages: Collection[str]) -> SparseVector:
-        """What the model makes of a question."""
+        """Encode a question."""
         vector = next(iter(load_fastembed("sparse model", self._model, _WHERE).query_embed(text)))
         return sparse_vector(vector.indices, vector.values)
 
@@ -360,7 +360,7 @@ NONE_IN_STORE = "default: none in the store"
 class Encoder:
     """An encoding with the models it needs. Made by `open_encoder`.
 
-    `notices` is what the user has to be told once, `language` that of texts for which none is given.
+    `notices` are messages to show the user once, `language` that of texts for which none is given.
     """
 
     encoding: Encoding
@@ -371,7 +371,7 @@ class Encoder:
 
     @property
     def vectors(self) -> tuple[VectorName, ...]:
-        """The vectors that are made: those of the encoding for which there is a model."""
+        """The names of the vectors that are made: those of the encoding for which there is a model."""
         named = self.encoding.vectors_with(self.space)
         return tuple(name for name in named if (self.sparse if name == SPARSE else self.embedder))
 
@@ -451,7 +451,7 @@ class Encoder:
         return [(name, text) for name, source in sources for text in source_texts(chunk, source) if text.strip()]
 
     def encode_query(self, text: str, *, languages: Collection[str] = ()) -> Vectors:
-        """The vectors of a question, by the name of the leg that asks with them.
+        """Encode a question; return its vectors by the name of the leg that uses them.
 
         `languages` are those of the texts in the store. A question without a word makes no vectors.
         """
@@ -481,7 +481,7 @@ class Encoder:
         return hashlib.blake2b(json.dumps(parts).encode(), digest_size=16).hexdigest()
 
     def fit(self, manifest: Manifest, *, location: str = "") -> Encoder:
-        """The encoder that can ask a store with this manifest.
+        """Return the encoder that can query a store with this manifest.
 
         A store without dense vectors (made where the built-in model would not do) is asked without them.
 

@@ -25,7 +25,7 @@ from lmm_education.encode.text_encoder import Prefixes, Took, Vector, batches, i
 
 
 def check_installed(module: str, model: str, where: str) -> None:
-    """Fail early where a library is missing, and say what installs it.
+    """Raise if a library is missing, and say what installs it.
 
     Raises:
         ModelNotInstalled: there is no `module`, which the `model` named at `where` needs.
@@ -136,7 +136,7 @@ class LocalEncoder:
 
 
 def rows(matrix: Any) -> list[Vector]:
-    """The rows of a NumPy matrix, or of anything that yields NumPy rows, as vectors."""
+    """Convert the rows of a NumPy matrix, or of anything that yields NumPy rows, to vectors."""
     vectors = []
     for numbers in matrix:
         vector = array("f")
@@ -146,7 +146,7 @@ def rows(matrix: Any) -> list[Vector]:
 
 
 def folder_of(settings: ModelSettings) -> Path | None:
-    """The folder that a model's name means, or None if it means a model of the hub.
+    """Return the folder that a model's name refers to, or None if it refers to a model of the hub.
 
     Raises:
         ModelNotFound: the name can only be a folder, and there is none.
@@ -161,7 +161,7 @@ def folder_of(settings: ModelSettings) -> Path | None:
 
 
 def state_of(folder: Path | None) -> str:
-    """A digest of the names, sizes and times of a folder's files: other weights, other vectors."""
+    """Return a digest of the names, sizes and times of a folder's files: it changes with the weights."""
     if folder is None:
         return ""
     files = sorted(path for path in folder.rglob("*") if path.is_file())

@@ -1,4 +1,4 @@
-"""A server of embedding models or rerankers: JSON over HTTP, retries with backoff, errors in our words."""
+"""A server of embedding models or rerankers: JSON over HTTP, retries with backoff, our own errors."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ class ModelServer:
         return httpx2.AsyncClient(headers=self.headers, verify=tls_for(self.url), timeout=self.timeout, limits=limits)
 
     async def ask(self, client: httpx2.AsyncClient, body: Mapping[str, Any], read: Callable[[Any], T], what: str) -> T:
-        """What `read` makes of the reply, which should hold `what`; failures that may pass are retried.
+        """Send `body`; return what `read` makes of the reply; `what` names its content. Retries transient failures.
 
         Raises:
             ModelError: the server cannot be reached, refuses, or replies with something else.
@@ -167,7 +167,7 @@ class EmbeddingRequest:
     dimensions: int | None = None
 
     def sized(self, name: str) -> dict[str, Any]:
-        """The field that asks for so many dimensions, as the protocol calls it, if it is to be asked."""
+        """Return the request field `name` with the number of dimensions, or nothing if that is not set."""
         return {} if self.dimensions is None else {name: self.dimensions}
 
 
@@ -177,7 +177,7 @@ def _openai_body(question: EmbeddingRequest) -> dict[str, Any]:
 
 
 def _openai_base64_body(question: EmbeddingRequest) -> dict[str, Any]:
-    """A third of the bytes, and nothing to parse."""
+    """Request base64: a third of the bytes, and no numbers to parse."""
     return _openai_body(question) | {"encoding_format": "base64"}
 
 
@@ -210,7 +210,7 @@ def _google_body(question: EmbeddingRequest) -> dict[str, Any]:
 
 
 def _data(reply: Any) -> list[Vector]:
-    """OpenAI's and Voyage's ``data``: each with its place, as numbers or as base64."""
+    """Return the vectors of OpenAI's and Voyage's ``data``, sorted by index, from numbers or base64."""
     rows: list[Mapping[str, Any]] = reply["data"]
     places = [int(row["index"]) if "index" in row else i for i, row in enumerate(rows)]
     if sorted(places) != list(range(len(rows))):
@@ -220,7 +220,7 @@ def _data(reply: Any) -> list[Vector]:
 
 
 def _numbers(value: Any) -> Vector:
-    """A vector as JSON numbers, or as base64 of four-byte floats, the least significant byte first.
+    """Read a vector from JSON numbers, or from base64 of little-endian four-byte floats.
 
     >>> _numbers("AACAPwAAAMA=").tolist()
     [1.0, -2.0]
@@ -239,7 +239,7 @@ def _numbers(value: Any) -> Vector:
 
 @dataclass(frozen=True, slots=True)
 class Dialect:
-    """One protocol.
+    """The protocol of an embedding API.
 
     `url` is where the vendor's own server is; `path` is appended to it, ``{model}`` filled in; `key` is the
     header that carries the API key, with the key as ``{key}``. `most` texts and `characters` go into one request.

@@ -1,4 +1,4 @@
-"""What an adapter to an embedding model offers, and what all of them share: prefixes, batches, shorter vectors."""
+"""The interface of adapters to embedding models, and their shared code: prefixes, batches, shorter vectors."""
 
 from __future__ import annotations
 
@@ -15,14 +15,14 @@ from lmm.models.port import Side
 
 @dataclass(frozen=True, slots=True)
 class Prefixes:
-    """What a model wants to read before a text, on either side; empty where nothing is. Without it, it still answers, a
-    little worse. `query_prefix` and `document_prefix` under ``[embedding]`` win."""
+    """The prefixes that a model expects before queries and documents; empty for none. Without them, its vectors are a
+    little worse. `query_prefix` and `document_prefix` under ``[embedding]`` take precedence."""
 
     query: str = ""
     document: str = ""
 
     def of(self, kind: Side) -> str:
-        """The prefix of one side.
+        """Return the prefix of one side.
 
         >>> Prefixes("query: ", "passage: ").of("query")
         'query: '
@@ -33,7 +33,7 @@ class Prefixes:
 _WEB_SEARCH = "Instruct: Given a web search query, retrieve relevant passages that answer the query\nQuery:"
 _SEARCHING = "Represent this sentence for searching relevant passages: "
 
-# Part of a model's name and what it wants; the model card that says so. The first row that fits counts.
+# Part of a model's name and its prefixes; the model card that says so. The first row that matches counts.
 # Names differ between hubs and servers (`intfloat/e5-base-v2`, `text-embedding-nomic-embed-text-v1.5`,
 # `nomic-embed-text:latest`), so a row looks for what is common to them.
 _ROWS: tuple[tuple[str, Prefixes], ...] = (
@@ -59,7 +59,7 @@ _ROWS: tuple[tuple[str, Prefixes], ...] = (
 
 
 def prefixes_of(model: str) -> Prefixes:
-    """What the model of this name wants, as far as its card says and we know.
+    """Return the prefixes of the model with this name, empty if it is not in our table.
 
     >>> prefixes_of("intfloat/multilingual-e5-small")
     Prefixes(query='query: ', document='passage: ')
@@ -84,17 +84,17 @@ class TextEncoder(Protocol):
 
     @property
     def identity(self) -> str:
-        """All that a vector depends on besides text, side and prefix, on one line."""
+        """Everything that a vector depends on besides text, side and prefix, on one line."""
         ...
 
     @property
     def server(self) -> str:
-        """Where the model was named to be, if anywhere: two servers may give one name to two models."""
+        """The configured address of the model, if any: two servers may give one name to two models."""
         ...
 
     @property
     def prefixes(self) -> Prefixes:
-        """What it puts before the texts."""
+        """The prefixes it puts before the texts."""
         ...
 
     def encode(self, texts: Sequence[str], kind: Side, took: Took) -> None:
@@ -106,7 +106,7 @@ class TextEncoder(Protocol):
 
 
 def identity_of(*parts: object) -> str:
-    """What a model is told apart by, on one line: its name and what is not empty of the rest.
+    """Return the identity of a model on one line: its name and the other parts that are not empty.
 
     >>> identity_of("Ollama/nomic-embed-text", "", None)
     'Ollama/nomic-embed-text'
@@ -115,7 +115,7 @@ def identity_of(*parts: object) -> str:
 
 
 def options_of(identity: str) -> dict[str, Any]:
-    """What of a model's settings its identity tells.
+    """Return the settings of a model that its identity contains.
 
     >>> options_of("Ollama/nomic-embed-text dimensions=64 document_prefix='d: '")
     {'dimensions': 64, 'document_prefix': 'd: '}
@@ -129,7 +129,7 @@ def options_of(identity: str) -> dict[str, Any]:
 
 
 def batches(texts: Sequence[str], most: int, characters: int) -> Iterator[range]:
-    """Consecutive positions of at most `most` texts and `characters` characters; a longer text goes alone.
+    """Split texts into ranges of at most `most` texts and `characters` characters; a longer text goes alone.
 
     >>> list(batches(["aa", "bb", "cccccc", "d"], most=2, characters=4))
     [range(0, 2), range(2, 3), range(3, 4)]
@@ -145,12 +145,12 @@ def batches(texts: Sequence[str], most: int, characters: int) -> Iterator[range]
 
 
 def to_vector(numbers: Iterable[float]) -> Vector:
-    """Numbers as four-byte floats."""
+    """Convert numbers to four-byte floats."""
     return array("f", numbers)
 
 
 def shortened(vector: Vector, dimensions: int | None) -> Vector:
-    """The first `dimensions` numbers, of length one again; the vector itself if it has no more than that.
+    """Return the first `dimensions` numbers, normalized to length one; the vector itself if it has no more than that.
 
     >>> shortened(to_vector([3, 4, 12]), 2).tolist() == to_vector([0.6, 0.8]).tolist()
     True

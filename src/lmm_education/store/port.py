@@ -1,9 +1,9 @@
-"""The port to vector stores: what we put in, what we ask, and what every store must offer.
+"""The port to vector stores: the values that are stored, the queries, and the interface of every store.
 
 A store holds two collections: ``chunks``, whose points have vectors, and ``documents``, whose points have
 none: the sections that may be retrieved whole, one record per document, and the manifest. Adapters turn
 these values into an engine's; nothing else in the package knows an engine. Reading and writing are apart:
-whoever reads is never disturbed by a writer, and sees all of a run's changes or none.
+readers are never disturbed by a writer, and see all of a run's changes or none.
 """
 
 from __future__ import annotations
@@ -88,7 +88,7 @@ _MODELS = ("embedding", "dimensions", "sparse")
 
 
 def mismatch(stored: Manifest, now: Manifest, *, where: str = "") -> StoreMismatch:
-    """The refusal of a store that was made with other choices than those of now: each by its key, and what to do.
+    """Return the error for a store made with other settings than the current ones: each by its key, and what to do.
 
     >>> print(mismatch(Manifest("hybrid", chunking={"unit": "tokens"}), Manifest("none", chunking={"unit": "words"})))
     ... # doctest: +NORMALIZE_WHITESPACE
@@ -117,7 +117,7 @@ def _changes(stored: Manifest, now: Manifest) -> Iterator[tuple[str, Any, Any]]:
 
 
 def _told(value: Any) -> str:
-    """A value as people write it; an empty one is called so."""
+    """Format a value for a message; an empty one is named as such."""
     if value is None or value == "":
         return "not set"
     return value if isinstance(value, str) else json.dumps(value, ensure_ascii=False, default=str)
@@ -132,8 +132,8 @@ Fields = bool | Collection[str]
 
 @dataclass(frozen=True, slots=True)
 class Point:
-    """What is stored: an id (a UUID as text), vectors by name, and a payload that JSON can hold. One that was read has
-    vectors only where they were asked for."""
+    """A stored point: an id (a UUID as text), vectors by name, and a JSON payload. One that was read has vectors only
+    if they were requested."""
 
     id: str
     payload: Mapping[str, Any]
@@ -142,7 +142,7 @@ class Point:
 
 @dataclass(frozen=True, slots=True)
 class Scored:
-    """What a leg found. `score` is the engine's: the sum over the words that both have, or a cosine."""
+    """A hit of a leg. `score` is the engine's: the sum over the shared words, or a cosine."""
 
     id: str
     score: float
@@ -171,7 +171,7 @@ class Match:
 
 
 RECORDS, SECTIONS = Match("what", ("document",)), Match("what", ("section",))
-"""What the records of documents, and their sections, are told apart by in the collection ``documents``."""
+"""Conditions that distinguish the records of documents from their sections in the collection ``documents``."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -208,51 +208,51 @@ class StoreStatus:
 
 
 class Reader(Protocol):
-    """What can be asked of a store, or of a store that is being written."""
+    """The queries of a store, also of one that is being written."""
 
     def manifest(self) -> Manifest | None:
-        """What the store was made with; None where nothing was ever stored."""
+        """Return the settings that the store was made with; None where nothing was ever stored."""
         ...
 
     def search(self, legs: Sequence[Leg], *, where: Where = (), fields: Fields = True) -> list[list[Scored]]:
-        """One list per leg, in its order, best first, in one round trip; at most `limit` each."""
+        """Search with all legs in one round trip; return one list per leg, best first, at most `limit` each."""
         ...
 
     def get(
         self, collection: CollectionName, ids: Sequence[str], *, fields: Fields = True, vectors: bool = False
     ) -> list[Point]:
-        """The points with these ids, in the order of `ids`; those that do not exist are left out."""
+        """Return the points with these ids, in the order of `ids`; those that do not exist are left out."""
         ...
 
     def scroll(
         self, collection: CollectionName, *, where: Where = (), fields: Fields = True, vectors: bool = False
     ) -> Iterator[Point]:
-        """All points that fit, in no particular order, page by page."""
+        """Iterate over all matching points, in no particular order, page by page."""
         ...
 
     def count(self, collection: CollectionName, *, where: Where = ()) -> int:
-        """How many points fit, exactly."""
+        """Return the exact number of matching points."""
         ...
 
     def facet(self, key: str, *, where: Where = (), limit: int = 100) -> dict[str, int]:
-        """The values of a payload field among the chunks, and how many chunks have each, most first."""
+        """Count the chunks with each value of a payload field, most frequent first."""
         ...
 
     def frequencies(self) -> Frequencies:
-        """In how many chunks each word stands, by the records of the documents (`payloads.words_of`).
+        """Return in how many chunks each word occurs, from the records of the documents (`payloads.words_of`).
 
-        The store does not weigh words by it: whoever asks does (`Frequencies.weigh`).
+        The store does not weigh words by it: the caller does (`Frequencies.weigh`).
         """
         ...
 
 
 class StoreView(Reader, Protocol):
-    """A store in one state: whatever is asked of it is of that state. A server has no such thing: there, a view has the
-    manifest and the stamp that there were when it began."""
+    """A store in one state, which all its answers come from. A server has no such views: there, only the manifest and
+    the stamp are those of the view's beginning."""
 
     @property
     def stamp(self) -> str:
-        """Another one whenever the documents have changed; empty where nothing was ever stored."""
+        """A text that changes whenever the documents change; empty where nothing was ever stored."""
         ...
 
 
@@ -260,7 +260,7 @@ class Writer(Reader, Protocol):
     """A run of changes. Reads through it see the changes made so far."""
 
     def upsert(self, collection: CollectionName, points: Iterable[Point]) -> None:
-        """Store points; those with the same id are replaced whole."""
+        """Store points; existing ones with the same id are replaced completely."""
         ...
 
     def set_payload(self, collection: CollectionName, payloads: Mapping[str, Mapping[str, Any]]) -> None:
@@ -303,20 +303,20 @@ class Store(Reader, Protocol):
         ...
 
     def reporting(self, on_wait: Callable[[str], None]) -> AbstractContextManager[None]:
-        """For the time of the block, call `on_wait` with a sentence when a call waits for a server, or for another
-        run: what it waits for. That may come from another thread."""
+        """During the block, call `on_wait` with a sentence that says what a call waits for: a server, or another run.
+        The call may come from another thread."""
         ...
 
     def view(self) -> AbstractContextManager[StoreView]:
-        """The newest state, for the time of the block; writers go on meanwhile."""
+        """Open the newest state for the time of the block; writers go on in the meantime."""
         ...
 
     def writing(self, manifest: Manifest, *, anew: bool = False) -> AbstractContextManager[Writer]:
-        """Begin a run of changes; they hold when the block is left without an exception, else never were.
+        """Begin a run of changes; they are published if the block is left without an exception, else discarded.
 
-        A server has no such bracket: there each call holds when it returns, and the order of calls keeps the
-        store usable at every moment. A store that is new is made to fit `manifest`. With `anew`, the run begins
-        with an empty store, whatever there was; readers have that until the end (on a server: it goes at once).
+        A server has no transactions: there each call takes effect when it returns, and the order of calls keeps the
+        store usable at every moment. A new store is created to fit `manifest`. With `anew`, the run begins with an
+        empty store; readers see the old one until the end (on a server, it is removed at once).
 
         Raises:
             StoreMismatch: the store was made with another manifest, and `anew` is not set.
@@ -329,7 +329,7 @@ class Store(Reader, Protocol):
         ...
 
     def check(self) -> str:
-        """Compare all that is stored with what was written; says how much that is, nothing where there is no store.
+        """Compare everything stored with what was written; return how much that is, empty where there is no store.
 
         Raises:
             StoreDamaged: something differs, is missing, or cannot be read.
@@ -337,14 +337,14 @@ class Store(Reader, Protocol):
         ...
 
     def records(self) -> Sequence[Mapping[str, Any]] | None:
-        """The records of the documents, without their metadata, also from a store that is damaged; None if they cannot
-        be told."""
+        """Return the records of the documents, without their metadata, also from a damaged store; None if they cannot
+        be read."""
         ...
 
     def status(self) -> StoreStatus:
-        """What is in it."""
+        """Return the store's manifest, counts and size."""
         ...
 
     def close(self) -> None:
-        """Give back what it holds; further calls are an error."""
+        """Release the store's resources; further calls are an error."""
         ...

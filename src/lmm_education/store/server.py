@@ -112,7 +112,7 @@ def vector_params(vectors: Vectors) -> dict[str, models.VectorParams]:
 
 
 def creation(vectors: Vectors, settings: StorageSettings) -> dict[str, Any]:
-    """The arguments that make a collection. Whoever asks has weighed the words: the server's own IDF differs by
+    """Return the arguments that create a collection. Queries come with weighed words: the server's own IDF differs by
     shard."""
     from qdrant_client import models
 
@@ -132,7 +132,7 @@ def creation(vectors: Vectors, settings: StorageSettings) -> dict[str, Any]:
 
 
 def misfits(info: models.CollectionInfo, vectors: Vectors) -> list[str]:
-    """What is wrong with a collection that exists, in words."""
+    """Describe how an existing collection differs from what is needed."""
     wanted, found = vector_params(vectors), info.config.params.vectors or {}
     found = found if isinstance(found, Mapping) else {"(unnamed)": found}
     shown, asked = ({name: _described(each) for name, each in some.items()} for some in (found, wanted))
@@ -164,7 +164,7 @@ def index_schema(kind: str) -> Any:
 
 
 def to_point(point: Point) -> models.PointStruct:
-    """A point as the client takes it."""
+    """Convert a point to the client's."""
     from qdrant_client import models
 
     vectors: Any = {name: dialect().vector(vector) for name, vector in point.vectors.items()}
@@ -172,7 +172,7 @@ def to_point(point: Point) -> models.PointStruct:
 
 
 def to_request(leg: Leg, condition: models.Filter | None, fields: Fields) -> models.QueryRequest:
-    """One search."""
+    """Convert a leg to the client's query."""
     from qdrant_client import models
 
     return models.QueryRequest(
@@ -204,7 +204,7 @@ def batches(items: Iterable[T], count: int, size: int, size_of: Callable[[T], in
 
 
 def point_size(point: Point) -> int:
-    """About how many bytes a point takes in a request."""
+    """Estimate how many bytes a point takes in a request."""
     return payload_size(point.payload) + 20 * numbers_in(point)
 
 
@@ -212,8 +212,7 @@ def point_size(point: Point) -> int:
 
 
 class ServerStore:
-    """The store on a server: what is read, what is written, and a view of it, which keeps the manifest and the stamp
-    that there were when it began."""
+    """The store on a server: reader, writer and view, which keeps the manifest and the stamp of its beginning."""
 
     _state: tuple[Manifest | None, str] | None = None  # of a view
 
@@ -266,7 +265,7 @@ class ServerStore:
         return found
 
     def _make_index(self, collection: CollectionName, path: str, kind: str) -> bool:
-        """Make an index on a field; whether the server lets us."""
+        """Create an index on a field, and return whether the server allows it."""
         schema = index_schema(kind)
         try:
             self._call("create_payload_index", collection, field_name=path, field_schema=schema, wait=True)
@@ -490,7 +489,7 @@ class ServerStore:
         self._index_fields(collection, info)
 
     def _index_fields(self, collection: CollectionName, info: models.CollectionInfo) -> None:
-        """Make the indexes that are not there."""
+        """Create missing indexes."""
         there = set(info.payload_schema or {})
         for field, index in INDEXED[collection].items():
             if field not in there:
@@ -591,7 +590,7 @@ def open_server(settings: StorageSettings, api_key: str | None) -> ServerStore:
 
 
 def store_on(client: QdrantClient, settings: StorageSettings) -> ServerStore:
-    """The store behind a client that is there already, such as qdrant-client's in-memory mode."""
+    """Open the store behind an existing client, such as qdrant-client's in-memory mode."""
     return ServerStore(Requests(lambda address: client, ["memory"], at_once=1), settings)
 
 
@@ -601,5 +600,5 @@ def _visible(collection: CollectionName, where: Where) -> Where:
 
 
 def _stamp() -> Point:
-    """The point at `STAMP_ID`, as it never was before."""
+    """Return the point at `STAMP_ID` with a new, unique payload."""
     return Point(STAMP_ID, {"what": "stamp", "stamp": uuid.uuid4().hex})

@@ -1,4 +1,4 @@
-"""Requests to a Qdrant server: sent again while that may help, and failures as errors of ours."""
+"""Requests to a Qdrant server: retried while that may help, with failures converted to our errors."""
 
 from __future__ import annotations
 
@@ -91,7 +91,7 @@ class Requests(WaitReporter):
 
     @contextmanager
     def _watching(self, node: StoreNode) -> Iterator[None]:
-        """Tell, once, if the block takes longer than `SILENCE`."""
+        """Report once if the block takes longer than `SILENCE`."""
         if self._on_wait is None:
             yield
             return
@@ -131,14 +131,14 @@ class Requests(WaitReporter):
 
 
 class RequestFailure:
-    """What went wrong: an HTTP status (None without an answer), the server's words, how long it asks us to wait."""
+    """A failed request: the HTTP status (None without an answer), the server's message, how long it asks us to wait."""
 
     def __init__(self, status: int | None, text: str, *, passing: bool, wait: float = 0.0) -> None:
         self.status, self.text, self.passing, self.wait = status, text, passing, min(wait, 60.0)
 
     @property
     def in_words(self) -> str:
-        """What passes, for people."""
+        """The temporary failure in words, for messages."""
         if self.status == 429:
             return f"the server is too busy: {self.text}"
         return f"the server {f'fails ({self.status})' if self.status else 'does not answer'}: {self.text}"
@@ -154,7 +154,7 @@ class RequestFailure:
         return self.status == 409 or "already exists" in self.text
 
     def as_error(self, where: str) -> StoreError:
-        """The error of ours that says so."""
+        """Convert the failure to one of our errors."""
         if self.status in (401, 403):
             hint = "set the environment variable that 'api_key_env' under [storage] names"
             return StoreUnavailable("the server refuses our key", where=where, hint=hint)
@@ -171,7 +171,7 @@ class RequestFailure:
 
     @classmethod
     def of(cls, error: Exception) -> RequestFailure:
-        """Read a failure of the client."""
+        """Convert an exception of the client."""
         from qdrant_client.common.client_exceptions import ResourceExhaustedResponse
         from qdrant_client.http.exceptions import ResponseHandlingException, UnexpectedResponse
 
