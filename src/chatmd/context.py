@@ -278,5 +278,5 @@ class Run:
             raise LimitReached(message, where=self.chain[-1], hint="allow more: --timeout") from error
 
     def tell(self, event: Event) -> None:
-        """Tell the listener what happens here."""
+        """Send an event to the listener."""
         self.listener(event, Place(self.chain[-1], path=self.chain[1:]))

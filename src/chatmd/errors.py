@@ -34,7 +34,7 @@ class ChatmdError(LmmError):
 
 
 class InvalidDocument(ChatmdError):
-    """A document has errors; `problems` are all of them, the message tells the first."""
+    """A document has errors; `problems` are all of them, the message is the first."""
 
     def __init__(self, problems: tuple[Problem, ...]) -> None:
         first, more = problems[0], len(problems) - 1

@@ -402,7 +402,7 @@ async def serve_http(library: Library, listener: socket.socket, *, public: bool 
 
 
 class Gate:
-    """Lets in who sends the token."""
+    """Accepts only requests that send the token."""
 
     def __init__(self, app: ASGIApp, token: str) -> None:
         self.app, self._expected = app, f"Bearer {token}".encode()

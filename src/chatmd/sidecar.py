@@ -80,7 +80,7 @@ def places(part: Expandable, key: str) -> Iterator[tuple[Expandable, str]]:
 
 
 def json_of(part: Part) -> Any:
-    """A part as JSON: all that it says, not where it stands."""
+    """Return a part as JSON, without its place."""
     if isinstance(part, str):
         return part
     if isinstance(part, Doc):

@@ -209,7 +209,7 @@ def _chunk(who: str, text: str) -> _Json:
 
 
 def _update(event: Event) -> _Json | None:
-    """What the editor is told of an event."""
+    """Return what is sent to the editor for an event."""
     if isinstance(event, TextDelta):
         return _chunk("agent_message", event.text)
     if isinstance(event, ReasoningDelta | Notice):
@@ -229,7 +229,7 @@ def _update(event: Event) -> _Json | None:
 
 
 def _past(item: Item) -> _Json | None:
-    """What the editor is told of something that was said and done before."""
+    """Return what is sent to the editor for an earlier part of the conversation."""
     if isinstance(item, MessageItem) and item.role in ("user", "assistant") and not item.is_blank:
         return _chunk("user_message" if item.role == "user" else "agent_message", _words(item.content))
     if isinstance(item, CallItem):

@@ -254,7 +254,7 @@ class RunPrinter:
         self.waiting: list[str] = []  # pieces that are not printed yet
 
     def __call__(self, event: Event, place: Place) -> None:
-        """Tell of an event."""
+        """Print an event."""
         if place.path:
             self._tell_note(event, "  " * len(place.path))
         elif isinstance(event, TextDelta):
@@ -291,14 +291,14 @@ class RunPrinter:
             terminal.say(text, end="")
 
     def interrupted(self, path: Path, turns: int, usage: Usage) -> None:
-        """What is told when the user ended the run."""
+        """Print that the user ended the run."""
         self.end_line()
         used = f" ({terminal.count(turns, 'request')}, {usage_text(usage)})" if turns else ""
         text = f"lmm: cancelled{used}; everything so far is in {path}, and lmm run continues from there"
         terminal.say(text, err=True)
 
     def end(self, result: events.RunResult) -> None:
-        """What is told when all is done."""
+        """Print a summary of the finished run."""
         self.end_line()
         requests = terminal.count(result.turns, "request")
         used = f"{requests}, {usage_text(result.usage)}; " if result.turns else ""
@@ -315,7 +315,7 @@ class RunPrinter:
         )
 
     def end_line(self) -> None:
-        """End the line that the model's words stand in, if there is one."""
+        """End the line of the model's text, if there is one."""
         if self.in_line:
             terminal.say()
         self.in_line = False

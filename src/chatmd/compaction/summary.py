@@ -198,7 +198,7 @@ def notes_of(items: Iterable[Item], expanded: Expanded) -> tuple[str, ...]:
 
 
 def tokens_of(item: Item, expanded: Expanded, count: Callable[[str], int]) -> int:
-    """How many tokens an item takes, as far as its contents are known."""
+    """Return the number of tokens of an item, as far as its contents are known."""
     if isinstance(item, ReasoningItem):
         return sum(map(count, item.summaries))
     total = count(item.name) if isinstance(item, CallItem) else 0

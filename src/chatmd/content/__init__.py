@@ -1,1 +1,1 @@
-"""What documents, images and agents inside messages stand for."""
+"""The contents of documents, images and agents in messages."""

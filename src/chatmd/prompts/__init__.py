@@ -1,1 +1,1 @@
-"""What models are told by this package, as markdown files; a project may override each."""
+"""The prompts of this package, as markdown files; a project may override each."""

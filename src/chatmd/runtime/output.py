@@ -20,7 +20,7 @@ from lmm.models.port import RunnableTool
 from lmm.models.structured import Mismatch, NoJson, Schema, load_schema, shown_schema, valid_records
 
 AGAIN = "This reply is not what was asked for:\n\n{}\n\nReply again, with nothing but the corrected reply."
-"""What the model is told about a reply that has a problem."""
+"""The message sent to the model about a reply that has a problem."""
 _RETRIES = 2  # how often the model is asked again, unless something else is said
 
 

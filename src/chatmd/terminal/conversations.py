@@ -1,4 +1,4 @@
-"""Conversations that were begun in the terminal: where each is, what it cost, and how far it came."""
+"""Conversations that were started in the terminal: where each is, what it cost, and how far it came."""
 
 from __future__ import annotations
 

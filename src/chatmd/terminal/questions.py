@@ -72,7 +72,7 @@ class Questions:
         return True
 
     def withdraw(self) -> None:
-        """Nobody waits for an answer any more."""
+        """Stop waiting for an answer."""
         if self.waiting is not None:
             self.waiting.answer.cancel()
         self._show(None)

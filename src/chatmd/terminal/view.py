@@ -324,7 +324,7 @@ class ChatView:
         return ["", *lines] if gap else list(lines)
 
     def _of_turn(self, event: Event, now: float) -> list[str]:
-        """What only the first agent tells."""
+        """Return the lines for an event that only the first agent reports."""
         if isinstance(event, TextDelta):
             self._thought = ""
             self._reply.feed(event.text)

@@ -106,7 +106,7 @@ def keys_of(settings: Settings) -> frozenset[str]:
 
 
 OPERATORS = frozenset(("|", "||", "&", "&&", ";", ">", ">>", "<", "<<", "2>", "2>&1", "|&", "&>"))
-"""Words that mean something to a shell only, if they stand unquoted."""
+"""Words that have a meaning only in a shell, if they are unquoted."""
 
 
 @dataclass(frozen=True, slots=True)

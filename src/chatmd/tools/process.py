@@ -134,7 +134,7 @@ def report(ending: str, streams: Mapping[str, Stream], limit: int) -> str:
 
 
 MARK = "LMM_CALL"
-"""The variable by which all processes of one call are known; calls inside of calls are joined by slashes."""
+"""The environment variable that identifies all processes of one call; nested calls are joined by slashes."""
 FLOOD = 1_000_000_000
 """How many bytes a program may print before it is stopped."""
 

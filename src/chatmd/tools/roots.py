@@ -1,4 +1,4 @@
-"""Which files a tool may touch: those whose real path lies below one of its roots.
+"""Which files a tool may access: those whose real path is below one of its roots.
 
 There is one way to name a file, whatever the tool and its roots: relative to the working folder, which is the
 prompt's, or absolute. So a path that one tool shows means the same to all others, and to commands. `ToolRoots.locate`
@@ -121,7 +121,7 @@ class ToolRoots:
         return ", ".join(root.name for root in self.roots)
 
     def described(self) -> str:
-        """What the model is told of them."""
+        """The description of the roots for the model."""
         if [root.real for root in self.roots] == [self.folder]:
             return "Paths are relative to the working folder, and stay inside it."
         return f"Paths are relative to the working folder; you may use {self.names} and what is below."
