@@ -45,12 +45,12 @@ Logger = Callable[[DocumentError], None]
 
 
 def print_error(error: DocumentError) -> None:
-    """The default logger: one line on standard error."""
+    """Print an error on standard error, in one line. This is the default logger."""
     say(str(error), err=True)
 
 
 def load_markdown(path: str | Path, logger: Logger = print_error) -> str | None:
-    """The text of a UTF-8 markdown file, unchanged; None after `logger` was told why not."""
+    """Return the text of a UTF-8 markdown file, unchanged; on an error, call `logger` and return None."""
     try:
         return files.read_document(Path(path))
     except DocumentError as error:
@@ -59,7 +59,7 @@ def load_markdown(path: str | Path, logger: Logger = print_error) -> str | None:
 
 
 def save_markdown(path: str | Path, text: str, logger: Logger = print_error) -> bool:
-    """Replace a markdown file in one step; False after `logger` was told why not."""
+    """Replace a markdown file in one step; on an error, call `logger` and return False."""
     try:
         files.replace(Path(path), text)
     except DocumentError as error:
@@ -69,16 +69,16 @@ def save_markdown(path: str | Path, text: str, logger: Logger = print_error) -> 
 
 
 def load_text(text: str, *, title: str = "") -> HeaderNode:
-    """The tree of a markdown string; the empty string gives an empty root."""
+    """Parse a markdown string into a tree; the empty string gives an empty root."""
     return blocks_to_tree(parse_markdown_text(text), title=title) or HeaderNode(title=title)
 
 
 def load_tree(path: str | Path, logger: Logger = print_error) -> HeaderNode | None:
-    """The tree of a markdown file, titled by its name if it has no title; None if it cannot be read."""
+    """Parse a markdown file into a tree, titled by its name if it has no title; return None if it cannot be read."""
     text = load_markdown(path, logger)
     return None if text is None else load_text(text, title=files.title_of(Path(path)))
 
 
 def save_tree(path: str | Path, tree: HeadingNode, logger: Logger = print_error) -> bool:
-    """Write a tree to a markdown file; False after `logger` was told why not."""
+    """Write a tree to a markdown file; on an error, call `logger` and return False."""
     return save_markdown(path, serialize(tree_to_blocks(tree)), logger)

@@ -51,11 +51,11 @@ class Block:
         return self.around()[2]
 
     def with_source(self, source: str) -> Self:
-        """The same block at the same line with another source."""
+        """Return the block with another source, at the same line."""
         return replace(self, source=source)
 
     def around(self) -> tuple[str, str, str]:
-        """The source as what precedes the content, the content, what follows it."""
+        """Split the source into what precedes the content, the content, and what follows it."""
         source = self.source
         start = metadata.prefix_end(source)
         # From the last visible character on, or a fence full of blank lines would take quadratic time.
@@ -72,7 +72,7 @@ class MetadataBlock(Block):
 
     @classmethod
     def make(cls, values: Mapping[str, Any], *, newline: str = "\n", line: int = 0) -> Self:
-        """A new block from values.
+        """Make a block from values.
 
         >>> MetadataBlock.make({"type": "exercise"}).source
         '---\\ntype: exercise\\n---\\n'
@@ -97,7 +97,7 @@ class MetadataBlock(Block):
         return find_prompts(self.body)
 
     def values(self) -> dict[str, Any]:
-        """The metadata as a new dictionary, pending prompts excluded.
+        """Return the metadata as a new dictionary, without pending prompts.
 
         >>> MetadataBlock("---\\ndate: 2025-05-21\\nok: yes\\n---\\n", 1).values()
         {'date': '2025-05-21', 'ok': 'yes'}
@@ -105,26 +105,26 @@ class MetadataBlock(Block):
         return metadata.read(self.body)
 
     def get(self, key: str, default: Any = None) -> Any:
-        """The value that counts for `key`, whoever wrote it (see `lmm.markdown.metadata.lookup`)."""
+        """Return the effective value of `key`, the author's or a model's (see `lmm.markdown.metadata.lookup`)."""
         return metadata.lookup(self.values(), key, default)
 
     def with_body(self, body: str) -> Self:
-        """The same block with another body between the same markers."""
+        """Return the block with another body between the same markers."""
         start, end = self._span()
         if body and not body.endswith("\n"):
             body += self.newline
         return replace(self, source=self.source[:start] + body + self.source[end:])
 
     def with_key(self, key: str, value: Any, *, before: int | None = None) -> Self:
-        """The block with one key set, a new one before that offset of the body; every other line stays byte for byte.
+        """Return the block with one key set; a new key goes before the offset `before`. Other lines stay byte for byte.
 
         Raises:
-            MetadataError: that cannot be done without touching other keys.
+            MetadataError: the key cannot be set without touching other keys.
         """
         return self.with_body(metadata.set_key(self.body, key, value, newline=self.newline, before=before))
 
     def without_key(self, key: str) -> Self:
-        """The block without one key; every other line stays byte for byte."""
+        """Return the block without one key; every other line stays byte for byte."""
         return self.with_body(metadata.remove_key(self.body, key))
 
     def _span(self) -> tuple[int, int]:
@@ -153,12 +153,12 @@ class HeadingBlock(Block):
 
     @classmethod
     def make(cls, level: int, title: str, *, newline: str = "\n", line: int = 0) -> Self:
-        """A new heading with a blank line after it."""
+        """Make a heading with a blank line after it."""
         return cls(f"{'#' * level} {title}{newline}{newline}", line)
 
     @property
     def level(self) -> int:
-        """1 to 6."""
+        """The level, 1 to 6."""
         return len(self._match()[1])
 
     @property
@@ -173,12 +173,12 @@ class HeadingBlock(Block):
 
     @property
     def group(self) -> Attributes:
-        """What the attribute group says."""
+        """The attribute group, parsed."""
         return read_attributes(self.attributes) or Attributes()
 
     @property
     def anchor(self) -> str:
-        """The id that is written after it, or else the one that Pandoc makes from its title.
+        """The id in the heading's attributes, or else the one that Pandoc makes from its title.
 
         >>> HeadingBlock("# What is `R`, really?\\n", 1).anchor, HeadingBlock("# B {#b .x}\\n", 1).anchor
         ('what-is-r-really', 'b')
@@ -190,7 +190,7 @@ class HeadingBlock(Block):
         return re.sub(r"\A[^a-z\u00df-\U0010ffff]+", "", re.sub(r"\s+", "-", kept.strip())) or "section"
 
     def with_title(self, title: str) -> Self:
-        """The same heading with another title; level, attributes and blank lines stay."""
+        """Return the heading with another title; level, attributes and blank lines stay."""
         match = self._match()
         old = self.title  # it begins where the text after the hashes begins
         before, after = self.source[: match.start(2)], self.source[match.start(2) + len(old) :]
@@ -224,7 +224,7 @@ class TextBlock(Block):
 
     @classmethod
     def make(cls, text: str, *, newline: str = "\n", line: int = 0) -> Self:
-        """A new text block with a blank line after it."""
+        """Make a text block with a blank line after it."""
         return cls(f"{text}{newline}{newline}", line)
 
     @property
@@ -233,7 +233,7 @@ class TextBlock(Block):
         return self.content
 
     def with_text(self, text: str) -> Self:
-        """The same block with another text; the blank lines around it stay."""
+        """Return the block with another text; the blank lines around it stay."""
         before, _, after = self.around()
         return self.with_source(before + text + after)
 
@@ -242,7 +242,7 @@ class TextBlock(Block):
 class ErrorBlock(Block):
     """A block that was meant as metadata and cannot be read as such.
 
-    `error_line` and `error_column` are 1-based positions in the document; `hint` says how to mend it.
+    `error_line` and `error_column` are 1-based positions in the document; `hint` says how to fix it.
     """
 
     kind = "error"
@@ -254,15 +254,15 @@ class ErrorBlock(Block):
 
 
 def serialize(blocks: Iterable[Block]) -> str:
-    """The document that the blocks were parsed from: the inverse of `parse_markdown_text`."""
+    """Join blocks into the document they were parsed from: the inverse of `parse_markdown_text`."""
     return "".join(block.source for block in blocks)
 
 
-# -- put next to each other ------------------------------------------------------------------------
+# -- joining blocks --------------------------------------------------------------------------------
 
 
 def insert_blocks(blocks: Sequence[Block], index: int, new: Sequence[Block]) -> list[Block]:
-    """`blocks` with `new` put before position `index`, separated by a blank line where one is needed.
+    """Return `blocks` with `new` inserted before position `index`, separated by a blank line where one is needed.
 
     >>> from lmm.markdown.blocks import TextBlock, serialize
     >>> serialize(insert_blocks([TextBlock("one", 1)], 1, [TextBlock("two", 0)]))
@@ -278,7 +278,7 @@ def insert_blocks(blocks: Sequence[Block], index: int, new: Sequence[Block]) -> 
 
 
 def ended(block: Block, newline: str) -> Block:
-    """`block` with a line end after it, and after text a blank line too; `newline` if it has none of its own."""
+    """Return `block` ending in a line end, and in a blank line if it is text; `newline` is used if it has none."""
     source = block.source
     if "\n" in source:
         newline = block.newline
@@ -290,14 +290,14 @@ def ended(block: Block, newline: str) -> Block:
 
 
 def apart(before: Block, block: Block) -> Block:
-    """`before` as it must be for `block` to come after it; as it is, if the two stood so in a document."""
+    """Return `before` so that `block` can follow it; unchanged if the two were parsed one after the other."""
     if before.source.endswith(("\n\n", "\n\r\n")) or _stood_together(before, block):
         return before
     return ended(before, block.newline)
 
 
 def _stood_together(before: Block, block: Block) -> bool:
-    """Whether both were parsed, `block` directly after `before`. (Blocks made in memory are on line 0.)"""
+    """Return whether `block` was parsed directly after `before`. (Blocks made in memory are on line 0.)"""
     if not before.line or not block.line or not before.source.endswith("\n"):
         return False
     distance = block.line - before.line
@@ -311,7 +311,7 @@ def _stood_together(before: Block, block: Block) -> bool:
 
 
 def fenced(code: str, language: str = "") -> str:
-    """A block of code; its fence is longer than any in the code.
+    """Return code as a fenced code block; its fence is longer than any in the code.
 
     >>> print(fenced("x = 1", "python"))
     ```python
@@ -319,5 +319,5 @@ def fenced(code: str, language: str = "") -> str:
     ```
     """
     mark = "`" * max([3, *(len(run) + 1 for run in re.findall("`+", code))])
-    word = "".join(re.findall(r"[\w+#.-]", language))[:40]  # no braces: knitr runs what is in them
+    word = "".join(re.findall(r"[\w+#.-]", language))[:40]  # no braces: knitr runs code with them
     return f"{mark}{word}\n{code}\n{mark}"

@@ -1,8 +1,8 @@
-"""Metadata bodies: what stands between the two ``---`` lines, as values, and edited one key at a time.
+"""Metadata bodies (the text between the two ``---`` lines): read as values, and edited one key at a time.
 
-A body is a YAML mapping, or a list of mappings that is read as one. Prompt lines are taken out before
-YAML sees the body (see `find_prompts`). Edits splice the text of one entry and leave every
-other character alone: comments, quoting, order and style included; each edit is read back before it
+A body is a YAML mapping, or a list of mappings that is read as one. Prompt lines are removed before
+the body is parsed as YAML (see `find_prompts`). Edits splice the text of one entry and leave every
+other character alone, including comments, quoting, order and style; each edit is read back before it
 is returned.
 
 Keys have three spellings: ``key`` and the locked ``key=`` are the author's, ``~key`` was written by a
@@ -30,7 +30,7 @@ from lmm.markdown import yaml_core
 
 # Bodies that are certainly a YAML mapping, recognised without calling the YAML parser: composing costs
 # 50 µs, and three thousand blocks would dominate the time to parse a document. A property test holds
-# this expression to its word.
+# this expression to that.
 _TEXT = r"[^\x00-\x1f\x7f-\x9f\u2028\u2029\ufeff\ud800-\udfff\ufffe\uffff:#]"
 _VALUE = rf"[A-Za-z0-9_](?:{_TEXT}|:(?=[^\s:]))*+"
 _DQ = r'"[^\x00-\x1f\x7f-\x9f\u2028\u2029\ufeff\ud800-\udfff\ufffe\uffff"\\]*+"'
@@ -73,14 +73,14 @@ PREFIX = re.compile(r"\ufeff?(?:[ \t]*\r?\n)*")
 
 
 def prefix_end(source: str) -> int:
-    """Where the content of a document's first block begins."""
+    """Return the offset at which the content of a document's first block begins."""
     prefix = PREFIX.match(source)
     return prefix.end() if prefix else 0
 
 
 @dataclass(frozen=True, slots=True)
 class NotMetadata:
-    """Why a body is not metadata, and whether the author clearly meant it to be."""
+    """The reason why a body is not metadata, and whether the author clearly meant it to be."""
 
     meant: bool
     reason: str
@@ -90,7 +90,7 @@ class NotMetadata:
 
 
 def check(body: str) -> NotMetadata | None:
-    """Whether `body` is metadata: None if it is, else why not.
+    """Check whether `body` is metadata; return None if it is, else the reason.
 
     >>> check("title: x\\n") is None
     True
@@ -116,24 +116,24 @@ def _hint(body: str) -> str:
 
 
 def starts_like_metadata(body: str) -> bool:
-    """Whether the first line reads ``key:`` or is a prompt."""
+    """Return whether the first line begins with ``key:`` or is a prompt."""
     first = find_prompts(body[: body.find("\n") + 1] or body)
     return bool(first) or _STARTS_LIKE_METADATA.match(body) is not None
 
 
 def as_yaml(body: str) -> str:
-    """`body` as YAML is to see it: prompt lines hidden, ``key = True`` as ``key:  True``; the same length."""
+    """Return `body` as valid YAML of the same length: prompt lines hidden, ``key = True`` as ``key:  True``."""
     return _BOOLEAN_ASSIGNMENT.sub(r"\1:  ", mask_prompts(body, find_prompts(body)))
 
 
 def boolean_assignments(body: str) -> list[tuple[str, int]]:
-    """Keys written as ``key = True``, with their lines (from 1)."""
+    """Return the keys written as ``key = True``, with their lines (from 1)."""
     masked = mask_prompts(body, find_prompts(body))
     return [(m[1], masked.count("\n", 0, m.start()) + 1) for m in _BOOLEAN_ASSIGNMENT.finditer(masked)]
 
 
 def read(body: str) -> dict[str, Any]:
-    """The values of a metadata body, prompt lines excluded.
+    """Parse a metadata body into values, without prompt lines.
 
     Raises:
         MetadataError: it is not a YAML mapping, nor a list of mappings.
@@ -160,7 +160,7 @@ def _normalise(node: yaml.Node | None) -> dict[str, Any]:
 
 
 def duplicate_keys(body: str) -> list[tuple[str, int]]:
-    """Keys that stand more than once at the top of `body`, with the line (from 1) of each repetition."""
+    """Return the top-level keys that `body` repeats, with the line (from 1) of each repetition."""
     node = yaml_core.compose(as_yaml(body))
     seen: set[str] = set()
     found = []
@@ -173,7 +173,7 @@ def duplicate_keys(body: str) -> list[tuple[str, int]]:
 
 
 def key_line(body: str, name: str) -> int | None:
-    """The line (from 1) on which the top-level key `name` stands in `body`."""
+    """Return the line (from 1) of the top-level key `name` in `body`."""
     pairs = _pairs(yaml_core.compose(as_yaml(body)))
     return next((_line(body, key) for key, _ in pairs if key.value == name), None)
 
@@ -195,7 +195,7 @@ class Scalar:
 
 
 def scalars(body: str) -> list[Scalar]:
-    """Every scalar value of a body at any depth, in order.
+    """Return every scalar value of a body at any depth, in order.
 
     >>> [(value.path, value.text, value.line) for value in scalars("a: 1\\nb:\\n  - c: 2\\n")]
     [(('a',), '1', 1), (('b', 'c'), '2', 3)]
@@ -225,7 +225,7 @@ def scalars(body: str) -> list[Scalar]:
 
 
 def run_when_knit(body: str) -> list[Scalar]:
-    """The values below keys of a model (``~…``) in which knitr or Quarto would run code, though it is metadata."""
+    """Return the values under a model's keys (``~…``) that contain code which knitr or Quarto would run."""
     if not yaml_core.runs_in_knitr(body):
         return []
     # The first line of a value stands behind its key.
@@ -234,14 +234,14 @@ def run_when_knit(body: str) -> list[Scalar]:
 
 
 def without_running_code(body: str) -> str:
-    """`body` with the values of `run_when_knit` spelled so that their code is only read; they stay the same values.
+    """Return `body` with the values of `run_when_knit` escaped so that their code is not run; the values stay equal.
 
     >>> print(without_running_code("~summary: |-\\n  `r 1+1`\\nb: 2\\n"), end="")
     ~summary: "\\x60r 1+1\\x60"
     b: 2
 
     Raises:
-        MetadataError: that cannot be done without changing something else.
+        MetadataError: a value cannot be escaped without changing something else.
     """
     found, changed = run_when_knit(body), body
     for value in reversed(found):
@@ -266,7 +266,7 @@ def _pairs(node: yaml.Node | None) -> list[tuple[yaml.Node, yaml.Node]]:
 
 
 def lookup(values: Mapping[str, Any], key: str, default: Any = None) -> Any:
-    """The value that counts for `key`: a locked one, else the author's, else a model's: ``~key_``, once ``~key``.
+    """Return the effective value of `key`: locked, else the author's, else a model's (``~key_``, formerly ``~key``).
 
     >>> lookup({"~questions_": "model's", "questions=": "mine"}, "questions")
     'mine'
@@ -278,7 +278,7 @@ def lookup(values: Mapping[str, Any], key: str, default: Any = None) -> Any:
 
 
 def base_name(key: str) -> str:
-    """`key` without its owner's marks: ``~key_``, ``~key``, ``~~key`` and ``key=`` are all ``key``.
+    """Return `key` without its ownership marks: ``~key_``, ``~key``, ``~~key`` and ``key=`` are all ``key``.
 
     >>> base_name("~summary_"), base_name("~summary"), base_name("note_"), base_name("titles=")
     ('summary', 'summary', 'note_', 'titles')
@@ -288,7 +288,7 @@ def base_name(key: str) -> str:
 
 
 def generated_key(name: str) -> str:
-    """The key under which a model's value for `name` is written.
+    """Return the key under which a model's value for `name` is written.
 
     Pandoc reads every string in metadata as markdown (a heading in a summary gave a section's id to it, a citation an
     entry to the bibliography), but for keys that end in an underscore.
@@ -297,7 +297,7 @@ def generated_key(name: str) -> str:
 
 
 def locked_keys(name: str) -> tuple[str, ...]:
-    """The keys whose value for `name` is never overwritten."""
+    """Return the keys whose value for `name` is never overwritten."""
     return f"{name}=", f"~{name}=", f"~{name}_="
 
 
@@ -309,14 +309,14 @@ NO_BRACES = "write 'key: value' lines, without the braces"
 
 
 def is_in_braces(body: str) -> bool:
-    """Whether all keys of a body stand in ``{ }``, which can be read but not edited."""
+    """Return whether a body is a mapping in ``{ }``, which can be read but not edited."""
     node = yaml_core.compose(as_yaml(body)) if "{" in body else None
     return isinstance(node, yaml.MappingNode) and bool(node.flow_style)
 
 
 @dataclass(frozen=True, slots=True)
 class _Entry:
-    """Where one top-level entry stands: `start` is its key, `end` the end of its last line."""
+    """The place of a top-level entry: `start` is the offset of its key, `end` the end of its last line."""
 
     key: str
     start: int
@@ -326,7 +326,7 @@ class _Entry:
 
 
 def set_key(body: str, key: str, value: Any, *, newline: str = "\n", before: int | None = None) -> str:
-    """`body` with `key` set to `value`; every line of other keys stays byte for byte.
+    """Return `body` with `key` set to `value`; every line of other keys stays byte for byte.
 
     A new key goes to the end, or before the offset `before` (the start of a line).
 
@@ -350,7 +350,7 @@ def set_key(body: str, key: str, value: Any, *, newline: str = "\n", before: int
 
 
 def remove_key(body: str, key: str) -> str:
-    """`body` without the entries of `key`; the same text if there is none."""
+    """Return `body` without the entries of `key`; unchanged if there is none."""
     masked = as_yaml(body)
     node = yaml_core.compose(masked)
     expected = _normalise(node)
@@ -364,7 +364,7 @@ def remove_key(body: str, key: str) -> str:
 
 
 def append_item(body: str, key: str, value: Any, *, newline: str = "\n", before: int | None = None) -> str:
-    """`body` with `value` added at the end of the list under `key`, the items before it untouched.
+    """Return `body` with `value` appended to the list under `key`; the items before it stay untouched.
 
     A new list goes to the end, or before the offset `before`.
     """
@@ -387,7 +387,7 @@ def append_item(body: str, key: str, value: Any, *, newline: str = "\n", before:
 
 
 def remove_prompt(body: str, prompt: Prompt) -> str:
-    """`body` without the lines of one pending prompt.
+    """Return `body` without the lines of one pending prompt.
 
     >>> remove_prompt("?: why?\\n\\ntitle: T\\n", find_prompts("?: why?\\n\\ntitle: T\\n")[0])
     'title: T\\n'
@@ -396,12 +396,12 @@ def remove_prompt(body: str, prompt: Prompt) -> str:
 
 
 def without_blank_start(body: str) -> str:
-    """`body` without blank lines at its start: after one, the block's first line would be a horizontal rule."""
+    """Return `body` without leading blank lines: before one, the block's ``---`` would be a horizontal rule."""
     return body[prefix_end(body) :]
 
 
 def _entries(masked: str, node: yaml.Node | None) -> list[_Entry]:
-    """Top-level entries in order. An entry ends where only blank lines and comments at its margin follow."""
+    """Return the top-level entries in order. An entry ends where only blank lines and comments at its margin follow."""
     if isinstance(node, yaml.MappingNode) and node.flow_style:
         raise MetadataError(IN_BRACES, line=node.start_mark.line + 1, hint=NO_BRACES)
     pairs = _pairs(node)
@@ -427,7 +427,7 @@ def _entries(masked: str, node: yaml.Node | None) -> list[_Entry]:
 
 
 def _without_tail(source: str, margin: int) -> str:
-    """An entry's source without the blank lines and the comments at its margin that follow it."""
+    """Return an entry's source without the blank lines and the comments at its margin that follow it."""
     lines = re.findall(r"[^\n]*\n|[^\n]+\Z", source)
     while len(lines) > 1 and (not lines[-1].strip(" \t\r\n") or lines[-1][: margin + 1].lstrip(" ").startswith("#")):
         lines.pop()
@@ -453,7 +453,7 @@ def _insert(
 
 
 def _check_edit(body: str, changed: str, expected: dict[str, Any], key: str) -> str:
-    """The guard behind every edit: it must read back as what was meant, prompts and all else unchanged."""
+    """Check that an edit reads back as the expected values, with prompts and everything else unchanged."""
     try:
         found = read(changed)
     except MetadataError as error:
@@ -470,7 +470,7 @@ def _check_edit(body: str, changed: str, expected: dict[str, Any], key: str) -> 
 
 
 def _plain(value: Any) -> Any:
-    """What a value reads back as: tuples as lists, other mappings as dicts, keys as text."""
+    """Return a value as it reads back: tuples as lists, other mappings as dicts, keys as text."""
     if isinstance(value, Mapping):
         return {str(k): _plain(v) for k, v in value.items()}
     if isinstance(value, (list, tuple)):
@@ -507,7 +507,7 @@ class Prompt:
 
 
 def find_prompts(body: str) -> tuple[Prompt, ...]:
-    """The prompt lines of a metadata body, in order.
+    """Return the prompt lines of a metadata body, in order.
 
     >>> [(p.word, p.text) for p in find_prompts("title: x\\n?: right: yes or no? # honestly\\n+: more\\n")]
     [('query', 'right: yes or no? # honestly'), ('message', 'more')]
@@ -529,7 +529,7 @@ def find_prompts(body: str) -> tuple[Prompt, ...]:
 
 
 def mask_prompts(body: str, prompts: tuple[Prompt, ...]) -> str:
-    """`body` with prompt lines turned into YAML comments of the same length.
+    """Return `body` with prompt lines turned into YAML comments of the same length.
 
     Comments and not blanks, because a comment at column 0 also ends a block scalar.
     """
@@ -541,7 +541,7 @@ def mask_prompts(body: str, prompts: tuple[Prompt, ...]) -> str:
 
 
 def add_prompt(body: str, word: str, text: str, *, newline: str = "\n") -> str:
-    """`body` with a prompt line at its end that reads back as `text`.
+    """Return `body` with a prompt line at its end that reads back as `text`.
 
     >>> add_prompt("type: x\\n", "edit", "shorter: please")
     'type: x\\n=: shorter: please\\n'
@@ -567,7 +567,7 @@ def _prompt_text(source: str) -> str:
 
 
 def _yaml_text(source: str) -> str | None:
-    """The value if `source` is exactly one quoted or block scalar, else None."""
+    """Return the value if `source` is exactly one quoted or block scalar, else None."""
     try:
         node = yaml_core.compose("k: " + source)
     except MetadataError:

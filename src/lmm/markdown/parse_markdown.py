@@ -47,7 +47,7 @@ _ITEM = re.compile(r" {0,3}(?:[-*+]|\(?(?:\d{1,9}|#)[.)])[ \t]+(?=\S)")
 
 
 def parse_markdown_text(text: str) -> list[Block]:
-    """The blocks of a markdown document, in order; their sources joined are `text`, whatever it is.
+    """Parse a markdown document into blocks, in order; their joined sources always equal `text`.
 
     The empty string gives the empty list.
 
@@ -58,7 +58,7 @@ def parse_markdown_text(text: str) -> list[Block]:
 
 
 def iter_blocks(text: str) -> Iterator[Block]:
-    """The same, each block read when it is wanted: for a header, the rest of the text need not be.
+    """Iterate over the blocks of a document, parsing each on demand: to get the header, the rest is not parsed.
 
     >>> next(iter_blocks("---\\ntitle: x\\n---\\n# A\\n")).kind
     'header'
@@ -67,13 +67,13 @@ def iter_blocks(text: str) -> Iterator[Block]:
 
 
 def header_of(blocks: Iterable[Block]) -> HeaderBlock | None:
-    """The header of a document, if it begins with one that can be read; no further block is."""
+    """Return the header if a document begins with a valid one; only the first block is parsed."""
     first = next(iter(blocks), None)
     return first if isinstance(first, HeaderBlock) else None
 
 
 def header_values(text: str) -> dict[str, Any]:
-    """The metadata of a text's header, if it has one.
+    """Return the metadata of a text's header, empty if it has none.
 
     >>> header_values("---\\ntitle: x\\n---\\n# A\\n"), header_values("# A\\n")
     ({'title': 'x'}, {})
@@ -83,7 +83,7 @@ def header_values(text: str) -> dict[str, Any]:
 
 
 def misread(blocks: Sequence[Block]) -> list[Block]:
-    """Those of `blocks` that would be read as something else, were they written one after the other.
+    """Return those of `blocks` that would be parsed as something else if all were written one after the other.
 
     >>> [block.source for block in misread([HeadingBlock("# A\\n", 1), TextBlock("one\\n", 2), TextBlock("two\\n", 3)])]
     ['one\\n', 'two\\n']
@@ -97,7 +97,7 @@ def misread(blocks: Sequence[Block]) -> list[Block]:
 
 
 def _with_places(blocks: Iterable[Block]) -> Iterator[tuple[int, Block]]:
-    """Blocks with the offsets at which their contents begin, but those without any."""
+    """Iterate over the blocks with content, each with the offset at which its content begins."""
     at = 0
     for block in blocks:
         if block.content:
@@ -111,11 +111,11 @@ class _Parser:
     def __init__(self, text: str) -> None:
         self.text = text
         self.missing: set[str] = set()
-        self.divs = 0  # that are open
-        self.item = ""  # the marker of the list's item that we are in, as far as its text
+        self.divs = 0  # open ones
+        self.item = ""  # the marker of the current list item, up to its text
 
     def blocks(self) -> Iterator[Block]:
-        """The blocks, each read when it is wanted."""
+        """Iterate over the blocks, parsing each on demand."""
         text, size = self.text, len(self.text)
         at = metadata.prefix_end(text)
         start, line = 0, 1 + text.count("\n", 0, at)
@@ -127,7 +127,7 @@ class _Parser:
             at = start
 
     def _block(self, start: int, at: int, line: int) -> Block:
-        """The block whose source begins at `start` and whose content begins at `at`."""
+        """Parse the block whose source begins at `start` and whose content begins at `at`."""
         text = self.text
         if self.item and not text.startswith((" ", "\t"), at):
             self.item = ""
@@ -152,13 +152,13 @@ class _Parser:
         return TextBlock(text[start : self._text_end(at, _OPAQUE_START.match(text, at))], line)
 
     def _in_item(self, at: int) -> bool:
-        """Whether what stands at `at`, after blank lines, is indented as a part of the list's last item."""
+        """Return whether the text at `at`, after blank lines, is indented as part of the list's last item."""
         return bool(self.item) and self.text.startswith(" " * len(self.item.expandtabs(4)), at)
 
     # -- metadata --------------------------------------------------------------------------------
 
     def _metadata(self, start: int, at: int, line: int) -> Block | None:
-        """A metadata or error block, or None if the ``---`` is a horizontal rule."""
+        """Parse a metadata or error block; return None if the ``---`` is a horizontal rule."""
         text = self.text
         opening = METADATA_OPEN.match(text, at)
         if opening is None:
@@ -183,7 +183,7 @@ class _Parser:
     def _error(
         self, start: int, at: int, line: int, reason: str, hint: str, error_line: int, error_column: int
     ) -> ErrorBlock:
-        """An error block up to its closing marker, or without one up to the next heading or blank line.
+        """Make an error block up to its closing marker, or without one up to the next heading or blank line.
 
         The marker counts only before a blank line, and lines like ``# note`` before it are comments.
         """
@@ -199,9 +199,9 @@ class _Parser:
     # -- text ------------------------------------------------------------------------------------
 
     def _text_end(self, at: int, opening: re.Match[str] | None = None) -> int:
-        """The end of the text block that goes on at `at`, with the blank lines that follow it.
+        """Return the end of the text block that continues at `at`, including the blank lines after it.
 
-        `opening` is that of the opaque construct with which the block begins.
+        `opening` matches the opaque construct with which the block begins.
         """
         text = self.text
         begins = True  # a block of Pandoc's: no paragraph goes on here
@@ -230,9 +230,9 @@ class _Parser:
             opening = None
 
     def _is_block(self, opening: re.Match[str], begins: bool) -> bool:
-        """Whether Pandoc takes an opaque construct that closes for a block: a heading may stand on the next line.
+        """Return whether Pandoc treats a closed opaque construct as a block: a heading may follow on the next line.
 
-        Code is one but in the item of a list; a comment is one where it `begins` a block, at the margin.
+        Code is one, except in a list item; a comment is one where it `begins` a block, at the margin.
         """
         margin = self.text[opening.start() : opening.start("mark")].lstrip("\r\n")
         if opening["mark"][0] in "`~":
@@ -240,7 +240,7 @@ class _Parser:
         return opening["mark"] == "<!--" and begins and not margin
 
     def _closer(self, opening: re.Match[str]) -> int | None:
-        """The end of the construct that `opening` opens, or None."""
+        """Return the end of the construct that `opening` opens, or None."""
         text, mark = self.text, opening["mark"]
         if mark[0] in "`~":
             return self._fence_closer(opening, mark)
@@ -276,7 +276,7 @@ class _Parser:
 
 
 def unclosed_construct(text: str) -> tuple[int, str] | None:
-    """Where a fence, display equation or comment opens in a text and never closes: offset and mark.
+    """Find a fence, display equation or comment that never closes, and return its offset and mark.
 
     >>> unclosed_construct("text\\n```r\\nx <- 1")
     (5, '```')

@@ -1,4 +1,4 @@
-"""Quotations in a text, and whether the texts that they are from say so.
+"""Find the quotations in a text, and check them against their sources.
 
 A quotation is what stands between quotation marks, in at least three words, or in a block quote; code, formulas and
 callouts are none. It is compared letter by letter but for white space, emphasis, kinds of quotation marks and dashes,
@@ -61,7 +61,7 @@ class Quotation(NamedTuple):
 
 
 def verify_quotations(text: str, sources: Mapping[int, str]) -> list[Quotation]:
-    """The quotations of a text, in order, looked for in numbered texts.
+    """Return the quotations of a text, in order, each looked up in the numbered sources.
 
     >>> said = "It says “a leaf is very green”, and “it falls [...] in autumn”, not “that is an oak”."
     >>> for each in verify_quotations(said, {1: "Well.", 2: "A leaf *is* green. It falls, if at all, in autumn."}):
@@ -74,7 +74,7 @@ def verify_quotations(text: str, sources: Mapping[int, str]) -> list[Quotation]:
 
 
 def quotations_of(text: str) -> Iterator[Quotation]:
-    """The quotations of a text, not looked for yet.
+    """Iterate over the quotations of a text, without looking them up.
 
     >>> [each.text for each in quotations_of('He said "x is one" and „drei kurze Wörter“.\\n\\n> A leaf falls. [1]\\n')]
     ['x is one', 'drei kurze Wörter', 'A leaf falls.']
@@ -101,7 +101,7 @@ _CODE = ("code", "code_block", "math", "raw", "html", "comment", "shortcode", "a
 
 
 def blank_code(text: str) -> str:
-    """The text with blanks where code, formulas, tags and the addresses of links stand; quotes keep their marks.
+    """Replace code, formulas, tags and link addresses in a text by blanks; quotes keep their marks.
 
     >>> blank_code("So `x`, see [it](a.md).")
     'So    , see [it       .'
@@ -123,7 +123,7 @@ def blank_code(text: str) -> str:
     return "".join([*kept, text[at:]])
 
 
-# -- looking for them ------------------------------------------------------------------------------
+# -- looking them up -------------------------------------------------------------------------------
 
 
 def _found(quotation: Quotation, sources: Mapping[int, str]) -> Quotation:
@@ -138,7 +138,7 @@ def _found(quotation: Quotation, sources: Mapping[int, str]) -> Quotation:
 
 
 def lines_of_quotation(quotation: Quotation, source: str) -> Iterator[int]:
-    """The lines of a text, counted from 1, on which a quotation begins that it holds exactly, the last first.
+    """Iterate over the lines of a text, counted from 1, on which an exact quotation begins, last first.
 
     >>> text = "A leaf falls.\\n\\nNow\\na leaf falls.\\n"
     >>> list(lines_of_quotation(Quotation("a leaf falls", 0, 0), text))
@@ -154,7 +154,7 @@ def lines_of_quotation(quotation: Quotation, source: str) -> Iterator[int]:
 
 
 def _pieces(quotation: Quotation) -> list[list[str]]:
-    """What has to stand in its source, in order, of each paragraph of a quotation."""
+    """Return the pieces of each paragraph of a quotation that its source has to contain, in order."""
     return [
         [piece for part in _ELISION.split(paragraph) if (piece := _plain(part).strip(_END))]
         for paragraph in BLANK_LINES.split(prose_of(quotation.text))
@@ -166,7 +166,7 @@ def _holds(source: str, paragraphs: Sequence[Sequence[str]]) -> bool:
 
 
 def _in_order(pieces: Sequence[str], source: str) -> bool:
-    """Whether the pieces stand in the source one after the other; a first letter may be small or large."""
+    """Return whether the source contains the pieces in order; the case of a first letter does not count."""
     at = 0
     for piece in pieces:
         ends = [source.find(first + piece[1:], at) for first in {piece[0], piece[0].swapcase()}]
@@ -178,18 +178,18 @@ def _in_order(pieces: Sequence[str], source: str) -> bool:
 
 @lru_cache(maxsize=256)
 def _normal(text: str) -> str:
-    """A text as it is compared."""
+    """Normalise a text for comparison."""
     return _plain(prose_of(text))
 
 
 def _plain(prose: str) -> str:
-    """Prose without what does not count."""
+    """Return prose without what the comparison ignores."""
     text = _MARKS.sub("", _NUMBERS.sub("", prose))
     return " ".join(unicodedata.normalize("NFKC", text).translate(_SAME).split())
 
 
 class _Index(NamedTuple):
-    """The words of a text, where each stands, and which they are."""
+    """The words of a text, their spans in it, and the positions of each word."""
 
     words: list[str]
     spans: list[tuple[int, int]]
@@ -206,7 +206,7 @@ def _index(text: str) -> _Index:
 
 
 def _nearness(pieces: Sequence[str], source: str) -> tuple[float, str]:
-    """The share of words in common with the part of the source that comes nearest, and that part."""
+    """Return the share of words in common with the nearest part of the source, and that part."""
     text = _normal(source)
     index, near = _index(text), list[tuple[float, str]]()
     for piece in pieces:
@@ -219,7 +219,7 @@ def _nearness(pieces: Sequence[str], source: str) -> tuple[float, str]:
 
 
 def _nearest(wanted: Sequence[str], index: _Index) -> tuple[int, int, int]:
-    """How many words the nearest part has in common, and from which to which word it goes."""
+    """Return how many words the nearest part has in common, and the range of words it covers."""
     places = {word: at for word in set(wanted) if len(at := index.places.get(word, [])) <= _FREQUENT}
     votes = Counter(at - i for i, word in enumerate(wanted) for at in places.get(word, ()))
     if not votes:
@@ -232,5 +232,5 @@ def _nearest(wanted: Sequence[str], index: _Index) -> tuple[int, int, int]:
     if not blocks:
         return 0, 0, 0
     first, last = blocks[0], blocks[-1]
-    end = begin + last.b + len(wanted) - last.a  # what stands for the words that differ belongs to it
+    end = begin + last.b + len(wanted) - last.a  # the replacement of the words that differ belongs to it
     return sum(block.size for block in blocks), max(begin + first.b - first.a, 0), min(end, len(index.words))

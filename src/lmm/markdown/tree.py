@@ -28,7 +28,7 @@ _CLOSERS = ("```", "~~~", "$$", "-->")
 
 
 class Node:
-    """What all nodes share: a parent, and metadata of their own."""
+    """The base class of all nodes: a parent and metadata of their own."""
 
     kind: ClassVar[str]
     metadata_is_open = False  # of a root: whether there was metadata that never closes, which more metadata would close
@@ -55,11 +55,11 @@ class Node:
         return next((block.line for block in self.own_blocks()), 0)
 
     def own(self, key: str, default: Any = None) -> Any:
-        """The value of `key` in this node's metadata, whoever wrote it (``key=``, ``key``, ``~key``)."""
+        """Return the value of `key` in this node's own metadata, in any spelling (``key=``, ``key``, ``~key``)."""
         return metadata.lookup(self.metadata, key, default)
 
     def inherited(self, key: str, default: Any = None) -> Any:
-        """The value of `key` in the nearest ancestor that has it, this node not included."""
+        """Return the value of `key` in the nearest ancestor that has it; this node is not searched."""
         missing = object()
         for node in self.ancestors():
             value = node.own(key, missing)
@@ -68,7 +68,7 @@ class Node:
         return default
 
     def ancestors(self) -> Iterator[HeadingNode]:
-        """The nodes above this one, nearest first, the root last."""
+        """Iterate over the nodes above this one, nearest first, the root last."""
         node = self.parent
         while node is not None:
             yield node
@@ -76,7 +76,7 @@ class Node:
 
     @property
     def root(self) -> Node:
-        """The top of the tree this node stands in."""
+        """The root of this node's tree."""
         return next(iter(reversed(list(self.ancestors()))), self)
 
     @property
@@ -85,13 +85,13 @@ class Node:
         return tuple(a.title for a in reversed(list(self.ancestors())) if a.level > 0)
 
     def own_blocks(self) -> list[Block]:
-        """The blocks of this node alone, without its children's."""
+        """Return the blocks of this node alone, without its children's."""
         return [self.metadata_block] if self.metadata_block is not None else []
 
     # -- changing --------------------------------------------------------------------------------
 
     def set_metadata(self, key: str, value: Any) -> None:
-        """Set one key; a metadata block is made if there is none.
+        """Set one metadata key, in a new metadata block if there is none.
 
         Raises:
             MetadataError: the block cannot be changed without touching other keys, or something above it that is
@@ -115,13 +115,13 @@ class Node:
             )
 
     def remove_metadata(self, key: str) -> None:
-        """Remove one key; an emptied block stays, as the author's."""
+        """Remove one metadata key; a block that becomes empty stays, since it is the author's."""
         self._check_live()
         if self.metadata_block is not None:
             self.metadata_block = self.metadata_block.without_key(key)
 
     def detach(self) -> None:
-        """Take this node, with what is under it, out of its tree."""
+        """Remove this node, with everything under it, from its tree."""
         self._check_live()
         if self.parent is not None:
             with _start_kept(self.root):
@@ -129,7 +129,7 @@ class Node:
                 self.parent = None
 
     def _check_live(self) -> None:
-        """Refuse to change a tree that its document has left behind: the change would be lost in silence."""
+        """Raise if the document has replaced this tree by another: a change would be lost silently."""
         if isinstance(root := self.root, HeaderNode) and root.ended:
             raise DocumentError("this tree is out of date: the document has changed", hint="get document.tree again")
 
@@ -167,7 +167,7 @@ class TextNode(Node):
 
     @property
     def is_error(self) -> bool:
-        """Whether this is metadata that could not be read."""
+        """Whether this node is metadata that could not be parsed."""
         return isinstance(self.block, ErrorBlock)
 
     def own_blocks(self) -> list[Block]:
@@ -193,7 +193,7 @@ class HeadingNode(Node):
 
     @property
     def level(self) -> int:
-        """1 to 6; 0 for the root."""
+        """The heading level, 1 to 6; 0 for the root."""
         return self.heading.level if self.heading is not None else 0
 
     @property
@@ -214,13 +214,13 @@ class HeadingNode(Node):
 
     @property
     def texts(self) -> list[TextNode]:
-        """The child nodes that are text: what stands directly under this heading."""
+        """The child nodes that are text: the content directly under this heading."""
         return [child for child in self.children if isinstance(child, TextNode)]
 
     def add_child(self, child: Node, index: int | None = None) -> None:
-        """Put `child` under this heading, as number `index` of its children, else as the last of its kind.
+        """Insert `child` under this heading at position `index`, by default as the last of its kind.
 
-        Text stays before the first subheading. A heading gets the level that its place asks for: below this
+        Text stays before the first subheading. A heading gets the level that fits its place: below this
         one, no deeper than the subheading before it, no higher than the one after it; its subheadings move
         with it.
 
@@ -249,7 +249,7 @@ class HeadingNode(Node):
         return [block for block in (self.metadata_block, self.heading) if block is not None]
 
     def adopt(self, child: Node, index: int | None = None) -> None:
-        """Put a node that is in no tree under this one, else as it is (unlike `add_child`)."""
+        """Insert a node that is in no tree under this one without changing it (unlike `add_child`)."""
         child.parent = self
         self.children.insert(len(self.children) if index is None else index, child)
 
@@ -271,7 +271,7 @@ class HeaderNode(HeadingNode):
     ) -> None:
         super().__init__(None, metadata_block, children)
         self._title = title
-        self.ended = False  # whether its document has another tree by now
+        self.ended = False  # whether its document has replaced this tree by another
 
     @property
     def title(self) -> str:
@@ -286,7 +286,7 @@ class HeaderNode(HeadingNode):
         self.set_metadata("title", title)
 
     def ensure_header(self) -> None:
-        """Make a header with a title if the document has none."""
+        """Add a header with a title if the document has none."""
         if self.metadata_block is None:
             self.metadata_block = self._new_metadata({"title": self.title or "Untitled"})
 
@@ -299,7 +299,7 @@ class HeaderNode(HeadingNode):
 
 
 def _first(root: HeadingNode) -> Node:
-    """The node with a document's first block; the root for an empty document."""
+    """Return the node with a document's first block; the root for an empty document."""
     node: Node = root
     while not node.own_blocks() and isinstance(node, HeadingNode) and node.children:
         node = node.children[0]
@@ -308,7 +308,7 @@ def _first(root: HeadingNode) -> Node:
 
 @contextmanager
 def _start_kept(root: Node) -> Iterator[None]:
-    """Around a change of children: a byte order mark stays first, and no part's metadata becomes the header."""
+    """Keep a byte order mark first, and any part's metadata from becoming the header, while children change."""
     if not isinstance(root, HeaderNode):
         yield
         return
@@ -322,7 +322,7 @@ def _start_kept(root: Node) -> Iterator[None]:
 
 
 def _take_byte_order_mark(node: Node) -> bool:
-    """Remove a byte order mark from a node's first block; whether there was one."""
+    """Remove a byte order mark from a node's first block; return whether there was one."""
     block = next(iter(node.own_blocks()), None)
     if block is None or not block.source.startswith("\ufeff"):
         return False
@@ -331,14 +331,14 @@ def _take_byte_order_mark(node: Node) -> bool:
 
 
 def _set_source(node: Node, block: Block, source: str) -> None:
-    """Give one of a node's own blocks another source."""
+    """Replace the source of one of a node's own blocks."""
     for name in ("metadata_block", "heading", "block"):
         if getattr(node, name, None) is block:
             setattr(node, name, block.with_source(source))
 
 
 def _shift(node: HeadingNode, by: int) -> None:
-    """Change the level of a heading and of all headings under it, or of none."""
+    """Change the level of a heading and of all headings under it, or of none of them."""
     headings = [node]
     for heading in headings:
         headings.extend(heading.headings)
@@ -353,7 +353,7 @@ def _shift(node: HeadingNode, by: int) -> None:
 
 
 def blocks_to_tree(blocks: Sequence[Block], *, title: str = "") -> HeaderNode | None:
-    """The tree of a block list; None for the empty list.
+    """Build the tree of a block list; return None for the empty list.
 
     `title` names a document that has neither a header with a title nor a heading (say, its file's name).
 
@@ -397,9 +397,9 @@ def blocks_to_tree(blocks: Sequence[Block], *, title: str = "") -> HeaderNode | 
 
 
 def tree_to_blocks(tree: Node | None) -> list[Block]:
-    """The blocks of a tree or subtree, in document order: the inverse of `blocks_to_tree`.
+    """Return the blocks of a tree or subtree, in document order: the inverse of `blocks_to_tree`.
 
-    Blocks that did not stand next to each other are separated by a blank line where they need one.
+    Blocks that were not adjacent before are separated by a blank line where they need one.
     """
     blocks: list[Block] = []
     for node in preorder(tree):
@@ -417,12 +417,12 @@ T = TypeVar("T")
 
 
 def children(node: Node) -> list[Node]:
-    """The children of a node; a text node has none."""
+    """Return the children of a node; a text node has none."""
     return node.children if isinstance(node, HeadingNode) else []
 
 
 def preorder(tree: Node | None) -> Iterator[Node]:
-    """Every node, parents before their children: the order of the document.
+    """Iterate over every node, parents before their children: the order of the document.
 
     >>> from lmm.markdown import load_text
     >>> [node.kind for node in preorder(load_text("# A\\n\\none\\n\\n## B\\n"))]
@@ -436,7 +436,7 @@ def preorder(tree: Node | None) -> Iterator[Node]:
 
 
 def postorder(tree: Node | None) -> Iterator[Node]:
-    """Every node, children before their parents."""
+    """Iterate over every node, children before their parents."""
     stack: list[tuple[Node, bool]] = [(tree, False)] if tree is not None else []
     while stack:
         node, seen = stack.pop()
@@ -448,7 +448,7 @@ def postorder(tree: Node | None) -> Iterator[Node]:
 
 
 def fold(tree: Node, function: Callable[[Node, list[T]], T]) -> T:
-    """Combine bottom-up: `function(node, results of its children)`, for every node; the root's result.
+    """Call `function(node, results of its children)` for every node, bottom-up, and return the root's result.
 
     >>> from lmm.markdown import load_text
     >>> fold(load_text("# A\\n\\none\\n\\n## B\\n\\ntwo\\n"), lambda node, below: 1 + sum(below))
@@ -461,7 +461,7 @@ def fold(tree: Node, function: Callable[[Node, list[T]], T]) -> T:
 
 
 def propagate(tree: Node, function: Callable[[Node, T], T], start: T) -> None:
-    """Carry a value down: each node gets what `function` returned for its parent; the root gets `start`."""
+    """Pass a value down: each node gets what `function` returned for its parent; the root gets `start`."""
     stack: list[tuple[Node, T]] = [(tree, start)]
     while stack:
         node, value = stack.pop()
@@ -488,7 +488,7 @@ _ANY = object()
 
 
 def select(tree: Node | None, *, kind: str | None = None, key: str | None = None, value: object = _ANY) -> list[Node]:
-    """Nodes of a kind (``header``, ``heading``, ``text``), with an own metadata key, or with its value.
+    """Return the nodes of a kind (``header``, ``heading``, ``text``), with a metadata key of their own, or its value.
 
     >>> from lmm.markdown import load_text
     >>> [n.text for n in select(load_text("a\\n\\n---\\ntype: exercise\\n---\\nb\\n"), key="type", value="exercise")]
@@ -507,7 +507,7 @@ def select(tree: Node | None, *, kind: str | None = None, key: str | None = None
 
 
 def prune(tree: Node | None, test: Callable[[Node], bool]) -> list[Node]:
-    """Take out every node that passes `test`, with all that is under it; the nodes taken out."""
+    """Remove every node that passes `test`, with everything under it; return the removed nodes."""
     removed = []
     for node in list(preorder(tree)):
         if node.parent is not None and test(node) and node.root is tree:
@@ -517,20 +517,20 @@ def prune(tree: Node | None, test: Callable[[Node], bool]) -> list[Node]:
 
 
 def without_metadata(blocks: Sequence[Block]) -> str:
-    """The text of blocks as a reader sees it: no metadata, no blocks that failed as metadata."""
+    """Return the text of blocks as a reader sees it, without metadata and error blocks."""
     return serialize(b for b in blocks if not isinstance(b, (MetadataBlock, ErrorBlock))).strip("\ufeff\r\n")
 
 
 def annotated_text(node: Node) -> str:
-    """The text that a metadata block on `node` is about, as written, metadata inside it left out.
+    """Return the text that a metadata block on `node` annotates, as written, without the metadata inside it.
 
-    A paragraph; a heading with everything under it; for the root, the whole document.
+    That is a paragraph; a heading with everything under it; for the root, the whole document.
     """
     return without_metadata(tree_to_blocks(node))
 
 
 def own_text(node: Node) -> str:
-    """The text of a text node, or the text directly under a heading, subheadings left out."""
+    """Return the text of a text node, or the text directly under a heading, without subheadings."""
     nodes: Sequence[Node] = node.texts if isinstance(node, HeadingNode) else [node]
     return without_metadata([block for n in nodes for block in n.own_blocks()])
 
@@ -543,7 +543,7 @@ _UNSPACED = re.compile(r"[\u0e00-\u0eff\u1780-\u17ff\u3040-\u30ff\u3400-\u9fff\u
 
 
 def count_words(text: str) -> int:
-    """The words of a text, also in scripts that do not part them.
+    """Count the words of a text, also in scripts that do not separate them.
 
     >>> count_words("a green leaf"), count_words("葉は緑色です")
     (3, 4)
