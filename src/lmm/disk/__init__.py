@@ -1,4 +1,4 @@
-"""The disk: exact bytes, what others write too, what lies below a folder, what was agreed to."""
+"""Files on disk: exact reading, safe replacing, folders that links cannot leave, and recorded approvals."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import hashlib
 
 
 def digest(*parts: str | bytes, length: int = 64) -> str:
-    """The first hexadecimal digits of the parts' SHA-256; no part but an only one holds a NUL.
+    """Return the first hexadecimal digits of the SHA-256 of some parts; none of several may contain a NUL.
 
     >>> digest("a", "bc", length=6), digest("ab", "c", length=6), digest(b"leaf", length=6)
     ('40bb54', '6c032e', '9f9116')

@@ -1,4 +1,4 @@
-"""Documents on disk: read exactly, replaced whole, locked.
+"""Read documents exactly, replace them whole, and lock them.
 
 Reading keeps every byte: newlines, a byte order mark, a missing final newline. Replacing is `Folder.write`: a crash
 leaves the old file or the new one.
@@ -17,36 +17,36 @@ from lmm.disk.folder import Folder, check_named
 from lmm.errors import DocumentBusy, FileReadError, FileWriteError
 
 MOST = 64_000_000
-"""Bytes of a text: nobody writes more, and a file may say that it has any number."""
+"""The largest size of a text in bytes: no author writes more, and a file may claim any size."""
 
 
 def state_folder() -> Path:
-    """Where the journal, locks and approvals live: ``$LMM_STATE_DIR``, else the user's state folder."""
+    """Return the folder of the journal, locks and approvals: ``$LMM_STATE_DIR``, else the user's state folder."""
     from platformdirs import user_state_path
 
     return Path(os.environ.get("LMM_STATE_DIR") or user_state_path("lmmarkdown", appauthor=False))
 
 
 def cache_folder() -> Path:
-    """Where that lives which can be made again, such as vectors: ``$LMM_CACHE_DIR``, else the user's cache folder."""
+    """Return the folder of reproducible data such as vectors: ``$LMM_CACHE_DIR``, else the user's cache folder."""
     from platformdirs import user_cache_path
 
     return Path(os.environ.get("LMM_CACHE_DIR") or user_cache_path("lmmarkdown", appauthor=False))
 
 
 def read_document(path: Path) -> str:
-    """The text of a UTF-8 file, every character as it is on disk.
+    """Return the text of a UTF-8 file, every character as it is on disk.
 
     Raises:
-        FileReadError: it is missing, no ordinary file, not readable, or not UTF-8.
+        FileReadError: the file is missing, not an ordinary file, not readable, or not UTF-8.
     """
     return decode_document(read_bytes(path), str(path))
 
 
 def read_settled(path: Path, base: str | None = None) -> str:
-    """The same; what is missing, torn or emptied is waited for, up to a second: an editor may be about to write it.
+    """Read as `read_document`, but wait up to a second if the file is missing, torn or empty: it may be being saved.
 
-    `base` is what the file may hold even if that is nothing.
+    `base` is a content that is accepted even if it is empty.
 
     Raises:
         FileReadError: as `read_document`.
@@ -60,12 +60,12 @@ def read_settled(path: Path, base: str | None = None) -> str:
 
 
 def real(path: Path) -> Path:
-    """Where a path leads; a link that leads round in a circle leads to itself, and cannot be opened."""
+    """Resolve the links of a path; a circular link resolves to itself, and cannot be opened."""
     return Path(os.path.realpath(path))
 
 
 def shown(path: str | Path) -> str:
-    """A path as text that can be written anywhere: bytes in it that are not UTF-8 are spelled out.
+    """Return a path as text that can be written anywhere: bytes that are not UTF-8 are escaped.
 
     >>> print(shown("notes/caf\\udce9.md"))
     notes/caf\\xe9.md
@@ -74,15 +74,15 @@ def shown(path: str | Path) -> str:
 
 
 def title_of(path: Path) -> str:
-    """The name of a file without its ending, for a document that has no title."""
+    """Return the name of a file without its suffix, for a document that has no title."""
     return shown(path.stem)
 
 
 def decode_document(data: bytes, name: str) -> str:
-    """The text of a document's bytes; `name` stands for it in messages.
+    """Decode a document's bytes; `name` is its name in messages.
 
     Raises:
-        FileReadError: they are not UTF-8.
+        FileReadError: the bytes are not UTF-8.
     """
     try:
         return data.decode("utf-8")
@@ -98,17 +98,17 @@ def decode_document(data: bytes, name: str) -> str:
 
 
 def read_bytes(path: Path) -> bytes:
-    """The bytes of an ordinary file: a pipe would let us wait for ever, a device need not end.
+    """Return the bytes of an ordinary file: a pipe may block for ever, and a device need not end.
 
     Raises:
-        FileReadError: it is missing, a folder, something else than a file, too large, or not readable.
+        FileReadError: the file is missing, a folder, not an ordinary file, too large, or not readable.
         LinkOutside: it is a link that leads out of its folder (see `lmm.disk.folder.check_named`).
     """
     return folder_of(path).read(path.name, most=MOST)
 
 
 def check_writable(path: Path) -> None:
-    """Fail early, before a model is paid, if `path` could not be replaced.
+    """Raise early, before a model is paid, if `path` could not be replaced.
 
     Raises:
         FileWriteError: the file or its folder is write-protected.
@@ -120,11 +120,11 @@ def check_writable(path: Path) -> None:
 def replace(path: Path, data: str | bytes, *, expected: bytes | None = None, private: bool = False) -> None:
     """Replace a file's content in one step, keeping its mode; a link inside its folder is followed, not replaced.
 
-    With `expected`, only if that is what the file holds; what its author saves in that very moment stays (see
-    `lmm.disk.swap`). A new file that is `private` is nobody else's to read.
+    With `expected`, only if the file contains that; what its author saves at that very moment is kept (see
+    `lmm.disk.swap`). A new file that is `private` can be read by the user only.
 
     Raises:
-        Changed: the file does not hold `expected`.
+        Changed: the file does not contain `expected`.
         FileWriteError: the disk is full, or the folder may not be written to; the old content stays.
         LinkOutside: it is a link that leads out of its folder.
     """
@@ -136,7 +136,7 @@ def replace(path: Path, data: str | bytes, *, expected: bytes | None = None, pri
 
 
 def folder_of(path: Path) -> Folder:
-    """The folder of a file that the user named: he may name what seems to hold keys."""
+    """Return the folder of a file that the user named; files with names of secrets may be read, too."""
     return Folder(check_named(path).parent, secrets=True)
 
 
@@ -144,7 +144,7 @@ def folder_of(path: Path) -> Folder:
 def document_lock(path: Path, *, on_wait: Callable[[], None] = lambda: None, timeout: float = -1) -> Iterator[None]:
     """Hold the advisory lock of one document; `on_wait` is called once if another process has it.
 
-    `timeout` is in seconds; negative waits for ever. The lock goes with the process, however it ends.
+    `timeout` is in seconds; negative waits for ever. The lock is released when the process ends in any way.
 
     Raises:
         DocumentBusy: the lock was not free within `timeout`.

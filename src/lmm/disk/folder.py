@@ -1,18 +1,18 @@
-"""Below a folder, no links out: the one door to whatever the user did not name himself.
+"""Safe access to the files below a folder: links out of it are refused.
 
-A folder may come from a stranger (a clone, a shared drive), and a link in it may lead anywhere. So what lies below a
-folder is opened through `Folder`: from the folder above it, part by part, following no link (`lmm.disk.opened`). The
-rule of links:
+A folder may come from a stranger (a clone, a shared drive), and a link in it may lead anywhere. So all files that the
+user did not name are opened through `Folder`: part by part, from the parent folder, following no link
+(`lmm.disk.opened`). The rules for links:
 
-- one that stays inside the folder is followed: authors have them, and it leads to nothing that is not there anyway;
-- one that leads out is refused as `LinkOutside`; a walk passes over it and tells of it;
-- below ``.lmm``, ``.chatmd`` and ``.md_index`` there may be none at all: nobody but us has to do with them, and what
-  is there is removed and replaced without anybody being asked.
+- one that stays inside the folder is followed: authors use them, and it gives access to nothing new;
+- one that leads out is refused as `LinkOutside`; a walk skips and reports it;
+- below ``.lmm``, ``.chatmd`` and ``.md_index`` none are allowed: only our programs use these folders, and remove and
+  replace files in them without asking.
 
-What the user typed is the user's word, and goes through `check_named` only.
+Paths that the user typed are trusted, and only go through `check_named`.
 """
 
-# pathlib knows no open folders, and resolves links where they must be looked at.
+# pathlib has no open folders, and resolves links that must be checked.
 # ruff: noqa: PTH100, PTH114
 
 from __future__ import annotations
@@ -43,19 +43,19 @@ from lmm.errors import DocumentError, FileReadError, FileWriteError, LinkOutside
 OURS = (".lmm", ".chatmd", ".md_index")
 """Folders that only our programs write into."""
 INTERNAL = (*OURS, ".git", ".hg", ".svn")
-"""Folders that belong to programs: what is written there may be run, or is somebody's record."""
+"""Folders that belong to programs: files in them may be executed, or are records."""
 SKIPPED = frozenset(
     ("node_modules", "bower_components", "__pycache__", "__MACOSX", ".venv", ".tox", ".nox", ".cache", *INTERNAL)
 )
-"""Folders that are listed, and not looked into."""
+"""Folders that are listed but not entered."""
 SUFFIXES = (".md", ".rmd", ".qmd", ".markdown")
-"""What the names of documents end in, in small letters."""
+"""The suffixes of documents, in lower case."""
 DEVICE = re.compile(r"(con|prn|aux|nul|conin\$|conout\$|(com|lpt)[0-9¹²³])(\..*)?", re.IGNORECASE)
-"""Names that Windows takes for a device."""
+"""Names that Windows treats as devices."""
 EXPORTED = ".lmm-export"
-"""The file in which an export says what it wrote into a folder."""
+"""The file in which an export lists what it wrote into a folder."""
 _LARGEST_LIST = 5_000_000  # bytes
-_MADE_BY_KNITR = (".knit.md", ".utf8.md")  # copies of a document that stand there while it is rendered
+_MADE_BY_KNITR = (".knit.md", ".utf8.md")  # copies of a document that exist while it is rendered
 _LARGEST_IGNORE = 200_000  # bytes
 _Layers = tuple[tuple[int, tuple[IgnoreRule, ...]], ...]
 Kind = Literal["file", "folder", "link", "other"]
@@ -64,10 +64,10 @@ Skip = Callable[[LinkOutside], None]
 
 @dataclass(frozen=True, slots=True)
 class FolderEntry:
-    """One thing in a folder: the parts of its path below the folder that is gone through; `size` is in bytes.
+    """An entry of a folder, given by the parts of its path below the folder that is walked; `size` is in bytes.
 
-    `aside` if it is hidden or ignored: nobody looks for something there who does not name it. `closed` if it is a
-    folder that is not looked into for that reason.
+    `aside` is whether it is hidden or ignored, so that it is found only when named. `closed` is whether it is a
+    folder that is not entered for that reason.
     """
 
     parts: tuple[str, ...]
@@ -83,13 +83,13 @@ class FolderEntry:
 
 
 class Folder:
-    """A folder, by the way that `root` names, and all that may be touched below it.
+    """A folder at the path `root`, with safe access to everything below it.
 
-    Paths are relative to it; one that is absolute has to lie below it. With `secrets`, files whose names say that
-    they hold keys or passwords may be read too.
+    Paths are relative to it; an absolute one has to be below it. With `secrets`, files whose names suggest
+    keys or passwords may be read, too.
 
     Raises:
-        LinkOutside: the way to `root` has a link at or below ``.lmm`` and its like.
+        LinkOutside: the path to `root` has a link at or below ``.lmm`` or a similar folder.
     """
 
     def __init__(self, root: Path, *, secrets: bool = False) -> None:
@@ -107,10 +107,10 @@ class Folder:
         return f"Folder({str(self.root)!r})"
 
     def path(self, relative: str | PurePath) -> Path:
-        """The real path that `relative` means; it need not exist.
+        """Return the real path of `relative`; it need not exist.
 
         Raises:
-            LinkOutside: it leads out of the folder, by a link or by ``..``, or over a link where none may be.
+            LinkOutside: it leads out of the folder, by a link or by ``..``, or over a link where none is allowed.
         """
         parts = self._parts(relative)
         given = self.real.joinpath(*parts)
@@ -130,13 +130,13 @@ class Folder:
         return real
 
     def open(self, relative: str | PurePath, mode: Mode = "rb", *, private: bool = False) -> BinaryIO:
-        """Open an ordinary file: to be read, or by `mode` to be written, made or added to.
+        """Open an ordinary file for reading, or by `mode` for writing, creating or appending.
 
-        If one that is made is `private`, nobody else may read it.
+        If it is created with `private`, only the user may read it.
 
         Raises:
             LinkOutside: see `path`.
-            FileReadError: it is missing, is no ordinary file, or may not be read, or its name is that of a secret.
+            FileReadError: it is missing, not an ordinary file, or not readable, or its name is that of a secret.
             FileWriteError: the same for writing.
         """
         real, name = self.path(relative), self._shown(relative)
@@ -153,7 +153,7 @@ class Folder:
             return folder.open(real.name, mode, private=private)
 
     def read(self, relative: str | PurePath, *, most: int | None = None) -> bytes:
-        """Read an ordinary file that has at most `most` bytes.
+        """Read an ordinary file of at most `most` bytes.
 
         Raises:
             LinkOutside, FileReadError: as for `open`; or it is larger.
@@ -168,15 +168,15 @@ class Folder:
     def write(
         self, relative: str | PurePath, data: bytes | str, *, expected: bytes | None = None, private: bool = False
     ) -> None:
-        """Write a file in one step, with the folders above it; one that is replaced keeps its mode.
+        """Write a file in one step, creating the folders above it; a file that is replaced keeps its mode.
 
-        With `expected`, only if it holds that, and what somebody saves in that moment stays (see `lmm.disk.swap`).
-        If it is `private`, nobody else may read it, nor look into folders that are made for it.
+        With `expected`, only if it contains that, and what somebody saves at that moment is kept (see `lmm.disk.swap`).
+        If it is `private`, only the user may read it, and enter the folders that are created for it.
 
         Raises:
             LinkOutside: see `path`.
-            Changed: the file does not hold `expected`.
-            FileWriteError: the disk refuses, or the file is read-only; what was there is still there.
+            Changed: the file does not contain `expected`.
+            FileWriteError: the disk refuses, or the file is read-only; the old content is kept.
         """
         real, name = self.path(relative), self._shown(relative)
         content = data.encode() if isinstance(data, str) else data
@@ -197,7 +197,7 @@ class Folder:
                 folder.sync()
 
     def check_writable(self, relative: str | PurePath) -> None:
-        """Refuse a file that could not be written.
+        """Raise if a file could not be written.
 
         Raises:
             LinkOutside: see `path`.
@@ -208,7 +208,7 @@ class Folder:
             _changeable(folder, real, name)
 
     def stat(self, relative: str | PurePath) -> os.stat_result | None:
-        """What a path leads to; None if there is nothing.
+        """Return the status of what a path leads to; None if nothing is there.
 
         Raises:
             LinkOutside: see `path`.
@@ -225,9 +225,9 @@ class Folder:
                 return None
 
     def make(self, relative: str | PurePath = "", *, private: bool = False) -> Path:
-        """Make a folder and those above it, as far as they are missing; its real path.
+        """Create a folder and those above it that are missing, and return its real path.
 
-        If they are `private`, nobody else may look into them.
+        If they are `private`, only the user may enter them.
 
         Raises:
             LinkOutside: see `path`.
@@ -240,7 +240,7 @@ class Folder:
                 return real
 
     def remove(self, relative: str | PurePath, *, missing_ok: bool = False) -> None:
-        """Remove one file. A link is none.
+        """Remove one file. A link does not count as a file.
 
         Raises:
             LinkOutside: it is a link, or lies beyond one that leads out.
@@ -263,7 +263,7 @@ class Folder:
                 raise
 
     def entries(self, relative: str | PurePath = "") -> Iterator[FolderEntry]:
-        """What is in one folder, by name; links are told as links.
+        """Iterate over the entries of one folder, by name; links are reported as links.
 
         Raises:
             LinkOutside: see `path`.
@@ -286,15 +286,15 @@ class Folder:
         ignore: bool = True,
         on_skip: Skip = lambda error: None,
     ) -> Iterator[Path]:
-        """The files below, in order, as `root` names them; folders that are links are not gone into.
+        """Iterate over the files below, in order, with paths that begin with `root`; linked folders are not entered.
 
-        A file that is a link counts if it leads to a file inside. What leads out is passed over, and `on_skip` gets
-        the `LinkOutside` that opening it would raise. Without `hidden`, names with a dot in front are left out;
+        A link counts as a file if it leads to a file inside. One that leads out is skipped, and `on_skip` gets
+        the `LinkOutside` that opening it would raise. Without `hidden`, names with a leading dot are left out;
         with `ignore`, what ``.gitignore`` names and folders such as ``node_modules``.
 
         Raises:
             LinkOutside: `relative` leads out.
-            FileReadError: it cannot be read; folders below it that cannot look empty.
+            FileReadError: it cannot be read; folders below it that cannot be read count as empty.
         """
         top = self.path(relative)
         patterns = [Glob.of(glob) for glob in globs]
@@ -310,11 +310,11 @@ class Folder:
                     yield self.root / inside
 
     def documents(self, *, on_skip: Skip = lambda error: None) -> Iterator[Path]:
-        """The documents below, as `walk` finds them: whatever ``.gitignore`` says.
+        """Iterate over the documents below, as `walk` finds them, regardless of ``.gitignore``.
 
-        What an export wrote into a folder below is no document, unless somebody changed it.
+        Files that an export wrote into a folder below do not count, unless somebody changed them.
         """
-        # Who names the folder of an export wants those, but for one that lies beside its source.
+        # A user who names the folder of an export wants its files, except one that is beside its source.
         exported = {
             PurePath(): {PurePath(name): hash for name, hash in self.exported().items() if name.startswith("./")}
         }
@@ -327,7 +327,7 @@ class Folder:
                 yield path
 
     def _exported_below(self, folder: PurePath, known: dict[PurePath, dict[PurePath, str]]) -> dict[PurePath, str]:
-        """The files that exports wrote into a folder, or into those above it."""
+        """Return the files that exports wrote into a folder, or into those above it."""
         if folder not in known:
             above = self._exported_below(folder.parent, known)
             own = {folder / name: hash for name, hash in self.exported(folder).items()}
@@ -335,9 +335,9 @@ class Folder:
         return known[folder]
 
     def exported(self, relative: str | PurePath = "") -> dict[str, str]:
-        """The files that exports wrote into a folder, by their paths in it, with the `digest` of what was written.
+        """Return the files that exports wrote into a folder: their paths in it, and the `digest` of what was written.
 
-        One that lies beside its source has ./ before its path.
+        The path of one that is beside its source begins with ./.
         """
         try:
             written = self.read(PurePath(relative, EXPORTED), most=_LARGEST_LIST)
@@ -347,7 +347,7 @@ class Folder:
         return {name: hash for hash, _, name in lines if name}
 
     def _leads_to_file(self, link: PurePath, fits: bool, on_skip: Skip) -> bool:
-        """Whether a link leads to a file inside; one out is told of if it `fits`, or might hide a folder."""
+        """Return whether a link leads to a file inside; one out is reported if it `fits`, or might hide a folder."""
         try:
             found = self.stat(link)
         except LinkOutside as error:
@@ -362,7 +362,7 @@ class Folder:
         return str(self.root / relative)
 
     def _parts(self, relative: str | PurePath) -> tuple[str, ...]:
-        """The parts of a path below the folder.
+        """Return the parts of a path below the folder.
 
         Raises:
             LinkOutside: it leads out by ``..``, or is an absolute path elsewhere.
@@ -385,7 +385,7 @@ class Folder:
 
 
 def _changeable(folder: OpenFolder, real: Path, name: str) -> os.stat_result | None:
-    """What is to be replaced, if there is anything; a file or a folder that is read-only is refused."""
+    """Return the status of a file to be replaced, None if there is none; raise if it or its folder is read-only."""
     like = folder.stat(real.name)
     folder.check_changeable(like, real.name)
     if not os.access(real.parent, os.W_OK):
@@ -394,13 +394,13 @@ def _changeable(folder: OpenFolder, real: Path, name: str) -> os.stat_result | N
 
 
 def _ours(parts: Sequence[str]) -> int | None:
-    """At which part a path comes to a folder that only our programs write into."""
+    """Return the index of the part of a path that is a folder only our programs write into."""
     return next((at for at, part in enumerate(parts) if comparable(part) in OURS), None)
 
 
 def is_link(path: Path) -> bool:
-    """Whether a path itself leads elsewhere: a link, or one of Windows' second names for a folder, which is none to
-    `islink`. Where there is nothing, it does not."""
+    """Return whether a path itself is a link, or a junction on Windows, which `islink` does not count; False if it does
+    not exist."""
     if os.path.islink(path) or os.name != "nt":
         return os.path.islink(path)
     with contextlib.suppress(OSError):
@@ -409,7 +409,7 @@ def is_link(path: Path) -> bool:
 
 
 def is_internal(parts: Sequence[str]) -> bool:
-    """Whether a path leads into a folder that belongs to a program.
+    """Return whether a path leads into a folder that belongs to a program.
 
     >>> is_internal(("course", ".GIT", "hooks")), is_internal(("git~1",)), is_internal((".github",))
     (True, True, False)
@@ -417,20 +417,20 @@ def is_internal(parts: Sequence[str]) -> bool:
     return any(comparable(part) in INTERNAL or re.fullmatch(r"git~\d", comparable(part)) for part in parts)
 
 
-# -- going through -------------------------------------------------------------------------------------
+# -- walking folders -----------------------------------------------------------------------------------
 
 
 def walk(
     top: Path, root: Path, *, depth: int | None = 1, hidden: bool = False, ignore: bool = True
 ) -> Iterator[FolderEntry]:
-    """What is in the folder `top` and in those below, down to `depth` folders; in order, folders before their content.
+    """Iterate over the entries of `top` and of folders below, down to `depth` folders, in order, folders first.
 
-    Both are real paths. All that is in `top` itself is told of. Further down, what is hidden or named in a
-    ``.gitignore`` is left out, and folders such as ``node_modules`` stay closed. The rules of ``.gitignore`` are read
-    from `root` down. `hidden` and ``ignore=False`` leave nothing out for these reasons.
+    `top` and `root` are real paths. All entries of `top` itself are reported. Further down, hidden files and those
+    ignored by a ``.gitignore`` are left out, and folders such as ``node_modules`` stay closed. The rules of
+    ``.gitignore`` are read from `root` down. `hidden` and ``ignore=False`` turn these exclusions off.
 
     Raises:
-        OSError: `top` cannot be read; folders below it that cannot look empty.
+        OSError: `top` cannot be read; folders below it that cannot be read count as empty.
     """
     layers = _layers_above(top, root) if ignore else ()
     yield from _Walk(hidden, ignore).below(top, (), top.relative_to(root).parts, layers, depth)
@@ -444,7 +444,7 @@ class _Walk:
     def below(
         self, folder: Path, parts: tuple[str, ...], place: tuple[str, ...], layers: _Layers, depth: int | None
     ) -> Iterator[FolderEntry]:
-        """The entries of one folder; `parts` lead to it from the top, `place` from the root."""
+        """Iterate over the entries of one folder; `parts` lead to it from the top, `place` from the root."""
         with open_folder(folder) as opened:
             found = sorted(
                 ((comparable(name), name, opened.stat(name)) for name in opened.entries()), key=lambda entry: entry[:2]
@@ -462,7 +462,7 @@ class _Walk:
                 continue
             yield FolderEntry((*parts, name), kind, status.st_size, aside, is_folder and aside and deeper)
             if is_folder and not aside and deeper:
-                with contextlib.suppress(OSError):  # a folder that may not be read, or has gone meanwhile
+                with contextlib.suppress(OSError):  # a folder that may not be read, or has disappeared
                     yield from self.below(folder / name, (*parts, name), (*place, name), layers, depth and depth - 1)
 
     def _is_aside(self, name: str, layers: _Layers, place: tuple[str, ...], is_folder: bool) -> bool:
@@ -480,7 +480,7 @@ def _kind(mode: int) -> Kind:
 
 
 def _layers_above(top: Path, root: Path) -> _Layers:
-    """The rules of the folders from `root` down to the one that `top` is in."""
+    """Return the rules of the folders from `root` down to the parent of `top`."""
     layers: list[tuple[int, tuple[IgnoreRule, ...]]] = []
     parts: Sequence[str] = top.relative_to(root).parts
     for depth in range(len(parts)):
@@ -497,18 +497,18 @@ def _rules_in(folder: OpenFolder) -> tuple[IgnoreRule, ...]:
         return ()
 
 
-# -- what the user named -------------------------------------------------------------------------------
+# -- paths that users name -----------------------------------------------------------------------------
 
 
 def check_named(path: Path) -> Path:
-    """Give back a path that the user typed, unless a link in it leads out of the folder that the link lies in.
+    """Return a path that the user typed, unless a link in it leads out of the folder that contains the link.
 
-    The user's word counts, but a shell's ``*.md`` names links too that a stranger put into the folder. Looked at are
-    the last part of the path, and all of a relative one: the upper parts of an absolute path are the system's or the
-    user's own (``/tmp``, a linked home). A link that stays in its folder may be named.
+    The user is trusted, but a shell's ``*.md`` also names links that a stranger put into the folder. The last part of
+    a path is checked, and all of a relative one: the upper parts of an absolute path are the system's or the
+    user's own (``/tmp``, a linked home). A link that stays in its folder is allowed.
 
     Raises:
-        LinkOutside: with the real path, to be named instead.
+        LinkOutside: a link leads out; the error has the real path, which can be named instead.
     """
     parts = path.parts
     first = len(parts) - 1 if path.is_absolute() else 0
@@ -526,9 +526,9 @@ def check_named(path: Path) -> Path:
 
 
 def configured(root: Path, named: str | PurePath) -> Path:
-    """Give the path that a configuration in `root` names: one that seems to lie in there has to lie in there.
+    """Return the path that a configuration in `root` names: one that appears to be in `root` has to be in it.
 
-    A path that openly leads elsewhere is given as it is: whether the configuration may name it is another question.
+    A path that openly leads elsewhere is returned as it is: whether the configuration may name it is not checked.
 
     Raises:
         LinkOutside: a link on the way leads out.
@@ -538,10 +538,10 @@ def configured(root: Path, named: str | PurePath) -> Path:
 
 
 def is_foreign(path: Path) -> bool:
-    """Whether a file, or the folder that it lies in, belongs to another user: git's rule for what is configuration.
+    """Return whether a file, or its folder, belongs to another user: git's rule for trusting configuration.
 
-    Root's files are nobody's else, and after ``sudo`` those of the user who called it. Nothing is foreign where files
-    have no owners.
+    Root's files are not foreign, nor after ``sudo`` those of the user who called it, nor any where files have no
+    owners.
     """
     if not hasattr(os, "geteuid"):
         return False
@@ -559,9 +559,9 @@ def is_foreign(path: Path) -> bool:
 
 
 def is_document(path: PurePath) -> bool:
-    """Whether a file in a folder, by its path in there, is a document.
+    """Return whether a file is a document, by its path in a folder.
 
-    Hidden files and folders, what knitr makes for a moment, and names of files that hold keys are none.
+    Hidden files and folders, knitr's temporary files, and names of secrets are not.
 
     >>> [is_document(PurePath(p)) for p in ("a/b.Rmd", "b.md.unplaced", ".git/b.md", "b.knit.md", "b.chatmd")]
     [True, False, False, False, False]
@@ -572,9 +572,9 @@ def is_document(path: PurePath) -> bool:
 
 
 def documents_below(*paths: Path, on_skip: Skip = lambda error: None) -> Iterator[Path]:
-    """The documents at some paths that the user named: files as they are, folders with all below, each once.
+    """Iterate over the documents at paths that the user named: files as they are, and all below folders, each once.
 
-    Links that lead out of a folder are passed over; `on_skip` gets what opening one would raise.
+    Links that lead out of a folder are skipped; `on_skip` gets the error that opening one would raise.
 
     Raises:
         LinkOutside: a path that was named is a link out of its folder.

@@ -1,4 +1,4 @@
-"""What may be used, by all that is asked for one purpose together: requests, tokens, money."""
+"""Limits of requests, tokens and money, shared by all requests that serve one purpose."""
 
 from __future__ import annotations
 
@@ -22,24 +22,24 @@ _BUDGET = re.compile(
 
 @dataclass(frozen=True, slots=True)
 class UsageLimits:
-    """None is no limit. `turns` counts requests to models; `tokens` those sent and received; `dollars` is US money."""
+    """Limits, None for no limit: `turns` counts requests, `tokens` those sent and received, `dollars` is US money."""
 
     turns: int | None = None
     tokens: int | None = None
     dollars: float | None = None
 
     def check_price(self, model: str) -> None:
-        """Before anything is paid: money can only be counted where prices are known.
+        """Raise, before anything is paid, if there is a limit in money and the price of a model is unknown.
 
         Raises:
-            LimitReached: there is a limit in dollars, and nobody knows what `model` costs.
+            LimitReached: there is a limit in dollars, and the price of `model` is unknown.
         """
         if self.dollars is not None and price(model, Usage(1000, 1000)) is None:
             raise LimitReached(f"the price of {model} is not known", hint="set the budget in tokens")
 
 
 def parse_budget(text: str) -> UsageLimits:
-    """A budget as people write it: tokens, or US dollars.
+    """Parse a budget as users write it: tokens, or US dollars.
 
     Raises:
         ConfigError: it is neither.
@@ -59,11 +59,11 @@ def parse_budget(text: str) -> UsageLimits:
 
 
 class SharedBudget:
-    """What was used by all that hold it, and what may be.
+    """The use so far of all clients that share this budget, and its limits.
 
-    Requests are counted one by one (`begin`, `add`). What takes several, such as a run, a judgement or a proposal, is
-    begun only if what is under way, and it, will be covered (`paying`): as what it takes is not known before, the
-    largest so far of its kind counts.
+    Requests are counted one by one (`begin`, `add`). A step of several requests, such as a run, a judgement or a
+    proposal, begins only if the budget covers it and the steps in progress (`paying`): as its cost is not known
+    before, the largest cost so far of its kind is assumed.
 
     >>> budget = SharedBudget(UsageLimits(turns=1))
     >>> budget.begin("Builtin/extractive")
@@ -84,7 +84,7 @@ class SharedBudget:
 
     @classmethod
     def of(cls, budget: str | SharedBudget) -> SharedBudget:
-        """A budget as people write it, the empty text for none, or one that is shared already.
+        """Make a budget from text as users write it (empty for none), or return the given shared one.
 
         Raises:
             ConfigError: the text is not a budget.
@@ -97,7 +97,7 @@ class SharedBudget:
         """Count a request that is about to be made.
 
         Raises:
-            LimitReached: it would be one too many, or what it may use up is used.
+            LimitReached: the number of requests, or the budget, is used up.
         """
         self.limits.check_price(model)
         if self.limits.turns is not None and self.turns >= self.limits.turns:
@@ -108,14 +108,14 @@ class SharedBudget:
         self.turns += 1
 
     def add(self, model: str, usage: Usage) -> Usage:
-        """Count what a request used, and return it with its price, where that is known."""
+        """Count the usage of a request, and return it with its price, where that is known."""
         cost = usage.cost if usage.cost is not None else price(model, usage)
         priced = replace(usage, cost=cost)
         self.usage += priced
         return priced
 
     async def counted(self, model: ChatModel, request: ChatRequest) -> AsyncGenerator[ChatEvent]:
-        """Ask what has begun, and count what it used; about how much came of a reply that is cancelled or breaks off.
+        """Send a request that was begun and count its usage, estimated if its reply is cancelled or breaks off.
 
         The reply's usage has its price.
         """
@@ -141,19 +141,19 @@ class SharedBudget:
         return left.tokens == 0 or left.dollars == 0
 
     def left(self) -> UsageLimits:
-        """What may still be spent."""
+        """What may still be used."""
         tokens = None if self.limits.tokens is None else max(self.limits.tokens - self._tokens, 0)
         dollars = None if self.limits.dollars is None else max(self.limits.dollars - self._dollars, 0.0)
         return UsageLimits(None, tokens, dollars)
 
     def count(self, kind: str, usage: Usage) -> None:
-        """Something was paid."""
+        """Count the usage of a step of this kind."""
         self.usage += usage
         self._largest[kind] = max(self._largest.get(kind, 0.0), self._measure(usage))
 
     @asynccontextmanager
     async def paying(self, kind: str) -> AsyncIterator[Callable[[Usage], None]]:
-        """Wait until it is sure that this can be paid; what comes out is told what it was.
+        """Wait until the budget covers a step of this kind; yield a function to call with its usage.
 
         Raises:
             LimitReached: the budget does not cover it.
@@ -172,7 +172,7 @@ class SharedBudget:
                 self._changed.notify_all()
 
     def _covers(self, kind: str) -> bool:
-        """Whether one more is covered; nothing runs beside the first of a kind, of which nobody knows what it takes."""
+        """Return whether one more step is covered; the first of a kind runs alone, since its cost is unknown."""
         most = self.limits.tokens if self.limits.dollars is None else self.limits.dollars
         if most is None:
             return True
@@ -220,7 +220,7 @@ class BudgetedModel:
 
     @property
     def name(self) -> str:
-        """The model's."""
+        """The name of the model."""
         return self.model.name
 
     @property
@@ -229,7 +229,7 @@ class BudgetedModel:
         return is_journaled(self.model)
 
     async def stream(self, request: ChatRequest) -> AsyncGenerator[ChatEvent]:
-        """Ask, and count what that used.
+        """Send a request, and count its usage.
 
         Raises:
             LimitReached: nothing is left.

@@ -40,7 +40,7 @@ _DEFINES = {"is", "are", "means", "ist", "sind", "heißt"}
 
 
 class ExtractiveModel:
-    """The built-in model behind the port."""
+    """The built-in chat model ``Builtin/extractive``."""
 
     name = NAME
 
@@ -80,7 +80,7 @@ def _by_task(request: ChatRequest) -> str:
 
 
 def key_terms(sentences: Sequence[Sentence], count: int) -> list[str]:
-    """The words that occur most, each in its most frequent form, those that are in headings first.
+    """Return the most frequent words, each in its most frequent form, those in headings first.
 
     >>> key_terms(split_sentences("# Leaves\\n\\nA leaf is green. The leaf of an oak falls. An oak is tall."), 2)
     ['leaf', 'oak']
@@ -96,12 +96,12 @@ def key_terms(sentences: Sequence[Sentence], count: int) -> list[str]:
 
 
 def _count_tokens(text: str) -> int:
-    """Words and marks: an order of magnitude, for the usage line."""
+    """Count words and punctuation marks: an order of magnitude, for the usage line."""
     return len(re.findall(r"\w+|[^\w\s]", text))
 
 
 def answer(messages: Sequence[Message]) -> str:
-    """The reply to the last user message.
+    """Return the reply to the last user message.
 
     >>> text = Attachment("# Leaves\\n\\nA leaf is green. Roots are brown.")
     >>> print(answer([Message("user", "Which colour is a leaf?", (text,))]).splitlines()[0])
@@ -142,12 +142,12 @@ def _sentences(documents: Sequence[Attachment], *labels: str) -> list[Sentence]:
 
 
 def best_sentences(sentences: Sequence[Sentence], question: str, earlier: str = "") -> list[Sentence]:
-    """Up to three sentences that fit the question best, in the order of the text; empty if none does.
+    """Return up to three sentences that fit the question best, in the order of the text; empty if none does.
 
-    Words of earlier questions count a third: a continuation is about the same thing. Each sentence that
-    is chosen makes the words it has less wanted, so that all parts of a question get their share.
+    Words of earlier questions count a third: a continuation is about the same thing. Each chosen sentence
+    lowers the weight of its words, so that all parts of a question are covered.
     """
-    sentences = list(dict.fromkeys(sentences))  # one that stands twice is quoted once
+    sentences = list(dict.fromkeys(sentences))  # one that occurs twice is quoted once
     asked = dict.fromkeys(stems_of(question), 1.0)
     wanted = dict.fromkeys(stems_of(earlier), 1 / 3) | asked
     idf = _inverse_frequency(sentences)
@@ -168,7 +168,7 @@ def best_sentences(sentences: Sequence[Sentence], question: str, earlier: str = 
 
 
 def _score(sentence: Sentence, wanted: Mapping[str, float], idf: Mapping[str, float], mean: float) -> float:
-    """BM25 of a sentence; more under a heading that was asked about, or if it says what the word is."""
+    """Return the BM25 score of a sentence; higher under a heading that was asked about, or if it defines the word."""
     counts = Counter(sentence.stems)
     norm = 1.2 * (0.5 + 0.5 * len(sentence.stems) / mean)
     score = sum(w * idf.get(t, 0.0) * counts[t] * 2.2 / (counts[t] + norm) for t, w in wanted.items() if counts[t])
@@ -178,7 +178,7 @@ def _score(sentence: Sentence, wanted: Mapping[str, float], idf: Mapping[str, fl
 
 
 def central_sentences(sentences: Sequence[Sentence], count: int) -> list[Sentence]:
-    """The sentences that share the most telling words with all others, in the order of the text."""
+    """Return the sentences that share the most content words with all others, in the order of the text."""
     pool = list(dict.fromkeys(sentences))[:_CENTRAL_SENTENCES]
     idf = _inverse_frequency(pool)
     totals = Counter(stem for s in pool for stem in set(s.stems))
@@ -220,7 +220,7 @@ _PIECE = re.compile(
 
 @dataclass(frozen=True, slots=True)
 class Sentence:
-    """A sentence of a document, the heading it stands under, its stems, and the equation it leads to.
+    """A sentence of a document, the heading above it, its stems, and the equation it leads to.
 
     `source` is the number of the document, if documents have one.
     """
@@ -233,7 +233,7 @@ class Sentence:
 
 
 def split_sentences(markdown: str) -> list[Sentence]:
-    """The prose sentences of a markdown text; code, tables and comments left out.
+    """Return the prose sentences of a markdown text, without code, tables and comments.
 
     A displayed equation stays with the sentence that leads to it.
 
@@ -254,7 +254,7 @@ def split_sentences(markdown: str) -> list[Sentence]:
 
 
 def _paragraphs(markdown: str) -> Iterator[tuple[str, str]]:
-    """Pieces of prose and displayed equations, each with the heading above it."""
+    """Iterate over pieces of prose and displayed equations, each with the heading above it."""
     heading, lines = "", list[str]()
     prose = replace_spans(markdown, lambda span: _NO_PROSE.get(span.kind))
     for piece in _PIECE.finditer(f"{prose}\n\n"):
@@ -271,7 +271,7 @@ def _paragraphs(markdown: str) -> Iterator[tuple[str, str]]:
 
 
 def stems_of(text: str) -> list[str]:
-    """The telling words of a text, lower case, common English and German endings taken off.
+    """Return the content words of a text in lower case, without common English and German endings.
 
     >>> stems_of("The fitted models were fitting")
     ['fitt', 'model', 'fitt']
@@ -280,7 +280,7 @@ def stems_of(text: str) -> list[str]:
 
 
 def words_of(text: str) -> list[str]:
-    """The telling words of a text, in lower case."""
+    """Return the content words of a text, in lower case."""
     words = (
         word.lower() for word in _WORD.findall(without(text, "code", "math") if "`" in text or "$" in text else text)
     )
@@ -288,7 +288,7 @@ def words_of(text: str) -> list[str]:
 
 
 def stem_of(word: str) -> str:
-    """A word without a common ending."""
+    """Return a word without its common ending."""
     for ending in ("ations", "ation", "ings", "ing", "ies", "ied", "ed", "es", "ly", "en", "s", "y", "e"):
         if word.endswith(ending) and len(word) - len(ending) >= 3:
             return word[: -len(ending)]
@@ -311,7 +311,7 @@ class _Record(msgspec.Struct):
 
 
 class RecordedModel:
-    """Answers from a file of recorded replies.
+    """A model that answers from a file of recorded replies.
 
     Raises:
         ModelNotFound: the file is not a list of prompts and replies.
@@ -331,7 +331,7 @@ class RecordedModel:
             ) from error  # fmt: skip
 
     async def stream(self, request: ChatRequest) -> AsyncGenerator[ChatEvent]:
-        """What was recorded for this request, word by word; `ModelRejected` if there is nothing."""
+        """Stream the recorded reply to this request, word by word; raise `ModelRejected` if there is none."""
         last = request.messages[-1]
         parts = [last.text, *(part for part in last.content if isinstance(part, str))]
         asked = "\n".join([*parts, *(result.text for result in last.results)])
@@ -343,7 +343,7 @@ class RecordedModel:
         reply = record.reply or ""
         for piece in re.findall(r"\S+\s*|\s+", reply):
             yield TextDelta(piece)
-        turn = len(request.messages)  # so that a call's id is its own in the whole conversation
+        turn = len(request.messages)  # makes a call's id unique in the whole conversation
         arguments = ((call.name, json.dumps(call.arguments)) for call in record.calls)
         calls = tuple(ToolCall(f"call-{turn}-{n}", *call) for n, call in enumerate(arguments, 1))
         for call in calls:

@@ -24,10 +24,10 @@ MAX_WAIT = 60.0
 
 
 def open_chat(settings: ModelSettings) -> ChatModel:
-    """The chat model of one tier, ready to be asked.
+    """Open the chat model of one tier.
 
     Raises:
-        ModelKeyMissing: the provider needs a key and there is none.
+        ModelKeyMissing: the provider needs a key and none is set.
         ModelNotFound: `Builtin` has no model of that name, or the provider only embeds.
         ModelNotInstalled: the extra for the provider is not installed.
     """
@@ -36,9 +36,9 @@ def open_chat(settings: ModelSettings) -> ChatModel:
 
 
 def shared_chat(settings: ModelSettings) -> ChatModel:
-    """`open_chat`, the same model for equal settings: many calls side by side stay within one limit.
+    """Open a chat model as `open_chat` does, or return the open one for equal settings, so that calls share one limit.
 
-    Recorded replies are read anew: their file may have changed, and the current folder, too.
+    Recorded replies are read anew, since their file or the current folder may have changed.
     """
     return open_chat(settings) if settings.model.provider == "Recorded" else _shared(settings)
 
@@ -76,9 +76,9 @@ def _open(settings: ModelSettings) -> ChatModel:
 
 
 def backoff(attempt: int, retry_after: float | None, jitter: float) -> float:
-    """Seconds to wait before attempt `attempt` + 1 (the first attempt is 1).
+    """Return the seconds to wait before attempt `attempt` + 1 (the first attempt is 1).
 
-    What the server asked for, up to a minute; else 0.5, 1, 2, … seconds, spread by `jitter` (0 to 1).
+    The wait is what the server asked for, up to a minute; else 0.5, 1, 2, … seconds, spread by `jitter` (0 to 1).
 
     >>> [backoff(n, None, 0.0) for n in (1, 2, 3)], backoff(1, 7, 0.0)
     ([0.5, 1.0, 2.0], 7.0)
@@ -90,10 +90,10 @@ def backoff(attempt: int, retry_after: float | None, jitter: float) -> float:
 
 @dataclass(frozen=True, slots=True)
 class Resilient:
-    """`model` with an idle time-out per event, retries of what may pass, and at most n calls at once.
+    """A model with an idle time-out per event, retries of transient errors, and a limit of concurrent calls.
 
-    `timeout` is in seconds without any sign of the server; `retries` the number of further attempts; after `slow`
-    seconds without a first piece it is told that one is waited for: a local model may have to be loaded.
+    `timeout` is in seconds without any sign of the server; `retries` is the number of further attempts; after `slow`
+    seconds without a first piece an event reports the wait: a local model may have to be loaded.
     """
 
     model: ChatModel
@@ -156,14 +156,14 @@ class Resilient:
                 if isinstance(event, Reply) and not event.text.strip() and not event.calls:
                     raise EmptyReply(f"{self.name} sent an empty reply", hint="try again, or rephrase the prompt")
                 yield event
-            await reading  # raises what ended it
+            await reading  # raises the error that ended it
         finally:
-            if not isinstance(event, Reply):  # after it, connections are being closed, which is not to be interrupted
+            if not isinstance(event, Reply):  # after a reply, connections are being closed: do not interrupt
                 reading.cancel()
             await ended(reading)
 
     async def _read(self, request: ChatRequest, arrived: asyncio.Queue[ChatEvent | None]) -> None:
-        """Read in a task of its own: who waits for what it reads may stop waiting without ending it."""
+        """Read events in a separate task, so that a time-out while waiting for one does not end the reading."""
         try:
             async with aclosing(self.model.stream(request)) as events:
                 async for event in events:
@@ -173,5 +173,5 @@ class Resilient:
 
     @property
     def _last_sign(self) -> float:
-        """When the server sent something that is no event, such as a comment that keeps the connection alive."""
+        """The time when the server last sent anything, such as a comment that keeps the connection alive."""
         return float(getattr(self.model, "last_sign", 0.0))

@@ -1,8 +1,8 @@
-"""The one client that asks models: journaled, bounded, watched.
+"""The client for all requests to models: with a journal, a budget and a listener.
 
-Whoever wants to ask yields an `Ask` from a generator, a flow, and gets the `Reply`, without any I/O of its own; a
-test drives a flow with ``next`` and ``send``. A `Client` runs flows: it looks into the journal, asks the model,
-remembers what arrives, tells a listener, and counts what it cost. (httpx writes authentication in this way.)
+Code that needs a model is a generator, a flow: it yields an `Ask` and receives the `Reply`, without any I/O of its own;
+a test drives a flow with ``next`` and ``send``. A `Client` runs flows: it looks into the journal, asks the model,
+records the reply, notifies a listener, and counts the cost. (httpx writes authentication in this way.)
 
 >>> def doubt(question: str) -> Flow[str]:
 ...     first = yield Ask.of(question)
@@ -36,12 +36,12 @@ T = TypeVar("T")
 
 
 class Client:
-    """Asks the model of one tier, for one run; `other` asks another one, on the same account.
+    """A client for the model of one tier, for one run; `other` returns one for another tier, on the same budget.
 
-    Nothing is opened before the first question. `model` is used in place of the configured one; `again` asks anew
-    what the journal could answer; `estimate` asks nobody: it counts what would be sent. `budget` is what may be used,
-    as people write it, or what several clients share. Without `journal`, nothing is
-    remembered: what students say is in none.
+    Nothing is opened before the first request. `model` replaces the configured one; `again` asks anew even if the
+    journal has a reply; `estimate` sends nothing and counts what would be sent. `budget` is a limit as users write it,
+    or a budget that several clients share. Without `journal`, nothing is recorded: what students write is
+    never journaled.
     """
 
     def __init__(
@@ -67,16 +67,16 @@ class Client:
 
     @classmethod
     def of(cls, model: ChatModel) -> Client:
-        """A client for a model that is open already, whatever the settings say; it remembers nothing."""
+        """Make a client for an open model, regardless of the settings; it has no journal."""
         return cls(_unset(), tier="aux", model=model, journal=False)
 
     @property
     def name(self) -> str:
-        """The name of the model, for which it need not be opened."""
+        """The name of the model; reading it does not open the model."""
         return self._given.name if self._given is not None else str(self.tier.model)
 
     def journal_key(self, ask: Ask) -> str:
-        """The name under which the journal keeps the reply; two servers may call different models the same."""
+        """Return the journal's key for the reply, by server: two servers may use one name for different models."""
         return ask.journal_key(self.name, "" if self._given is not None else self.tier.base_url or "")
 
     @property
@@ -91,7 +91,7 @@ class Client:
         return self._opened
 
     def open(self) -> None:
-        """Open the model now, so that what stands in the way is told before anything is asked.
+        """Open the model now, so that errors are raised before anything is asked.
 
         Raises:
             ModelError, ConfigError: it cannot be opened.
@@ -99,7 +99,7 @@ class Client:
         _ = self.model
 
     def other(self, tier: str, *, listener: Listener | None = None) -> Client:
-        """A client for another tier: same journal, listener and account. A model that was given answers here too."""
+        """Return a client for another tier with the same journal, listener and budget; a given `model` is kept."""
         client = Client(
             self.settings,
             tier=tier,
@@ -115,7 +115,7 @@ class Client:
     # -- one request -----------------------------------------------------------------------------------
 
     async def ask(self, ask: Ask) -> Reply:
-        """The reply: the journal's, else the model's, which is journaled as it arrives.
+        """Return the reply to a request: the journal's, else the model's, which is journaled when it arrives.
 
         Raises:
             ModelError: the model did not answer.
@@ -135,8 +135,8 @@ class Client:
         return reply
 
     async def stream(self, ask: Ask) -> AsyncGenerator[Event]:
-        """`ask`, watched as it happens; the listener is told the same."""
-        if self._root.interrupted:  # the reply before came through all the same
+        """Ask as `ask` does and iterate over the events; the listener receives the same ones."""
+        if self._root.interrupted:  # the previous reply arrived in spite of it
             raise asyncio.CancelledError
         key = self.journal_key(ask)
         remembered = _remembered(key) if self.journal and not (self.again or ask.again) else None
@@ -161,7 +161,7 @@ class Client:
                 yield event
 
     def tell(self, event: Event, place: Place) -> None:
-        """Tell the listener what happens; of a failure once."""
+        """Send an event to the listener; a failure is sent once."""
         if isinstance(event, Failed):
             if id(event.error) in self._root._told:
                 return
@@ -173,7 +173,7 @@ class Client:
             self.listener(event, place)
 
     async def value(self, ask: Ask, schema: Schema, *, retries: int = 1) -> Any:
-        """What the model says, as data that fits `schema` (see `structured`).
+        """Return the model's reply as data that fits `schema` (see `structured`).
 
         Raises:
             NoValidReply: no reply was valid, or one was cut off.
@@ -185,10 +185,10 @@ class Client:
     # -- flows -----------------------------------------------------------------------------------------
 
     async def run(self, flow: Flow[T]) -> T:
-        """Run a flow to its end. Cancelled, it is told so (`Interrupted`) and may return what it has.
+        """Run a flow to its end. On cancellation it receives `Interrupted` and may return what it has.
 
         Raises:
-            ModelError: the flow did not catch it.
+            ModelError: a request failed, and the flow did not catch the error.
         """
         try:
             ask = next(flow)
@@ -207,9 +207,9 @@ class Client:
             return result
 
     async def gather(self, coroutines: Iterable[Coroutine[Any, Any, T]]) -> list[T | LmmError]:
-        """Await coroutines side by side; what each returned, or its error, in their order.
+        """Await coroutines concurrently; return the result of each, or its error, in their order.
 
-        Cancelled, all of them are, and what they return then is returned; `interrupted` tells.
+        On cancellation all of them are cancelled, and what they then return is returned; `interrupted` is set.
         """
         tasks = [asyncio.create_task(self._outcome(coroutine)) for coroutine in coroutines]
         try:
@@ -219,7 +219,7 @@ class Client:
             for task in tasks:
                 task.cancel()
             return list(await asyncio.gather(*tasks))
-        except BaseException:  # a mistake in a flow, or in a function of the user's that it calls
+        except BaseException:  # a bug in a flow, or in a user's function that it calls
             for task in tasks:
                 task.cancel()
             await asyncio.gather(*tasks, return_exceptions=True)
@@ -240,7 +240,7 @@ def _unset() -> Settings:
 
 
 async def ask_once(model: ChatModel, request: ChatRequest, key: str) -> Reply:
-    """The reply journaled under `key` (with no usage) if it is whole, else the model's, journaled as it arrives.
+    """Return the reply journaled under `key` (with no usage) if it is complete, else the model's, which is journaled.
 
     Raises:
         ModelError: the model did not answer.
@@ -262,7 +262,7 @@ def _remembered(key: str) -> Reply | None:
 
 
 async def _kept(key: str, reply: Reply) -> bool:
-    """Put a reply into the journal; False if that was cancelled meanwhile: the reply counts all the same."""
+    """Put a reply into the journal; return False if this was cancelled in the meantime: the reply counts anyway."""
     try:
         await to_its_end(_remember(key, reply))
     except asyncio.CancelledError:
@@ -273,17 +273,17 @@ async def _kept(key: str, reply: Reply) -> bool:
 async def _remember(key: str, reply: Reply) -> None:
     entry = {"text": reply.text, "model": reply.model} | ({"cut": True} if reply.cut else {})
     with contextlib.suppress(LmmError, OSError):  # a full disk must not cost the reply
-        await asyncio.to_thread(journal.put, key, entry)  # it waits for the disk; other calls go on meanwhile
+        await asyncio.to_thread(journal.put, key, entry)  # it waits for the disk; other calls continue in the meantime
 
 
 class Estimate:
-    """Stands in for the model called `name` where nothing is asked: counts tokens, four characters to one."""
+    """A stand-in for the model `name` that sends nothing and estimates tokens, four characters to one."""
 
     def __init__(self, name: str) -> None:
         self.name = name
 
     async def stream(self, request: ChatRequest) -> AsyncGenerator[ChatEvent]:
-        """Answer with a text of ordinary length."""
+        """Answer with a text of typical length."""
         sent = sum(len(render(message)) for message in request.messages) // 4
         words = {"summary": 70, "questions": 60, "keywords": 20, "reword": 30}.get(request.task, 100)
         yield Reply("word " * words, self.name, Usage(sent, words * 4 // 3, None, 1))

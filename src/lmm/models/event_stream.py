@@ -1,13 +1,13 @@
-"""The body of a streamed response of Chat Completions: handed on in fewer pieces, and watched to its end.
+"""Streamed responses of Chat Completions: join their chunks, and check that they are complete.
 
-Each piece costs half a millisecond to take apart, and one every 80 ms is as good to a reader as one every 10 ms, at an
-eighth of the cost. The more streams a process reads, the longer it lets them gather: else those who read would keep
-those waiting who have asked, and the cost of an answer falls as the load grows. Only chunks are joined that hold a
-piece of text and nothing else; all other bytes pass.
+Each piece costs half a millisecond to parse, and one every 80 ms is as good to a reader as one every 10 ms, at an
+eighth of the cost. The more streams a process reads, the longer it lets chunks gather: otherwise running answers would
+delay new requests; so the cost of an answer falls as the load grows. Only chunks that hold a piece of text and
+nothing else are joined; all other bytes pass unchanged.
 
-Servers differ in what they send, and two differences are put right here, since nobody after this sees the bytes: an
-answer that is complete is known by its finish reason or by ``[DONE]``, some send only one of them; and some answer with
-one JSON object although a stream was asked for.
+Servers differ, and two differences are handled here, since no later code sees the bytes: a complete answer has a finish
+reason or ends in ``[DONE]``, and some servers send only one of them; and some answer with one JSON object although a
+stream was requested.
 """
 
 from __future__ import annotations
@@ -28,22 +28,22 @@ from lmm.loop import ended
 _PLAIN = {"content", "role"}
 _MARK = b"data: {"
 _END = re.compile(rb'\[DONE\]|"finish_reason"\s*:\s*"[^"]')
-_LONGEST_END = 40  # bytes; what was seen before is looked at again with what comes
+_LONGEST_END = 40  # bytes; so much of what arrived before is searched again with the next piece
 
 
 @dataclass(slots=True)
 class ChunkJoiner:
-    """Joins chunks in a stream of server-sent events, given in pieces as they are cut by the network.
+    """A joiner of chunks in a stream of server-sent events, given in pieces as the network delivers them.
 
     >>> def chunk(text): return b'data: {"choices": [{"delta": {"content": "%s"}}]}\\n\\n' % text
     >>> ChunkJoiner().join(chunk(b"A ") + chunk(b"leaf") + b"data: [DONE]\\n\\n")
     b'data: {"choices": [{"delta": {"content": "A leaf"}}]}\\n\\ndata: [DONE]\\n\\n'
     """
 
-    _inside: bool = False  # the bytes before ended within an event
+    _inside: bool = False  # whether the previous bytes ended within an event
 
     def join(self, data: bytes) -> bytes:
-        """The same events in fewer bytes; nothing is held back."""
+        """Return the same events in fewer bytes; nothing is held back."""
         *events, rest = data.split(b"\n\n")
         inside, self._inside = self._inside, bool(rest) or (self._inside and not events)
         if len(events) < 2:
@@ -60,7 +60,7 @@ class ChunkJoiner:
 
 
 def _plain_chunk(event: bytes) -> dict[str, Any] | None:
-    """A chunk with a piece of text and nothing else that would be lost; None if it is something else."""
+    """Parse a chunk with a piece of text and nothing else that joining would lose; return None for other events."""
     if not event.startswith(_MARK):
         return None
     try:
@@ -78,22 +78,22 @@ def _plain_chunk(event: bytes) -> dict[str, Any] | None:
 
 
 PAUSE = 0.08
-"""Seconds between two pieces that are handed on, at least; the first waits for nothing."""
+"""The least number of seconds between two pieces; the first is passed on at once."""
 _EACH, _LONGEST = 0.0015, 0.5  # seconds for each stream that is read: a quarter of a core for all of them; at most
 _being_read: set[asyncio.Task[None]] = set()
 
 
 def pause() -> float:
-    """Seconds between two pieces, as busy as this process is."""
+    """Return the seconds between two pieces, by how many streams this process reads."""
     return min(max(PAUSE, _EACH * len(_being_read)), _LONGEST)
 
 
-_BURST = 0.005  # seconds in which what has gathered is read
+_BURST = 0.005  # seconds; pieces that arrive within this time had gathered before
 _OFF = ("identity", "")
 
 
 class EventStream(httpx2.AsyncByteStream):
-    """The bytes of `stream`, with chunks joined; closing it closes that. `heard` is told of each sign of the server.
+    """The bytes of `stream` with chunks joined; closing it closes `stream`. `heard` is called at each sign of life.
 
     `name` is the model's, for messages. Raises (where it is read) `ModelUnavailable` at an end without a finish reason
     or ``[DONE]``.
@@ -114,7 +114,7 @@ class EventStream(httpx2.AsyncByteStream):
             if not reading.done():
                 await self._there.wait()
             if not reading.done() and (wait := last + pause() - loop.time()) > 0:
-                await asyncio.wait([reading], timeout=wait)  # what is over is handed on at once
+                await asyncio.wait([reading], timeout=wait)  # a finished stream is passed on at once
             last = loop.time()
             over = reading.done()
             self._there.clear()
@@ -124,12 +124,12 @@ class EventStream(httpx2.AsyncByteStream):
                 yield self._joiner.join(arrived)
             if over:
                 break
-        await reading  # raises what ended it
+        await reading  # raises the error that ended it
         if not self._complete:
             raise ModelUnavailable(f"{self._name} broke off in the middle of its reply", hint="try again")
 
     def _look(self, arrived: bytes) -> None:
-        """Note whether the answer is at its end."""
+        """Record whether the answer is complete."""
         self._complete = self._complete or bool(_END.search(self._last + arrived))
         self._last = arrived[-_LONGEST_END:]
 
@@ -140,7 +140,7 @@ class EventStream(httpx2.AsyncByteStream):
         return reading
 
     async def _read(self) -> None:
-        """Read what has gathered, then let more gather: a read costs as much as taking apart what it brings."""
+        """Read what has gathered, then let more gather: a read costs as much as parsing its bytes."""
         loop = asyncio.get_running_loop()
         begun = loop.time()
         try:
@@ -152,11 +152,11 @@ class EventStream(httpx2.AsyncByteStream):
                     await asyncio.sleep(pause())
                     begun = loop.time()
         finally:
-            # Not `done` yet: whoever waits looks again when this task is over.
+            # Not `done` yet: the waiting reader looks again when this task is over.
             asyncio.get_running_loop().call_soon(self._there.set)
 
     async def aclose(self) -> None:
-        """Stop reading, and close what is read."""
+        """Stop reading, and close the stream."""
         try:
             if self._reading is not None:
                 self._reading.cancel()
@@ -175,12 +175,12 @@ class OneEvent(httpx2.AsyncByteStream):
         yield one_event(b"".join([data async for data in self._stream]))
 
     async def aclose(self) -> None:
-        """Close what is read."""
+        """Close the stream."""
         await self._stream.aclose()
 
 
 def one_event(body: bytes) -> bytes:
-    """A JSON answer as a stream of one chunk; what is no answer, as it is.
+    """Turn a JSON answer into a stream of one chunk; return anything else unchanged.
 
     >>> one_event(b'{"choices": [{"message": {"content": "A leaf"}}]}')
     b'data: {"choices": [{"delta": {"content": "A leaf"}}]}\\n\\ndata: [DONE]\\n\\n'
@@ -197,7 +197,7 @@ def one_event(body: bytes) -> bytes:
 
 
 def watching(model: Any, name: str, heard: Callable[[], None]) -> Any:
-    """A model of pydantic-ai whose OpenAI client, if it has one, hands on what servers send in this way."""
+    """Make the OpenAI client of a pydantic-ai model, if it has one, read responses through `EventStream`."""
     client = getattr(getattr(model, "client", None), "_client", None)
     hooks = getattr(client, "event_hooks", None)
     if hooks is not None and not any(getattr(hook, "func", None) is _watched for hook in hooks["response"]):

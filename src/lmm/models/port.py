@@ -1,4 +1,4 @@
-"""The port to language models and embedding models: what every one of them must offer.
+"""The port to language models and embedding models: the interfaces that each of them implements.
 
 Adapters turn our messages (`lmm.messages`) into a vendor's; nothing else in the project knows a vendor. Retries,
 time-outs and limits wrap any model (see `lmm.models.chat`).
@@ -19,19 +19,19 @@ T = TypeVar("T")
 NOWHERE = Place()
 
 Side = Literal["query", "document"]
-Progress = Callable[[int, int], None]  # how many are done, of how many
+Progress = Callable[[int, int], None]  # called with the number done and the total
 
 
 class RunnableTool(Protocol):
-    """A tool that can be called: what the model is told of it, and what it does."""
+    """A tool that can be called: its definition for the model, and its implementation."""
 
     @property
     def definition(self) -> ToolDefinition:
-        """Name, description and schema, as the model gets them."""
+        """Name, description and schema, as the model receives them."""
         ...
 
     async def call(self, arguments: Mapping[str, Any]) -> ToolOutput:
-        """What it returns for `arguments`, which fit the schema.
+        """Call the tool with `arguments`, which fit the schema, and return its output.
 
         Raises: children of `lmm.errors.LmmError`, which the model reads as the call's failure.
         """
@@ -46,26 +46,26 @@ class ChatModel(Protocol):
 
     @property
     def name(self) -> str:
-        """The name it answers under, ``Provider/model``."""
+        """The model's name, ``Provider/model``."""
         ...
 
     def stream(self, request: ChatRequest) -> AsyncGenerator[ChatEvent]:
-        """Ask; the events arrive as the model produces them."""
+        """Send a request and iterate over the events as the model produces them."""
         ...
 
 
 def connected(model: ChatModel) -> AbstractAsyncContextManager[object]:
-    """Keep a model's connections open as long as this is: requests one after the other then need no new ones.
+    """Keep a model's connections open inside a ``with`` block, so that successive requests reuse them.
 
-    A model that has any offers a method `connected`; others need nothing.
+    A model that has connections offers a method `connected`; for others this does nothing.
     """
     connect: Callable[[], AbstractAsyncContextManager[object]] | None = getattr(model, "connected", None)
     return nullcontext() if connect is None else connect()
 
 
 def is_journaled(model: ChatModel | None) -> bool:
-    """Whether the journal answers for a model; not where its attribute `journaled` is false: its name is not what tells
-    its replies from another's."""
+    """Return whether replies of a model may come from the journal; false if its attribute `journaled` is false, since
+    its name then does not identify its replies."""
     return getattr(model, "journaled", True)
 
 
@@ -74,7 +74,7 @@ class Embedder(Protocol):
 
     @property
     def name(self) -> str:
-        """``Provider/model``."""
+        """The model's name, ``Provider/model``."""
         ...
 
     @property
@@ -84,24 +84,24 @@ class Embedder(Protocol):
 
     @property
     def space(self) -> str:
-        """All that a document's vector depends on besides its text, on one line: only equal spaces compare."""
+        """What a document's vector depends on besides its text, on one line: only vectors of equal spaces compare."""
         ...
 
     def embed(self, texts: Sequence[str], *, kind: Side, on_progress: Progress | None = None) -> list[list[float]]:
-        """One vector of `dimensions` floats per text, in order.
+        """Return one vector of `dimensions` floats per text, in order.
 
-        `kind` is the side that the texts are on: many models want a question told apart from what may
-        answer it. Raises children of `lmm.errors.ModelError`, never a vendor's exception.
+        `kind` is the side that the texts are on: many models embed a question differently from a document
+        that may answer it. Raises children of `lmm.errors.ModelError`, never a vendor's exception.
         """
         ...
 
 
 @dataclass(frozen=True, slots=True)
 class Ask:
-    """A request to a model, and whose it is.
+    """A request to a model, with its origin.
 
-    `text` is the prompt in the user's words, `about` what it is about, for whoever watches. `key` is what the journal
-    goes by, with the model's name: what was asked of what; by default, the request.
+    `text` is the prompt in the user's words and `about` its subject, both for listeners. `key`, with the model's name,
+    identifies the reply in the journal; by default, the request does.
     """
 
     request: ChatRequest
@@ -109,25 +109,25 @@ class Ask:
     text: str = ""
     about: str = ""
     key: tuple[Any, ...] = ()
-    again: bool = False  # whether the journal's reply does not do
+    again: bool = False  # whether to ask anew even if the journal has a reply
 
     @classmethod
     def of(cls, prompt: str, place: Place = NOWHERE) -> Ask:
-        """Ask with nothing but a prompt."""
+        """Make an ask from nothing but a prompt."""
         return cls(ChatRequest((Message("user", prompt),)), place, prompt)
 
     def journal_key(self, model: str, server: str = "") -> str:
-        """The name under which the journal keeps the reply of this model at the server with this address."""
+        """Return the key under which the journal keeps the reply of this model at the server with this address."""
         kind, *rest = self.key or (self.request.task, [[m.role, render(m)] for m in self.request.messages])
         return journal.key_of(kind, model, *rest, *([server] if server else []))
 
 
 Flow = Generator[Ask, Reply, T]
-"""Asks without I/O; what it asks next may depend on the reply before. A `ModelError` is raised in it at ``yield``."""
+"""A generator that yields asks and receives replies, without I/O. A `ModelError` is raised in it at ``yield``."""
 
 
 async def ask(model: ChatModel, request: ChatRequest) -> Reply:
-    """The reply to a request, without watching it arrive."""
+    """Send a request to a model and return the reply, ignoring the events before it."""
     async with aclosing(model.stream(request)) as events:
         async for event in events:
             if isinstance(event, Reply):

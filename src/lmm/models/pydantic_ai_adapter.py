@@ -1,6 +1,6 @@
-"""The one adapter to model vendors: our port spoken through pydantic-ai's direct request API.
+"""The adapter to model vendors: our port, implemented with pydantic-ai's direct request API.
 
-Imported only when a model is really called: importing pydantic-ai takes about a second. Facts it works
+Imported only when a model is called: importing pydantic-ai takes about a second. Facts it works
 around (each was seen on the wire): a bare ``openai:`` name would use the Responses API; ``max_tokens``
 must be sent under its old name to local servers or Ollama ignores it; thinking parts would be sent back
 to the model as text; the first piece of a stream arrives in the start event of its part; one model
@@ -81,11 +81,11 @@ def _compatible(model: str, base_url: str | None, api_key: str | None) -> Model:
 
 
 _responses = partial(_openai, responses=True)
-"""OpenAI's Responses protocol: what its reasoning models think can be sent back to them."""
+"""OpenAI's Responses protocol: the reasoning of its models can be sent back to them."""
 
 
 def _vendor(name: str, model: str, base_url: str | None, api_key: str | None) -> Model:
-    """A model of Anthropic, Google or Mistral, whose classes pydantic-ai calls alike."""
+    """Make a model of Anthropic, Google or Mistral, whose classes in pydantic-ai are named alike."""
     models, providers = (importlib.import_module(f"pydantic_ai.{part}.{name.lower()}") for part in _PARTS)
     provider = getattr(providers, f"{name}Provider")(base_url=base_url, api_key=api_key)
     if name == "Anthropic":
@@ -99,11 +99,11 @@ OPENERS: dict[str, Opener] = {
     "OpenAI": _openai,
     **{name: partial(_vendor, name) for name in ("Anthropic", "Google", "Mistral")},
 }
-"""Who speaks a protocol of its own; every other server speaks OpenAI's Chat Completions."""
+"""Providers with a protocol of their own; every other server uses OpenAI's Chat Completions."""
 # Providers that speak OpenAI's protocols: `reasoning_effort` goes out under its own name.
 _OPENAI_LIKE = (_openai, _compatible, _responses)
 PARAMETERS = ("top_p", "top_k", "seed", "presence_penalty", "frequency_penalty", "stop_sequences")
-"""What can be sent to Google and Mistral, whose libraries send no other keys."""
+"""The parameters that can be sent to Google and Mistral, whose libraries send no others."""
 EFFORTS = ("none", "minimal", "low", "medium", "high", "xhigh")
 
 
@@ -119,7 +119,7 @@ class PydanticAIModel:
         self._base_url = settings.base_url or None
         self._api_key = settings.api_key.reveal() if settings.api_key else None
         self.last_sign = 0.0  # of the server, in the time of `time.monotonic`
-        self._refused: set[str] = set()  # schemas that the server does not take
+        self._refused: set[str] = set()  # schemas that the server does not accept
         given = {"temperature": settings.temperature, "max_tokens": settings.max_tokens}
         self._settings = cast(VendorSettings, {key: value for key, value in given.items() if value is not None})
         opener = OPENERS.get(name.provider, _compatible)
@@ -146,7 +146,7 @@ class PydanticAIModel:
 
     @property
     def name(self) -> str:
-        """``Provider/model``."""
+        """The model's name, ``Provider/model``."""
         return str(self._name)
 
     def _heard(self) -> None:
@@ -154,18 +154,18 @@ class PydanticAIModel:
 
     @property
     def _returns_thinking(self) -> bool:
-        """Whether the protocol has a place for earlier reasoning; elsewhere it would go back to the model as text."""
+        """Whether the protocol can carry earlier reasoning; otherwise it would be sent back to the model as text."""
         sealed = self._model.profile.get("openai_supports_encrypted_reasoning_content", False)
         return bool(sealed) if self._api == "responses" else self._name.provider in ("Anthropic", "Google")
 
     def connected(self) -> AbstractAsyncContextManager[object]:
-        """Opening a connection takes 20 ms, most of it for certificates; entering counts, so that calls may too."""
+        """Keep connections open: opening one takes 20 ms, mostly for certificates. Entries are counted and may nest."""
         return self._model
 
     async def stream(self, request: ChatRequest) -> AsyncGenerator[ChatEvent]:
-        """Ask; yields pieces as they arrive, thoughts and calls when they are complete, then one `Reply`.
+        """Send a request; yield pieces as they arrive, thoughts and calls when they are complete, then one `Reply`.
 
-        A schema that the server refuses is left out: the request is made once more without, and from then on.
+        A schema that the server refuses is left out: the request is repeated without it, as are all later ones.
         """
         schema = "" if request.schema is None else json.dumps(request.schema)
         if schema and (schema in self._refused or not self._model.profile.get("supports_json_schema_output")):
@@ -187,11 +187,11 @@ class PydanticAIModel:
                 async for event in events:
                     yield event
         except errors.ModelRejected:
-            raise refusal from None  # the schema was not what it minded
+            raise refusal from None  # the schema was not the reason
         self._refused.add(schema)
 
     async def _untagged(self, request: ChatRequest) -> AsyncGenerator[ChatEvent]:
-        """`_stream`, with a thought that a server leaves between tags taken out of the text."""
+        """Stream as `_stream` does, with a thought that a server leaves between tags removed from the text."""
         text = ThinkTagParser()
         async with aclosing(self._stream(request)) as events:
             async for event in events:
@@ -208,7 +208,7 @@ class PydanticAIModel:
                     yield event
 
     async def _stream(self, request: ChatRequest) -> AsyncGenerator[ChatEvent]:
-        # A conversation is read again by its next request; of a single question, instructions alone may come again.
+        # The next request repeats a conversation; of a single question, only the instructions may be repeated.
         goes_on = bool(request.tools) or any(message.role == "assistant" for message in request.messages)
         settings = VendorSettings(cache=True if goes_on else {"messages": False}) | self._settings
         if request.tools:  # else some servers refuse the field
@@ -289,17 +289,17 @@ _TEMPLATE_TOKENS = re.compile(r"(?:<\|[^\s<|>]{1,30}\|>\s*+){20}\Z")
 
 @dataclass(slots=True)
 class RepetitionGuard:
-    """Listens to what a model says or thinks, for circles from which it does not come to an end."""
+    """A detector of endless repetition in the text or reasoning of a model."""
 
     model: str
     said: int = 0
     end: str = ""
 
     def hear(self, text: str) -> None:
-        """Take the next piece.
+        """Check the next piece.
 
         Raises:
-            ModelRejected: it said the same again and again.
+            ModelRejected: the model repeats itself without end.
         """
         before, self.said, self.end = self.said, self.said + len(text), (self.end + text)[-2 * _TIMES * _PERIOD :]
         of_template = "|>" in text and _TEMPLATE_TOKENS.search(self.end[-_PERIOD:])
@@ -311,7 +311,7 @@ class RepetitionGuard:
 
 
 def goes_in_circles(text: str) -> bool:
-    """Whether a text ends in 2,000 characters or more that are one piece four times or more, blanks apart, or nothing.
+    """Return whether a text ends in 2,000 or more characters that repeat one piece at least four times, or are blank.
 
     >>> goes_in_circles("Well:" + " The leaf is green." * 200), goes_in_circles(" ".join(map(str, range(1000))))
     (True, False)
@@ -320,7 +320,7 @@ def goes_in_circles(text: str) -> bool:
         return len(text) >= _CIRCLE
     words = " ".join(text.split())
     near = words[-_PERIOD - _END :]
-    again = re.finditer(f"(?={re.escape(near[-_END:])})", near[:-1])  # only where its end stood before, it may go round
+    again = re.finditer(f"(?={re.escape(near[-_END:])})", near[:-1])  # repetition is possible only where the end recurs
     periods = (len(near) - _END - found.start() for found in again)
     ends = ((period, words[-max(_CIRCLE, _TIMES * period) :]) for period in periods)
     return any(len(end) >= max(_CIRCLE, _TIMES * period) and end[period:] == end[:-period] for period, end in ends)
@@ -359,7 +359,7 @@ _WINDOW = re.compile(
 
 
 def _window_in(error: exceptions.ModelAPIError, message: str) -> int:
-    """The window that a server tells when it refuses what is too long; 0 if it does not.
+    """Return the window that a server names when it refuses a request as too long; 0 if it names none.
 
     >>> _window_in(exceptions.ModelAPIError("m", "no"), "prompt is too long: 210000 tokens > 200000 maximum")
     200000
@@ -374,7 +374,7 @@ def _window_in(error: exceptions.ModelAPIError, message: str) -> int:
 
 
 def _summary(error: exceptions.ModelAPIError) -> str:
-    """A vendor's error on one line, with its HTTP status."""
+    """Return a vendor's error on one line, with its HTTP status."""
     status = f"HTTP {error.status_code}: " if isinstance(error, exceptions.ModelHTTPError) else ""
     body: Any = error.body
     if isinstance(body, dict):
@@ -384,7 +384,7 @@ def _summary(error: exceptions.ModelAPIError) -> str:
 
 
 def _sent_as_is(name: ModelName, parameters: Mapping[str, Any], *, takes_all: bool) -> VendorSettings:
-    """The settings that send these parameters; of a provider that does not take all, those that its adapter knows."""
+    """Return the settings that send these parameters; unless a provider takes all, refuse those not in `PARAMETERS`."""
     if takes_all:
         return VendorSettings(extra_body=dict(parameters)) if parameters else VendorSettings()
     if unknown := sorted(set(parameters) - set(PARAMETERS)):
@@ -395,7 +395,7 @@ def _sent_as_is(name: ModelName, parameters: Mapping[str, Any], *, takes_all: bo
 
 
 def _effort(name: ModelName, effort: str, *, openai_like: bool) -> VendorSettings:
-    """The settings that ask for so much reasoning; every effort is mapped, or refused clearly."""
+    """Return the settings for a reasoning effort; every effort is mapped, or refused clearly."""
     if not effort:
         return VendorSettings()
     if effort not in EFFORTS:
@@ -412,7 +412,7 @@ def _thoughts(response: ModelResponse) -> tuple[Reasoning, ...]:
 
 
 def _cost(response: ModelResponse) -> float | None:
-    """US dollars, where pydantic-ai knows the model's price."""
+    """Return the price in US dollars, where pydantic-ai knows it."""
     try:
         return float(response.cost().total_price)
     except (LookupError, AssertionError, ValueError):
@@ -423,7 +423,7 @@ def _cost(response: ModelResponse) -> float | None:
 
 
 def history_of(messages: Sequence[Message], *, thinking_of: str = "") -> list[vendor.ModelMessage]:
-    """The conversation; neighbours of the same side become one request, as vendors want it.
+    """Convert a conversation; adjacent messages of the same side become one request, as vendors require.
 
     `thinking_of` names the provider whose reasoning is sent back, where it can recognise it; any other
     reasoning would go out as text of the answer, and is left out.
@@ -482,7 +482,7 @@ def _tool_return(result: ToolResult) -> vendor.ToolReturnPart:
 
 
 def parameters_of(request: ChatRequest) -> ModelRequestParameters:
-    """The tools that are offered, and the schema that the reply has to fit."""
+    """Convert the offered tools, and the schema that the reply has to fit."""
     tools = [
         VendorTool(
             name=tool.name,
@@ -499,7 +499,7 @@ def parameters_of(request: ChatRequest) -> ModelRequestParameters:
 
 
 def event_of(event: object) -> ChatEvent | None:
-    """What a vendor's stream event says, if anything. The first piece of a part is in its start event."""
+    """Convert a vendor's stream event, if it has content. The first piece of a part is in its start event."""
     match event:
         case vendor.PartStartEvent(part=vendor.TextPart(content=text, id=item)) if text or item:
             return TextDelta(text, item or "")
@@ -515,7 +515,7 @@ def event_of(event: object) -> ChatEvent | None:
 
 
 def is_thinking(event: object) -> bool:
-    """Whether a vendor's stream event belongs to a thought: a seal, too, which has no text."""
+    """Return whether a vendor's stream event belongs to a thought, even if it is a signature without text."""
     match event:
         case (
             vendor.PartStartEvent(part=vendor.ThinkingPart()) | vendor.PartDeltaEvent(delta=vendor.ThinkingPartDelta())
@@ -525,13 +525,13 @@ def is_thinking(event: object) -> bool:
 
 
 def call_of(part: vendor.ToolCallPart) -> ToolCall:
-    """A call; a model that gives no arguments means an empty object."""
+    """Convert a tool call; missing arguments count as an empty object."""
     arguments = part.args if isinstance(part.args, str) else part.args_as_json_str()
     return ToolCall(part.tool_call_id, part.tool_name, encodable(arguments.strip() or "{}"), part.id or "")
 
 
 def reasoning_of(part: vendor.ThinkingPart) -> Reasoning:
-    """What a response tells of the model's thinking."""
+    """Convert a response part with the model's reasoning."""
     return Reasoning(encodable(part.content), part.id or "", part.signature or "", part.provider_name or "")
 
 
@@ -539,7 +539,7 @@ _OPEN, _CLOSE = "<think>", "</think>"
 
 
 class ThinkTagParser:
-    """Takes a thought out of the beginning of a text, where a server leaves it between tags.
+    """A parser that removes a thought from the beginning of a text, where a server leaves it between tags.
 
     >>> text = ThinkTagParser()
     >>> events = [event for piece in ("<thi", "nk>Hm", ".</th", "ink>\\n\\nA leaf", ".") for event in text.feed(piece)]
@@ -552,12 +552,12 @@ class ThinkTagParser:
         self._held, self._next = "", self._begin
 
     def feed(self, piece: str) -> Iterator[ChatEvent]:
-        """What is known by now to be a thought, or text."""
+        """Iterate over events for what can now be classified as thought or text."""
         self._held += piece
         return self._next()
 
     def end(self, text: str) -> tuple[list[ChatEvent], str]:
-        """What was held back; and the whole `text` without the thought."""
+        """Return events for what was held back, and the whole `text` without the thought."""
         late: list[ChatEvent] = [TextDelta(self._held)] if self._held and self._next == self._begin else []
         if self._next == self._think:
             return late, ""

@@ -1,4 +1,4 @@
-"""Data from a model: what it has to look like, where it stands in a reply, and asking again where it is wrong.
+"""Structured output: schemas of data, finding JSON in a reply, and asking again if it is invalid.
 
 A schema is a Pydantic model, any other type that Pydantic knows, or a JSON schema. Pydantic and jsonschema take a
 tenth of a second each to import, and are imported when one is used.
@@ -24,24 +24,24 @@ from lmm.messages import ChatRequest, Message, object_schema
 from lmm.models.port import Ask, Flow
 from lmm.user_code import importable_from, load_python
 
-RECORDS = "records"  # the key of an object around data that is no object: servers only take schemas of objects
+RECORDS = "records"  # the key that wraps data other than objects: servers only accept schemas of objects
 _AT_THE_TOP = ("$schema", "$defs", "definitions")
 _MOST_ERRORS = 10
-# Where an object or array may begin; ' and words are what models write that take JSON for Python or JavaScript.
+# Where an object or array may begin; ' and words occur when models write Python or JavaScript instead of JSON.
 _OPENING = re.compile(r"""\{\s*(?:["'}]|\w+\s*:)|\[\s*["'\[{\]\-\dtfn]""")
-_MOST_BROKEN = 1000  # a reply with more of these has no JSON worth the search, each taking time with its length
+_MOST_BROKEN = 1000  # a reply with more of these is not searched for JSON: each takes time linear in its length
 
 
 class Mismatch(ValueError):
-    """A value is not valid; the message lists where and why, a line each, in words for a model."""
+    """An invalid value; the message lists where and why, one fault a line, in words for a model."""
 
 
 @dataclass(frozen=True, slots=True)
 class Schema:
-    """What data has to look like.
+    """The schema that data has to fit.
 
-    `sent` is the JSON schema that the model gets, always one of an object; `wrapped` says that what was asked for
-    is in it under ``records``; `many`, whether that is a list of records; `fields` are the names in a record;
+    `sent` is the JSON schema that the model gets, always of an object; `wrapped` is whether the requested data is
+    in it under ``records``; `many`, whether that is a list of records; `fields` are the names in a record;
     `validate` turns JSON into the value, or raises `Mismatch`.
     """
 
@@ -53,11 +53,11 @@ class Schema:
 
     @property
     def text(self) -> str:
-        """What is sent, as the model reads it in the prompt."""
+        """Return the sent schema as text for the prompt."""
         return json.dumps(self.sent, indent=2, ensure_ascii=False)
 
     def records(self, value: Any) -> list[Any]:
-        """The valid records in a JSON value.
+        """Validate a JSON value and return its records.
 
         Raises:
             Mismatch: it is not valid.
@@ -69,7 +69,7 @@ class Schema:
 
 
 def make_schema(source: Any, *, where: str = "") -> Schema:
-    """The schema of a JSON schema (a mapping) or a type: a Pydantic model, a dataclass, ``list[Model]``, ….
+    """Make a schema from a JSON schema (a mapping) or a type: a Pydantic model, a dataclass, ``list[Model]``, ….
 
     Raises:
         ConfigError: it is neither.
@@ -81,7 +81,7 @@ def make_schema(source: Any, *, where: str = "") -> Schema:
 
 
 def object_of(**properties: Mapping[str, Any]) -> Schema:
-    """The schema of an object with all of these keys and no other, each given by its JSON schema.
+    """Make the schema of an object with exactly these keys, each given by its JSON schema.
 
     >>> object_of(good={"type": "boolean"}).records({"good": True})
     [{'good': True}]
@@ -90,7 +90,7 @@ def object_of(**properties: Mapping[str, Any]) -> Schema:
 
 
 def load_schema(name: str) -> Schema:
-    """The schema that ``module:Model``, ``path/to/file.py:Model`` or a JSON schema file names.
+    """Load the schema that ``module:Model``, ``path/to/file.py:Model`` or a JSON schema file names.
 
     Raises:
         ConfigError, FileReadError: there is no such file, module or name, or it is no schema.
@@ -190,7 +190,7 @@ def _schema(source: Mapping[str, Any], fields: tuple[str, ...], validate: Callab
     resolved = _follow_reference(source, source)
     is_object = resolved.get("type") == "object" or "properties" in resolved
     many = resolved.get("type") == "array"
-    if not is_object:  # an object that holds it; what is referred to stays at the top
+    if not is_object:  # wrap it in an object; definitions that it refers to stay at the top
         inside = {key: value for key, value in source.items() if key not in _AT_THE_TOP}
         above = {key: source[key] for key in _AT_THE_TOP if key in source}
         source = object_schema([RECORDS], **{RECORDS: inside}) | above
@@ -198,7 +198,7 @@ def _schema(source: Mapping[str, Any], fields: tuple[str, ...], validate: Callab
 
 
 def _mismatch(faults: Iterable[tuple[Iterable[Any], str, Any]]) -> Mismatch:
-    """The error that lists where and why a value is not valid, and a short value: a model corrects what it sees.
+    """Make the error that lists where and why a value is invalid, with short values: a model corrects what it sees.
 
     >>> str(_mismatch([(("phases", 2, "name"), "is too short", "")]))
     "- $.phases[2].name: is too short, not ''"
@@ -213,7 +213,7 @@ def _mismatch(faults: Iterable[tuple[Iterable[Any], str, Any]]) -> Mismatch:
 
 
 def _fields(schema: Mapping[str, Any]) -> tuple[str, ...]:
-    """The names of a record's fields, as far as the schema says: in its order, those of all alternatives."""
+    """Return the names of a record's fields in the schema's order, those of all alternatives."""
     whole = _follow_reference(schema, schema)
     record = _follow_reference(whole.get("items", {}), schema) if whole.get("type") == "array" else whole
     kinds = [record, *(record.get("anyOf") or record.get("oneOf") or record.get("allOf") or [])]
@@ -222,7 +222,7 @@ def _fields(schema: Mapping[str, Any]) -> tuple[str, ...]:
 
 
 def _follow_reference(part: Any, schema: Mapping[str, Any]) -> Mapping[str, Any]:
-    """A part of a schema, or what it refers to within the schema."""
+    """Return a part of a schema, or what it refers to within the schema."""
     reference = part.get("$ref") if isinstance(part, Mapping) else None
     if isinstance(reference, str) and reference.startswith("#/"):
         steps = reference[2:].split("/")
@@ -234,13 +234,13 @@ def _follow_reference(part: Any, schema: Mapping[str, Any]) -> Mapping[str, Any]
 
 
 class NoJson(ValueError):
-    """There is no JSON in a reply; the message says where it breaks, in words for a model."""
+    """A reply without JSON; the message says where it breaks, in words for a model."""
 
 
 def read_json(reply: str) -> list[Any]:
-    """The JSON values in a reply, the likeliest first: the whole reply or code fences, else objects and arrays.
+    """Return the JSON values in a reply, likeliest first: the whole reply or code fences, else objects and arrays.
 
-    What stands inside a value, or inside JSON that breaks off, is not a value of its own.
+    Values inside another value, or inside JSON that breaks off, are not returned separately.
 
     Raises:
         NoJson: there is none.
@@ -260,7 +260,7 @@ def read_json(reply: str) -> list[Any]:
 
 
 def _parsed(text: str) -> list[Any]:
-    """The value that `text` is, if it is JSON and nothing else."""
+    """Return the value, in a list, if `text` is JSON and nothing else."""
     try:
         return [_check_json(json.loads(text))]
     except (ValueError, RecursionError):
@@ -268,14 +268,14 @@ def _parsed(text: str) -> list[Any]:
 
 
 def _embedded(text: str) -> tuple[list[Any], str]:
-    """The objects and arrays in a text, outermost, in order; and why the first that is not one is none."""
+    """Return the outermost objects and arrays in a text, in order, and the error of the first invalid one."""
     decoder, at, values, reasons = json.JSONDecoder(), 0, list[Any](), list[str]()
     while (opening := _OPENING.search(text, at)) and len(reasons) < _MOST_BROKEN:
         try:
             value, at = decoder.raw_decode(text, opening.start())
             values.append(_check_json(value))
         except json.JSONDecodeError as error:
-            at = max(error.pos, opening.start() + 1)  # up to there it was JSON: its inside is not looked at
+            at = max(error.pos, opening.start() + 1)  # up to there it was JSON, so its inside is skipped
             reasons.append(f"the JSON breaks at line {error.lineno}, column {error.colno}: {error.msg}")
         except ValueError as error:
             at = max(at, opening.start() + 1)
@@ -287,7 +287,7 @@ def _embedded(text: str) -> tuple[list[Any], str]:
 
 
 def _check_json(value: Any) -> Any:
-    """`value`, unless it holds what Python's reader allows and JSON or UTF-8 do not: NaN, half a character."""
+    """Return `value`; raise if it contains what Python's reader allows, but JSON or UTF-8 do not: NaN, a surrogate."""
     json.dumps(value, allow_nan=False, ensure_ascii=False).encode()
     return value
 
@@ -301,12 +301,12 @@ _AGAIN = "This reply is not valid:\n\n{}\n\nReply with the corrected JSON only."
 def structured(
     ask: Ask, schema: Schema, *, tier: str = "", retries: int = 2, again: Callable[[str], str] = _AGAIN
 ) -> Flow[list[Any]]:
-    """Ask for data that fits a schema: the valid records of the first reply that has any.
+    """Ask for data that fits a schema, and return the valid records of the first reply that has any.
 
-    The schema goes to the server and, where the prompt does not hold it, into the prompt: a model that is kept to a
-    grammar still has to know what is wanted, and a server may refuse the schema. A reply that is not valid is sent
-    back, `retries` times, with what `again` makes of the error. What the journal remembers as invalid to the end is
-    asked anew. `tier` is for the hint where a reply was cut off.
+    The schema goes to the server and, unless the prompt contains it, into the prompt: a model constrained by a
+    grammar still has to know what is wanted, and a server may refuse the schema. An invalid reply is sent back up to
+    `retries` times, with the message that `again` makes of the error. If all replies in the journal are invalid, the
+    model is asked anew. `tier` is for the hint where a reply was cut off.
 
     Raises:
         NoValidReply: no reply was valid, or one was cut off.
@@ -333,12 +333,12 @@ def structured(
 
 
 def shown_schema(schema: Schema) -> str:
-    """How a model is told of a schema."""
+    """Return the text that shows a schema to a model."""
     return f"{_SHOWN}\n\n{schema.text}"
 
 
 def with_schema(request: ChatRequest, schema: Schema) -> ChatRequest:
-    """The request with the schema, which its last message shows as well."""
+    """Return the request with the schema, also shown in its last message."""
     *earlier, last = request.messages
     if schema.text not in last.text:
         last = replace(last, text=f"{last.text}\n\n{shown_schema(schema)}")
@@ -357,7 +357,7 @@ def _never_valid(problem: str, retries: int, tier: str) -> NoValidReply:
 
 
 def valid_records(reply: str, schema: Schema) -> list[Any]:
-    """The valid records in a reply: of the first value that is valid, whatever else is there.
+    """Return the records of the first valid JSON value in a reply, ignoring other content.
 
     Raises:
         NoJson, Mismatch: there is none; the message is about the first value.

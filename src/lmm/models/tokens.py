@@ -1,7 +1,7 @@
-"""How many tokens a text has, counted without a network, what they cost, and how many a model reads at once.
+"""Count tokens without a network, look up their price, and find the context window of a model.
 
-Vendors' tokenizers are downloads; the one that comes with wordllama (Llama 2's, 32,000 tokens) is here.
-Vocabularies of later models are larger, so that they need fewer tokens for the same text: the count is
+Vendors' tokenizers have to be downloaded; the one in wordllama (Llama 2's, 32,000 tokens) is installed.
+Vocabularies of later models are larger, so they need fewer tokens for the same text: the count is
 meant as an upper bound for budgets, not as a bill.
 """
 
@@ -29,19 +29,19 @@ if TYPE_CHECKING:
 if TYPE_CHECKING:
     import httpx2
 
-_BYTES_A_TOKEN = 2.5  # where no tokenizer is installed: below what any of them needs for prose
+_BYTES_A_TOKEN = 2.5  # where no tokenizer is installed: less than any of them needs for prose
 DEFAULT = 100_000
-"""Tokens, where nothing is known."""
+"""The context window in tokens that is assumed where nothing is known."""
 _SMALL = 4_000  # characters: the smallest windows of today are 2,048 tokens
 _PATIENCE = 2.0  # seconds
 _LARGEST = 8_000_000  # bytes; OpenRouter's list has 0.7 million
-_FRESH = 600.0  # seconds: a server may be started anew, with another window
+_FRESH = 600.0  # seconds: a server may be restarted with another window
 _UNLOADED = 4_096  # Ollama's own choice with less than 24 GB of video memory
 
 
 @functools.lru_cache(maxsize=4096)
 def count_tokens(text: str) -> int:
-    """The number of tokens of `text`, at least 1 if there is any; remembered, since counting takes 0.3 s a megabyte.
+    """Count the tokens of `text`, at least 1 unless it is empty; cached, since counting takes 0.3 s per megabyte.
 
     >>> count_tokens(""), count_tokens("A leaf is green.")
     (0, 5)
@@ -59,13 +59,13 @@ def _tokenizer() -> Tokenizer | None:
 
 
 def wordllama_folder() -> Path | None:
-    """Where wordllama is installed; found, not imported: importing it takes a quarter of a second."""
+    """Return where wordllama is installed, without importing it, which takes a quarter of a second."""
     spec = importlib.util.find_spec("wordllama")
     return None if spec is None or spec.origin is None else Path(spec.origin).parent
 
 
 def tokenizer_in(folder: Path) -> Tokenizer:
-    """Its tokenizer, which cuts nothing off."""
+    """Load the tokenizer in wordllama's folder, without truncation."""
     from tokenizers import Tokenizer
 
     tokenizer = Tokenizer.from_file(str(folder / "tokenizers" / "l2_supercat_tokenizer_config.json"))
@@ -75,7 +75,7 @@ def tokenizer_in(folder: Path) -> Tokenizer:
 
 
 def estimated(request: ChatRequest, reply: Reply) -> Usage:
-    """What a request and its reply took, where the server did not count: four characters to a token, and the price.
+    """Estimate the usage and price of a request whose server did not count: four characters to a token.
 
     >>> from lmm.messages import Message
     >>> estimated(ChatRequest((Message("user", "Is a leaf green?"),)), Reply("Yes, it is.", "Ollama/llama3.2"))
@@ -93,7 +93,7 @@ def estimated(request: ChatRequest, reply: Reply) -> Usage:
 
 
 def price(model: str, usage: Usage) -> float | None:
-    """US dollars for this usage of ``Provider/model``, or None where the price is not known.
+    """Return the price of a usage of ``Provider/model`` in US dollars, or None where it is not known.
 
     The prices are those that came with the installed `genai_prices`; nothing is asked over the network.
 
@@ -118,14 +118,14 @@ def price(model: str, usage: Usage) -> float | None:
 
 
 # -- how much a model reads at once ----------------------------------------------------------------
-# What is configured counts; else what the server tells: each of the common ones says it in a place of its own, and they
-# are tried one after the other, once. Hosted models are published with their prices. What a server says when it refuses
-# a request as too long counts more than all of that.
+# A configured window counts; else the server's: each common server reports it in a different place, and these are tried
+# one after the other, once. The windows of hosted models are published with their prices. What a server says when it
+# refuses a request as too long overrides all of that.
 
 
 @dataclass(frozen=True, slots=True)
 class ContextWindow:
-    """How many `tokens` a model reads at once, its reply included; `origin` says where that is known from."""
+    """The number of `tokens` that a model reads at once, including its reply; `origin` is the source of the number."""
 
     tokens: int
     origin: str
@@ -137,7 +137,7 @@ _refused: dict[_Server, int] = {}
 
 
 def learn(settings: ModelSettings, refusal: TooLong, sent: int) -> int:
-    """The window that a server tells as it refuses about `sent` tokens, else less than those; it counts from now on."""
+    """Return and record the window that a server names when it refuses `sent` tokens, else less than those."""
     tokens = refusal.window or max(sent * 3 // 4, 1)
     server = _server(settings)
     _refused[server] = min(tokens, _refused.get(server, tokens))
@@ -145,13 +145,13 @@ def learn(settings: ModelSettings, refusal: TooLong, sent: int) -> int:
 
 
 def surely_fits(settings: ModelSettings, text: str) -> bool:
-    """Whether a text is so short that its model's window need not be known."""
+    """Return whether a text is so short that its model's window need not be known."""
     return len(text) <= _SMALL and settings.context_window is None and _server(settings) not in _refused
 
 
 @background
 async def window_of(settings: ModelSettings) -> ContextWindow:
-    """The window of a tier's model; its server is asked if it is not configured."""
+    """Return the window of a tier's model; its server is asked if none is configured."""
     known = await _known(settings)
     refused = _refused.get(_server(settings))
     return (
@@ -171,7 +171,7 @@ def _server(settings: ModelSettings) -> _Server:
 
 
 def _published(settings: ModelSettings) -> ContextWindow | None:
-    """What `genai_prices` knows, by the provider's name, else by the server's address; nothing is asked."""
+    """Look up the window in `genai_prices`, by the provider's name, else by the server's address, without a network."""
     if settings.model.provider == "Builtin":
         return None
     try:
@@ -190,7 +190,7 @@ def _published(settings: ModelSettings) -> ContextWindow | None:
 
 
 async def _asked(settings: ModelSettings) -> ContextWindow:
-    """What the server tells, perhaps some minutes ago; no tokens if it does not tell, or does not answer."""
+    """Return the server's window, perhaps cached for minutes; 0 tokens if it reports none or does not answer."""
     told = _told.get(_server(settings))
     if told is not None and time.monotonic() - told[0] < _FRESH:
         return told[1]
@@ -217,7 +217,7 @@ async def _asked(settings: ModelSettings) -> ContextWindow:
 
 
 def server_client(settings: ModelSettings) -> httpx2.AsyncClient:
-    """Asks the server of a tier's model what it tells about itself, with the tier's key."""
+    """Make an HTTP client for the server of a tier's model, with the tier's key."""
     import httpx2
 
     headers = {"Authorization": f"Bearer {settings.api_key.reveal()}"} if settings.api_key else {}
@@ -225,8 +225,8 @@ def server_client(settings: ModelSettings) -> httpx2.AsyncClient:
 
 
 async def unreachable(settings: ModelSettings) -> str:
-    """Why nothing can be expected of a model's server: a reason, or ``""`` if it lists its models or its address is not
-    known (of a provider's own, a question tells)."""
+    """Return why a model's server cannot be reached, or ``""`` if it lists its models or its address is not known
+    (a provider's own server shows when it is asked)."""
     if not settings.base_url:
         return ""
     import httpx2
@@ -241,7 +241,7 @@ async def unreachable(settings: ModelSettings) -> str:
 
 
 async def _json(client: Any, url: str, body: Mapping[str, Any] | None = None) -> dict[str, Any]:
-    """What a server answers, if it is an object in JSON and not too much; else nothing."""
+    """Return a server's answer if it is a JSON object that is not too large; else an empty one."""
     async with client.stream("POST" if body else "GET", url, json=body) as response:
         data = b""
         async for piece in response.aiter_bytes():
@@ -255,7 +255,7 @@ async def _json(client: Any, url: str, body: Mapping[str, Any] | None = None) ->
     return answer if isinstance(answer, dict) else {}
 
 
-# Where servers tell the window: a path, the list of models in the answer, and names in the model's entry or the answer.
+# Where servers report it: a path, the key of the list of models, and names in the model's entry or the answer.
 _PLACES: tuple[tuple[str, str, tuple[str, ...]], ...] = (
     # vLLM and SGLang, OpenRouter and Together, Groq, llama.cpp; llama.cpp earlier; LM Studio; Ollama
     ("{base}/models", "data", ("max_model_len", "context_length", "context_window", "meta.n_ctx")),
@@ -266,7 +266,7 @@ _PLACES: tuple[tuple[str, str, tuple[str, ...]], ...] = (
 
 
 def _window_in(answer: Mapping[str, Any], model: str, key: str, names: Iterable[str]) -> int:
-    """The window that an answer tells under one of these names; 0 if it does not.
+    """Return the window that an answer contains under one of these names; 0 if it has none.
 
     >>> _window_in({"data": [{"id": "/models/gemma.gguf", "meta": {"n_ctx": 4096}}]}, "gemma", *_PLACES[0][1:])
     4096
@@ -288,7 +288,7 @@ def _whole(value: Any) -> int:
 
 
 def _entry(answer: Mapping[str, Any], model: str, key: str) -> Mapping[str, Any]:
-    """The entry for a model in a list of models; where servers list one of any name, that."""
+    """Return the entry for a model in a list of models; a single one under ``data`` counts under any name."""
     entries = answer.get(key)
     entries = [one for one in entries if isinstance(one, Mapping)] if isinstance(entries, list) else []
     names = (model, f"{model}:latest")
@@ -297,7 +297,7 @@ def _entry(answer: Mapping[str, Any], model: str, key: str) -> Mapping[str, Any]
 
 
 def _unloaded(answer: Mapping[str, Any]) -> int:
-    """Ollama, of a model that is not loaded: what its file sets, else what Ollama will choose, which cuts silently.
+    """Return Ollama's window for a model that is not loaded: its file's, else Ollama's default, which cuts silently.
 
     >>> _unloaded({"parameters": "num_ctx                        8192", "model_info": {}})
     8192
