@@ -1,4 +1,4 @@
-"""Versions of a sequence: what two of them share, and what became of a third. Pure, and linear in practice."""
+"""Compare and merge versions of a sequence. Pure, and linear in practice."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ _FEW_PAIRS = 60_000
 
 
 def equal_pairs(a: Sequence[Hashable], b: Sequence[Hashable]) -> list[tuple[int, int]]:
-    """The positions of items that two sequences share, in order.
+    """Return the positions of items that two sequences share, in order.
 
     >>> equal_pairs("abcd", "xbcdy")
     [(1, 1), (2, 2), (3, 3)]
@@ -51,7 +51,7 @@ def equal_pairs(a: Sequence[Hashable], b: Sequence[Hashable]) -> list[tuple[int,
 
 
 def _anchors(a: Sequence[int], b: Sequence[int]) -> list[tuple[int, int]]:
-    """Items that surely correspond: those that stand once in both, else the first, second, … of their kind."""
+    """Return items that surely correspond: those that occur once in both, else the first, second, … of their kind."""
     in_a, in_b = Counter(a), Counter(b)
     once = {item for item, count in in_a.items() if count == in_b[item] == 1}
     chosen = once or in_a.keys() & in_b.keys()
@@ -70,7 +70,7 @@ def _anchors(a: Sequence[int], b: Sequence[int]) -> list[tuple[int, int]]:
 
 
 def _longest_ascending(pairs: Sequence[tuple[int, int]]) -> list[tuple[int, int]]:
-    """The longest run of pairs, ascending in their first, that ascends in their second too."""
+    """Return the longest subsequence of pairs, sorted by their first, that also ascends in their second."""
     ends: list[int] = []  # the second of the pair that ends the best run of each length
     at: list[int] = []
     before: list[int] = []
@@ -90,7 +90,7 @@ def _longest_ascending(pairs: Sequence[tuple[int, int]]) -> list[tuple[int, int]
 
 
 def counterparts(old: Sequence[T], new: Sequence[T], *signs: Callable[[T], Hashable]) -> dict[int, int]:
-    """Which of `new` each of `old` is: the one with the same sign, of several the n-th; the signs in turn, but None.
+    """Match `old` to `new` items by equal signs (None matches nothing), the n-th to the n-th; try `signs` in turn.
 
     >>> counterparts(["a", "B", "b", "c"], ["b", "a", "C", "d"], str, str.lower)
     {0: 1, 2: 0, 3: 2}
@@ -112,7 +112,7 @@ Hunk = tuple[int, int, int, int]
 
 
 def hunks(a: Sequence[Hashable], b: Sequence[Hashable]) -> Iterator[Hunk]:
-    """What changed from one sequence to another, in order."""
+    """Iterate over the changes from one sequence to another, in order."""
     i = j = 0
     for next_i, next_j in [*equal_pairs(a, b), (len(a), len(b))]:
         if (i, j) != (next_i, next_j):
@@ -121,7 +121,7 @@ def hunks(a: Sequence[Hashable], b: Sequence[Hashable]) -> Iterator[Hunk]:
 
 
 class Conflict(ValueError):
-    """Both changed the same place; `line` of theirs, from 1."""
+    """A conflict: both changed the same place, at `line` of theirs, from 1."""
 
     def __init__(self, line: int) -> None:
         super().__init__(f"line {line} was changed by both")
@@ -129,7 +129,7 @@ class Conflict(ValueError):
 
 
 def three_way(base: str, ours: str, theirs: str) -> str:
-    """What we changed from `base` to `ours`, line by line, in `theirs`; every other character of theirs stays.
+    """Apply our line changes from `base` to `ours` to `theirs`; every other character of theirs stays.
 
     Raises:
         Conflict: they changed the same lines.
@@ -141,14 +141,14 @@ def three_way(base: str, ours: str, theirs: str) -> str:
     changed = list(hunks(old, now))
     result: list[str] = []
     done, at = 0, 0  # lines of theirs that are in the result, and which of their changes comes next
-    shift = 0  # how much further a line of the base stands in theirs
+    shift = 0  # how much further down a line of the base is in theirs
     for start, end, first, last in hunks(old, new):
         while at < len(changed) and _end(changed[at][:2]) <= start:
             shift = changed[at][3] - changed[at][1]
             at += 1
         if at < len(changed) and _touch((start, end), changed[at][:2]):
             if changed[at][:2] == (start, end) and now[changed[at][2] : changed[at][3]] == new[first:last]:
-                continue  # both made the same of it
+                continue  # both made the same change
             raise Conflict(changed[at][2] + 1)
         result += now[done : start + shift]
         result += new[first:last]
@@ -157,7 +157,7 @@ def three_way(base: str, ours: str, theirs: str) -> str:
 
 
 def _touch(one: tuple[int, int], two: tuple[int, int]) -> bool:
-    """Whether two ranges overlap; what is inserted counts for the line below it too, to which it may belong.
+    """Return whether two ranges overlap; an insertion also touches the line below it, to which it may belong.
 
     >>> [_touch((3, 3), two) for two in ((3, 5), (1, 3), (3, 3))], _touch((3, 5), (3, 3)), _touch((3, 5), (5, 5))
     ([True, False, True], True, False)

@@ -1,4 +1,4 @@
-"""Replies as they arrive, so that a crash or an overwritten file never pays twice.
+"""The journal of replies, so that nothing is paid twice after a crash or an overwritten file.
 
 One small file per reply, named by a digest of what was asked, written whole and flushed before anything
 else happens with the reply. The journal lives in the user's state folder, readable by the user only.
@@ -20,19 +20,19 @@ KEEP_DAYS = 90
 
 
 def key_of(*parts: Any) -> str:
-    """A digest of what was asked: prompt, text, earlier exchanges, system message, model."""
+    """Return a digest of what was asked: prompt, text, earlier exchanges, system message, model."""
     return digest(json.dumps(parts, ensure_ascii=False))
 
 
 def put(key: str, reply: dict[str, Any]) -> None:
-    """Remember a reply. On return it is on the disk."""
+    """Record a reply. On return it is on the disk."""
     path = _path(key)
     path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
     replace(path, json.dumps(reply, ensure_ascii=True), private=True)
 
 
 def get(key: str) -> dict[str, Any] | None:
-    """The reply remembered under `key`, or None. A damaged entry counts as none."""
+    """Return the reply recorded under `key`, or None. A damaged entry counts as none."""
     path = _path(key)
     if not path.is_file():
         return None

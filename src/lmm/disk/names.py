@@ -1,7 +1,7 @@
-"""Files by their names: patterns as shells and ``.gitignore`` have them, and which names say that a file is a secret.
+"""Match names of files: patterns of shells and ``.gitignore``, and names that mark a file as a secret.
 
-Patterns have ``*``, ``?``, ``[a-z]``, ``{a,b}``, and ``**`` for folders. Matching takes a time that is linear in the
-length of each name, whatever the pattern.
+Patterns have ``*``, ``?``, ``[a-z]``, ``{a,b}``, and ``**`` for folders. Matching takes time linear in the
+length of each name, for any pattern.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ _SET = re.compile(r"(\[!?+\]?+[^\]]*\])|\[")
 
 @dataclass(frozen=True, slots=True)
 class Glob:
-    """A pattern that is ready to be compared with paths.
+    """A compiled pattern to match paths.
 
     >>> Glob.of("**/*.{md,txt}").fits(("a", "b", "c.md")), Glob.of("src/*.py").fits(("src", "a", "b.py"))
     (True, False)
@@ -33,17 +33,17 @@ class Glob:
 
     @classmethod
     def of(cls, pattern: str) -> Glob:
-        """Read a pattern; one without a slash is compared with the last part of a path only."""
+        """Compile a pattern; one without a slash is compared with the last part of a path only."""
         patterns = [one.strip("/") for one in _braces(pattern.removeprefix("./"))]
         return cls(tuple(tuple(one.split("/")) if "/" in one else ("**", one) for one in patterns))
 
     def fits(self, parts: Sequence[str]) -> bool:
-        """Whether a path, given by its parts, fits."""
+        """Return whether a path, given by its parts, matches."""
         return any(fits_parts(pattern, parts) for pattern in self.alternatives)
 
 
 def fits_parts(pattern: Sequence[str], parts: Sequence[str]) -> bool:
-    """Whether the parts of a path fit the parts of a pattern, one of which may be ``**``: any number of folders."""
+    """Return whether the parts of a path match those of a pattern, where ``**`` is any number of folders."""
     # Which prefixes of the path fit the part of the pattern that has been read.
     fitting = {0}
     for wanted in pattern:
@@ -67,7 +67,7 @@ def _part(pattern: str) -> re.Pattern[str]:
 
 
 def _braces(pattern: str) -> list[str]:
-    """The alternatives that braces stand for.
+    """Expand the braces of a pattern into its alternatives.
 
     >>> _braces("a.{b,c}{d,}")
     ['a.bd', 'a.b', 'a.cd', 'a.c']
@@ -85,7 +85,7 @@ def _braces(pattern: str) -> list[str]:
 
 @dataclass(frozen=True, slots=True)
 class IgnoreRule:
-    """One line of a ``.gitignore``; `kept` if it takes back what lines before it ignore."""
+    """One line of a ``.gitignore``; `kept` is whether it re-includes what earlier lines ignore."""
 
     pattern: tuple[str, ...]
     kept: bool = False
@@ -93,7 +93,7 @@ class IgnoreRule:
 
 
 def parse_ignore(text: str) -> tuple[IgnoreRule, ...]:
-    """The rules of a ``.gitignore``.
+    """Parse the rules of a ``.gitignore``.
 
     >>> [rule.pattern for rule in parse_ignore("# built\\n/dist/\\n*.log\\n!a/keep.log\\n")]
     [('dist',), ('**', '*.log'), ('a', 'keep.log')]
@@ -117,7 +117,7 @@ def parse_ignore(text: str) -> tuple[IgnoreRule, ...]:
 
 
 def is_ignored(layers: Sequence[tuple[int, tuple[IgnoreRule, ...]]], parts: Sequence[str], is_folder: bool) -> bool:
-    """Whether a path is ignored; of all rules that fit, the last one counts.
+    """Return whether a path is ignored; of all rules that match, the last one counts.
 
     `layers` are the rules of the folders above, outermost first, each with how many of `parts` lead to it.
     """
@@ -130,7 +130,7 @@ def is_ignored(layers: Sequence[tuple[int, tuple[IgnoreRule, ...]]], parts: Sequ
     return ignored
 
 
-# -- names of secrets: keys, passwords, what somebody typed; variables that hold keys --------------
+# -- names of secrets: keys, passwords, histories; variables that contain keys ---------------------
 # Names are compared as the most careless file system would: without regard to case, to composed or decomposed
 # letters, or to characters that cannot be seen. The one list for all that reads files on somebody else's word: tools,
 # ``<doc>``, imports, ingestion. To extend it, add a pattern to the group that it belongs to.
@@ -174,7 +174,7 @@ SECRET_FOLDERS = (
     *(".mozilla", ".thunderbird", ".terraform.d", ".databricks", ".step", ".electrum", "keyrings", "Keychains"),
     *("User Data", "Firefox/Profiles", "Google/Chrome", "Application Support"),
 )
-"""Folders of which nothing is anybody else's business; one with a slash is compared with two parts of a path."""
+"""Folders whose whole content is secret; one with a slash is compared with two parts of a path."""
 SECRET_VARIABLES = (
     *("*KEY*", "*TOKEN*", "*SECRET*", "*PASS*", "*CREDENTIAL*", "*AUTH*", "*COOKIE*"),
     *("PAT", "*_PAT", "DSN", "*_DSN", "*_DSN_*", "*_PWD", "*_PWD_*", "PIN", "*_PIN", "*_PIN_*", "*DATABASE_URL"),
@@ -184,7 +184,7 @@ _HARMLESS = ("*.example", "*.sample", "*.template", "*.dist", "example.env", "*.
 
 
 def comparable(name: str) -> str:
-    """A name as the most careless file system compares it.
+    """Normalise a name as the most lenient file system compares it.
 
     >>> comparable(".G\\u200bIT. ")
     '.git'
@@ -196,7 +196,7 @@ def comparable(name: str) -> str:
 
 
 def is_secret_file(path: str | PurePath) -> bool:
-    """Whether the name of a file, or a folder above it, says that it holds keys, passwords or a history.
+    """Return whether the name of a file, or of a folder above it, indicates keys, passwords or a history.
 
     >>> [is_secret_file(name) for name in (".env", ".ENV.local", ".env.example", "environment.md", "a/server.key")]
     [True, True, False, False, True]
@@ -210,7 +210,7 @@ def is_secret_file(path: str | PurePath) -> bool:
 
 
 def is_secret_variable(name: str) -> bool:
-    """Whether an environment variable holds a key or a password, by its name.
+    """Return whether the name of an environment variable indicates a key or a password.
 
     >>> [is_secret_variable(name) for name in ("OPENAI_API_KEY", "PGPASSWORD", "github_token", "LANG", "HOME")]
     [True, True, True, False, False]

@@ -1,12 +1,12 @@
 """Open, list, replace and remove files by their real paths, following no link on the way.
 
-A path was found to be allowed a moment ago; meanwhile somebody may have put a link in place of a folder. So each
-folder on the way is opened from the one above it and refused if it is a link, and the file is used through the open
-folder. Where the system cannot do that (Windows), the real path is compared again. What is opened is an ordinary
-file: a pipe would wait for ever, and opening a device may do something.
+After a path was checked, somebody may replace a folder by a link. So each folder on the way is opened from the one
+above it and refused if it is a link, and the file is used through the open folder. Where the system cannot do that
+(Windows), the real path is compared again. Only ordinary files are opened: a pipe would wait for ever, and opening a
+device may have effects.
 """
 
-# pathlib knows no open folders.
+# pathlib has no open folders.
 # ruff: noqa: PTH101, PTH208
 
 from __future__ import annotations
@@ -36,31 +36,31 @@ _FLAGS: Mapping[Mode, int] = {
     "a+b": os.O_RDWR | os.O_CREAT | os.O_APPEND,
     "xb": os.O_WRONLY | os.O_CREAT | os.O_EXCL,
 }
-_PERMISSIONS = 0o777  # what of a mode is kept: a text that was rewritten runs with nobody's rights
+_PERMISSIONS = 0o777  # the bits of a mode that are kept: not setuid, as a file that was rewritten must not run so
 
 
 @dataclass(frozen=True, slots=True)
 class OpenFolder:
-    """An open folder. Names are those of its entries, never paths; `real` is where it was when it was opened."""
+    """An open folder. Names are those of its entries, never paths; `real` is its path when it was opened."""
 
     real: Path
     descriptor: int | None
 
     def _at(self, name: str) -> str:
-        """The path by which functions of `os` find an entry, given the descriptor."""
+        """Return the path by which functions of `os` find an entry, given the descriptor."""
         return str(self.real / name) if self.descriptor is None else name
 
     def stat(self, name: str) -> os.stat_result | None:
-        """What an entry is, links not followed; None if there is none."""
+        """Return the status of an entry, without following links; None if there is none."""
         with contextlib.suppress(FileNotFoundError):
             return os.stat(self._at(name), follow_symlinks=False, dir_fd=self.descriptor)
         return None
 
     def open(self, name: str, mode: Mode = "rb", *, private: bool = False) -> BinaryIO:
-        """An ordinary file, to be read, or by `mode` to be written or made; nobody else reads a new `private` one.
+        """Open an ordinary file to read, or by `mode` to write or create; only the user can read a new `private` one.
 
         Raises:
-            OSError: it is missing, no ordinary file, or may not be opened.
+            OSError: it is missing, not an ordinary file, or may not be opened.
         """
         found = self.stat(name)
         if found is not None or mode in ("rb", "r+b"):
@@ -87,10 +87,10 @@ class OpenFolder:
             raise OSError(errno.EINVAL, "this is a device or a pipe, not a file", name)
 
     def check_changeable(self, found: os.stat_result | None, name: str) -> None:
-        """Refuse to replace a file that its owner has made read-only: a folder's permission would be enough for that.
+        """Raise if a file is read-only: its folder's permission alone would allow it to be replaced.
 
         Raises:
-            OSError: it is read-only, or no ordinary file.
+            OSError: it is read-only, or not an ordinary file.
         """
         if found is None:
             return
@@ -100,7 +100,7 @@ class OpenFolder:
 
     @contextlib.contextmanager
     def _readable(self) -> Iterator[int]:
-        """A descriptor of the folder itself, for what wants more than a way through it."""
+        """Open a descriptor of the folder itself, for calls that need to read it."""
         readable = os.open(".", os.O_RDONLY | getattr(os, "O_DIRECTORY", 0), dir_fd=self.descriptor)
         try:
             yield readable
@@ -108,19 +108,19 @@ class OpenFolder:
             os.close(readable)
 
     def entries(self) -> list[str]:
-        """The names of all entries."""
+        """Return the names of all entries."""
         if self.descriptor is None:
             return os.listdir(self.real)
         with self._readable() as readable:
             return os.listdir(readable)
 
     def write_new(self, name: str, data: bytes, like: os.stat_result | None, *, mode: int | None = None) -> None:
-        """Make a file that holds `data`, and wait until it is on the disk.
+        """Create a file that contains `data`, and wait until it is on the disk.
 
         It has the mode and, where allowed, the owner of the file `like`; else `mode`, or that of any new file.
 
         Raises:
-            OSError: there is such a file, or the disk refuses; then there is none.
+            OSError: the file exists, or the disk refuses; then no file is left.
         """
         # The system takes the umask off: asking for it would change it for a moment, for all threads.
         first = 0o600 if like is not None else 0o666 if mode is None else mode
@@ -140,7 +140,7 @@ class OpenFolder:
             raise
 
     def rename(self, name: str, new: str) -> None:
-        """Give an entry another name, in place of what has it now."""
+        """Rename an entry, replacing any that has the new name."""
         fd = self.descriptor
         os.replace(self._at(name), self._at(new), src_dir_fd=fd, dst_dir_fd=fd)
 
@@ -158,10 +158,10 @@ class OpenFolder:
 
 @contextlib.contextmanager
 def open_folder(real: Path) -> Iterator[OpenFolder]:
-    """The folder at a real path.
+    """Open the folder at a real path.
 
     Raises:
-        OSError: it is missing, or a link has come into the way.
+        OSError: it is missing, or there is now a link on the way.
     """
     if not WALKS:
         if Path(os.path.realpath(real)) != real:
@@ -178,7 +178,7 @@ def open_folder(real: Path) -> Iterator[OpenFolder]:
 
 
 def _walk(anchor: str, parts: Sequence[str]) -> int:
-    """The descriptor of a folder, opened one part after the other."""
+    """Return the descriptor of a folder, opened one part after the other."""
     descriptor = os.open(anchor, _PASS)
     try:
         for part in parts:
@@ -192,10 +192,10 @@ def _walk(anchor: str, parts: Sequence[str]) -> int:
 
 
 def make_folders(real: Path, *, mode: int = 0o777) -> list[Path]:
-    """Make a folder and those above it, as far as they are missing; those that were made, outermost first.
+    """Create a folder and those above it that are missing; return the created ones, outermost first.
 
     Raises:
-        OSError: a file or a link is in the way, or the disk refuses; those that were made are gone again.
+        OSError: a file or a link is in the way, or the disk refuses; created folders are removed again.
     """
     missing: list[Path] = []
     for folder in (real, *real.parents):
@@ -215,7 +215,7 @@ def make_folders(real: Path, *, mode: int = 0o777) -> list[Path]:
 
 
 def remove_folders(made: Sequence[Path]) -> None:
-    """Remove folders again, as far as they are empty."""
+    """Remove those of the created folders that are empty."""
     for folder in reversed(made):
         with contextlib.suppress(OSError), open_folder(folder.parent) as parent:
             os.rmdir(parent._at(folder.name), dir_fd=parent.descriptor)
@@ -225,10 +225,10 @@ def remove_folders(made: Sequence[Path]) -> None:
 def read_errors(
     name: str, *, look: str = "", kind: type[FileReadError | FileWriteError] = FileReadError
 ) -> Iterator[None]:
-    """Tell what the system says while a file is read as a `FileReadError`; `look` is the hint if it is no such file.
+    """Turn the system's errors while a file is read into `FileReadError`; `look` is the hint if the file is missing.
 
     Raises:
-        LinkOutside: a link has come into the way.
+        LinkOutside: there is now a link on the way.
         FileReadError: anything else.
     """
     try:
@@ -259,7 +259,7 @@ def _translated(error: OSError, name: str, kind: type[FileReadError | FileWriteE
         return LinkOutside("a link leads back to itself, or was created just now", where=name)
     said, reading = error.strerror or str(error), kind is FileReadError
     words, hint = _WORDS.get(error.errno or 0, ("cannot be {done}: {said}", ""))
-    if said != os.strerror(error.errno or 0):  # it was raised here, and says more
+    if said != os.strerror(error.errno or 0):  # it was raised in this module, and says more
         words = "{said}"
     verb, done, right = ("read", "read", "r") if reading else ("write", "written", "w")
     spoken = partial(str.format, name=name, said=said, verb=verb, done=done, right=right)

@@ -1,4 +1,4 @@
-"""A text on disk that others write too: read, locked, and saved into whatever has become of it meanwhile."""
+"""Read, lock and save a file that others may write at the same time; a save is merged into their changes."""
 
 from __future__ import annotations
 
@@ -17,19 +17,19 @@ from lmm.disk.watching import Signature, signature
 from lmm.errors import Changed, DocumentBusy, DocumentError, Failure, FileReadError, LmmError
 
 _LOCK_POLL = 0.1  # seconds
-_STILL_ROUNDS = 60  # an author who never stops does not get the reply never
+_STILL_ROUNDS = 60  # the reply is saved in the end even if the author never stops writing
 _PAUSE, _PAUSES = 0.05, 20  # seconds without a change, after a save in the moment of ours; and how often at most
 
 
 Rebase = Callable[[str], tuple[str, tuple[Failure, ...]]]
-"""What we did since the file was read, done in the text that stands there now, and what found no place in it; pure."""
+"""A pure function that applies our changes to the file's current text, and returns it with those that do not fit."""
 
 
 @dataclass(frozen=True, slots=True)
 class Saved:
-    """What became of a save: the text now on disk; if its author had changed it (`rebased`), what found no place in it.
+    """The result of a save: the text now on disk and, if its author changed it (`rebased`), changes that do not fit.
 
-    `recovered` are files in its folder with what an author had saved while a run was killed (`lmm.disk.swap`).
+    `recovered` are files in its folder with what an author saved while a run was killed (`lmm.disk.swap`).
     """
 
     text: str
@@ -38,10 +38,10 @@ class Saved:
     recovered: tuple[Path, ...] = ()
 
     def check(self) -> Saved:
-        """This result, if all of ours found its place.
+        """Return this result if all of our changes were applied.
 
         Raises:
-            DocumentError: a part did not.
+            DocumentError: a change was not applied.
         """
         if self.failures:
             raise DocumentError("; ".join(map(str, self.failures)))
@@ -50,7 +50,7 @@ class Saved:
 
 @dataclass(slots=True)
 class SharedFile:
-    """A file that its author may write at any moment. `base` is what stood there when we read it."""
+    """A file that its author may write at any moment. `base` is its text when we read it."""
 
     path: Path
     base: str
@@ -59,7 +59,7 @@ class SharedFile:
 
     @classmethod
     def open(cls, path: Path) -> SharedFile:
-        """Read a file; it is not locked.
+        """Read a file, without locking it.
 
         Raises:
             LinkOutside: it is a link that leads out of its folder.
@@ -73,9 +73,9 @@ class SharedFile:
 
     @contextlib.asynccontextmanager
     async def locked(self, *, on_wait: Callable[[], None] = lambda: None) -> AsyncIterator[None]:
-        """Hold the file's advisory lock, without blocking the loop; calls `on_wait` once if somebody else has it.
+        """Hold the file's advisory lock without blocking the event loop; call `on_wait` once if another process has it.
 
-        It may have changed while we waited: see `reread`.
+        The file may have changed during the wait: see `reread`.
         """
         with contextlib.ExitStack() as held:
             waited = False
@@ -94,21 +94,21 @@ class SharedFile:
     # -- looking ---------------------------------------------------------------------------------
 
     def changed(self) -> bool:
-        """Whether the file was written since we read it, or is gone: one look at its time, size and inode."""
+        """Return whether the file was written since we read it, or is gone, by its time, size and inode."""
         return signature(self.path) != self._seen
 
     def _now(self) -> str | None:
-        """What stands on disk now; None if it is gone, or in the middle of being written."""
+        """Return the text on disk; None if the file is gone, or is being written."""
         with contextlib.suppress(FileReadError):
             return files.read_document(self.path)
         return None
 
     def reread(self, rebase: Rebase) -> tuple[str, tuple[Failure, ...]]:
-        """Take what stands on disk as the new `base`; what `rebase` makes of it.
+        """Read the file as the new `base`, and return the result of `rebase` for it.
 
         Raises:
             FileReadError: the file is gone, or cannot be read.
-            LmmError: `rebase` cannot; `base` is as it was.
+            LmmError: `rebase` failed; `base` is unchanged.
         """
         seen, theirs = signature(self.path), files.read_document(self.path)
         rebased = rebase(theirs)
@@ -116,10 +116,10 @@ class SharedFile:
         return rebased
 
     async def still(self, seconds: float) -> None:
-        """Wait until the file is `base`, or has not changed for so many seconds.
+        """Wait until the file is `base`, or has not changed for `seconds`.
 
         An editor may be in the middle of writing it, or between removing the old file and writing the new one.
-        Cancellation cuts the wait short: then is the last chance to save.
+        Cancellation ends the wait, as it is then the last chance to save.
         """
         before: str | None = self.base
         now = self._now()
@@ -133,14 +133,14 @@ class SharedFile:
     # -- saving ----------------------------------------------------------------------------------
 
     def save(self, rebase: Rebase) -> Saved:
-        """Write what `rebase` makes of the text that stands there, which may not be `base` any more.
+        """Write the result of `rebase` for the current text, which may no longer be `base`.
 
-        What its author wrote since stays, also what is saved in the very moment in which we write. The result is the
-        new `base`, and `lmm undo` can take it back.
+        What its author has written since is kept, even if it is saved at the very moment in which we write. The result
+        is the new `base`, and `lmm undo` can undo it.
 
         Raises:
             FileReadError, FileWriteError: the file is gone, became unreadable, or cannot be written.
-            LmmError: `rebase` cannot; nothing is written.
+            LmmError: `rebase` failed; nothing is written.
         """
         while True:
             theirs = files.read_settled(self.path, self.base)
@@ -150,7 +150,7 @@ class SharedFile:
                 if self._pause() == theirs:
                     raise
                 continue
-            if failures and self._pause() != theirs:  # it was not yet all that was to come
+            if failures and self._pause() != theirs:  # the author's program had not finished writing
                 continue
             try:
                 if text != theirs:
@@ -165,12 +165,12 @@ class SharedFile:
     def _written(self, before: str) -> tuple[Path, ...]:
         self._seen = signature(self.path)
         recovered = remove_leftovers(files.real(self.path).parent)
-        with contextlib.suppress(LmmError, OSError):  # a full disk must not make a save fail that is done
+        with contextlib.suppress(LmmError, OSError):  # the save is done: a full disk must not make it fail
             remember(self.path, before, self.base)
         return tuple(recovered)
 
     def _pause(self) -> str | None:
-        """Wait until whoever writes at this moment has ended: some programs write in several steps. The text then."""
+        """Wait until no program writes the file (some write in several steps), and return its text."""
         before = self._now()
         for _ in range(_PAUSES):
             time.sleep(_PAUSE)

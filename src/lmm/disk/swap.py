@@ -1,8 +1,8 @@
-"""Put a file in the place of another one so that no save in that moment is lost.
+"""Replace a file by another one so that no save at that moment is lost.
 
-To compare and then to rename leaves a moment in between, and who saves in it loses the save. So the two files
-are exchanged in one step, and what came out is looked at: if it is not what we had read, somebody saved, and
-it goes back.
+Between comparing and renaming there is a moment in which somebody's save would be lost. So the two files
+are exchanged in one step, and the old content is then compared: if it is not what we had read, somebody saved, and
+the exchange is undone.
 """
 
 from __future__ import annotations
@@ -22,30 +22,30 @@ from lmm.errors import Changed
 
 _WAIT = 2.0  # seconds for a program that has the old file open to write it
 _LOOK_EVERY = 0.005
-_BLIND_WAIT = 0.03  # where nobody says whether the file is open
+_BLIND_WAIT = 0.03  # where the system does not report whether the file is open
 _IMPOSSIBLE = (errno.EINVAL, errno.ENOSYS, errno.ENOTSUP, errno.EOPNOTSUPP, errno.EPERM)
 _AT_FDCWD, _RENAME_EXCHANGE, _RENAME_SWAP = -100, 2, 2
 LEFT_AFTER = 60.0
-"""Seconds after which nobody writes a temporary file any more."""
+"""The age in seconds after which a temporary file is no longer being written."""
 TEMPORARY = (".lmm-", ".tmp")
-"""What its name begins and ends with."""
+"""The prefix and suffix of the names of temporary files."""
 _EXCHANGED = re.compile(r"\.lmm-([0-9a-f]{16})-([0-9a-f]{16})-([0-9a-f]{16})\.(?:tmp|old)")
 
 
 def put_in_place(new: Path, target: Path, data: bytes, expected: bytes) -> None:
-    """Put the file `new`, which holds `data`, in the place of `target`, if that holds `expected`; `new` is then gone.
+    """Replace `target` by the file `new`, which contains `data`, if it contains `expected`; `new` is then gone.
 
     A save by renaming is never lost. Nor is one by a program that opens the file and writes into it, if it
-    opened it before the exchange and writes within two seconds; on Linux we are told whether any has it open for
-    writing, and wait only then. One that keeps a file open and writes later writes into the file that was
-    replaced, and that is lost. Where the file system cannot exchange (NFS, FAT, some containers), the old file is
+    opened it before the exchange and writes within two seconds; Linux reports whether any has it open for
+    writing, and we wait only then. If a program keeps a file open and writes later, it writes into the replaced
+    file, and that save is lost. Where the file system cannot exchange (NFS, FAT, some containers), the old file is
     linked aside first: then a save by renaming between our last look and our renaming, some microseconds, is lost.
 
     Raises:
-        Changed: `target` holds something else: what its author saved meanwhile, which stands there (again).
+        Changed: `target` contains something else, which its author saved in the meantime; it is kept, or put back.
         OSError: neither is possible. `target` is as it was.
     """
-    # Its name says what it may hold when its process was killed.
+    # Its name identifies what it may contain if its process is killed.
     digests = "-".join(digest(text, length=16) for text in (data, expected))
     new = new.rename(new.with_name(f"{new.stem}-{digests}{TEMPORARY[1]}"))
     try:
@@ -74,7 +74,7 @@ def put_in_place(new: Path, target: Path, data: bytes, expected: bytes) -> None:
 
 
 def _put_back(new: Path, target: Path, data: bytes, took: bytes) -> bytes:
-    """Exchange until theirs stands at `target` and what came out is what we had put there ourselves; theirs."""
+    """Exchange until `target` has the author's content and our own comes out; return the author's."""
     last, put = data, took
     while True:
         try:
@@ -111,7 +111,7 @@ def _replace_linked(new: Path, target: Path, data: bytes, expected: bytes) -> No
 
 
 def content(path: Path) -> bytes | None:
-    """The bytes of a file; None if there is none."""
+    """Return the bytes of a file; None if there is none."""
     try:
         return path.read_bytes()
     except FileNotFoundError:
@@ -119,11 +119,11 @@ def content(path: Path) -> bytes | None:
 
 
 def _final_content(path: Path, expected: bytes) -> bytes:
-    """The bytes of a file that was taken out of its place, once nobody can write to it; those that differ, at once."""
+    """Return the bytes of a file that was replaced, once no program can write to it; at once if they differ."""
     end = time.monotonic() + _WAIT
     while True:
         still_open = _open_elsewhere(path)
-        found = path.read_bytes()  # after the question: whoever had it open may have written before
+        found = path.read_bytes()  # read after asking: a program that had it open may have written before
         if found != expected or still_open is False or time.monotonic() > end:
             return found
         time.sleep(_LOOK_EVERY if still_open else _BLIND_WAIT)
@@ -131,7 +131,7 @@ def _final_content(path: Path, expected: bytes) -> bytes:
 
 
 def _open_elsewhere(path: Path) -> bool | None:
-    """Whether some program has a file open for writing; None where the system does not say."""
+    """Return whether some program has a file open for writing; None where the system does not report it."""
     if sys.platform != "linux":
         return None
     import fcntl
@@ -195,25 +195,25 @@ def _exchange_windows(one: Path, two: Path) -> None:
 def remove_leftovers(folder: Path) -> list[Path]:
     """Remove temporary files that a killed process left in `folder`: those no longer being written.
 
-    One that stood for an exchange may hold what the author saved in that moment, and nobody has seen: unless it is the
-    text that was read, or the one to be written, it is kept as ``recovered-….md``. The names of these.
+    One that was part of an exchange may contain what the author saved at that moment: unless it is the text that was
+    read, or the one to be written, it is kept as ``recovered-….md``. Returns the paths of these.
     """
     kept = []
     for path in [*folder.glob("*".join(TEMPORARY)), *folder.glob(f"{TEMPORARY[0]}*.old")]:
         with contextlib.suppress(OSError):
             status, exchanged = path.lstat(), _EXCHANGED.fullmatch(path.name)
-            # What was exchanged has the time of its author's last save: only the other time tells of the exchange.
+            # An exchanged file has the time of its author's last save: only the other time shows the exchange.
             if time.time() - max(status.st_mtime, status.st_ctime) <= LEFT_AFTER or not stat.S_ISREG(status.st_mode):
                 continue
             if exchanged and digest(path.read_bytes(), length=16) not in exchanged.group(2, 3):
                 kept.append(_recovered(path, exchanged[1]))
-            elif exchanged or path.suffix == TEMPORARY[1]:  # other .old ones are those of a patch, which mends itself
+            elif exchanged or path.suffix == TEMPORARY[1]:  # other .old files belong to a patch, which repairs itself
                 path.unlink()
     return kept
 
 
 def _recovered(path: Path, token: str) -> Path:
-    """Give a file a name under which a person finds it; nothing is replaced."""
+    """Rename a file so that a person finds it, without replacing another."""
     named = path.with_name(f"recovered-{token}.md")
     if named.exists():
         raise FileExistsError(str(named))

@@ -1,7 +1,7 @@
-"""What the user has agreed to, kept in the state folder.
+"""The user's approvals of configuration files, kept in the state folder.
 
-A ``config.toml`` may have come with somebody's repository. What it asks for that reaches beyond its folder (see
-`lmm.permissions`) counts only once the file was approved, for the text that it had then.
+A ``config.toml`` may have come with somebody's repository. Its settings that reach beyond its folder (see
+`lmm.permissions`) take effect only after the file was approved, and only for the text that was approved.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ _APPROVALS = "trust.json"
 
 
 def approve(file: Path, text: str) -> None:
-    """Remember that the user agreed to a file with this text, in place of an earlier answer.
+    """Record that the user approved a file with this text, replacing an earlier answer.
 
     Raises:
         FileWriteError: the state folder cannot be written.
@@ -28,7 +28,7 @@ def approve(file: Path, text: str) -> None:
 
 
 def revoke(file: Path) -> bool:
-    """Forget what was agreed to for a file; whether there was something.
+    """Remove the approval of a file; return whether there was one.
 
     Raises:
         FileWriteError: the state folder cannot be written.
@@ -40,22 +40,22 @@ def revoke(file: Path) -> bool:
 
 
 def digest_for(file: Path) -> str:
-    """The digest of the text that was agreed to for a file, if any ever was; it may have another one by now."""
+    """Return the digest of the approved text of a file (it may have changed since); empty if it was never approved."""
     return remembered(_APPROVALS).get(_subject(file), "")
 
 
 def is_approved(file: Path, text: str) -> bool:
-    """Whether the user agreed to a file with this text."""
+    """Return whether the user approved a file with this text."""
     return digest_for(file) == digest(text)
 
 
 def approved_files() -> tuple[Path, ...]:
-    """Every file that was agreed to."""
+    """Return every approved file."""
     return tuple(map(Path, remembered(_APPROVALS)))
 
 
 def _subject(file: Path) -> str:
-    """The file by its folder's real path: what is relative in it is relative to that."""
+    """Return the file's path by its folder's real path, to which relative paths in the file refer."""
     return str(file.parent.resolve() / file.name)
 
 
@@ -63,7 +63,7 @@ def _subject(file: Path) -> str:
 
 
 def remembered(store: str) -> dict[str, str]:
-    """What was agreed to, by its subject; a list that is missing or damaged approves nothing.
+    """Return the approvals in a list, by subject; a list that is missing or damaged approves nothing.
 
     `store` is the name of a list in the state folder: each kind of approval has its own.
     """
@@ -75,7 +75,7 @@ def remembered(store: str) -> dict[str, str]:
 
 
 def remember(store: str, subject: str, agreed: str) -> None:
-    """Add an answer to a list, in place of an earlier one of the same subject.
+    """Add an answer to a list, replacing an earlier one of the same subject.
 
     Raises:
         FileWriteError: the state folder cannot be written.

@@ -1,7 +1,7 @@
-"""Our last changes to each file, so that they can be taken back.
+"""Records of our last changes to each file, to undo them.
 
-They lie in the user's state folder, readable by the user only: the newest of each file, for some weeks. What one turn
-of a conversation changes is one change of each of these files, and one of the conversation, which lists them.
+They are kept in the user's state folder, readable by the user only: the newest of each file, for some weeks. A turn of
+a conversation counts as one change of each file that it changes, and as one of the conversation, which lists them.
 """
 
 from __future__ import annotations
@@ -34,9 +34,9 @@ _TIDY_EVERY = 3600.0  # seconds
 
 @dataclass(frozen=True, slots=True)
 class UndoneChange:
-    """A change that was taken back: when it was made, how many lines it had changed, and how many are before it.
+    """An undone change: when it was made, how many lines it had changed, and how many changes are before it.
 
-    That of a conversation's turn names the `files` in which it was, and the `failures`: files that stay as they are.
+    That of a conversation's turn has the `files` in which it was undone, and the `failures`: files left unchanged.
     """
 
     made: datetime
@@ -48,7 +48,7 @@ class UndoneChange:
 
 @dataclass(frozen=True, slots=True)
 class _Turn:
-    """The change of a conversation under way: its record, and the last one of each file that it has changed."""
+    """A change of a conversation in progress: its record, and the last record of each file that it has changed."""
 
     record: Path
     path: Path
@@ -61,7 +61,7 @@ _turn: ContextVar[_Turn | None] = ContextVar("turn", default=None)
 
 @contextlib.contextmanager
 def as_one_change(path: Path) -> Iterator[None]:
-    """Make what is remembered inside one change of the conversation in `path`; inside another such block, nothing."""
+    """Record the changes inside the block as one change of the conversation in `path`; a nested block has no effect."""
     turn = _turn.get() or _Turn(_new_record(path), real(path))
     token = _turn.set(turn)
     try:
@@ -71,7 +71,7 @@ def as_one_change(path: Path) -> Iterator[None]:
 
 
 def remember(path: Path, before: str | bytes | None, after: str | bytes | None, *, mode: int | None = None) -> None:
-    """Keep what we changed in a file, which had that `mode`; None is no file. On return it is on the disk.
+    """Record our change of a file, which had that `mode`; None means no file. On return the record is on the disk.
 
     Raises:
         FileWriteError, OSError: the state folder cannot be written.
@@ -113,13 +113,13 @@ def _write(record: Path, change: Mapping[str, Any]) -> None:
 
 
 def take_back(path: Path) -> UndoneChange:
-    """Undo the last change that we made to a file, byte for byte; what its author wrote elsewhere since stays.
+    """Undo our last change of a file, byte for byte; what its author has since written elsewhere in it stays.
 
-    The last change of a conversation is that of its last turn that changed files, and is undone in each of them. What
-    the author has undone is passed over, so that every call goes further back.
+    The last change of a conversation is that of its last turn that changed files, and is undone in each of them.
+    Changes that the author has undone are skipped, so that every call goes further back.
 
     Raises:
-        LmmError: no change is remembered, or the same place was changed since.
+        LmmError: no change is recorded, or the same place has been changed since.
         FileReadError, FileWriteError: the file cannot be read or written.
     """
     check_named(path)
@@ -136,7 +136,7 @@ def take_back(path: Path) -> UndoneChange:
 
 
 def _undo_turn(record: Path, listed: list[list[str]]) -> UndoneChange | None:
-    """Undo each change of a turn, the last one first; those that cannot be stay listed."""
+    """Undo each change of a turn, last first; those that cannot be undone stay listed."""
     made = datetime.fromtimestamp(int(record.name) / 1e9)
     lines = 0
     files: list[Path] = []
@@ -163,7 +163,7 @@ def _undo_turn(record: Path, listed: list[list[str]]) -> UndoneChange | None:
 
 
 def _undo(path: Path, record: Path) -> UndoneChange | None:
-    """Undo a change of one file; None if there is nothing of it, or it was undone already."""
+    """Undo a change of one file; return None if nothing of it is left, or it was undone already."""
     with document_lock(path):
         change = _read(record)
         before, after = change.get("before"), change.get("after")
@@ -185,10 +185,10 @@ def _undo(path: Path, record: Path) -> UndoneChange | None:
 
 
 def _put(path: Path, text: str | None, now: str | None, mode: int | None) -> None:
-    """Write a text, or remove the file, or make it again.
+    """Write a text, or remove or recreate the file.
 
     Raises:
-        Changed: the file does not hold `now`.
+        Changed: the file does not contain `now`.
     """
     data = None if text is None else text.encode("utf-8", "surrogateescape")
     if data is not None and now is not None:
@@ -206,7 +206,7 @@ def _put(path: Path, text: str | None, now: str | None, mode: int | None) -> Non
 
 
 def _without(path: Path, before: str | None, after: str | None, now: str | None) -> str | None:
-    """`now` as it would be without the change from `before` to `after`."""
+    """Return `now` without the change from `before` to `after`."""
     if now in (before, after):
         return before
     line = ""
@@ -228,7 +228,7 @@ def _records(path: Path) -> Iterator[Path]:
 
 
 def _read(record: Path) -> dict[str, Any]:
-    """What a change began with and what it made, or the changes that it consists of; empty if the record is damaged."""
+    """Read the texts before and after a change, or the changes that it consists of; empty if the record is damaged."""
     with contextlib.suppress(OSError, ValueError, zlib.error):
         change = json.loads(zlib.decompress(record.read_bytes()))
         return change if isinstance(change, dict) else {}
@@ -244,7 +244,7 @@ def _folder(path: Path) -> Path:
 
 
 def _tidy() -> None:
-    """Delete what is too old, and the oldest of what is too much; once an hour, as it looks at all there is."""
+    """Delete records that are too old, and the oldest above the limit; once an hour, since it scans all records."""
     stamp = _root() / "tidied"
     with contextlib.suppress(OSError):
         if time.time() - stamp.stat().st_mtime < _TIDY_EVERY:
@@ -258,4 +258,4 @@ def _tidy() -> None:
                 record.unlink()
     for folder in _root().glob("*/"):
         with contextlib.suppress(OSError):
-            folder.rmdir()  # those that are empty
+            folder.rmdir()  # only if it is empty

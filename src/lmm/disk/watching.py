@@ -1,7 +1,7 @@
-"""Which documents lie at some paths, and when they change: file notifications, and looking for oneself.
+"""Find the documents at some paths, and watch them for changes, by file notifications and by polling.
 
-Notifications (watchfiles) tell of folders, not of files: an editor that saves by renaming replaces the
-file that was watched. They say nothing on some network and container mounts, so we also look, seldom
+Notifications (watchfiles) are for folders, not for files: an editor that saves by renaming replaces the
+file that was watched. They do not work on some network and container mounts, so we also poll, seldom
 while notifications work and often where they do not.
 """
 
@@ -23,11 +23,11 @@ _OFTEN, _SELDOM = 0.4, 5.0  # seconds between looks, without and with notificati
 _SHARE = 20  # looking takes at most one part in so many of a processor
 
 Signature = tuple[int, int, int]
-"""Modification time in nanoseconds, size and inode: what changes with every save."""
+"""Modification time in nanoseconds, size and inode: some of it changes with every save."""
 
 
 def signature(path: Path) -> Signature | None:
-    """A file's signature; None if there is no such file now."""
+    """Return a file's signature; None if there is no such file now."""
     try:
         found = path.stat()
     except OSError:
@@ -37,17 +37,17 @@ def signature(path: Path) -> Signature | None:
 
 @dataclass(frozen=True, slots=True)
 class WatchedPaths:
-    """What is watched. Both tables map the path that the system reports to the one that the user gave."""
+    """The watched files and folders. Both tables map the path that the system reports to the one that the user gave."""
 
     files: Mapping[Path, Path]
     folders: Mapping[Path, Path]
 
     @classmethod
     def at(cls, paths: Iterable[str | Path]) -> WatchedPaths:
-        """The files and folders named.
+        """Watch the files and folders at these paths.
 
         Raises:
-            FileReadError: there is none at one of the paths.
+            FileReadError: there is nothing at one of the paths.
             LinkOutside: one of them is a link that leads out of its folder.
         """
         files: dict[Path, Path] = {}
@@ -63,26 +63,26 @@ class WatchedPaths:
         return cls(files, folders)
 
     def name(self, path: Path) -> Path | None:
-        """The document whose file changed, under the name to show; None if it is none of ours."""
+        """Return the path to show for a changed file; None if it is not a watched document."""
         for folder, given in self.folders.items():
             if path.is_relative_to(folder) and is_document(inside := path.relative_to(folder)):
-                with contextlib.suppress(LinkOutside):  # the system tells of what lies behind links too
+                with contextlib.suppress(LinkOutside):  # the system also reports what is behind links
                     Folder(folder).path(inside)
                     return given / inside
         return self.files.get(path)
 
     def documents(self, changed: Iterable[Path]) -> list[Path]:
-        """The documents at these paths, and inside those that are folders."""
+        """Return the documents at these paths, and inside those that are folders."""
         named = (self.name(path) for at in changed for path in _walk(at))
         return sorted({path for path in named if path is not None})
 
     def look(self) -> dict[Path, Signature]:
-        """Every document's file as it is now."""
+        """Return the current signature of every document."""
         below = (path for folder in self.folders for path in Folder(folder).documents())
         return {path: state for path in (*self.files, *below) if (state := signature(path)) is not None}
 
     def links_out(self) -> list[LinkOutside]:
-        """Why documents that are links out of a folder are not watched."""
+        """Return the errors of documents that are not watched, since they are links out of a folder."""
         found: list[LinkOutside] = []
         for given in self.folders.values():
             for _ in Folder(given).documents(on_skip=found.append):
@@ -91,7 +91,7 @@ class WatchedPaths:
 
 
 def _walk(path: Path) -> Iterator[Path]:
-    """The file at a path, or the files in a folder that are not in hidden folders."""
+    """Iterate over the file at a path, or the files in a folder that are not in hidden folders."""
     if not path.is_dir():
         yield path
         return
@@ -103,9 +103,9 @@ def _walk(path: Path) -> Iterator[Path]:
 async def changes(
     roots: WatchedPaths, *, poll: bool = False, on_poll: Callable[[str], None] = lambda reason: None
 ) -> AsyncGenerator[Collection[Path]]:
-    """Paths that changed, as they change. What is there at first comes first; it may be nothing.
+    """Iterate over sets of changed paths, as they change. The first set is what exists at the start, perhaps nothing.
 
-    With `poll`, or where the system gives no notifications (`on_poll` is told why), only by looking.
+    With `poll`, or where the system gives no notifications (`on_poll` gets the reason), changes are found by polling.
     """
     told: asyncio.Queue[set[Path] | Exception] = asyncio.Queue()
     wanted = ((set(roots.folders), True), ({path.parent for path in roots.files}, False))
@@ -135,13 +135,13 @@ async def changes(
 
 
 def _timed_look(roots: WatchedPaths) -> tuple[dict[Path, Signature], float]:
-    """What is there, and the processor's seconds that it took to look: how long it waited says nothing."""
+    """Return the current signatures, and the CPU seconds that it took to get them: waiting does not count."""
     begin = time.thread_time()
     return roots.look(), time.thread_time() - begin
 
 
 async def _next(told: asyncio.Queue[set[Path] | Exception], end: float) -> set[Path] | Exception | None:
-    """What is told until `end`, or None."""
+    """Return the next item that arrives before the time `end`, or None."""
     with contextlib.suppress(TimeoutError):  # not `wait_for`: before 3.12 it forgets a Ctrl-C that comes with an item
         async with asyncio.timeout(max(0.0, end - time.monotonic())):
             return await told.get()
@@ -149,7 +149,7 @@ async def _next(told: asyncio.Queue[set[Path] | Exception], end: float) -> set[P
 
 
 async def _listen(folders: Collection[Path], deep: bool, told: asyncio.Queue[set[Path] | Exception]) -> None:
-    """Put notifications of folders into a queue; at the end, why there are no more."""
+    """Put notifications of folders into a queue; at the end, the reason why there are no more."""
     try:
         from watchfiles import awatch
 

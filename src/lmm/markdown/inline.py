@@ -1,6 +1,6 @@
-"""What stands in the words of a paragraph: code, formulas, links, citations, tags and the rest.
+"""Parse the inline elements of a paragraph: code, formulas, links, citations, tags and the rest.
 
-`spans` in `lmm.markdown.spans` is what others ask; it reads blocks, and the words of each with this.
+Use `spans` in `lmm.markdown.spans`, which parses blocks, and the words of each with this module.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from typing import NamedTuple
 
 
 class Attributes(NamedTuple):
-    """An attribute group ``{#id .class key=value}``, read."""
+    """A parsed attribute group ``{#id .class key=value}``."""
 
     id: str = ""
     classes: tuple[str, ...] = ()
@@ -21,7 +21,7 @@ class Attributes(NamedTuple):
 
 
 class Span(NamedTuple):
-    """A part of a text that is more than words: its `kind`, where it stands, what is in it.
+    """A part of a text that is more than words: its `kind`, its place and its content.
 
     | kind | text | target | attributes |
     |---|---|---|---|
@@ -57,7 +57,7 @@ class Span(NamedTuple):
 
     @property
     def runs(self) -> bool:
-        """Whether knitr, Quarto or MyST would run this code block."""
+        """Whether this is a code block that knitr, Quarto or MyST would run."""
         return self.kind == "code_block" and self.attributes.startswith("{") and self.attributes[1:2].isalpha()
 
     @property
@@ -68,13 +68,13 @@ class Span(NamedTuple):
 
     @property
     def group(self) -> Attributes:
-        """Its attribute group, read; a word after the fence of a div is a class."""
+        """The parsed attribute group; a word after the fence of a div is a class."""
         classes = (self.attributes.strip("{} "),) if self.kind == "div" else ()
         return read_attributes(self.attributes) or Attributes(classes=classes)
 
     @property
     def expression(self) -> str:
-        """What code in a sentence computes, where knitr or Quarto shows its value; else the empty string."""
+        """The expression of inline code whose value knitr or Quarto shows; else the empty string."""
         engine, _, code = self.text.partition(" ")
         return code.strip() if self.kind == "code" and engine in _ENGINES else ""
 
@@ -102,7 +102,7 @@ _ATTRIBUTE = re.compile(
 
 
 def read_attributes(text: str) -> Attributes | None:
-    """The attribute group that `text` is, or None.
+    """Parse `text` as an attribute group; return None if it is none.
 
     >>> read_attributes('{#fig-leaf .wide width="50%"}')
     Attributes(id='fig-leaf', classes=('wide',), values=(('width', '50%'),))
@@ -160,16 +160,16 @@ _LABEL = re.compile(r"\[((?:[^\[\]\\]|\\.)*+)\]")
 
 
 class Bracket(NamedTuple):
-    """A bracket that is open: where its text begins, and how many spans were found before."""
+    """An open bracket: where its text begins, and how many spans were found before."""
 
     start: int
     first: int
 
 
 class InlineReader:
-    """Reads the words of one paragraph after the other, and keeps what it finds.
+    """A parser that reads the words of one paragraph after the other, and collects spans.
 
-    What is missing in the rest of the text, such as a closing tag, is remembered, so that it is searched for once.
+    It records what is missing in the rest of the text, such as a closing tag, to search for it only once.
     """
 
     def __init__(self, text: str) -> None:
@@ -183,18 +183,18 @@ class InlineReader:
         self.runs: dict[int, list[int]] | None = None  # of backticks in the paragraph: their places by length
 
     def read_words(self, at: int, end: int) -> int:
-        """Read the words from `at` to `end`; returns where what was read ends: a comment may go on further."""
+        """Parse the words from `at` to `end`; return where parsing ended, since a comment may extend further."""
         self.end, self.open, self.absent, self.runs = end, [], set(), None
         while (special := _SPECIAL.search(self.text, at, self.end)) is not None:
             at = _READERS[special[0]](self, special.start())
         return max(at, self.end)
 
     def add(self, kind: str, start: int, end: int, text: str, target: str = "", attributes: str = "") -> None:
-        """Keep a span."""
+        """Add a span to those found."""
         self.found.append(Span(kind, start, end, text, target, attributes))
 
     def _group_after(self, at: int) -> str:
-        """The attribute group that stands at `at`, or the empty string."""
+        """Return the attribute group at `at`, or the empty string."""
         group = _GROUP.match(self.text, at, self.end) if self.text.startswith("{", at) else None
         return group[0] if group and (group[0].startswith("{=") or read_attributes(group[0]) is not None) else ""
 
@@ -279,7 +279,7 @@ class InlineReader:
         return tex.end()
 
     def _environment(self, at: int, name: str) -> int:
-        """TeX from ``\\begin{name}`` to the ``\\end{name}`` that closes it, blank lines included."""
+        """Parse TeX from ``\\begin{name}`` to the ``\\end{name}`` that closes it, including blank lines."""
         text, begin, closing = self.text, f"\\begin{{{name}}}", f"\\end{{{name}}}"
         place, depth = at + len(begin), 1
         while depth and closing not in self.missing:
@@ -317,7 +317,7 @@ class InlineReader:
         return closing + 3
 
     def _verbatim_end(self, name: str, at: int) -> int:
-        """The end of an element in which nothing is markdown, or `at` where nothing closes it."""
+        """Return the end of an element that contains no markdown, or `at` where nothing closes it."""
         closing = None if name in self.missing else _closing_tag(name).search(self.text, at)
         if closing is None:
             self.missing.add(name)
@@ -372,7 +372,7 @@ class InlineReader:
         return at + 1
 
     def _after_brackets(self, kind: str, opening: int, bracket: Bracket, at: int) -> int:
-        """What words in brackets are, by what follows these; the closing one is at `at`."""
+        """Classify words in brackets by what follows the closing bracket, which is at `at`."""
         text, inner = self.text, self.text[bracket.start : at]
         following = text[at + 1 : at + 2]
         if following == "(" and (destination := self._destination(at + 1)) is not None:
@@ -399,7 +399,7 @@ class InlineReader:
         return match if match is None or not BLANK_LINES.search(match[0]) else None
 
     def _forget_links(self, kind: str, first: int) -> None:
-        """A link holds no other: the outer one counts."""
+        """Remove the links inside a link, which may contain none: the outer one counts."""
         for index in range(first, len(self.found) if kind == "link" else 0):
             span = self.found[index]
             if span is not None and span.kind == "link":
@@ -411,7 +411,7 @@ class InlineReader:
         return end + len(group)
 
     def _cite(self, bracket: Bracket, end: int, inner: str) -> bool:
-        """Make one citation of those in brackets, if there is one in each part."""
+        """Add the citations in brackets as one, if each part contains one."""
         if "@" not in inner or not all("@" in part for part in inner.split(";")):
             return False
         cited = {i: s for i, s in enumerate(self.found[bracket.first :], bracket.first) if s and s.kind == "citation"}
@@ -436,12 +436,12 @@ _READERS: dict[str, Callable[[InlineReader, int], int]] = {
 
 
 def unquoted(text: str) -> str:
-    """A text without the marks of a quote at its further lines."""
+    """Return a text without the quote marks on all lines after the first."""
     return _QUOTE_MARKS.sub("\n", text) if "\n" in text and ">" in text else text
 
 
 def _is_escaped(text: str, at: int) -> bool:
-    """Whether an odd number of backslashes stands before `at`."""
+    """Return whether an odd number of backslashes precedes `at`."""
     before = at
     while before > 0 and text[before - 1] == "\\":
         before -= 1
@@ -454,7 +454,7 @@ def _address(written: str) -> str:
 
 @lru_cache(maxsize=128)
 def closing_fence(margin: str, char: str, length: int) -> re.Pattern[str]:
-    """A line of at least `length` fence characters after a margin, and the line end before it."""
+    """Return a pattern for a line of at least `length` fence characters after a margin, with the line end before it."""
     return re.compile(rf"\n{margin}{char}{{{length},}}[ \t]*\r?(?=\n|\Z)")
 
 

@@ -1,8 +1,8 @@
-"""Units: texts with blank lines in them that Pandoc takes as one block, and that nobody may tear.
+"""Units: texts with blank lines in them that Pandoc reads as one block, and that must not be split.
 
-A fenced div with all that is inside; a list, loose or tight; a table with its caption; a definition list; a footnote
-and indented code over several paragraphs. Texts are given by their sources, as blocks hold them; None stands for
-what is no text: a heading or metadata, which ends any unit but a div. And where sentences end, and what is a word.
+A fenced div with its content; a list, loose or tight; a table with its caption; a definition list; a footnote
+and indented code over several paragraphs. Texts are given by the sources of their blocks; None stands for a
+heading or metadata, which ends any unit except a div. The module also finds sentences and words.
 """
 
 from __future__ import annotations
@@ -30,9 +30,9 @@ _KIND = re.compile(
     rf"(?P<note> {{0,3}}\[\^[^\]\s]+\]:|    |\t)|(?P<ruled>{_DASHES}\r?\n[ \t]*\S)"
     rf"|(?P<table>(?=[^|\n]*\|)[^\n]*+\n{_PIPES}(?:[|+]|\n)|[^\n]++\n{_DASHES}\r?\n| {{0,3}}\+[-=+:]+\+[ \t]*\r?\n)"
 )
-_LONGEST = 200  # so many texts a table of ruled lines may have
+_LONGEST = 200  # the largest number of texts in a table of ruled lines
 WORD = re.compile(r"[^\W_]+")
-"""Letters and digits that stand together."""
+"""A word: adjacent letters and digits."""
 LETTERS = re.compile(r"[^\W\d_]+")
 EMPHASIS = re.compile(r"[*`]|(?<!\w)_|_(?!\w)")
 """The marks that words have around them."""
@@ -51,12 +51,12 @@ _LONGEST_NAME = 40
 
 
 def texts_of(blocks: Iterable[Block]) -> list[str | None]:
-    """The sources of text blocks, None for the others."""
+    """Return the sources of text blocks, None for the others."""
     return [block.source if isinstance(block, TextBlock) else None for block in blocks]
 
 
 def div_ends(texts: Texts) -> dict[int, int]:
-    """For each fenced div the positions of its two fences; one that has no other is no div.
+    """Map the position of each fenced div's opening fence to its closing one; unmatched fences are left out.
 
     >>> div_ends(["::: {.note}\\n", "A leaf.\\n", None, "::: a\\n", "Green.\\n", ":::\\n", ":::\\n", ":::\\n"])
     {3: 5, 0: 6}
@@ -74,13 +74,13 @@ def div_ends(texts: Texts) -> dict[int, int]:
 
 
 def is_opening(text: str) -> bool:
-    """Whether a text, as the parser gives it, is the line that opens a fenced div."""
+    """Return whether a text, as parsed, is the line that opens a fenced div."""
     fence = FENCE.match(text, prefix_end(text))
     return fence is not None and fence["opens"] is not None
 
 
 def balanced(ends: Mapping[int, int], start: int, end: int) -> int:
-    """The end of the longest run from `start` to `end` at most that tears no div; `ends` are those of `div_ends`.
+    """Return the end of the longest run from `start` up to `end` that splits no div; `ends` are those of `div_ends`.
 
     >>> ends = div_ends(["::: a\\n", "A leaf.\\n", ":::\\n", "::: b\\n", "A root.\\n", ":::\\n"])
     >>> balanced(ends, 1, 6), balanced(ends, 0, 5), balanced(ends, 0, 6)
@@ -97,7 +97,7 @@ def balanced(ends: Mapping[int, int], start: int, end: int) -> int:
 
 
 def unit_ends(texts: Texts, divs: Mapping[int, int] | None = None) -> list[int]:
-    """For each text where the unit ends that begins with it: the position after its last text.
+    """Return, for each text, the end of the unit that begins with it: the position after its last text.
 
     >>> unit_ends(["- a\\n\\n", "- b\\n\\n", "  more\\n\\n", "Then.\\n"])
     [3, 3, 3, 4]
@@ -120,8 +120,8 @@ def unit_ends(texts: Texts, divs: Mapping[int, int] | None = None) -> list[int]:
 
 
 def like_captions(texts: Texts) -> set[int]:
-    """The texts that Pandoc would take for the caption of a table that follows, though they are no table's: a loose
-    definition of one paragraph. Metadata after one is a table to it.
+    """Return the texts that Pandoc would wrongly read as the caption of a following table: loose definitions of one
+    paragraph. Pandoc reads metadata after one as a table.
 
     >>> like_captions(["Leaf\\n\\n", ":   What is green.\\n\\n", "| a |\\n|---|\\n\\n", ": A table\\n\\n"])
     {1}
@@ -137,7 +137,7 @@ def like_captions(texts: Texts) -> set[int]:
 
 
 def _run_end(texts: Texts, start: int, divs: Mapping[int, int], fences: Collection[int]) -> int:
-    """The end of what goes on, over blank lines, from the text at `start`."""
+    """Return the end of the unit that continues, over blank lines, from the text at `start`."""
     first = texts[start] or ""
     kind, item, at = _kind(first), first, start + 1
     if kind == "ruled":
@@ -156,7 +156,7 @@ def _run_end(texts: Texts, start: int, divs: Mapping[int, int], fences: Collecti
 
 
 def _kind(first: str) -> str:
-    """What a text is, as far as other texts may go on with it."""
+    """Return the kind of a text, as far as other texts may continue it."""
     if is_item(first):
         return "list"
     if kind := _KIND.match(first):
@@ -165,7 +165,7 @@ def _kind(first: str) -> str:
 
 
 def _mark(text: str) -> str:
-    """The mark of a definition or a caption with which a text begins."""
+    """Return the mark of a definition or a caption with which a text begins."""
     mark = _MARK.match(text)
     return mark[1] if mark else ""
 
@@ -179,7 +179,7 @@ def _is_definition(text: str) -> bool:
 
 
 def _follows(kind: str, item: str, texts: Texts, start: int, at: int) -> bool:
-    """Whether the text `at` goes on with the unit of this kind from `start`; `item` is the last item of a list."""
+    """Return whether the text `at` continues the unit of this kind from `start`; `item` is the last item of a list."""
     text = texts[at] or ""
     match kind:
         case "list":
@@ -194,7 +194,7 @@ def _follows(kind: str, item: str, texts: Texts, start: int, at: int) -> bool:
 
 
 def _belongs(item: str, text: str) -> bool:
-    """Whether a text goes on with a list whose last item is `item`: as an item of its kind, or indented."""
+    """Return whether a text continues a list whose last item is `item`: as an item of its kind, or indented."""
     marker, other = ITEM.match(item), ITEM.match(text)
     if marker is None:
         return False
@@ -204,18 +204,18 @@ def _belongs(item: str, text: str) -> bool:
 
 
 def _is_inside(item: str, text: str) -> bool:
-    """Whether a text is indented as far as the text of an item."""
+    """Return whether a text is indented as far as the text of an item."""
     marker = ITEM.match(item)
     return marker is not None and text.expandtabs(4).startswith(" " * min(len(marker[0].expandtabs(4)), 4))
 
 
 def is_item(text: str | None) -> bool:
-    """Whether a text begins with an item of a list."""
+    """Return whether a text begins with an item of a list."""
     return text is not None and ITEM.match(text) is not None
 
 
 def _defines(texts: Texts, start: int, at: int) -> bool:
-    """Whether a text defines the term before it, goes on with such a definition, or is the next term."""
+    """Return whether a text defines the term before it, continues such a definition, or is the next term."""
     text, before = texts[at] or "", texts[at - 1] or ""
     begun = at > start + 1 or _defines_inside(before)
     if _is_definition(text):
@@ -226,7 +226,7 @@ def _defines(texts: Texts, start: int, at: int) -> bool:
 
 
 def _defines_inside(text: str) -> bool:
-    """Whether a text is a term and, on the next line, what it means."""
+    """Return whether a text is a term with its definition on the next line."""
     return _is_definition(text.partition("\n")[2])
 
 
@@ -235,7 +235,7 @@ def _is_line(text: str) -> bool:
 
 
 def _rule_end(texts: Texts, start: int) -> int:
-    """The end of a table that begins with a rule: after the text that ends with one, or else after its first."""
+    """Return the end of a table that begins with a rule: after the text that ends with one, else after its first."""
     for at in range(start, min(start + _LONGEST, len(texts))):
         text = texts[at]
         if text is None:
@@ -250,7 +250,7 @@ def _rule_end(texts: Texts, start: int) -> int:
 
 
 def rests_of_units(tree: HeadingNode | None) -> dict[int, list[Node]]:
-    """The other nodes of each unit that has metadata, by the id of its first text: what holds for it, holds for all."""
+    """Return the other nodes of each unit with metadata, by the id of its first text: its metadata applies to all."""
     order, texts = _in_order(tree)
     ends = unit_ends(texts)
     rests: dict[int, list[Node]] = {}
@@ -261,14 +261,14 @@ def rests_of_units(tree: HeadingNode | None) -> dict[int, list[Node]]:
 
 
 def fences_of_divs(tree: HeadingNode | None) -> list[tuple[Node, Node]]:
-    """The first and the last line of each fenced div, which stay or go together."""
+    """Return the first and the last line of each fenced div, which are kept or removed together."""
     order, texts = _in_order(tree)
     found = ((order[first], order[last]) for first, last in div_ends(texts).items())
     return [(first, last) for first, last in found if first is not None and last is not None]
 
 
 def _in_order(tree: HeadingNode | None) -> tuple[list[Node | None], list[str | None]]:
-    """The nodes of a tree and their texts, with None for metadata."""
+    """Return the nodes of a tree and their texts, with None for metadata."""
     order: list[Node | None] = []
     for node in preorder(tree):
         order += [None, node] if node.metadata_block is not None else [node]
@@ -280,7 +280,7 @@ def _in_order(tree: HeadingNode | None) -> tuple[list[Node | None], list[str | N
 
 
 def sentence_ends(text: str, start: int = 0) -> Iterator[tuple[int, int]]:
-    """Where each sentence of a text but the last ends, and where the next one begins.
+    """Iterate over the ends of all sentences of a text but the last, each with the start of the next sentence.
 
     >>> text = "Leaves (e.g. Those of oaks) fall. *Mr. Earl B. Warren* saw it."
     >>> [(text[:end], text[begin:]) for end, begin in sentence_ends(text)]
@@ -294,7 +294,7 @@ def sentence_ends(text: str, start: int = 0) -> Iterator[tuple[int, int]]:
 
 
 def sentences_of(paragraph: str) -> Iterator[str]:
-    """The sentences of a paragraph or list item, on one line each.
+    """Iterate over the sentences of a paragraph or list item, each on one line.
 
     >>> list(sentences_of("- Leaves (e.g. Those of oaks)\\n  are green. They fall."))
     ['Leaves (e.g. Those of oaks) are green.', 'They fall.']
