@@ -1,4 +1,4 @@
-"""What stands inside a text: code, formulas, links, pictures, citations and the rest, in one linear scan.
+"""Find code, formulas, links, images, citations and other elements of a text in one linear scan.
 
 The dialect is Pandoc's markdown, with what Quarto, bookdown, MyST and MDX write into it. Whoever wants to know what
 stands where in a text asks `spans`; nobody else needs a pattern for a fence, a formula or a link. The judge is
@@ -16,7 +16,7 @@ from lmm.markdown.inline import InlineReader, Span, closing_fence, read_attribut
 
 
 def spans(text: str, *, in_list: bool = False) -> list[Span]:
-    """All spans of a text, in order of their beginnings; one that is inside another comes after it.
+    """Return all spans of a text, in order of their starts; one that is inside another comes after it.
 
     A text that may come out of a list (`in_list`) is no code because its first line is indented.
 
@@ -36,13 +36,13 @@ def spans(text: str, *, in_list: bool = False) -> list[Span]:
 
 
 WORDS = "\0words"
-"""What `replace_spans` leaves of a span: its words, without its marks."""
+"""A value for `replace_spans`: keep the words of a span, without its marks."""
 
 
 def replace_spans(text: str, show: Callable[[Span], str | None]) -> str:
-    """A text with what `show` says in the place of its spans; `None` leaves a span, and looks at those inside it.
+    """Replace the spans of a text by what `show` returns; `None` keeps a span, and looks at those inside it.
 
-    `WORDS` leaves the words of a span, such as what is in the brackets of a link.
+    `WORDS` keeps the words of a span, such as the text in the brackets of a link.
 
     >>> replace_spans("[A *leaf*](b.png), `x`, $y$", lambda span: {"link": WORDS, "code": "…"}.get(span.kind))
     'A *leaf*, …, $y$'
@@ -64,7 +64,7 @@ def replace_spans(text: str, show: Callable[[Span], str | None]) -> str:
 
 
 def without(text: str, *kinds: str) -> str:
-    """A text without its spans of these kinds.
+    """Return a text without its spans of these kinds.
 
     >>> without("See `x` <!-- later -->and $y$.", "code", "comment")
     'See  and $y$.'
@@ -73,7 +73,7 @@ def without(text: str, *kinds: str) -> str:
 
 
 def prose_of(text: str) -> str:
-    """What a text says in sentences: no blocks of code, comments, tags, marks of an index, addresses of links.
+    """Return the prose of a text, without code blocks, comments, tags, index marks and link addresses.
 
     >>> " ".join(prose_of("The mean.\\n\\n```r\\nmean(x)\\n```\\n\\nOf [all](x.html) values.").split())
     'The mean. Of all values.'
@@ -103,7 +103,7 @@ _GRAPHICS = re.compile(r"""include_graphics\(\s*(?:path\s*=\s*)?(c\()?((?:[^()"'
 
 
 def included_pictures(code: str) -> list[str]:
-    """The pictures that R code includes, by the paths in it.
+    """Return the paths of the images that R code includes.
 
     >>> included_pictures("include_graphics('a.png'); include_graphics(c('b.png', 'c.png'))")
     ['a.png', 'b.png', 'c.png']
@@ -151,7 +151,7 @@ class _Scanner(InlineReader):
         self.divs: list[int] = []  # which of `found` are divs that are open
 
     def scan(self) -> list[Span]:
-        """All spans, in order of their beginnings."""
+        """Return all spans, in order of their starts."""
         self.read()
         for index, label in self.unresolved:
             self._resolve(index, label)
@@ -185,7 +185,7 @@ class _Scanner(InlineReader):
     # -- blocks ----------------------------------------------------------------------------------------
 
     def _block(self, at: int, fresh: bool) -> tuple[int, bool]:
-        """Read the block at `at`; returns its end, and whether another block begins there."""
+        """Parse the block at `at`; return its end, and whether another block begins there."""
         text = self.text
         if at and text[at - 1] != "\n":
             rest = _REST.match(text, at)

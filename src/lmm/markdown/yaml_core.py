@@ -75,18 +75,18 @@ def compose(text: str) -> yaml.Node | None:
 
 
 def _is_readable(char: str) -> bool:
-    """Whether YAML takes a character."""
+    """Return whether YAML allows a character."""
     is_refused = "\ud800" <= char <= "\udfff" or char in "\ufffe\uffff"
     return char in "\t\n\r\x85" or " " <= char <= "~" or (char >= "\xa0" and not is_refused)
 
 
 def _place(text: str, index: int) -> tuple[int, int]:
-    """Line and column (from 1) of an offset. YAML's own count takes U+2028 and lone CRs for line ends."""
+    """Return line and column (from 1) of an offset. YAML itself counts U+2028 and lone CRs as line ends."""
     return text.count("\n", 0, index) + 1, index - text.rfind("\n", 0, index)
 
 
 def _check_depth(text: str) -> None:
-    """Refuse nesting that the recursive composer could not survive."""
+    """Raise if the nesting is too deep for the recursive composer."""
     openers = sum(text.count(mark) for mark in ("[", "{", "- ", "? ", "\n ", "-\t", "?\t"))
     if openers < MAX_DEPTH:
         return
@@ -101,7 +101,7 @@ def _check_depth(text: str) -> None:
 
 
 def to_value(node: yaml.Node | None) -> Any:
-    """The plain Python value of a node: dict, list, str, int, float, bool or None.
+    """Return the plain Python value of a node: dict, list, str, int, float, bool or None.
 
     >>> to_value(compose("{a: yes, b: 1.5, c: 2025-05-21, d: true, 1: null}"))
     {'a': 'yes', 'b': 1.5, 'c': '2025-05-21', 'd': True, '1': None}
@@ -110,7 +110,7 @@ def to_value(node: yaml.Node | None) -> Any:
 
 
 def _value(node: yaml.Node, done: dict[int, tuple[Any, int]], open_: set[int]) -> tuple[Any, int]:
-    """The value of a node, and how many values it would be with its aliases written out."""
+    """Return the value of a node, and the number of values with aliases expanded."""
     key = id(node)
     if key in done:  # an alias: share the object
         return done[key]
@@ -139,7 +139,7 @@ def _value(node: yaml.Node, done: dict[int, tuple[Any, int]], open_: set[int]) -
 
 
 def key_text(node: yaml.Node) -> str:
-    """A mapping key as it was typed; keys are never numbers, booleans or null."""
+    """Return a mapping key as it was typed; keys are never numbers, booleans or null."""
     if not isinstance(node, yaml.ScalarNode):
         raise MetadataError("a key that is a list or a mapping", line=node.start_mark.line + 1)
     return str(node.value)
@@ -194,7 +194,7 @@ LINE_WIDTH = 80
 
 
 def runs_in_knitr(text: str) -> bool:
-    """Whether knitr or Quarto would act on something in `text`, even inside a YAML block.
+    """Return whether knitr or Quarto would act on something in `text`, even inside a YAML block.
 
     Both look at lines without regard for YAML: chunks and inline code were seen to run inside metadata.
 
@@ -205,7 +205,7 @@ def runs_in_knitr(text: str) -> bool:
 
 
 def quoted(text: str) -> str:
-    """`text` as one double-quoted YAML line.
+    """Return `text` as one double-quoted YAML line.
 
     >>> print(quoted('say "hi"\\n`r 1+1`'))
     "say \\"hi\\"\\n\\x60r 1+1\\x60"
@@ -251,7 +251,7 @@ def _escape(match: re.Match[str]) -> str:
 
 
 def scalar(value: Any) -> str:
-    """A scalar on one line: plain where that is unmistakable, else double-quoted."""
+    """Return a scalar on one line: plain where that is unambiguous, else double-quoted."""
     if value is None:
         return "null"
     if isinstance(value, bool):
@@ -266,12 +266,12 @@ def scalar(value: Any) -> str:
 
 
 def key_source(key: str) -> str:
-    """A mapping key as it is written: plain for names, else double-quoted."""
+    """Return the source of a mapping key: plain for names, else double-quoted."""
     return key if _PLAIN_KEY.match(key) and not _YAML_1_1.match(key) else quoted(key)
 
 
 def entry(key: str, value: Any, *, indent: int = 0) -> str:
-    """The lines of one ``key: value`` entry, without indentation before the key itself.
+    """Return the lines of one ``key: value`` entry, without indentation before the key itself.
 
     `indent` is the column of the key in spaces; further lines are indented relative to it.
 
@@ -289,12 +289,12 @@ def entry(key: str, value: Any, *, indent: int = 0) -> str:
 
 
 def item(value: Any, *, indent: int) -> str:
-    """The lines of one ``- value`` list item at column `indent`, with its indentation."""
+    """Return the lines of one ``- value`` list item at column `indent`, with its indentation."""
     return " " * indent + "-" + _after(value, indent, dash=True)
 
 
 def _after(value: Any, indent: int, *, dash: bool) -> str:
-    """What follows the colon of an entry at column `indent`, or the `dash` of an item."""
+    """Return what follows the colon of an entry at column `indent`, or the `dash` of an item."""
     if isinstance(value, Mapping) and value:
         pad = " " * (indent + 2)
         entries = [entry(str(k), v, indent=indent + 2) for k, v in value.items()]
@@ -320,7 +320,7 @@ def _scalar_or_empty(value: Any, indent: int) -> str:
 
 
 def literal(text: str, *, indent: int) -> str | None:
-    """`text` as a literal block scalar, or None where that would not read back exactly."""
+    """Return `text` as a literal block scalar, or None where that would not read back exactly."""
     if not text or text[0] in " \t\n" or not _LITERAL.issuperset(_NEEDS_ESCAPE.findall(text)) or runs_in_knitr(text):
         return None
     body = text.removesuffix("\n")
