@@ -423,7 +423,7 @@ def is_internal(parts: Sequence[str]) -> bool:
 def walk(
     top: Path, root: Path, *, depth: int | None = 1, hidden: bool = False, ignore: bool = True
 ) -> Iterator[FolderEntry]:
-    """Iterate over the entries of `top` and of folders below, down to `depth` folders, in order, folders first.
+    """Iterate over entries of `top` and of folders below, `depth` folders deep, in order, folders before their content.
 
     `top` and `root` are real paths. All entries of `top` itself are reported. Further down, hidden files and those
     ignored by a ``.gitignore`` are left out, and folders such as ``node_modules`` stay closed. The rules of
