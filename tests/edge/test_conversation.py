@@ -445,7 +445,7 @@ def test_a_long_paste_is_one_line(terminal: Terminal, server: ScriptedServer) ->
 
 def test_what_a_shell_prints_is_offered(server: ScriptedServer, chat: Path, folder: Path) -> None:
     """!command is agreed to once as a tool is, gets no key, and its output is sent if it is not deleted."""
-    with Terminal("run", "-i", chat.name) as terminal:
+    with Terminal("run", "-i", chat.name, columns=200) as terminal:  # for the path of the folder, on a line
         terminal.wait_for(ENTER_KEY)
         terminal.enter("!echo one; echo key=$OPENAI_API_KEY; pwd")
         terminal.wait_for("!  runs sh -c", "y/N ›")
@@ -463,7 +463,7 @@ def test_what_a_shell_prints_is_offered(server: ScriptedServer, chat: Path, fold
         terminal.type("\r")
         terminal.wait_for("Reply to: no output", ENTER_KEY)
         assert sent(server.requests[1])[-1] == ("user", "no output")
-        terminal.enter(f"!echo $$ > {folder}/pid; exec sleep 60")
+        terminal.enter("!echo $$ > pid; exec sleep 60")
         pid = _read_pid(folder / "pid")
         terminal.type("\x03")
         terminal.wait_for("cancelled")
