@@ -17,7 +17,7 @@ from pathlib import Path
 
 from benchmarks.documents import SHARED
 from lmm.markdown import prose_of
-from lmm.markdown.units import sentences_of
+from lmm.markdown.sentences import sentences_of
 from lmm_education.answer.verification import verify
 from lmm_education.material import Lines, Location, Passage
 

@@ -37,7 +37,8 @@ from lmm.disk.files import read_document
 from lmm.errors import LmmError
 from lmm.messages import Image, Message, ToolDefinition, ToolOutput, render
 from lmm.models.port import RunnableTool
-from lmm.server_socket import bounded, lines_of_stdin
+from lmm.server_socket import bounded
+from lmm.stdin_lines import lines_of_stdin
 
 if TYPE_CHECKING:
     import socket

@@ -1,4 +1,4 @@
-"""Where servers of ours listen: a socket, or standard input."""
+"""Sockets on which our servers listen, and limits for requests that do not come to an end."""
 
 from __future__ import annotations
 
@@ -6,12 +6,9 @@ import asyncio
 import contextlib
 import errno
 import logging
-import os
 import socket
-import threading
 import time
-from collections.abc import AsyncGenerator, Sized
-from contextlib import asynccontextmanager
+from collections.abc import Sized
 from dataclasses import dataclass
 from typing import Any, Self
 
@@ -190,38 +187,3 @@ def patient_protocol(patience: float, limits: ConnectionLimits) -> type[asyncio.
     from uvicorn.protocols.http.auto import AutoHTTPProtocol
 
     return type("PatientProtocol", (Patient, AutoHTTPProtocol), {"waiting": SlowConnections(patience, limits)})
-
-
-# -- standard input --------------------------------------------------------------------------------
-
-
-@asynccontextmanager
-async def lines_of_stdin() -> AsyncGenerator[Any]:
-    """The lines of standard input, read in a thread that nobody has to wait for: so Ctrl-C works at once.
-
-    What is started meanwhile finds the null device there instead, and cannot take the client's messages.
-    """
-    mine = os.dup(0)
-    nothing = os.open(os.devnull, os.O_RDONLY)
-    os.dup2(nothing, 0)
-    os.close(nothing)
-    try:
-        yield _lines(mine)
-    finally:
-        os.dup2(mine, 0)
-
-
-async def _lines(descriptor: int) -> AsyncGenerator[str]:
-    """The lines of a file descriptor."""
-    loop, queue = asyncio.get_running_loop(), asyncio.Queue[str | None]()
-
-    def read() -> None:
-        with contextlib.suppress(RuntimeError):  # the loop has ended
-            with os.fdopen(descriptor, encoding="utf-8", errors="replace", closefd=False) as stream:
-                for line in stream:
-                    loop.call_soon_threadsafe(queue.put_nowait, line)
-            loop.call_soon_threadsafe(queue.put_nowait, None)
-
-    threading.Thread(target=read, name="stdin", daemon=True).start()
-    while (line := await queue.get()) is not None:
-        yield line

@@ -29,7 +29,7 @@ from chatmd.tools.registry import BUILTINS
 from lmm import loop, terminal
 from lmm.errors import LmmError, Place
 from lmm.messages import Event, Notice, ReasoningDelta, Retrying, TextDelta, ToolCall, ToolResult
-from lmm.server_socket import lines_of_stdin
+from lmm.stdin_lines import lines_of_stdin
 
 _Json = dict[str, Any]
 Method = Callable[[_Json], Awaitable[_Json | None]]

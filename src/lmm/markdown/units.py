@@ -2,13 +2,13 @@
 
 A fenced div with its content; a list, loose or tight; a table with its caption; a definition list; a footnote
 and indented code over several paragraphs. Texts are given by the sources of their blocks; None stands for a
-heading or metadata, which ends any unit except a div. The module also finds sentences and words.
+heading or metadata, which ends any unit except a div.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 
 from lmm.markdown.blocks import Block, TextBlock
 from lmm.markdown.metadata import prefix_end
@@ -31,23 +31,6 @@ _KIND = re.compile(
     rf"|(?P<table>(?=[^|\n]*\|)[^\n]*+\n{_PIPES}(?:[|+]|\n)|[^\n]++\n{_DASHES}\r?\n| {{0,3}}\+[-=+:]+\+[ \t]*\r?\n)"
 )
 _LONGEST = 200  # the largest number of texts in a table of ruled lines
-WORD = re.compile(r"[^\W_]+")
-"""A word: adjacent letters and digits."""
-LETTERS = re.compile(r"[^\W\d_]+")
-EMPHASIS = re.compile(r"[*`]|(?<!\w)_|_(?!\w)")
-"""The marks that words have around them."""
-CLOSERS = "*_)\"'”’»]"
-"""Marks that belong to the sentence they follow."""
-_END = re.compile(
-    rf"(?<=[.!?…。！？])(?P<closers>[{re.escape(CLOSERS)}]*)(?:\s+(?=[*_(\"'“$\[]*[A-ZÀ-Þ0-9$\\])|(?<=[。！？]))"
-    r"|\n[ \t]*\n\s*"
-)
-# Ends with a full stop and goes on: abbreviations, initials of a name or a country.
-_GOES_ON = re.compile(
-    r"(?:\b(?:e\.g|i\.e|cf|vs?|Figs?|Eq|Tab|Sec|ch|pp?|vol|ca|approx|M(?:rs?|s)|Dr|Prof|St|Jr|Sr|Gen|Col|Lt|Rev|Hon"
-    r"|z\.B|d\.h|u\.a|vgl|bzw|Abb|Nr)|\b(?:[A-ZÀ-Þ][\w’'-]+ |(?:[A-Z]\. ?)+)[A-ZÀ-Þ])\.\Z"
-)
-_LONGEST_NAME = 40
 
 
 def texts_of(blocks: Iterable[Block]) -> list[str | None]:
@@ -274,37 +257,3 @@ def _in_order(tree: HeadingNode | None) -> tuple[list[Node | None], list[str | N
         order += [None, node] if node.metadata_block is not None else [node]
     texts = [node.block.source if isinstance(node, TextNode) and node.block else None for node in order]
     return order, texts
-
-
-# -- sentences -------------------------------------------------------------------------------------
-
-
-def sentence_ends(text: str, start: int = 0) -> Iterator[tuple[int, int]]:
-    """Iterate over the ends of all sentences of a text but the last, each with the start of the next sentence.
-
-    >>> text = "Leaves (e.g. Those of oaks) fall. *Mr. Earl B. Warren* saw it."
-    >>> [(text[:end], text[begin:]) for end, begin in sentence_ends(text)]
-    [('Leaves (e.g. Those of oaks) fall.', '*Mr. Earl B. Warren* saw it.')]
-    """
-    for match in _END.finditer(text, start):
-        at = match.start()
-        if match["closers"] is None or not _GOES_ON.search(text, max(start, at - _LONGEST_NAME), at):
-            yield at + len(match["closers"] or ""), match.end()
-            start = match.end()
-
-
-def sentences_of(paragraph: str) -> Iterator[str]:
-    """Iterate over the sentences of a paragraph or list item, each on one line.
-
-    >>> list(sentences_of("- Leaves (e.g. Those of oaks)\\n  are green. They fall."))
-    ['Leaves (e.g. Those of oaks) are green.', 'They fall.']
-    >>> list(sentences_of("In Brown v. Board, 347 U.S. 483, Mr. Earl B. Warren wrote it. It has vitamin C."))
-    ['In Brown v. Board, 347 U.S. 483, Mr. Earl B. Warren wrote it.', 'It has vitamin C.']
-    """
-    first, *words = paragraph.split() or [""]
-    is_mark = words and (first in ("-", "*", "+") or (first[:-1].isdecimal() and first[-1] in ".)"))
-    text, start = " ".join(words if is_mark else [first, *words]), 0
-    for end, begin in sentence_ends(text, start):
-        yield text[start:end]
-        start = begin
-    yield text[start:]

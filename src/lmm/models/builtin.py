@@ -28,8 +28,8 @@ import msgspec
 from lmm.disk.files import read_document
 from lmm.errors import ModelNotFound, ModelRejected
 from lmm.markdown.blocks import HeadingBlock
+from lmm.markdown.sentences import CLOSERS, sentences_of
 from lmm.markdown.spans import replace_spans, without
-from lmm.markdown.units import CLOSERS, sentences_of
 from lmm.messages import Attachment, ChatEvent, ChatRequest, Message, Reply, TextDelta, ToolCall, Usage, render
 
 NAME = "Builtin/extractive"

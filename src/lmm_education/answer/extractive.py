@@ -20,7 +20,7 @@ from itertools import pairwise
 from lmm.markdown import prose_of, spans, without
 from lmm.markdown.blocks import fenced
 from lmm.markdown.inline import BLANK_LINES, unquoted
-from lmm.markdown.units import CLOSERS, sentences_of
+from lmm.markdown.sentences import CLOSERS, sentences_of
 from lmm_education.ingestion.outline import ITEM, ITEM_START, is_comment, kind_of
 from lmm_education.search.ranking import Term, term_of
 

@@ -20,7 +20,7 @@ from typing import Any, Literal, NamedTuple
 from lmm.markdown import prose_of
 from lmm.markdown.parse_markdown import unclosed_construct
 from lmm.markdown.quotations import CLOSING_MARKS, Quotation, blank_code, quotations_of, verify_quotations
-from lmm.markdown.units import LETTERS, sentence_ends
+from lmm.markdown.sentences import LETTERS, sentence_ends
 from lmm.messages import TextDelta
 from lmm_education.answer.sources import citations
 from lmm_education.encode.bm25 import LANGUAGES, word_id

@@ -27,7 +27,7 @@ from dataclasses import dataclass
 from functools import lru_cache, partial
 from typing import Literal
 
-from lmm.markdown.units import WORD
+from lmm.markdown.sentences import WORD
 from lmm_education.evaluation.questions import Question
 from lmm_education.material import Location, Passage, is_called
 

@@ -22,7 +22,7 @@ from lmm.errors import LmmError, ModelError, ModelRejected
 from lmm.markdown import without
 from lmm.markdown.blocks import ErrorBlock
 from lmm.markdown.parse_markdown import header_values
-from lmm.markdown.units import LETTERS
+from lmm.markdown.sentences import LETTERS
 from lmm.messages import Waiting
 from lmm.models.tokens import count_tokens
 from lmm.notebook.staleness import STALE

@@ -11,7 +11,8 @@ from typing import Any
 from semantic_text_splitter import TextSplitter
 
 from lmm.markdown import spans
-from lmm.markdown.units import div_ends, sentence_ends, unit_ends
+from lmm.markdown.sentences import sentence_ends
+from lmm.markdown.units import div_ends, unit_ends
 from lmm_education.config import DocumentSplit, Preparation
 from lmm_education.ingestion.outline import ITEM, Heading, Item, Kind, Outline, TextItem, kind_of
 from lmm_education.ingestion.packing import Limits, cut, key_of

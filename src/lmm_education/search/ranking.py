@@ -38,7 +38,7 @@ from types import MappingProxyType
 from typing import Literal, NamedTuple
 
 from lmm import markdown
-from lmm.markdown.units import EMPHASIS, WORD, sentence_ends
+from lmm.markdown.sentences import EMPHASIS, WORD, sentence_ends
 from lmm_education.material import KEPT_PASSAGES, Passage, named
 
 # -- questions for what something is ---------------------------------------------------------------

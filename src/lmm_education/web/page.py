@@ -19,7 +19,7 @@ from starlette.responses import JSONResponse, PlainTextResponse, RedirectRespons
 
 from lmm.markdown import prose_of
 from lmm.markdown.quotations import Quotation
-from lmm.markdown.units import EMPHASIS
+from lmm.markdown.sentences import EMPHASIS
 from lmm.messages import Retrying, TextDelta
 from lmm_education.answer.answer import Answer, AnswerEvent, Attempted, Called, Found
 from lmm_education.answer.answering import NOTHING_FOUND
