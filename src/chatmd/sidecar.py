@@ -215,7 +215,9 @@ class ExpansionRecord:
 # one file, and no file changes.
 
 
-_STORED = re.compile(rf"{re.escape(FOLDER)}/[0-9a-f]{{32}}\.(txt|json|png|jpg|gif|webp)")
+_STORED = re.compile(
+    rf"{re.escape(FOLDER)}/[0-9a-f]{{32}}({'|'.join(map(re.escape, ('.txt', '.json', *SUFFIXES.values())))})"
+)
 _MEDIA_TYPES = {suffix: media_type for media_type, suffix in SUFFIXES.items()}
 
 

@@ -324,7 +324,7 @@ class Answering:
         cleaned, done = turn.cleaned, turn.done
         yield Answer(
             result.question, cleaned.text, searched=result.text, offered=tuple(sources),
-            cited=sources.cited(tuple(sorted(cleaned.cited))), removed=cleaned.removed, types=result.types,
+            cited=sources.cited(cleaned.cited), removed=cleaned.removed, types=result.types,
             model=done.model, usage=usage, cut=done.cut, stopped=bool(done.calls),
             notices=result.notices + invented(cleaned.removed),
         )  # fmt: skip
@@ -341,7 +341,7 @@ class Answering:
             return
         text = text if tutoring.hinted else f"{text}\n\n{NOTICE}"
         yield TextDelta(text)
-        cited = sources.cited(tuple(sorted(clean(text, sources.numbers).cited)))
+        cited = sources.cited(clean(text, sources.numbers).cited)
         yield Answer(result.question, text, result.text, tuple(sources), cited, types=result.types, model=EXTRACTIVE,
                      notices=result.notices, usage=result.usage)  # fmt: skip
 

@@ -169,7 +169,7 @@ _LOOKS = 16  # an end that stays undecided is looked at again when it has grown 
 
 @dataclass(frozen=True, slots=True)
 class Cleaned:
-    """A text, the numbers that it cites in the order of first use, and those that were taken out."""
+    """A text, the numbers that it cites in ascending order, and those that were removed."""
 
     text: str
     cited: tuple[int, ...] = ()
@@ -197,7 +197,7 @@ def citations(text: str) -> list[tuple[int, int, list[int]]]:
 
 def _cleaned(text: str, start: int, end: int, offered: Collection[int]) -> Cleaned:
     """The same for a part of a text; what stands before it may be looked at."""
-    cited: dict[int, None] = {}
+    cited = set[int]()
     removed: dict[int, None] = {}
     parts, at = list[str](), start
     for match in _TOKEN.finditer(text, start, end):
@@ -205,13 +205,13 @@ def _cleaned(text: str, start: int, end: int, offered: Collection[int]) -> Clean
             continue
         numbers = _expanded(match["numbers"])
         kept = [n for n in numbers if n in offered]
-        cited.update(dict.fromkeys(kept))
+        cited.update(kept)
         removed.update(dict.fromkeys(n for n in numbers if n not in offered))
         if len(kept) < len(numbers):
             instead = f"{match['space'] or ''}[{', '.join(map(str, kept))}]" if kept else ""
             parts += [text[at : match.start()], instead]
             at = match.end()
-    return Cleaned("".join([*parts, text[at:end]]), tuple(cited), tuple(removed))
+    return Cleaned("".join([*parts, text[at:end]]), tuple(sorted(cited)), tuple(removed))
 
 
 def _expanded(numbers: str) -> list[int]:
