@@ -4,52 +4,42 @@ its course has; and a question that is answered in the buffer.
 
 from __future__ import annotations
 
+import asyncio
 import contextlib
+import os
 import re
+import time
 from collections.abc import Iterator
 from itertools import zip_longest
-from pathlib import Path
-from typing import TYPE_CHECKING
-
-from lsprotocol import types as lsp
-
-from lmm.config import ANNOTATIONS
-from lmm.disk.folder import SUFFIXES, Folder
-from lmm.document import Document
-from lmm.errors import LmmError
-from lmm.markdown.blocks import Block, HeadingBlock, MetadataBlock, fenced
-from lmm.markdown.spans import spans
-from lmm.markdown.tree import HeadingNode, preorder
-from lmm.messages import Usage, dialogue_text
-from lmm.models.tokens import count_tokens, price
-from lmm.notebook.chat_log import LOG_KEYS, read_log
-from lmm.notebook.edits import EDIT
-from lmm.notebook.staleness import State
-from lmm_editor.buffer import split_lines
-
-if TYPE_CHECKING:
-    from lmm_editor.open_document import OpenDocument
-    from lmm_education.material import Passage
-
-import asyncio
-import os
-import time
-from pathlib import PurePath
+from pathlib import Path, PurePath
 from typing import TYPE_CHECKING, Any
 from urllib.parse import quote
 from uuid import uuid4
 
+from lsprotocol import types as lsp
+
 from lmm import terminal
-from lmm.errors import Place
-from lmm.markdown.blocks import serialize
-from lmm.messages import Asked, Event, Notice, Reply, Retrying, TextDelta, Waiting
+from lmm.config import ANNOTATIONS
+from lmm.disk.folder import SUFFIXES, Folder
+from lmm.document import Document
+from lmm.errors import LmmError, Place
+from lmm.markdown.blocks import Block, HeadingBlock, MetadataBlock, fenced, serialize
+from lmm.markdown.spans import spans
+from lmm.markdown.tree import HeadingNode, preorder
+from lmm.messages import Asked, Event, Notice, Reply, Retrying, TextDelta, Usage, Waiting, dialogue_text
+from lmm.models.tokens import count_tokens, price
 from lmm.notebook.answers import AnsweredPrompt, AnswerPlan, AnswerPlanner, Outcomes
+from lmm.notebook.chat_log import LOG_KEYS, read_log
+from lmm.notebook.edits import EDIT
+from lmm.notebook.staleness import State
 from lmm.pipeline import ParsedDocument, Report
 from lmm.prompts.templates import load_prompts
+from lmm_editor.buffer import split_lines
 from lmm_editor.open_document import Overlay
 
 if TYPE_CHECKING:
     from lmm_editor.open_document import OpenDocument
+    from lmm_education.material import Passage
 
 WORDS = {
     "?: ": "ask about the text below, in a new chat",

@@ -13,21 +13,14 @@ from lmm import terminal
 from lmm.cli import options
 from lmm.cli.main import each
 from lmm.cli.options import exit_code, work
-from lmm.errors import ConfigError, Failure, LmmError, PartlyFailed
-from lmm.messages import Image, Usage, render
+from lmm.errors import ConfigError, Failure, LmmError, PartlyFailed, Place
+from lmm.messages import Asked, Event, Failed, Image, Notice, Reply, Retrying, Usage, Waiting, render
 from lmm.terminal import DONE, FAILED
 
 if TYPE_CHECKING:
     from lmm.document import Document
     from lmm.notebook.answers import AnsweredPrompt
     from lmm.pipeline import Report
-
-from typing import TYPE_CHECKING
-
-from lmm.errors import Place
-from lmm.messages import Asked, Event, Failed, Notice, Reply, Retrying, Waiting
-
-if TYPE_CHECKING:
     from lmm.watcher import WatchReport
 
 STDIN = Path("-")

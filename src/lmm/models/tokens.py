@@ -24,10 +24,8 @@ from lmm.loop import background
 from lmm.messages import ChatRequest, Reply, Usage, message_texts
 
 if TYPE_CHECKING:
-    from tokenizers import Tokenizer
-
-if TYPE_CHECKING:
     import httpx2
+    from tokenizers import Tokenizer
 
 _BYTES_A_TOKEN = 2.5  # where no tokenizer is installed: less than any of them needs for prose
 DEFAULT = 100_000
