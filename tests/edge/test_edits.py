@@ -70,7 +70,8 @@ def test_changes_of_an_edit_are_counted_one_by_one(server: ScriptedServer, folde
     """Where `--hunk` chooses one."""
     path = write(folder, "# T\n\n---\nedit: other\n---\n## A\n\nOne.\n\nTwo.\n\nThree.\n")
     server.queue("Four.\n\nTwo.\n\nFive.")
-    lmm("messages", path)
+    shown = lmm("messages", "--diff", path).out
+    assert "  change 1: [-One.-]{+Four.+}\n  change 2: [-Three.-]{+Five.+}\n" in shown
     assert lmm("accept", "--hunk", "1", path).out == f"{path}: accepted 1 change\n"
     assert json.loads(lmm("reject", "--hunk", "1", "--json", path).out) == {"path": str(path), "rejected": 1}
     assert path.read_text() == "# T\n\n## A\n\nFour.\n\nTwo.\n\nThree.\n"
