@@ -47,7 +47,7 @@ from chatmd.tools.command import (
     split_command,
 )
 from chatmd.tools.consent import own_declarations, sent_files, why_asked
-from chatmd.tools.mcp_connection import check_installed, read_address
+from chatmd.tools.mcp_connection import check_sdk, read_address
 from chatmd.tools.registry import kind_of
 from chatmd.tools.roots import roots_of
 from lmm import loop
@@ -125,7 +125,7 @@ def _looks(tool: Tool, run: Run) -> Iterator[tuple[Severity, Callable[[], object
         if tool.server:
             yield "error", lambda: read_address(tool.server)
         yield "warning", lambda: check_variables(tool, run)
-        yield "warning", check_installed
+        yield "warning", check_sdk
         if tool.server and (command := read_address(tool.server).command):
             yield "warning", lambda: _find(command[0], run)
 

@@ -21,6 +21,7 @@ from sqlalchemy.engine import make_url
 from sqlalchemy.exc import ArgumentError, DBAPIError, NoSuchModuleError, TimeoutError
 
 from lmm.errors import ConfigError, FileReadError
+from lmm.extras import install_command
 
 TABLES = MetaData()
 PATIENCE = 10.0  # seconds for others that write, and for a server that does not answer
@@ -64,8 +65,8 @@ class Database:
             kept = {"pool_pre_ping": not self.file} if make and pooled else {"poolclass": NullPool}
             self._engine = create_engine(url, connect_args=given, **kept)
         except ImportError as error:
-            hint = "pip install 'lmmarkdown[web,postgres]'"
-            raise ConfigError(f"{error.name} is not installed", where="[serve] database", hint=hint) from error
+            missing, hint = f"{error.name} is not installed", install_command("web,postgres")
+            raise ConfigError(missing, where="[serve] database", hint=hint) from error
         except (ArgumentError, NoSuchModuleError) as error:
             hint = 'such as "postgresql+psycopg://lmm@db.example.org/botany"'
             raise ConfigError("this is not an address of PostgreSQL", where="[serve] database", hint=hint) from error

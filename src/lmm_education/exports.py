@@ -10,6 +10,7 @@ from itertools import pairwise
 from typing import TYPE_CHECKING, Any, Literal
 
 from lmm.errors import ConfigError
+from lmm.extras import check_installed
 from lmm_education.encode.encoder import Encoder
 from lmm_education.ingestion.apply import batches
 from lmm_education.material import PreparedDocument, SparseVector
@@ -69,10 +70,9 @@ def to_langchain_documents(documents: Iterable[PreparedDocument], *, what: What 
     Raises:
         ConfigError: the extra is not installed.
     """
-    try:
-        from langchain_core.documents import Document as LangChainDocument
-    except ImportError as error:
-        raise _missing("langchain-core", "langchain") from error
+    check_installed("langchain", "LangChain's documents need", "langchain_core", kind=ConfigError)
+    from langchain_core.documents import Document as LangChainDocument
+
     return [LangChainDocument(page_content=text, metadata=about, id=id) for id, text, about in _texts(documents, what)]
 
 
@@ -85,10 +85,9 @@ def to_llama_index_nodes(documents: Iterable[PreparedDocument], *, what: What = 
     Raises:
         ConfigError: the extra is not installed.
     """
-    try:
-        from llama_index.core.schema import NodeRelationship, RelatedNodeInfo, TextNode
-    except ImportError as error:
-        raise _missing("llama-index-core", "llama-index") from error
+    check_installed("llama-index", "LlamaIndex's nodes need", "llama_index.core", kind=ConfigError)
+    from llama_index.core.schema import NodeRelationship, RelatedNodeInfo, TextNode
+
     nodes: list[TextNode] = []
     for document in documents:
         own = [
@@ -122,7 +121,3 @@ def _texts(documents: Iterable[PreparedDocument], what: What) -> Iterator[tuple[
         for id, payload in payloads:
             kept = {key: value for key, value in payload.items() if key not in ("text", "hash", "metadata", STUDENTS)}
             yield id, payload["text"], {**payload["metadata"], **kept}
-
-
-def _missing(package: str, extra: str) -> ConfigError:
-    return ConfigError(f"{package} is not installed", hint=f"pip install 'lmmarkdown[{extra}]'")

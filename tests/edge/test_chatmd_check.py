@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import sys
 from pathlib import Path
 
 import pytest
@@ -11,7 +12,6 @@ from edge.support import lmm
 from fakes.openai_server import ScriptedServer
 
 from chatmd import Chat
-from chatmd.tools import mcp_connection
 
 GOOD = '<config model="OpenAI/gpt-4.1"/>\n<system><import src="policy.md"/></system>\n<user>\n</user>\n'
 BAD = '<user>a\n<doc src="b.md"/>\n</assistant>\n</user>\n<tool/>\n'
@@ -151,7 +151,7 @@ def test_what_a_file_refers_to_is_looked_for(folder: Path) -> None:
 
 
 def test_a_missing_package_for_servers_is_a_warning(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(mcp_connection, "find_spec", lambda name: None)
+    monkeypatch.setitem(sys.modules, "mcp", None)
     (problem,) = Chat.from_text('<tool mcp_server="https://mcp.example.org"/><user>Hi</user>').problems()
     assert (problem.severity, problem.hint) == ("warning", "pip install 'lmmarkdown[mcp]'")
 

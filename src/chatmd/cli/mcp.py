@@ -17,7 +17,8 @@ import click
 
 from lmm import terminal
 from lmm.cli import options
-from lmm.errors import ConfigError, LmmError
+from lmm.errors import ConfigError
+from lmm.extras import check_installed
 from lmm.hosts import is_loopback
 from lmm.server_socket import listen, url_of
 from lmm.terminal import DONE
@@ -60,8 +61,7 @@ def mcp(
 
     These programs start this command themselves: see docs/mcp.md. Needs the extra `mcp`.
     """
-    if importlib.util.find_spec("mcp") is None:
-        raise LmmError("the package for the protocol is not installed", hint="pip install 'lmmarkdown[mcp]'")
+    check_installed("mcp", "lmm mcp needs", "mcp")
     from chatmd.mcp_server import Library
     from lmm import loop
 

@@ -14,7 +14,7 @@ from chatmd.context import Run
 from chatmd.errors import ChatmdError
 from chatmd.language.agent import Tool
 from chatmd.language.transcript import storable
-from chatmd.tools.mcp_connection import Connection, check_installed, read_address
+from chatmd.tools.mcp_connection import Connection, check_sdk, read_address
 from lmm.disk import digest
 from lmm.errors import LmmError, nearest
 from lmm.messages import ToolDefinition, ToolOutput
@@ -87,7 +87,7 @@ async def open_server(declared: Tool, run: Run) -> AsyncGenerator[Sequence[Runna
         ChatmdError: the address is wrong, the server does not answer, or lacks a tool that is declared.
     """
     with _at(declared):
-        check_installed()
+        check_sdk()
         address = read_address(declared.server)
         connection = Connection(address, declared, run, declared.timeout or run.rules.tool_timeout)
     try:

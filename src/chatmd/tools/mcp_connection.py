@@ -18,7 +18,6 @@ from collections.abc import AsyncGenerator, Callable, Coroutine, Iterator, Mappi
 from contextlib import AbstractAsyncContextManager, asynccontextmanager, contextmanager
 from dataclasses import dataclass, field
 from importlib.metadata import version
-from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TextIO
 from urllib.parse import urlsplit
@@ -30,6 +29,7 @@ from chatmd.errors import ChatmdError
 from chatmd.language.agent import AgentSpec, Tool
 from chatmd.sidecar import SUFFIXES
 from chatmd.tools.command import check_variables, environment_for, scrubber, split_command
+from lmm.extras import check_installed
 from lmm.fetch import CheckedTransport, same_host
 from lmm.hosts import certificates, is_loopback
 from lmm.messages import Attachment, Image, Message, ToolDefinition, ToolOutput, render
@@ -477,8 +477,6 @@ async def _believe(name: str, result: object) -> None:
     """Stand in for the SDK's check of a result against the server's own schema: its patterns may take years."""
 
 
-def check_installed() -> None:
+def check_sdk() -> None:
     """Raise, with what to install, if the SDK is missing."""
-    if find_spec("mcp") is None:
-        raise ChatmdError("the package for MCP servers is not installed",
-                          hint="pip install 'lmmarkdown[mcp]'")  # fmt: skip
+    check_installed("mcp", "MCP servers need", "mcp", kind=ChatmdError)

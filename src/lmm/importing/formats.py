@@ -6,8 +6,6 @@ from dataclasses import dataclass
 
 from lmm.errors import ConfigError
 
-EXTRA = "pip install 'lmmarkdown[import]'"
-
 
 @dataclass(frozen=True, slots=True)
 class Format:

@@ -17,11 +17,12 @@ from typing import Any
 
 import msgspec
 
+from lmm import extras
 from lmm.disk import files
 from lmm.disk.files import check_writable, shown, title_of
 from lmm.disk.folder import Folder, check_named
 from lmm.errors import ConfigError, FileReadError, FileWriteError, LmmError
-from lmm.importing.formats import EXTRA, Format, format_of
+from lmm.importing.formats import Format, format_of
 from lmm.importing.imported import Context, Imported, compose, image_name, with_true_pictures
 from lmm.importing.pandoc import find_pandoc
 
@@ -99,10 +100,7 @@ def check_installed(format: Format) -> None:
     Raises:
         ConfigError: it is.
     """
-    missing = [name for name in format.needs if importlib.util.find_spec(name) is None]
-    if missing:
-        message = f"{format.name} files need a package that is not installed: {', '.join(missing)}"
-        raise ConfigError(message, hint=EXTRA)
+    extras.check_installed("import", f"{format.name} files need", *format.needs, kind=ConfigError)
     if format.reader:
         find_pandoc(format.reader)
 

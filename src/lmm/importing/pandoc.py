@@ -23,6 +23,7 @@ from typing import Any
 from urllib.parse import unquote
 
 from lmm.errors import ConfigError, FileReadError
+from lmm.extras import install_command
 from lmm.importing.archive import Archive, local
 from lmm.importing.elements import HARM
 from lmm.importing.html_page import check_nesting, check_tables, decode_html
@@ -76,7 +77,7 @@ def find_pandoc(reader: str) -> Pandoc:
         ConfigError: there is none, or it is too old.
     """
     found = _installed()
-    hint = "pip install 'lmmarkdown[import]' installs it; RStudio and Quarto include it; or see pandoc.org/installing"
+    hint = f"{install_command('import')} installs it; RStudio and Quarto include it; or see pandoc.org/installing"
     if not found:
         raise ConfigError("Pandoc is needed to write markdown, and was not found", hint=hint)
     newest = max(found)

@@ -30,6 +30,7 @@ from pydantic_ai.tools import ToolDefinition as VendorTool
 
 from lmm import errors
 from lmm.config import ModelSettings
+from lmm.extras import install_command
 from lmm.messages import (
     ChatEvent,
     ChatRequest,
@@ -134,9 +135,8 @@ class PydanticAIModel:
             self._model = opener(name.model, self._base_url, self._api_key)
         except ImportError as error:
             extra = PROVIDERS[name.provider.lower()].extra or "openai"
-            raise errors.ModelNotInstalled(
-                f"{name} needs a package that is not installed", hint=f"pip install 'lmmarkdown[{extra}]'"
-            ) from error
+            missing = f"{name} needs a package that is not installed"
+            raise errors.ModelNotInstalled(missing, hint=install_command(extra)) from error
 
         reasons = self._model.profile.get("openai_supports_reasoning", False) and effort not in ("", "none")
         if reasons and settings.temperature is not None:  # pydantic-ai would drop it with a warning

@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-import importlib.util
-
 from lmm import terminal
 from lmm.cli import options
-from lmm.errors import LmmError
+from lmm.extras import check_installed
 from lmm.terminal import DONE
 
 
@@ -17,8 +15,7 @@ def lsp(*, stdio: bool) -> int:
 
     The editor starts this command itself: see docs/editors.md. Needs the extra `editor`.
     """
-    if importlib.util.find_spec("pygls") is None:
-        raise LmmError("the package that speaks to editors is not installed", hint="pip install 'lmmarkdown[editor]'")
+    check_installed("editor", "lmm lsp needs", "pygls")
     from lmm_editor.server import EditorServer
 
     terminal.log_to_stderr("%(levelname)s %(name)s: %(message)s")  # standard output belongs to the protocol

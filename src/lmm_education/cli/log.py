@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import functools
-import importlib.util
 from collections.abc import Sequence
 from dataclasses import asdict
 from datetime import datetime, timedelta
@@ -15,6 +14,7 @@ import click
 from lmm import terminal
 from lmm.cli import options
 from lmm.errors import ConfigError, LmmError
+from lmm.extras import check_installed
 from lmm.terminal import DONE, FAILED
 
 if TYPE_CHECKING:
@@ -314,8 +314,7 @@ def _log_file(log: Path | None, config: Path | None) -> tuple[Path | str, int]:
     """The log, and for how many days it is kept."""
     from lmm.disk.folder import check_named
 
-    if importlib.util.find_spec("sqlalchemy") is None:
-        raise LmmError("sqlalchemy is not installed", hint="pip install 'lmmarkdown[web]'")
+    check_installed("web", "lmm log needs", "sqlalchemy")
     from lmm_education.exchange_log.log_file import log_place
     from lmm_education.parts import find_course
 

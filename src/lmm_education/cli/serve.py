@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import contextlib
 import gc
-import importlib.util
 import io
 import multiprocessing
 import os
@@ -25,6 +24,7 @@ import click
 from lmm import terminal
 from lmm.cli import options
 from lmm.errors import ConfigError, LmmError
+from lmm.extras import check_installed
 from lmm.messages import Usage
 from lmm.terminal import DONE
 from lmm_education.cli import course_options
@@ -84,9 +84,7 @@ def run(
 
     if courses and (config or given["course"]):
         raise ConfigError("give the courses as arguments, or use --config and --course", where="--config")
-    missing = [name for name in _NEEDED if importlib.util.find_spec(name) is None]
-    if missing:
-        raise LmmError(f"{', '.join(missing)} is not installed", hint="pip install 'lmmarkdown[web]'")
+    check_installed("web", "lmm serve needs", *_NEEDED)
     if setup:
         return _set_up(courses, config)
     host = "0.0.0.0" if share and host == "127.0.0.1" else host

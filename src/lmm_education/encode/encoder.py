@@ -33,7 +33,7 @@ from lmm_education.config import CourseSettings
 from lmm_education.encode.bm25 import BUILTIN, WITH_GRAMS, Bm25Encoder, language_code, sparse_vector
 from lmm_education.encode.local import (
     MINILM,
-    check_installed,
+    check_library,
     load_fastembed,
     open_fastembed,
     open_minilm,
@@ -330,7 +330,7 @@ class LearnedEncoder:
     """``FastEmbed/…``; loaded, and downloaded if need be, when first used."""
 
     def __init__(self, model: str) -> None:
-        check_installed("fastembed", f"FastEmbed/{model}", _WHERE)
+        check_library("fastembed", f"FastEmbed/{model}", _WHERE)
         self.name = f"FastEmbed/{model}"
         self._model = model
 

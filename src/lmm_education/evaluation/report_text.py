@@ -7,7 +7,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from lmm.disk.folder import check_named
-from lmm.errors import ConfigError, FileWriteError, LmmError
+from lmm.errors import ConfigError, FileWriteError
+from lmm.extras import check_installed
 from lmm.terminal import table, usage_text
 from lmm_education.evaluation.experiments import Calibration, Tuning
 from lmm_education.evaluation.judge import Level
@@ -226,11 +227,7 @@ def check_plot(path: Path) -> None:
         raise ConfigError("there is no picture format of this name", where=str(path), hint=f"use {', '.join(SUFFIXES)}")
     if not check_named(path).resolve().parent.is_dir():
         raise ConfigError("there is no such folder", where=str(path), hint=f"mkdir -p {path.parent}")
-    try:
-        import matplotlib  # noqa: F401
-    except ImportError as error:
-        hint = "pip install 'lmmarkdown[plot]'"
-        raise LmmError("plots need a package that is not installed: matplotlib", hint=hint) from error
+    check_installed("plot", "plots need", "matplotlib")
 
 
 def save_plot(path: Path, evaluations: Sequence[Evaluation], by: Mean) -> None:

@@ -19,7 +19,7 @@ from lmm.models.port import Ask
 from lmm.models.structured import Schema, object_of
 from lmm.prompts.templates import Prompts
 from lmm_education.config import SearchSettings
-from lmm_education.encode.local import check_installed, load_fastembed
+from lmm_education.encode.local import check_library, load_fastembed
 from lmm_education.encode.remote import ModelServer
 from lmm_education.errors import SearchError
 from lmm_education.material import Passage
@@ -77,7 +77,7 @@ def passage_text(hit: Passage) -> str:
 
 
 def _open_fastembed(model: str, tools: Tools) -> Score:
-    check_installed("fastembed", f"FastEmbed/{model}", _WHERE)
+    check_library("fastembed", f"FastEmbed/{model}", _WHERE)
 
     async def score(question: str, passages: Sequence[str]) -> list[float]:
         encoder = await asyncio.to_thread(load_fastembed, "cross-encoder", model, _WHERE)

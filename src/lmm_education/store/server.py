@@ -16,6 +16,7 @@ from concurrent.futures import ThreadPoolExecutor
 from contextlib import AbstractContextManager, contextmanager
 from typing import TYPE_CHECKING, Any, TypeVar
 
+from lmm.extras import check_installed
 from lmm.hosts import is_loopback_url
 from lmm_education.config import StorageSettings
 from lmm_education.errors import StoreDamaged, StoreError, StoreMismatch, StoreMissing, StoreUnavailable
@@ -59,7 +60,7 @@ from lmm_education.store.port import (
     StoreStatus,
     Where,
 )
-from lmm_education.store.server_requests import Requests, missing_extra
+from lmm_education.store.server_requests import Requests
 
 if TYPE_CHECKING:
     from qdrant_client import QdrantClient, models
@@ -570,10 +571,9 @@ def open_server(settings: StorageSettings, api_key: str | None) -> ServerStore:
     """
 
     def connect(address: str) -> QdrantClient:
-        try:
-            from qdrant_client import QdrantClient
-        except ImportError as error:
-            raise missing_extra(address) from error
+        check_installed("qdrant", "Qdrant servers need", "qdrant_client", kind=StoreError, where=address)
+        from qdrant_client import QdrantClient
+
         # What is on this machine is not asked through the company's proxy.
         options: dict[str, Any] = {"trust_env": False} if is_loopback_url(address) else {}
         with warnings.catch_warnings():  # a key over plain http is refused by `open_store`, but for this machine

@@ -191,15 +191,6 @@ class RequestFailure:
         return cls(404 if "not found" in text and "Collection" in text else 400, text, passing=False)
 
 
-def missing_extra(address: str) -> StoreError:
-    """The error for a missing qdrant-client."""
-    return StoreError(
-        "the package for Qdrant servers is not installed",
-        where=address,
-        hint="pip install 'lmmarkdown[qdrant]'",
-    )
-
-
 def _words(error: Any) -> str:
     """The server's own words, of the JSON that it answers with."""
     try:

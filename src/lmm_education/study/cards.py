@@ -15,7 +15,6 @@ import contextlib
 import functools
 import hashlib
 import html
-import importlib.util
 import io
 import json
 import mimetypes
@@ -40,6 +39,7 @@ from lmm.disk import files
 from lmm.disk.folder import Folder
 from lmm.document import Document
 from lmm.errors import ConfigError, DocumentError, LmmError, ModelRejected
+from lmm.extras import check_installed
 from lmm.markdown import Span, replace_spans
 from lmm.markdown.tree import HeadingNode, count_words
 from lmm.messages import Attachment, Usage
@@ -377,10 +377,9 @@ def check_output(path: Path) -> None:
     """
     if path.suffix.lower() not in WRITERS:
         raise ConfigError(f"cards cannot be written as '{path.suffix}'", where=str(path), hint=f"use {_KINDS}")
-    missing = [name for name in ("genanki", "markdown_it") if importlib.util.find_spec(name) is None]
-    if path.suffix.lower() == ".apkg" and missing:
-        hint = "pip install 'lmmarkdown[anki]', or write .csv"
-        raise ConfigError("packages for Anki need a library that is not installed", where=str(path), hint=hint)
+    if path.suffix.lower() == ".apkg":
+        needed, csv = ("genanki", "markdown_it"), ", or write .csv"
+        check_installed("anki", "cards for Anki need", *needed, kind=ConfigError, where=str(path), hint=csv)
     if not path.resolve().parent.is_dir():
         raise ConfigError("there is no such folder", where=str(path), hint=f"mkdir -p {path.parent}")
     files.check_writable(path)

@@ -8,7 +8,6 @@ browser brings back is tied to it by a signed cookie, which holds what it was se
 from __future__ import annotations
 
 import hmac
-import importlib.util
 import logging
 import os
 import secrets
@@ -23,6 +22,7 @@ from starlette.requests import Request
 from starlette.responses import RedirectResponse, Response
 
 from lmm.errors import ConfigError, LmmError
+from lmm.extras import check_installed
 from lmm.hosts import is_loopback_url
 from lmm_education.config import ServeSettings
 from lmm_education.errors import Denied, RequestError
@@ -67,9 +67,7 @@ class LoginProvider(ABC):
         self.settings, self.signer = settings, signer
         self.cookie = cookie_name("away", signer)
         self._read: dict[str, tuple[float, Mapping[str, Any]]] = {}
-        if not all(map(importlib.util.find_spec, ("authlib", "joserfc"))):
-            hint = "pip install 'lmmarkdown[openid]'"
-            raise ConfigError(f'login = "{settings.login}" needs packages that are not installed', hint=hint)
+        check_installed("openid", f'login = "{settings.login}" needs', "authlib", "joserfc", kind=ConfigError)
         for name in self.needs:
             if not getattr(settings, name):
                 raise ConfigError(f"login = \"{settings.login}\" in [serve] needs '{name}'", where="config.toml")

@@ -105,8 +105,8 @@ def test_llama_index_nodes(course: Course) -> None:
 @pytest.mark.parametrize(
     ("module", "extra", "export"),
     [
-        ("langchain_core.documents", "langchain", to_langchain_documents),
-        ("llama_index.core.schema", "llama-index", to_llama_index_nodes),
+        ("langchain_core", "langchain", to_langchain_documents),
+        ("llama_index.core", "llama-index", to_llama_index_nodes),
     ],
 )
 def test_a_missing_extra_is_named(
