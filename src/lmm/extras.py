@@ -40,7 +40,8 @@ def check_installed(
     lmm.errors.LmmError: lmm serve needs a package that is not installed: no_such_module (pip install 'lmmarkdown[web]')
     """
     if missing := [module for module in modules if not _is_found(module)]:
-        message = f"{what} a package that is not installed: {', '.join(missing)}"
+        packages = "a package that is" if len(missing) == 1 else "packages that are"
+        message = f"{what} {packages} not installed: {', '.join(missing)}"
         raise kind(message, where=where, hint=install_command(extra) + hint)
 
 

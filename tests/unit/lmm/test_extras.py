@@ -36,4 +36,6 @@ def test_a_missing_module_is_named() -> None:
     assert str(caught.value) == (
         "a: lmm serve needs a package that is not installed: no_such.module (pip install 'lmmarkdown[web]', or not)"
     )
+    with pytest.raises(ConfigError, match="needs packages that are not installed: no_such, none_such "):
+        check_installed("web", "lmm serve needs", "no_such", "none_such", kind=ConfigError)
     check_installed("web", "lmm serve needs", "json", "importlib.util")
