@@ -1,4 +1,4 @@
-"""Who may log in: signed texts, passwords, users and keys, hashed; sessions."""
+"""Logins: signed texts, hashed passwords and keys, users, sessions."""
 
 from __future__ import annotations
 
@@ -25,12 +25,12 @@ _PSEUDONYM = 20  # hexadecimal digits: 80 bits
 
 @dataclass(frozen=True, slots=True)
 class Signer:
-    """Signs and checks with one key. What is signed for one `purpose` counts for no other."""
+    """Signs and verifies texts with one key. A text signed for one `purpose` is not valid for another."""
 
     key: bytes = field(repr=False)
 
     def sign(self, purpose: str, text: str) -> str:
-        """`text`, which must be printable ASCII without blanks, commas and semicolons, with its signature.
+        """Return `text`, printable ASCII without blanks, commas or semicolons, with its signature appended.
 
         >>> signed = Signer(b"key").sign("student", "abc")
         >>> Signer(b"key").read("student", signed), Signer(b"key").read("session", signed)
@@ -39,13 +39,13 @@ class Signer:
         return f"{text}.{self._mac(purpose, text)}"
 
     def read(self, purpose: str, signed: str) -> str | None:
-        """What was signed; None if it was not, or not by us for this purpose."""
+        """Return the text of a signed one; None if the signature is missing, invalid, or for another purpose."""
         text, dot, mac = signed.rpartition(".")
         genuine = hmac.compare_digest(_bytes(mac), _bytes(self._mac(purpose, text)))
         return text if dot and genuine else None
 
     def pseudonym(self, kind: str, value: str) -> str:
-        """A name for `value` that tells nothing of it without the key, the same every time.
+        """Return a stable pseudonym for `value`, which cannot be computed or reversed without the key.
 
         >>> Signer(b"key").pseudonym("name", "ada") == Signer(b"key").pseudonym("name", "ada")
         True
@@ -62,22 +62,22 @@ class Signer:
 
 
 def _bytes(text: str) -> bytes:
-    """Of any text, whatever somebody put into a cookie."""
+    """Encode any text, even with the lone surrogates that a cookie may contain."""
     return text.encode("utf-8", "surrogatepass")
 
 
 # -- passwords and keys as they are kept ------------------------------------------------------------
 
 SHORTEST = 8
-"""Characters of a password."""
+"""The least number of characters of a password."""
 KEY_MARK = "lmm-"
-"""What keys for the API begin with."""
-# 32 MB and 0.1 s on one core: a class of 200 that logs in at once has waited 20 s, and guessing is slowed elsewhere.
+"""The prefix of API keys."""
+# 32 MB and 0.1 s on one core: a class of 200 that logs in at once waits 20 s; guessing is slowed down elsewhere.
 _COST = (15, 8, 1)  # binary logarithm of scrypt's N, r, p
 
 
 def hash_password(password: str, salt: bytes) -> str:
-    """A password as it is kept; `salt` is random, and its own.
+    """Return the hash of a password to be stored; `salt` must be random and unique.
 
     >>> kept = hash_password("correct horse", b"0123456789abcdef")
     >>> matches("correct horse", kept), matches("wrong horse", kept)
@@ -88,7 +88,7 @@ def hash_password(password: str, salt: bytes) -> str:
 
 
 def matches(password: str, kept: str) -> bool:
-    """Whether a password is the one that was kept; False for what was not made by `hash_password`."""
+    """Return whether a password matches its stored hash; False if `hash_password` did not make that hash."""
     try:
         kind, logarithm, r, p, salt, expected = kept.split(":")
         found = _scrypt(password, base64.b64decode(salt), int(logarithm), int(r), int(p))
@@ -98,12 +98,12 @@ def matches(password: str, kept: str) -> bool:
 
 
 def hash_key(key: str) -> str:
-    """A key as it is kept. Keys are random, 256 bits: there is nothing to guess, so that a fast hash will do."""
+    """Return the hash of an API key. Keys have 256 random bits, too many to guess, so that a fast hash is enough."""
     return hashlib.sha256(key.encode("utf-8", "surrogateescape")).hexdigest()
 
 
 def _scrypt(password: str, salt: bytes, logarithm: int, r: int, p: int) -> bytes:
-    """The same for an ö in one character or two, as keyboards differ."""
+    """Return the same hash for an ö typed as one character or as two, since keyboards differ."""
     data = unicodedata.normalize("NFKC", password).encode("utf-8", "surrogatepass")
     return hashlib.scrypt(data, salt=salt, n=1 << logarithm, r=r, p=p, maxmem=1 << 28, dklen=32)
 
@@ -115,13 +115,13 @@ def _encoded(data: bytes) -> str:
 # -- logins ------------------------------------------------------------------------------------------
 
 
-_LETTERS = string.ascii_lowercase.translate({ord(c): None for c in "lo"}) + "23456789"  # none looks like another
+_LETTERS = string.ascii_lowercase.translate({ord(c): None for c in "lo"}) + "23456789"  # no look-alikes
 _GROUPS = 4
 
 
 @dataclass(frozen=True, slots=True)
 class ApiKey:
-    """A key for programs, by its hash; `questions_per_minute` if it has a limit of its own, 0 for none."""
+    """The hash of an API key; `questions_per_minute` is its own rate limit, if it has one, and 0 means no limit."""
 
     hash: str
     questions_per_minute: int | None = None
@@ -129,23 +129,23 @@ class ApiKey:
 
 @dataclass(frozen=True, slots=True)
 class Logins:
-    """The course's password, users and keys by name; passwords as `hash_password` gives them."""
+    """The course's password, and users and keys by name; passwords are hashed with `hash_password`."""
 
     password: str = ""
     users: Mapping[str, str] = field(default_factory=dict)
     keys: Mapping[str, ApiKey] = field(default_factory=dict)
 
     def kept(self, name: str) -> str | None:
-        """The hash that a login is checked with; the course's password is nobody's: the name is empty."""
+        """Return the password hash for a user name; the course's password has the empty name."""
         return (self.users.get(name) if name else self.password) or None
 
     def key_of(self, key: str) -> tuple[str, ApiKey] | None:
-        """The name of a key and what is known of it."""
-        wanted = hash_key(key)  # looked up by the hash of 256 random bits: how long that takes tells nothing of them
+        """Return the name and the entry of a key."""
+        wanted = hash_key(key)  # compared as hashes of 256 random bits, so that timing reveals nothing
         return next(((name, known) for name, known in self.keys.items() if known.hash == wanted), None)
 
     def with_password(self, password: str) -> Logins:
-        """The same with another password for the course.
+        """Return a copy with another password for the course.
 
         Raises:
             ConfigError: it is too short.
@@ -153,50 +153,50 @@ class Logins:
         return replace(self, password=_hashed(password))
 
     def with_user(self, name: str, password: str) -> Logins:
-        """The same with a user, or another password for him.
+        """Return a copy with another user, or another password for an existing one.
 
         Raises:
-            ConfigError: it is too short, or the name will not do.
+            ConfigError: the password is too short, or the name is invalid.
         """
         return replace(self, users={**self.users, checked_name(name): _hashed(password)})
 
     def with_key(self, name: str, key: str, questions_per_minute: int | None = None) -> Logins:
-        """The same with a key, instead of one of that name.
+        """Return a copy with a key, which replaces one of the same name.
 
         Raises:
-            ConfigError: the name will not do.
+            ConfigError: the name is invalid.
         """
         return replace(self, keys={**self.keys, checked_name(name): ApiKey(hash_key(key), questions_per_minute)})
 
     def without(self, kind: Literal["users", "keys"], names: Collection[str]) -> Logins:
-        """The same without users or keys of these names."""
+        """Return a copy without the users or keys of these names."""
         kept = {name: known for name, known in getattr(self, kind).items() if name not in names}
         return replace(self, users=kept) if kind == "users" else replace(self, keys=kept)
 
 
 class Accounts:
-    """Those of a course's logins that let somebody in: students, or the teacher. Threads may share them; what another
-    process writes counts at once."""
+    """The logins of a course's students, or of its teacher. Thread-safe; changes by another process take effect at
+    once."""
 
     def __init__(self, database: Database, who: Literal["students", "teacher"] = "students") -> None:
         self.database, self.who, self._name = database, who, f"{who} may log in"
         self._read: tuple[str, Logins] = "{}", Logins()
 
     def read(self) -> Logins:
-        """Who may log in now.
+        """Return the current logins.
 
         Raises:
-            FileReadError: that cannot be read.
+            FileReadError: they cannot be read.
         """
         with self.database.reading() as connection:
             return self._logins(connection)
 
     def change(self, change: Callable[[Logins], Logins]) -> Logins:
-        """Change them, one process at a time; what they are then.
+        """Change the logins, one process at a time, and return the new ones.
 
         Raises:
-            ConfigError: as `change` raises it.
-            FileReadError: they cannot be read or written; they are as they were.
+            ConfigError: raised by `change`.
+            FileReadError: they cannot be read or written, and stay unchanged.
         """
         with self.database.writing("logins") as connection:
             changed = change(self._logins(connection))
@@ -206,15 +206,15 @@ class Accounts:
 
     def _logins(self, connection: Connection) -> Logins:
         text = connection.execute(select(KEPT.c.value).where(KEPT.c.name == self._name)).scalar() or "{}"
-        if text != self._read[0]:  # two hundred users are not decoded for every request
+        if text != self._read[0]:  # avoids decoding two hundred users for every request
             self._read = text, msgspec.json.decode(text, type=Logins)
         return self._read[1]
 
     def set_password(self, given: str) -> None:
-        """Set the password that is nobody's in particular: the course's, or the teacher's.
+        """Set the shared password: the course's, or the teacher's.
 
         Raises:
-            ConfigError: it is too short, or opens the other door, too.
+            ConfigError: it is too short, or the same as the other of the two.
         """
         other = Accounts(self.database, "students" if self.who == "teacher" else "teacher")
         if other.opens_with(given):
@@ -222,15 +222,15 @@ class Accounts:
         self.change(lambda logins: logins.with_password(given))
 
     def opens_with(self, password: str) -> bool:
-        """Whether this is the password that is nobody's in particular; it takes 0.1 s."""
+        """Return whether this is the shared password; takes 0.1 s."""
         return matches(password, self.read().password)
 
 
 def checked_name(name: str) -> str:
-    """A name for a user or a key.
+    """Return a name for a user or a key if it is valid.
 
     Raises:
-        ConfigError: it is empty, long, or has characters that nobody types.
+        ConfigError: it is empty, too long, or contains characters that are not allowed.
     """
     if not 0 < len(name) <= 100 or not name.isprintable() or name != name.strip() or ":" in name:
         raise ConfigError(f"{name!r} is not a valid name", hint="up to 100 characters, no colon, no blanks around it")
@@ -238,12 +238,12 @@ def checked_name(name: str) -> str:
 
 
 def new_password() -> str:
-    """A password that can be read aloud: 16 characters of 32, 80 bits."""
+    """Return a new password that can be read aloud: 16 of 32 characters, 80 bits."""
     return "-".join("".join(secrets.choice(_LETTERS) for _ in range(4)) for _ in range(_GROUPS))
 
 
 def new_key() -> str:
-    """A key for the API: 256 bits."""
+    """Return a new API key: 256 bits."""
     return KEY_MARK + secrets.token_urlsafe(32)
 
 
@@ -258,7 +258,7 @@ def _hashed(password: str) -> str:
 
 @dataclass(frozen=True, slots=True)
 class Session:
-    """A login that counts until `expires` (seconds since 1970); the name is empty with the course's password."""
+    """A session, valid until `expires` (seconds since 1970); with the course's password, the name is empty."""
 
     id: str
     expires: int
@@ -266,23 +266,23 @@ class Session:
 
 
 class Keeper(Protocol):
-    """Knows to what the session of a name is tied: a password, or a provider that said who it is."""
+    """Knows what ties a session to a login: a password hash, or the provider that identified the user."""
 
     def kept(self, name: str) -> str | None:
-        """It; None for a name that nobody has."""
+        """Return the value that ties a session to this name; None for an unknown name."""
         ...
 
 
 class Sessions:
-    """Begins, reads and ends sessions; `clock` tells the time in seconds since 1970. Those that ended before their time
-    are remembered until then."""
+    """Begins, reads and ends sessions; `clock` returns seconds since 1970. Sessions that were ended early are stored
+    until they would have expired."""
 
     def __init__(self, signer: Signer, database: Database, hours: int, clock: Callable[[], float] = time.time) -> None:
         self.seconds = hours * 3600
         self._signer, self._database, self._clock = signer, database, clock
 
     def begin(self, name: str, logins: Keeper) -> str:
-        """A new session for who has shown the password, as it goes into the cookie."""
+        """Return the cookie value of a new session for somebody who has logged in."""
         kept = logins.kept(name)
         assert kept is not None
         expires = int(self._clock()) + self.seconds
@@ -290,10 +290,10 @@ class Sessions:
         return self._signer.sign("session", f"{secrets.token_urlsafe(16)}:{expires}:{self._mark(kept)}:{written}")
 
     def read(self, signed: str, logins: Keeper) -> Session | None:
-        """The session of a cookie; None if it is none of ours, over, or from before the password was changed.
+        """Return the session of a cookie; None if it is invalid, expired, ended, or older than the password.
 
         Raises:
-            FileReadError: whether it was ended cannot be read.
+            FileReadError: the ended sessions cannot be read.
         """
         if not signed or not (text := self._signer.read("session", signed)):
             return None
@@ -307,10 +307,10 @@ class Sessions:
         return None if has_ended else Session(id, int(expires), name)
 
     def end(self, session: Session) -> None:
-        """Let a session not count any more, wherever its cookie is.
+        """End a session, in every browser that has its cookie.
 
         Raises:
-            FileReadError: that cannot be kept.
+            FileReadError: this cannot be stored.
         """
         with self._database.writing("ended") as connection:
             over = (ENDED.c.expires <= int(self._clock())) | (ENDED.c.id == session.id)
@@ -318,5 +318,5 @@ class Sessions:
             connection.execute(insert(ENDED), {"id": session.id, "expires": session.expires})
 
     def _mark(self, kept: str) -> str:
-        """What ties a session to the password of its login."""
+        """Return the part of a session that changes with the password of its login."""
         return self._signer.pseudonym("login", kept)

@@ -1,4 +1,4 @@
-"""The HTTP API beside that of OpenAI's clients: search, study material, whether all is well; what a question may be."""
+"""HTTP endpoints besides the OpenAI-compatible ones: search, study material, health; checks of questions."""
 
 from __future__ import annotations
 
@@ -19,16 +19,16 @@ from lmm_education.web.panels import without_solution
 from lmm_education.web.service import Service, service_of
 
 MOST_MESSAGES = 1000
-"""Messages in a request: far more of a conversation than is read."""
+"""Messages allowed in a request: far more than a conversation needs."""
 LONGEST_MESSAGE = 64 * 1024
-"""Characters of an earlier message."""
+"""Characters allowed in an earlier message."""
 
 
 def checked_question(question: object, longest: int) -> str:
-    """A question without blanks around it.
+    """Return a question without surrounding whitespace.
 
     Raises:
-        RequestError: it is empty, too long, or no text.
+        RequestError: it is empty, too long, or not a string.
     """
     if not isinstance(question, str):
         raise RequestError("the question must be text", param="question")
@@ -40,7 +40,7 @@ def checked_question(question: object, longest: int) -> str:
 
 
 def check_number(messages: int, param: str) -> None:
-    """Refuse a conversation of too many messages.
+    """Check that a conversation does not have too many messages.
 
     Raises:
         RequestError: there are more than `MOST_MESSAGES`.
@@ -53,7 +53,7 @@ def check_number(messages: int, param: str) -> None:
 
 
 def checked_length(text: str, param: str) -> str:
-    """A message that is not too long.
+    """Return a message unchanged if it is not too long.
 
     Raises:
         RequestError: it has more than `LONGEST_MESSAGE` characters.
@@ -64,11 +64,11 @@ def checked_length(text: str, param: str) -> str:
 
 
 async def read_here(service: Service, body: Mapping[str, Any]) -> Passage | None:
-    """The section that the reader has before him, by its address in the published book, ``here``; None where that is
-    nothing of the course. What was sent goes no further.
+    """Return the section that the reader has open, by ``here``, its address in the published book; None if the address
+    is not part of the course. The address itself is not passed on.
 
     Raises:
-        RequestError: it is long, or no text.
+        RequestError: the address is too long, or not a string.
     """
     address = short_text({"here": body.get("here") or ""}, "here")
     return await asyncio.to_thread(service.contents.section_at, address) if address else None
@@ -77,20 +77,20 @@ async def read_here(service: Service, body: Mapping[str, Any]) -> Passage | None
 # -- endpoints ---------------------------------------------------------------------------------------
 
 
-_MOST_VALUES = 100  # of each condition of a search
+_MOST_VALUES = 100  # for each condition of a search
 _SEARCH_FIELDS = ("query", "limit", "types", "documents", "where", "companion", "here")
 _SOLUTIONS = ("1", "true", "yes")
 
 
 async def health(request: Request) -> Response:
-    """``GET /healthz``: whether the store can be read, and the model can be expected to answer."""
+    """``GET /healthz``: report whether the store is readable and the model is likely to answer."""
     service = service_of(request)
     state = await service.health()
     return JSONResponse({"status": state, "course": service.name}, 200 if state == "ok" else 503)
 
 
 async def search(request: Request) -> Response:
-    """``POST /search``: what `lmm search --json` prints, for ``query``, ``limit``, ``types``, ``documents``,
+    """``POST /search``: return what `lmm search --json` prints, for ``query``, ``limit``, ``types``, ``documents``,
     ``where``, ``companion`` and ``here``."""
     service, body = service_of(request), await read_json(request)
     question = checked_question(body.get("query"), service.settings.longest_question)
@@ -101,7 +101,7 @@ async def search(request: Request) -> Response:
 
 
 def _search_options(body: Mapping[str, Any]) -> SearchOptions:
-    if unknown := sorted(body.keys() - _SEARCH_FIELDS):  # a filter with a slip in its name would find everything
+    if unknown := sorted(body.keys() - _SEARCH_FIELDS):  # a filter with a misspelt name would match everything
         hint = "there are: " + ", ".join(_SEARCH_FIELDS)
         raise RequestError(f"'{unknown[0]}' is not supported", hint=hint, param=unknown[0])
     limit, companion, where = body.get("limit"), body.get("companion"), body.get("where", {})
@@ -126,14 +126,14 @@ def _values(value: object, name: str) -> tuple[str | int | bool, ...]:
 
 
 async def overview(request: Request) -> Response:
-    """``GET /material``: how much there is of each kind."""
+    """``GET /material``: return the number of items of each kind of study material."""
     made = await asyncio.to_thread(service_of(request).contents.study_material)
     plan, cards, exercises = made["plan"], made["cards"], made["exercises"]
     return JSONResponse({"plan": len(plan["steps"]), "cards": len(cards), "exercises": len(exercises)})
 
 
 async def kind(request: Request) -> Response:
-    """``GET /material/plan``, ``/material/cards``, ``/material/exercises``; solutions with ``?solutions=true``."""
+    """``GET /material/plan``, ``/material/cards``, ``/material/exercises``; with ``?solutions=true``, solutions too."""
     name = request.path_params["kind"]
     made = await asyncio.to_thread(service_of(request).contents.study_material)
     if name not in made:

@@ -1,6 +1,6 @@
-"""`create_app`: a course as a web application; `create_site`: several. Models and store wait for a request.
+"""`create_app` makes a web application of a course, `create_site` of several. Models and stores open on first use.
 
-`CourseMiddleware` is what every request to a course passes: who asks, whether he may come in, headers, counting.
+`CourseMiddleware` handles every request to a course: it identifies the caller, checks access, adds headers, counts.
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ from lmm_education.web.service import Service, service_of
 from lmm_education.web.words import texts_of, words_in
 
 LOOPBACK = ("127.0.0.1", "localhost", "::1", "[::1]")
-ROUTES = (  # they are tried in this order
+ROUTES = (  # matched in this order
     ("POST", "/chat", page.chat),
     ("POST", "/v1/chat/completions", openai_api.completions),
     ("GET", "/", page.index),
@@ -92,16 +92,16 @@ ROUTES = (  # they are tried in this order
 def create_app(
     course: CourseParts, *, options: AskOptions | None = None, hosts: Sequence[str] = LOOPBACK, workers: int = 1
 ) -> Starlette:
-    """The web chat and the HTTP API of a course that stays open for as long as the application runs.
+    """Create the web chat and HTTP API of a course, which must stay open while the application runs.
 
     Args:
-        course: as `lmm_education.Course.open` gives it.
+        course: what `lmm_education.Course.open` returns.
         options: how questions are answered; by default as configured.
-        hosts: names under which requests may come; ``("*",)`` for any, as where a proxy checks them.
-        workers: how many processes serve the course, with this one.
+        hosts: host names that requests may use; ``("*",)`` allows any, for instance behind a proxy that checks them.
+        workers: number of processes that serve the course, including this one.
 
     Raises:
-        ConfigError: [serve] asks for something unknown.
+        ConfigError: a setting in [serve] is invalid.
     """
     service = Service(course, options, hosts=hosts, workers=workers)
     app = Starlette(
@@ -118,7 +118,7 @@ def create_app(
 
 
 def _scripts(services: Iterable[Service]) -> list[Middleware]:
-    """What lets the scripts of some sites read, if any may: they bring keys, but no cookies."""
+    """Return CORS middleware if any site's scripts are allowed: they may send keys, but no cookies."""
     origins = {origin for service in services for origin in service.settings.allowed_origins}
     headers = ["Authorization", "Content-Type", CONSENT_HEADER]
     allowed: dict[str, Any] = {
@@ -136,7 +136,7 @@ async def _failed(request: Request, error: Exception) -> Response:
 
 
 async def _refused(request: Request, error: Exception) -> Response:
-    """No such path, no such method."""
+    """Respond to an unknown path or a method that is not allowed."""
     assert isinstance(error, HTTPException)
     failure = ToldFailure(error.status_code, "invalid_request_error", str(error.detail))
     return JSONResponse(failure.as_json(), error.status_code, headers=error.headers)
@@ -146,12 +146,12 @@ async def _refused(request: Request, error: Exception) -> Response:
 
 
 def create_site(apps: Mapping[str, Starlette]) -> Starlette:
-    """The applications of `create_app`, each under its name, with its own login, limits and log; at least one. A page
-    lists them."""
+    """Create one application from those of `create_app`, each under its name, with its own login, limits and log; at
+    least one. The start page lists them."""
     services: dict[str, Service] = {name: app.state.service for name, app in apps.items()}
 
     async def index(request: Request) -> Response:
-        """The courses' titles and descriptions, in the language of the first."""
+        """Show the courses' titles and descriptions, in the language of the first."""
         for service in services.values():
             service.refresh()
         language = next(iter(services.values())).settings.language
@@ -183,7 +183,7 @@ def create_site(apps: Mapping[str, Starlette]) -> Starlette:
 
 
 class _ByModel:
-    """OpenAI's API of all courses: a request goes to the course that its `model` names, as one to that course's own."""
+    """The OpenAI API of all courses: a request is passed on to the course that its `model` names."""
 
     def __init__(self, apps: Mapping[str, Starlette]) -> None:
         self.apps = apps
@@ -213,7 +213,7 @@ class _ByModel:
 
 def _to_the_course(name: str) -> Any:
     async def redirect(request: Request) -> Response:
-        return RedirectResponse(f"{quote(name)}/", 308)  # relative: a proxy may have put all of this under a path
+        return RedirectResponse(f"{quote(name)}/", 308)  # relative, because a proxy may mount the site under a path
 
     return redirect
 
@@ -221,12 +221,12 @@ def _to_the_course(name: str) -> Any:
 # -- what every request to a course passes ---------------------------------------------------------
 
 
-_AGE = 180 * 24 * 3600  # seconds that a browser is remembered
+_AGE = 180 * 24 * 3600  # lifetime of the browser cookie in seconds
 
 
 class CourseMiddleware:
-    """Sets ``request.state.student`` and ``request.state.caller``, adds `HEADERS` and a new browser's cookie to the
-    response, and counts the request. `failed` makes a response of an error."""
+    """Middleware that sets ``request.state.student`` and ``request.state.caller``, adds `HEADERS` and a new browser's
+    cookie to the response, and counts the request. `failed` turns an error into a response."""
 
     def __init__(
         self, app: ASGIApp, service: Service, failed: Callable[[Request, Exception], Awaitable[Response]]
@@ -254,7 +254,7 @@ class CourseMiddleware:
             await send(message)
 
         try:
-            # In a thread where it is looked up who has logged in: a database may be slow.
+            # In a thread if a session must be looked up: a database may be slow.
             asks = identity.login not in ("none", "proxy")
             caller = (
                 await asyncio.to_thread(identity.caller, request, fresh) if asks else identity.caller(request, fresh)

@@ -1,4 +1,4 @@
-"""The chapters of a course, in the order of reading and with the numbers of their book; questions worth asking."""
+"""The chapters of a course in reading order, numbered as in the book, and suggested questions."""
 
 from __future__ import annotations
 
@@ -21,32 +21,32 @@ _GENERIC = (
     "beispiele"
 )
 _ASKS = re.compile(r"[^.!?]{8,80}\?")
-_SHORTEST, _LONGEST = 4, 60  # characters of a title that a question is made of
+_SHORTEST, _LONGEST = 4, 60  # characters of a title that a question can be made from
 STARTERS, FOLLOW_UPS = 4, 3
 
 
 @dataclass(frozen=True, slots=True)
 class Chapter(Entry):
-    """A document, with the headings `below` it; `part` is that of the book which begins with it."""
+    """A document with the headings `below` it; `part` is the title of the part of the book that begins with it."""
 
     part: str = ""
     below: tuple[Entry, ...] = ()
 
     @property
     def depth(self) -> int:
-        """0 for a chapter, 1 for a part of one: its number is 4 or 4.3."""
+        """0 for a chapter such as 4, 1 for a subchapter such as 4.3."""
         return self.number.count(".")
 
     @property
     def opens(self) -> str:
-        """The section where it begins."""
+        """The id of its first section."""
         return next((entry.section for entry in (self, *self.below) if entry.section), "")
 
 
 def chapters_of(
     contents: Iterable[Entry], records: Mapping[str, StoredDocument] = MappingProxyType({})
 ) -> tuple[Chapter, ...]:
-    """The documents of a course with their headings, each title once; `records` are those of the documents, by file.
+    """Return the documents of a course with their headings, each title once; `records` are stored documents by file.
 
     >>> chapters = chapters_of([Entry("Types", 0, "a.md", 1, number="4"), Entry("Slices", 1, "a.md", 2, number="4.1")])
     >>> [(chapter.name, chapter.below[0].name) for chapter in chapters]
@@ -57,8 +57,8 @@ def chapters_of(
 
 
 def _chapter(first: Entry, *below: Entry, record: StoredDocument | None) -> Chapter:
-    """Without a heading that is the title again, or stands alone above all others: then it is the title, whatever it
-    says."""
+    """A first heading that repeats the title, or is the only one of its level in a document that belongs to a book,
+    counts as the title, whatever its text."""
     section, alone = first.section, sum(entry.level == 1 for entry in below) == 1
     is_title = alone and record and record.sort_key
     if below and not section and (is_title or below[0].title.casefold() == first.title.casefold()):
@@ -69,8 +69,8 @@ def _chapter(first: Entry, *below: Entry, record: StoredDocument | None) -> Chap
 
 
 def course_title(documents: Sequence[StoredDocument]) -> str:
-    """What the course calls itself: the title of its book, of its only document, or of the page before all others; else
-    nothing."""
+    """Return the title of a course: that of its book, of its only document, or of its front page; empty if there is
+    none."""
     if called := {document.book for document in documents if document.book}:
         return called.pop() if len(called) == 1 else ""
     if len(documents) == 1:
@@ -83,8 +83,8 @@ def course_title(documents: Sequence[StoredDocument]) -> str:
 
 
 def starters(asked: Sequence[str], chapters: Sequence[Chapter], texts: Mapping[str, str]) -> list[str]:
-    """Up to four questions worth asking, spread over the course: of those that it asks itself, then of headings that
-    are questions, else about chapters, in the forms that `texts` has, by turns.
+    """Return up to four suggested questions, spread over the course: those of its cards, then headings that are
+    questions, then questions about chapters, made from the templates in `texts` by turns.
 
     >>> chapters = [Chapter(title, 0, title, 1) for title in ("What is mitosis?", "Summary", "Walls", "Nuclei")]
     >>> texts = {"ask_about": "Why {title}?", "ask_example": "Show {title}.", "ask_summary": "Sum up {title}."}
@@ -111,9 +111,9 @@ def follow_ups(
     chapters: Sequence[Chapter],
     texts: Mapping[str, str],
 ) -> list[str]:
-    """Up to three questions that lead on from an answer: those that the course asks in the `sections` it came from,
-    headings after them that are questions, then about the first two of the sections and what comes next, in the
-    forms that `texts` has.
+    """Return up to three questions that follow up an answer: those of the cards from the `sections` that it cites, the
+    next headings that are questions, then questions about the first two sections and about what comes next, made from
+    the templates in `texts`.
 
     >>> titles = ["Leaves", "Why do they fall?", "Roots"]
     >>> lines = [Entry(title, 1, "a.md", 1, section=str(i)) for i, title in enumerate(titles)]
@@ -150,7 +150,7 @@ def _is_a_subject(title: str) -> bool:
 
 
 def _spread(texts: Sequence[str], count: int) -> list[str]:
-    """So many of some texts, evenly far from each other."""
+    """Return `count` of some texts, evenly spaced."""
     texts = list(dict.fromkeys(texts))
     count = min(count, len(texts))
     return [texts[(2 * i + 1) * len(texts) // (2 * count)] for i in range(count)]

@@ -1,9 +1,9 @@
-"""Whether a request may be answered: who has logged in, who has agreed, who asks too often, and whether question and
-answer are about what the course is for, in its author's words; the aux model judges that.
+"""Whether a request may be answered: login, consent, rate limit, and the topic check, in which the aux model judges
+whether question and answer are about what the author allows.
 
-The question is judged while its answer is being made; the beginning of the answer when there is enough of it. Nothing
-is shown before both are through: a student who reads a text that then disappears has been told something wrong, and
-the API cannot take anything back. The rest streams as always.
+The question is judged while its answer is being generated, the beginning of the answer once there is enough of it.
+Nothing is shown until both pass: a student should not read a text that then disappears, and the API cannot take
+anything back. The rest is streamed as usual.
 """
 
 from __future__ import annotations
@@ -41,19 +41,19 @@ from lmm_education.web.login import Caller, caller_of, cookie_name, route_of
 from lmm_education.web.words import texts_of
 
 OPEN = ("/login", "/login/back", "/lti/login", "/lti/launch", "/healthz", "/metrics", "/teacher")
-"""Paths that need no student's login; those that have their own look after themselves."""
+"""Paths that need no student login; those with a login of their own check it themselves."""
 OPEN_UNDER = ("/static/", "/teacher/")
 LAUNCHED = "/lti/"
-"""Paths to which a learning platform's page sends forms, signed."""
+"""Paths to which a learning platform sends signed forms."""
 SCRIPTED = ("/v1/", "/search")
-"""Paths that scripts of other sites may use, where `allowed_origins` names the site."""
+"""Paths that scripts of other sites may request, if `allowed_origins` names the site."""
 CONSENT_HEADER = "X-Consent"
-_LEAST = 3  # questions at once
+_LEAST = 3  # questions allowed at once
 logger = logging.getLogger("lmm.serve")
 
 
 class Guard:
-    """The rules of one course."""
+    """The access rules of one course."""
 
     def __init__(self, settings: ServeSettings, signer: Signer, limiter: MovingWindowRateLimiter) -> None:
         self.settings, self._signer, self._limiter = settings, signer, limiter
@@ -61,15 +61,15 @@ class Guard:
         self.consent_cookie = cookie_name("consent", signer)
 
     def enter(self, connection: HTTPConnection, caller: Caller) -> None:
-        """Let a request in, or say what is to be done.
+        """Raise `Denied` unless the request may enter.
 
         Raises:
-            Denied: it comes from another site's page, or from somebody who has not logged in.
+            Denied: the request comes from another site's page, or from somebody who is not logged in.
         """
-        # A page elsewhere cannot send JSON unasked, nor our cookies; browsers say so besides.
+        # Another site's page cannot send JSON without permission, nor our cookies; browsers also send a header.
         elsewhere = connection.headers.get("sec-fetch-site", "") in ("cross-site", "same-site")
         route, by_proxy = route_of(connection.scope), self.settings.login == "proxy"
-        # A script of an allowed site may ask the API, which reads no cookie that it could bring.
+        # A script of an allowed site may use the API, which ignores cookies.
         scripted = connection.headers.get("origin", "") in self.settings.allowed_origins and route.startswith(SCRIPTED)
         reads = connection.scope["method"] in ("GET", "HEAD")
         if elsewhere and not (reads or scripted or route.startswith(LAUNCHED)):
@@ -82,10 +82,10 @@ class Guard:
         raise Denied(told, status=303 if sent else 401, code="login_required", headers=headers)
 
     async def admit(self, request: Request) -> None:
-        """Let a question be asked; one is counted.
+        """Count a question, or raise `Denied` if it may not be asked.
 
         Raises:
-            Denied: nobody has agreed to what he must agree to, or he asks too often.
+            Denied: the required consent was not given, or too many questions were asked.
         """
         caller = caller_of(request)
         if not self.has_agreed(request):
@@ -97,7 +97,7 @@ class Guard:
             )
         own = caller.key.questions_per_minute if caller.key else None
         limit = self.settings.questions_per_minute if own is None else own
-        # Only what counts elsewhere takes time for which a thread is worth it.
+        # A thread is worth it only if the limits are counted on another server.
         here = isinstance(self._limiter.storage, MemoryStorage)
         count = partial(self._wait, caller.student, limit)
         if limit and (wait := count() if here else await asyncio.to_thread(count)):
@@ -107,38 +107,38 @@ class Guard:
         return texts_of(connection, self.settings)[name]
 
     def _wait(self, student: str, limit: int) -> float:
-        """Count a question, of which half of a minute's may be asked at once; else the seconds until it may be."""
+        """Count a question and return 0, or the seconds to wait. Half of a minute's questions may be asked at once."""
         burst = max(_LEAST, limit // 2)
         item = RateLimitItemPerSecond(burst, math.ceil(60 * burst / limit))
         try:
             if self._limiter.hit(item, "asked", student):
                 return 0
             return seconds_until(self._limiter.get_window_stats(item, "asked", student).reset_time)
-        except StorageError as error:  # that it cannot be counted is the teacher's concern, not the student's
+        except StorageError as error:  # a failing counter is the teacher's concern, not the student's
             logger.error("%s: %s", type(error).__name__, error)
             return 0
 
     # -- consent -----------------------------------------------------------------------------------
 
     def has_agreed(self, connection: HTTPConnection) -> bool:
-        """Whether consent was given to the text as it is now: by this student in this browser, or in a header."""
+        """Return whether consent to the current text was given: by this student in this browser, or in a header."""
         if not self.consent or connection.headers.get(CONSENT_HEADER) == self.consent:
             return True
         return connection.cookies.get(self.consent_cookie, "") == self.agreement(caller_of(connection))
 
     def agreement(self, caller: Caller) -> str:
-        """What a browser keeps when consent was given in it."""
+        """Return the value of the cookie that records consent."""
         return self._signer.sign("consent", f"{self.consent}-{caller.student}")
 
 
 # -- whether it is about what the course is for ----------------------------------------------------
 
 
-BEGINNING = 400  # characters of an answer by which it is judged
+BEGINNING = 400  # characters of an answer that are judged
 
 
 class Verdict(NamedTuple):
-    """What a model thinks, and what it took to ask it."""
+    """A model's judgement, and the tokens that it used."""
 
     good: bool
     usage: Usage = Usage()
@@ -146,9 +146,10 @@ class Verdict(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class TopicCheck:
-    """Checks what is said. `allowed` is the author's text, `refusal` what a student reads instead of an answer.
+    """Checks questions and answers. `allowed` is the author's text, `refusal` what a student reads instead.
 
-    `strict`: what cannot be checked is not answered, and the error goes on; else it is answered, and the log told.
+    With `strict`, a question that cannot be checked is not answered, and the error is raised; otherwise it is answered,
+    and the failure logged.
     """
 
     allowed: str
@@ -158,10 +159,10 @@ class TopicCheck:
     prompts: Prompts
 
     async def judge(self, prompt: str, documents: tuple[Attachment, ...]) -> Verdict:
-        """What the model says to a prompt on some texts.
+        """Ask the model for its verdict with a prompt and some texts.
 
         Raises:
-            ModelError: it cannot be asked, and the check is strict.
+            ModelError: the model cannot be asked, and the check is strict.
         """
         try:
             message = Message("user", self.prompts.fill(prompt, allowed=self.allowed), documents)
@@ -181,8 +182,8 @@ def _verdict() -> Schema:
 
 
 class ModerationStream:
-    """The judging of one question, which begins at once, and of its answer, whose events go through `checked`.
-    `refused` when nothing more is to be said."""
+    """Judges one question, from the moment this is created, and its answer, whose events pass through `checked`.
+    `refused` is set when no further event may follow."""
 
     def __init__(self, check: TopicCheck, question: str, history: Sequence[Exchange]) -> None:
         self.refused = False
@@ -193,20 +194,20 @@ class ModerationStream:
         self._held, self._through, self._used = "", False, Usage()
 
     async def checked(self, event: AnswerEvent) -> AnswerEvent | None:
-        """What may be told of an event: nothing while its text is held back, a refusal in its place, or all held back.
+        """Return the event to send for an event: None while text is held back, then the held text, or a refusal.
 
         Raises:
-            ModelError: it cannot be checked, and the check is strict.
+            ModelError: the answer cannot be checked, and the check is strict.
         """
-        if isinstance(event, Answer) and not event.found:  # no model was asked: these are our words
+        if isinstance(event, Answer) and not event.found:  # a fixed text of ours: no model was asked
             return event
         if isinstance(event, Retrying | Called):
             self._held, self._through = "", False
-        if not self._through and isinstance(event, Quotation):  # its text is held back; the answer has it
+        if not self._through and isinstance(event, Quotation):  # its text is held back, and the answer contains it
             return None
         if not self._through and isinstance(event, TextDelta):
             self._held += event.text
-            # Where the question is refused, or could not be judged, there is nothing to wait for.
+            # If the question is refused, or could not be judged, there is no need to wait for more text.
             asked = self._asked
             if len(self._held) < BEGINNING and (not asked.done() or (not asked.exception() and asked.result().good)):
                 return None
@@ -219,7 +220,7 @@ class ModerationStream:
         return replace(event, usage=event.usage + self._used) if isinstance(event, Answer) else event
 
     async def _judge_both(self, beginning: str) -> bool:
-        """Whether the question is good, and the beginning of the answer."""
+        """Return whether the question and the beginning of the answer are both allowed."""
         first = await self._asked
         self._used += first.usage
         if not first.good:
@@ -230,6 +231,6 @@ class ModerationStream:
         return second.good
 
     async def close(self) -> None:
-        """Ask no more."""
+        """Cancel the check of the question."""
         self._asked.cancel()
         await ended(self._asked)

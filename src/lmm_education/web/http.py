@@ -1,7 +1,7 @@
-"""What requests bring and responses carry: JSON, events, errors, pages of templates, and what browsers are told.
+"""Requests and responses: JSON, server-sent events, errors, pages made from templates, security headers.
 
-What is put into a template is escaped, unless `lmm_education.web.rendering` made it: that is `Markup`. Students read
-about their own request only; what is wrong with models, keys and stores is for the log.
+Values in templates are escaped, except `Markup` from `lmm_education.web.rendering`. Students see only errors about
+their own request; problems with models, keys and stores go to the log.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ from lmm_education.material import Passage
 from lmm_education.web.words import Wording
 
 T = TypeVar("T")
-LARGEST = 512 * 1024  # bytes of a request: a long conversation
+LARGEST = 512 * 1024  # bytes of a request: enough for a long conversation
 _LONGEST_NAME = 1000  # characters of a name or a password
 POLICY = (
     "default-src 'none'; script-src 'self'; style-src 'self'; connect-src 'self'; img-src 'self'; "
@@ -49,23 +49,23 @@ HEADERS = {
     "Permissions-Policy": "camera=(), microphone=(), geolocation=()",
 }
 NO_STORE = {"Cache-Control": "no-store", "X-Accel-Buffering": "no"}
-"""Headers of a page or a stream that no proxy keeps, or holds back."""
+"""Headers of a page or a stream that no proxy may cache or buffer."""
 
 
 def headers_for(ancestors: Sequence[str]) -> Mapping[str, str]:
-    """`HEADERS` of a page that these sites may frame."""
+    """Return `HEADERS` for a page that these sites may frame."""
     return HEADERS | ({"Content-Security-Policy": POLICY + " ".join(["'self'", *ancestors])} if ancestors else {})
 
 
 def add_headers(message: Message, headers: Mapping[str, str]) -> None:
-    """Add headers to the start of a response, where it has no own: a picture has a stricter policy."""
+    """Add headers to the start of a response unless it has its own: a picture has a stricter policy."""
     of_message = MutableHeaders(scope=message)
     for name, value in headers.items():
         of_message.setdefault(name, value)
 
 
 class SecurityHeaders:
-    """Middleware that adds `HEADERS` to every response, where it has no own."""
+    """Middleware that adds `HEADERS` to every response that does not set its own."""
 
     def __init__(self, app: ASGIApp) -> None:
         self.app = app
@@ -83,12 +83,12 @@ class SecurityHeaders:
 
 
 async def read_json(request: Request) -> Mapping[str, Any]:
-    """The body of a request: a JSON object.
+    """Return the body of a request, a JSON object.
 
-    Only requests that say that they are JSON are read: a page elsewhere cannot send those unasked.
+    Only requests with the content type JSON are read: another site's page cannot send those without permission.
 
     Raises:
-        RequestError: it is something else, or too large.
+        RequestError: the body is something else, or too large.
     """
     if request.headers.get("content-type", "").partition(";")[0].strip().lower() != "application/json":
         raise RequestError("the request must be JSON", hint="Content-Type: application/json", status=415)
@@ -105,7 +105,7 @@ async def read_json(request: Request) -> Mapping[str, Any]:
 
 
 def is_unicode(values: object) -> bool:
-    """Whether the texts in some values can be written as UTF-8.
+    """Return whether the strings in some values can be encoded as UTF-8.
 
     >>> is_unicode({"a": ["\\U0001f343"]}), is_unicode({"a": ["\\ud83c"]})
     (True, False)
@@ -118,10 +118,10 @@ def is_unicode(values: object) -> bool:
 
 
 async def read_body(request: Request, most: int) -> bytes:
-    """The body of a request, of at most so many bytes.
+    """Return the body of a request, of at most `most` bytes.
 
     Raises:
-        RequestError: it is larger, or does not come to its end.
+        RequestError: it is larger, or incomplete.
     """
     data = bytearray()
     try:
@@ -135,10 +135,10 @@ async def read_body(request: Request, most: int) -> bytes:
 
 
 def short_text(body: Mapping[str, Any], name: str) -> str:
-    """A name or a password in a request.
+    """Return a name or a password from a request.
 
     Raises:
-        RequestError: it is long, or no text.
+        RequestError: it is too long, or not a string.
     """
     value = body.get(name, "")
     if not isinstance(value, str) or len(value) > _LONGEST_NAME:
@@ -147,7 +147,7 @@ def short_text(body: Mapping[str, Any], name: str) -> str:
 
 
 def server_sent(values: Mapping[str, Any] | str, event: str = "") -> str:
-    """One server-sent event.
+    """Format one server-sent event.
 
     >>> server_sent({"a": 1}, "text")
     'event: text\\ndata: {"a": 1}\\n\\n'
@@ -157,14 +157,14 @@ def server_sent(values: Mapping[str, Any] | str, event: str = "") -> str:
 
 
 class CallerLeft(Exception):
-    """Nobody is there any more to whom an answer could be given."""
+    """The client disconnected before the answer was complete."""
 
 
 async def unless_caller_leaves(request: Request, work: Coroutine[Any, Any, T]) -> T:
-    """What some work comes to, unless the caller goes away before: then it is stopped. The request's body was read.
+    """Return the result of `work`, or stop it if the client disconnects. The request's body must have been read.
 
     Raises:
-        CallerLeft: the caller went away.
+        CallerLeft: the client disconnected.
     """
     working, leaving = asyncio.ensure_future(work), asyncio.ensure_future(_left(request))
     try:
@@ -184,7 +184,7 @@ async def _left(request: Request) -> None:
 
 
 class EventsResponse(StreamingResponse):
-    """Server-sent events, until there are no more or the caller goes away: starlette's own costs a group of tasks."""
+    """Server-sent events, until they end or the client disconnects; starlette's own class needs a task group for it."""
 
     def __init__(self, events: AsyncGenerator[str]) -> None:
         super().__init__(events, media_type="text/event-stream", headers=NO_STORE)
@@ -198,19 +198,19 @@ class EventsResponse(StreamingResponse):
 
 
 def is_encrypted(connection: HTTPConnection) -> bool:
-    """Whether a request came by TLS, as far as is told: a proxy says so in a header."""
+    """Return whether a request came by TLS; a proxy says so in a header."""
     return "https" in (connection.url.scheme, connection.headers.get("x-forwarded-proto", "").strip().lower())
 
 
 def address_of(connection: HTTPConnection) -> str:
-    """Where the page of a course is, as is configured, or as the caller sees it, with a slash at its end."""
+    """Return the address of a course's page as configured, else as the client sees it, with a slash at the end."""
     if known := connection.app.state.service.settings.address:
         return f"{known.rstrip('/')}/"
     return str(connection.base_url.replace(scheme="https") if is_encrypted(connection) else connection.base_url)
 
 
 def source_address(page: str, source: Passage) -> str:
-    """What opens a source on the page of its course.
+    """Return the link that opens a source on the page of its course.
 
     >>> from lmm_education.material import Lines, Location
     >>> place = Location("d", "a.md", Lines(3, 4), ("Leaves",))
@@ -229,7 +229,7 @@ _ERRORS = {401: "authentication_error", 403: "permission_error", 429: "rate_limi
 
 @dataclass(frozen=True, slots=True)
 class ToldFailure:
-    """An error as it is told over HTTP. `logged`: the person who runs the server has to know."""
+    """An error as it is reported over HTTP. `logged`: whether it also goes to the server's log."""
 
     status: int
     type: str
@@ -240,7 +240,7 @@ class ToldFailure:
     headers: Mapping[str, str] = field(default_factory=dict)
 
     def as_json(self) -> dict[str, Any]:
-        """In OpenAI's form.
+        """Return the error in OpenAI's format.
 
         >>> ToldFailure(400, "invalid_request_error", "No.").as_json()["error"]["message"]
         'No.'
@@ -249,7 +249,7 @@ class ToldFailure:
 
 
 def failure_of(error: BaseException, texts: Mapping[str, str]) -> ToldFailure:
-    """What is told about an error; of one that nobody foresaw, no more than that it happened.
+    """Return what is reported about an error; for an unexpected one, no more than that it happened.
 
     >>> from lmm.errors import ModelKeyMissing
     >>> failure_of(ModelKeyMissing("no key", where="/home/me"), {"failure": "Later."}).message
@@ -268,12 +268,12 @@ def failure_of(error: BaseException, texts: Mapping[str, str]) -> ToldFailure:
 
 
 def seconds_until(moment: float) -> float:
-    """Seconds until a time (seconds since 1970), at least a little."""
+    """Return the seconds until a time (in seconds since 1970), at least 0.01."""
     return max(0.01, moment - time.time())
 
 
 def too_soon(message: str, wait: float, *, code: str) -> Denied:
-    """A refusal that says when to come again; ``{seconds}`` in the message is that.
+    """Return a refusal with the seconds to wait, also in place of ``{seconds}`` in the message.
 
     >>> too_soon("In {seconds} seconds.", 8.2, code="x").headers
     {'Retry-After': '9'}
@@ -285,13 +285,13 @@ def too_soon(message: str, wait: float, *, code: str) -> Denied:
 # -- files ----------------------------------------------------------------------------------------
 
 
-_EMBEDDED = "embed.js"  # the one file that other sites' pages load
+_EMBEDDED = "embed.js"  # the only file that other sites' pages load
 _FONT = "font/woff2"
 _KINDS = {"css": "text/css", "js": "text/javascript", "svg": "image/svg+xml", "woff2": _FONT}
 
 
 async def static(request: Request) -> Response:
-    """``GET /static/NAME``: style sheet, script or icon."""
+    """``GET /static/NAME``: a style sheet, script or icon."""
     name = request.path_params["name"]
     if name not in _names():
         raise RequestError("there is no such file", status=404)
@@ -303,12 +303,12 @@ async def static(request: Request) -> Response:
 
 
 def template(name: str, status: int = 200, **values: Any) -> Response:
-    """The page that a template makes of some values; it is for one person, at one time."""
+    """Return the page made from a template and some values; it is not cached."""
     return HTMLResponse(render(name, **values), status, headers=NO_STORE)
 
 
 def render(name: str, **values: Any) -> str:
-    """The text that a template makes of some values.
+    """Return the text made from a template and some values.
 
     >>> "&lt;b&gt;" in render("courses.html", language="en", title="<b>", courses=[])
     True

@@ -1,5 +1,5 @@
-"""How a server is doing: whether its model can be expected to answer, and what is counted from its start on, for
-Prometheus. Nothing in here is about one student."""
+"""The state of a server for Prometheus: whether its model is likely to answer, and counts since it was started. No
+metric identifies a student."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ from lmm_education.store.port import Store
 
 logger = logging.getLogger("lmm.serve")
 FRESH = 60.0
-"""Seconds for which what is known counts: a monitor that asks every second costs the server one request a minute."""
+"""Seconds for which a result is reused: a monitor that polls every second costs one request to the model a minute."""
 _DOWN = (
     errors.ModelUnavailable, errors.ModelTimeout, errors.ModelKeyMissing, errors.ModelNotFound,
     errors.ModelNotInstalled,
@@ -34,21 +34,21 @@ _DOWN = (
 
 @dataclass(slots=True)
 class ModelHealth:
-    """`reason` says why the model does not answer, as far as is known; it is empty while it does."""
+    """Whether the model answers: `reason` is the last known error, empty while it works."""
 
     settings: ModelSettings
     reason: str = ""
     _at: float = field(default=-FRESH)
 
     def note(self, failure: BaseException | None) -> None:
-        """Keep what a question showed: it was answered, or failed so. Failures that are the question's say nothing."""
+        """Record how a question went: with None, it was answered. Errors caused by the question itself are ignored."""
         if failure is None or isinstance(failure, _DOWN):
             self._keep(str(failure or ""))
 
     async def check(self) -> str:
-        """The reason of now; its server is asked if nothing was known for a minute."""
+        """Return the current reason; ask the model's server if nothing was recorded for a minute."""
         if time.monotonic() - self._at >= FRESH:
-            self._at = time.monotonic()  # whoever asks meanwhile gets the last answer
+            self._at = time.monotonic()  # other calls in the meantime get the previous result
             self._keep(await unreachable(self.settings))
         return self.reason
 
@@ -63,18 +63,18 @@ class ModelHealth:
 # -- what is counted -------------------------------------------------------------------------------
 
 SHARED = "PROMETHEUS_MULTIPROC_DIR"
-"""The variable with the folder in which processes count together; prometheus_client reads it when it is imported."""
+"""The environment variable with the folder where processes share counts; prometheus_client reads it at import."""
 MEDIA_TYPE = "text/plain; version=0.0.4; charset=utf-8"
 _FIRST_WORD = (0.1, 0.25, 0.5, 1.0, 2.0, 3.0, 5.0, 8.0, 13.0, 20.0, 30.0, 60.0)
 _TOTAL = (0.5, 1.0, 2.0, 5.0, 10.0, 20.0, 30.0, 60.0, 120.0, 300.0)
 LEFT = "499"
-"""The status where nobody was there to get an answer."""
+"""The status recorded if the client left before the response."""
 _ELSEWHERE = "(none)"
-disable_created_metrics()  # type: ignore[no-untyped-call]  # when each was first counted is of no use, and doubles the page
+disable_created_metrics()  # type: ignore[no-untyped-call]  # creation times are of no use and double the page
 
 
 class Metrics:
-    """Everything that is counted in one course. `store` and `log` are looked at when Prometheus asks."""
+    """All counters of one course. `store` and `log` are read when Prometheus asks."""
 
     def __init__(
         self, store: Store | None = None, log: LogWriter | None = None, model: ModelHealth | None = None
@@ -104,11 +104,11 @@ class Metrics:
         self._looked = _Looked(store, log, model)
 
     def note_request(self, route: object, status: str) -> None:
-        """Count a request by its route, never by its path: paths may have ids."""
+        """Count a request by its route, never by its path: paths may contain ids."""
         self.requests.labels(route.path if isinstance(route, Route) else _ELSEWHERE, status).inc()
 
     def note(self, exchange: LoggedExchange) -> None:
-        """Count a question and what came of it."""
+        """Count a question and its outcome."""
         self.exchanges.labels(exchange.via, exchange.outcome).inc()
         self.cached.inc(exchange.cached)
         self.answer.observe(exchange.total)
@@ -118,17 +118,17 @@ class Metrics:
         self.tokens.labels("output").inc(exchange.output_tokens)
         if exchange.is_unpriced:
             self.unpriced.labels(exchange.model).inc()
-        elif exchange.cost is not None:  # no series says 0 where nothing is known
+        elif exchange.cost is not None:  # no series reports 0 where the cost is unknown
             self.cost.labels(exchange.model).inc(exchange.cost)
 
     def text(self) -> bytes:
-        """All of it in Prometheus' text format; the store is read.
+        """Return all metrics in Prometheus' text format; this reads the store.
 
         >>> b"lmm_answers_running 0.0" in Metrics().text()
         True
         """
         shown, looked = self._registry, CollectorRegistry()
-        if SHARED in os.environ:  # what all processes counted is in its files
+        if SHARED in os.environ:  # the files contain the counts of all processes
             shown = CollectorRegistry()
             MultiProcessCollector(shown)  # type: ignore[no-untyped-call]
         looked.register(self._looked)
@@ -136,13 +136,13 @@ class Metrics:
 
 
 class _Looked(Collector):
-    """What is not counted, but looked up."""
+    """Metrics that are looked up rather than counted."""
 
     def __init__(self, store: Store | None, log: LogWriter | None, model: ModelHealth | None) -> None:
         self._store, self._log, self._model = store, log, model
 
     def describe(self) -> Iterable[Metric]:
-        """Nothing before it is asked for: the store need not be there yet."""
+        """Describe nothing in advance: the store may not exist yet."""
         return ()
 
     def collect(self) -> Iterable[Metric]:

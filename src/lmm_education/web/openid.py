@@ -1,8 +1,8 @@
-"""Logging in elsewhere: at a university's OpenID Connect provider, or at the learning platform from which the chat is
-opened (LTI 1.3, which is OpenID Connect begun by the platform).
+"""Login at another server: a university's OpenID Connect provider, or the learning platform that opens the chat
+(LTI 1.3, which is OpenID Connect initiated by the platform).
 
-OpenID Connect Core 1.0, the code flow with PKCE (RFC 7636); 1EdTech's Security Framework 1.0 and LTI Core 1.3. What a
-browser brings back is tied to it by a signed cookie, which holds what it was sent away with.
+OpenID Connect Core 1.0, the code flow with PKCE (RFC 7636); 1EdTech's Security Framework 1.0 and LTI Core 1.3. A signed
+cookie with the values of the request ties the response to the browser that started the login.
 """
 
 from __future__ import annotations
@@ -34,10 +34,10 @@ if TYPE_CHECKING:
     from joserfc.jwk import KeySet
 
 _ALGORITHMS = ("RS256", "RS384", "RS512", "PS256", "ES256", "ES384")
-_AWAY = 600  # seconds that a browser may be away
-_FRESH = 3600.0  # seconds that a provider's addresses and keys count without a look
+_AWAY = 600  # seconds that a login may take
+_FRESH = 3600.0  # seconds for which a provider's addresses and keys are cached
 _TIMEOUT = 10.0
-_LEEWAY = 60  # seconds that clocks may differ
+_LEEWAY = 60  # seconds by which clocks may differ
 _LARGEST, _MOST_FIELDS = 64 * 1024, 50  # bytes and fields of a launch
 _CLAIM = "https://purl.imsglobal.org/spec/lti/claim/"
 logger = logging.getLogger("lmm.serve")
@@ -45,7 +45,7 @@ logger = logging.getLogger("lmm.serve")
 
 @dataclass(frozen=True, slots=True)
 class Away:
-    """What a browser was sent away with, until `until` (seconds since 1970)."""
+    """The values with which a browser was sent to the provider, valid until `until` (seconds since 1970)."""
 
     state: str = field(default_factory=lambda: secrets.token_urlsafe(24))
     nonce: str = field(default_factory=lambda: secrets.token_urlsafe(24))
@@ -54,14 +54,14 @@ class Away:
 
 
 class LoginProvider(ABC):
-    """One that says who somebody is.
+    """A server at which users log in.
 
     Raises:
-        ConfigError: something that it needs is not set.
+        ConfigError: a required setting is missing.
     """
 
     needs: tuple[str, ...] = ("issuer", "client_id")
-    """Keys of [serve]."""
+    """Required keys of [serve]."""
 
     def __init__(self, settings: ServeSettings, signer: Signer) -> None:
         self.settings, self.signer = settings, signer
@@ -75,20 +75,20 @@ class LoginProvider(ABC):
             _check_address(getattr(settings, name), name)
 
     def kept(self, name: str) -> str | None:
-        """What ties somebody's session to this provider (`accounts.Keeper`): another one's sessions do not count."""
+        """Return what ties sessions to this provider (`accounts.Keeper`): those from another provider are invalid."""
         return f"{self.settings.issuer} {self.settings.client_id}"
 
     @abstractmethod
     async def begin(self, request: Request) -> Response:
-        """Send a browser there."""
+        """Redirect a browser to the provider."""
 
     @abstractmethod
     async def came_back(self, request: Request) -> str:
-        """The name of who comes from there, which is the provider's and no secret.
+        """Return the name of a user who comes back from the provider; it is the provider's id, and no secret.
 
         Raises:
-            Denied: it is not shown who he is, to this browser, just now.
-            LmmError: the provider cannot be asked.
+            Denied: the response does not prove who the user is, in this browser, at this time.
+            LmmError: the provider cannot be reached.
         """
 
     def _sent(self, request: Request, address: str, away: Away) -> Response:
@@ -108,11 +108,11 @@ class LoginProvider(ABC):
         return away
 
     async def _claims(self, token: str, away: Away) -> Mapping[str, Any]:
-        """What the provider says of somebody.
+        """Return the claims of a verified token.
 
         Raises:
-            Denied: it was not said by the provider, to us, now, in answer to what was asked.
-            LmmError: the provider's keys cannot be had.
+            Denied: the token is not by the provider, for this client, current, and in response to this login.
+            LmmError: the provider's keys cannot be read.
         """
         from joserfc import jwt
         from joserfc.errors import JoseError
@@ -129,7 +129,7 @@ class LoginProvider(ABC):
         try:
             try:
                 decoded = jwt.decode(token, await self._known_keys(), algorithms=_ALGORITHMS)
-            except (JoseError, ValueError):  # a key may be new
+            except (JoseError, ValueError):  # the provider may have a new key
                 decoded = jwt.decode(token, await self._known_keys(again=True), algorithms=_ALGORITHMS)
             registry.validate(decoded.claims)
         except (JoseError, ValueError) as error:
@@ -147,7 +147,7 @@ class LoginProvider(ABC):
         return KeySet.import_key_set({"keys": read.get("keys", [])})
 
     async def _published(self, address: str, fresh: float = _FRESH) -> Mapping[str, Any]:
-        """What a provider publishes, as it was at most so many seconds ago."""
+        """Return the JSON that a provider publishes, cached for at most so many seconds."""
         at, read = self._read.get(address, (-_FRESH, {}))
         if time.monotonic() - at > fresh:
             read = await _json(address)
@@ -159,7 +159,7 @@ class LoginProvider(ABC):
 
 
 class OpenIdConnect(LoginProvider):
-    """A provider of OpenID Connect, which tells its addresses itself."""
+    """An OpenID Connect provider, which publishes its addresses."""
 
     needs = ("issuer", "client_id", "client_secret_env")
 
@@ -219,7 +219,7 @@ class OpenIdConnect(LoginProvider):
             for name in names:
                 _check_address(told[name], name)
         except LmmError:
-            del self._read[where]  # what is wrong there may be mended
+            del self._read[where]  # it may be corrected soon
             raise
         return told
 
@@ -233,7 +233,7 @@ class LearningPlatform(LoginProvider):
     needs = ("issuer", "client_id", "platform_login", "platform_keys")
 
     async def begin(self, request: Request) -> Response:
-        """``GET`` or ``POST /lti/login``: the platform says that somebody is coming, and is asked who."""
+        """``GET`` or ``POST /lti/login``: the platform announces a user, and is asked to identify him."""
         said = await _form(request) if request.method == "POST" else dict(request.query_params)
         if said.get("iss") != self.settings.issuer or said.get("client_id", self.settings.client_id) != (
             self.settings.client_id
@@ -272,13 +272,13 @@ _PROVIDERS: dict[str, type[LoginProvider]] = {"oidc": OpenIdConnect, "lti": Lear
 
 
 def open_provider(settings: ServeSettings, signer: Signer) -> LoginProvider | None:
-    """Where one logs in, if that is not here."""
+    """Return the provider for logging in at another server, if one is configured."""
     kind = _PROVIDERS.get(settings.login)
     return kind(settings, signer) if kind else None
 
 
 def _check_address(address: str, name: str) -> None:
-    """What is asked without TLS could be anybody."""
+    """Raise `ConfigError` for an address without TLS, where the server's identity is not verified."""
     if address and not address.startswith("https://") and not is_loopback_url(address):
         raise ConfigError(f"'{name}' must begin with https://", where=address)
 
@@ -293,10 +293,10 @@ def _unreachable(address: str, error: Exception) -> LmmError:
 
 
 async def _json(address: str) -> Mapping[str, Any]:
-    """What a provider publishes.
+    """Return the JSON object that a provider publishes.
 
     Raises:
-        LmmError: it does not.
+        LmmError: it cannot be read.
     """
     import httpx2
 
@@ -312,7 +312,7 @@ async def _json(address: str) -> Mapping[str, Any]:
 
 
 async def _form(request: Request) -> dict[str, str]:
-    """The fields of a form, each once."""
+    """Return the first value of each field of a form."""
     data = await read_body(request, _LARGEST)
     try:
         fields = parse_qs(data.decode(errors="replace"), max_num_fields=_MOST_FIELDS)

@@ -1,8 +1,8 @@
-"""What the page shows of the store: contents, sections with a passage, study material, and the section that a page of
-the course's published book shows.
+"""What the page shows of the store: table of contents, sections with a highlighted passage, study material, and the
+section that a page of the course's published book corresponds to.
 
-Quarto, mdBook and Pandoc name a page as the document that it was made from, bookdown as the id of its first heading.
-Ids of headings are compared without punctuation, of which these programs keep different parts.
+Quarto, mdBook and Pandoc name a page after its source document, bookdown after the id of its first heading. Heading ids
+are compared without punctuation, because these programs keep different parts of it.
 """
 
 from __future__ import annotations
@@ -32,13 +32,13 @@ from lmm_education.web.rendering import Picture, lines_of, marked_html, title_ht
 
 T = TypeVar("T")
 _HEADING, _HERE = Markup("<h3>{}</h3>\n"), Markup('<h3 class="here">{}</h3>\n')
-_ORDINARY = ("text", "summary")  # what there is without anybody having marked it
+_ORDINARY = ("text", "summary")  # types that exist without markup
 
 
 @dataclass(frozen=True, slots=True)
 class Contents:
-    """The table of contents, the types of material but solutions, and study material. Threads may share it. `pictures`
-    gives those of a file."""
+    """The table of contents, the types of material except solutions, and study material. Thread-safe. `pictures` makes
+    addresses for the pictures of a file."""
 
     searcher: CourseSearch
     settings: StudySettings
@@ -46,7 +46,7 @@ class Contents:
     _lock: threading.Lock = field(default_factory=threading.Lock)
 
     def once(self, name: str, make: Callable[[Catalogue], T]) -> T | None:
-        """What is made of the course once for each state of its store; nothing where there is no store yet.
+        """Return what `make` returns, computed once for each state of the store; None if there is no store yet.
 
         Raises:
             StoreError: the store cannot be read.
@@ -58,15 +58,15 @@ class Contents:
             return None
 
     def chapters(self) -> tuple[Chapter, ...]:
-        """The documents in the order of reading."""
+        """Return the documents in reading order."""
         return self.once("chapters", _chapters) or ()
 
     def title(self) -> str:
-        """What the course calls itself."""
+        """Return the title of the course."""
         return self.once("course title", lambda catalogue: course_title(catalogue.documents)) or ""
 
     def section_at(self, address: str) -> Passage | None:
-        """The section that a page of the course's published book shows; None where it is not of the course."""
+        """Return the section that a page of the course's published book shows; None if it is not part of the course."""
         try:
             with self.searcher.course.view() as catalogue:
                 return section_at(catalogue, address)
@@ -74,7 +74,7 @@ class Contents:
             return None
 
     def as_json(self) -> dict[str, Any]:
-        """For the page: titles are HTML."""
+        """Return the table of contents for the page; titles are HTML."""
         return self.once("contents for the page", self._values) or {"types": [], "documents": []}
 
     def _values(self, catalogue: Catalogue) -> dict[str, Any]:
@@ -82,7 +82,7 @@ class Contents:
         return {"types": types, "documents": [_values(chapter) for chapter in _chapters(catalogue)]}
 
     def study_material(self) -> dict[str, Any]:
-        """``plan``, ``cards`` and ``exercises``, each as its command prints it, with texts as HTML besides.
+        """Return ``plan``, ``cards`` and ``exercises``, each as its command prints it, and also with HTML.
 
         Raises:
             StoreError: the store cannot be read.
@@ -90,10 +90,10 @@ class Contents:
         return self.once("study material", self._made) or self._made()
 
     def exercise(self, id: str) -> Mapping[str, Any]:
-        """What is asked, as ``question``, and ``solution``, if there is one: an exercise, or a card with its answer.
+        """Return an exercise, or a card, with ``question`` and, if there is one, ``solution``.
 
         Raises:
-            RequestError: the store holds it no longer.
+            RequestError: the store no longer contains it.
             StoreError: the store cannot be read.
         """
         made = self.study_material()
@@ -128,7 +128,7 @@ def _chapters(catalogue: Catalogue) -> tuple[Chapter, ...]:
 
 
 def _values(chapter: Chapter) -> dict[str, Any]:
-    """A chapter for the page: titles are HTML."""
+    """Return a chapter for the page; titles are HTML."""
     entries = [
         {"number": each.number, "title": title_html(each.title), "depth": each.level - 1, "section": each.section}
         for each in chapter.below
@@ -150,12 +150,12 @@ def section_values(
     label: str = "",
     pictures: Callable[[str], Picture] | None = None,
 ) -> dict[str, Any]:
-    """A section as HTML, or its `whole` document, and which stand before and after it. What holds the words that are
-    quoted is marked, else the passage with that id, else the one that fits what was searched best. Types that are
-    `hidden` are shown when one asks for what `label` says.
+    """Return a section as HTML, or its `whole` document, and the sections before and after it. The passage marked in it
+    is the one that contains the quoted words, else the one with that id, else the best match for what was searched.
+    Types that are `hidden` are shown on request, under the heading `label`.
 
     Raises:
-        RequestError: the store holds it no longer.
+        RequestError: the store no longer contains the section.
         StoreError: the store cannot be read.
     """
     with searcher.view() as view:
@@ -189,7 +189,7 @@ def section_values(
 
 
 def _beside(catalogue: Catalogue, ids: Sequence[str]) -> dict[str, dict[str, str]]:
-    """What stands before and after some sections in the order of reading, if anything: its id, and its name as HTML."""
+    """Return the sections before and after some others in reading order, if any: their id, and their name as HTML."""
     ordered = [(each.id, name_of(each, title)) for each, title in catalogue.sections]
     at = [i for i, (id, _) in enumerate(ordered) if id in ids]
     around = {"before": at[0] - 1, "after": at[-1] + 1} if at else {}
@@ -198,12 +198,12 @@ def _beside(catalogue: Catalogue, ids: Sequence[str]) -> dict[str, dict[str, str
 
 
 def name_of(section: Section | Passage, title: str) -> str:
-    """The heading of a section with its number."""
+    """Return the heading of a section with its number."""
     return ("", *section.place.path(title))[-1]
 
 
 def _lines_quoted(quoted: str, text: str) -> Lines | None:
-    """The lines of the paragraphs that hold a quotation, or come near it.
+    """Return the lines of the paragraphs that contain a quotation, or nearly do.
 
     >>> _lines_quoted("it falls in autumn", "A leaf.\\n\\nIt is green.\\nIt *falls* in autumn.\\n")
     Lines(first=3, last=4)
@@ -216,7 +216,7 @@ def _lines_quoted(quoted: str, text: str) -> Lines | None:
 
 
 def _lines_of_all(passages: Sequence[str], text: str) -> list[Lines]:
-    """The lines of passages in a text; of one that is not in it as it is, those of its paragraphs."""
+    """Return the lines of passages in a text; for a passage that is not found whole, those of its paragraphs."""
     found: list[Lines] = []
     for passage in dict.fromkeys(passages):
         whole = lines_of(passage, text)
@@ -233,7 +233,7 @@ def _passage(view: SearchView, section: str, passage: str, searched: str) -> Pas
         return None
     try:
         result = view.search(searched, SearchOptions(limit=1, where={"section": (section,)}, sections=False))
-    except SearchError:  # nothing is left of the question but its marks
+    except SearchError:  # the question consists of punctuation only
         return None
     return result.hits[0] if result.hits else None
 
@@ -246,7 +246,7 @@ Ids = dict[tuple[str, tuple[str, ...]], str]
 
 
 def with_html(values: dict[str, Any], ids: Ids, pictures: Callable[[str], Picture] | None = None) -> dict[str, Any]:
-    """Values with what the page shows of them: HTML of texts, and the id of the section.
+    """Add to some values what the page shows: their texts as HTML, and the id of the section.
 
     >>> with_html({"question": "*Why?*", "file": "a.md", "headings": ["A"]}, {("a.md", ("A",)): "1"})["html"]
     {'question': '<p><em>Why?</em></p>\\n'}
@@ -259,7 +259,7 @@ def with_html(values: dict[str, Any], ids: Ids, pictures: Callable[[str], Pictur
 
 
 def without_solution(values: dict[str, Any]) -> dict[str, Any]:
-    """An exercise without what gives it away.
+    """Return an exercise without its solution.
 
     >>> without_solution({"text": "Why?", "solution": "So.", "html": {"solution": "<p>So.</p>"}})
     {'text': 'Why?', 'html': {}}

@@ -1,7 +1,7 @@
-"""The pictures of a course: files that a stored text refers to, under addresses that we alone can make.
+"""The pictures of a course: files that its texts refer to, served under signed addresses.
 
-An address is the signed path of a file that was checked when the text was rendered: it lies below the course's folder
-or the document's, is not hidden, and is a picture by what is in it. Nothing in an address is ever joined to a path.
+An address is the signed path of a file that was checked when the text was rendered: it is inside the course's folder or
+the document's, is not hidden, and its content is a picture. Unsigned addresses are never joined to a path.
 """
 
 from __future__ import annotations
@@ -23,13 +23,13 @@ _BROWSERS = frozenset({"image/png", "image/jpeg", "image/gif", "image/webp", "im
 
 
 def media_type(beginning: bytes) -> str:
-    """The media type of a picture that browsers show, by its first bytes; empty if it is none."""
+    """Return the media type of a picture that browsers display, by its first bytes; empty for anything else."""
     kind = picture_type(beginning)
     return kind.media_type if kind and kind.media_type in _BROWSERS else ""
 
 
 def references(markdown: str) -> set[str]:
-    """The files of pictures that a text refers to, as `file_of` gives them.
+    """Return the picture files that a text refers to, in the form of `file_of`.
 
     >>> sorted(references("![A leaf](figures/leaf%20green.png){width=50%} ![](https://example.org/x.png)"))
     ['figures/leaf green.png']
@@ -38,7 +38,7 @@ def references(markdown: str) -> set[str]:
 
 
 def file_of(address: str) -> str:
-    """The relative path in the address of a picture; empty if it leads elsewhere, or is none.
+    """Return the relative path in a picture's address; empty if the address is absolute or invalid.
 
     >>> file_of("figures/a%20b.png?x#y"), file_of("//host/a.png"), file_of("/etc/a.png"), file_of("c:/a.png")
     ('figures/a b.png', '', '', '')
@@ -57,25 +57,25 @@ def file_of(address: str) -> str:
 
 
 LARGEST = 10 * 1024 * 1024
-"""Bytes of a picture."""
+"""The size limit of a picture in bytes."""
 _PURPOSE = "picture"
-# A picture may be opened by itself: then a script in it would run as ours, if it were let.
+# A picture may be opened by itself; a script in it would then run with our origin, unless sandboxed.
 POLICY = "default-src 'none'; style-src 'unsafe-inline'; img-src data:; sandbox"
 
 
 class Pictures:
-    """The pictures below `root`, the course's folder, and below the folders of its documents; with `inside`, only of
-    those that lie in there: what a server's store says of a document's folder, anybody may have written."""
+    """Pictures inside `root`, the course's folder, and inside the folders of its documents; with `inside`, only those
+    inside `root`: anybody may have written the paths in the store of a server."""
 
     def __init__(self, root: Path, signer: Signer, *, inside: bool = False) -> None:
         self._root, self._signer, self._inside = root.resolve(), signer, inside
 
     def of_document(self, file: str) -> Picture:
-        """The pictures that the document `file` (relative to the course's folder) refers to."""
+        """Return a function that makes addresses for the pictures of a document (relative to the course's folder)."""
         return lambda address: self._address(file, file_of(address))
 
     def of_sources(self, sources: Iterable[Passage]) -> Picture:
-        """The pictures that these sources refer to: a model may name those in its answer, and no other."""
+        """Return a function that makes addresses of the pictures in these sources: an answer may show no others."""
         named = [(source.place.file, references(source.text)) for source in sources if "![" in source.text]
 
         def picture(address: str) -> str:
@@ -90,22 +90,22 @@ class Pictures:
             return ""
         folder = (self._root / document).parent
         try:
-            file = (folder / wanted).resolve(strict=True)  # below the course or the document, and not hidden there
+            file = (folder / wanted).resolve(strict=True)  # must be in one of two folders, and not hidden
             tops = (self._root, *([] if self._inside else [folder.resolve()]))
             top = next((top for top in tops if file.is_relative_to(top)), None)
             if top is None or any(part.startswith(".") for part in file.relative_to(top).parts) or not _kind(file):
                 return ""
-        except (OSError, ValueError, RuntimeError):  # not there, not readable, links in a circle
+        except (OSError, ValueError, RuntimeError):  # missing, unreadable, or circular links
             return ""
-        known = os.path.relpath(file, self._root)  # an address tells nobody where on the disk the course is
+        known = os.path.relpath(file, self._root)  # an address must not reveal where the course is on the disk
         path = base64.urlsafe_b64encode(known.encode("utf-8", "surrogateescape")).decode().rstrip("=")
         return f"pictures/{self._signer.sign(_PURPOSE, path)}"
 
     def read(self, signed: str) -> tuple[bytes, str]:
-        """The picture under an address that `Picture` gave, and its media type.
+        """Return the picture at an address that `Picture` made, and its media type.
 
         Raises:
-            RequestError: it is not there any more, or the address is not ours.
+            RequestError: the picture no longer exists, or the signature is invalid.
         """
         path = self._signer.read(_PURPOSE, signed)
         if path is None:
@@ -113,7 +113,7 @@ class Pictures:
         try:
             known = base64.urlsafe_b64decode(path + "=" * (-len(path) % 4)).decode("utf-8", "surrogateescape")
             file = Path(os.path.normpath(self._root / known))
-            if file.resolve(strict=True) != file or not (kind := _kind(file)):  # a link was put in its way
+            if file.resolve(strict=True) != file or not (kind := _kind(file)):  # replaced by a link in the meantime
                 raise RequestError("there is no such picture", status=404)
             return file.read_bytes(), kind
         except (OSError, ValueError, RuntimeError):
@@ -121,7 +121,7 @@ class Pictures:
 
 
 def _kind(file: Path) -> str:
-    """The media type, if this is a picture of a size that we show."""
+    """Return the media type of a picture that is not too large; empty for any other file."""
     if not file.is_file() or file.stat().st_size > LARGEST:
         return ""
     with file.open("rb") as opened:

@@ -1,5 +1,5 @@
-"""A question on its way: its place in the queue, the answer that was given before or is being given to all who ask the
-same, and what the log keeps of it."""
+"""Questions in progress: the queue, the cache of answers, answers shared by all who ask the same question, and the log
+entry of each question."""
 
 from __future__ import annotations
 
@@ -32,20 +32,20 @@ E = TypeVar("E")
 
 @dataclass(frozen=True, slots=True)
 class WaitingAnswer:
-    """A question waits until others are answered; so many are `ahead` of it."""
+    """Event: a question is waiting for others to be answered; `ahead` is how many."""
 
     ahead: int
 
 
 class Queue:
-    """At most `size` answers are made at once; the other questions wait in the order in which they came."""
+    """A queue in which at most `size` questions are answered at once; the others wait in order of arrival."""
 
     def __init__(self, size: int) -> None:
         self.size, self._line, self._moved = size, list[object](), asyncio.Event()
 
     @contextlib.contextmanager
     def turn(self) -> Iterator[object]:
-        """A place in the line, for the time of the block."""
+        """Take a place in the queue for the duration of the block."""
         turn = object()
         self._line.append(turn)
         try:
@@ -56,7 +56,7 @@ class Queue:
             self._moved = asyncio.Event()
 
     async def ahead(self, turn: object, told: int = -1) -> int:
-        """How many are ahead of a place, as soon as it is another number than was told; 0 when its turn has come."""
+        """Return how many are ahead of a place once it differs from `told`; 0 when its turn has come."""
         while (ahead := max(0, self._line.index(turn) + 1 - self.size)) == told:
             await self._moved.wait()
         return ahead
@@ -67,9 +67,8 @@ class Queue:
 
 @dataclass(slots=True)
 class ServedQuestion:
-    """One question, and what is known of its answer so far; `here` is the section that the student has before him, `id`
-    that of the exchange in the log. `attempted` is
-    what a student answered to an exercise, which no log keeps."""
+    """One question, and what is known of its answer so far. `here` is the section that the student has open, `id` that
+    of its exchange in the log. `attempted` is a student's attempt at an exercise, which is never logged."""
 
     question: str
     student: str
@@ -91,11 +90,11 @@ class ServedQuestion:
 
     @property
     def number(self) -> str:
-        """The id, if there is a log to look it up in; else nothing."""
+        """The id if a log is kept in which it can be looked up; else empty."""
         return self.id if self.kept else ""
 
     def note(self, event: AnswerEvent | WaitingAnswer) -> None:
-        """Keep what an event tells."""
+        """Record an event of the answer."""
         if isinstance(event, TextDelta):
             self._text.append(event.text)
         elif isinstance(event, Retrying | Called):
@@ -111,7 +110,7 @@ class ServedQuestion:
             self._first_word = time.monotonic() - self._begun
 
     def as_exchange(self) -> LoggedExchange:
-        """What the log keeps."""
+        """Return the log entry of the question."""
         found = self._found
         answer = self.answer or Answer(self.question, "".join(self._text), found.searched if found else "")
         offered = answer.offered or (found.sources if found else ())
@@ -130,7 +129,7 @@ class ServedQuestion:
 
 
 def logged_source(source: Passage, cited: bool) -> LoggedSource:
-    """What the log keeps of a source."""
+    """Return the log entry of a source."""
     place = source.place
     return LoggedSource(
         number=source.number,
@@ -146,10 +145,10 @@ def logged_source(source: Passage, cited: bool) -> LoggedSource:
 
 
 class AnswerCache:
-    """The latest `size` answers to questions that follow no others, for as long as the texts are as they were.
+    """The latest `size` answers to questions without a conversation before them, valid while the texts are unchanged.
 
-    It belongs to one course as it is served, and so to its models, settings and what is withheld; it is in memory,
-    since what students ask is kept nowhere unless a log was asked for.
+    It belongs to one served course, and so to its models, settings and withheld texts. It is kept in memory, since
+    students' questions are stored nowhere unless a log is configured.
     """
 
     def __init__(self, size: int) -> None:
@@ -158,14 +157,14 @@ class AnswerCache:
         self._being_given: dict[tuple[str, str], OngoingAnswer[Any]] = {}
 
     def get(self, stamp: str, question: str) -> Answer | None:
-        """The answer to this question, if it was given over the texts in this state; it says that it is not new."""
+        """Return the cached answer to this question for this state of the texts, marked as repeated, or None."""
         if stamp == self._stamp and (wording := _wording(question)) in self._answers:
             self._answers.move_to_end(wording)
             return self._answers[wording]
         return None
 
     def put(self, stamp: str, question: str, answer: Answer) -> None:
-        """Keep an answer for which a model was asked, if it is whole: who was refused, or told half, may ask again.
+        """Store an answer that a model gave, if it is complete: refused and truncated ones may be asked for again.
 
         >>> cache, used = AnswerCache(1), Usage(requests=1)
         >>> for asked in ("Why?", "And?"):
@@ -186,8 +185,8 @@ class AnswerCache:
     async def given_to_all(
         self, stamp: str, question: str, make: Callable[[], AsyncGenerator[E]]
     ) -> AsyncGenerator[E | Answer]:
-        """The events of an answer; who asks the same meanwhile is told them too, from the first on, and that it is not
-        his alone. It is made as long as anybody reads it: a class that presses the same button asks the model once.
+        """Iterate over the events of an answer. Whoever asks the same question in the meantime receives all of them,
+        too, marked as repeated. It continues while anybody reads: if a whole class asks, the model is asked once.
         """
         key = stamp, _wording(question)
         ongoing, first = self._being_given.get(key), False
@@ -204,7 +203,7 @@ class AnswerCache:
 
 
 class OngoingAnswer(Generic[E]):
-    """Events as they are made, for several readers, each from the first on; `over` is called when no more will come."""
+    """Events shared by several readers, each from the first one on; `over` is called when no more will come."""
 
     def __init__(self, events: AsyncGenerator[E], over: Callable[[OngoingAnswer[E]], object]) -> None:
         self._events, self._over = events, over
@@ -215,7 +214,7 @@ class OngoingAnswer(Generic[E]):
         self._task.add_done_callback(self._is_done)
 
     async def read(self) -> AsyncGenerator[E]:
-        """All events, or the error that ended them; who is the last to stop reading stops them."""
+        """Iterate over all events, or raise the error that ended them; the last reader to leave stops the work."""
         self._readers += 1
         number = 0
         try:

@@ -1,5 +1,5 @@
-"""config.toml while its course is served: texts and limits count as soon as the file has them, in each process that
-reads it; the teacher's page writes them there."""
+"""Reload config.toml while its course is served: changed texts and limits take effect at once in every process, whether
+they were edited in the file or on the teacher's page."""
 
 from __future__ import annotations
 
@@ -16,21 +16,21 @@ from lmm.errors import ConfigError, LmmError
 from lmm_education.config import ServeSettings, course_settings
 
 LIVE = ("title", "description", "welcome", "questions_per_minute", "daily_tokens", "daily_cost")
-"""Keys of [serve] that count at once; the others, with the next start."""
-_LOOK = 1.0  # seconds between two looks at the file
+"""Keys of [serve] that take effect at once; the others take effect when the server restarts."""
+_LOOK = 1.0  # seconds between two checks of the file
 logger = logging.getLogger("lmm.serve")
 
 
 class SettingsFile:
-    """The file that a course was configured by, if it was one."""
+    """The configuration file of a served course, if it has one."""
 
     def __init__(self, config: Config) -> None:
         self.config, self.path = config, config.path
         self._next, self._seen = 0.0, self._stamp()
 
     def changed(self) -> ServeSettings | None:
-        """What the file has, if it was written since the last look; None too if it cannot be used, as while its author
-        is at it: what was in force stays."""
+        """Return the file's settings if it changed since the last call; None if not, or if it is invalid, for instance
+        because somebody is still editing it: then the current settings stay in force."""
         now = time.monotonic()
         if self.path is None or now < self._next:
             return None
@@ -45,12 +45,12 @@ class SettingsFile:
             return None
 
     def write(self, values: Mapping[str, Any]) -> ServeSettings:
-        """Write keys of [serve] into the file, and leave all else in it alone; what it has then. What the user agreed
-        to for the file stays agreed to: none of these keys reaches beyond its folder.
+        """Write keys of [serve] into the file, leave the rest of it unchanged, and return its new settings.
+        A file that the user approved stays approved: none of these keys affects anything outside its folder.
 
         Raises:
-            ConfigError: there is no file, it cannot be changed here, or no server would start with it.
-            DocumentError: it cannot be read or written, or somebody else wrote it in that moment.
+            ConfigError: there is no file, a key cannot be changed here, or the server would not start with the result.
+            DocumentError: the file cannot be read or written, or somebody else changed it at the same time.
         """
         if self.path is None or not set(values) <= set(LIVE):
             raise ConfigError("there is no file to write that to", where=self.config.name)

@@ -1,8 +1,8 @@
-"""What the server of a course keeps between its runs, outside of the course's folder: its key, logins, what was spent.
+"""The state that a course's server keeps between runs, outside the course's folder: secret key, logins, budget.
 
-It is one database: ``serve/NAME/state.sqlite`` in the user's state folder, where NAME stands for the course's folder
-and its name, or what ``[serve] database`` names. A course that came with somebody's repository brings neither passwords
-nor keys.
+It is one database: ``serve/NAME/state.sqlite`` in the user's state folder, where NAME is made from the course's folder
+and its name, or the one that ``[serve] database`` names. A course that was cloned from somebody's repository thus
+contains neither passwords nor keys.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ from lmm_education.database import TABLES, Database
 _BYTES = 32
 KEPT = Table("kept", TABLES, Column("name", Text, primary_key=True), Column("value", Text, nullable=False))
 ENDED = Table("ended", TABLES, Column("id", Text, primary_key=True), Column("expires", BigInteger, nullable=False))
-"""Sessions that were ended before their time."""
+"""Sessions that were ended before they expired."""
 _SPENT = Table(
     "spent",
     TABLES,
@@ -44,16 +44,16 @@ _SPENT = Table(
 
 
 def state_place(root: Path, course: str) -> Path:
-    """The folder in which the server of the course `course` in the folder `root` keeps its own."""
+    """Return the folder for the state of the server of course `course` in the folder `root`."""
     digest = hashlib.sha256(os.fsencode(f"{root.resolve()}\0{course}")).hexdigest()[:12]
     return state_folder() / "serve" / f"{root.resolve().name or 'course'}-{digest}"
 
 
 def open_state(root: Path, course: str, settings: ServeSettings = ServeSettings()) -> Database:
-    """The database of a course's server, with its secret key.
+    """Open the database of a course's server and create its secret key if there is none.
 
     Raises:
-        ConfigError: its address is none, or it is another course's.
+        ConfigError: its address is invalid, or it belongs to another course.
         FileReadError: it cannot be used.
     """
     database = Database(settings.database or state_place(root, course) / "state.sqlite")
@@ -73,7 +73,7 @@ def open_state(root: Path, course: str, settings: ServeSettings = ServeSettings(
 
 
 def secret_key(database: Database) -> bytes:
-    """The course's secret key, with which cookies are signed.
+    """Return the course's secret key, with which cookies are signed.
 
     Raises:
         FileReadError: it cannot be read.
@@ -86,10 +86,10 @@ def secret_key(database: Database) -> bytes:
 
 
 def open_limiter(settings: ServeSettings) -> MovingWindowRateLimiter:
-    """What counts questions and wrong passwords: in this process, unless ``[serve] limits`` says where.
+    """Return the limiter for questions and wrong passwords: in memory, unless ``[serve] limits`` names a server.
 
     Raises:
-        ConfigError: its address is none, or what it needs is not installed.
+        ConfigError: the address is invalid, or a package that it needs is not installed.
     """
     try:
         storage = storage_from_string(settings.limits or "memory://", wrap_exceptions=True)
@@ -102,12 +102,12 @@ def open_limiter(settings: ServeSettings) -> MovingWindowRateLimiter:
 # -- the day's budget --------------------------------------------------------------------------------
 
 
-_WEIGHT = 0.2  # of the last answer in what the next is expected to use
+_WEIGHT = 0.2  # of the last answer in the moving average of usage
 
 
 @dataclass(frozen=True, slots=True)
 class Spent:
-    """Tokens, in and out, and US dollars."""
+    """Input and output tokens, and US dollars."""
 
     tokens: int = 0
     cost: float = 0.0
@@ -115,11 +115,11 @@ class Spent:
 
 @dataclass(slots=True)
 class Budget:
-    """Counts what is used by the day of the server's clock.
+    """Counts usage per day of the server's clock against the daily limits.
 
-    Before a question, what an answer is expected to use is counted in advance, so that many at once do not go over;
-    when it is there, what it did use. An answer that nobody waited for keeps what was expected: the model was asked.
-    `tokens` and `cost` are the limits, 0 for none; `expected` is what an answer uses, until some were given.
+    The expected usage of an answer is counted before it begins, so that many questions at once do not exceed the limit,
+    and replaced by the actual usage afterwards. If nobody waits for the answer, the expected usage stays counted: the
+    model was asked. `tokens` and `cost` are the limits, 0 for none; `expected` is the initial estimate for an answer.
     """
 
     database: Database
@@ -131,14 +131,14 @@ class Budget:
 
     @property
     def today(self) -> str:
-        """The day that is counted now."""
+        """The current day."""
         return self.now().date().isoformat()
 
     def reserve(self) -> Reservation | None:
-        """Room for one answer; None if all is spent.
+        """Reserve the expected usage of one answer; return None if the budget is used up.
 
         Raises:
-            FileReadError: it cannot be counted.
+            FileReadError: the usage cannot be counted.
         """
         day, expected = self.today, self.expected
         with self.database.writing("spent") as connection:
@@ -149,31 +149,31 @@ class Budget:
         return Reservation(day, expected, spent)
 
     def settle(self, reservation: Reservation, usage: Usage) -> None:
-        """Count what an answer did use in the place of what was expected.
+        """Replace the expected usage of an answer by its actual usage.
 
         Raises:
-            FileReadError: it cannot be counted.
+            FileReadError: the usage cannot be counted.
         """
         used = Spent(usage.input_tokens + usage.output_tokens, usage.cost or 0.0)
         more = Spent(used.tokens - reservation.expected.tokens, used.cost - reservation.expected.cost)
         with self.database.writing("spent") as connection:
             _spend(connection, reservation.day, more)
-        if used.tokens:  # else no model was asked
+        if used.tokens:  # otherwise no model was asked
             with self._lock:
                 self.expected = _between(self.expected, used)
 
     def spent(self) -> Spent:
-        """What was used today, and what is expected of answers on their way."""
+        """Return today's usage, including the expected usage of answers in progress."""
         with self.database.reading() as connection:
             return _spent(connection, self.today)
 
     def share(self, spent: Spent) -> float:
-        """How much of the limits that is, of the one that is nearer: 1.0 for all."""
+        """Return the used share of the limit that is closer to being reached: 1.0 for all of it."""
         limits = ((spent.tokens, self.tokens), (spent.cost, self.cost))
         return max((used / limit for used, limit in limits if limit), default=0.0)
 
     def until_tomorrow(self) -> float:
-        """Seconds until there is a new budget."""
+        """Return the seconds until the next day's budget begins."""
         now = self.now()
         tomorrow = dt.datetime.combine(now.date() + dt.timedelta(days=1), dt.time(), now.tzinfo)
         return (tomorrow - now).total_seconds()
@@ -181,7 +181,7 @@ class Budget:
 
 @dataclass(frozen=True, slots=True)
 class Reservation:
-    """What was counted in advance, and for which day; `before` was spent until then."""
+    """Usage that was counted in advance, and for which day; `before` is what had been spent until then."""
 
     day: str
     expected: Spent

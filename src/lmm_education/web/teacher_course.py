@@ -1,4 +1,4 @@
-"""What the teacher changes on the page: users, keys for programs, the course's texts, limits and documents."""
+"""What the teacher can change on the page: users, API keys, and the course's texts, limits and documents."""
 
 from __future__ import annotations
 
@@ -39,10 +39,10 @@ _writing = asyncio.Lock()
 
 
 def shown(service: Service) -> dict[str, Any]:
-    """What the page shows of it: names by kind, and the fields of the form or why there is none.
+    """Return what the page shows: the names of logins by kind, and the form's fields or why it is not available.
 
     Raises:
-        FileReadError: who may log in cannot be read.
+        FileReadError: the logins cannot be read.
     """
     logins, say = service.students.accounts.read(), Wording(service.settings.language)
     path, why = service.file.path, ""
@@ -58,7 +58,7 @@ def shown(service: Service) -> dict[str, Any]:
 
 
 def _field(name: str, value: Any) -> dict[str, str]:
-    """A setting as the form has it."""
+    """Return a setting as a field of the form."""
     kind = "number" if name in _NUMBERS else "long" if name in _LONG else "text"
     shown = str(value).removesuffix(".0") if isinstance(value, float) else str(value)
     return {"name": name, "value": shown, "kind": kind}
@@ -68,14 +68,14 @@ def _field(name: str, value: Any) -> dict[str, str]:
 
 
 def _kinds(settings: ServeSettings) -> list[str]:
-    """Whom the course lets in by name: its own users, and programs wherever somebody logs in here."""
+    """Return the kinds of logins that the course has: its own users, if any, and API keys if there is a login."""
     users = ["users"] if settings.login == "users" else []
     return [*users, *(["keys"] if settings.login not in ("none", "proxy") else [])]
 
 
 async def add_login(request: Request) -> Response:
-    """``POST /teacher/logins/KIND``: a user or a key of a `name`, or another password or key for one that is there if
-    `again`; the answer tells the secret, which nobody can read afterwards."""
+    """``POST /teacher/logins/KIND``: add a user or a key called `name`, or with `again`, replace its password or key.
+    The response contains the secret, which cannot be read afterwards."""
     service, say, kind, body = await _about_logins(request)
     name, again = short_text(body, "name").strip(), body.get("again") is True
     secret = new_password() if kind == "users" else new_key()
@@ -91,7 +91,7 @@ async def add_login(request: Request) -> Response:
 
 
 async def remove_login(request: Request) -> Response:
-    """``POST /teacher/logins/KIND/remove``: the user or key of a `name` counts no more, nor do his sessions."""
+    """``POST /teacher/logins/KIND/remove``: remove the user or key called `name`, and end its sessions."""
     service, say, kind, body = await _about_logins(request)
     name = short_text(body, "name")
 
@@ -132,8 +132,8 @@ async def _changed(
 
 
 async def change_settings(request: Request) -> Response:
-    """``POST /teacher/settings``: texts and limits as the form has them, written into config.toml; they count at once.
-    If one will not do, none is written, and the answer says why, by field."""
+    """``POST /teacher/settings``: write texts and limits from the form into config.toml; they take effect at once. If
+    one of them is invalid, none is written, and the response says why, by field."""
     service = await service_of_teacher(request)
     say, body = Wording(service.settings.language), await read_json(request)
     values, errors = checked(body, say)
@@ -151,7 +151,7 @@ async def change_settings(request: Request) -> Response:
 
 
 def checked(body: Mapping[str, Any], say: Wording) -> tuple[dict[str, Any], dict[str, str]]:
-    """The settings in a form, and by field what is wrong with others.
+    """Return the valid settings of a form, and an error message for each invalid one.
 
     >>> checked({"title": "Plants", "daily_cost": "1.5", "daily_tokens": "-1", "nosuch": ""}, Wording("en"))
     ({'title': 'Plants', 'daily_cost': 1.5}, {'daily_tokens': 'Enter a whole number; 0: no limit.'})
@@ -169,14 +169,14 @@ def checked(body: Mapping[str, Any], say: Wording) -> tuple[dict[str, Any], dict
 
 
 def _value(name: str, given: Any) -> Any:
-    """As the settings have it.
+    """Return a setting's value from the text of its field.
 
     Raises:
-        ConfigError, ValueError, TypeError: it is none.
+        ConfigError, ValueError, TypeError: the text is invalid.
     """
     if not isinstance(given, str):
         raise TypeError
-    given.encode()  # half of a character, which no file can hold
+    given.encode()  # raises for a lone surrogate, which no file can contain
     if "\0" in given or "\x7f" in given:
         raise ValueError
     number = _NUMBERS.get(name)
@@ -189,14 +189,14 @@ def _value(name: str, given: Any) -> Any:
 # -- documents -------------------------------------------------------------------------------------
 
 
-_BEAT = 5.0  # seconds until a proxy hears something
+_BEAT = 5.0  # seconds between blanks that keep the connection open
 _LONGEST = 200  # characters of a path
-_running = threading.Lock()  # one at a time: it takes a core, which students need
+_running = threading.Lock()  # one at a time: it uses a core, which students need
 
 
 async def take_document(request: Request) -> Response:
-    """``POST /teacher/documents``: a document's `text`, written as the file `name` below the course's folder; over
-    another only if it is to `replace` it."""
+    """``POST /teacher/documents``: write a document's `text` to the file `name` in the course's folder. An existing
+    file is overwritten only with `replace`."""
     service = await service_of_teacher(request)
     body, say = await read_json(request), Wording(service.settings.language)
     name, text = checked_document(short_text(body, "name").strip(), say), body.get("text")
@@ -212,12 +212,12 @@ async def take_document(request: Request) -> Response:
 
 
 def write_document(folder: Folder, name: str, text: str, replace: bool) -> None:
-    """Write a document below a folder.
+    """Write a document into a folder.
 
     Raises:
-        FileExistsError: there is a file, and it is not to be replaced.
-        LinkOutside: it would lie elsewhere.
-        FileWriteError: it cannot be written.
+        FileExistsError: the file exists, and `replace` is not set.
+        LinkOutside: the path leads out of the folder.
+        FileWriteError: the file cannot be written.
     """
     if not replace and folder.stat(name) is not None:
         raise FileExistsError(name)
@@ -225,10 +225,10 @@ def write_document(folder: Folder, name: str, text: str, replace: bool) -> None:
 
 
 def checked_document(name: str, say: Wording) -> str:
-    """A path below the course's folder, of a document that `lmm ingest` would find there.
+    """Return a path inside the course's folder if `lmm ingest` would find a document there.
 
     Raises:
-        RequestError: it is none.
+        RequestError: the path is invalid.
 
     >>> checked_document("notes/week-5.md", Wording("en"))
     'notes/week-5.md'
@@ -241,8 +241,8 @@ def checked_document(name: str, say: Wording) -> str:
 
 
 async def ingest(request: Request) -> Response:
-    """``POST /teacher/ingest``: read in those of the stored documents, or of the `files`, that changed; only tell which
-    those are with `look`. Blanks come until the report does, so that no proxy takes the connection for dead."""
+    """``POST /teacher/ingest``: read in the stored documents, or the `files`, that have changed; with `look`, only list
+    them. Blanks are sent until the report is ready, so that no proxy closes the connection."""
     service = await service_of_teacher(request)
     body, say = await read_json(request), Wording(service.settings.language)
     names, look = body.get("files", []), body.get("look") is True
@@ -251,7 +251,7 @@ async def ingest(request: Request) -> Response:
     files = [checked_document(name, say) for name in names]
     if not _running.acquire(blocking=False):
         raise RequestError(say["busy"], status=409)
-    # A thread of its own: it goes on, and lets the next one begin, when nobody waits for it any more.
+    # In a thread of its own: it goes on, and releases the lock at the end, even if the client leaves.
     work = asyncio.get_running_loop().run_in_executor(None, _ingested, service, files, look, say)
     return StreamingResponse(_told(work), media_type="application/json", headers=NO_STORE)
 
@@ -265,7 +265,7 @@ async def _told(work: asyncio.Future[Mapping[str, Any]]) -> AsyncGenerator[str]:
 
 
 def _ingested(service: Service, files: Sequence[str], look: bool, say: Wording) -> Mapping[str, Any]:
-    """What became of the documents, as the page shows it."""
+    """Ingest documents and return the result as the page shows it."""
     try:
         values = _report(service.author, files, look)
         return {"told": say["looked" if look else "ingested"], "html": render("documents.html", say=say, **values)}
@@ -288,7 +288,7 @@ def _report(course: CourseParts, files: Sequence[str], look: bool) -> dict[str, 
                 gone.append(name)
             else:
                 there.append(course.root / name)
-        except LmmError as error:  # it was read in from elsewhere
+        except LmmError as error:  # the document was read in from outside the folder
             errors.append(error)
     report = ingest_into(course, there, IngestOptions(dry_run=look)) if there else IngestReport()
     return {"documents": report.documents, "gone": gone, "errors": [*map(str, errors), *map(str, report.errors)]}

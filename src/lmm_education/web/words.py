@@ -1,5 +1,4 @@
-"""The words on the pages and in answers over HTTP, by language: those of ``words/*.toml``, of which a course may
-replace some."""
+"""The texts of the pages and of HTTP answers, by language: from ``words/*.toml``; a course may replace some of them."""
 
 from __future__ import annotations
 
@@ -23,34 +22,34 @@ THEMES = ("auto", "light", "dark")
 
 @cache
 def words_in(language: str) -> Mapping[str, Mapping[str, Any]]:
-    """All words of a language: those for students in ``page``, for the teacher in ``teacher``."""
+    """Return all texts in a language: those for students under ``page``, those for the teacher under ``teacher``."""
     file = resources.files(__package__).joinpath("words", f"{language}.toml")
     return tomllib.loads(file.read_text(encoding="utf-8"))
 
 
 def language_of(connection: HTTPConnection, settings: ServeSettings) -> str:
-    """The language that the student has chosen on the page, else the course's."""
+    """Return the language that the student chose on the page, or the course's."""
     chosen = connection.cookies.get("lmm_language", "")
     return chosen if chosen in LANGUAGES else settings.language
 
 
 def theme_of(connection: HTTPConnection) -> str:
-    """``light`` or ``dark``, as the student has chosen; ``auto`` as the browser says."""
+    """Return the theme that the student chose, ``light`` or ``dark``; by default ``auto``: as the browser does."""
     chosen = connection.cookies.get("lmm_theme", "")
     return chosen if chosen in THEMES else THEMES[0]
 
 
 def texts_of(connection: HTTPConnection, settings: ServeSettings) -> Mapping[str, str]:
-    """The words for whoever sent a request."""
+    """Return the texts in the language of the person who sent a request."""
     return texts_for(settings, language_of(connection, settings))
 
 
 def texts_for(settings: ServeSettings, language: str = "") -> Mapping[str, str]:
-    """The students' words in a language, by default the course's, with the course's own in their places. Those that
-    replace ours are in the course's language, and count in no other; the welcome is the course's in all.
+    """Return the texts for students in a language (by default the course's), with the course's own replacements. These
+    replacements apply only in the course's language, except the welcome text, which is used in all languages.
 
     Raises:
-        ConfigError: a text under [serve] has a name that is not known, or is no text.
+        ConfigError: a text under [serve] has an unknown name, or is not a string.
 
     >>> texts_for(ServeSettings(language="de", texts={"ask": "Los"}))["ask"]
     'Los'
@@ -69,7 +68,7 @@ def texts_for(settings: ServeSettings, language: str = "") -> Mapping[str, str]:
 
 
 def notice_for(notice: str, texts: Mapping[str, str]) -> str:
-    """A notice in the words of the page; what is none stays as it is.
+    """Return a notice in the words of the page; anything that is not a `SearchNotice` is returned unchanged.
 
     >>> notice_for(SearchNotice("no_document", "", name="week-1"), words_in("en")["page"])
     "No document is named 'week-1'; it was searched as a word."
@@ -86,20 +85,20 @@ def notice_for(notice: str, texts: Mapping[str, str]) -> str:
 
 @dataclass(frozen=True, slots=True)
 class Wording:
-    """How the teacher's page says things in a language: words, numbers, days."""
+    """How the teacher's page writes words, numbers and days in a language."""
 
     language: str
 
     @property
     def texts(self) -> Mapping[str, str]:
-        """All words, by name."""
+        """All texts, by name."""
         return words_in(self.language)["teacher"]
 
     def __getitem__(self, name: str) -> str:
         return self.texts[name]
 
     def number(self, value: float, digits: int = 0) -> str:
-        """A number with so many digits after the point.
+        """Return a number with the given number of decimals.
 
         >>> Wording("en").number(1234.5, 1), Wording("de").number(1234.5, 1), Wording("de").number(3)
         ('1,234.5', '1.234,5', '3')
@@ -108,7 +107,7 @@ class Wording:
         return f"{value:,.{digits}f}".translate(str.maketrans(",.", written["thousands"] + written["decimal"]))
 
     def short(self, value: float, digits: int = 0) -> str:
-        """A number at an axis: with the digits that it needs, thousands as k.
+        """Return a number for an axis label: with as many decimals as it needs, thousands as k.
 
         >>> Wording("en").short(12_500), Wording("en").short(0.05), Wording("en").short(3)
         ('12.5k', '0.05', '3')
@@ -118,7 +117,7 @@ class Wording:
         return self.number(value, 0 if value == int(value) else max(digits, 2 if value < 0.1 else 1))
 
     def day(self, day: date, bin: str = "day") -> str:
-        """A day, or the first of a week or a month.
+        """Return a day, or the name of the week or month that begins on it.
 
         >>> Wording("en").day(date(2026, 11, 2)), Wording("de").day(date(2026, 11, 2))
         ('2 Nov', '2. Nov.')
