@@ -1,8 +1,8 @@
-"""Who is asking; logging in and out, for students and for the teacher; wrong passwords are slowed down.
+"""Identifying the caller, logging in and out for students and the teacher, and slowing down wrong passwords.
 
-Everybody has an opaque name in ``request.state.student``, before anything else is done. It is a keyed hash: of the
-login's name, of a key's name, of a random number that the browser keeps in a signed cookie, or where there is none of
-these, of the address. A log with it tells nobody's name or address.
+Every caller gets an opaque name in ``request.state.student`` before anything else happens. It is a keyed hash of the
+login's name, of an API key's name, of a random number that the browser keeps in a signed cookie or, without any of
+these, of the address. A log with it reveals nobody's name or address.
 """
 
 from __future__ import annotations
@@ -41,14 +41,14 @@ from lmm_education.web.http import NO_STORE, is_encrypted, seconds_until, too_so
 
 
 Network = ipaddress.IPv4Network | ipaddress.IPv6Network
-_HOUSEHOLD = 64  # bits of an IPv6 address that are one household's
+_HOUSEHOLD = 64  # bits of an IPv6 address that identify a household
 
 
 def networks(names: Sequence[str], *, where: str = "config.toml") -> tuple[Network, ...]:
-    """Addresses and networks.
+    """Parse addresses and networks.
 
     Raises:
-        ConfigError: a name is neither.
+        ConfigError: a name is neither an address nor a network.
 
     >>> networks(["127.0.0.1", "10.0.0.0/8"])
     (IPv4Network('127.0.0.1/32'), IPv4Network('10.0.0.0/8'))
@@ -61,7 +61,7 @@ def networks(names: Sequence[str], *, where: str = "config.toml") -> tuple[Netwo
 
 
 def is_in(address: str, trusted: Sequence[Network]) -> bool:
-    """Whether an address is in one of the networks.
+    """Return whether an address is in one of the networks.
 
     >>> is_in("10.1.2.3", networks(["10.0.0.0/8"])), is_in("::ffff:10.1.2.3", networks(["10.0.0.0/8"])), is_in("x", ())
     (True, True, False)
@@ -71,7 +71,7 @@ def is_in(address: str, trusted: Sequence[Network]) -> bool:
 
 
 def caller_address(peer: str, forwarded: str, trusted: Sequence[Network]) -> str:
-    """Who a request comes from: the peer, or if that is a trusted proxy, the last in ``X-Forwarded-For`` that is none.
+    """Return the address of the client: the peer, or behind trusted proxies, the last other one in ``X-Forwarded-For``.
 
     >>> proxies = networks(["127.0.0.1"])
     >>> caller_address("127.0.0.1", "198.51.100.1, 192.0.2.7", proxies), caller_address("192.0.2.9", "1.1.1.1", proxies)
@@ -86,7 +86,7 @@ def caller_address(peer: str, forwarded: str, trusted: Sequence[Network]) -> str
 
 
 def household(address: str) -> str:
-    """What of an address tells people apart.
+    """Return the part of an address that distinguishes households: all of IPv4, 64 bits of IPv6.
 
     >>> household("192.0.2.7"), household("2001:db8:1:2:3:4:5:6"), household("nonsense")
     ('192.0.2.7', '2001:db8:1:2::/64', '')
@@ -113,9 +113,8 @@ def _parsed(address: str) -> ipaddress.IPv4Address | ipaddress.IPv6Address | Non
 
 @dataclass(frozen=True, slots=True)
 class Caller:
-    """Who asks. `student` is the opaque name, `admitted` whether the login lets him in, `address` the household's.
-
-    `session` and `key` are there if that is how he was known; `browser` is the number in his browser's cookie.
+    """Who sent a request: `student` is the opaque name, `address` the household's; `admitted` says whether the login
+    lets him in. `session` or `key` is set if it identified him; `browser` is the number in his browser's cookie.
     """
 
     student: str
@@ -127,22 +126,22 @@ class Caller:
 
 
 def caller_of(connection: HTTPConnection) -> Caller:
-    """Who sent a request, as the middleware found."""
+    """Return the caller of a request, as the middleware determined it."""
     caller = connection.state.caller
     assert isinstance(caller, Caller)
     return caller
 
 
 def cookie_name(what: str, signer: Signer) -> str:
-    """A name of the course's own: browsers send cookies to all ports and paths of a host."""
+    """Return a cookie name unique to the course, because browsers send cookies to all ports and paths of a host."""
     return f"lmm_{what}_{signer.pseudonym('cookie', what)[:8]}"
 
 
 def set_cookie(headers: MutableHeaders, connection: HTTPConnection, name: str, value: str, age: int) -> None:
-    """Let the browser keep a cookie for `age` seconds, out of reach of scripts and of other sites' requests; where it
-    came by TLS, as far as is told, out of reach of plain connections: who lies here keeps a cookie from himself.
+    """Set a cookie for `age` seconds, hidden from scripts and from other sites' requests. If the request seems to have
+    come by TLS, it is never sent without; a false header harms only the client who sends it.
 
-    Where other sites may frame the page, the browser keeps one for each of them, and wants TLS for that.
+    If other sites may frame the page, the browser partitions the cookie by site, which requires TLS.
     """
     secure = "; Secure" if (encrypted := is_encrypted(connection)) else ""
     site = "None; Partitioned" if encrypted and connection.state.framed else "Lax"
@@ -150,7 +149,7 @@ def set_cookie(headers: MutableHeaders, connection: HTTPConnection, name: str, v
 
 
 def route_of(scope: Scope) -> str:
-    """The path of a request within the course, without what the course is mounted under."""
+    """Return the path of a request within the course, without the path under which it is mounted."""
     return str(scope["path"]).removeprefix(scope.get("root_path", "")) or "/"
 
 
@@ -159,15 +158,15 @@ def route_of(scope: Scope) -> str:
 _YEAR = 365 * 24 * 3600
 _OF_A_NAME = parse("6/3 minutes")
 OF_A_CLASS, OF_ONE = parse("100/15 minutes"), parse("30/15 minutes")
-"""Wrong passwords of an address that many may share, and where one person logs in."""
+"""Limits on wrong passwords: for an address that many may share, and for a login that one person uses."""
 _hashing = ThreadPoolExecutor(2, thread_name_prefix="lmm-login")  # each takes 32 MB and a core for 0.1 s
 
 
 class Attempts:
-    """Wrong passwords are slowed down, by name and by address, without locking out a class that shares an address.
+    """Limits wrong passwords by name and by address, without locking out a class that shares an address.
 
-    Only wrong ones count. A browser in which somebody has logged in before has a measure of its own: who guesses at his
-    name from elsewhere does not keep him out.
+    Only wrong attempts count. A browser that was logged in before has a limit of its own, so that somebody who guesses
+    the user's password from elsewhere does not lock him out.
     """
 
     def __init__(
@@ -177,15 +176,15 @@ class Attempts:
         self._owner = signer.pseudonym("attempts", "")  # students and teacher share the limiter
 
     def wait(self, name: str, address: str, known: str = "") -> float:
-        """Seconds until another attempt may be made; 0 if it may be now.
+        """Return the seconds until another attempt is allowed; 0 if it is allowed now.
 
-        `known` is the mark of a browser in which this name has logged in before.
+        `known` identifies a browser in which this name has logged in before.
         """
         full = [each for each in self._counted(name, address, known) if not self._wrong.test(*each)]
         return max((seconds_until(self._wrong.get_window_stats(*each).reset_time) for each in full), default=0)
 
     def was_wrong(self, name: str, address: str, known: str = "") -> None:
-        """Count an attempt."""
+        """Count a wrong attempt."""
         for each in self._counted(name, address, known):
             self._wrong.hit(*each)
 
@@ -196,17 +195,18 @@ class Attempts:
         return [(self._of_an_address, self._owner, "address", address), *by_name]
 
     def mark(self, name: str, browser: str) -> str:
-        """What a browser keeps after `name` logged in with it; with the course's password, the name is empty."""
+        """Return the cookie value of a browser in which `name` has logged in; empty name: with the course's
+        password."""
         return self._signer.sign("device", self._signer.pseudonym("device", f"{browser} {name}"))
 
     def known(self, name: str, browser: str, shown: str) -> str:
-        """What a browser that shows this mark is counted by; nothing if `name` has not logged in with it."""
+        """Return what to count a browser by if `shown` proves that `name` logged in with it; otherwise nothing."""
         return browser if browser and shown == self.mark(name, browser) else ""
 
 
 class Login:
-    """A way in, with its accounts and sessions: there is one for the students of a course, and one for its teacher.
-    Where a `provider` says who somebody is, sessions are tied to it."""
+    """A login with its accounts and sessions: one for the students of a course, another for its teacher. If a
+    `provider` identifies users, sessions are tied to it."""
 
     def __init__(
         self, what: str, signer: Signer, accounts: Accounts, hours: int, attempts: Attempts,
@@ -217,7 +217,7 @@ class Login:
         self._cookie, self._device_cookie = cookie_name(what, signer), cookie_name("device", signer)
 
     def session(self, connection: HTTPConnection) -> Session | None:
-        """The session that a request shows, if it counts."""
+        """Return the session of a request, if it is valid."""
         return self._sessions.read(connection.cookies.get(self._cookie, ""), self._keeper)
 
     @property
@@ -226,18 +226,18 @@ class Login:
 
     @property
     def has_password(self) -> bool:
-        """Whether one was set that is nobody's in particular.
+        """Whether a shared password has been set.
 
         Raises:
-            FileReadError: that cannot be read.
+            FileReadError: this cannot be read.
         """
         return bool(self.accounts.read().password)
 
     async def check(self, request: Request, name: str, password: str, texts: Mapping[str, str]) -> None:
-        """Raise `Denied` unless the password is right, and not too many were wrong before."""
+        """Raise `Denied` if the password is wrong, or if there were too many wrong ones before."""
         caller, shown = caller_of(request), request.cookies.get(self._device_cookie, "")
         counted = (name, caller.address, self.attempts.known(name, caller.browser, shown))
-        # In there: of a class that logs in at once, two are on their way, and none counts as wrong before.
+        # Both in the pool's threads: if a class logs in at once, two are checked at a time, and none counts too early.
         wait = await asyncio.get_running_loop().run_in_executor(_hashing, self._attempt, password, counted)
         if wait == 0:
             raise Denied(texts["wrong"], status=401, code="wrong_password")
@@ -245,7 +245,7 @@ class Login:
             raise too_soon(texts["too_many"], wait, code="too_many_attempts")
 
     def _attempt(self, password: str, counted: tuple[str, str, str]) -> float | None:
-        """None if it was right; else what to wait before the next."""
+        """Return None if the password is right; otherwise the seconds to wait before the next attempt."""
         if wait := self.attempts.wait(*counted):
             return wait
         kept = self.accounts.read().kept(counted[0])
@@ -255,7 +255,7 @@ class Login:
         return 0
 
     async def begin(self, request: Request, name: str, password: str, texts: Mapping[str, str]) -> Response:
-        """Log in; the answer brings the cookie of a session."""
+        """Log in; the response sets the session cookie."""
         await self.check(request, name, password, texts)
         response, browser = JSONResponse({"status": "ok"}, headers=NO_STORE), caller_of(request).browser
         if browser:
@@ -263,7 +263,7 @@ class Login:
         return self._begun(request, name, response)
 
     def arrived(self, request: Request, name: str) -> Response:
-        """Somebody of whom the provider said who he is: the answer leads to the page, with the cookie of a session."""
+        """Log in a user whom the provider identified; the response sets the session cookie and leads to the page."""
         return self._begun(request, name, RedirectResponse("../", 303, headers=NO_STORE))
 
     def _begun(self, request: Request, name: str, response: Response) -> Response:
@@ -272,7 +272,7 @@ class Login:
         return response
 
     async def end(self, request: Request) -> Response:
-        """Log out: the session counts no more, here and wherever else its cookie is."""
+        """Log out: end the session wherever its cookie is."""
         session = await asyncio.to_thread(self.session, request)
         if session is not None:
             await asyncio.to_thread(self._sessions.end, session)
@@ -283,21 +283,21 @@ class Login:
 
 @cache
 def _nobody() -> str:
-    """What an unknown name is checked with, so that it takes as long as a known one."""
+    """Return a hash to check unknown names with, so that they take as long as known ones."""
     return hash_password("nobody", b"nobody's salt...")
 
 
 # -- telling who asks ---------------------------------------------------------------------------------
 
 
-_LONGEST_NAME = 200  # characters that a proxy may call somebody
+_LONGEST_NAME = 200  # characters of a name that a proxy sends
 
 
 class Identity:
-    """Tells who is asking. One for each course.
+    """Identifies callers; one for each course.
 
     Raises:
-        ConfigError: a proxy is to be believed, and none is named.
+        ConfigError: login is "proxy", and no trusted proxy is named.
     """
 
     def __init__(self, settings: ServeSettings, signer: Signer, students: Login) -> None:
@@ -310,10 +310,10 @@ class Identity:
         self.signer, self.student_cookie = signer, cookie_name("student", signer)
 
     def caller(self, connection: HTTPConnection, fresh: str = "") -> Caller:
-        """Who sent a request; `fresh` is the number for a browser that has none yet.
+        """Return who sent a request; `fresh` is the number for a browser that has none yet.
 
         Raises:
-            FileReadError: who may log in cannot be read.
+            FileReadError: the logins cannot be read.
         """
         peer = connection.client.host if connection.client else ""
         forwarded = connection.headers.get("x-forwarded-for", "")
@@ -327,7 +327,8 @@ class Identity:
         return self._logged_in(connection, Caller(student, False, address, browser))
 
     def _from_proxy(self, connection: HTTPConnection, peer: str, stranger: Caller) -> Caller:
-        """The header counts from a trusted proxy only, and only if there is one: what a caller adds, none can tell."""
+        """Accept the header only from a trusted proxy, and only if there is exactly one: a client may have added
+        others."""
         named = connection.headers.getlist(self.header) if is_in(peer, self.trusted) else []
         name = named[0].strip() if len(named) == 1 else ""
         if not name or len(name) > _LONGEST_NAME:

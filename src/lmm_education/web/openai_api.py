@@ -1,7 +1,7 @@
 """A course as a model that any OpenAI client can talk to: Chat Completions, Responses, Embeddings.
 
-Earlier messages are the history; those of the role ``system`` are left out: a course has its own. What would change the
-answer and is not done here (tools, images, several choices) is refused, and so is every parameter that is not known.
+Earlier messages are the history, except those with the role ``system``: a course has its own. Parameters that would
+change the answer and are not supported (tools, images, several choices) are refused, and so are unknown ones.
 """
 
 from __future__ import annotations
@@ -51,15 +51,15 @@ WITHOUT_EFFECT = frozenset(
         "user", "safety_identifier", "prompt_cache_key", "metadata", "store", "service_tier", "stream_options",
     )
 )  # fmt: skip
-"""Parameters that clients send unasked, and that change nothing here: the course decides how it answers."""
+"""Parameters that clients send by default and that are ignored, because the course decides how it answers."""
 _PLAIN = {"type": "text"}
 _ORDINARY: Mapping[str, Any] = {"n": 1, "modalities": ["text"], "response_format": _PLAIN, "text": _PLAIN}
-"""Parameters that say no more than that there is one answer, and that it is text."""
+"""Parameters with values that ask for one answer in plain text."""
 _TAKEN = frozenset(("model", "stream", "stream_options", "here"))
 _OWN = ("system", "developer")
 _PARTS = ("text", "input_text", "output_text")
-_LEFT = 499  # nobody reads it
-_MOST_TEXTS = 100  # of a request for vectors
+_LEFT = 499  # the client has disconnected
+_MOST_TEXTS = 100  # of a request for embeddings
 _OF_VECTORS = {"model", "input", "encoding_format", "dimensions", "user"}
 _OWNER = "lmm"
 _SHOWN = tuple(name for name in SOURCE if name != "document")
@@ -67,7 +67,7 @@ _SHOWN = tuple(name for name in SOURCE if name != "document")
 
 @dataclass(frozen=True, slots=True)
 class Call:
-    """What a request asks for."""
+    """The parsed request."""
 
     question: str
     history: tuple[Exchange, ...] = ()
@@ -76,11 +76,11 @@ class Call:
 
 
 def read_call(body: Mapping[str, Any], *, messages: str, model: str, heading: str, longest: int) -> Call:
-    """The request in our words; `messages` names the parameter with the conversation, `heading` is the line above the
-    sources that `sources_text` appended to answers.
+    """Parse a request. `messages` names the parameter with the conversation, `heading` is the line above the sources
+    that `sources_text` appended to answers.
 
     Raises:
-        RequestError: it is not as it should be, or asks for what a course does not do.
+        RequestError: the request is invalid, or asks for something that is not supported.
 
     >>> said = [{"role": "user", "content": "Why?"}, {"role": "assistant", "content": "So."}]
     >>> asked = {"model": "botany", "messages": [*said, {"role": "user", "content": "Sure?"}]}
@@ -101,7 +101,7 @@ def read_call(body: Mapping[str, Any], *, messages: str, model: str, heading: st
 
 
 def check_model(body: Mapping[str, Any], model: str) -> None:
-    """See to it that a request is for this course.
+    """Check that a request is for this course.
 
     Raises:
         RequestError: it names another model.
@@ -111,7 +111,7 @@ def check_model(body: Mapping[str, Any], model: str) -> None:
 
 
 def no_such_model(named: object, known: Sequence[str]) -> RequestError:
-    """What is said about a model that is not there."""
+    """Return the error for an unknown model."""
     hint = "there is: " + ", ".join(known)
     return RequestError(
         f"the model '{named}' does not exist", hint=hint, status=404, param="model", code="model_not_found"
@@ -130,7 +130,8 @@ def _check_parameters(body: Mapping[str, Any], messages: str) -> None:
 
 
 def exchanges(messages: Sequence[tuple[str, str]], heading: str) -> tuple[Exchange, ...]:
-    """Questions with the answers that follow them, without the lists of sources; what has no answer is left out."""
+    """Return questions with the answers that follow them, without the lists of sources; unanswered ones are left
+    out."""
     found, questions = [], list[str]()
     for role, text in messages:
         if role == "user":
@@ -158,7 +159,7 @@ def _messages(messages: object, param: str) -> list[tuple[str, str]]:
 
 
 def _text(content: object, param: str) -> str:
-    """A message's text; it may come in parts."""
+    """Return the text of a message, which may come in parts."""
     if isinstance(content, str):
         return content
     parts = content if isinstance(content, list) else [None]
@@ -172,7 +173,7 @@ def _text(content: object, param: str) -> str:
 
 
 def sources_text(sources: Sequence[Passage], heading: str) -> str:
-    """The list of sources that follows an answer; nothing if there are none."""
+    """Return the list of sources below an answer; empty if there are none."""
     lines = [f"- [{source.number}] {source.path} ({source.place})" for source in sources]
     return _above_sources(heading) + "\n".join(lines) if lines else ""
 
@@ -183,11 +184,11 @@ def _above_sources(heading: str) -> str:
 
 @dataclass(slots=True)
 class ClientAnswer(ABC):
-    """An answer on its way to a client, in one of OpenAI's protocols.
+    """An answer for a client, in one of OpenAI's protocols.
 
     `texts` are the course's words, `address` is its page's, `exchange` the answer's id in the log, if one is kept.
-    These protocols take nothing back: where the model begins again, what repeats `attempt`, which was sent, is not sent
-    again, and it is said where that is void. `repeated` is what has come anew so far, while it is the same.
+    Nothing sent can be taken back: when the model starts again, the part of its new text that repeats `attempt`, the
+    text already sent, is skipped; where it differs, a notice says so. `repeated` is the new text while it is the same.
     """
 
     model: str
@@ -202,7 +203,7 @@ class ClientAnswer(ABC):
     repeated: str | None = None
 
     def pieces(self, event: AnswerEvent | WaitingAnswer) -> Iterator[str]:
-        """What is sent next in a stream."""
+        """Iterate over the pieces to send for an event."""
         if isinstance(event, TextDelta):
             if new := self._not_sent(event.text):
                 yield from self._piece(new)
@@ -220,7 +221,7 @@ class ClientAnswer(ABC):
             yield from self._end(event)
 
     def _not_sent(self, text: str) -> str:
-        """What of a piece the client does not have yet."""
+        """Return the part of a piece that the client does not have yet."""
         if self.repeated is not None:
             text = self.repeated + text
             if self.attempt.startswith(text):
@@ -236,12 +237,12 @@ class ClientAnswer(ABC):
         return f"\n\n*{self.texts['again']}*\n\n"
 
     def text(self, answer: Answer) -> str:
-        """All that is said: the answer and its sources."""
+        """Return the whole text: the answer and its sources."""
         return "".join(self.said) or answer.text + self._below(answer)
 
     def annotations(self, answer: Answer) -> list[dict[str, Any]]:
-        """What each citation in the text refers to, with a link that opens it on the page of the course; of the type
-        ``unverified``, what its sources do not say."""
+        """Return the citations in the text, each with a link that opens its source on the course's page, and quotations
+        that are not in their sources, with the type ``unverified``."""
         cited = {source.number: source for source in answer.cited}
         begins = len("".join(self.said).partition(answer.text)[0]) if self.said else 0
 
@@ -261,7 +262,7 @@ class ClientAnswer(ABC):
         ]
 
     def _below(self, answer: Answer) -> str:
-        """What is said below an answer: its sources, and what they do not say; most clients show no more than text."""
+        """Return the text below an answer: sources and unverified quotations, since most clients show only text."""
         failed = [
             f"- “{' '.join(each.text.split())}”: {notice_for(mark_of(each), self.texts)}"
             for each in answer.verification.failures
@@ -271,8 +272,8 @@ class ClientAnswer(ABC):
         return (below or _above_sources(heading)) + "\n" * bool(below) + "\n".join(failed) if failed else below
 
     def beyond(self, answer: Answer) -> dict[str, Any]:
-        """Beyond the protocol: clients that do not know these fields pass over them. A source has no `document`: the
-        page of Open WebUI takes `sources` for its own, where that is a list."""
+        """Return fields beyond the protocol, which clients ignore if they do not know them. A source has no `document`,
+        because Open WebUI interprets `sources` that have one as its own."""
         sources, offered = (
             [{"docid": source.place.document} | as_json(source, _SHOWN) for source in found]
             for found in (answer.cited, answer.offered)
@@ -284,7 +285,7 @@ class ClientAnswer(ABC):
 
     @abstractmethod
     def whole(self, answer: Answer) -> dict[str, Any]:
-        """The response where no stream was asked for."""
+        """Return the complete response, if no stream was requested."""
 
     @abstractmethod
     def _piece(self, text: str) -> Iterator[str]: ...
@@ -294,11 +295,11 @@ class ClientAnswer(ABC):
 
     @abstractmethod
     def failed(self, error: Mapping[str, Any]) -> str:
-        """What is sent in a stream that breaks off; `error` is in OpenAI's form."""
+        """Return the event for a stream that fails; `error` is in OpenAI's format."""
 
 
 class CompletionAnswer(ClientAnswer):
-    """Chat Completions."""
+    """An answer in the Chat Completions protocol."""
 
     def whole(self, answer: Answer) -> dict[str, Any]:
         """See `ClientAnswer.whole`."""
@@ -334,7 +335,7 @@ class CompletionAnswer(ClientAnswer):
 
 
 def usage_values(usage: Usage) -> dict[str, Any]:
-    """Tokens as Chat Completions count them."""
+    """Return token counts in the format of Chat Completions."""
     sent, received = usage.input_tokens, usage.output_tokens
     return {
         "prompt_tokens": sent,
@@ -353,7 +354,7 @@ _WHERE = {"output_index": 0, "content_index": 0}
 
 @dataclass(slots=True)
 class ResponseAnswer(ClientAnswer):
-    """Responses: an object with a message in it, or the events by which it grows."""
+    """An answer in the Responses protocol: an object with a message, or the events that build it."""
 
     sent: int = 0  # events
 
@@ -436,17 +437,17 @@ def _part(text: str, annotations: Sequence[Mapping[str, Any]]) -> dict[str, Any]
 
 
 async def models(request: Request) -> Response:
-    """``GET /v1/models``: the course."""
+    """``GET /v1/models``: list the course."""
     return models_response([service_of(request).name])
 
 
 def models_response(names: Sequence[str]) -> Response:
-    """A list of models."""
+    """Return a list of models."""
     return JSONResponse({"object": "list", "data": [_model(name) for name in names]})
 
 
 async def model(request: Request) -> Response:
-    """``GET /v1/models/NAME``."""
+    """``GET /v1/models/NAME``: the course as a model."""
     name = request.path_params["name"]
     check_model({"model": name}, service_of(request).name)
     return JSONResponse(_model(name))
@@ -457,12 +458,12 @@ def _model(name: str) -> dict[str, Any]:
 
 
 async def completions(request: Request) -> Response:
-    """``POST /v1/chat/completions``, streaming and not."""
+    """``POST /v1/chat/completions``, with or without streaming."""
     return await _answered(request, CompletionAnswer, "messages")
 
 
 async def responses(request: Request) -> Response:
-    """``POST /v1/responses``, streaming and not. Nothing is stored: the conversation comes with the request."""
+    """``POST /v1/responses``, with or without streaming. Nothing is stored: the request has the conversation."""
     return await _answered(request, ResponseAnswer, "input")
 
 
@@ -482,7 +483,7 @@ async def _answered(request: Request, protocol: type[ClientAnswer], messages: st
         except CallerLeft:
             return Response(status_code=_LEFT)
         return JSONResponse(reply.whole(answer))
-    async for first in events:  # until there is a piece of text, an error can still be told as a status
+    async for first in events:  # until the first piece of text, an error can still set the status
         if isinstance(first, TextDelta | Answer):
             break
     return EventsResponse(_streamed(service, reply, first, events))
@@ -505,7 +506,7 @@ async def _streamed(
             async for event in events:
                 if sent := "".join(reply.pieces(event)):
                     yield sent
-    except Exception as error:  # the response has begun: what is left is to say so in it
+    except Exception as error:  # the response has begun: it can only be reported inside of it
         yield reply.failed(service.failed(error).as_json())
 
 
@@ -513,7 +514,7 @@ async def _streamed(
 
 
 async def embeddings(request: Request) -> Response:
-    """``POST /v1/embeddings``: vectors of the course's own embedding model, as it makes them of questions."""
+    """``POST /v1/embeddings``: embed texts with the course's embedding model, as if they were questions."""
     service, body = service_of(request), await read_json(request)
     check_model(body, service.name)
     texts, vector_in = _texts(body, service.settings.longest_question), _form(body)
@@ -523,7 +524,7 @@ async def embeddings(request: Request) -> Response:
         {"object": "embedding", "index": number, "embedding": vector_in(list(vector))}
         for number, vector in enumerate(vectors)
     ]
-    tokens = sum(map(len, texts)) // CHARACTERS_PER_TOKEN  # about: embedding models here do not tell
+    tokens = sum(map(len, texts)) // CHARACTERS_PER_TOKEN  # estimated: the embedding models do not report them
     usage = {"prompt_tokens": tokens, "total_tokens": tokens}
     return JSONResponse({"object": "list", "data": data, "model": service.name, "usage": usage})
 
@@ -542,14 +543,14 @@ def _texts(body: Mapping[str, Any], longest: int) -> list[str]:
     texts = given if isinstance(given, list) else [given]
     if not texts or len(texts) > _MOST_TEXTS:
         raise RequestError(f"'input' must have 1 to {_MOST_TEXTS} texts", param="input")
-    if not isinstance(texts[0], str):  # LangChain cuts texts into the tokens of OpenAI's models by default
+    if not isinstance(texts[0], str):  # LangChain splits texts into tokens of OpenAI's models by default
         hint = "with LangChain: check_embedding_ctx_length=False"
         raise RequestError("'input' must be texts, not numbers of tokens", hint=hint, param="input")
     return [checked_question(text, longest) for text in texts]
 
 
 def _form(body: Mapping[str, Any]) -> Callable[[list[float]], object]:
-    """How a vector is written."""
+    """Return the function that encodes a vector in the requested format."""
     for name in {name for name, value in body.items() if value is not None} - _OF_VECTORS:
         raise RequestError(f"'{name}' is not supported", param=name)
     form = body.get("encoding_format") or "float"

@@ -1,4 +1,4 @@
-"""The page of the web chat, and what it asks the server for."""
+"""The endpoints of the web chat's page."""
 
 from __future__ import annotations
 
@@ -46,16 +46,16 @@ _NO_WORDS = ("#", ":::", "---", "|", "$$")
 _PLACE = re.compile("\ue000(\\d+)\ue001")
 _MARK = Markup('<span class="unverified" role="note">{}</span>')
 PageEvent = tuple[str, Mapping[str, Any]]
-"""A name and its values: ``waiting`` (in the queue), ``found``, ``read`` (what the model reads), ``text`` (as it
-arrives), ``block`` (the same, what it comes to, and what is left of the text), ``mark`` (of a quotation that ends
-there), ``restart`` (all text is void), ``answer``."""
+"""A name and its values: ``waiting`` (in the queue), ``found``, ``read`` (the model's sources), ``text`` (a piece of
+the answer), ``block`` (a piece that completes blocks, their HTML, and the remaining text), ``mark`` (for a quotation
+that ends there), ``restart`` (discard all text), ``answer``."""
 
 
 @dataclass(slots=True)
 class PageAnswer:
-    """Turns the events of one answer into the page's; `exchange` is its id in the log, if one is kept. `known` is how
-    many of the exchanges before it the model is told of; `cards` are the course's own questions, `here` is the
-    section that the student had before him, as HTML."""
+    """Turns the events of one answer into those of the page. `exchange` is its id in the log, if one is kept. `known`
+    is the number of earlier exchanges that the model sees, `cards` are the course's own questions, `here` is the title
+    of the section that the student had open, as HTML."""
 
     texts: Mapping[str, str]
     exchange: str = ""
@@ -69,11 +69,11 @@ class PageAnswer:
     found: Found | None = None
     shown: dict[str, dict[str, Any]] = field(default_factory=dict)
     blocks: BlockStream = field(default_factory=BlockStream)
-    begun: int = 0  # where the text begins that is in no block yet
+    begun: int = 0  # where the text begins that no block contains yet
     failures: list[Quotation] = field(default_factory=list)
 
     def events(self, event: AnswerEvent | WaitingAnswer) -> Iterator[PageEvent]:
-        """What the page has to do next."""
+        """Iterate over the page's events for an event of the answer."""
         if isinstance(event, WaitingAnswer):
             yield "waiting", {"message": self.texts["queue"].replace("{n}", str(event.ahead))}
         elif isinstance(event, Found):
@@ -82,7 +82,7 @@ class PageAnswer:
             self.found = event
             yield "found", {"sources": len(event.sources)}
         elif isinstance(event, TextDelta):
-            if self.found:  # now it is certain that the question is answered
+            if self.found:  # now the question is certainly being answered
                 yield "read", {"sources": self._sources(self.found.sources, self.found.searched), "known": self.known}
                 self.found = None
             ended = self.blocks.feed(event.text)
@@ -103,7 +103,7 @@ class PageAnswer:
             yield "answer", self._answer(event)
 
     def _html(self, text: str, failures: Sequence[Failure], numbers: Collection[int], begun: int = 0) -> Markup:
-        """A text from `begun` on as HTML, with a mark behind what fails."""
+        """Render a text that starts at `begun`, with marks after quotations that are not in their sources."""
         marks = list[str]()
 
         def mark(failure: Failure) -> str:
@@ -140,7 +140,7 @@ class PageAnswer:
         }
 
     def _sources(self, sources: Sequence[Passage], searched: str) -> list[dict[str, Any]]:
-        """They are told of twice: when they were found, and with the answer."""
+        """Return the values of sources, which are sent twice: when they are found, and with the answer."""
         for source in sources:
             if source.id not in self.shown:
                 self.shown[source.id] = source_values(source, searched)
@@ -148,8 +148,8 @@ class PageAnswer:
 
 
 def source_values(source: Passage, searched: str) -> dict[str, Any]:
-    """A source for the page: what it shows of it, and by what the section and the passage are found again. Where it
-    stands among the files is the author's concern."""
+    """Return a source for the page: what it shows, and the ids of section and passage. Its location in the files is for
+    the author only."""
     name = " › ".join(source.place.path(source.title))
     return {
         "number": source.number,
@@ -165,7 +165,7 @@ def source_values(source: Passage, searched: str) -> dict[str, Any]:
 
 @lru_cache(maxsize=2_000)
 def first_words(markdown: str) -> str:
-    """How a text begins, without its marks; remembered, since what a class asks for comes again.
+    """Return the beginning of a text without markup; cached, since a class asks for the same sources.
 
     >>> first_words("## Leaves\\n\\nA *leaf* is [green](a.md), because of " + "chlorophyll " * 20)
     'A leaf is green, because of chlorophyll chlorophyll chlorophyll chlorophyll chlorophyll …'
@@ -183,7 +183,7 @@ _NO_PAIRS = "'history' must be a list of pairs of texts"
 
 
 async def index(request: Request) -> Response:
-    """``GET /``: the page, with the course's words in their places."""
+    """``GET /``: the page, in the course's words."""
     service = service_of(request)
     settings, guard, caller = service.settings, service.guard, caller_of(request)
     texts = texts_of(request, settings)
@@ -200,7 +200,7 @@ async def index(request: Request) -> Response:
 
 
 def _glance(service: Service, texts: Mapping[str, str]) -> dict[str, Any]:
-    """What a student sees first: title, a line about the course, questions worth asking, chapters."""
+    """Return what a student sees first: title, description, suggested questions, chapters."""
     try:
         chapters, cards = _own(service)
     except StoreError as error:
@@ -218,25 +218,25 @@ def _glance(service: Service, texts: Mapping[str, str]) -> dict[str, Any]:
 
 
 def _own(service: Service) -> tuple[tuple[Chapter, ...], list[dict[str, Any]]]:
-    """The course's chapters and the questions that it asks itself."""
+    """Return the course's chapters and its cards."""
     chapters = service.contents.chapters()
     return chapters, service.contents.study_material()["cards"] if chapters else []
 
 
 async def contents(request: Request) -> Response:
-    """``GET /contents``: documents with their headings, types of material."""
+    """``GET /contents``: the documents with their headings, and the types of material."""
     return JSONResponse(await asyncio.to_thread(service_of(request).contents.as_json))
 
 
 async def section(request: Request) -> Response:
-    """``GET /sections/ID``: its text, with what holds ``quoted`` marked, the passage ``passage``, or the one that fits
-    ``searched`` best, and which sections stand ``before`` and ``after`` it; with ``whole``, all of its document."""
+    """``GET /sections/ID``: the section as HTML, and those ``before`` and ``after`` it. The words ``quoted`` are
+    marked, or the ``passage``, or the best match for ``searched``; with ``whole``, the whole document is shown."""
     shown = await section_of(request)
     return JSONResponse({name: value for name, value in shown.items() if name != "place"})
 
 
 async def section_of(request: Request) -> dict[str, Any]:
-    """A section for the teacher, who also sees its ``place`` in a file."""
+    """Return a section for the teacher, who also sees its ``place`` in a file."""
     service = service_of(request)
     passage, searched, quoted = (request.query_params.get(name, "") for name in ("passage", "searched", "quoted"))
     longest, settings = service.settings.longest_question, service.contents.settings
@@ -248,14 +248,14 @@ async def section_of(request: Request) -> dict[str, Any]:
 
 
 async def where(request: Request) -> Response:
-    """``GET /here?here=ADDRESS``: the ``title`` of the section that a page of the published book shows, as HTML; none
-    where it is nothing of the course."""
+    """``GET /here?here=ADDRESS``: the ``title``, as HTML, of the section that a page of the published book shows;
+    nothing if it is not part of the course."""
     found = await read_here(service_of(request), request.query_params)
     return JSONResponse({"title": title_html(name_of(found, found.title))} if found else {}, headers=NO_STORE)
 
 
 async def picture(request: Request) -> Response:
-    """``GET /pictures/ADDRESS``."""
+    """``GET /pictures/ADDRESS``: a picture."""
     data, kind = await asyncio.to_thread(service_of(request).pictures.read, request.path_params["address"])
     tag = f'"{hashlib.sha256(data).hexdigest()[:32]}"'
     headers = {"Cache-Control": "private, max-age=300", "ETag": tag, "Content-Security-Policy": POLICY}
@@ -265,8 +265,8 @@ async def picture(request: Request) -> Response:
 
 
 async def chat(request: Request) -> Response:
-    """``POST /chat``: the answer to ``question`` after ``history``, a list of pairs, as server-sent events.
-    ``here`` is the page of the book that the student reads."""
+    """``POST /chat``: answer ``question`` after ``history``, a list of pairs, as server-sent events. ``here`` is the
+    page of the book that the student reads."""
     service, body = service_of(request), await read_json(request)
     question = checked_question(body.get("question"), service.settings.longest_question)
     history = _history(body.get("history", []))
@@ -288,8 +288,8 @@ async def chat(request: Request) -> Response:
 
 
 async def feedback(request: Request) -> Response:
-    """``POST /feedback``: what is right and what is missing in ``answer`` to the exercise or card with the id
-    ``exercise``, as the same events; where no language model is set, its solution."""
+    """``POST /feedback``: say what is right and what is missing in ``answer`` to the exercise or card with the id
+    ``exercise``, as the same events; without a language model, show its solution."""
     service, body = service_of(request), await read_json(request)
     answer = checked_question(body.get("answer"), service.settings.longest_question)
     exercise = await asyncio.to_thread(service.contents.exercise, short_text(body, "exercise"))
@@ -318,7 +318,7 @@ async def _stream(
             async for event in events:
                 for name, values in page.events(event):
                     yield server_sent(values, name)
-    except Exception as error:  # the response has begun: what is left is to say so in it
+    except Exception as error:  # the response has begun: it can only be reported inside of it
         yield server_sent({"message": service.failed(error, page.texts).message}, "failure")
 
 
@@ -326,12 +326,12 @@ async def _stream(
 
 
 _REACTIONS = {"up": 1, "down": -1, "none": 0}
-_PATIENCE = 10.0  # seconds for the log
+_PATIENCE = 10.0  # seconds to wait for the log
 
 
 async def react(request: Request) -> Response:
-    """``POST /reactions``: ``reaction`` (up, down or none) and ``comment`` for the answer with the id ``exchange``,
-    which must be the same student's; said again, they replace what was said before."""
+    """``POST /reactions``: record ``reaction`` (up, down or none) and ``comment`` for the student's own answer with the
+    id ``exchange``; they replace earlier ones."""
     service, body = service_of(request), await read_json(request)
     exchange, reaction, comment = read_reaction(body)
     log = service.log
@@ -341,7 +341,7 @@ async def react(request: Request) -> Response:
     try:
         async with asyncio.timeout(_PATIENCE):
             known = await asyncio.wrap_future(kept)
-    except (LogError, TimeoutError):  # which the log's own thread has told
+    except (LogError, TimeoutError):  # the log's own thread has reported it
         failure = ToldFailure(503, "server_error", texts_of(request, service.settings)["not_kept"], "unavailable")
         return JSONResponse(failure.as_json(), failure.status)
     if not known:
@@ -351,10 +351,10 @@ async def react(request: Request) -> Response:
 
 
 def read_reaction(body: Mapping[str, Any]) -> tuple[str, str, str]:
-    """Exchange, reaction and comment of a request.
+    """Return exchange, reaction and comment of a request.
 
     Raises:
-        RequestError: they are not as they should be.
+        RequestError: one of them is invalid.
 
     >>> read_reaction({"exchange": "1f", "reaction": "up"})
     ('1f', 'up', '')
@@ -375,7 +375,7 @@ _YEAR = 365 * 24 * 3600
 
 
 async def login(request: Request) -> Response:
-    """``GET /login``: the page, unless one is in already."""
+    """``GET /login``: the login page, unless the student is logged in."""
     service = service_of(request)
     if service.settings.login == "none" or caller_of(request).admitted:
         return RedirectResponse("./", 303)
@@ -391,7 +391,7 @@ async def login(request: Request) -> Response:
 
 
 async def log_in(request: Request) -> Response:
-    """``POST /login``: ``name`` and ``password``; the answer brings the cookie of a session."""
+    """``POST /login``: log in with ``name`` and ``password``; the response sets the session cookie."""
     service = service_of(request)
     texts = texts_of(request, service.settings)
     if service.settings.login not in ("password", "users"):
@@ -402,12 +402,12 @@ async def log_in(request: Request) -> Response:
 
 
 async def launch(request: Request) -> Response:
-    """``GET`` or ``POST /lti/login``: a learning platform sends somebody, and is asked who it is."""
+    """``GET`` or ``POST /lti/login``: a learning platform announces a user, and is asked to identify him."""
     return await _provider(request).begin(request)
 
 
 async def came_back(request: Request) -> Response:
-    """``GET /login/back``, ``POST /lti/launch``: somebody comes from where he logs in, with a proof of who he is."""
+    """``GET /login/back``, ``POST /lti/launch``: a user returns from the provider with a proof of identity."""
     service, provider = service_of(request), _provider(request)
     return service.students.arrived(request, await provider.came_back(request))
 
@@ -420,19 +420,19 @@ def _provider(request: Request) -> LoginProvider:
 
 
 async def log_out(request: Request) -> Response:
-    """``POST /logout``: the session counts no more."""
+    """``POST /logout``: end the session."""
     await read_json(request)
     return await service_of(request).students.end(request)
 
 
 async def consent_text(request: Request) -> Response:
-    """``GET /consent``: to what one has to agree before the first question, as markdown, and what is sent to do so."""
+    """``GET /consent``: the text to agree to before the first question, as markdown, and the value to send for that."""
     text, consent = service_of(request).settings.consent, service_of(request).guard.consent
     return JSONResponse({"text": text, "consent": consent}, headers=NO_STORE)
 
 
 async def agree(request: Request) -> Response:
-    """``POST /consent``: ``consent`` as `consent_text` told it; the browser remembers that it was given."""
+    """``POST /consent``: record agreement in the browser; ``consent`` is the value that `consent_text` returned."""
     guard, body = service_of(request).guard, await read_json(request)
     if not guard.consent or body.get("consent") != guard.consent:
         raise RequestError("this is not the current consent text", param="consent", status=409)

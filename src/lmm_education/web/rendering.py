@@ -1,11 +1,11 @@
-r"""Markdown as the page shows it. HTML in a text is shown, not interpreted; nothing leads out but links.
+r"""Markdown as HTML for the page. HTML in a text is shown, not interpreted; only links lead to other sites.
 
-What comes out has no attribute that runs or loads anything but the pictures that the caller gives an address, so that
-it can be put into a page as it is.
+The output has no attribute that runs or loads anything except the pictures for which the caller supplies addresses, so
+that it can be inserted into a page.
 
-Formulas become MathML, which every browser of today shows without a script. latex2mathml writes what it reads into its
-output as it is: ``\text{<img onerror=…>}`` becomes that element. So its tree is written out here, with elements and
-attributes from two lists and every text escaped.
+Formulas become MathML, which all current browsers show without scripts. latex2mathml copies its input to the output
+unescaped: ``\text{<img onerror=…>}`` becomes that element. Its tree is therefore serialized here, with allow-lists of
+elements and attributes, and every text escaped.
 """
 
 from __future__ import annotations
@@ -47,16 +47,16 @@ _FIGURE = Markup("<figure>{}<figcaption>{}</figcaption></figure>\n")
 _DISPLAY = Markup('<div class="display">{}</div>\n')
 Env = MutableMapping[str, Any]
 Picture = Callable[[str], str]
-"""The address under which a picture in a text is served, given as it stands there; empty if it is not served."""
-_MOST_CODE = 20_000  # characters that are coloured
+"""Returns the address at which a picture in a text is served, given its address in the text; empty if it is not."""
+_MOST_CODE = 20_000  # characters of a code block that is highlighted
 _LINKED = ("https://", "http://", "mailto:")
 _CITATION = re.compile(r"\[(\d{1,4}(?:\s*[,;–-]\s*\d{1,4})*)\](?![(\[:])")
 _CLOSERS = {"\\[": "\\]", "\\begin{": "\\end{"}
 
 
 def to_html(markdown: str, *, numbers: Collection[int] = (), picture: Picture | None = None) -> Markup:
-    """A text as HTML; `numbers` are the sources that it may cite, as ``[1]`` or ``[1, 3]``; `picture` gives addresses
-    to pictures, for which else their text stands.
+    """Render a text as HTML. `numbers` are the sources that it may cite, as ``[1]`` or ``[1, 3]``; `picture` supplies
+    the addresses of pictures, which are replaced by their descriptions without one.
 
     >>> to_html("Green [1], not <b>red</b> [2].", numbers=[1])
     Markup('<p>Green <a class="cite" href="#" data-source="1">1</a>, not &lt;b&gt;red&lt;/b&gt; [2].</p>\\n')
@@ -66,7 +66,7 @@ def to_html(markdown: str, *, numbers: Collection[int] = (), picture: Picture | 
 
 @lru_cache(maxsize=4_000)
 def title_html(markdown: str) -> str:
-    """A heading as HTML, without links; remembered, since headings come with every source.
+    """Render a heading as HTML, without links; cached, since headings come with every source.
 
     >>> title_html("The slope $x$ in `R`")
     'The slope <math display="inline"><mrow><mi>x</mi></mrow></math> in <code>R</code>'
@@ -82,8 +82,8 @@ def marked_html(
     *,
     picture: Picture | None = None,
 ) -> Markup:
-    """A text as HTML in which the blocks with these lines (from 1) are marked as the passage. Those with lines of one
-    of `hidden` are shown when one asks for it: what there is to ask for, `label` says.
+    """Render a text as HTML in which the blocks at these lines (from 1) are marked as the passage. Blocks at lines in
+    `hidden` are collapsed under the summary `label`.
 
     >>> print(marked_html("Why?\\n\\nBecause.", None, [Lines(3, 3)], "Solution"), end="")
     <p>Why?</p>
@@ -112,7 +112,7 @@ def marked_html(
 
 
 def lines_of(passage: str, text: str) -> Lines | None:
-    """The lines of a text in which a passage stands; None if it is not in it as it is.
+    """Return the lines of a text that contain a passage; None if the text does not contain it verbatim.
 
     >>> lines_of("b\\nc", "a\\n\\nb\\nc\\n")
     Lines(first=3, last=4)
@@ -126,7 +126,7 @@ def lines_of(passage: str, text: str) -> Lines | None:
 
 
 def _blocks(tokens: Sequence[Token]) -> Iterator[list[Token]]:
-    """The tokens of each outermost block."""
+    """Iterate over the tokens of each outermost block."""
     block: list[Token] = []
     for token in tokens:
         block.append(token)
@@ -143,7 +143,7 @@ def _meets(token: Token, lines: Lines) -> bool:
 
 
 class BlockStream:
-    """Cuts a text that arrives in pieces where a block is surely over, so that each is rendered once.
+    """Splits a text that arrives in pieces wherever a block has certainly ended, so that each is rendered once.
 
     >>> stream = BlockStream()
     >>> stream.feed("One.\\n\\nTw"), stream.feed("o."), stream.rest
@@ -152,23 +152,23 @@ class BlockStream:
 
     def __init__(self) -> None:
         self.rest = ""
-        self._read = 0  # how far into `rest` there is nothing to look for
+        self._read = 0  # up to here, `rest` was searched for the end of a block
 
     def feed(self, piece: str) -> str:
-        """Add a piece; the blocks that it ends, or nothing."""
+        """Add a piece; return the blocks that it completes, or nothing."""
         self.rest += piece
         end = self.rest.rfind("\n\n", self._read) + 2
         if end < 2:
             return ""
         if not _is_whole(self.rest[:end]):
-            self._read = end + end // 16  # what is long, is not looked at again for every line
+            self._read = end + end // 16  # a long block is not checked again after every line
             return ""
         ended, self.rest, self._read = self.rest[:end], self.rest[end:], 0
         return ended
 
 
 def _is_whole(text: str) -> bool:
-    """Whether neither code nor a formula goes on after a text."""
+    """Return whether a text ends outside of code and formulas."""
     lines = f"\n{text}"
     closed = (lines.count(f"\n{mark}") <= text.count(closer) for mark, closer in _CLOSERS.items())
     return unclosed_construct(text) is None and all(closed)
@@ -179,7 +179,7 @@ def _is_whole(text: str) -> bool:
 
 @cache
 def _parser() -> MarkdownIt:
-    """Safe to share: what belongs to one text is in its `env`."""
+    """Return the shared parser; what belongs to one text is in its `env`."""
     parser = MarkdownIt("commonmark", {"html": False, "highlight": _highlight, "maxNesting": 30})
     parser.enable(["table", "strikethrough"]).use(formulas)
     parser.use(footnote_plugin).use(deflist_plugin).use(tasklists_plugin)
@@ -210,7 +210,7 @@ def _citation(state: StateInline, silent: bool) -> bool:
 
 
 def _drop_attributes(state: StateCore) -> None:
-    """Pandoc's attributes after a picture are for Pandoc: ``![A leaf](leaf.png){width=50%}``."""
+    """Remove Pandoc's attributes after pictures: ``![A leaf](leaf.png){width=50%}``."""
     for token in state.tokens:
         children = token.children or []
         for picture, text in pairwise(children):
@@ -224,7 +224,7 @@ _CAPTION = re.compile(r"(?:Table|Tabelle)(?=[ :])|:[ \t]+")
 
 
 def _alerts(state: StateCore) -> None:
-    """``[!NOTE]`` at the beginning of a quote is its title, as GitHub has it."""
+    """Turn ``[!NOTE]`` at the beginning of a quote into its title, as GitHub does."""
     for quote, _, inline in zip(state.tokens, state.tokens[1:], state.tokens[2:], strict=False):
         if quote.type == "blockquote_open" and (found := _ALERT.match(inline.content)):
             text = inline.content[found.end() :]
@@ -232,7 +232,7 @@ def _alerts(state: StateCore) -> None:
 
 
 def _figures(state: StateCore) -> None:
-    """A picture that is all of a paragraph has its text below it."""
+    """Turn a picture that is alone in its paragraph into a figure with a caption."""
     for begin, inline, end in zip(state.tokens, state.tokens[1:], state.tokens[2:], strict=False):
         parts = [part for part in inline.children or [] if part.type != "text" or part.content.strip()]
         if begin.type == "paragraph_open" and len(parts) == 1 and parts[0].type == "image" and parts[0].content:
@@ -240,7 +240,7 @@ def _figures(state: StateCore) -> None:
 
 
 def _captions(state: StateCore) -> None:
-    """A paragraph beside a table that says so is its caption."""
+    """Turn a marked paragraph next to a table into its caption."""
     tokens = state.tokens
     for at, token in enumerate(tokens[:-2]):
         inline = tokens[at + 1]
@@ -254,7 +254,7 @@ def _captions(state: StateCore) -> None:
 
 
 def _highlight(code: str, language: str, attributes: str) -> str:
-    """Code in spans that say what each part is; as it is where the language is unknown. ``{r, echo=FALSE}`` is R."""
+    """Highlight code with spans; escape it only if the language is unknown. ``{r, echo=FALSE}`` is R."""
     name = re.search(r"\w[\w+#-]*", language)
     if name is None or len(code) > _MOST_CODE:
         return html.escape(code, quote=False)
@@ -266,7 +266,7 @@ def _highlight(code: str, language: str, attributes: str) -> str:
 
 
 def _show_citation(this: RendererHTML, tokens: Sequence[Token], at: int, options: OptionsDict, env: Env) -> str:
-    """One link for each number; a range stays one text with links at its ends."""
+    """Render a citation with one link for each number; a range has links at both ends."""
     link = r'<a class="cite" href="#" data-source="\1">\1</a>'
     return re.sub(r"(\d+)", link, html.escape(tokens[at].meta["text"]))
 
@@ -281,7 +281,7 @@ def _show_display(this: RendererHTML, tokens: Sequence[Token], at: int, options:
 
 
 def _show_image(this: RendererHTML, tokens: Sequence[Token], at: int, options: OptionsDict, env: Env) -> str:
-    """The picture, if it is served; else the text that stands for it."""
+    """Render a picture if it is served; otherwise its description."""
     token, picture = tokens[at], env.get("picture")
     address = picture(str(token.attrs.get("src", ""))) if picture is not None else ""
     if not token.meta.get("figure"):
@@ -292,12 +292,12 @@ def _show_image(this: RendererHTML, tokens: Sequence[Token], at: int, options: O
 
 
 def _show_footnote_ref(this: RendererHTML, tokens: Sequence[Token], at: int, options: OptionsDict, env: Env) -> str:
-    """A number and no link: a page has many texts, each with a note 1."""
+    """Render a footnote's number without a link: a page has many texts, each with a note 1."""
     return f'<sup class="footnote">{int(tokens[at].meta["id"]) + 1}</sup>'
 
 
 def _show_link(this: RendererHTML, tokens: Sequence[Token], at: int, options: OptionsDict, env: Env) -> str:
-    """A link to the web or a mail address; any other leads nowhere."""
+    """Render a link to the web or to a mail address; remove the target of any other."""
     token = tokens[at]
     if str(token.attrs.get("href", "")).lower().startswith(_LINKED):
         token.attrs |= {"target": "_blank", "rel": "noopener noreferrer"}
@@ -307,7 +307,7 @@ def _show_link(this: RendererHTML, tokens: Sequence[Token], at: int, options: Op
 
 
 def _show_cell(this: RendererHTML, tokens: Sequence[Token], at: int, options: OptionsDict, env: Env) -> str:
-    """A cell whose alignment is a class: styles in attributes are refused by the page's policy."""
+    """Render a cell with its alignment as a class, because the page's policy forbids style attributes."""
     style = str(tokens[at].attrs.pop("style", ""))
     if style:
         tokens[at].attrs["class"] = style.replace("text-align:", "align-")
@@ -315,7 +315,7 @@ def _show_cell(this: RendererHTML, tokens: Sequence[Token], at: int, options: Op
 
 
 def _show_table(this: RendererHTML, tokens: Sequence[Token], at: int, options: OptionsDict, env: Env) -> str:
-    """A table scrolls in a box of its own, which the keyboard reaches."""
+    """Put a table into a box that scrolls by itself and can be reached by keyboard."""
     return '<div class="scroll" tabindex="0"><table>\n' if tokens[at].nesting > 0 else "</table></div>\n"
 
 
@@ -340,7 +340,7 @@ _RULES = {
 # -- formulas in TeX as MathML ---------------------------------------------------------------------
 
 
-_LONGEST = 4000  # characters; longer formulas are no formulas
+_LONGEST = 4000  # characters; anything longer is not a formula
 _ELEMENTS = frozenset(
     re.findall(
         r"\w+",
@@ -356,9 +356,9 @@ _ATTRIBUTES = frozenset(
         "depth voffset columnalign rowspacing columnspacing columnlines rowlines notation",
     )
 )
-# They define macros, whose expansion has no bound, or act on what is outside of the formula.
+# These define macros, whose expansion is unbounded, or affect what is outside the formula.
 _REFUSED = re.compile(r"\\(?:newcommand|renewcommand|providecommand|DeclareMathOperator|e?def|gdef|let)\b")
-# Environments that it does not know, as those that it does; of ``align`` it would number every one (1). Then labels.
+# Environments unknown to latex2mathml become known ones; it would number each line of ``align`` (1). Then labels.
 _UNKNOWN = re.compile(
     r"\\(begin|end)\{(\w+)\*?\}(?:(?<=at\})\{\d+\}|(?<=at\*\})\{\d+\})?"
     r"|\\label\{[^{}]*\}|\(\\#[\w:.-]+\)|\\nonumber\b|\\notag\b"
@@ -372,7 +372,7 @@ _KNOWN_AS = (
 
 @lru_cache(maxsize=4096)
 def to_mathml(tex: str, *, display: bool = False) -> str:
-    """A formula as MathML; one that cannot be read is shown as it is written.
+    """Convert a formula to MathML; show the source of one that cannot be parsed.
 
     >>> to_mathml("x^2")
     '<math display="inline"><mrow><msup><mi>x</mi><mn>2</mn></msup></mrow></math>'
@@ -384,7 +384,7 @@ def to_mathml(tex: str, *, display: bool = False) -> str:
         return _as_written(tex)
     try:
         tree = Converter(display="block" if display else "inline").convert_to_element(source)
-    except Exception:  # whatever it raises, from its own errors to IndexError and RecursionError
+    except Exception:  # the library raises its own errors, IndexError, RecursionError and others
         return _as_written(tex)
     return _written(tree)
 
@@ -399,7 +399,7 @@ def _as_written(tex: str) -> str:
 
 
 def _written(element: Element) -> str:
-    """An element with what is in it; of one that is not on the list, the content alone."""
+    """Serialize an element with its content; for one that is not allowed, only the content."""
     letters = _in_alphabet(element.text, element.get("mathvariant", ""))
     inner = _text(letters) + "".join(_written(child) + _text(child.tail) for child in element)
     if element.tag not in _ELEMENTS:
@@ -409,8 +409,8 @@ def _written(element: Element) -> str:
 
 
 def _in_alphabet(text: str | None, variant: str) -> str:
-    """Letters as the characters that say how they look, which is all that Chromium and Safari know of bold ones; an
-    entity is a character by then.
+    """Replace letters by the mathematical characters of their style, since Chromium and Safari render only these in
+    bold; entities have been decoded before.
 
     >>> _in_alphabet("x", "bold"), _in_alphabet("&#x003B2;", "bold-italic"), _in_alphabet("1+", "bold")
     ('𝐱', '𝜷', '𝟏+')
@@ -428,5 +428,5 @@ def _styled(letter: str, style: str) -> str:
 
 
 def _text(text: str | None) -> str:
-    """A text of the tree, in which entities stand for characters."""
+    """Escape a text of the tree, whose entities stand for characters."""
     return html.escape(html.unescape(text or ""), quote=False)

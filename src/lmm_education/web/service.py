@@ -1,5 +1,5 @@
-"""A course as it is served: what every endpoint works with, and a question on its way, as log, metrics, budget and
-topic check see it."""
+"""A course as it is served: what all endpoints use, and how a question passes through queue, budget, topic check, log
+and metrics."""
 
 from __future__ import annotations
 
@@ -50,31 +50,31 @@ from lmm_education.web.words import texts_for
 T = TypeVar("T")
 logger = logging.getLogger("lmm.serve")
 A_CLASS = 400
-"""Answers that are made at once, unless the configuration says how many calls the model bears."""
+"""Answers in progress at once, unless the configuration limits the concurrent calls of the model."""
 NEARLY_SPENT = 0.8
-"""The share of the day's budget from which on the server's log and the teacher's page warn."""
+"""The share of the day's budget above which the server's log and the teacher's page show a warning."""
 _TEACHER_HOURS = 12  # until a session ends
-_BESIDES = 1500  # tokens of a question besides its context: instructions, history, the answer
+_BESIDES = 1500  # estimated tokens of a question besides its context: instructions, history, the answer
 _LONGEST_ERROR = 1000  # characters
 
 
 class Service:
-    """One course as it is served, with its students' texts; kept in the application's state under ``service``.
+    """One served course, with the texts that its students may see; stored in the application's state as ``service``.
 
-    `local`: only this machine is let in. `students` and `teacher` are the two ways to log in. `author` is the course
-    with all its texts, for the teacher alone.
+    `local`: only this machine has access. `students` and `teacher` are the two logins. `author` is the course with all
+    its texts, for the teacher only.
     """
 
     def __init__(
         self, course: CourseParts, options: AskOptions | None = None, *, hosts: Collection[str] = (), workers: int = 1
     ) -> None:
-        """Open what serves a course that stays open, by the rules that [serve] sets. So many processes, `workers`,
-        serve it, and share what the model bears.
+        """Prepare to serve an open course by the rules in [serve]. `workers` is the number of processes that serve it
+        and share the concurrent calls of the model.
 
         Raises:
-            ConfigError: [serve] asks for something unknown, or for rules that cannot be kept: no password is set yet,
-                or no model that could check what is asked.
-            FileReadError: the server's own database cannot be used.
+            ConfigError: [serve] has an invalid value, or one that cannot be applied: no password has been set, or there
+                is no model to check topics.
+            FileReadError: the server's database cannot be used.
         """
         self.author, course = course, course.for_students()
         self.name, self.settings = course.settings.storage.course, course.settings.serve
@@ -91,14 +91,14 @@ class Service:
         self.teacher = Login("teacher", for_teacher, accounts, _TEACHER_HOURS, attempts)
         self.identity = Identity(settings, signer, self.students)
         self.guard = Guard(settings, signer, limiter)
-        at_once = _at_once(course, workers)  # the queue is the service's
+        at_once = _at_once(course, workers)  # the service has its own queue
         major = course.major or shared_chat(course.models.major.replace(concurrency=at_once))
         self.answering = Answering(CourseSearch(course), options or AskOptions(), major=major)
         self.texts, self.answers = texts_for(settings), AnswerCache(settings.cached_answers)
         self.pictures = Pictures(course.root, signer, inside=bool(course.settings.storage.addresses))
         self.contents = Contents(self.searching, course.settings.study, self.pictures.of_document)
         self.log: LogWriter | None = None
-        if settings.log:  # it is closed with the course
+        if settings.log:  # closed with the course
             self.log = LogWriter(log_place(settings, course.root), days=settings.log_days)
             course.closing.callback(self.log.close)
         self.model = ModelHealth(course.models.major)
@@ -107,19 +107,19 @@ class Service:
         self.budget = _budget(course, database, settings)
         self.topic = _topic(course, self.answering, self.texts["off_topic"]) if settings.allowed_content else None
         self.local = all(is_loopback(host) for host in hosts)
-        self._told = set[str]()  # what the server's log has been told once
+        self._told = set[str]()  # warnings that were already logged
         self._connections: AsyncExitStack | None = None
 
     @property
     def title(self) -> str:
-        """What students call the course: as configured, else as it calls itself; its name where that is not known."""
+        """The title for students: the configured one, the course's own, or else its name."""
         with contextlib.suppress(StoreError):
             return self.settings.title or self.contents.title() or self.name
         return self.name
 
     @property
     def description(self) -> Markup:
-        """What stands below the title."""
+        """The text below the title, as HTML."""
         return to_html(self.settings.description)
 
     @property
@@ -127,7 +127,7 @@ class Service:
         return self.answering.searching
 
     async def health(self) -> str:
-        """``ok``, or what is wrong, in words that anybody may read."""
+        """Return ``ok``, or what is wrong, in words that anybody may read."""
         try:
             await asyncio.to_thread(self._check_store)
         except StoreError:
@@ -135,40 +135,41 @@ class Service:
         return "the model does not answer" if await self.model.check() else "ok"
 
     def _check_store(self) -> None:
-        """Read what every question needs of it."""
+        """Read the part of the store that every question needs."""
         with self.searching.course.view() as catalogue:
             catalogue.reader.frequencies()
 
     def refresh(self) -> None:
-        """Let count what changed in config.toml, if it is one of the keys that count at once."""
+        """Apply changes of config.toml that take effect at once."""
         if (changed := self.file.changed()) is not None:
             self.take(changed)
 
     def take(self, changed: ServeSettings) -> None:
-        """Let texts and limits count, from the next request on."""
+        """Apply changed texts and limits, from the next request on."""
         self.settings = self.settings.replace(**{name: getattr(changed, name) for name in LIVE})
         self.guard.settings, self.texts = self.settings, texts_for(self.settings)
         if self.budget is None:
             self.budget = _budget(self.answering.course, self.students.accounts.database, self.settings)
-        else:  # answers on their way are counted there
+        else:  # answers in progress are counted in this one
             self.budget.tokens, self.budget.cost = self.settings.daily_tokens, self.settings.daily_cost
 
     def asked(self, question: str, request: Request, via: str, here: Passage | None = None) -> ServedQuestion:
-        """A question that was just asked, by a reader who has the section `here` before him; as HTTP has it,
-        ``Cache-Control: no-cache`` wants an answer of its own."""
+        """Return a new question; `here` is the section that the reader has open. With ``Cache-Control: no-cache`` in
+        the request, it gets a new answer."""
         anew = "no-cache" in request.headers.get("cache-control", "")
         return ServedQuestion(question, str(request.state.student), via, here, kept=self.log is not None, anew=anew)
 
     async def answer(
         self, asked: ServedQuestion, history: Sequence[Exchange]
     ) -> AsyncGenerator[AnswerEvent | WaitingAnswer]:
-        """The events of its answer, and before them the places in the queue; closing it stops the model.
+        """Iterate over the events of the answer, preceded by positions in the queue; closing the iterator stops the
+        model.
 
-        What came of it is written down before anybody reads the answer, so that he can react to it, or when there will
-        be none.
+        The outcome is logged before the answer is returned, so that a reaction to it finds it, or when the answer
+        fails.
 
         Raises:
-            LmmError: there will be none.
+            LmmError: the question cannot be answered.
         """
         self.metrics.running.inc()
         try:
@@ -192,7 +193,7 @@ class Service:
     async def _events(
         self, asked: ServedQuestion, history: Sequence[Exchange]
     ) -> AsyncGenerator[AnswerEvent | WaitingAnswer]:
-        """The same where all models are at home."""
+        """Iterate over the same events, in the event loop of the models."""
         question = asked.question if asked.here is None else f"{asked.question}\0{asked.here.place}"
         caches = self.answers.size and not history and not asked.attempted
         stamp = await asyncio.to_thread(self._stamp) if caches else None
@@ -222,12 +223,12 @@ class Service:
                     yield event
 
     def _stamp(self) -> str:
-        """The state of the texts."""
+        """Return a stamp of the current state of the texts."""
         with self.searching.course.view() as catalogue:
             return catalogue.reader.stamp
 
     async def _answer(self, asked: ServedQuestion, history: Sequence[Exchange]) -> AsyncGenerator[AnswerEvent]:
-        """The answer, as far as the course's rules let it through."""
+        """Iterate over the answer's events that the topic check lets through."""
         question, answering = asked.question, self.answering.at(asked.here)
         stream = answering.feedback(asked.attempted) if asked.attempted else answering.stream(question, history)
         if self._connections is None and answering.major is not None:  # opening them takes 30 ms of processor time
@@ -251,7 +252,7 @@ class Service:
                     if moderation and moderation.refused:
                         return
         except LmmError:
-            if not said:  # a model that is down costs nothing
+            if not said:  # a model that does not answer costs nothing
                 await self._settle(reservation, Usage())
             raise
         finally:
@@ -265,10 +266,10 @@ class Service:
             self.log.add(exchange, asked.student)
 
     def failed(self, error: BaseException, texts: Mapping[str, str] | None = None) -> ToldFailure:
-        """What is told about an error, in these words; the log gets all of it that the caller may not see."""
+        """Return what is reported about an error, in these words; details that the caller may not see are logged."""
         failure = failure_of(error, texts or self.texts)
         if failure.logged:
-            # A traceback is of use for what nobody foresaw; our own errors say what is wrong.
+            # Only unexpected errors need a traceback; our own say what is wrong.
             trace = None if isinstance(error, LmmError) else error
             logger.error("%s: %s: %s", self.name, type(error).__name__, error, exc_info=trace)
         return failure
@@ -289,8 +290,8 @@ class Service:
         raise too_soon(self.texts["spent"], self.budget.until_tomorrow(), code="insufficient_quota")
 
     async def _settle(self, reservation: Reservation | None, usage: Usage, model: str = "") -> None:
-        """Count an answer that is there: that it cannot be counted is the teacher's concern, not the student's."""
-        if self.settings.daily_cost and usage.requests and usage.cost is None:  # a limit in dollars limits nothing then
+        """Count a finished answer; if that fails, it concerns the teacher, not the student."""
+        if self.settings.daily_cost and usage.requests and usage.cost is None:  # then a limit in dollars has no effect
             told = f"the price of {model} is not known: daily_cost does not count it, daily_tokens does"
             self._warn_once(told, once="price")
         if reservation is None or self.budget is None:
@@ -307,7 +308,7 @@ class Service:
 
 
 def service_of(request: Request) -> Service:
-    """The service that a request is for, with the texts and limits that are in force now."""
+    """Return the service of a request, with the current texts and limits."""
     service = request.app.state.service
     assert isinstance(service, Service)
     service.refresh()
@@ -315,10 +316,10 @@ def service_of(request: Request) -> Service:
 
 
 async def service_of_teacher(request: Request) -> Service:
-    """The service that a request of the teacher is for.
+    """Return the service of a teacher's request.
 
     Raises:
-        Denied: he has not logged in.
+        Denied: the teacher is not logged in.
     """
     service = service_of(request)
     if await asyncio.to_thread(service.teacher.session, request) is None:
@@ -330,15 +331,15 @@ async def service_of_teacher(request: Request) -> Service:
 
 
 def _at_once(course: CourseParts, workers: int) -> int:
-    """How many answers are made at once. What bounds the questions of one person's documents is no measure for a class:
-    unless the configuration says how many calls the model bears, as many as a class asks."""
+    """Return how many answers may be in progress at once: enough for a class, unless the configuration sets the
+    concurrency of the model; its default is meant for one person's documents."""
     major = course.config.toml.get("major")
     said = isinstance(major, Mapping) and "concurrency" in major
     return max(1, course.models.major.concurrency // workers) if said else A_CLASS
 
 
 def state_of(course: CourseParts) -> Database:
-    """Where the server of a course keeps its own; it is closed with the course."""
+    """Open the database of a course's server; it is closed with the course."""
     database = open_state(course.root, course.settings.storage.course, course.settings.serve)
     course.closing.callback(database.close)
     return database
@@ -349,7 +350,7 @@ def _budget(course: CourseParts, database: Database, settings: ServeSettings) ->
         return None
     expected = Spent(course.settings.answer.context_tokens + _BESIDES)
     budget = Budget(database, settings.daily_tokens, settings.daily_cost, expected)
-    budget.spent()  # that it can be counted at all
+    budget.spent()  # raises if it cannot be read
     return budget
 
 

@@ -1,8 +1,8 @@
-"""The teacher's page: what students ask, how it was answered, and where the notes are silent.
+"""The teacher's page: what students ask, how it was answered, and what the notes lack.
 
-Its plots are drawn by the template ``plot.html`` in SVG: bars over time and lines. Colours are classes of the style
-sheet; no script, no style. A plot is as wide as a phone, so that its words can be read there. What it shows is said by
-its title; numbers are told by a table beside it.
+The template ``plot.html`` draws its plots in SVG: stacked bars over time, and lines. Colours are classes of the style
+sheet; there is no script and no inline style. A plot is as wide as a phone, so that its labels stay readable. Its title
+says what it shows, and a table beside it has the numbers.
 """
 
 from __future__ import annotations
@@ -60,13 +60,13 @@ from lmm_education.web.words import Wording, theme_of
 WIDTH, HEIGHT = 400, 210
 _LEFT, _RIGHT, _TOP, _BOTTOM = 46, 8, 12, 28
 _MOST_LABELS = 6
-_GAP = 0.25  # of a bar's place
+_GAP = 0.25  # of the width for a bar
 Number = Callable[[float], str]
 
 
 @dataclass(frozen=True, slots=True)
 class Series:
-    """Values, one for each label, None where there is none; `style` is the class of what is drawn."""
+    """One value for each label, None if there is none; `style` is the CSS class."""
 
     name: str
     values: Sequence[float | None]
@@ -74,7 +74,7 @@ class Series:
 
 
 class Shape(NamedTuple):
-    """A bar, whose corner is at `x` and `y`, or a point."""
+    """A bar whose corner is at `x` and `y`, or a point."""
 
     style: str
     x: float
@@ -85,14 +85,14 @@ class Shape(NamedTuple):
 
 
 class PlotMark(NamedTuple):
-    """A text at an axis."""
+    """A label at an axis."""
 
     at: float
     text: str
 
 
 class Plot:
-    """What is drawn, and where. Lines are points with nothing missing between them; ticks are round numbers."""
+    """The elements of a plot and their positions. Lines connect points without gaps; ticks are round numbers."""
 
     width, height, left, right = WIDTH, HEIGHT, _LEFT, WIDTH - _RIGHT
 
@@ -108,16 +108,16 @@ class Plot:
         self.lines: list[tuple[str, str]] = []
 
     def x(self, label: int, part: float = 0.5) -> float:
-        """Where the place of a label is, or a part of it."""
+        """Return the horizontal position of a label, or of a fraction of its width."""
         return round(_LEFT + self.place * (label + part), 1)
 
     def y(self, value: float) -> float:
-        """How high a value stands."""
+        """Return the vertical position of a value."""
         return round(HEIGHT - _BOTTOM - (HEIGHT - _TOP - _BOTTOM) * value / self._highest, 1)
 
 
 def bars(title: str, labels: Sequence[str], series: Sequence[Series], number: Number) -> Plot:
-    """Bars, a stack for each label, the first series below.
+    """Draw a stack of bars for each label, the first series at the bottom.
 
     >>> drawn = bars("Questions", ["Mon", "Tue"], [Series("asked", [1, 3], "s0")], str)
     >>> [bar.tip for bar in drawn.bars]
@@ -137,7 +137,7 @@ def bars(title: str, labels: Sequence[str], series: Sequence[Series], number: Nu
 
 
 def lines(title: str, labels: Sequence[str], series: Sequence[Series], number: Number) -> Plot:
-    """A line for each series, with a point for each value; it is broken where there is none.
+    """Draw a line for each series with a point for each value; it is interrupted where a value is missing.
 
     >>> drawn = lines("Seconds", ["Mon", "Tue", "Wed"], [Series("median", [1, None, 3], "s0")], str)
     >>> len(drawn.points), len(drawn.lines)
@@ -160,7 +160,7 @@ def lines(title: str, labels: Sequence[str], series: Sequence[Series], number: N
 
 
 def round_step(least: float) -> float:
-    """The smallest of 1, 2, 5, 10, … (or 0.1, 0.2, …) that is not below `least`; 1 for nothing.
+    """Return the smallest of 1, 2, 5, 10, … (or 0.1, 0.2, …) that is at least `least`; 1 for 0.
 
     >>> round_step(3), round_step(0.15), round_step(51), round_step(0)
     (5.0, 0.2, 100.0, 1.0)
@@ -179,9 +179,9 @@ def _printable(text: str) -> str:
 # -- the report ------------------------------------------------------------------------------------
 
 RANGES = (7, 30, 180)
-"""Days up to today that can be chosen at once."""
+"""Ranges of days up to today to choose from."""
 _LONGEST, _LATEST = 3660, 100  # days, exchanges
-# What became of questions: names in `Figures` and in the texts, and the colour.
+# Outcomes of questions: names in `Figures` and in the texts, and the colour.
 _SHARES = (
     *(("answered", "series-0"), ("uncited", "series-1"), ("not_found", "series-2")),
     *(("refused", "series-3"), ("failed", "series-4"), ("left", "series-5")),
@@ -192,25 +192,25 @@ _MIDNIGHT = datetime.min.time()
 
 @dataclass(frozen=True, slots=True)
 class Range:
-    """Days, both included."""
+    """A range of days, both ends included."""
 
     first: date
     last: date
 
     @property
     def days(self) -> int:
-        """How many."""
+        """The number of days."""
         return (self.last - self.first).days + 1
 
     def as_filter(self, zone: tzinfo | None) -> LogFilter:
-        """The exchanges of these days; without a zone, where this machine is."""
+        """Return a filter for the exchanges of these days; without a zone, in this machine's time zone."""
         begin = datetime.combine(self.first, _MIDNIGHT, zone)
         end = datetime.combine(self.last + timedelta(days=1), _MIDNIGHT, zone)
         return LogFilter(since=begin.timestamp(), until=end.timestamp())
 
 
 def chosen_range(first: str, last: str, today: date) -> Range:
-    """The days asked for, in any order; the last month where nothing, or nothing that is a day, was asked for.
+    """Return the range between two days in any order; the last 30 days if either is not a date.
 
     >>> today = date(2026, 11, 21)
     >>> chosen_range("2026-11-03", "2026-11-01", today).days, chosen_range("", "x", today).days
@@ -226,7 +226,7 @@ def chosen_range(first: str, last: str, today: date) -> Range:
 
 @dataclass(frozen=True, slots=True)
 class TeacherTable:
-    """Numbers over time: what is drawn, and `columns`, each with its values and its colour, for every label."""
+    """A plot and its numbers as a table: `columns` have their values for every label, and their colour."""
 
     plot: Plot
     unit: str
@@ -236,13 +236,13 @@ class TeacherTable:
 
     @property
     def heads(self) -> tuple[str, ...]:
-        """What stands above the columns."""
+        """The headings of the columns."""
         return (self.unit, *(column.name for column in self.columns))
 
 
 class TeacherReport:
-    """Everything about the exchanges of some days; `down` are those with thumbs down, with their answers; `wrong` are
-    questions whose answer the teacher called wrong."""
+    """A report on the exchanges of a range of days. `down` are those with thumbs down, with their answers; `wrong` are
+    questions whose answer the teacher marked as wrong."""
 
     def __init__(
         self,
@@ -263,7 +263,7 @@ class TeacherReport:
         self.failures, self.uses = _failures(exchanges), section_uses(exchanges, sections)
 
     def tiles(self, say: Wording) -> list[tuple[str, str, str]]:
-        """The figures at the top: what, how much, and what there is besides."""
+        """Return the figures at the top: name, value, and a remark."""
         total = self.total
         shares = (f"{say.number(getattr(total, name))} {say[name]}" for name, _ in _SHARES if getattr(total, name))
         wait = "–" if total.first_word_median is None else say.number(total.first_word_median, 1)
@@ -279,7 +279,7 @@ class TeacherReport:
         ]
 
     def plots(self, say: Wording) -> list[TeacherTable]:
-        """What became of questions, how long they waited, what they cost."""
+        """Return the plots of outcomes, waiting times and costs."""
         shares = [self._series(say[name], name, style) for name, style in _SHARES if getattr(self.total, name)]
         waits = [
             self._series(say["median"], "first_word_median", "series-0"),
@@ -304,7 +304,7 @@ class TeacherReport:
 
 
 def _failures(exchanges: Sequence[LoggedExchange]) -> list[tuple[str, list[LoggedExchange]]]:
-    """Those that failed, by the kind of the error, the most frequent first."""
+    """Group failed exchanges by the kind of error, the most frequent first."""
     by_kind: dict[str, list[LoggedExchange]] = {}
     for exchange in exchanges:
         if exchange.outcome == "failed":
@@ -314,12 +314,12 @@ def _failures(exchanges: Sequence[LoggedExchange]) -> list[tuple[str, list[Logge
 
 # -- the page --------------------------------------------------------------------------------------
 
-_reporting = asyncio.Semaphore(1)  # a report takes a core, which students need
+_reporting = asyncio.Semaphore(1)  # a report uses a core, which students need
 
 
 async def show(request: Request) -> Response:
-    """``GET /teacher``: the report on the days ``from`` to ``to``, or on so many ``days`` up to today; to others than
-    the teacher, the page on which he logs in."""
+    """``GET /teacher``: the report on the days ``from`` to ``to``, or on the last ``days``; the login page if the
+    teacher is not logged in."""
     service = service_of(request)
     say = Wording(service.settings.language)
     if not await asyncio.to_thread(lambda: service.teacher.has_password):
@@ -335,13 +335,13 @@ async def show(request: Request) -> Response:
 
 
 async def section(request: Request) -> Response:
-    """``GET /teacher/sections/ID``: a section, for the teacher, who need not have logged in as a student."""
+    """``GET /teacher/sections/ID``: a section, for a teacher who need not be logged in as a student."""
     await service_of_teacher(request)
     return JSONResponse(await page.section_of(request))
 
 
 def chosen_days(request: Request) -> Range:
-    """The days that a request names."""
+    """Return the range of days that a request names."""
     today, asked = datetime.now().date(), request.query_params
     days = asked.get("days", "")
     if days.isascii() and days.isdigit() and 0 < int(days[:5]) < _LONGEST:
@@ -350,7 +350,7 @@ def chosen_days(request: Request) -> Range:
 
 
 def _told(service: Service, range: Range, say: Wording) -> dict[str, Any]:
-    """What the page tells: the report, or why there is none."""
+    """Return what the page shows: the report, or why there is none."""
     log, failures = service.log, _warnings(service, say)
     if log is None:
         return {"message": say["no_log"], "failures": failures}
@@ -362,7 +362,7 @@ def _told(service: Service, range: Range, say: Wording) -> dict[str, Any]:
 
 
 def _warnings(service: Service, say: Wording) -> list[str]:
-    """What goes wrong while students ask."""
+    """Return warnings about what goes wrong while students ask."""
     log, budget, found = service.log, service.budget, []
     if log is not None and (log.lost or log.is_failing):
         found.append(say["losing"].replace("{n}", str(log.lost)))
@@ -399,7 +399,7 @@ _NEEDED = "metrics need the teacher's password"
 
 
 async def log_in(request: Request) -> Response:
-    """``POST /teacher/login``: ``password``; the answer brings the cookie of a session."""
+    """``POST /teacher/login``: log in with ``password``; the response sets the session cookie."""
     service, password = service_of(request), short_text(await read_json(request), "password")
     response = await service.teacher.begin(request, "", password, service.texts)
     await _check_is_own(service, password)
@@ -407,19 +407,19 @@ async def log_in(request: Request) -> Response:
 
 
 async def _check_is_own(service: Service, password: str) -> None:
-    """Raise `Denied` if the teacher's password is also the students'."""
+    """Raise `Denied` if the teacher's password is the same as the students'."""
     if await asyncio.to_thread(service.students.accounts.opens_with, password):
         raise Denied(Wording(service.settings.language)["not_theirs"], status=403, code="students_password")
 
 
 async def log_out(request: Request) -> Response:
-    """``POST /teacher/logout``: the session counts no more."""
+    """``POST /teacher/logout``: end the session."""
     await read_json(request)
     return await service_of(request).teacher.end(request)
 
 
 async def metrics(request: Request) -> Response:
-    """``GET /metrics``: for Prometheus."""
+    """``GET /metrics``: the metrics in Prometheus' format."""
     await may_measure(request)
     service = service_of(request)
     await service.model.check()
@@ -430,8 +430,8 @@ async def metrics(request: Request) -> Response:
 async def may_measure(request: Request) -> None:
     """Raise `Denied` unless the request may read the metrics.
 
-    It shows the teacher's session or, as Prometheus does, his password (HTTP Basic, any user name). Where none is
-    set, it comes from this machine, for which alone the server is there.
+    It needs the teacher's session or, as Prometheus sends it, his password (HTTP Basic, any user name). If no password
+    is set, only a server for this machine alone shows the metrics.
     """
     service = service_of(request)
     teacher = service.teacher
@@ -451,7 +451,7 @@ async def may_measure(request: Request) -> None:
 
 
 def _basic(header: str) -> str | None:
-    """The password in a header ``Authorization: Basic``.
+    """Return the password in a header ``Authorization: Basic``.
 
     >>> _basic("Basic " + base64.b64encode(b"me:a:b").decode()), _basic("Bearer x")
     ('a:b', None)
@@ -481,7 +481,7 @@ async def exchange(request: Request) -> Response:
 
 
 async def mark_wrong(request: Request) -> Response:
-    """``POST /teacher/wrong``: the question of the `exchange` becomes one of the evaluation questions."""
+    """``POST /teacher/wrong``: add the question of the `exchange` to the evaluation questions."""
     service = await service_of_teacher(request)
     id = short_text(await read_json(request), "exchange")
     found = await asyncio.to_thread(_found, service, id)
@@ -505,14 +505,14 @@ async def export(request: Request) -> Response:
 
 
 def keep_wrong(file: Path, wrong: LoggedExchange) -> bool:
-    """Add the question to a question file, without a section: what is right, the author writes. False if it is there.
+    """Add the question to a question file, without a section: the author adds the right one. False if it is there.
 
     Raises:
         FileWriteError: the file cannot be written.
     """
     before = files.read_bytes(check_named(file)) if file.exists() else None
     text = before.decode() if before else ""
-    # As with thumbs down: that the course says nothing about it is as wrong as what it said.
+    # As with thumbs down: saying wrongly that the course has no answer is as bad as a wrong answer.
     row = json.loads(as_questions([replace(wrong, reaction=-1, outcome="answered")]))
     if any(held.get("question") == row["question"] for held in question_rows(text)):
         return False
