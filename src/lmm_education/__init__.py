@@ -1,6 +1,6 @@
-"""LM Markdown for courses: prepare documents, store them, search and ask them. `Course` has it all.
+"""LM Markdown for courses: prepare and store documents, search them, ask them questions. See `Course`.
 
-Importing this package reads no file, writes no file and opens no connection.
+Importing this package reads and writes no file and opens no connection.
 
 >>> import lmm_education
 >>> "ingest" in dir(lmm_education)
@@ -9,5 +9,5 @@ True
 
 import lazy_loader
 
-# Nothing is loaded before it is used; the file beside this one says what there is, and where.
+# Everything is imported on first use; the stub file beside this one lists the names and their modules.
 __getattr__, __dir__, __all__ = lazy_loader.attach_stub(__name__, __file__)

@@ -1,4 +1,4 @@
-"""Who may read what: types of texts that reach no student, decided when a document is ingested."""
+"""Which texts students may read: decided by their types when a document is ingested."""
 
 from __future__ import annotations
 
@@ -15,8 +15,8 @@ TEACHER: Audience = "teacher"
 
 @dataclass(frozen=True, slots=True)
 class Withholding:
-    """Types of texts that are kept from students (`withhold`, of [serve]), and that solve exercises (`solutions`, of
-    [study]). Upper and lower case are the same.
+    """The types of texts that are withheld from students (`withhold`, of [serve]), and those that are solutions
+    (`solutions`, of [study]). Case is ignored.
 
     >>> withholding = Withholding(withhold=("solution", "exam"))
     >>> withholding.of(["exercise", "Exam "]), withholding.of(["exercise"])
@@ -30,24 +30,24 @@ class Withholding:
 
     @property
     def lasting(self) -> tuple[str, ...]:
-        """The types that reach over more than one text (see `ingestion.stretches`)."""
+        """The types that extend over more than one text (see `ingestion.stretches`)."""
         return (*self.withhold, *self.solutions)
 
     @property
     def withheld(self) -> tuple[str, ...]:
-        """What is withheld, as the record of a document says it."""
+        """The withheld types as they are recorded with a document."""
         return tuple(sorted({kind.strip().casefold() for kind in self.withhold}))
 
     def of(self, types: Iterable[object]) -> Audience:
-        """Who may read a text of these types: of several, each counts."""
+        """Return who may read a text of these types: one withheld type is enough."""
         return TEACHER if any(is_one_of(kind, self.withhold) for kind in types) else EVERYONE
 
     def of_metadata(self, metadata: Mapping[str, Any]) -> Audience:
-        """Who may read what has these properties."""
+        """Return who may read a text with these properties."""
         return self.of(types_in(metadata))
 
     def shown(self, metadata: Mapping[str, Any]) -> dict[str, Any]:
-        """Properties without those that are called like a type that is withheld (``solution:``)."""
+        """Return properties without those named after a withheld type (``solution:``)."""
         return {name: value for name, value in metadata.items() if self.of([name]) == EVERYONE}
 
 

@@ -1,6 +1,6 @@
-"""What a course holds, in one state of its store: documents, sections in order, types, languages, what words weigh.
+"""What a course contains, for one state of its store: documents, sections, types, languages, word frequencies.
 
-Everything is read when it is first asked for, and kept until the store changes.
+Each property is read on first use, and cached until the store changes.
 """
 
 from __future__ import annotations
@@ -17,18 +17,18 @@ from lmm_education.payloads import RECORD, Ids, StoredDocument, document_of, hit
 from lmm_education.store.port import RECORDS, SECTIONS, HasWords, Manifest, Match, StoreView
 
 T = TypeVar("T")
-_ALL = 10_000  # more different types or languages than a course has
+_ALL = 10_000  # more than the different types or languages of any course
 _PLACE = ("document", "file", "first_line", "last_line", "headings", "numbers")
 _WITHOUT_TEXT = ("what", *_PLACE, "level", "order", "title")
 
 
 @dataclass(frozen=True, slots=True)
 class Entry:
-    """A line of a table of contents: a document (level 0) or a heading.
+    """An entry of a table of contents: a document (level 0) or a heading.
 
-    `headings` are the titles down to it; `kind` is the type of its texts; `anchor` is the id by which Pandoc's pages
-    link to it; `number` is what its book gives it; `section` is the id of the stored text right under it, if any, which
-    ends on the line `last`.
+    `headings` are the titles above it, including its own; `kind` is the type of its texts; `anchor` is the id in links
+    of pages by Pandoc; `number` is its number in the book; `section` is the id of the stored text directly below it, if
+    any, which ends on the line `last`.
     """
 
     title: str
@@ -50,13 +50,13 @@ class Entry:
 
 @dataclass(frozen=True, slots=True)
 class StoredName:
-    """A document that can be named: its docid and its file."""
+    """The names of a document: its docid and its file."""
 
     id: str
     file: str = ""
 
     def answers_to(self, name: str) -> bool:
-        """Whether it is called so: by its docid, its file, or the file's name with or without suffix.
+        """Return whether `name` is its docid, its file, or the file's name with or without suffix.
 
         >>> StoredName("bio-1", "notes/Leaves.md").answers_to("leaves")
         True
@@ -65,12 +65,12 @@ class StoredName:
 
     @property
     def names(self) -> tuple[str, ...]:
-        """All that it may be called."""
+        """All names of the document."""
         return names_of(self.id, self.file)
 
 
 class Kept(Generic[T]):
-    """A property that is read when it is first asked for, and kept as long as its object's `once` keeps it."""
+    """A property that is computed on first use and cached by its object's `once`."""
 
     def __init__(self, read: Callable[[Any], T]) -> None:
         self._read, self.__doc__ = read, read.__doc__
@@ -82,16 +82,16 @@ class Kept(Generic[T]):
 
 @dataclass(frozen=True, slots=True)
 class Catalogue:
-    """What a course holds. It is valid, with its `reader`, for the time of the view that gave it; `kept` is what was
-    read in this state of the store."""
+    """What a course contains. It is valid, like its `reader`, while the view that created it is open; `kept` caches
+    what was read in this state of the store."""
 
     reader: StoreView
     manifest: Manifest
     kept: dict[str, Any] = field(repr=False)
 
     def once(self, name: str, read: Callable[[], T]) -> T:
-        """What `read` gave when it was first called for this name in this state of the store. Two threads that come at
-        once may both read."""
+        """Return the result of `read`, cached under `name` for this state of the store. Two threads may both call
+        `read` at the same time."""
         if name not in self.kept:
             self.kept[name] = read()
         found: T = self.kept[name]
@@ -99,12 +99,12 @@ class Catalogue:
 
     @Kept
     def types(self) -> tuple[str, ...]:
-        """The types of passages that there are, most frequent first."""
+        """The types of the passages, most frequent first."""
         return tuple(self.reader.facet("kind", limit=_ALL))
 
     @Kept
     def languages(self) -> tuple[str, ...]:
-        """The languages of the passages, most frequent first; of an empty course, the configured one."""
+        """The languages of the passages, most frequent first; for an empty course, the configured one."""
         counts = Counter[str]()
         for document in self.documents:
             counts[document.language] += document.chunks
@@ -112,30 +112,30 @@ class Catalogue:
 
     @Kept
     def documents(self) -> tuple[StoredDocument, ...]:
-        """The documents, in the order of reading."""
+        """The documents in reading order."""
         points = self.reader.scroll("documents", where=[RECORDS], fields=RECORD)
         found = (document_of(point.payload) for point in points)
         return tuple(sorted(found, key=lambda document: reading_order(document.sort_key, document.file)))
 
     @Kept
     def _ranks(self) -> Mapping[str, int]:
-        """Where each document stands."""
+        """The position of each document in reading order."""
         return {document.id: rank for rank, document in enumerate(self.documents)}
 
     @Kept
     def names(self) -> tuple[StoredName, ...]:
-        """The documents, as they can be named in a question."""
+        """The names by which questions can refer to documents."""
         return tuple(StoredName(each.id, each.file) for each in self.documents)
 
     @Kept
     def frequencies(self) -> Frequencies:
-        """In how many chunks each word stands: what the words of a question weigh (`Frequencies.weigh`, `.share`)."""
+        """The number of chunks with each word, which determines its weight (`Frequencies.weigh`, `.share`)."""
         return self.reader.frequencies()
 
     @Kept
     def sections(self) -> tuple[tuple[Section, str], ...]:
-        """All sections in the order of reading, without texts and metadata, each with its document's title; none
-        where they are not stored."""
+        """All sections in reading order, without texts and metadata, each with its document's title; empty if sections
+        are not stored."""
         points = self.reader.scroll("documents", where=[SECTIONS], fields=_WITHOUT_TEXT)
         found = [(section_of(point.id, point.payload), str(point.payload.get("title", ""))) for point in points]
         ranks = self._ranks
@@ -143,27 +143,27 @@ class Catalogue:
 
     @Kept
     def contents(self) -> tuple[Entry, ...]:
-        """The table of contents: the documents and the headings of their sections, in the order of reading."""
+        """The table of contents: the documents and the headings of their sections, in reading order."""
         return tuple(contents_of(self.sections))
 
     def sections_of(self, file: str) -> list[Section]:
-        """The sections of one document, in order, with their texts."""
+        """Return the sections of one document, in order, with their texts."""
         points = self.reader.scroll("documents", where=[SECTIONS, Match("file", (file,))])
         return sorted((section_of(point.id, point.payload) for point in points), key=lambda section: section.order)
 
     def section(self, id: str) -> Section | None:
-        """The section with this id, with its text."""
+        """Return the section with this id, with its text; None if there is none."""
         stored = self.reader.get("documents", [id])
         return section_of(id, stored[0].payload) if stored else None
 
     def numbered(self, number: str) -> str:
-        """The heading of the first section with a number; empty if there is none."""
+        """Return the heading of the first section with this number; empty if there is none."""
         places = [section.place for section, _ in self.sections]
         found = (place.headings[-1] for place in places if place.headings and place.numbers[-1:] == (number,))
         return next(found, "")
 
     def mentions(self, term: str) -> list[Passage]:
-        """The passages that contain a term, its words side by side, in the order of the course."""
+        """Return the passages that contain a term, its words adjacent, in the order of the course."""
         points, wanted = self.reader.scroll("chunks", where=[HasWords("text", term)]), _spaced(term)
         found = (hit_of(point.id, point.payload) for point in points if wanted in _spaced(point.payload["text"]))
         ranks = self._ranks
@@ -171,15 +171,15 @@ class Catalogue:
 
     @Kept
     def _headings(self) -> Mapping[str, Mapping[int, str]]:
-        """The headings of the sections of each document by their order, with their numbers; of a section without one,
-        the document's title."""
+        """The headings of each document's sections by their order, with their numbers; the document's title for a
+        section without heading."""
         found: dict[str, dict[int, str]] = {}
         for section, title in self.sections:
             found.setdefault(section.place.document, {})[section.order] = ("", *section.place.path(title))[-1]
         return found
 
     def beside(self, document: str, order: int, step: Literal[-1, 1]) -> str:
-        """The heading of the section before or after one of a document, which of a book may be in the next chapter."""
+        """Return the heading of the section before or after one; in a book, it may be in the adjacent chapter."""
         own = self._headings.get(document, {})
         rank = self._ranks.get(document, -2) + step
         if order + step in own or not 0 <= rank < len(self.documents):
@@ -192,7 +192,7 @@ class Catalogue:
 
 
 def contents_of(sections: Iterable[tuple[Section, str]]) -> Iterator[Entry]:
-    """The table of contents of sections in order, which come with their documents' titles.
+    """Iterate over the table of contents of sections in order, which come with their documents' titles.
 
     >>> from lmm_education.material import Lines, Location
     >>> def section(id, *headings): return Section(id, Location("d", "a.md", Lines(1, 2), headings), 1, 0, "")
@@ -205,7 +205,7 @@ def contents_of(sections: Iterable[tuple[Section, str]]) -> Iterator[Entry]:
         place = section.place
         path = (place.document, *place.headings)
         known = next((i for i, pair in enumerate(zip(above, path, strict=False)) if pair[0] != pair[1]), len(above))
-        if known >= len(path) and _has_heading(section):  # called as one above it
+        if known >= len(path) and _has_heading(section):  # same heading as an earlier section
             known = len(path) - 1
         for level in range(min(known, len(path)), len(path)):
             name = place.headings[level - 1] if level else title or place.file
@@ -217,14 +217,14 @@ def contents_of(sections: Iterable[tuple[Section, str]]) -> Iterator[Entry]:
 
 
 def _has_heading(section: Section) -> bool:
-    """Whether a heading begins a section, and no cut at a size: by its id, which counts those that are called the same;
-    there are at most as many as sections before it."""
+    """Return whether a section begins with a heading rather than with a cut by size. Its id tells: it counts sections
+    with the same headings, of which there can be no more than sections before it."""
     ids = Ids(section.place.document)
     return any(ids.of("section", *section.place.headings) == section.id for _ in range(section.order + 1))
 
 
 def _spaced(text: str) -> str:
-    """The words of a text, each between spaces.
+    """Return the words of a text, each between spaces.
 
     >>> _spaced("Die Größe-Klasse.")
     ' die größe klasse '

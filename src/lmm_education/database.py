@@ -1,8 +1,7 @@
-"""The database of what a course's server keeps: a SQLite file, or PostgreSQL where several machines serve the course.
+"""The database of a course's server: a SQLite file, or PostgreSQL if several machines serve the course.
 
-Modules above declare their tables in `TABLES`. Transactions are short,
-and any thread and any process may have one; a process that is killed leaves nothing half done. One database is for one
-course.
+Modules that use it declare their tables in `TABLES`. Transactions are short and may run in any thread or process; a
+process that is killed leaves no partial changes. Each course has its own database.
 """
 
 from __future__ import annotations
@@ -24,7 +23,7 @@ from lmm.errors import ConfigError, FileReadError
 from lmm.extras import install_command
 
 TABLES = MetaData()
-PATIENCE = 10.0  # seconds for others that write, and for a server that does not answer
+PATIENCE = 10.0  # seconds to wait for other writers, and for a server to respond
 _PAUSE = 0.01  # seconds
 _HINTS = {
     "locked": "another process is using it",
@@ -35,7 +34,7 @@ _HINTS = {
 
 
 class Database:
-    """A SQLite file, which only its owner can read and which is made with its folder, or the address of a server."""
+    """A SQLite file, readable by its owner only and created with its folder, or the address of a server."""
 
     def __init__(
         self,
@@ -45,11 +44,11 @@ class Database:
         make: Callable[[Connection], None] | None = TABLES.create_all,
         pooled: bool = True,
     ) -> None:
-        """Nothing is opened yet. `make` makes the tables; without it, a file must be there, and is only read. Unless
-        `pooled`, connections are closed after use.
+        """Prepare access without opening anything. `make` creates the tables; without it, the file must exist, and is
+        only read. Unless `pooled`, connections are closed after use.
 
         Raises:
-            ConfigError: the address is none, or its driver is not installed.
+            ConfigError: the address is invalid, or its driver is not installed.
         """
         self.file = place if isinstance(place, Path) else None
         # Prepared statements do not survive a pooler such as PgBouncer.
@@ -78,12 +77,12 @@ class Database:
             event.listen(self._engine, "begin", _begin)
 
     def close(self) -> None:
-        """Close its connections; it can be used again."""
+        """Close all connections; new ones can be opened."""
         self._engine.dispose()
 
     @contextmanager
     def reading(self) -> Iterator[Connection]:
-        """A transaction that sees one state of everything, and holds nobody up.
+        """Open a transaction that reads one consistent state and blocks nobody.
 
         Raises:
             FileReadError: the database cannot be used.
@@ -95,10 +94,10 @@ class Database:
 
     @contextmanager
     def writing(self, what: str = "state") -> Iterator[Connection]:
-        """A transaction that no other about `what` comes between; it is on the disk when it ends without an error.
+        """Open a transaction that excludes others with the same `what`; it is committed if the block raises no error.
 
         Raises:
-            FileReadError: the database cannot be used; it is as it was.
+            FileReadError: the database cannot be used; it is unchanged.
         """
         with self._told():
             self._make()
@@ -114,7 +113,7 @@ class Database:
 
     @contextmanager
     def maintaining(self) -> Iterator[Connection]:
-        """A connection without a transaction, for what SQLite does outside of one.
+        """Open a connection without a transaction, for what SQLite does outside of one.
 
         Raises:
             FileReadError: the database cannot be used.
@@ -123,7 +122,7 @@ class Database:
             yield connection
 
     def _make(self) -> None:
-        """Make file and tables, once; of processes that begin at once, one makes them."""
+        """Create file and tables once; if several processes start together, one of them does it."""
         with self._making:
             if self._make_tables is None:
                 return
@@ -149,7 +148,7 @@ class Database:
 
 def _prepare(connection: sqlite3.Connection, patience: float) -> None:
     _prepare_to_read(connection)
-    # SQLite's own patience is not for this one: of two that begin the same file, one is told at once that it is locked.
+    # SQLite's busy timeout does not apply here: of two processes that create a file, one gets "locked" immediately.
     end = time.monotonic() + patience
     while True:
         try:

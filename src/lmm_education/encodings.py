@@ -1,8 +1,8 @@
-"""The encoding models: which texts of a chunk feed which vectors. A row here is a row in the manual.
+"""Encodings: which texts of a chunk are embedded as which vectors. Each row is also a row in the manual.
 
-An encoding has up to three vectors: ``dense`` and ``multi`` (several dense vectors, the best one counts)
-come from the embedding model, ``sparse`` from BM25 or a learned sparse model. The encoding also says how
-the legs of a query are weighed; a leg without a vector in the encoding does not exist.
+An encoding has up to three vectors: ``dense`` and ``multi`` (several dense vectors, of which the best match counts)
+are made by the embedding model, ``sparse`` by BM25 or a learned sparse model. It also has the weights of a query's
+legs; there is no leg for a vector that an encoding lacks.
 """
 
 from __future__ import annotations
@@ -25,8 +25,8 @@ MULTI: VectorName = "multi"
 
 @dataclass(frozen=True, slots=True)
 class Encoding:
-    """A row of the table: the source of each vector, and the weight of each leg of a query; with `by_question`, each
-    question has weights of its own (`lmm_education.search.ranking.weights`)."""
+    """The source of each vector, and the weight of each leg of a query. With `by_question`, the weights depend on the
+    question (`lmm_education.search.ranking.weights`)."""
 
     name: str
     dense: Source | None = None
@@ -37,36 +37,37 @@ class Encoding:
 
     @property
     def vectors(self) -> tuple[VectorName, ...]:
-        """The vectors a point has, in the order in which its legs are queried."""
+        """The vectors of a point, in the order in which its legs are queried."""
         named: list[tuple[VectorName, object]] = [("sparse", self.sparse), ("dense", self.dense), ("multi", self.multi)]
         return tuple(name for name, source in named if source)
 
     def vectors_with(self, embedding: str) -> tuple[VectorName, ...]:
-        """The vectors that a point has with that embedding model: one that adds up words has read no sentence."""
+        """Return the vectors of a point with an embedding model: no sentence vectors if it only adds up word
+        vectors."""
         passes = self.multi == ("sentences",) and is_static(embedding)
         return tuple(name for name in self.vectors if not (name == MULTI and passes))
 
     @property
     def embeds(self) -> bool:
-        """Whether it needs an embedding model."""
+        """Whether an embedding model is needed."""
         return bool(self.dense or self.multi)
 
     def weight(self, vector: VectorName) -> float:
-        """The weight of a leg; a leg that is not mentioned weighs 1."""
+        """Return the weight of a leg, by default 1."""
         return self.weights.get(vector, 1.0)
 
 
-_WEIGHTS: Mapping[VectorName, float] = {"sparse": 0.75, "dense": 0.25}  # of relevance: benchmarks/retrieval.md
+_WEIGHTS: Mapping[VectorName, float] = {"sparse": 0.75, "dense": 0.25}  # measured in benchmarks/retrieval.md
 SENTENCE = 80
-"""Characters from which a sentence has a vector of its own; shorter ones share one with those that follow."""
+"""Minimum characters of a sentence with a vector of its own; shorter ones are joined to the following ones."""
 ENCODINGS: dict[str, Encoding] = {
     e.name: e
     for e in (
-        # The default: heading path, annotations and content together, and the sentences where the embedding model reads
-        # them; without the sentences, it takes half the time and the room, and finds less.
+        # The default: heading path, annotations and content together, and each sentence, if the embedding model is made
+        # for sentences. Without the sentences, it takes half the time and space, and finds less.
         Encoding("hybrid", "full", "full", ("sentences",), _WEIGHTS, by_question=True),
         Encoding("hybrid_passages", "full", "full", weights=_WEIGHTS, by_question=True),
-        Encoding("none"),  # chunks are found by their id
+        Encoding("none"),  # chunks are found only by their id
         Encoding("content", dense="content"),
         Encoding("merged", dense="merged"),  # annotations and content together
         Encoding("multivector", multi=("content", "annotations")),
@@ -79,10 +80,10 @@ ENCODINGS: dict[str, Encoding] = {
 
 
 def find_encoding(name: str, *, where: str = "") -> Encoding:
-    """The encoding model of that name.
+    """Return the encoding of that name.
 
     Raises:
-        ConfigError: there is none; the error names those that exist.
+        ConfigError: the name is unknown; the hint suggests others.
     """
     if name in ENCODINGS:
         return ENCODINGS[name]
@@ -90,7 +91,7 @@ def find_encoding(name: str, *, where: str = "") -> Encoding:
 
 
 def uses_idf(sparse_model: str) -> bool:
-    """Whether the words of a question are weighed by how rare they are; learned models that weigh them do without.
+    """Return whether query words must be weighted by rarity; learned sparse models other than these do it themselves.
 
     >>> uses_idf("Builtin/bm25"), uses_idf("FastEmbed/prithivida/Splade_PP_en_v1")
     (True, False)
@@ -99,10 +100,10 @@ def uses_idf(sparse_model: str) -> bool:
 
 
 def sentence_texts(chunk: Chunk) -> list[str]:
-    """The sentences of a chunk, the short ones joined; none where they are one text only, which `content` is.
+    """Return the sentences of a chunk, short ones joined; empty if there is only one, which equals the content.
 
-    nDCG@10 by a passage's vector alone, and by that and its best sentence, half and half (all-MiniLM-L6-v2; SQuAD as
-    asked, in other words, Rust book by us, in a learner's words): 68.8, 62.2, 56.9, 30.0 and 83.3, 68.9, 69.7, 38.1.
+    nDCG@10 with a passage's vector alone, and with the mean of it and the best sentence (all-MiniLM-L6-v2; SQuAD as
+    asked, reworded; Rust book by us, in a learner's words): 68.8, 62.2, 56.9, 30.0 and 83.3, 68.9, 69.7, 38.1.
 
     >>> from lmm_education.material import Lines, Location
     >>> text = " ".join(f"This is sentence number {n} of a chunk." for n in range(9))
@@ -124,7 +125,7 @@ def sentence_texts(chunk: Chunk) -> list[str]:
 
 
 def source_text(chunk: Chunk, source: Source) -> str:
-    """The text of a chunk that feeds a vector.
+    """Return the text of a chunk that a vector is made from.
 
     >>> from lmm_education.material import Lines, Location
     >>> place = Location("d", "notes.md", Lines(3, 3), ("Leaves", "Colour"))
@@ -138,7 +139,7 @@ def source_text(chunk: Chunk, source: Source) -> str:
     if source == "content":
         return content
     if source == "annotations":
-        # A summary is found in every mode, also where only annotations are encoded.
+        # A summary must be found in every encoding, even if only annotations are encoded.
         return "\n".join((*chunk.annotations, *((chunk.text,) if chunk.kind == "summary" else ())))
     above = (chunk.title, *chunk.place.headings) if source == "full" else ()
     head = "\n".join(dict.fromkeys(filter(None, (*above, *chunk.annotations))))
@@ -146,5 +147,5 @@ def source_text(chunk: Chunk, source: Source) -> str:
 
 
 def source_texts(chunk: Chunk, source: Source) -> list[str]:
-    """The texts of a chunk that feed a vector each."""
+    """Return the texts of a chunk that one vector each is made from."""
     return sentence_texts(chunk) if source == "sentences" else [source_text(chunk, source)]

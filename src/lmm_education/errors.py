@@ -7,13 +7,13 @@ LmmError
 │   │   └── StoreOutdated  in a format of an older version
 │   ├── StoreBusy          another process writes
 │   ├── StoreDamaged       cannot be read
-│   └── StoreUnavailable   the server does not answer, or refuses
+│   └── StoreUnavailable   the server does not respond, or refuses access
 ├── IngestError            a document that cannot be prepared or stored
 ├── ExportError            a document that cannot be exported as it is
 ├── SearchError            a question that cannot be asked
 ├── LogError               the log of questions and answers cannot be read or written
 │   └── LogMissing         nothing was logged yet
-└── RequestError           an HTTP request that cannot be read
+└── RequestError           an invalid HTTP request
     └── Denied             one that may not be answered, now or at all
 """
 
@@ -41,15 +41,15 @@ class StoreMismatch(StoreError):
 
 
 class StoreOutdated(StoreMismatch):
-    """An older version of lmm wrote the store, in a format that is not read any more."""
+    """The store was written by an older version of lmm, in a format that is no longer supported."""
 
 
 class StoreBusy(StoreError):
-    """Another process is writing into the store."""
+    """Another process is writing to the store."""
 
 
 class StoreDamaged(StoreError):
-    """The store's files, or what a server holds under our names, cannot be read."""
+    """The files of a store, or its data on a server, cannot be read."""
 
     def __init__(
         self, message: str, *, where: str = "", hint: str = "rebuild it from your documents: lmm store repair"
@@ -58,7 +58,7 @@ class StoreDamaged(StoreError):
 
 
 class StoreUnavailable(StoreError):
-    """The server does not answer, or does not let us in."""
+    """The server does not respond, or refuses access."""
 
 
 class IngestError(LmmError):
@@ -66,7 +66,7 @@ class IngestError(LmmError):
 
 
 class ExportError(LmmError):
-    """A document cannot be exported as it is, or not to there."""
+    """A document cannot be exported as it is, or not to this place."""
 
 
 class SearchError(LmmError):
@@ -78,12 +78,12 @@ class LogError(LmmError):
 
 
 class LogMissing(LogError):
-    """There is no log yet: nobody has asked, or none is kept."""
+    """There is no log yet: nobody has asked a question, or logging is off."""
 
 
 class RequestError(LmmError):
-    """An HTTP request cannot be read, or asks for what this server does not do. `status` is HTTP's; `param` is the
-    field of the request that it is about; `code` names the reason for programs; `headers` go with the response."""
+    """An HTTP request is invalid, or asks for something that is not supported. `status` is the HTTP status, `param` the
+    field of the request concerned, `code` a reason for programs; `headers` are sent with the response."""
 
     def __init__(
         self,
@@ -100,4 +100,4 @@ class RequestError(LmmError):
 
 
 class Denied(RequestError):
-    """A request may not be answered: nobody has logged in, or too much was asked. The message is for students."""
+    """A request may not be answered: the caller is not logged in, or exceeds a limit. The message is for students."""

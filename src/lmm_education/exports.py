@@ -1,6 +1,6 @@
-"""Prepared documents for other programs: as Qdrant's points, LangChain's documents, LlamaIndex's nodes.
+"""Export prepared documents for other programs: Qdrant points, LangChain documents, LlamaIndex nodes.
 
-All of them are made from the same chunks that `ingest` stores, under the same ids.
+All are made from the chunks that `ingest` would store, with the same ids.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from llama_index.core.schema import TextNode
 
 What = Literal["chunks", "sections"]
-# What tells programs where a text comes from; a language model that is shown it learns nothing.
+# Fields that tell programs where a text comes from, and are of no use to a language model.
 _BOOKKEEPING = (
     "document",
     "audience",
@@ -38,7 +38,8 @@ _BOOKKEEPING = (
 
 
 def points(documents: Iterable[PreparedDocument], encoder: Encoder) -> Iterator[dict[str, Any]]:
-    """The chunks of documents as points of JSON values: ``id``, ``vector`` (by name), ``payload``.
+    """Iterate over the chunks of documents as Qdrant points: ``id``, ``vector`` (by name), ``payload``, all JSON
+    values.
 
     Raises:
         ModelError: the embedding model does not answer.
@@ -62,10 +63,10 @@ def _json_vector(vector: Vector) -> Any:
 
 
 def to_langchain_documents(documents: Iterable[PreparedDocument], *, what: What = "chunks") -> list[LangChainDocument]:
-    """The chunks, or the larger sections to retrieve, as LangChain's documents.
+    """Return the chunks, or the sections, of documents as LangChain documents.
 
-    ``metadata`` is the payload: ``file``, ``first_line``, ``headings``, ``section``, ``kind``, …, and the
-    author's own properties beside them, those that have a name of their own.
+    ``metadata`` is the payload: ``file``, ``first_line``, ``headings``, ``section``, ``kind``, …, and the author's own
+    properties, unless one of these fields has the same name.
 
     Raises:
         ConfigError: the extra is not installed.
@@ -77,9 +78,9 @@ def to_langchain_documents(documents: Iterable[PreparedDocument], *, what: What 
 
 
 def to_llama_index_nodes(documents: Iterable[PreparedDocument], *, what: What = "chunks") -> list[TextNode]:
-    """The chunks, or the larger sections to retrieve, as LlamaIndex's nodes.
+    """Return the chunks, or the sections, of documents as LlamaIndex nodes.
 
-    Each has its document, its neighbours, and a chunk its section. What is of no use to a model is kept
+    Each refers to its document, its neighbours, and a chunk to its section. Fields of no use to a model are excluded
     from the text that is embedded or shown to it.
 
     Raises:
@@ -112,7 +113,7 @@ def to_llama_index_nodes(documents: Iterable[PreparedDocument], *, what: What = 
 
 
 def _texts(documents: Iterable[PreparedDocument], what: What) -> Iterator[tuple[str, str, dict[str, Any]]]:
-    """Id, text and flat metadata of every chunk or section."""
+    """Iterate over id, text and flat metadata of every chunk or section."""
     for document in documents:
         if what == "chunks":
             payloads = [(c.id, chunk_payload(c, language=document.language, hash="")) for c in document.chunks]

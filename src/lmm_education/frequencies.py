@@ -1,7 +1,7 @@
-"""Document frequencies: in how many chunks of a course each word stands, and what a word of a question weighs by that.
+"""Document frequencies: how many chunks of a course contain each word, and the weights of a question's words by that.
 
-An engine's own count differs from shard to shard, and what was deleted goes on counting until it is optimized away. So
-the record of each document has the frequencies of its chunks; a store adds them up.
+Engines count per shard, and deleted points still count until they are optimized away. So the record of each document
+has the frequencies of its chunks, and a store adds them up.
 """
 
 from __future__ import annotations
@@ -17,13 +17,13 @@ from collections.abc import Collection, Iterable, Mapping
 
 from lmm_education.material import SparseVector
 
-_NUMBER = "I" if array("I").itemsize == 4 else "L"  # 32 bits, as the ids of words
+_NUMBER = "I" if array("I").itemsize == 4 else "L"  # 32 bits, like word ids
 
 
 class Frequencies:
-    """In how many of so many `chunks` each word stands; a word is the id that it has in a sparse vector. A value.
+    """In how many of `chunks` each word occurs; a word is its id in a sparse vector. Immutable.
 
-    What the words of a question weigh in a course, `share` of it that a passage with some of them holds:
+    The weights of a question's words in a course, and the `share` of that weight in a passage with some of them:
 
     >>> course = Frequencies.of([SparseVector(words, (1.0,) * len(words)) for words in ((1, 5), (1,), (1, 7))])
     >>> course.chunks, course[1], course[5], course[6]
@@ -43,7 +43,7 @@ class Frequencies:
 
     @classmethod
     def of(cls, vectors: Iterable[SparseVector]) -> Frequencies:
-        """The frequencies of chunks with these vectors; one without a word does not count."""
+        """Return the frequencies of chunks with these vectors; chunks without words are not counted."""
         chunks, counts = 0, Counter[int]()
         for vector in vectors:
             if vector.indices:
@@ -53,7 +53,7 @@ class Frequencies:
 
     @classmethod
     def total(cls, parts: Iterable[Frequencies]) -> Frequencies:
-        """The frequencies of the chunks of several.
+        """Return the sum of several frequencies.
 
         >>> one, two = (Frequencies.of([SparseVector(words, (1.0, 1.0))]) for words in ((1, 2), (2, 3)))
         >>> Frequencies.total([one, two]).chunks, Frequencies.total([one, two])[2]
@@ -76,7 +76,7 @@ class Frequencies:
         return self._counts[at] if at < len(self._words) and self._words[at] == word else 0
 
     def __len__(self) -> int:
-        """How many different words there are."""
+        """Return the number of different words."""
         return len(self._words)
 
     def __eq__(self, other: object) -> bool:
@@ -92,29 +92,29 @@ class Frequencies:
     # -- weighing ----------------------------------------------------------------------------------
 
     def idf(self, word: int) -> float:
-        """The inverse document frequency of a word, as BM25 and Qdrant have it: the rarer, the greater; greatest for a
-        word that stands nowhere."""
+        """Return the inverse document frequency of a word, as in BM25 and Qdrant: the rarer, the higher; highest for a
+        word that does not occur."""
         count = self[word]
         return math.log(1 + (self.chunks - count + 0.5) / (count + 0.5))
 
     def weigh(self, question: SparseVector) -> SparseVector:
-        """A question whose words count the more, the rarer they are."""
+        """Return a question's vector with its words weighted by rarity."""
         pairs = zip(question.indices, question.values, strict=True)
         return SparseVector(question.indices, tuple(value * self.idf(word) for word, value in pairs))
 
     def share(self, question: Collection[int], held: Collection[int]) -> float:
-        """How much of the weight of a question's words is that of words that are among `held`: from 0 to 1; 0 for a
-        question without words.
+        """Return the share of the weight of a question's words that are among `held`: 0 to 1; 0 for a question without
+        words.
 
         The words of a question are the `indices` of `Encoder.sparse.query`, those of a passage the indices of the
-        sparse vector that `Reader.get` gives with ``vectors=True``.
+        sparse vector that `Reader.get` returns with ``vectors=True``.
         """
         return share_of({word: self.idf(word) for word in question}, held)
 
     # -- as it is stored ---------------------------------------------------------------------------
 
     def to_bytes(self) -> bytes:
-        """For a file: numbers of 32 bits, the lowest byte first."""
+        """Return them as bytes: 32-bit numbers, little-endian."""
         numbers = array(_NUMBER, [self.chunks]) + self._words + self._counts
         if sys.byteorder == "big":
             numbers.byteswap()
@@ -122,10 +122,10 @@ class Frequencies:
 
     @classmethod
     def from_bytes(cls, data: bytes) -> Frequencies:
-        """What `to_bytes` made.
+        """Return the frequencies that `to_bytes` encoded.
 
         Raises:
-            ValueError: this is something else.
+            ValueError: the data are something else.
         """
         numbers = array(_NUMBER)
         numbers.frombytes(data)
@@ -137,7 +137,7 @@ class Frequencies:
         return cls(numbers[0], numbers[1:half], numbers[half:])
 
     def to_text(self) -> str:
-        """For a payload: about six characters a word.
+        """Return them as text for a payload, about six characters a word.
 
         >>> some = Frequencies.of([SparseVector((1, 5), (0.3, 0.2))])
         >>> Frequencies.from_text(some.to_text()) == some, Frequencies.from_text("") == Frequencies()
@@ -147,10 +147,10 @@ class Frequencies:
 
     @classmethod
     def from_text(cls, text: str) -> Frequencies:
-        """What `to_text` made.
+        """Return the frequencies that `to_text` encoded.
 
         Raises:
-            ValueError: this is something else.
+            ValueError: the text is something else.
         """
         try:
             return cls.from_bytes(zlib.decompress(base64.b64decode(text))) if text else cls()
@@ -159,7 +159,7 @@ class Frequencies:
 
 
 def share_of(weights: Mapping[int, float], held: Collection[int]) -> float:
-    """How much of what words weigh is that of words that are among `held`: from 0 to 1; 0 where there are none.
+    """Return the share of the total weight of words that are among `held`: 0 to 1; 0 without words.
 
     >>> share_of({1: 3.0, 5: 1.0}, {5, 7})
     0.25

@@ -1,7 +1,7 @@
-"""The values that pass between preparing, storing, searching and answering.
+"""The data types passed between preparing, storing, searching and answering.
 
-A document is cut twice: into *sections*, the larger texts that may be retrieved whole, and into *chunks*,
-the smaller ones that are embedded and found. A chunk knows its section.
+A document is cut twice: into *sections*, the larger texts that can be retrieved whole, and into *chunks*, the smaller
+ones that are embedded and searched. Each chunk belongs to a section.
 """
 
 from __future__ import annotations
@@ -33,14 +33,14 @@ class Lines(NamedTuple):
 
 
 KEPT_PASSAGES = 2_000
-"""Passages of which this process remembers what was found out by reading them: about 10 MB."""
+"""Number of passages for which a process caches the results of reading them: about 10 MB."""
 
 
 @dataclass(frozen=True, slots=True)
 class Location:
-    """Where a text stands: the document's id, its file (relative to the course's folder, with ``/``), lines,
-    and the headings above it, outermost first, the document's title not among them. `numbers` are those that its book
-    gives the document and each of the headings, empty where it gives none; or there are no numbers at all."""
+    """The place of a text: the document's id, its file (relative to the course's folder, with ``/``), lines, and the
+    headings above it, outermost first, without the document's title. `numbers` are the numbers of the document and of
+    each heading in a book, empty for those without; without any numbers, the tuple is empty."""
 
     document: str
     file: str
@@ -49,7 +49,8 @@ class Location:
     numbers: tuple[str, ...] = ()
 
     def path(self, title: str) -> tuple[str, ...]:
-        """The document's title and the headings, with their numbers, each once (see `distinct_titles`).
+        """Return the document's title and the headings, with their numbers, without repetitions (see
+        `distinct_titles`).
 
         >>> Location("d", "a.md", Lines(1, 2), ("Slices", "Strings"), ("4.3", "4.3", "")).path("slices")
         ('4.3 slices', 'Strings')
@@ -66,7 +67,7 @@ _HAS_NUMBER = re.compile(r"(?:\d+[.:)]?|[A-Z](?:[.:]| [-–—])|Appendix|Anhang
 
 
 def distinct_titles(titles: Iterable[str]) -> tuple[str, ...]:
-    """Each title once, as it stands first, whatever its capitals.
+    """Return titles without repetitions, ignoring case; the first spelling is kept.
 
     >>> distinct_titles(["What is Ownership?", "What Is Ownership?", "Rules"])
     ('What is Ownership?', 'Rules')
@@ -78,13 +79,13 @@ def distinct_titles(titles: Iterable[str]) -> tuple[str, ...]:
 
 
 def names_of(document: str, file: str, title: str = "") -> tuple[str, ...]:
-    """What a document may be called: its id, its file, the file's name with and without its suffix, its title."""
+    """Return the names of a document: its id, its file, the file's name with and without suffix, its title."""
     path = PurePosixPath(file)
     return tuple(name for name in (document, file, path.name, path.stem, title) if name)
 
 
 def is_called(name: str, document: str, file: str, title: str = "") -> bool:
-    """Whether a document is called so, in small letters or large ones (see `names_of`).
+    """Return whether this is a name of a document, ignoring case (see `names_of`).
 
     >>> is_called("leaves", "bio-1", "notes/Leaves.md", "On leaves"), is_called("leaf", "bio-1", "notes/Leaves.md")
     (True, False)
@@ -93,7 +94,7 @@ def is_called(name: str, document: str, file: str, title: str = "") -> bool:
 
 
 def named(number: str, title: str) -> str:
-    """A title with its number, unless it brings one.
+    """Return a title with its number in front, unless it already has one.
 
     >>> named("4.3", "The Slice Type"), named("22.1", "A - Keywords"), named("", "Preface")
     ('4.3 The Slice Type', 'A - Keywords', 'Preface')
@@ -103,11 +104,11 @@ def named(number: str, title: str) -> str:
 
 @dataclass(frozen=True, slots=True)
 class Section:
-    """A text to retrieve whole: the text under a heading, under several, or a part of it of some size.
+    """A text to retrieve whole: the text under one or several headings, or a part of it limited in size.
 
-    `order` counts the sections of a document from 0; `level` is the heading's (0: text above the first
-    heading); `metadata` is the heading's own, without chats, edits and bookkeeping. `text` is what readers see, and
-    `source` what the author wrote, where that is another text. `audience` and `for_students` are as in `Chunk`.
+    `order` counts the sections of a document from 0; `level` is the heading's (0: text above the first heading);
+    `metadata` is the heading's own, without chats, edits and internal fields. `text` is what readers see, `source` what
+    the author wrote, if different. `audience` and `for_students` are as in `Chunk`.
     """
 
     id: str
@@ -123,15 +124,15 @@ class Section:
 
 @dataclass(frozen=True, slots=True)
 class Chunk:
-    """A text to embed and find.
+    """A text to embed and search.
 
-    `text` is stored and shown, as readers see it; `source` is what the author wrote, where that is another text;
-    `overlap`, the end of the chunk before it, is embedded with it but not stored. `annotations` is what the annotation
-    model collected, one item per line. `section` is the id of the section it was cut from; `order` counts the chunks of
-    a document from 0. `kind` is ``text``, or ``summary`` for the summary of a section, or what ``type:`` says in the
-    metadata (``exercise``, …). `metadata` is everything the author and the models wrote in metadata blocks for this
-    text, its own before inherited, without chats, edits and bookkeeping. `title` is the document's.
-    `audience` tells who may read it; `for_students` has what they are given of it in the place of something else.
+    `text` is stored and shown, as readers see it; `source` is what the author wrote, if different; `overlap`, the end
+    of the previous chunk, is embedded with it but not stored. `annotations` is what the annotation model selects, one
+    item per line. `section` is the id of the section it is part of; `order` counts the chunks of a document from 0.
+    `kind` is ``text``, ``summary`` for the summary of a section, or the ``type:`` in its metadata (``exercise``, …).
+    `metadata` is everything that the author and the models wrote in metadata blocks for this text, own properties
+    before inherited ones, without chats, edits and internal fields. `title` is the document's. `audience` says who may
+    read it; `for_students` has replacements of its fields for students.
     """
 
     id: str
@@ -151,7 +152,7 @@ class Chunk:
 
 @dataclass(frozen=True, slots=True)
 class Withheld:
-    """A stretch of a document that students do not get, and its types."""
+    """A range of lines that is withheld from students, and its types."""
 
     types: tuple[str, ...]
     lines: Lines
@@ -159,12 +160,13 @@ class Withheld:
 
 @dataclass(frozen=True, slots=True)
 class PreparedDocument:
-    """A document after the three steps, in order. `language` is its ``lang:``, or the configured one.
+    """A document that has been cut into sections and chunks, in order. `language` is its ``lang:``, or the configured
+    one.
 
-    By `sort_key`, documents of a course are sorted (see `reading_order`); `part` is that of a book, which begins here;
-    `book` is the title of the book. `outline` has its headings and texts (see `ingestion.outline.item_values`), for
-    study material. `withheld` is what students do not get, of which the types `withhold` are;
-    `audience` and `for_students` are as in `Chunk`.
+    `sort_key` determines its place in the course (see `reading_order`); `part` is the part of a book that begins here,
+    `book` the book's title. `outline` has its headings and texts (see `ingestion.outline.item_values`), for study
+    material. `withheld` are the ranges withheld from students, and `withhold` the types that are withheld; `audience`
+    and `for_students` are as in `Chunk`.
     """
 
     id: str
@@ -185,7 +187,7 @@ class PreparedDocument:
 
 
 def reading_order(sort_key: str, file: str) -> list[list[str | int]]:
-    """What documents are sorted by: the key that their book gives them, else their file, in which 10 comes after 9.
+    """Return the sort key of a document: the key from its book, else its file, with numbers compared as numbers.
 
     >>> sorted(["week-10.md", "week-9.md", "a/b.md"], key=lambda file: reading_order("", file))
     ['a/b.md', 'week-9.md', 'week-10.md']
@@ -196,7 +198,7 @@ def reading_order(sort_key: str, file: str) -> list[list[str | int]]:
 
 @dataclass(frozen=True, slots=True)
 class SparseVector:
-    """Token ids, ascending and distinct, and the weight of each."""
+    """Token ids, ascending and distinct, and their weights."""
 
     indices: tuple[int, ...]
     values: tuple[float, ...]
@@ -204,16 +206,15 @@ class SparseVector:
 
 @dataclass(frozen=True, slots=True)
 class Passage:
-    """A text of the course that was found, or that the model was shown: a chunk, or a whole section, as `what` says.
+    """A text of the course that was found, or that the model read: a chunk or a whole section, as `what` says.
 
-    `id` is a point's, `section` that of the section it belongs to, `title` the document's; `kind` is as in `Chunk`,
-    `level` the heading's of its section, `before` and `after` are the headings of the neighbouring sections.
+    `id` is the point's, `section` the id of the section it belongs to, `title` the document's; `kind` is as in `Chunk`,
+    `level` the level of its section's heading, `before` and `after` are the headings of the neighbouring sections.
 
-    Of what was found, `score` is comparable within one result only, higher is better; `legs` has the score of each leg
-    of a hybrid query that found it, by the vector's name, as the engine gave it; `payload` has the fields asked for;
-    `hits` are the passages that voted for a section, best first, those beyond the result's limit without text.
-    `language` is that in which its words are compared, empty where it is not known. Of what the model was shown,
-    `number` is what an answer cites it by.
+    For a search result, `score` is comparable within that result only, higher is better; `legs` has the engine's score
+    of each leg of a hybrid query that found it, by vector name; `payload` has the requested fields; `hits` are the
+    passages that voted for a section, best first, those beyond the result's limit without text. `language` is the one
+    in which its words are compared, empty if unknown. For a source of an answer, `number` is the number that cites it.
     """
 
     id: str
@@ -245,17 +246,17 @@ class Passage:
 
     @property
     def heading(self) -> str:
-        """The heading that the text stands under, else the document's title."""
+        """The heading above the text, or the document's title."""
         return self.place.headings[-1] if self.place.headings else self.title
 
     def is_below(self, section: Passage) -> bool:
-        """Whether it stands in a section, or below a heading of it."""
+        """Return whether it is in a section, or below its heading."""
         place, there = self.place, section.place
         return place.document == there.document and place.headings[: len(there.headings)] == there.headings
 
     @property
     def reference(self) -> str:
-        """Number, place and path, as they stand below an answer."""
+        """Number, place and path, as listed below an answer."""
         return f"[{self.number}] {self.place}  {self.path}"
 
 
@@ -264,11 +265,11 @@ FOUND = ("id", "what", "score", "legs", "document", "file", "lines", "headings",
 FOUND_SECTION = ("section", "score", "document", "file", "lines", "headings", "title", "level", "before", "after",
                  "passages")  # fmt: skip
 SOURCE = ("number", "id", "what", "type", "document", "file", "lines", "title", "headings")
-"""What programs are told of a passage that was found, of a section, and of a source of an answer."""
+"""The values in JSON output: of a passage that was found, of a section, and of a source of an answer."""
 
 
 def as_json(passage: Passage, names: Sequence[str]) -> dict[str, Any]:
-    """Some values of a passage for programs; `fields` are the payload fields that were asked for."""
+    """Return some values of a passage for JSON; `fields` are the requested payload fields."""
     place = passage.place
     values = {name: getattr(passage, name) for name in Passage.__slots__} | {
         "document": place.document,

@@ -1,4 +1,4 @@
-"""What the rooms of a course are given: its settings, its store and its encoder, opened when they are first used."""
+"""The parts of a course that commands work with: settings, store and encoder, opened on first use."""
 
 from __future__ import annotations
 
@@ -32,15 +32,15 @@ from lmm_education.withheld import StudentStore
 
 T = TypeVar("T")
 FROM_STORE = "the store"
-"""The origin of an embedding model that a store was made with, and nobody chose since."""
+"""The origin of an embedding model that comes from the store, because the user chose none."""
 
 
 @dataclass
 class CourseParts:
-    """What commands work with. `root` is the folder that documents are named relative to.
+    """A course as commands use it. `root` is the folder that documents are named relative to.
 
-    `config` is the configuration that counts; `models` are the language models' settings, and `major` the model that
-    answers where one was given as an object.
+    `config` is the configuration in force; `models` are the language models' settings, and `major` is the answering
+    model if it was passed as an object.
     """
 
     settings: CourseSettings
@@ -69,21 +69,21 @@ class CourseParts:
         store: Store | None = None,
         env: Mapping[str, str] | None = None,
     ) -> Self:
-        """Open a course; nothing but its configuration is read before it is used.
+        """Open a course; only its configuration is read before first use.
 
         Args:
-            folder: the course's folder, or one in it; None is where one stands (see `find_course`).
+            folder: the course's folder, or one inside it; None for the current folder (see `find_course`).
             course: the course's name, instead of the configured one.
-            config: this configuration, instead of that of the folder; its paths are relative to where it lies.
-            beside: documents; where no configuration is found from where one stands, that beside the first counts.
+            config: a configuration instead of the folder's; its paths are relative to its own folder.
+            beside: documents; if no configuration is found from the current folder, the one beside the first is used.
             model: the language model that answers, instead of the configured one: a name or a model.
             embedder: instead of the configured one.
             store: instead of the configured one; it is not closed.
             env: instead of the process's environment.
 
         Raises:
-            ConfigError: the configuration cannot be read, or asks for something unknown.
-            FileReadError: there is no such folder.
+            ConfigError: the configuration cannot be read, or contains an invalid value.
+            FileReadError: the folder does not exist.
         """
         env = os.environ if env is None else env
         file, settings = find_course(config, beside, Path(folder) if folder is not None and config is None else None)
@@ -103,7 +103,7 @@ class CourseParts:
         )
 
     def __repr__(self) -> str:
-        # Notebooks store what a cell shows, and the environment has keys.
+        # Notebooks save the output of cells, and the environment contains keys.
         return f"Course({str(self.root)!r})"
 
     def __enter__(self) -> Self:
@@ -113,14 +113,14 @@ class CourseParts:
         self.close()
 
     def close(self) -> None:
-        """Close what was opened; what is used afterwards is opened again."""
+        """Close what was opened; it is reopened on next use."""
         with self._opening:
             self._opened.clear()
             self._kept = "", {}
             self.closing.close()
 
     def once(self, name: str, open: Callable[[], T]) -> T:
-        """What `open` gave when it was first called for this name; threads that come at once get the same."""
+        """Return the result of `open`, called once for each name, even if several threads ask at the same time."""
         with self._opening:
             if name not in self._opened:
                 self._opened[name] = open()
@@ -129,7 +129,7 @@ class CourseParts:
 
     @property
     def store(self) -> Store:
-        """The store, which need not exist yet.
+        """The store, which may not exist yet.
 
         Raises:
             StoreError: it cannot be opened.
@@ -138,17 +138,17 @@ class CourseParts:
 
     @contextmanager
     def view(self) -> Iterator[Catalogue]:
-        """What the course holds now: one state of the store, for a question from its beginning to its end.
+        """Open a view of one consistent state of the store, for the whole duration of a question.
 
         Raises:
-            StoreMissing: nothing was ingested.
+            StoreMissing: nothing has been ingested.
             StoreError: the store cannot be read.
         """
         with self.store.view() as reader:
             manifest = reader.manifest()
             if manifest is None:
                 raise StoreMissing(self.store.location)
-            if (kept := self._kept)[0] != reader.stamp:  # of threads that come at once, one keeps what it reads
+            if (kept := self._kept)[0] != reader.stamp:  # with several threads, the cache of one is kept
                 kept = self._kept = reader.stamp, {}
             yield Catalogue(reader, manifest, kept[1])
 
@@ -160,7 +160,7 @@ class CourseParts:
 
     @Kept
     def encoder(self) -> Encoder:
-        """What turns chunks and questions into vectors.
+        """The encoder that turns chunks and questions into vectors.
 
         Raises:
             ModelError: the embedding model cannot be opened.
@@ -169,25 +169,26 @@ class CourseParts:
 
     @Kept
     def embedding(self) -> ModelSettings:
-        """The embedding model: the one that somebody chose, else that of the store, else the built-in one."""
+        """The embedding model: the configured one, or that of the store, or the built-in one."""
         own = self.models.embedding
         if self.embedder is not None or is_chosen(self.models, "embedding"):
             return own
         try:
             stored = self.store.manifest()
-        except StoreError:  # who needs the store will be told
+        except StoreError:  # reported where the store is used
             return own
-        if stored and _went_without(stored):  # what was installed since changes no course
+        if stored and _went_without(stored):  # installing a model later does not change a course
             return own.replace(origin=NONE_IN_STORE)
         name, _, rest = stored.embedding.partition(" ") if stored else ("", "", "")
-        if name in ("", str(own.model)) or is_local_model(name, self.root):  # a stranger's weights are not loaded
+        if name in ("", str(own.model)) or is_local_model(name, self.root):  # never load untrusted weights
             return own
         models = config_files.settings_for(config=self.config, overrides={"embedding": name}, env=self.env)
         return models.embedding.replace(origin=FROM_STORE, **options_of(f"{name} {rest}"))
 
     @property
     def embedding_note(self) -> str:
-        """Which embedding model is in force where nobody chose one, and the line that chooses another."""
+        """Return a note on which embedding model is used by default, and how to choose another; empty if one was
+        chosen."""
         if self.encoder.embedder is None or self.embedder is not None or is_chosen(self.models, "embedding"):
             return ""
         why = "as in the store" if self.embedding.origin == FROM_STORE else "the default"
@@ -197,7 +198,7 @@ class CourseParts:
 
     @property
     def faster_note(self) -> str:
-        """The embedding model of a new store, if nobody chose it and it takes its time, and what does not instead."""
+        """Return a note on the slow default embedding model of a new store and on the faster one; empty if not used."""
         nobody_chose = self.embedder is None and self.embedding.origin.startswith("default")
         if self.encoder.embedder is None or not nobody_chose or is_static(str(self.embedding.model)):
             return ""
@@ -205,10 +206,10 @@ class CourseParts:
         return f"{self.embedding.model}, which reads every sentence; in seconds, but finding less: {fast}"
 
     def for_students(self) -> Self:
-        """The same course without the texts that ``[serve] withhold`` names, whoever asks it for what.
+        """Return the same course without the texts that ``[serve] withhold`` names, for any use.
 
         Raises:
-            StoreMismatch: something else was withheld when it was ingested.
+            StoreMismatch: other types were withheld when it was ingested.
             StoreError: the store cannot be read.
             ModelError: the embedding model cannot be opened.
         """
@@ -216,18 +217,18 @@ class CourseParts:
         if store.manifest() is not None:
             with store.view():
                 pass
-        served = replace(self, given_store=cast("Store", store))  # to write, or to look at all of it, there is no way
-        served.once("encoder", lambda: encoder)  # one model in memory for both
+        served = replace(self, given_store=cast("Store", store))  # offers no way to write, or to read everything
+        served.once("encoder", lambda: encoder)  # shared, so that the model is in memory once
         return served
 
     @property
     def is_for_students(self) -> bool:
-        """Whether it is what students have of it, who are answered as ``[serve] mode`` says."""
+        """Whether this is the course as students see it, whose questions are answered as ``[serve] mode`` says."""
         return isinstance(self.given_store, StudentStore)
 
     @Kept
     def manifest(self) -> Manifest:
-        """What a store is made with under these settings. May ask the embedding model for one vector."""
+        """Return the manifest of a store made with these settings. May embed one text to learn the dimensions."""
         how = self.settings.preparation
         return Manifest(
             **self.encoder.manifest_parts,
@@ -238,13 +239,13 @@ class CourseParts:
 
 
 def _went_without(stored: Manifest) -> bool:
-    """Whether a store would have vectors of meaning, if a built-in model had been installed when it was made."""
+    """Return whether a store has no dense vectors only because no built-in model was installed when it was made."""
     wanted = stored.encoding in ENCODINGS and ENCODINGS[stored.encoding].by_question
     return wanted and not stored.embedding and language_code(stored.language) == "en"
 
 
 def _values(settings: object, *names: str) -> dict[str, Any]:
-    """Settings as JSON holds them."""
+    """Return some settings as JSON values."""
     values = {name: getattr(settings, name) for name in names}
     return {name: list(value) if isinstance(value, tuple) else value for name, value in values.items()}
 
@@ -252,14 +253,14 @@ def _values(settings: object, *names: str) -> dict[str, Any]:
 def find_course(
     config: str | Path | Config | None = None, beside: Iterable[str | Path] = (), folder: Path | None = None
 ) -> tuple[Config, CourseSettings]:
-    """The configuration of the course that one works in, and the course's settings; see `config_for`. Where none is
-    found, a folder above the current one may be the course's (see `course_root`).
+    """Return the configuration and the settings of the current course; see `config_for`. Without a configuration, a
+    folder above the current one may be the course's (see `course_root`).
 
-    With `folder`, of the course that it is, or lies in, wherever one stands.
+    With `folder`, of the course in or above that folder instead.
 
     Raises:
-        FileReadError: there is no such folder.
-        ConfigError: the configuration cannot be read, or asks for something unknown.
+        FileReadError: the folder does not exist.
+        ConfigError: the configuration cannot be read, or contains an invalid value.
     """
     if folder is not None and not folder.is_dir():
         raise FileReadError("there is no such folder", where=str(folder))
@@ -277,13 +278,13 @@ def find_course(
 
 
 def course_root(here: Path) -> Path | None:
-    """The nearest folder that is a course's, from this one up: the first with a ``config.toml`` or a folder ``.lmm``.
+    """Return the nearest folder of a course, from this one upwards: one with a ``config.toml`` or a folder ``.lmm``.
 
-    Nothing is looked for above a Git repository, nor in the home folder, in a folder that all users share (such as
-    ``/tmp``), and above them, unless one is there.
+    The search does not go above a Git repository, the home folder or a folder shared by all users (such as ``/tmp``);
+    the latter two count only if they are where it starts.
     """
     home = Path("~").expanduser() if "HOME" in os.environ or os.name == "nt" else None
-    for folder in (here, *here.parents[:-1]):  # not the root of the file system
+    for folder in (here, *here.parents[:-1]):  # without the root of the file system
         if folder != here and (folder == home or folder.stat().st_mode & stat.S_ISVTX):
             return None
         if (folder / config_files.CONFIG).is_file() or (folder / StorageSettings().folder.parts[0]).is_dir():
@@ -294,8 +295,8 @@ def course_root(here: Path) -> Path | None:
 
 
 def config_for(path: str | Path | None, config: str | Path | Config | None = None) -> Config:
-    """The configuration that counts for a document or a folder: the one that is given or named, else the one that is
-    found from where one stands, or beside it.
+    """Return the configuration for a document or a folder: the one that is passed or named, else the one found from the
+    current folder, or beside it.
 
     Raises:
         ConfigError: it cannot be read.

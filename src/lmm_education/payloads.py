@@ -1,6 +1,6 @@
-"""Chunks, sections and documents as payloads, the JSON that a store keeps with a point; and back.
+"""Convert chunks, sections and documents to payloads, the JSON that a store keeps with a point, and back.
 
-A payload holds everything that can be shown or filtered by; vectors are not part of it.
+A payload contains everything that can be shown or filtered by; vectors are not part of it.
 """
 
 from __future__ import annotations
@@ -19,17 +19,17 @@ from lmm_education.material import Chunk, Lines, Location, Passage, PreparedDocu
 Payload = Mapping[str, Any]
 _LARGEST = 2**63
 WORDS = "words"
-"""The field of a document's record that has its chunks' document frequencies."""
+"""The field of a document's record with the document frequencies of its chunks."""
 
 
 @dataclass(frozen=True, slots=True)
 class StoredDocument:
-    """The record of a document: what it was made from, and how much there is of it.
+    """The record of a document: its source, and the number of its chunks and sections.
 
-    `file` is the source's path; `hash` is of its bytes and of everything that decides what is made of them,
-    empty while a run is writing the document; `withhold` are the types that were kept from students, by which
-    `audience` was decided; `prepared` is the prepared file that was ingested in place
-    of the source, if one was. `sort_key`, `part` and `book` are those of a `PreparedDocument`.
+    `file` is the source's path; `hash` covers its content and everything else that affects the result; it is empty
+    while the document is being written. `withhold` are the types that were withheld from students when it was ingested.
+    `prepared` is the prepared file that was ingested instead of the source, if any. `sort_key`, `part` and `book` are
+    those of a `PreparedDocument`.
     """
 
     id: str
@@ -48,11 +48,11 @@ class StoredDocument:
 
 
 OUTLINE = "outline"
-"""The field of a document's record that has its headings and texts in order, for study material."""
+"""The field of a document's record with its headings and texts in order, for study material."""
 STUDENTS = "for_students"
-"""The field that has what students are given in the place of other fields."""
+"""The field with the replacements of other fields for students."""
 RECORD = ("document", *StoredDocument.__slots__[1:])
-"""The fields of a document's record that make a `StoredDocument`."""
+"""The fields of a document's record that a `StoredDocument` is made from."""
 
 
 _OF_A_DOCUMENT = ("file", "title", "language", "sort_key", "part", "book", "withhold", "metadata", OUTLINE)
@@ -62,7 +62,7 @@ _OF_A_DOCUMENT = ("file", "title", "language", "sort_key", "part", "book", "with
 
 
 def chunk_payload(chunk: Chunk, *, language: str, hash: str) -> dict[str, Any]:
-    """The payload of a chunk; `hash` is of what was embedded. Overlap and annotations are not kept.
+    """Return the payload of a chunk; `hash` covers what was embedded. Overlap and annotations are not stored.
 
     >>> chunk = Chunk("1", Location("d", "a.md", Lines(3, 4), ("Leaves",)), "s", 0, "Green.", metadata={"n": 1})
     >>> payload = chunk_payload(chunk, language="en", hash="h")
@@ -85,13 +85,13 @@ def chunk_payload(chunk: Chunk, *, language: str, hash: str) -> dict[str, Any]:
 
 
 def _audience(of: Chunk | Section | PreparedDocument) -> dict[str, Any]:
-    """Who may read it, and what students are given in the place of something else."""
+    """Return the fields that say who may read it, and the replacements for students."""
     shown = of.for_students if of.audience == "everyone" else {}
     return {"audience": of.audience, **({STUDENTS: plain(shown)} if shown else {})}
 
 
 def types_in(values: Mapping[str, Any]) -> tuple[str, ...]:
-    """The types that ``type:`` gives in these properties, if any; the first is the kind of the text.
+    """Return the types in ``type:``, if any; the first one is the kind of the text.
 
     >>> types_in({"type": ["exercise", "exam"]}), types_in({"type": "exercise"}), types_in({"type": None})
     (('exercise', 'exam'), ('exercise',), ())
@@ -101,18 +101,18 @@ def types_in(values: Mapping[str, Any]) -> tuple[str, ...]:
 
 
 def is_one_of(kind: object, kinds: Collection[str]) -> bool:
-    """Whether a type is one of several, upper and lower case the same."""
+    """Return whether a type is one of several, ignoring case."""
     return str(kind).strip().casefold() in {each.strip().casefold() for each in kinds}
 
 
 def _kinds(chunk: Chunk) -> str | list[str]:
-    """The kind; all of them where ``type:`` is a list, so that each is found."""
+    """Return the kind, or all types if ``type:`` is a list, so that each can be searched for."""
     types = types_in(chunk.metadata)
     return list(types) if len(types) > 1 and types[0] == chunk.kind else chunk.kind
 
 
 def section_payload(section: Section, *, title: str) -> dict[str, Any]:
-    """The payload of a section; `title` is its document's."""
+    """Return the payload of a section; `title` is its document's."""
     return {
         "what": "section",
         **_place(section.place),
@@ -129,7 +129,7 @@ def section_payload(section: Section, *, title: str) -> dict[str, Any]:
 def document_payload(
     document: PreparedDocument, *, hash: str, prepared: str = "", words: Frequencies = Frequencies()
 ) -> dict[str, Any]:
-    """The record of a document; see `StoredDocument`. `words` are those of its chunks."""
+    """Return the record of a document; see `StoredDocument`. `words` are the frequencies of its chunks."""
     return {
         "what": "document",
         "document": plain(document.id),
@@ -144,7 +144,7 @@ def document_payload(
 
 
 def words_of(payload: Payload) -> Frequencies:
-    """The document frequencies in the record of a document; none in any other payload."""
+    """Return the document frequencies in a document's record; empty for any other payload."""
     return Frequencies.from_text(payload.get(WORDS, ""))
 
 
@@ -164,9 +164,9 @@ def _place(place: Location) -> dict[str, Any]:
 
 
 def plain(value: Any) -> Any:
-    """A metadata value as JSON and every store can hold it.
+    """Return a metadata value in a form that JSON and every store can hold.
 
-    What JSON has no word for becomes text: infinity, numbers beyond 64 bits, dates, half of a surrogate pair.
+    Values without a JSON equivalent become text: infinity, numbers beyond 64 bits, dates, lone surrogates.
 
     >>> plain({1: (2, 2**70), "x": float("inf"), "y": None})
     {'1': [2, '1180591620717411303424'], 'x': 'inf', 'y': None}
@@ -188,7 +188,7 @@ def plain(value: Any) -> Any:
 
 
 def place_of(payload: Payload) -> Location:
-    """Where a chunk or a section stands; what was not asked for is empty."""
+    """Return the place of a chunk or a section; fields that were not requested are empty."""
     lines = Lines(payload.get("first_line", 0), payload.get("last_line", 0))
     return Location(
         payload.get("document", ""),
@@ -207,7 +207,7 @@ def hit_of(
     legs: Mapping[str, float] | None = None,
     fields: Mapping[str, Any] | None = None,
 ) -> Passage:
-    """A hit from a point's payload; a payload with ``what: section`` is a section's.
+    """Return a search result from a point's payload, of a chunk or of a section (``what: section``).
 
     >>> chunk = Chunk("1", Location("d", "a.md", Lines(3, 4)), "s", 0, "Green.")
     >>> hit = hit_of("1", chunk_payload(chunk, language="en", hash=""), score=0.5)
@@ -237,7 +237,7 @@ def _kind(payload: Payload) -> str:
 
 
 def section_of(id: str, payload: Payload) -> Section:
-    """The section that `section_payload` made this payload from."""
+    """Return the section that `section_payload` made this payload from."""
     return Section(
         id=id,
         place=place_of(payload),
@@ -250,7 +250,7 @@ def section_of(id: str, payload: Payload) -> Section:
 
 
 def document_of(payload: Payload) -> StoredDocument:
-    """The record that `document_payload` made; fields that were not asked for are empty."""
+    """Return the record that `document_payload` made; fields that were not requested are empty."""
     known = {name: payload[name] for name in StoredDocument.__slots__ if name in payload}
     known["withhold"] = tuple(payload.get("withhold", ()))
     return StoredDocument(
@@ -260,23 +260,23 @@ def document_of(payload: Payload) -> StoredDocument:
 
 # -- ids -------------------------------------------------------------------------------------------
 
-# They depend on what a thing is, not on when or in which order it was stored: UUIDs of version 5, so that the same text
-# in the same document has the same id in every store.
+# They depend on the content, not on when or in which order it was stored: UUIDs of version 5, so that the same text in
+# the same document has the same id in every store.
 
 
 _NAMESPACE = uuid.UUID("6f1c4f0e-9f0b-5c1d-8a53-2d0f3f7f5e21")
 
 
 def document_point_id(docid: str) -> str:
-    """The id of a document's own record."""
+    """Return the id of a document's record."""
     return _uuid("document", docid)
 
 
 class Ids:
-    """The ids of one document's sections and chunks, made in document order: of a section by its headings, so that it
-    stays when the text is edited; of a part cut at some size by how it begins; of a chunk by its kind and text.
+    """Makes the ids of one document's sections and chunks, in order: a section's from its headings, so that it stays
+    the same when the text is edited; a part cut by size from its beginning; a chunk's from its kind and text.
 
-    Twins are told apart by their rank.
+    Duplicates are distinguished by a counter.
 
     >>> ids = Ids("botany")
     >>> first, second = ids.of("section", "Leaves"), ids.of("section", "Leaves")
@@ -289,7 +289,7 @@ class Ids:
         self._seen: Counter[str] = Counter()
 
     def of(self, kind: Literal["section", "part", "chunk"], *what: str) -> str:
-        """The id of the next such thing."""
+        """Return the next id for this content."""
         name = _uuid(self._docid, kind, *what)
         rank = self._seen[name]
         self._seen[name] += 1

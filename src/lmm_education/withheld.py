@@ -1,7 +1,7 @@
-"""A course's store as students have it: what was kept from them at ingestion is not there.
+"""The store of a course as students see it, without the texts that were withheld from them at ingestion.
 
-Each point says for whom it is, and what students are given of it in the place of something else. So there is one
-condition on whatever is read, and one change of every payload.
+Each point records who may see it, and replacements of its fields for students. So one condition is added to every
+query, and one change is made to every payload.
 """
 
 from __future__ import annotations
@@ -37,13 +37,13 @@ P = TypeVar("P", Point, Scored)
 
 
 class StudentView:
-    """A `StoreView` of what is for everyone. Nothing is found by what stands in metadata under the name of a type that
-    is withheld (``solution:``)."""
+    """A `StoreView` of the points that everyone may see. Metadata named after a withheld type (``solution:``) cannot be
+    searched either."""
 
     def __init__(self, view: StoreView, withholding: Withholding) -> None:
         self._view, self._withholding = view, withholding
         self.manifest: Callable[[], Manifest | None] = view.manifest
-        self.frequencies: Callable[[], Frequencies] = view.frequencies  # words weigh the same for everybody
+        self.frequencies: Callable[[], Frequencies] = view.frequencies  # the weights of words are the same for all
 
     @property
     def stamp(self) -> str:
@@ -82,18 +82,18 @@ class StudentView:
         return self._view.facet(key, where=[*where, _SHOWN], limit=limit)
 
     def _tells(self, where: Where) -> bool:
-        """Whether a condition is on metadata that are not shown: what fits it would tell what stands there."""
+        """Return whether a condition is on hidden metadata: the results would reveal their values."""
         keys = (condition.key for condition in where if not isinstance(condition, Among))
         return self._withholding.of(part for key in keys for part in re.split(r'[."\[\]]+', key)) != EVERYONE
 
 
 def _with_own(fields: Fields) -> Fields:
-    """Fields with those that tell who may see them, and what of them."""
+    """Add the fields that say who may see a point, and what of it."""
     return fields if isinstance(fields, bool) else (*fields, "audience", STUDENTS)
 
 
 def _shown(points: Iterable[P]) -> list[P]:
-    """What students are given of points."""
+    """Return the points that students may see, with the replacements for them."""
     shown = []
     for point in points:
         if point.payload.get("audience", EVERYONE) == EVERYONE:
@@ -104,7 +104,7 @@ def _shown(points: Iterable[P]) -> list[P]:
 
 
 class StudentStore:
-    """A store of which nothing is read but by a `StudentView`, if all of it was ingested with what is withheld now."""
+    """A store that is read only through a `StudentView`, if all of it was ingested with the current withheld types."""
 
     def __init__(self, store: Store, withholding: Withholding) -> None:
         self._store, self._withholding, self._checked = store, withholding, ""
@@ -117,7 +117,7 @@ class StudentStore:
         """See `Store.view`.
 
         Raises:
-            StoreMismatch: other types were withheld when a document was ingested.
+            StoreMismatch: a document was ingested with other withheld types.
         """
         with self._store.view() as view:
             if view.stamp != self._checked:
