@@ -1,9 +1,9 @@
-"""The course as tools of agents, whoever runs them: a ChatMD file, a server of the Model Context Protocol.
+"""The course as tools for agents: in a ChatMD file, or through a Model Context Protocol server.
 
-`chatmd` knows these functions by name only, in its table of tools; what declares the tools and what it works with are
-known here by their attributes only. ``course_search`` looks things up in a course; ``index_markdown_docs`` and
-``markdown_search`` index and search folders of markdown. Such an index is a folder with a store of its own and `ABOUT`,
-which says what was indexed. Only what changed is embedded again, and what is gone goes.
+`chatmd` refers to these functions by name only, in its table of tools, and this module knows its declarations only as
+protocols. ``course_search`` offers the tools of a course; ``index_markdown_docs`` and ``markdown_search`` index and
+search folders of markdown. Such an index is a folder with a store of its own and the file `ABOUT`, which says what was
+indexed. Only changed files are embedded again, and those that are gone are removed.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ from lmm_education.search.search import CourseSearch
 
 
 class DeclaredTool(Protocol):
-    """What is read of a declaration."""
+    """The part of a tool declaration that is used here."""
 
     @property
     def name(self) -> str: ...
@@ -54,7 +54,7 @@ class DeclaredTool(Protocol):
 
 
 class PromptPlace(Protocol):
-    """What is read of the place in which it stands: the prompt's folder, and the environment."""
+    """The part of the place of a prompt that is used here: its folder, and the environment."""
 
     @property
     def folder(self) -> Path: ...
@@ -69,7 +69,7 @@ class PromptPlace(Protocol):
 
 @asynccontextmanager
 async def open_course_search(declared: DeclaredTool, place: PromptPlace) -> AsyncGenerator[Sequence[RunnableTool]]:
-    """The tools of the course that a declaration names; without one, of the course that the prompt lies in.
+    """Open the tools of the course that a declaration names, or of the course that contains the prompt.
 
     Raises:
         LmmError: there is no course, nothing was ingested, or its settings cannot be read.
@@ -83,7 +83,7 @@ async def open_course_search(declared: DeclaredTool, place: PromptPlace) -> Asyn
 
 
 def chosen(tools: Sequence[RunnableTool], names: Sequence[str]) -> list[RunnableTool]:
-    """The tools of these names; all, if none are named.
+    """Return the tools with these names; all if there are none.
 
     Raises:
         LmmError: there is no such tool.
@@ -96,13 +96,13 @@ def chosen(tools: Sequence[RunnableTool], names: Sequence[str]) -> list[Runnable
 
 
 def course_folder(named: str, folder: Path) -> Path:
-    """The folder of a course: as it is named, relative to the prompt's, else the nearest above the prompt.
+    """Return the folder of a course: the named one, relative to the prompt's, or the nearest above the prompt.
 
     Raises:
         LmmError: there is none.
     """
     if named:
-        with contextlib.suppress(OSError, RuntimeError, ValueError):  # a loop of links, a name no folder can have
+        with contextlib.suppress(OSError, RuntimeError, ValueError):  # circular links, invalid names
             if (found := configured(folder, Path(named).expanduser()).resolve()).is_dir():
                 return found
         raise LmmError(f"there is no folder '{named}'", hint="course is relative to the prompt's folder")
@@ -118,8 +118,8 @@ ABOUT = "index.json"
 FOLDER = ".md_index"
 ALL = "all"
 _NAME = re.compile(r"\w[\w.-]{0,63}")
-_LONGEST = 8000  # characters of a passage that are shown
-_FAILURES = 5  # documents that could not be indexed, in a message
+_LONGEST = 8000  # characters of a passage in a result
+_FAILURES = 5  # failed documents listed in a message
 _TEXT = {"type": "string"}
 _WHERE = _TEXT | {"description": f"the folder in which indexes are kept; {FOLDER} if left out"}
 INDEX = object_schema(
@@ -140,7 +140,7 @@ SEARCH = object_schema(
 
 @dataclass(frozen=True, slots=True)
 class FolderIndex:
-    """An index as its `ABOUT` tells; `root` is the folder of its documents."""
+    """An index as its file `ABOUT` describes it; `root` is the folder of its documents."""
 
     folder: Path
     root: Path
@@ -153,16 +153,16 @@ class FolderIndex:
 
 @dataclass(frozen=True, slots=True)
 class Indexes:
-    """What the two tools work with: where they may go, and the models' settings."""
+    """The functions of the two tools, confined to `roots`; `place` has the models' settings."""
 
     place: PromptPlace
     roots: tuple[Path, ...]
 
     async def index(self, root: str, index_name: str, description: str, vector_db_root: str = FOLDER) -> str:
-        """Index the markdown files of a folder; what is in the index already is brought up to date.
+        """Index the markdown files of a folder, or update an existing index.
 
         Raises:
-            LmmError: a path leads out of the roots, or the store or the embedding model fails.
+            LmmError: a path is outside of the roots, or the store or the embedding model fails.
         """
         if not _NAME.fullmatch(index_name) or index_name == ALL:
             raise LmmError(f"'{index_name}' is not a valid name for an index", hint="letters, digits, '_', '-' and '.'")
@@ -176,7 +176,7 @@ class Indexes:
         return _told(index, report)
 
     async def search(self, query: str, k: int = 5, index_name: str = ALL, vector_db_root: str = FOLDER) -> str:
-        """The passages that fit best, in one index or in all of a folder.
+        """Return the best passages from one index, or from all indexes in a folder.
 
         Raises:
             LmmError: there is no such index, or it cannot be searched.
@@ -193,16 +193,16 @@ class Indexes:
             with self._open(index) as course:
                 hits = (await CourseSearch(course).asearch(query, SearchOptions(limit=k, sections=False))).hits
             found.append([(index, hit) for hit in hits])
-        # The best of each, then the second of each: scores of different stores do not compare.
+        # The best of each index, then the second of each: scores of different stores are not comparable.
         best = enumerate((each for rank in zip_longest(*found) for each in rank if each), 1)
         passages = [_passage(index, hit, number, self.place.folder) for number, (index, hit) in islice(best, k)]
         return render(Message("tool", "", tuple(passages))).rstrip() or NOTHING
 
     def path(self, written: str) -> Path:
-        """A path that the model named, relative to the prompt's folder, as a real path.
+        """Resolve a path that the model gave, relative to the prompt's folder.
 
         Raises:
-            LmmError: it leads out of the roots.
+            LmmError: it is outside of the roots.
         """
         if "\0" in written:
             raise LmmError("a path cannot contain a NUL character")
@@ -222,7 +222,7 @@ class Indexes:
 
     @contextmanager
     def _open(self, index: FolderIndex) -> Iterator[CourseParts]:
-        """Its store, with ordinary settings and the prompt's embedding model."""
+        """Open the store of an index, with default settings and the prompt's embedding model."""
         storage = StorageSettings(folder=index.folder / "store", root=index.folder, course="documents")
         settings = CourseSettings(root=index.root, storage=storage)
         with CourseParts(settings, self.place.settings, index.root, env=dict(self.place.environment)) as course:
@@ -236,7 +236,7 @@ class Indexes:
 async def open_index_markdown_docs(
     declared: DeclaredTool, place: PromptPlace
 ) -> AsyncGenerator[Sequence[RunnableTool]]:
-    """``<tool name="index_markdown_docs"/>``, confined to its roots."""
+    """Open ``<tool name="index_markdown_docs"/>``, confined to its roots."""
     words = "Index the markdown files of a folder, so that markdown_search finds passages in them. Later calls with "
     words += "the same index_name bring it up to date."
     yield [CourseTool(ToolDefinition(declared.name, words, INDEX), Indexes(place, _roots(declared, place)).index)]
@@ -244,7 +244,7 @@ async def open_index_markdown_docs(
 
 @asynccontextmanager
 async def open_markdown_search(declared: DeclaredTool, place: PromptPlace) -> AsyncGenerator[Sequence[RunnableTool]]:
-    """``<tool name="markdown_search"/>``, confined to its roots; the model is told which indexes there are now."""
+    """Open ``<tool name="markdown_search"/>``, confined to its roots; its description lists the existing indexes."""
     words = "Search markdown files that were indexed with index_markdown_docs, by meaning and by words."
     known = read_indexes(place.folder / FOLDER)
     listed = "".join(f"\n- {index.name}: {' '.join(index.description.split())}" for index in known)
@@ -261,7 +261,7 @@ def _roots(declared: DeclaredTool, place: PromptPlace) -> tuple[Path, ...]:
 
 
 def read_index(folder: Path) -> FolderIndex | None:
-    """What a folder says that it indexes; None if it is no index."""
+    """Return the index in a folder; None if there is none."""
     try:
         about = json.loads(Folder(folder).read(ABOUT))
         return FolderIndex(folder, Path(about["root"]), str(about.get("description", "")))
@@ -270,13 +270,13 @@ def read_index(folder: Path) -> FolderIndex | None:
 
 
 def read_indexes(folder: Path) -> list[FolderIndex]:
-    """The indexes in a folder, by name."""
+    """Return the indexes in a folder, by name."""
     inside = [folder / one.name for one in Folder(folder).entries() if one.kind == "folder"] if folder.is_dir() else []
     return [index for each in inside if (index := read_index(each)) is not None]
 
 
 def _passage(index: FolderIndex, hit: Passage, number: int, folder: Path) -> Attachment:
-    """A passage as the model sees it; its file is named as other tools would have to name it."""
+    """Return a passage as the model sees it; the file is named as other tools would have to name it."""
     file = Path(os.path.relpath(index.root / hit.place.file, folder.resolve())).as_posix()
     parts = [f"{file}:{hit.place.lines}", hit.path, f"index: {index.name}"]
     cut = " …" if len(hit.text) > _LONGEST else ""
@@ -284,7 +284,7 @@ def _passage(index: FolderIndex, hit: Passage, number: int, folder: Path) -> Att
 
 
 def _told(index: FolderIndex, report: IngestReport) -> str:
-    """What an agent wants to know of an indexing."""
+    """Summarize the result of indexing for an agent."""
     counts = {state: report.count(state) for state in ("new", "changed", "unchanged")}
     counts["removed"] = sum(lost.pruned for lost in report.lost)
     done = ", ".join(f"{number} {state}" for state, number in counts.items() if number) or "no documents"
@@ -303,7 +303,7 @@ ASK = object_schema(["question"], question={"type": "string"})
 
 @dataclass(frozen=True, slots=True)
 class McpCourse:
-    """One course that is open. `tools` are those of `course_tools`, and ``ask``."""
+    """An open course for MCP clients. `tools` are those of `course_tools`, and ``ask``."""
 
     course: CourseParts
     lookup: Lookup
@@ -311,12 +311,12 @@ class McpCourse:
 
     @property
     def title(self) -> str:
-        """What students know it as."""
+        """The title for students."""
         return self.course.settings.serve.title or self.course.settings.storage.course
 
     @property
     def instructions(self) -> str:
-        """What a client's model should know before it uses the tools."""
+        """Instructions for the model of a client."""
         return (
             f"The material of the course '{self.title}'. Search it before you answer questions about its subject, and "
             "cite the places that results come with, such as cells.md:12-40. open_section reads on from a place."
@@ -324,7 +324,7 @@ class McpCourse:
 
     @property
     def is_empty(self) -> bool:
-        """Whether nothing was ingested."""
+        """Whether nothing has been ingested."""
         try:
             with self.course.view() as catalogue:
                 return not catalogue.documents
@@ -336,7 +336,7 @@ class McpCourse:
 async def open_published_course(
     config: Path | None, course: str | None, model: str | None
 ) -> AsyncGenerator[McpCourse]:
-    """The course that `lmm serve` would serve here, for as long as the context is open.
+    """Open the course that `lmm serve` would serve here, for the duration of the context.
 
     Raises:
         ConfigError: the configuration cannot be read.
@@ -363,7 +363,7 @@ def _ask_tool(answering: Answering) -> RunnableTool:
 
 
 def answer_text(answer: Answer) -> str:
-    """An answer and where it comes from, as text; what was not found in its sources is marked where it stands."""
+    """Return an answer with its sources as text; quotations and claims not found in its sources are marked."""
     text = marked(answer.text, answer.verification.failures, lambda failure: f"[{mark_of(failure)}]").strip()
     cited = [source.reference for source in (answer.cited if answer.found else answer.offered)]
     notices = [f"Note: {notice}" for notice in (*answer.notices, *basis_notice(answer))]

@@ -1,4 +1,4 @@
-"""The tables of ``config.toml`` that are this package's, from [RAG] to [serve], as types.
+"""This package's tables in ``config.toml``, from [RAG] to [serve], as types.
 
 A document's header may override [RAG] and [text_splitter] under ``RAG:``.
 """
@@ -38,7 +38,7 @@ _RAG = ("RAG",)
 
 
 class AnnotationModel(Table, frozen=True):
-    """Which properties annotate a text: its own, those of the nearest heading above, and generated ones."""
+    """Which properties annotate a text: its own, inherited ones of the nearest heading above, and generated ones."""
 
     ABOUT: ClassVar = {"RAG.annotation_model": "Which properties of a text are embedded with it."}
 
@@ -48,7 +48,7 @@ class AnnotationModel(Table, frozen=True):
 
 
 class Preparation(Table, frozen=True):
-    """The three steps from document to chunks: pool, documents to retrieve, chunks to embed."""
+    """The three steps from a document to chunks: pooling, sections to retrieve, chunks to embed."""
 
     ABOUT: ClassVar = {
         "RAG": "and how `lmm ingest` prepares documents. A document's header may have the keys "
@@ -81,8 +81,8 @@ class Preparation(Table, frozen=True):
 
 class StorageSettings(Table, frozen=True):
     """Where the course is stored: `folder` of the embedded store, or `url` of a Qdrant server, whose key is in the
-    environment variable `api_key_env`. Of the way to `folder`, what lies below `root` may be a stranger's: links are
-    refused there."""
+    environment variable `api_key_env`. The path of `folder` below `root` may not be trustworthy: links in it are
+    refused."""
 
     ABOUT: ClassVar = {"storage": "Where the course is stored: in a folder, or in a Qdrant server or cluster."}
 
@@ -101,7 +101,7 @@ class StorageSettings(Table, frozen=True):
 
     @property
     def addresses(self) -> Names:
-        """Of the server, or of the nodes of a cluster; none, where the store is in a folder."""
+        """The address of the server, or of each node of a cluster; empty if the store is in a folder."""
         return tuple(filter(None, (self.url,) if isinstance(self.url, str) else self.url))
 
 
@@ -132,7 +132,7 @@ class SearchSettings(Table, frozen=True):
 
 
 class AnswerSettings(Table, frozen=True):
-    """How questions are answered. `system` comes before our own instructions."""
+    """How questions are answered. `system` precedes the built-in instructions."""
 
     ABOUT: ClassVar = {"answer": "How questions are answered."}
 
@@ -168,9 +168,9 @@ class StudySettings(Table, frozen=True):
 class ServeSettings(Table, frozen=True):
     """What students see in the web chat, who may ask, and how much.
 
-    Texts are markdown, except `title` and those in `texts`. Questions are about `allowed_content`, or are not answered.
-    Only peers with addresses in `trusted_proxy` are believed. Texts whose type `withhold` names reach no student: not
-    as sources, not in what the model is asked, not in the API.
+    Texts are markdown, except `title` and those in `texts`. Only questions about `allowed_content` are answered.
+    Headers of proxies are accepted only from addresses in `trusted_proxy`. Texts of the types in `withhold` reach no
+    student: neither as sources, nor in prompts, nor through the API.
     """
 
     ABOUT: ClassVar = {"serve": "The web chat."}
@@ -245,12 +245,12 @@ class ServeSettings(Table, frozen=True):
 
     @property
     def tutors(self) -> bool:
-        """Whether some questions are not answered outright."""
+        """Whether some questions are not answered directly."""
         return any(mode != "answer" for mode in (self.mode, *self.modes.values()))
 
 
 class CourseSettings(Table, frozen=True):
-    """Everything that was decided for a course; `root` is the folder that paths in it are relative to."""
+    """All settings of a course; `root` is the folder that paths in it are relative to."""
 
     root: Path = Path()
     encoding: Annotated[
@@ -269,17 +269,17 @@ class CourseSettings(Table, frozen=True):
 
     @property
     def withholding(self) -> Withholding:
-        """Which texts reach no student, and which solve exercises; where a tutor answers, the former are among the
-        latter."""
+        """The types that are withheld, and those that are solutions; in a tutoring mode, solutions are withheld,
+        too."""
         serve, solutions = self.serve, self.study.solutions
         return Withholding((*serve.withhold, *solutions) if serve.tutors else serve.withhold, solutions)
 
 
 def course_settings(config: Config) -> CourseSettings:
-    """The course's settings in what is configured; paths are relative to the configuration file's folder.
+    """Return the course's settings from a configuration; paths are relative to the configuration file's folder.
 
     Raises:
-        ConfigError: unreadable TOML, an unknown key, a value of the wrong kind or out of range.
+        ConfigError: the TOML is invalid, or a key is unknown, or a value has the wrong type or is out of range.
 
     >>> settings = course_settings(Config(text='[RAG]\\nencoding_model = "content"\\n[text_splitter]\\noverlap = 200'))
     >>> settings.encoding, settings.preparation.overlap, settings.storage.folder.as_posix()
@@ -292,10 +292,10 @@ def course_settings(config: Config) -> CourseSettings:
 
 
 def change_settings(base: CourseSettings, toml: Mapping[str, Any], *, where: Where) -> CourseSettings:
-    """`base` with what tables of a config.toml say; those of other packages are left alone.
+    """Return `base` changed by tables of a config.toml; tables of other packages are ignored.
 
     Raises:
-        ConfigError: an unknown key, a value of the wrong kind or out of range.
+        ConfigError: a key is unknown, or a value has the wrong type or is out of range.
 
     >>> change_settings(CourseSettings(), {"search": {"prefetch": 100}}, where=Config().where).search.prefetch
     100
@@ -318,9 +318,9 @@ def change_settings(base: CourseSettings, toml: Mapping[str, Any], *, where: Whe
 
 
 def for_document(settings: Preparation, header: Mapping[str, Any], *, where: str = "header") -> Preparation:
-    """The preparation that holds for a document: its header's ``RAG:`` over the course's, and its ``lang:``.
+    """Return the preparation settings for a document: its header's ``RAG:`` over the course's, and its ``lang:``.
 
-    Under ``RAG:`` stand the keys of [RAG] and [text_splitter]; ``encoding_model`` cannot differ within a store.
+    ``RAG:`` contains keys of [RAG] and [text_splitter]; ``encoding_model`` must be the same for the whole store.
 
     >>> for_document(Preparation(), {"lang": "de", "RAG": {"max_size": 1500}}).max_size
     1500
@@ -346,7 +346,7 @@ def for_document(settings: Preparation, header: Mapping[str, Any], *, where: str
 
 
 def _checked(chosen: Preparation, where: Where) -> Preparation:
-    """The preparation, if its sizes go together."""
+    """Return the settings if their sizes are consistent."""
     if chosen.min_size > chosen.max_size:
         raise ConfigError(
             f"'min_size' ({chosen.min_size}) in [text_splitter] is more than 'max_size' ({chosen.max_size})",

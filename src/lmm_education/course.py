@@ -1,6 +1,6 @@
 """`Course`: documents that can be asked. Every command of the course, and every script, is a few lines over it.
 
-Each verb imports the room that does the work, so that opening a course costs nothing.
+Each method imports the modules that do the work, so that opening a course is fast.
 """
 
 from __future__ import annotations
@@ -52,10 +52,10 @@ Questions = str | Path | Iterable["str | Path"] | Sequence["Question"]
 
 
 class Course(CourseParts):
-    """Documents that can be asked. Opened with `open`; a context manager that closes what was opened.
+    """A course whose documents can be searched and asked. Created with `open`; a context manager.
 
-    Paths are relative to the current folder. Every verb may raise an `LmmError`, which says where, what,
-    and what to do next; its own errors are listed with it.
+    Paths are relative to the current folder. Every method may raise an `LmmError`, which says where, what, and what to
+    do next; errors specific to a method are listed with it.
 
     >>> import pathlib, tempfile
     >>> folder = pathlib.Path(tempfile.mkdtemp())
@@ -79,17 +79,17 @@ class Course(CourseParts):
 
         Args:
             paths: files, folders and patterns; by default the course's folder.
-            again: embed everything again; where settings differ from the store's, or it is damaged, rebuild it.
-            dry_run: find out what would change, and change nothing.
-            listener: is called with what happens, in this thread.
-            save_files: write what each step made, as markdown, beside the document.
+            again: embed everything again; rebuild the store if its settings differ, or if it is damaged.
+            dry_run: report what would change, and change nothing.
+            listener: called with progress events, in this thread.
+            save_files: write the result of each step as markdown beside the document.
             output: the folder for these files (implies `save_files`).
             ingest: False prepares only: nothing is embedded or stored.
             prune: remove stored documents whose files are gone.
             annotate: make missing and stale annotations first, with the configured model.
 
         Returns:
-            A report on every document; its `failed` names what went wrong.
+            A report on every document; its `failed` lists the errors.
 
         Raises:
             StoreError: the store cannot be read or written, or was made with other settings.
@@ -112,9 +112,10 @@ class Course(CourseParts):
         return prepare_documents(self, paths or [self.root])
 
     def points(self, documents: Iterable[PreparedDocument]) -> Iterator[dict[str, Any]]:
-        """The chunks of documents as points of JSON values: ``id``, ``vector`` (by name), ``payload``.
+        """Iterate over the chunks of documents as Qdrant points: ``id``, ``vector`` (by name), ``payload``, all JSON
+        values.
 
-        Qdrant's REST interface takes them as they are, and its client as ``PointStruct(**point)``.
+        Qdrant's REST interface accepts them as they are, its client as ``PointStruct(**point)``.
 
         Raises:
             ModelError: the embedding model does not answer.
@@ -133,10 +134,10 @@ class Course(CourseParts):
         on_poll: Callable[[str], None] = lambda reason: None,
         **how: Unpack[IngestArguments],
     ) -> None:
-        """Ingest now, and again what is saved, when nothing was for `quiet` seconds; until Ctrl-C or `stop`.
+        """Ingest now, and whenever files were saved and none changed for `quiet` seconds, until Ctrl-C or `stop`.
 
-        `how` is as for `ingest`. `on_result` is called with the report of each time, or with the error that ended it;
-        `on_poll` with why files have to be looked at again and again. All callbacks are called in another thread.
+        `how` is as for `ingest`. `on_result` is called with each report, or with the error that ended a run; `on_poll`
+        with the reason why files must be polled. All callbacks are called in another thread.
         """
         from lmm_education.ingestion.ingest import watch_course
 
@@ -167,26 +168,26 @@ class Course(CourseParts):
         expand: int | None = None,
         reranker: str | None = None,
     ) -> SearchResult:
-        """Find the passages that fit a question best; without one, those that meet the conditions.
+        """Find the passages that best match a question; without a question, those that meet the conditions.
 
-        ``*exercise*`` in the question prefers passages of that type, ``@week-3`` searches that document only. What is
-        None is as under [search] in config.toml.
+        ``*exercise*`` in the question prefers passages of that type, ``@week-3`` searches only that document. For
+        options that are None, [search] in config.toml applies.
 
         Args:
             types: only passages of these types.
             documents: only these documents: docid, file, or the file's name.
-            where: metadata keys, each with the value or the values of which a passage has one.
+            where: metadata keys, each with a value or several, of which a passage must have one.
             fields: payload fields to return with each passage: names, or True for all.
             limit: how many passages, at most.
             companion: whole sections instead of passages.
-            sections: count passages up to sections.
+            sections: also rank the sections that the passages belong to.
             expand: how many sub-questions the aux model writes.
             reranker: ``none``, ``model``, ``http``, ``FastEmbed/…``.
 
         Raises:
-            SearchError: the question cannot be asked of this store, or names what is not in it.
+            SearchError: the question cannot be asked of this store, or names something that is not in it.
             StoreError: there is no store, or it was made with other settings.
-            ModelError: a model is needed and does not answer.
+            ModelError: a required model does not answer.
         """
         options = SearchOptions(
             limit=limit,
@@ -204,10 +205,10 @@ class Course(CourseParts):
     asearch = loop.threaded(search)
 
     def fetch(self, *ids: str, fields: Fields = ()) -> SearchResult:
-        """The passages and sections with these ids, in this order.
+        """Return the passages and sections with these ids, in this order.
 
         Raises:
-            SearchError: there is none with an id.
+            SearchError: an id is unknown.
             StoreError: there is no store.
         """
         return self._search.fetch(ids, fields=fields)
@@ -215,8 +216,8 @@ class Course(CourseParts):
     afetch = loop.threaded(fetch)
 
     def _chats(self, model: str | ChatModel | None, temperature: float | None = None) -> tuple[ChatModel, ChatModel]:
-        """The model that is named or given, else the one that answers about this course, and the one for what is asked
-        beside: one that its author chose for that, else one of the same provider."""
+        """Return the model that answers (the given one or the configured one), and the one for auxiliary questions: the
+        one configured for them, or one of the same provider."""
         from lmm.config_files import settings_for
         from lmm.models.chat import shared_chat
 
@@ -283,26 +284,26 @@ class Course(CourseParts):
         """Answer a question from the course's own material, with its sources.
 
         Args:
-            listener: is called with what happens, pieces of the answer included, in another thread.
+            listener: called with each event, including pieces of the answer, in another thread.
             history: earlier answers, or pairs of question and answer, oldest first.
-            mode: what the history is for, instead of the configured one.
+            mode: how the history is used, instead of the configured way.
             types: only material of these types, such as ``exercise``.
             documents: only these documents, by docid or file.
             where: only passages whose metadata have one of these values.
-            here: where the reader is: a page of the published book, or a file of the course, with the id or title of a
+            here: the reader's place: a page of the published book, or a file of the course, with the id or title of a
                 heading, such as ``leaves.md#colour``.
-            agent: give the model tools to look for itself.
-            context_tokens: how much of the material the model is shown, instead of the configured number.
-            budget: what all its requests together may use: tokens (``20000``) or money (``0.50$``); what one request
-                takes is known after it.
+            agent: give the model tools to search by itself.
+            context_tokens: tokens of the material that the model is shown, instead of the configured number.
+            budget: limit for all its requests together: tokens (``20000``) or money (``0.50$``); the usage of a request
+            is known only after it.
             model: a name, such as ``Ollama/llama3.2``, a tier (``minor``), or a model; else the configured one.
-            temperature: how free the model is in its words, instead of the configured number.
+            temperature: the model's temperature, instead of the configured one.
 
         Raises:
             StoreError: nothing was ingested, or the store cannot be read.
-            SearchError: `here` is nothing of the course.
+            SearchError: `here` is not part of the course.
             ModelError: a model did not answer.
-            LimitReached: the budget is used up, or the price of the model is not known.
+            LimitReached: the budget is used up, or the price of the model is unknown.
         """
         async for event in self._events(question, options):
             listener(event)
@@ -313,13 +314,13 @@ class Course(CourseParts):
     ask = loop.blocking(aask)
 
     def stream(self, question: str, **options: Unpack[_AskArguments]) -> AsyncGenerator[AnswerEvent]:
-        """What happens until the answer is there, for ``async for``; the last event is the `Answer`. See `aask`."""
+        """Iterate over the events of an answer, with ``async for``; the last one is the `Answer`. See `aask`."""
         return loop.bridge(self._events(question, options))
 
     # -- study material ----------------------------------------------------------------------------
 
     def documents(self) -> list[StoredDocument]:
-        """The documents that are stored, in the order of reading; none where there is no store yet."""
+        """Return the stored documents, in reading order; empty if there is no store yet."""
         try:
             with self.view() as catalogue:
                 return list(catalogue.documents)
@@ -327,13 +328,13 @@ class Course(CourseParts):
             return []
 
     def read(self, *paths: str | Path) -> Reading:
-        """Read documents for the verbs below: one that cannot be read is reported in the result, and stops no other."""
+        """Read documents for the methods below; those that cannot be read are listed in the result."""
         from lmm_education.study.study_documents import read_documents
 
         return read_documents(paths or [self.root], self.settings)
 
     def _material(self, paths: Sequence[str | Path | Reading]) -> list[StudyDocument]:
-        """The documents that were read, those at some paths, else those that are stored."""
+        """Return documents that were read, or those at some paths; without either, the stored ones."""
         from lmm_education.study.study_documents import Reading, documents_at, stored_documents
 
         if not paths:
@@ -343,18 +344,18 @@ class Course(CourseParts):
         return read + documents_at(files, self.settings)
 
     def toc(self, *paths: str | Path | Reading, depth: int = 6) -> list[Entry]:
-        """The table of contents of documents: at these paths, or what was `read`; else all that are stored (so below).
+        """Return the table of contents of documents: at these paths, or already `read`; by default, the stored ones.
 
         Raises:
             DocumentError: a document cannot be read.
-            StoreError: no paths, and no store that can be read.
+            StoreError: no paths were given, and there is no readable store.
         """
         from lmm_education.study.study_documents import table_of_contents
 
         return table_of_contents(self._material(paths), depth=depth)
 
     def plan(self, *paths: str | Path | Reading, depth: int = 2, words_per_minute: int | None = None) -> StudyPlan:
-        """The sections of documents in the order in which to read them, and how long that takes."""
+        """Return the sections of documents in the order in which to read them, and how long that takes."""
         from lmm_education.study.plans import study_plan
 
         study = self.settings.study
@@ -369,15 +370,15 @@ class Course(CourseParts):
         again: bool = False,
         budget: str | None = None,
     ) -> CardReport:
-        """The study cards of documents; its `cards` can be saved with `lmm_education.study.save_cards`.
+        """Return the study cards of documents; its `cards` can be saved with `lmm_education.study.save_cards`.
 
-        A document that cannot be read is reported in the report, and stops no other.
+        Documents that cannot be read are listed in the report.
 
         Args:
-            model: writes cards for sections that have none; without paths, in the documents of the course's folder.
-            write: put these cards into the documents too, where they can be corrected.
+            model: writes cards for sections that have none; without paths, for the documents in the course's folder.
+            write: also write these cards into the documents, where they can be corrected.
             again: ask again, even if an earlier run has the reply.
-            budget: what the model may use, as in `aask`; what came after it was used up is among the failures.
+            budget: limit for the model, as in `aask`; sections after it was reached are among the failures.
         """
         from lmm.models.budget import BudgetedModel, SharedBudget
         from lmm_education.study.cards import cards_of, write_cards
@@ -391,7 +392,7 @@ class Course(CourseParts):
         return write_cards(paths or [self.root], model=model, config=self.config, again=again, save=write)
 
     def exercises(self, *paths: str | Path | Reading, types: Collection[str] = ()) -> list[Exercise]:
-        """The exercises of documents with their solutions; with `types`, texts of those types."""
+        """Return the exercises of documents with their solutions; with `types`, the texts of those types."""
         from lmm_education.study.exercises import find_exercises
 
         study = self.settings.study
@@ -400,15 +401,15 @@ class Course(CourseParts):
     def notes(
         self, path: str | Path, *, keep: Sequence[str] = (), edits: Edits | None = None, keep_lines: bool = False
     ) -> Notes:
-        """The clean notes of a document: without metadata, conversations and special material.
+        """Return the clean notes of a document: without metadata, conversations and special material.
 
         Args:
-            keep: types of material that stay.
-            edits: what to do with pending edits, instead of the configured.
-            keep_lines: keep the numbers of lines.
+            keep: types of material to keep.
+            edits: what to do with pending edits, instead of the configured way.
+            keep_lines: keep the line numbers.
 
         Raises:
-            ExportError: it cannot be exported as it is, or is special material as a whole.
+            ExportError: it cannot be exported as it is, or all of it is special material.
         """
         from lmm_education.study.notes import read_notes
 
@@ -423,10 +424,10 @@ class Course(CourseParts):
         edits: Edits | None = None,
         keep_lines: bool = False,
     ) -> ExportReport:
-        """Write the clean notes of a document, or of a folder with what its documents show; see `notes`.
+        """Write the clean notes of a document, or of a folder including linked files; see `notes`.
 
         Raises:
-            ExportError: a file cannot be exported as it is, or would be written over a source.
+            ExportError: a file cannot be exported as it is, or would overwrite a source.
         """
         from lmm_education.study.notes import export_notes
 
@@ -446,12 +447,12 @@ class Course(CourseParts):
         documents: Sequence[str | Path] = (),
         progress: Progress = lambda what, done, total: None,
     ) -> Evaluation:
-        """Measure how well questions find what answers them.
+        """Measure how well a search finds the answers to questions.
 
         Args:
             questions: question files, or questions.
-            documents: measure with these in a temporary store, instead of the course's (so below).
-            progress: is called with what is being done, how much of it is done, and of how much (so below).
+            documents: measure with these in a temporary store, instead of the course's store (also below).
+            progress: called with the current activity, the number of items done, and the total (also below).
 
         Raises:
             LmmError: a row of a question file cannot be used, or no question has an answer.
@@ -486,16 +487,16 @@ class Course(CourseParts):
         budget: str = "",
         progress: Progress = lambda what, done, total: None,
     ) -> list[AnswerEvaluation]:
-        """Ask every question, and measure whether the answers are right, grounded and cite what they rest on.
+        """Ask every question, and measure whether the answers are right, grounded and cite the right sources.
 
         Args:
             axes: settings to compare, such as ``model=OpenAI/gpt-5-mini,Ollama/llama3.2``; else the course's own.
-            judge: a model that judges, besides the comparison with the facts.
-            budget: what the models may use for each setting, as in `aask`.
+            judge: a model that judges the answers, in addition to the comparison with facts.
+            budget: limit for the models for each setting, as in `aask`.
 
         Raises:
             LmmError: a row of a question file cannot be used, or no question was answered.
-            SearchError: the judge has no language to judge in.
+            SearchError: the judge is not a language model.
         """
         from lmm_education.evaluation.answers import evaluate_answers, open_judge
         from lmm_education.evaluation.experiments import Variant, course_of, make_variants, scratch_courses
@@ -524,7 +525,7 @@ class Course(CourseParts):
     ) -> Tuning:
         """Try leg weights and chunk sizes, and cross-validate the choice.
 
-        At this level (``passage``, ``section``, ``document``), by default the most exact one of the questions.
+        Measured at this level (``passage``, ``section``, ``document``), by default the most exact one of the questions.
         """
         from lmm_education.evaluation.experiments import tune
         from lmm_education.evaluation.results import best_mean
@@ -539,7 +540,7 @@ class Course(CourseParts):
         documents: Sequence[str | Path] = (),
         progress: Progress = lambda what, done, total: None,
     ) -> Calibration:
-        """Find the relevance below which nothing relevant was found: ``[search] threshold``."""
+        """Find the relevance below which results are irrelevant: ``[search] threshold``."""
         from lmm_education.evaluation.experiments import calibrate_threshold, course_of
 
         with course_of(self, documents, progress=progress) as chosen:
@@ -555,15 +556,15 @@ class Course(CourseParts):
         estimate: bool = False,
         progress: Progress = lambda what, done, total: None,
     ) -> Rewording:
-        """Let the aux model ask questions in other words, and add those that a ``.jsonl`` file lacks to it.
+        """Reword questions with the aux model, and add those that a ``.jsonl`` file lacks to it.
 
         Args:
             again: ask again, even if an earlier run has the reply.
-            budget: what the model may use, as in `aask`; what came after it was used up is among the failures.
-            estimate: ask no model, write nothing; `usage` is what would be used.
+            budget: limit for the model, as in `aask`; questions after it was reached are among the failures.
+            estimate: do not ask the model or write anything; `usage` is the expected usage.
 
         Raises:
-            SearchError: the aux model has no language to write in.
+            SearchError: the aux model is not a language model.
             ConfigError: the file contains other questions too.
         """
         from lmm.models.client import Client
@@ -575,16 +576,16 @@ class Course(CourseParts):
     # -- doors -------------------------------------------------------------------------------------
 
     def app(self, *, hosts: Sequence[str] | None = None) -> Starlette:
-        """The web chat and the HTTP API, for any ASGI server; the course stays open while it runs.
+        """Return the web chat and the HTTP API as an ASGI application; the course must stay open while it runs.
 
-        `hosts` are names under which requests may come, by default this machine's own; ``("*",)`` is any.
+        `hosts` are the host names that requests may use, by default this machine's own; ``("*",)`` allows any.
         """
         from lmm_education.web.app import LOOPBACK, create_app
 
         return create_app(self, hosts=LOOPBACK if hosts is None else hosts)
 
     def tools(self) -> list[RunnableTool]:
-        """What agents can look up: tools that search, list mentions, open a section, and show the contents."""
+        """Return tools for agents, which search, list mentions, open a section, and show the contents."""
         from lmm_education.answer.lookup import Lookup, course_tools
 
         return course_tools(Lookup(self._search), among_others=False)
@@ -592,15 +593,15 @@ class Course(CourseParts):
     # -- the store ---------------------------------------------------------------------------------
 
     def status(self) -> StoreStatus:
-        """What is in the store; its `manifest` is None where nothing was ingested."""
+        """Return what is in the store; its `manifest` is None if nothing has been ingested."""
         return self.store.status()
 
     def check(self) -> str:
-        """Compare what is stored with what was written; return a description of what was compared.
+        """Compare the stored data with what was written; return a description of what was compared.
 
         Raises:
             StoreMissing: nothing was ingested.
-            StoreDamaged: something is otherwise.
+            StoreDamaged: there is a difference.
         """
         checked = self.store.check()
         if not checked:
@@ -611,7 +612,7 @@ class Course(CourseParts):
         """Rebuild a damaged store from its documents, or from those at some paths, without opening it.
 
         Raises:
-            StoreError: no paths, and it is not known which documents were stored.
+            StoreError: no paths were given, and the store has no list of documents.
         """
         from lmm_education.ingestion.apply import IngestOptions
         from lmm_education.ingestion.ingest import ingest_into
@@ -632,29 +633,29 @@ class Course(CourseParts):
         self.store.compact()
 
     def push(self, to: str | Path, *, on_points: Callable[[int], None] = lambda count: None) -> Transfer:
-        """Copy the store to another folder, or to a Qdrant server's address; what is there already stays.
+        """Copy the store to another folder, or to a Qdrant server's address; existing points there are kept.
 
-        `on_points` is called with how many points are done, again and again.
+        `on_points` is called repeatedly with the number of points copied.
 
         Raises:
             StoreMissing: nothing was ingested.
-            ConfigError: that is the store itself.
+            ConfigError: the target is the store itself.
         """
         from lmm_education.store.open import transfer
 
         return transfer(self.store, str(to), self.settings.storage, env=self.env, to=True, on_points=on_points)
 
     def pull(self, source: str | Path, *, on_points: Callable[[int], None] = lambda count: None) -> Transfer:
-        """Copy a store from another folder or a server, as `push` copies there."""
+        """Copy a store from another folder or a server; see `push`."""
         from lmm_education.store.open import transfer
 
         return transfer(self.store, str(source), self.settings.storage, env=self.env, to=False, on_points=on_points)
 
     def remove(self, *documents: str) -> list[StoredDocument]:
-        """Remove documents from the store, by docid, file, folder or the file's name; those that were removed.
+        """Remove documents from the store, by docid, file, folder or file name; return those that were removed.
 
         Raises:
-            StoreError: there is none of a name, or there are several.
+            StoreError: no document has the name, or several have.
         """
         from lmm_education.ingestion.apply import remove_documents
 
@@ -662,7 +663,7 @@ class Course(CourseParts):
 
 
 class IngestArguments(TypedDict, total=False):
-    """How to ingest; see `Course.ingest`."""
+    """Arguments of `Course.ingest`."""
 
     save_files: bool
     output: str | Path | None
@@ -672,7 +673,7 @@ class IngestArguments(TypedDict, total=False):
 
 
 class _AskArguments(TypedDict, total=False):
-    """How to answer; see `Course.aask`."""
+    """Arguments of `Course.aask`."""
 
     history: Sequence[tuple[str, str] | Answer]
     mode: History | None
@@ -702,7 +703,7 @@ def _values(where: Where | None) -> dict[str, Sequence[Value]]:
 
 
 def _questions(given: Questions) -> list[Question]:
-    """Questions as they are, or those of files."""
+    """Return questions as they are, or read them from files."""
     from lmm_education.evaluation.questions import Question, read_usable
 
     several = [given] if isinstance(given, str | Path) else list(given)
@@ -720,19 +721,19 @@ def ingest(
     embedder: Embedder | None = None,
     **options: Any,
 ) -> IngestReport:
-    """`Course.ingest` for the course of the current folder, or of the configuration beside the first path."""
+    """Call `Course.ingest` for the course of the current folder, or of the configuration beside the first path."""
     named = [paths] if isinstance(paths, str | Path) else list(paths)
     with Course.open(config=config, beside=named, embedder=embedder) as course:
         return course.ingest(*named, **options)
 
 
 def querydb(question: str, *, config: str | Path | None = None, **options: Any) -> SearchResult:
-    """`Course.search` in the course of the current folder."""
+    """Call `Course.search` for the course of the current folder."""
     with Course.open(config=config) as course:
         return course.search(question, **options)
 
 
 def query(question: str, *, config: str | Path | None = None, **options: Any) -> Answer:
-    """`Course.ask` in the course of the current folder."""
+    """Call `Course.ask` for the course of the current folder."""
     with Course.open(config=config) as course:
         return course.ask(question, **options)

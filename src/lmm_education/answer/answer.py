@@ -1,4 +1,4 @@
-"""What an answer is, what is asked of the model, and what happens on the way."""
+"""Answers, the requests for them to the model, and the events on the way."""
 
 from __future__ import annotations
 
@@ -28,9 +28,9 @@ _SHOWN = 90  # characters of an answer
 
 @dataclass(frozen=True, slots=True)
 class AskOptions:
-    """How to answer. None means: as configured under [answer].
+    """How to answer; None means as configured under [answer].
 
-    `context_tokens` is how much of the material the model is shown.
+    `context_tokens` is the number of tokens of the material that the model is shown.
     """
 
     search: SearchOptions = field(default_factory=SearchOptions)
@@ -41,7 +41,7 @@ class AskOptions:
 
 @dataclass(frozen=True, slots=True)
 class Attempted:
-    """What a student answered to an exercise; `solution` is empty where he may not see it, or there is none."""
+    """A student's attempt at an exercise; `solution` is empty if he may not see it, or there is none."""
 
     exercise: str
     answer: str
@@ -52,13 +52,12 @@ class Attempted:
 class Answer:
     """The answer to a question.
 
-    `searched` is what was looked up; `offered` are the sources that the model was shown, `cited` those that
-    its text cites, by their numbers; `removed` are numbers that it cited without having been shown them, and
-    that were taken out. `found` is false where nothing relevant was found and no model was asked; `offered` is what
-    comes nearest then. `cut`: the
-    model stopped at its output limit; `stopped`: agent mode came to its limit of turns; `refused`: it was not given,
-    because question or answer are not about what the course is for, and the text says so. `verification`: it was
-    compared with its sources; `general`: where it cites nothing, it may be from what the model knows.
+    `searched` is what was looked up; `offered` are the sources that the model was shown, `cited` those that its text
+    cites, by their numbers; `removed` are numbers that it cited without having been shown such sources, and that were
+    removed from the text. `found` is false if nothing relevant was found and no model was asked; then `offered` are the
+    closest sources. `cut`: the model reached its output limit; `stopped`: agent mode reached its limit of turns;
+    `refused`: question or answer are not about the allowed content, which the text says. `verification`: the comparison
+    with its sources; `general`: if it cites nothing, it may come from the model's own knowledge.
     """
 
     question: str
@@ -80,8 +79,8 @@ class Answer:
 
     @property
     def rests_on(self) -> Basis:
-        """What it rests on: the course, where it cites it; what the model knows, where the teacher allows it; else
-        nothing that a reader could look at."""
+        """What the answer is based on: the course if it is cited, the model's knowledge if the teacher allows that, or
+        nothing that a reader could check."""
         if self.found and self.cited:
             return "course"
         return "general" if self.found and self.general else "nothing"
@@ -91,7 +90,7 @@ class Answer:
         return f"Answer({textwrap.shorten(self.text, _SHOWN, placeholder=' …')!r}, cites {cited})"
 
     def as_json(self) -> dict[str, Any]:
-        """For programs: what ``lmm ask --json`` prints."""
+        """Return the answer for programs: what ``lmm ask --json`` prints."""
         return {
             "question": self.question,
             "searched": self.searched,
@@ -117,7 +116,7 @@ class Answer:
 
 @dataclass(frozen=True, slots=True)
 class Found:
-    """These sources are shown to the model, for this question."""
+    """Event: these sources are shown to the model for this question."""
 
     searched: str
     sources: tuple[Passage, ...]
@@ -125,26 +124,26 @@ class Found:
 
 @dataclass(frozen=True, slots=True)
 class Called:
-    """The model uses a tool (agent mode); the text that it wrote before is void."""
+    """Event: the model uses a tool (agent mode); the text that it wrote before is void."""
 
     call: ToolCall
 
 
 @dataclass(frozen=True, slots=True)
 class Prompted:
-    """These messages are sent to the model."""
+    """Event: these messages are sent to the model."""
 
     messages: tuple[Message, ...]
 
 
 AnswerEvent = Found | Prompted | Called | TextDelta | Quotation | Retrying | Answer
-"""An answer's stream: pieces of its text as they are certain, each quotation that was not found as it is, behind its
-end; after `Retrying` and `Called`, from the beginning."""
+"""The events of an answer: pieces of its text as soon as they are final, and after each quotation that was not found
+verbatim, the quotation; after `Retrying` and `Called`, the text starts again."""
 AnswerListener = Callable[[AnswerEvent], None]
 
 
 def retold(answer: Answer) -> Iterator[TextDelta | Quotation]:
-    """The same of an answer that is there."""
+    """Iterate over the events of a complete answer."""
     at = 0
     for each in answer.verification.quotations:
         if each.found != "exact":
@@ -155,7 +154,7 @@ def retold(answer: Answer) -> Iterator[TextDelta | Quotation]:
 
 
 def basis_notice(answer: Answer) -> tuple[SearchNotice, ...]:
-    """What readers are told of an answer that rests on nothing they could look at in the course."""
+    """Return the notice for readers if an answer does not cite the course."""
     if not answer.found or answer.rests_on == "course":
         return ()
     told = {
@@ -169,8 +168,8 @@ def basis_notice(answer: Answer) -> tuple[SearchNotice, ...]:
 
 
 def answer_request(asked: Understood, sources: Sources, types: Sequence[str], system: str) -> ChatRequest:
-    """The question with its sources, and with what was said before as far as it matters, and the type of material that
-    is wanted."""
+    """Return the request for an answer: the question with its sources, the relevant part of the conversation, and the
+    requested types of material."""
     documents = (*background_of(asked), *(as_document(source) for source in sources))
     wanted = (
         f"\n\nMaterial of this type is asked for: {', '.join(types)}. Give it unchanged from the sources of that type."
@@ -180,7 +179,7 @@ def answer_request(asked: Understood, sources: Sources, types: Sequence[str], sy
 
 
 def feedback_request(attempted: Attempted, sources: Sources, system: str) -> ChatRequest:
-    """The exercise, what the student answered, and what it is judged by."""
+    """Return the request for feedback: the exercise, the student's answer, and what to judge it by."""
     texts = (("exercise", attempted.exercise), ("solution", attempted.solution), ("answer", attempted.answer))
     documents = [as_document(source) for source in sources]
     documents += [Attachment(text, label) for label, text in texts if text]
@@ -189,7 +188,7 @@ def feedback_request(attempted: Attempted, sources: Sources, system: str) -> Cha
 
 
 def background_of(asked: Understood) -> tuple[Attachment, ...]:
-    """What was said before, as far as it matters."""
+    """Return the relevant part of the conversation as an attachment."""
     return (Attachment(asked.background, CONVERSATION),) if asked.background else ()
 
 
@@ -206,27 +205,27 @@ def system_text(
     explain: bool = False,
     language: str = "the language of the question",
 ) -> str:
-    """What the model is told about its task: the course's own text before ours; `general`: it may go beyond it;
-    `explain`: as a tutor does."""
+    """Return the system prompt: the course's own text before the built-in one. `general`: the answer may go beyond the
+    course; `explain`: the model answers as a tutor."""
     text = prompts.fill(prompt, language=language) + f"\n{_GENERAL}" * general
     text += f"\n\n{prompts.fill('explain', language=language)}" * explain
     return f"{own}\n\n{text}" if own else text
 
 
 # -- a conversation in a file ----------------------------------------------------------------------
-# One JSON object a line, with ``question``, ``answer`` and the ``sources`` it cited.
+# One JSON object per line, with ``question``, ``answer`` and the ``sources`` that it cites.
 
 
 def read_history(path: Path) -> list[Exchange]:
-    """What was said so far; nothing where there is no file yet.
+    """Return the exchanges in a conversation file; empty if there is no file yet.
 
     Raises:
-        FileReadError: a line is no exchange.
+        FileReadError: a line is not an exchange.
         LinkOutside: the file is a link that leads out of its folder.
     """
     try:
         check_named(path)
-        lines = path.read_text(encoding="utf-8").split("\n")  # a text may have other separators
+        lines = path.read_text(encoding="utf-8").split("\n")  # not splitlines: a text may contain other separators
     except FileNotFoundError:
         return []
     except (OSError, UnicodeDecodeError) as error:
@@ -247,10 +246,10 @@ def _exchange(line: str, where: str) -> Exchange:
 
 
 def append_history(path: Path, answer: Answer) -> None:
-    """Add an answer to the conversation; what stands in the file stays as it is.
+    """Append an answer to a conversation file.
 
     Raises:
-        FileWriteError: it cannot be written.
+        FileWriteError: the file cannot be written.
         LinkOutside: it is a link that leads out of its folder.
     """
     check_named(path)

@@ -1,4 +1,4 @@
-"""Answer a question from the course: understand it, search, ask the model, check its sources."""
+"""Answer a question from the course: interpret it, search, ask the model, verify the answer."""
 
 from __future__ import annotations
 
@@ -50,36 +50,36 @@ from lmm_education.study.exercises import Exercise, find_exercises
 from lmm_education.study.study_documents import documents_in
 
 # -- tutoring --------------------------------------------------------------------------------------
-# How a student's question is answered: outright, explained, or by hints where it matches an exercise of the course.
+# How a student's question is answered: directly, with an explanation, or with hints if it matches an exercise.
 #
-# It matches if an exercise comes first among what was found, or if the question has most of an exercise's words. What
-# is asked around it (a role, a permission, another language for the answer) takes none of these words away. Earlier
-# questions of the conversation count with it, so that an exercise cannot be asked piece by piece. No model judges this.
+# It matches if an exercise is the first result, or if the question has most of the words of an exercise. Additions (a
+# role, a permission, another language for the answer) do not remove any of these words. Earlier questions of the
+# conversation are included, so that an exercise cannot be asked piece by piece. No model judges this.
 
 
 TURNS = 4
-"""Earlier questions that count with the next."""
-_SAME, _NEAR = 0.6, 0.25  # share of an exercise's words; near is enough where it is among the first that were found
+"""Number of earlier questions that are included."""
+_SAME, _NEAR = 0.6, 0.25  # share of an exercise's words; the lower one suffices for exercises among the first results
 _FIRST = 4  # passages
-_FEWEST = 4  # words that an item of an exercise needs to be recognized by them
+_FEWEST = 4  # words of an item of an exercise that are needed to recognize it
 
 
 @dataclass(frozen=True, slots=True)
 class Tutoring:
-    """In which mode a question is answered, and the exercise that it matches, if it matches one."""
+    """The mode in which a question is answered, and the exercise that it matches, if any."""
 
     mode: Mode = "answer"
     exercise: Exercise | None = None
 
     @property
     def hinted(self) -> Exercise | None:
-        """The exercise that gets hints in the place of an answer."""
+        """The exercise for which hints are given instead of an answer."""
         return self.exercise if self.mode == "hints" else None
 
 
 @dataclass(frozen=True, slots=True)
 class _Wording:
-    """The words of an exercise, or of an item of it, in one language, with what each weighs."""
+    """The words of an exercise, or of one of its items, in one language, with their weights."""
 
     exercise: Exercise
     language: str
@@ -89,7 +89,7 @@ class _Wording:
 def tutoring_for(
     catalogue: Catalogue, settings: CourseSettings, result: SearchResult, asked: Sequence[str]
 ) -> Tutoring:
-    """How what was `asked` last is answered, by [serve] `mode` and `modes`; questions before it are among `asked`."""
+    """Return how to answer the last question in `asked`, by [serve] `mode` and `modes`."""
     serve = settings.serve
     wordings = catalogue.once("wordings of exercises", lambda: list(_wordings(catalogue, settings)))
     exercise = _match(wordings, result.hits[:_FIRST], "\n".join(asked))
@@ -123,7 +123,7 @@ def _match(wordings: Sequence[_Wording], hits: Sequence[Passage], asked: str) ->
 
 
 def _is_in(hit: Passage, exercise: Exercise) -> bool:
-    """Whether a passage is an exercise, or a part of it."""
+    """Return whether a passage is an exercise, or a part of it."""
     if hit.place.file != exercise.file:
         return False
     passage, text = " ".join(hit.text.split()), " ".join(exercise.text.split())
@@ -134,23 +134,23 @@ def _is_in(hit: Passage, exercise: Exercise) -> bool:
 
 
 def hints_request(asked: Understood, exercise: Exercise, sources: Sources, system: str) -> ChatRequest:
-    """The question with the exercise; of the sources, which the student is to read, their headings without the texts,
-    so that nobody can have the model copy the answer from them."""
+    """Return a request for hints: the question with the exercise, and only the headings of the sources, which the
+    student should read, so that the model cannot be made to copy the answer from them."""
     headings = (as_document(replace(source, text="", before="", after="")) for source in sources)
     documents = (*background_of(asked), Attachment(exercise.text, "exercise"), *headings)
     return ChatRequest((Message("system", system), Message("user", asked.question, documents)))
 
 
 def hints_text(exercise: Exercise, result: SearchResult, sources: Sources) -> str:
-    """The same without a language model: the exercise, a question back, the section to read, and the first step, where
-    the exercise has steps; in the language of the question."""
+    """Return hints without a language model: the exercise, a question, the section to read, and the first step if the
+    exercise has steps; in the language of the question."""
     here = (exercise.file, *exercise.headings)
     others = [hit for hit in result.hits if not _is_in(hit, exercise)]
     others.sort(key=lambda hit: -sum(map(str.__eq__, here, (hit.place.file, *hit.place.headings))))
     numbers = (sources.number_of(hit.section) or sources.number_of(hit.id) for hit in others)
     read = sources.cited(tuple(number for number in numbers if number))[:1] or tuple(sources)[:1]
     quoted = "\n".join(f"> {line}".rstrip() for line in exercise.text.strip().splitlines())
-    steps = [step.strip() for step in ITEM_START.split(exercise.text)[1:] if step.strip()]  # one is all of it
+    steps = [step.strip() for step in ITEM_START.split(exercise.text)[1:] if step.strip()]  # a single one is no step
     say = hint_words(result.question)
     return "\n\n".join([
         say["exercise"], quoted, say["question"],
@@ -164,18 +164,18 @@ def hints_text(exercise: Exercise, result: SearchResult, sources: Sources) -> st
 
 NOTHING_FOUND = "Nothing in the course answers this."
 NOT_JUDGED = SearchNotice("not_judged", "no language model is set to judge this; compare it with the course")
-_SHARE = 0.6  # of the model's window, for material; the rest is for instructions, conversation and reply
-_NO_MARKS = str.maketrans("*@", "  ")  # in an exercise they ask for no material
-_NEAREST = 3  # sections that are offered where nothing answers
+_SHARE = 0.6  # of the model's context window, for material; the rest is for instructions, conversation and reply
+_NO_MARKS = str.maketrans("*@", "  ")  # an exercise's own marks do not ask for material
+_NEAREST = 3  # sections that are offered if nothing answers
 _HURRY = Message("user", "You have no calls left. Answer now, with what you have found.")
-_CANDIDATES = 20  # passages that are looked at for the context, at least
+_CANDIDATES = 20  # least number of passages that the context is chosen from
 
 
 @dataclass(frozen=True, slots=True)
 class Answering:
     """Answers questions about the course of a search. Threads and tasks may share it.
 
-    `major` answers; `aux` reads the question in its conversation; by default they are the course's.
+    `major` answers; `aux` interprets the question in its conversation; by default, they are the course's.
     """
 
     searching: CourseSearch
@@ -185,18 +185,18 @@ class Answering:
 
     @property
     def course(self) -> CourseParts:
-        """What is asked about."""
+        """The course that is asked."""
         return self.searching.course
 
     def at(self, here: Passage | None) -> Answering:
-        """The same for a reader who has a section before him."""
+        """Return a copy for a reader who has the section `here` open."""
         options = self.options
         return dataclasses.replace(
             self, options=dataclasses.replace(options, search=dataclasses.replace(options.search, here=here))
         )
 
     async def stream(self, question: str, history: Sequence[Exchange] = ()) -> AsyncGenerator[AnswerEvent]:
-        """What happens until the answer is there; the last event is the `Answer`.
+        """Iterate over the events of an answer; the last one is the `Answer`.
 
         Raises:
             LmmError: the store cannot be searched, or a model does not answer.
@@ -232,8 +232,8 @@ class Answering:
                 yield event
 
     async def feedback(self, attempted: Attempted) -> AsyncGenerator[AnswerEvent]:
-        """The same for what a student answered to an exercise: what is right in it and what is missing. The built-in
-        model cannot judge; its answer is the solution, or nothing where there is none.
+        """Iterate over the events of feedback on a student's attempt at an exercise: what is right and what is missing.
+        The built-in model cannot judge; it shows the solution, if there is one.
 
         Raises:
             LmmError: the store cannot be searched, or the model does not answer.
@@ -252,7 +252,7 @@ class Answering:
                 yield event
 
     def meant(self, question: str, history: Sequence[Exchange]) -> str:
-        """The question, with the section that its reader has before him in the place of "this"."""
+        """Return the question with "this" replaced by the section that its reader has open."""
         here = self.options.search.here
         return with_here(question, here.heading, first=not history) if here else question
 
@@ -264,22 +264,22 @@ class Answering:
         return asked, client.usage
 
     def known(self, history: Sequence[Exchange]) -> Sequence[Exchange]:
-        """What of a conversation the models are told."""
+        """Return the part of a conversation that the models see."""
         return latest(history) if self._reads_back else history[-1:]
 
     @property
     def can_write(self) -> bool:
-        """Whether a language model answers; the built-in one quotes."""
+        """Whether a language model answers; the built-in one only quotes."""
         return self._model.name != EXTRACTIVE
 
     @property
     def _general(self) -> bool:
-        """Whether what the course does not answer may be answered from what a language model knows."""
+        """Whether the language model's own knowledge may be used for what the course does not answer."""
         return self.course.settings.answer.general and self.can_write
 
     @property
     def _reads_back(self) -> bool:
-        """Whether a model reads the conversation; the built-in one cannot say anything in other words."""
+        """Whether a model reads the conversation; the built-in one cannot rewrite anything."""
         return self._history != "none" and not self._aux.name.startswith("Builtin/")
 
     @property
@@ -295,8 +295,8 @@ class Answering:
     async def _written(
         self, result: SearchResult, sources: Sources, request: ChatRequest, *, agent: bool = False
     ) -> AsyncGenerator[AnswerEvent]:
-        """Sources first, then a call of the model; an `agent` gets tools to look further, until it answers or has had
-        its turns."""
+        """Iterate over the events of a written answer; an `agent` gets tools to search further, until it answers or has
+        used its turns."""
         yield Found(result.text, tuple(sources))
         lookup = Lookup(
             self.searching, sources, dataclasses.replace(self.options.search, companion=False, sections=False)
@@ -306,7 +306,7 @@ class Answering:
             tools = tuple(tool.definition for tool in course_tools(lookup, among_others=False))
             request = dataclasses.replace(request, tools=tools)
         for left in reversed(range(turns)):
-            if agent and not left:  # the tools stay, because some servers refuse a history of calls without them
+            if agent and not left:  # tools stay declared, since some servers refuse a history of calls without them
                 request = dataclasses.replace(request, messages=(*request.messages, _HURRY))
             turn = _Turn(self._model, request, sources.numbers)
             async with aclosing(turn.events()) as events:
@@ -330,7 +330,7 @@ class Answering:
         )  # fmt: skip
 
     async def _quoted(self, result: SearchResult, sources: Sources, tutoring: Tutoring) -> AsyncGenerator[AnswerEvent]:
-        """What was found, quoted, or where to look, where no language model is configured."""
+        """Iterate over the events of an answer without a language model: quotations, or hints."""
         yield Found(result.text, tuple(sources))
         if tutoring.hinted:
             text = hints_text(tutoring.hinted, result, sources)
@@ -346,7 +346,7 @@ class Answering:
                      notices=result.notices, usage=result.usage)  # fmt: skip
 
     def _quotation(self, result: SearchResult, sources: Sources) -> str:
-        """What is quoted; empty where no passage comes near the question."""
+        """Return the quoted sentences; empty if no passage matches the question well enough."""
         here = self.options.search.here if result.this else None
         hits = [hit for hit in result.hits if here is None or hit.is_below(here)]
         passages = list(_passages(hits, sources))
@@ -359,9 +359,9 @@ class Answering:
             return quote(result.text, passages, partial(fits, apart=familiar), familiar=familiar)
 
     def _nothing(self, result: SearchResult, sources: Sources) -> Answer:
-        """The answer where nothing relevant was found, with what comes nearest."""
+        """Return the answer if nothing relevant was found, with the closest sources."""
         text = self.course.settings.answer.nothing_found or NOTHING_FOUND
-        notices = tuple(notice for notice in result.notices if notice != NO_WORD)  # it tells of passages that are shown
+        notices = tuple(notice for notice in result.notices if notice != NO_WORD)  # it is about results
         nearest = dict[str, Passage]()
         for source in sources:
             nearest.setdefault(source.path, source)
@@ -369,19 +369,19 @@ class Answering:
         return Answer(result.question, text, result.text, offered, types=result.types, found=False, notices=notices)
 
     async def _look_up(self, wanted: str, *, this: bool = False) -> tuple[SearchResult, Sources]:
-        """What is found, and what of it the model is shown; `this`: see `SearchOptions`."""
+        """Return the search result, and the sources for the model; for `this`, see `SearchOptions`."""
         tokens = self.options.context_tokens or min(self.course.settings.answer.context_tokens, await self._room())
         choose = partial(choose_sources, budget=tokens, count=count_tokens)
         chosen = self.options.search
-        # More passages than a reader would want: the model reads what fits into the budget.
+        # More passages than for a reader: the model reads as many as fit into the budget.
         limit = max(chosen.limit or self.course.settings.search.limit, _CANDIDATES)
         options = dataclasses.replace(chosen, limit=limit, sections=True, companion=False, reworded=True, this=this)
         return await self.searching.asearch_with(wanted, options, lambda result: choose(result.sections))
 
     async def _room(self) -> int:
-        """The tokens of its window that the model may read of the material."""
+        """Return the tokens of the model's context window that are available for material."""
         model = self.course.models.major
-        if self._model.name != str(model.model):  # one that a program gave
+        if self._model.name != str(model.model):  # a model object that was passed in
             return self.course.settings.answer.context_tokens
         return int((await window_of(model)).tokens * _SHARE)
 
@@ -439,7 +439,7 @@ class _Turn:
 
     @property
     def done(self) -> Reply:
-        """The reply; a stream ends in one, or in an error."""
+        """The reply; available when the stream has ended without an error."""
         assert self.reply is not None
         return self.reply
 
@@ -447,8 +447,8 @@ class _Turn:
 async def verified(
     events: AsyncGenerator[AnswerEvent], sources: Iterable[Passage], said: str
 ) -> AsyncGenerator[AnswerEvent]:
-    """The same events; after the text that they end, the quotations that are not in the sources nor in what was `said`
-    before, and the answer compared with its sources."""
+    """Iterate over the same events, adding quotations that are neither in the sources nor in what was `said` before
+    after the text where they end, and the verification to the answer."""
     stream = QuotationStream(sources, said)
     async with aclosing(events):
         async for event in events:
@@ -466,7 +466,7 @@ async def verified(
 
 
 def invented(numbers: Sequence[int]) -> tuple[SearchNotice, ...]:
-    """What readers are told of numbers of sources that there are none of.
+    """Return the notice about cited numbers that do not exist.
 
     >>> invented([7, 9]), invented([])
     (('the model cited 7, 9, which it was not shown; the numbers were removed',), ())
@@ -480,7 +480,7 @@ def invented(numbers: Sequence[int]) -> tuple[SearchNotice, ...]:
 
 
 def _passages(hits: Iterable[Passage], sources: Sources) -> Iterator[QuotedPassage]:
-    """The passages that were found, best first, with the numbers of the sources that they stand in."""
+    """Iterate over the passages that were found, best first, with the numbers of the sources that contain them."""
     for hit in hits:
         number = sources.number_of(hit.section) or sources.number_of(hit.id)
         if number is not None and hit.kind != "summary":

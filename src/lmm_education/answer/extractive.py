@@ -1,13 +1,12 @@
-"""The answer without a language model: sentences of what was found, word for word, that explain.
+"""Answer without a language model: quote sentences of the passages that were found, verbatim.
 
-Candidates are the sentences of the best passages. How well one fits is what it shares with the question, in words that
-count the more, the rarer they are in the course and in these passages, and in meaning; its neighbours count a tenth, a
-passage the less, the later it was found. Quoted is what fits best, in the order of the text, each part under its
-heading, with the code, the list, the table or the formula that it points to. A sentence that needs what is not shown is
-not quoted.
+Candidates are the sentences of the best passages. Each is scored by what it shares with the question, in words,
+weighted by their rarity in the course and in these passages, and in meaning; its neighbours add a tenth, and later
+passages count less. The best ones are quoted in the order of the text, each part under its heading, with the code, the
+list, the table or the formula that they refer to. A sentence that depends on something that is not shown is not quoted.
 
-Of such answers, 86 in a hundred hold the right one where SQuAD's questions are asked in the words of the documents, 16
-where they are asked in others, in 680 to 790 characters; with MiniLM 89 and 42 (``benchmarks/own_words.py``).
+86 % of these answers contain the right one for SQuAD's questions in the words of the documents, 16 % if they are
+reworded, in 680 to 790 characters; with MiniLM 89 and 42 % (``benchmarks/own_words.py``).
 """
 
 from __future__ import annotations
@@ -25,27 +24,28 @@ from lmm_education.ingestion.outline import ITEM, ITEM_START, is_comment, kind_o
 from lmm_education.search.ranking import Term, term_of
 
 PASSAGES = (1.0, 0.85, 0.7, 0.55, *(0.5,) * 8)
-"""How much the sentences of the first, second, … passage count; from the fifth on, definitions only."""
+"""Weights of the sentences of the first, second, … passage; from the fifth on, only definitions are quoted."""
 FAMILIAR, IN_OTHER_WORDS = 0.5, (1.0, 1.0, 0.85, 0.7, *(0.5,) * 8)
-"""The same where no passage fits so well (`SearchView.fits`): a learner's words are not the book's then, and the first
-two are about equally often right. Half of SQuAD's questions as asked fit better than 0.71, in other words than 0.31."""
+"""The same if no passage matches so well (`SearchView.fits`): then the learner's words are not the book's, and either
+of the first two is about equally often right. Half of SQuAD's questions match better than 0.71, reworded ones than
+0.31."""
 FOUND, SECTIONS = 4, 3
 LEAST = 0.16
-"""How well the best of the first `FOUND` passages has to fit (`SearchView.fits`). Of questions that a course answers, 1
-to 3 in a hundred fit less; of those about something else (SQuAD's asked of the Rust book, pizza), 71 to 87."""
+"""The least match of the best of the first `FOUND` passages (`SearchView.fits`). Of questions that a course answers, 1
+to 3 % match less; of those about something else (SQuAD's asked of the Rust book, pizza), 71 to 87 %."""
 SENTENCES, CHARACTERS = 5, 900
-"""The most that is quoted; what a sentence points to comes on top."""
+"""The most that is quoted; code or lists that a sentence refers to are extra."""
 LONGEST = 1_500
-"""Characters of code, or of another block, that are shown with the sentence that points to it."""
+"""Characters of code, or of another block, that are shown with the sentence that refers to it."""
 NOTICE = "*Quoted from the course, word for word, because no language model is set.*"
 _NEIGHBOURS, _LENGTH, _SHORT = 0.1, 150, 60
-_BY_THE_WAY = 0.6  # of a question, or of what tells what comes next
-_DEFINES, _NAMES = 2.0, 1.3  # of a sentence that says what is asked for, and of one in which it is emphasized
-_LEAST, _LEAST_BEYOND = 0.35, 0.55  # of the best one's score, in its passage and in others
+_BY_THE_WAY = 0.6  # weight of a question, or of an announcement of what comes next
+_DEFINES, _NAMES = 2.0, 1.3  # weight of a sentence that defines the term in question, and of one that emphasizes it
+_LEAST, _LEAST_BEYOND = 0.35, 0.55  # of the best one's score, for other sentences of its passage and of others
 Fits = Callable[[Sequence[str]], Sequence[float]]
-"""How well each of some sentences fits the question."""
+"""Returns how well each of some sentences matches the question."""
 
-# What only makes sense after the sentence before it.
+# Sentences that only make sense after the previous one.
 _NEEDS_BEFORE = re.compile(
     r"[\W_]*(?:(?:This|That|These|Those|It|Its|They|Their|He|She|His|Her|Such|However|But|And|So|Or|Thus|Therefore|Then"
     r"|Hence|Also|Instead|Otherwise|For example|For instance|In (?:this|that|these|those|other words|contrast|addition)"
@@ -54,7 +54,7 @@ _NEEDS_BEFORE = re.compile(
     r"|Here|Because of th|As a result|Similarly|Likewise|Moreover|Furthermore|Finally|Both|Neither|Rather"
     r"|Dies|Diese[rs]?|Er|Sie|Es|Aber|Und|Also|Daher|Deshalb|Dann|Hier|Zum Beispiel|Jedoch)\b|[a-zà-þ])"
 )
-# What points to the block after it: a colon, no mark at the end, the name of a listing.
+# Sentences that refer to the next block: with a colon, without a mark at the end, or with the name of a listing.
 _POINTS = re.compile(
     r":[*_)\"'”]*$|\b(?:Listing|Figure|Fig\.|Table|Equation|Abbildung|Abb\.|Tabelle|Gleichung)\s+\(?\d"
     r"|\bfollowing (?:code|example|listing|program|list|table)|[^.!?…*_)\"'”’»\]`]$"
@@ -71,7 +71,7 @@ _NESTED = re.compile(rf"\n(?=[ \t]+{ITEM})")
 
 @dataclass(frozen=True, slots=True)
 class QuotedPassage:
-    """A text that was found, the heading it stands under, and the number of the source that it belongs to."""
+    """A passage, the heading above it, and the number of the source that it belongs to."""
 
     text: str
     heading: str
@@ -80,10 +80,10 @@ class QuotedPassage:
 
 @dataclass(slots=True)
 class _Sentence:
-    """A sentence in its place: the number of its passage and block, and its own in the text that is quoted.
+    """A sentence and its position: the number of its passage and of its block, and its own in the quoted text.
 
-    `shown` is what it points to; `before` is the sentence that it needs; `instead` the one in whose list it is shown.
-    One that needs what is not there is not `whole`.
+    `shown` is the block that it refers to; `before` the sentence that it depends on; `instead` the one in whose list it
+    is shown. It is not `whole` if it depends on something that is missing.
     """
 
     passage: int
@@ -97,16 +97,16 @@ class _Sentence:
 
     @property
     def all(self) -> list[_Sentence]:
-        """The sentence with those that it needs, in order."""
+        """The sentence preceded by those that it depends on."""
         if self.instead:
             return self.instead.all
         return [*(self.before.all if self.before else []), self]
 
 
 def quote(question: str, passages: Sequence[QuotedPassage], fits: Fits, *, familiar: bool = True) -> str:
-    """The sentences of passages, the best passage first, that fit best; empty where there are none to quote.
+    """Quote the sentences that match best, from passages in order of rank; return an empty text if there are none.
 
-    `familiar` is whether the question has the passages' own words: then the first passage counts most.
+    `familiar`: the question uses the passages' own words; then the first passage counts most.
 
     >>> text = "A leaf is green. Its colour comes from this:\\n\\n$$x$$\\n\\nIt falls in autumn."
     >>> leaf = QuotedPassage(text, "Leaves", 2)
@@ -121,7 +121,7 @@ def quote(question: str, passages: Sequence[QuotedPassage], fits: Fits, *, famil
     every = [sentence for number, each in enumerate(given) for sentence in _sentences(number, each.text)]
     for place, sentence in enumerate(every):
         sentence.place = place
-    sentences = list({sentence.text: sentence for sentence in reversed(every)}.values())[::-1]  # each text once
+    sentences = list({sentence.text: sentence for sentence in reversed(every)}.values())[::-1]  # no repetitions
     if not sentences:
         return ""
     term = term_of(question)
@@ -133,7 +133,7 @@ def quote(question: str, passages: Sequence[QuotedPassage], fits: Fits, *, famil
 
 
 def _said(term: Term | None, text: str) -> float:
-    """How much more a sentence counts that says what the question asks for."""
+    """Return the weight of a sentence that defines or names the term in question."""
     if term is None:
         return 1.0
     return _DEFINES if term.defined(text) else _NAMES if term.emphasized(text) else 1.0
@@ -143,9 +143,9 @@ def _said(term: Term | None, text: str) -> float:
 
 
 def _chosen(sentences: Sequence[_Sentence], fits: Sequence[float], passages: Sequence[float]) -> list[_Sentence]:
-    """What to quote, the best sentence first, with what each needs; nothing where nothing fits."""
+    """Return the sentences to quote, the best first, with those that each depends on; empty if nothing matches."""
     own = [fit * passages[each.passage] * _worth(each.text) for each, fit in zip(sentences, fits, strict=True)]
-    there = [*(each.passage for each in sentences), -1]  # before the first and after the last there is none
+    there = [*(each.passage for each in sentences), -1]  # sentinel: no neighbours before the first and after the last
     scores = [
         value + _NEIGHBOURS * sum(own[j] for j in (i - 1, i + 1) if there[j] == there[i]) for i, value in enumerate(own)
     ]
@@ -166,7 +166,7 @@ def _chosen(sentences: Sequence[_Sentence], fits: Sequence[float], passages: Seq
 
 
 def _worth(text: str) -> float:
-    length: float = (max(_SHORT, len(text)) / _LENGTH) ** 0.3  # a long one shares words by being long
+    length: float = (max(_SHORT, len(text)) / _LENGTH) ** 0.3  # a long sentence shares words because it is long
     return (_BY_THE_WAY if _ASIDE.match(text) else 1) / length
 
 
@@ -174,9 +174,9 @@ def _worth(text: str) -> float:
 
 
 def _sentences(passage: int, text: str) -> list[_Sentence]:
-    """The sentences of a passage, each with what it points to and what it needs."""
+    """Return the sentences of a passage, each with what it refers to and depends on."""
     found: list[_Sentence] = []
-    last: list[_Sentence] = []  # those of the block before
+    last: list[_Sentence] = []  # those of the previous block
     for number, block in enumerate(_unquoted(_blocks(text))):
         kind = kind_of(block)
         if is_comment(block) or _NO_PROSE.match(block) or (kind == "html" and not _clean(block)):
@@ -198,7 +198,8 @@ def _sentences(passage: int, text: str) -> list[_Sentence]:
 
 
 def _linked(sentences: list[_Sentence], found: Sequence[_Sentence]) -> list[_Sentence]:
-    """Sentences with the ones that they need: before them in their block, or at the end of what was `found` so far."""
+    """Link sentences to the ones that they depend on: the previous one in their block, or the last one `found` so
+    far."""
     before = found[-1] if found else None
     for sentence in sentences:
         if _NEEDS_BEFORE.match(sentence.text):
@@ -208,7 +209,7 @@ def _linked(sentences: list[_Sentence], found: Sequence[_Sentence]) -> list[_Sen
 
 
 def _items(passage: int, block: int, text: str, last: Sequence[_Sentence]) -> list[_Sentence]:
-    """The items of a list, which belongs to the sentence that leads to it."""
+    """Return the items of a list, which belongs to the sentence that introduces it."""
     lead = last[-1] if last and last[-1].text.rstrip(CLOSERS).endswith(":") else None
     begins = [match.start() for match in ITEM_START.finditer(text)]
     parts = (text[start:end] for start, end in pairwise([0, *begins, len(text)]))
@@ -220,7 +221,7 @@ def _items(passage: int, block: int, text: str, last: Sequence[_Sentence]) -> li
 
 
 def _item(text: str) -> str:
-    """An item as it is read, those below it each on a line.
+    """Return an item as readable text, with each subitem on its own line.
 
     >>> _item("- Leaves\\n  fall:\\n    - in <b>autumn</b>\\n    - at last")
     '- Leaves fall:\\n    - in autumn\\n    - at last'
@@ -230,7 +231,7 @@ def _item(text: str) -> str:
 
 
 def _blocks(text: str) -> Iterator[str]:
-    """The blocks of a markdown text: what blank lines part, code and formulas whole."""
+    """Iterate over the blocks of a markdown text, separated by blank lines; code and formulas stay whole."""
     at = 0
     for span in spans(text, in_list=True):
         start, end = text.rfind("\n", 0, span.start) + 1, text.find("\n", span.end) + 1 or len(text)
@@ -247,7 +248,7 @@ def _paragraphs_of(text: str) -> Iterator[str]:
 
 
 def _unquoted(blocks: Iterator[str]) -> Iterator[str]:
-    """Blocks, those of a quotation like any other."""
+    """Iterate over blocks, including those inside of block quotes."""
     for block in blocks:
         if kind_of(block) == "quote":
             yield from _unquoted(_blocks(unquoted(f"\n{block}")[1:]))
@@ -256,7 +257,7 @@ def _unquoted(blocks: Iterator[str]) -> Iterator[str]:
 
 
 def _clean(text: str) -> str:
-    """Prose as it is read: without comments, tags, marks for an index, and the addresses of links.
+    """Return prose as readers see it: without comments, tags, index marks, and link addresses.
 
     >>> _clean("See [the *book*](b.html) <!-- ignore --> on leaves.")
     'See the *book* on leaves.'
@@ -267,7 +268,7 @@ def _clean(text: str) -> str:
 
 
 def _code_alone(block: str) -> str:
-    """Code with the language of its fence, without the options of a chunk; nothing where it only includes a file.
+    """Return code with the language of its fence but no chunk options; empty if it only includes a file.
 
     >>> _code_alone("```{r plot, echo=FALSE}\\nplot(x)\\n```").splitlines()[0]
     '```r'
@@ -282,7 +283,7 @@ def _code_alone(block: str) -> str:
 
 
 def _shown(passages: Sequence[QuotedPassage], chosen: Sequence[_Sentence]) -> Iterator[str]:
-    """What was chosen, in order: a quotation for each source, under its heading."""
+    """Iterate over the quotations in order, one for each source, under its heading."""
     groups: dict[int, list[_Sentence]] = {}
     for sentence in chosen:
         groups.setdefault(passages[sentence.passage].number, []).append(sentence)
@@ -294,8 +295,8 @@ def _shown(passages: Sequence[QuotedPassage], chosen: Sequence[_Sentence]) -> It
 
 
 def _paragraphs(sentences: Sequence[_Sentence], cited: str) -> Iterator[str]:
-    """The sentences of a source, those of a block together, an ellipsis where some are left out, each block that they
-    point to after them."""
+    """Iterate over the sentences of a source, joined by block, with an ellipsis where some are left out, each followed
+    by the block that it refers to."""
     said = ""
     for sentence, after in zip(sentences, [*sentences[1:], None], strict=True):
         said += sentence.text if after else f"{sentence.text}{cited}"

@@ -1,12 +1,12 @@
-"""What a question means in a conversation: four ways, of which the course chooses one.
+"""Interpret a question in its conversation, in one of four ways, as the course is configured.
 
-- ``none``: the question stands alone.
-- ``rewrite``: a model rewrites it so that it can be understood alone; that is searched and asked.
+- ``none``: the question is used as it is.
+- ``rewrite``: a model rewrites it so that it can be understood alone; the result is searched and answered.
 - ``summary``: a model summarises the conversation; the summary is searched and given with the question.
-- ``extraction``: a model copies from the conversation what the question needs; so is that.
+- ``extraction``: a model copies what the question needs from the conversation, to be used in the same way.
 
-Whichever is chosen, who answers is given the last exchange too, so that "explain that again, simpler" works.
-Earlier answers are text by a model about course material: they are given as a document, never as orders.
+In each case, the answering model also sees the last exchange, so that "explain that again, simpler" works. Earlier
+answers are text by a model about course material: they are passed as a document, never as instructions.
 """
 
 from __future__ import annotations
@@ -24,14 +24,14 @@ from lmm_education.answer.sources import clean
 
 LABEL = "conversation"
 _MOST = 8000  # characters of the conversation that are sent, the latest
-_LAST = 2000  # characters of the last answer that whoever answers is given
+_LAST = 2000  # characters of the last answer that the answering model sees
 _SUMMARY_WORDS = 120
 _AS_ASKED = "The question, as it was asked:"
 
 
 @dataclass(frozen=True, slots=True)
 class Exchange:
-    """A question that was asked and what was answered."""
+    """A question and its answer."""
 
     question: str
     answer: str
@@ -39,7 +39,7 @@ class Exchange:
 
 @dataclass(frozen=True, slots=True)
 class Understood:
-    """What a question comes to: `search` is looked up, `question` answered, with `background` from earlier."""
+    """An interpreted question: `search` is looked up, `question` answered, with `background` from the conversation."""
 
     question: str
     search: str
@@ -47,7 +47,7 @@ class Understood:
 
 
 def understanding(mode: str, question: str, history: Sequence[Exchange], prompts: Prompts) -> Flow[Understood]:
-    """Ask the aux model what the question means, in any mode but ``none``."""
+    """Ask the aux model for the meaning of the question, in any mode but ``none``."""
     if mode == "summary":
         prompt = prompts.fill("history_summary", words=str(_SUMMARY_WORDS))
     else:
@@ -57,7 +57,7 @@ def understanding(mode: str, question: str, history: Sequence[Exchange], prompts
         return understood(mode, question, (yield ask).text)
     try:
         (said,) = yield from structured(ask, _rewritten(), tier="aux", retries=1)
-    except NoValidReply:  # a question that cannot be put in other words is looked up as it is
+    except NoValidReply:  # the question cannot be rewritten, and is looked up as it is
         return Understood(question, question)
     return understood(mode, question, said["question"])
 
@@ -68,10 +68,10 @@ def _rewritten() -> Schema:
 
 
 def understood(mode: str, question: str, reply: str) -> Understood:
-    """What the question comes to, given the aux model's reply.
+    """Interpret the aux model's reply.
 
-    With a rewritten question comes the one that was asked, and a single word is no rewritten question: small
-    models get this wrong, and nobody sees what they made of it.
+    A rewritten question is accompanied by the original, and a single word is rejected: small models make such mistakes,
+    and nobody sees the rewritten question.
 
     >>> understood("rewrite", "And why is it green?", "Why is a leaf green?").search
     'Why is a leaf green?'
@@ -94,8 +94,8 @@ def understood(mode: str, question: str, reply: str) -> Understood:
 
 
 def with_last(asked: Understood, history: Sequence[Exchange]) -> Understood:
-    """The same with the last exchange in its background. Its numbers of sources are taken out: they would now stand for
-    others.
+    """Add the last exchange to the background. Its source numbers are removed, because they would now mean other
+    sources.
 
     >>> asked = Understood("Simpler?", "Simpler?")
     >>> print(with_last(asked, [Exchange("Which colour is a leaf?", "Green [1].")]).background)
@@ -112,7 +112,7 @@ def with_last(asked: Understood, history: Sequence[Exchange]) -> Understood:
 
 
 def conversation_text(history: Sequence[Exchange]) -> str:
-    """The conversation in words, the latest part of it.
+    """Return the conversation as text, the latest part of it.
 
     >>> print(conversation_text([Exchange("Which colour is a leaf?", "Green [1].")]))
     Question: Which colour is a leaf?
@@ -123,7 +123,7 @@ def conversation_text(history: Sequence[Exchange]) -> str:
 
 
 def latest(history: Sequence[Exchange]) -> Sequence[Exchange]:
-    """The latest part of a conversation, which is all of it that a model reads; at least one exchange."""
+    """Return the latest part of a conversation, up to the length that a model reads; at least one exchange."""
     length = 0
     for count, exchange in enumerate(reversed(history)):
         length += len(_in_words(exchange))

@@ -1,9 +1,9 @@
-"""What models can look up in a course: agents, clients of MCP, and the model that answers in agent mode. One row of
-`ROWS` is one tool.
+"""Tools with which models look things up in a course: agents, MCP clients, and the answering model in agent mode. Each
+row of `ROWS` is a tool.
 
-Nothing but the numbers of sources is remembered from one call to the next. A section is named by its place
-(``cells.md:12-40``), as everything that is returned tells it. So a place from an earlier conversation, or from another
-client of the same server, still means something.
+Nothing but the numbers of sources is remembered between calls. A section is identified by its place
+(``cells.md:12-40``), which is part of every result. So a place from an earlier conversation, or from another client of
+the same server, is still valid.
 """
 
 from __future__ import annotations
@@ -27,19 +27,19 @@ from lmm_education.search.query import SearchOptions
 from lmm_education.search.search import CourseSearch
 
 T = TypeVar("T")
-_AROUND = 160  # characters on each side of a mention
-_PAGE = 12_000  # characters of a section at once
+_AROUND = 160  # characters shown on each side of a mention
+_PAGE = 12_000  # characters of a section per page
 _PLACE = re.compile(r"(?P<file>[^#]*?)(?::(?P<line>\d+)(?:-\d+)?)?(?:#(?P<heading>.*))?", re.DOTALL)
-_MOST_HEADINGS = 400  # that are listed at once
+_MOST_HEADINGS = 400  # headings listed at once
 NOTHING = "Nothing was found."
 
 
 @dataclass(frozen=True, slots=True)
 class Lookup:
-    """What models can look up in one course that is open. Every method returns text for a model.
+    """Looks things up in one open course. Every method returns text for a model.
 
-    Where there are `sources`, what is shown gets numbers, by which it can be cited, and is among them from then on;
-    `options` hold for every search.
+    With `sources`, every result is added to them and numbered, so that it can be cited; `options` apply to every
+    search.
     """
 
     searching: CourseSearch
@@ -47,7 +47,7 @@ class Lookup:
     options: SearchOptions = field(default_factory=SearchOptions)
 
     async def run(self, call: ToolCall) -> ToolResult:
-        """What a call of one of `ROWS` comes to; a wrong one comes to a sentence that says what is wrong."""
+        """Run a call of one of the tools in `ROWS`; errors become messages in the result."""
         tools = {tool.name: tool for tool in ROWS.values()}
         try:
             if call.name not in tools:
@@ -60,10 +60,10 @@ class Lookup:
             return ToolResult(call.id, call.name, f"the arguments are not valid: {error}", failed=True)
 
     async def search(self, query: str, limit: int = 5, types: Sequence[str] = (), documents: Sequence[str] = ()) -> str:
-        """The passages that fit best.
+        """Return the best passages for a query.
 
         Raises:
-            SearchError: the question cannot be asked.
+            SearchError: the query cannot be asked.
             StoreError: the store cannot be read.
         """
         own = self.options
@@ -74,10 +74,10 @@ class Lookup:
         return "\n\n".join([self._shown(result.hits), *notices])
 
     async def mentions(self, term: str, limit: int = 20) -> str:
-        """Every passage with a term in it, in the order of the course.
+        """Return all passages that contain a term, in the order of the course.
 
         Raises:
-            SearchError: there is no term.
+            SearchError: the term is empty.
         """
         if not term.strip():
             raise SearchError("name a term")
@@ -86,7 +86,7 @@ class Lookup:
         return self._shown(replace(hit, text=excerpt(hit.text, term)) for hit in found[:limit]) + rest
 
     async def open_section(self, place: str, offset: int = 0, page: int = 1) -> str:
-        """The section at a place, or so many sections after or before it; a long one page by page.
+        """Return the section at a place, or the one `offset` sections after or before it; a long one in pages.
 
         Raises:
             SearchError: there is no such section.
@@ -112,7 +112,7 @@ class Lookup:
         return self._shown([shown]) + more
 
     async def contents(self, document: str = "") -> str:
-        """The headings of the course, or of one document of it, each with its place; of a large course its documents.
+        """List the headings of the course or of one document, each with its place; for a large course, its documents.
 
         Raises:
             SearchError: there is no such document.
@@ -134,7 +134,7 @@ class Lookup:
         return await asyncio.to_thread(in_view)
 
     def _shown(self, found: Iterable[Passage]) -> str:
-        """Sources between tags, so that nothing in them passes for an instruction."""
+        """Return sources between tags, so that the model does not take their text for instructions."""
         shown = found if self.sources is None else map(self.sources.offer, found)
         return render(Message("tool", "", tuple(as_document(source) for source in shown))).rstrip() or NOTHING
 
@@ -151,7 +151,7 @@ def _line(entry: Entry) -> str:
 
 
 def _documents(sections: Sequence[tuple[Section, str]]) -> str:
-    """The documents of these sections, with how many there are of each."""
+    """List the documents of these sections, with their number of sections."""
     counted = Counter((title, section.place.file) for section, title in sections)
     lines = [
         f"{title or file} ({file}): {number} section{'s' if number > 1 else ''}"
@@ -162,7 +162,7 @@ def _documents(sections: Sequence[tuple[Section, str]]) -> str:
 
 
 def _section_at(sections: Sequence[tuple[Section, str]], place: str) -> int:
-    """The index of the section that a place means: a file, a line in it or a heading."""
+    """Return the index of the section that a place refers to: a file, a line in it or a heading."""
     match = _PLACE.fullmatch(place.strip())
     assert match is not None  # it takes any text
     file, line, heading = match["file"].strip().casefold(), int(match["line"] or 0), match["heading"]
@@ -187,7 +187,7 @@ def _heading(sections: Sequence[tuple[Section, str]], at: int, file: str) -> str
 
 
 def excerpt(text: str, term: str) -> str:
-    """The part of a text around the first mention of a term, cut at words.
+    """Return the part of a text around the first mention of a term, cut at words.
 
     >>> excerpt("one two three four", "three")
     'one two three four'
@@ -242,29 +242,30 @@ ROWS = {
         object_schema([], document=_TEXT | {"description": "the document's title or file; leave it out for all"}),
     ),
 }  # fmt: skip
-"""The tools by their names among an agent's other tools; each is a method of `Lookup`."""
+"""The tools by their names among tools of other origin; each is a method of `Lookup`."""
 
 
 @dataclass(frozen=True, slots=True)
 class CourseTool:
-    """One tool over a course that is open."""
+    """A tool for an open course."""
 
     definition: ToolDefinition
     function: Callable[..., Awaitable[str]]
 
     async def call(self, arguments: Mapping[str, Any]) -> ToolOutput:
-        """What the course has.
+        """Run the tool.
 
         Raises:
-            SearchError: the question makes no sense here.
+            SearchError: the arguments make no sense for this course.
             StoreError: the store cannot be read.
-            ModelError: a model is needed and does not answer.
+            ModelError: a required model does not answer.
         """
         return ToolOutput(await self.function(**arguments))
 
 
 def course_tools(lookup: Lookup, *, among_others: bool) -> list[RunnableTool]:
-    """The tools of `ROWS`; `among_others` gives names that tell them from tools that are not the course's."""
+    """Return the tools of `ROWS`; with `among_others`, under names that distinguish them from an agent's other
+    tools."""
     return [
         CourseTool(replace(tool, name=name if among_others else tool.name), getattr(lookup, tool.name))
         for name, tool in ROWS.items()

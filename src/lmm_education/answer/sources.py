@@ -1,7 +1,7 @@
-"""The sources of an answer: passages and sections with the numbers that the answer cites them by.
+"""The sources of an answer: passages and sections, numbered so that the answer can cite them.
 
-The model is shown whole sections where they fit, else their best passages. The budget is in tokens, and is kept: what
-is counted is the very text that is sent, tags included.
+The model is shown whole sections if they fit into the budget, else their best passages. The budget is in tokens and is
+strict: it counts exactly the text that is sent, including tags.
 """
 
 from __future__ import annotations
@@ -15,13 +15,13 @@ from lmm.messages import Attachment, Message, render
 from lmm_education.material import Passage
 
 LABEL = "source"
-_JOIN = 4  # tokens that joining texts, tags and sources may add
+_JOIN = 4  # tokens that may be added when texts, tags and sources are joined
 _ORDINARY = ("text", "summary")
-_WHOLE = 0.6  # the largest share of the budget that one section may take while others wait
+_WHOLE = 0.6  # the largest share of the budget for one section while others wait
 
 
 def as_document(source: Passage) -> Attachment:
-    """A source as the model sees it: its text between tags that say where it stands."""
+    """Return a source as the model sees it: its text between tags with its place."""
     parts = [str(source.place), source.path, f"level {source.level}" if source.level else ""]
     if source.kind != "text":
         parts.append(f"type: {source.kind}")
@@ -32,7 +32,7 @@ def as_document(source: Passage) -> Attachment:
 
 @dataclass(slots=True)
 class Sources:
-    """The sources offered so far; what is offered twice keeps its number."""
+    """The sources offered so far; one that is offered again keeps its number."""
 
     _by_id: dict[str, Passage] = field(default_factory=dict)
 
@@ -48,26 +48,26 @@ class Sources:
         return {source.number for source in self}
 
     def offer(self, source: Passage) -> Passage:
-        """Offer a source with a number: its own if it was offered before, else the next; as it is shown now."""
+        """Offer a source in its current form, with its earlier number if it was offered before, else the next."""
         shown = replace(source, number=self.number_of(source.id) or self.next_number)
         self.add(shown)
         return shown
 
     @property
     def next_number(self) -> int:
-        """The number of the source that is added next."""
+        """The number of the next new source."""
         return len(self._by_id) + 1
 
     def number_of(self, id: str) -> int | None:
-        """The number under which this chunk or section was offered; None if it was not."""
+        """Return the number of this chunk or section; None if it was not offered."""
         return self._by_id[id].number if id in self._by_id else None
 
     def add(self, source: Passage) -> Passage:
-        """Offer a source, under its number if it was offered before."""
+        """Offer a source with its own number; if it was offered before, return the earlier one."""
         return self._by_id.setdefault(source.id, source)
 
     def cited(self, numbers: tuple[int, ...]) -> tuple[Passage, ...]:
-        """The sources with these numbers, in that order."""
+        """Return the sources with these numbers, in that order."""
         by_number = {source.number: source for source in self}
         return tuple(by_number[number] for number in numbers if number in by_number)
 
@@ -76,7 +76,7 @@ class Sources:
 
 
 def choose_sources(sections: Sequence[Passage], budget: int, count: Callable[[str], int]) -> Sources:
-    """The sources to show, numbered from 1 in the order of relevance; `count` gives the tokens of a text.
+    """Choose the sources to show, numbered from 1 by relevance; `count` returns the tokens of a text.
 
     >>> from lmm_education.material import Lines, Location
     >>> place = Location("d", "a.md", Lines(1, 9), ("Leaves",))
@@ -90,7 +90,7 @@ def choose_sources(sections: Sequence[Passage], budget: int, count: Callable[[st
     sources, left = Sources(), budget
     for index, found in enumerate(sections):
         room = left if index == len(sections) - 1 else min(left, int(budget * _WHOLE))
-        # What was asked for by its type is shown as such, not inside a section.
+        # Material of a requested type is shown by itself, not inside a section.
         if found.text and count(found.text) <= room and all(hit.kind in _ORDINARY for hit in found.hits):
             whole = replace(found, number=sources.next_number, hits=())
             if (cost := cost_of(whole, count)) <= room:
@@ -110,7 +110,7 @@ def choose_sources(sections: Sequence[Passage], budget: int, count: Callable[[st
 
 
 def _shortened(source: Passage, budget: int, count: Callable[[str], int]) -> Passage | None:
-    """The beginning of a source that alone is more than the budget; None if not even that fits."""
+    """Return the beginning of a source that exceeds the budget by itself; None if not even that fits."""
     words = source.text.split(" ")
     while words:
         words = words[: len(words) * 3 // 4]
@@ -121,12 +121,12 @@ def _shortened(source: Passage, budget: int, count: Callable[[str], int]) -> Pas
 
 
 def cost_of(source: Passage, count: Callable[[str], int]) -> int:
-    """What showing a source takes of the budget: its text and its tags, counted apart, since texts come again."""
+    """Return the tokens of a source: its text and its tags, counted separately, since texts recur."""
     return count(source.text) + count(shown(replace(source, text=""))) + _JOIN
 
 
 def shown(source: Passage) -> str:
-    """The text that the model sees of a source, tags included."""
+    """Return the text of a source that the model sees, including tags."""
     return render(Message("tool", "", (as_document(source),))).rstrip()
 
 
@@ -143,10 +143,9 @@ def _passage(found: Passage, hit: Passage, number: int) -> Passage:
 
 
 # -- citations -------------------------------------------------------------------------------------
-# The numbers of sources in an answer: those that were not offered are taken out and reported.
+# Source numbers in an answer: those that were not offered are removed and reported.
 #
-# A citation is ``[2]``, ``[1, 3]`` or ``[1-3]`` in the text; what stands in code or in a formula, and the text of a
-# link, is none.
+# A citation is ``[2]``, ``[1, 3]`` or ``[1-3]`` in the text, except in code, in formulas and in the text of a link.
 
 
 _SAME = r"(?!\n\s*\n|\n {0,3}(?:```|~~~))"  # inline marks close in their own paragraph, before a fence
@@ -159,12 +158,12 @@ _SKIPPED = (
 )
 _CITATION = r"(?P<space>(?<![ \t])[ \t]+)?\[(?P<numbers>\d{1,4}(?:\s*[,;–-]\s*\d{1,4})*)\](?!\()"
 _TOKEN = re.compile(f"{_SKIPPED}|{_CITATION}", re.MULTILINE | re.DOTALL)
-# What may still become a citation, or whose next character decides whether it is one.
+# A possible beginning of a citation, or a bracket whose next character decides whether it is one.
 _BEGUN = re.compile(r"\[[\d\s,;–-]*\]?\Z")
-_SPECIAL = frozenset("[`$~")  # without one of these, a text is plain
+_SPECIAL = frozenset("[`$~")  # a text without these is plain
 _OPENER = re.compile(r"`+|\$|~+")
 _FENCE = re.compile(r" {0,3}(```++|~~~++)[^\n]*\n")
-_LOOKS = 16  # an end that stays undecided is looked at again when it has grown by this part of its length
+_LOOKS = 16  # an undecided end is examined again when it has grown by this fraction of its length
 
 
 @dataclass(frozen=True, slots=True)
@@ -177,7 +176,7 @@ class Cleaned:
 
 
 def clean(text: str, offered: Collection[int]) -> Cleaned:
-    """`text` without the citations of sources that were not offered.
+    """Remove the citations of sources that were not offered.
 
     >>> clean("Leaves are green [1, 7]. They fall [9]. In R, `x[9]` is the ninth.", {1, 2})
     Cleaned(text='Leaves are green [1]. They fall. In R, `x[9]` is the ninth.', cited=(1,), removed=(7, 9))
@@ -186,7 +185,7 @@ def clean(text: str, offered: Collection[int]) -> Cleaned:
 
 
 def citations(text: str) -> list[tuple[int, int, list[int]]]:
-    """Where a text cites: from where to where, and which sources.
+    """Return the citations in a text: start, end, and numbers.
 
     >>> citations("Green [1, 3]. `x[9]`")
     [(6, 12, [1, 3])]
@@ -196,7 +195,7 @@ def citations(text: str) -> list[tuple[int, int, list[int]]]:
 
 
 def _cleaned(text: str, start: int, end: int, offered: Collection[int]) -> Cleaned:
-    """The same for a part of a text; what stands before it may be looked at."""
+    """Clean a part of a text; the characters before it are only context."""
     cited = set[int]()
     removed: dict[int, None] = {}
     parts, at = list[str](), start
@@ -215,7 +214,7 @@ def _cleaned(text: str, start: int, end: int, offered: Collection[int]) -> Clean
 
 
 def _expanded(numbers: str) -> list[int]:
-    """The numbers meant by ``1, 3-5``; a range that runs backwards or too far is its two ends.
+    """Return the numbers meant by ``1, 3-5``; a range that is reversed or too large stands for its two ends.
 
     >>> _expanded("1, 3-5"), _expanded("1-2000")
     ([1, 3, 4, 5], [1, 2000])
@@ -229,27 +228,27 @@ def _expanded(numbers: str) -> list[int]:
 
 
 def decided(text: str, start: int = 0) -> int:
-    """Where the part of a text ends, from `start` on, that reads the same whatever follows it.
+    """Return the end of the part of a text, from `start`, whose meaning does not depend on what follows.
 
     >>> decided("They are green [1"), decided("They are `gre"), decided("They are green, ")
     (14, 8, 15)
     """
     bracket = text.rfind("[", start)
     end = bracket if bracket >= 0 and _BEGUN.match(text, bracket) else len(text)
-    # Blanks belong to the citation or to the fence that may follow.
+    # Blanks belong to the citation or the fence that may follow.
     return start + len(text[start : min(end, _open_mark(text, start))].rstrip(" \t"))
 
 
 def _open_mark(text: str, start: int) -> int:
-    """Where code, a formula or a fence begins that may go on, or may be none."""
+    """Return the start of code, a formula or a fence that may continue, or turn out to be none."""
     spans = [match.span() for match in _TOKEN.finditer(text, start) if match["numbers"] is None]
     paragraph = max((match.end() for match in BLANK_LINES.finditer(text, start)), default=start)
-    around = 0  # the first span that ends behind the opener
+    around = 0  # the first span that ends after the opener
     for match in _OPENER.finditer(text, paragraph):
         while around < len(spans) and spans[around][1] <= match.start():
             around += 1
         inside = spans[around] if around < len(spans) and spans[around][0] <= match.start() else None
-        # Closed for certain only if something follows that could not prolong the closing mark.
+        # It is certainly closed only if followed by a character that cannot extend the closing mark.
         if inside is None or inside[1] == len(text):
             return match.start() if inside is None else inside[0]
     return spans[-1][0] if spans and spans[-1][1] == len(text) else len(text)
@@ -259,18 +258,18 @@ def _open_mark(text: str, start: int) -> int:
 class CitationStream:
     """Cleans an answer while it arrives: what `feed` and `finish` return is the cleaned text, piece by piece.
 
-    What is certain is not looked at again, and what is not, less often the longer it becomes: the work for a text
-    grows with its length, however it is written and cut into pieces.
+    Final text is not examined again, and the rest less often the longer it becomes, so that the work is proportional to
+    the length of a text, however it is written and split.
     """
 
     offered: Collection[int]
     _raw: list[str] = field(default_factory=list)
-    _open: str = "\n"  # what was not given yet, behind the character before it
-    _looked: int = 0  # how long that was when it was last looked at
-    _fence: str = ""  # the marks of the fence that it stands in
+    _open: str = "\n"  # text not returned yet, after the character before it
+    _looked: int = 0  # its length when it was last examined
+    _fence: str = ""  # the marks of the fence that it is in
 
     def feed(self, piece: str) -> str:
-        """The part of the cleaned text that is certain now and was not given yet."""
+        """Add a piece; return the cleaned text that has become final."""
         self._raw.append(piece)
         self._open += piece
         if len(self._open) - self._looked < self._looked // _LOOKS:
@@ -282,13 +281,13 @@ class CitationStream:
         return "".join(given)
 
     def finish(self) -> tuple[str, Cleaned]:
-        """The rest, and the whole."""
+        """Return the rest of the text, and the whole."""
         rest = self._open[1:] if self._fence else _cleaned(self._open, 1, len(self._open), self.offered).text
         return rest, clean("".join(self._raw), self.offered)
 
     def _certain(self) -> str:
-        """What is certain of text that stands in no fence; with the first line of the fence that follows it."""
-        if _SPECIAL.isdisjoint(self._open[1:]):  # plain words, but for blanks, which may precede a citation
+        """Return the final part of text outside of fences, including the first line of the next fence."""
+        if _SPECIAL.isdisjoint(self._open[1:]):  # plain words; trailing blanks may precede a citation
             return self._given(len(self._open.rstrip(" \t")))
         end = decided(self._open, 1)
         cleaned = _cleaned(self._open, 1, end, self.offered).text
@@ -299,7 +298,7 @@ class CitationStream:
         return cleaned + opening
 
     def _lines_of_code(self) -> str:
-        """The whole lines of code, to the one that closes it."""
+        """Return whole lines of code, up to the closing fence."""
         last = self._open.rfind("\n", 1) + 1
         closing = re.compile(rf"^ {{0,3}}{self._fence}[`~]*[ \t]*\n", re.MULTILINE).search(self._open, 1, max(last, 1))
         if closing is None:
@@ -308,7 +307,7 @@ class CitationStream:
         return self._given(closing.end() - 1)
 
     def _given(self, end: int) -> str:
-        """Give the open text up to there as it is."""
+        """Return the open text up to `end` unchanged, and drop it."""
         end = max(end, 1)
         given, self._open = self._open[1:end], self._open[end - 1 :]
         return given

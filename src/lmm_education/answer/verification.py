@@ -1,9 +1,9 @@
-"""Whether an answer is true to its sources: each quotation is looked for, each cited sentence compared with them.
+"""Verify an answer against its sources: search for each quotation, and compare each sentence that cites.
 
-What fails is told, never taken out. A cited sentence fails where its sources do not hold a number or a name of it, say
-the opposite in nearly the same words, or share hardly a word with it. It is compared with the passages that it cites
-and with the others of their documents that the model was shown. Whether it follows from them, no comparison of words
-can tell: what does not fail here may still be wrong.
+Failures are reported, never removed. A sentence fails if its sources lack a number or a name in it, say the opposite in
+nearly the same words, or share hardly any words with it. It is compared with the passages that it cites and with others
+of their documents that the model was shown. Whether it follows from them, a comparison of words cannot determine: a
+sentence that passes may still be wrong.
 """
 
 from __future__ import annotations
@@ -31,8 +31,8 @@ Problem = Literal["", "numbers", "names", "negation", "words"]
 
 
 class Claim(NamedTuple):
-    """A sentence that cites `sources`, at these places of the answer. Where it fails, `problem` says in what, and
-    `missing` what was looked for and not found."""
+    """A sentence that cites `sources`, and its position in the answer. If it fails, `problem` says how, and `missing`
+    what was not found."""
 
     text: str
     start: int
@@ -44,20 +44,20 @@ class Claim(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Verification:
-    """What came of comparing an answer with its sources."""
+    """The result of comparing an answer with its sources."""
 
     quotations: tuple[Quotation, ...] = ()
     claims: tuple[Claim, ...] = ()
 
     @property
     def failures(self) -> list[Failure]:
-        """The quotations that were not found as they are and the claims that fail, in the order of the text."""
+        """The quotations that were not found verbatim and the claims that fail, in the order of the text."""
         quotations = (each for each in self.quotations if each.found != "exact")
         claims = (each for each in self.claims if each.problem)
         return sorted((*quotations, *claims), key=lambda each: each.start)
 
     def as_json(self) -> dict[str, Any]:
-        """For programs: of the quotations all, of the claims as well."""
+        """Return all quotations and claims as plain values."""
         return {
             "quotations": [each._asdict() for each in self.quotations],
             "claims": [c._asdict() for c in self.claims],
@@ -65,7 +65,7 @@ class Verification:
 
 
 def verify(text: str, offered: Sequence[Passage], asked: str = "") -> Verification:
-    """Compare an answer with the passages that the model was shown; what it quotes of the question is no quotation.
+    """Compare an answer with the passages that the model was shown; quotations from the question are ignored.
 
     >>> from lmm_education.material import Lines, Location
     >>> leaf = Passage("1", Location("d", "a.md", Lines(1, 1)), "The first leaf has 12 veins.", number=1, language="en")
@@ -78,7 +78,7 @@ def verify(text: str, offered: Sequence[Passage], asked: str = "") -> Verificati
 
 
 def _quotations(text: str, offered: Iterable[Passage], asked: str) -> list[Quotation]:
-    """What a text quotes, looked for in what it may quote; the question is number 0."""
+    """Return the quotations in a text, searched for in its sources; the question has the number 0."""
     if next(quotations_of(text), None) is None:
         return []
     sources = {passage.number: f"{passage.path}\n\n{passage.text}" for passage in offered}
@@ -86,7 +86,7 @@ def _quotations(text: str, offered: Iterable[Passage], asked: str) -> list[Quota
 
 
 def without_quotations(text: str) -> str:
-    """The own words of an earlier answer: what it quoted has to be in the sources again, or it was invented.
+    """Return an earlier answer without its quotations, which would have to be found in the sources again.
 
     >>> without_quotations("They say “leaves are always blue”, in a word.")
     'They say , in a word.'
@@ -100,7 +100,7 @@ Failure = Quotation | Claim
 
 
 def mark_of(failure: Failure) -> SearchNotice:
-    """What readers are told where it stands.
+    """Return the mark that readers see after a failure.
 
     >>> mark_of(Quotation("a very green leaf", 0, 9, "near", 2, "a green leaf"))
     'source 2 has: “a green leaf”'
@@ -116,7 +116,7 @@ def mark_of(failure: Failure) -> SearchNotice:
     return SearchNotice("quote_missing", "not found in the sources")
 
 
-_WORDS = 200  # characters of a source that a mark shows
+_WORDS = 200  # characters of a source in a mark
 _TOLD = {
     "numbers": ("claim_missing", "not in its source: {words}"),
     "names": ("claim_missing", "not in its source: {words}"),
@@ -126,7 +126,7 @@ _TOLD = {
 
 
 def failure_text(failure: Failure) -> str:
-    """In a line: what was looked for, and what was found.
+    """Return a line with what was searched for, and what was found.
 
     >>> failure_text(Quotation("a  very green leaf", 0, 9))
     '“a very green leaf”: not found in the sources'
@@ -135,7 +135,7 @@ def failure_text(failure: Failure) -> str:
 
 
 def marked(text: str, failures: Sequence[Failure], show: Callable[[Failure], str]) -> str:
-    """A text with what `show` says behind each failure, at the end of a block quote as a paragraph of its own.
+    """Return a text with `show` inserted after each failure; after a block quote, as a paragraph of its own.
 
     >>> marked("> An oak.\\n\\nWell.", [Quotation("An oak.", 0, 9)], mark_of)
     '> An oak.\\n>\\n> not found in the sources\\n\\nWell.'
@@ -149,7 +149,7 @@ def marked(text: str, failures: Sequence[Failure], show: Callable[[Failure], str
 
 
 def _end_in(text: str, failure: Failure) -> int:
-    """Where its mark stands: of a sentence, behind its last citation."""
+    """Return the position of a failure's mark: for a sentence, after its last citation."""
     if isinstance(failure, Quotation):
         return failure.end
     return failure.start + max((end for _, end, _ in citations(failure.text)), default=len(failure.text))
@@ -158,12 +158,12 @@ def _end_in(text: str, failure: Failure) -> int:
 # -- while an answer arrives -----------------------------------------------------------------------
 
 
-_LONGEST = 8_000  # characters of a paragraph whose quotations are looked for before it ends
+_LONGEST = 8_000  # characters of a paragraph whose quotations are searched for before it ends
 
 
 @dataclass(slots=True)
 class QuotationStream:
-    """Looks for the quotations of an answer while it arrives, in `offered`, which may grow.
+    """Verifies the quotations of an answer while it arrives, in `offered`, which may grow.
 
     >>> stream = QuotationStream((), "")
     >>> [each.text for each in [*stream.feed("It is “green at"), *stream.feed(" all times”, or"), *stream.finish()]]
@@ -172,12 +172,12 @@ class QuotationStream:
 
     offered: Iterable[Passage]
     asked: str
-    _open: str = ""  # from the beginning of a block on
-    _before: int = 0  # how much stands before it
-    _told: int = 0  # where the last one that was told ends
+    _open: str = ""  # from the beginning of the current block
+    _before: int = 0  # characters before it
+    _told: int = 0  # end of the last quotation that was reported
 
     def feed(self, piece: str) -> Iterator[TextDelta | Quotation]:
-        """The piece, and each quotation that was not found as it is behind its end."""
+        """Iterate over the piece, with each quotation that was not found verbatim inserted after its end."""
         given = len(self._open)
         self._open += piece
         edge = self._open[max(given - 2, 0) :]
@@ -195,11 +195,11 @@ class QuotationStream:
             self._open, self._before = self._open[end:], self._before + end
 
     def finish(self) -> Iterator[Quotation]:
-        """Those that end with the answer."""
+        """Iterate over the quotations that end with the answer."""
         yield from self._ended(whole=True)
 
     def _ended(self, *, whole: bool = False) -> Iterator[Quotation]:
-        """The quotations that fail and were not told of; one whose end may still move is not over."""
+        """Iterate over the failed quotations that were not reported yet, once their end is certain."""
         for each in _quotations(self._open, self.offered, self.asked):
             rest, is_block = self._open[each.end :], self._open[each.start :].lstrip().startswith(">")
             over = whole or bool(rest.strip() and not rest.lstrip().startswith(">") if is_block else rest)
@@ -216,7 +216,7 @@ _LIST_NUMBER = re.compile(r"^[ \t>]*\d{1,9}[.)][ \t]", re.MULTILINE)
 
 
 def _claims(text: str, quotations: Sequence[Quotation], offered: Sequence[Passage]) -> Iterator[Claim]:
-    """The sentences that cite, compared with what they cite."""
+    """Iterate over the sentences that cite, compared with the sources that they cite."""
     by_number, cited = {passage.number: passage for passage in offered}, citations(text)
     if not cited:
         return
@@ -237,7 +237,7 @@ def _claims(text: str, quotations: Sequence[Quotation], offered: Sequence[Passag
 
 
 def _sentences(text: str, begins: Set[int] = frozenset()) -> Iterator[tuple[int, int]]:
-    """Where sentences, items and rows begin, and where the next one does; some are known to begin there."""
+    """Iterate over the start and end of sentences, items and rows; `begins` are additional starts."""
     places = {0, *begins, len(text)}
     for start, end in pairwise([0, *(match.end() for match in _NEXT.finditer(text)), len(text)]):
         places.update((start, *(start + begin for _, begin in sentence_ends(text[start:end]))))
@@ -245,9 +245,9 @@ def _sentences(text: str, begins: Set[int] = frozenset()) -> Iterator[tuple[int,
 
 
 _FEWEST, _SHARE = 6, 0.25
-"""A sentence of so many content words fails where its sources hold less than this share of them."""
+"""A sentence with at least so many content words fails if its sources contain less than this share of them."""
 _ALIKE, _SAME = 0.7, 0.8
-"""The share of content words in common with which a sentence repeats another one, and says the same or the opposite."""
+"""The share of common content words above which a sentence repeats another, and above which one contradicts it."""
 NEGATIONS = {
     "en": r"not|no|never|cannot|neither|nor|none|nothing|nobody|without|\w+n['’]t",
     "de": r"nicht|nichts|kein\w*|nie|niemals|niemand|ohne|weder",
@@ -256,17 +256,17 @@ NEGATIONS = {
     "it": r"non|mai|senza|nessun[oa]?|niente|né",
     "nl": r"niet|geen|nooit|zonder|niets|niemand",
 }
-"""What denies, in languages where it is compared."""
+"""Negations, for the languages in which they are compared."""
 _HALF_NEGATED = re.compile(
     r"\b(?:lack|fail|miss|unlike|rather|instead|except|unable|imposs|hardly|only|but|statt|außer|sondern|nur|kaum)\w*",
     re.IGNORECASE,
 )
-"""With such a word, a sentence may deny in other words what another one denies with not."""
+"""Words with which a sentence may express a negation without *not*."""
 Compared = tuple[Problem, tuple[str, ...]]
 
 
 def _compared(sentence: str, cited: Sequence[Passage], offered: Sequence[Passage], answer: str) -> Compared:
-    """What of a sentence its sources do not hold."""
+    """Return what is missing from the sources of a sentence."""
     documents, language = {passage.place.document for passage in cited}, cited[0].language
     near = [*cited, *(each for each in offered if each.place.document in documents and each not in cited)]
     sources = [_read(f"{each.path}.\n\n{each.text}") for each in near]
@@ -286,8 +286,9 @@ def _compared(sentence: str, cited: Sequence[Passage], offered: Sequence[Passage
 
 
 def _missing_numbers(said: Sequence[_Number], sources: Sequence[_Source], alike: Sequence[_Alike]) -> tuple[str, ...]:
-    """The numbers that no source has, or that stand for another one in a sentence that is repeated. A small one may
-    count what a source lists: it is missing only where one counts the same otherwise."""
+    """Return the numbers that no source has, or that replace another one in a repeated sentence. A small number may
+    count
+    the items of a list in a source: it is missing only if a source gives another number for the same thing."""
     missing = []
     replaced = said and any(_values(_numbers(each.text)) - _values(said) for each in alike)
     around = [_values(_numbers(each.around)) for each in alike] if replaced else []
@@ -303,7 +304,7 @@ def _missing_numbers(said: Sequence[_Number], sources: Sequence[_Source], alike:
 
 
 def _missing_names(said: _Sentence, sources: Sequence[_Source], alike: Sequence[_Alike]) -> tuple[str, ...]:
-    """The same of names."""
+    """Return the names that no source has, or that replace another one in a repeated sentence."""
     names = dict.fromkeys(_names(said.text))
     replaced = names and any(_stems(_names(each.text)) - said.words for each in alike)
     near = _stems(word for each in alike for word in LETTERS.findall(each.around)) if replaced else frozenset()
@@ -312,7 +313,7 @@ def _missing_names(said: _Sentence, sources: Sequence[_Source], alike: Sequence[
 
 
 def _opposite(said: str, alike: Sequence[_Alike], language: str) -> tuple[str, ...]:
-    """The sentence of the sources that says the opposite, where one says nearly the same and none the same."""
+    """Return the sentence of the sources that says the opposite in nearly the same words, if none says the same."""
     if language not in NEGATIONS:
         return ()
     negation = re.compile(rf"\b(?:{NEGATIONS[language]})\b", re.IGNORECASE)
@@ -330,7 +331,7 @@ def _is_stop_word(word: str, language: str) -> bool:
 
 @lru_cache(maxsize=64)
 def _is_in_language(text: str, language: str) -> bool:
-    """Whether a text is in this language for certain: a fifth of its words are its stop words."""
+    """Return whether a text is certainly in this language: a fifth of its words are stop words."""
     words = LETTERS.findall(text.casefold())[:200]
     return language in LANGUAGES and sum(_is_stop_word(word, language) for word in words) > len(words) / 5
 
@@ -340,11 +341,11 @@ def _is_in_language(text: str, language: str) -> bool:
 
 _NAME = re.compile(r"(?<=[a-zß-ÿ0-9,)] )[A-ZÀ-Þ][^\W\d_]+")
 _NO_NAMES = ("Section", "Chapter", "Figure", "Table", "Source", "Sources", "Example", "Exercise", "Part", "Step")
-_STEM = 6  # letters of a word that are compared
+_STEM = 6  # compared letters of a word
 
 
 class _Sentence(NamedTuple):
-    """A sentence and the words by which it is known again."""
+    """A sentence and the words by which it is recognized."""
 
     text: str
     words: frozenset[str]
@@ -355,7 +356,7 @@ def _sentence(text: str) -> _Sentence:
 
 
 class _Alike(NamedTuple):
-    """A sentence of a source that has the share `common` of its words in common, alone and with its neighbours."""
+    """A sentence of a source, the share of common words, and the sentence with its neighbours."""
 
     common: float
     text: str
@@ -363,7 +364,7 @@ class _Alike(NamedTuple):
 
 
 class _Source(NamedTuple):
-    """A source: its sentences, all of its words and numbers, and which numbers of what it counts."""
+    """A source: its sentences, its words and numbers, and the numbers before each counted thing."""
 
     sentences: tuple[_Sentence, ...]
     stems: frozenset[str]
@@ -371,7 +372,7 @@ class _Source(NamedTuple):
     counts: dict[str, set[str]]
 
     def alike(self, said: _Sentence) -> Iterator[_Alike]:
-        """The sentences that nearly have its words."""
+        """Iterate over the sentences with nearly the same words."""
         for at, (text, words) in enumerate(self.sentences):
             common = len(said.words & words) / max(len(said.words), len(words), 1)
             if len(said.words) >= 3 and common >= _ALIKE:
@@ -426,7 +427,7 @@ _COUNTS = frozenset(map(str, range(10)))
 
 
 class _Number(NamedTuple):
-    """A number as it is written, what it may mean, and the word after it, as it is compared."""
+    """A number as written, its possible values, and the stem of the word after it."""
 
     text: str
     values: frozenset[str]
@@ -434,7 +435,7 @@ class _Number(NamedTuple):
 
 
 def _numbers(text: str) -> Iterator[_Number]:
-    """The numbers of a text that are no references.
+    """Iterate over the numbers in a text that are not references.
 
     >>> [(each.text, sorted(each.values)) for each in _numbers("1,000 oaks, 12.50 m, three million (see chapter 4)")]
     [('1,000', ['1', '1000']), ('12.50', ['12.5']), ('three million', ['3', '3000000'])]
@@ -454,7 +455,7 @@ def _values(numbers: Iterable[_Number]) -> frozenset[str]:
 
 
 def _readings(number: str) -> Iterator[str]:
-    """What a number may mean: a comma or a point may part thousands or decimals."""
+    """Iterate over the possible values of a number: commas and points may separate thousands or decimals."""
     number = _IN_WORDS.get(number, re.sub(r"[ \u00a0\u202f'’]", "", number))
     *whole, last = re.split(r"[.,]", number)
     if not whole:
@@ -469,5 +470,5 @@ def _readings(number: str) -> Iterator[str]:
 
 
 def _plain(number: str) -> str:
-    """A number without the zeros that say nothing."""
+    """Return a number without insignificant zeros."""
     return f"{Decimal(number).normalize():f}"
