@@ -1,10 +1,10 @@
-"""Measure answers: ask every question as students do, and judge what is said.
+"""Evaluate answers: ask every question as students do, and judge the answers.
 
-*Right* is an answer that holds what the author says it must: all of a question's `facts`, and one of its `answers`,
-without case, punctuation and markup. A model judges only where one is named; how often it agrees with that comparison
-is told. *Answered* means that it rests on the course: it cites a source; whatever does not, is *refused*. *Grounded*
-is the share of an answer's quotations and cited sentences in which its `Verification` finds nothing wrong. Of the
-sources that it cites, *precision* is the share that hold what answers the question, and *recall* whether one does.
+An answer is *right* if it contains what the author requires: all of a question's `facts`, and one of its `answers`,
+ignoring case, punctuation and markup. A model judges only if one is named; its agreement with this comparison is
+reported. *Answered* means that the answer cites a source; otherwise it is *refused*. *Grounded* is the share of an
+answer's quotations and cited sentences in which its `Verification` finds nothing wrong. *Precision* is the share of the
+cited sources that contain what answers the question, and *recall* whether one of them does.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ Measure = Literal["answered", "right", "judged right", "grounded", "precision", 
 
 @dataclass(frozen=True)
 class AnswerOutcome:
-    """A question, its answer or why there is none, the seconds it took, and what a judging model says of it."""
+    """A question, its answer or the error, the seconds that it took, and the verdict of a judging model."""
 
     target: Expected
     answer: Answer | None
@@ -49,17 +49,17 @@ class AnswerOutcome:
 
     @property
     def question(self) -> Question:
-        """What was asked."""
+        """The question that was asked."""
         return self.target.question
 
     @property
     def is_answered(self) -> bool:
-        """Whether there is an answer that rests on the course."""
+        """Whether there is an answer that is based on the course."""
         return self.answer is not None and self.answer.rests_on == "course"
 
     @property
     def is_right(self) -> bool | None:
-        """Whether the answer holds what it must; None where the question does not say what that is."""
+        """Whether the answer contains what is required; None if the question does not specify that."""
         facts, answers = self.question.facts, self.question.answers
         if not facts and not answers:
             return None
@@ -69,7 +69,7 @@ class AnswerOutcome:
 
     @functools.cached_property
     def right_sources(self) -> list[bool]:
-        """Of each source that the answer cites, whether it holds what answers the question."""
+        """For each source that the answer cites, whether it contains what answers the question."""
         level = next((level for level in ("section", "passage", "document") if level in self.target.levels), None)
         if level is None or self.answer is None:
             return []
@@ -77,7 +77,7 @@ class AnswerOutcome:
 
     @functools.cached_property
     def values(self) -> Mapping[Measure, float]:
-        """The measures that count for this answer."""
+        """The measures that apply to this answer."""
         if self.question.unanswerable:
             return {"refused": float(not self.is_answered)}
         values = ((measure, value(self)) for measure, value in _MEASURES.items())
@@ -110,14 +110,14 @@ ANSWER_MEASURES: tuple[Measure, ...] = (*_MEASURES, "refused")
 
 @dataclass(frozen=True, repr=False)
 class AnswerEvaluation(MeasuredSettings):
-    """The answers to all questions, with one model and one set of settings; measured by a measure."""
+    """The answers to all questions, with one model and one set of settings."""
 
     model: str = ""
     judge: str = ""
 
     @property
     def measures(self) -> tuple[Measure, ...]:
-        """Those that count for at least one answer."""
+        """The measures that apply to at least one answer."""
         return tuple(each for each in ANSWER_MEASURES if self.values(each))
 
     def _figures(self) -> Iterator[str]:
@@ -131,20 +131,20 @@ class AnswerEvaluation(MeasuredSettings):
 
     @property
     def agreement(self) -> MeanEstimate:
-        """How often the judging model and the comparison with the facts say the same, where both say something."""
+        """How often the judging model agrees with the comparison with the facts, where both apply."""
         both = [n for n, o in enumerate(self.outcomes) if o.judged is not None and o.is_right is not None]
         agree = [float(self.outcomes[n].judged == self.outcomes[n].is_right) for n in both]
         return estimate(agree, self.groups(both))
 
     @property
     def failures(self) -> list[AnswerOutcome]:
-        """The answers that are wrong, cite nothing right, or should not be there; and those that are missing."""
+        """Answers that are wrong, cite no right source, or should have been refused, and missing ones."""
         judged: tuple[Measure, ...] = ("refused", "judged right", "right", "recall")
         return [outcome for outcome in self.outcomes if any(outcome.values.get(measure) == 0 for measure in judged)]
 
     @property
     def usage(self) -> Usage:
-        """What all answers took together."""
+        """The usage of all answers together."""
         return sum((outcome.answer.usage for outcome in self.outcomes if outcome.answer), Usage())
 
     def differences(self, after: AnswerEvaluation) -> dict[str, Any]:
@@ -152,7 +152,7 @@ class AnswerEvaluation(MeasuredSettings):
         return {measure: self.difference(after, measure).as_json() for measure in self.measures}
 
     def as_json(self) -> dict[str, Any]:
-        """For programs."""
+        """Return the results as plain values."""
         return MeasuredSettings.as_json(self) | {
             "model": self.model,
             **{measure.replace(" ", "_"): self.estimate(measure).as_json() for measure in self.measures},
@@ -174,20 +174,20 @@ async def evaluate_answers(
     judge: Client | None = None,
     progress: Progress,
 ) -> AnswerEvaluation:
-    """Ask every question, side by side where a model answers elsewhere, and judge what is said.
+    """Ask every question, concurrently if the model runs on another server, and judge the answers.
 
     Raises:
         StoreError: there is no store, or it cannot be read.
-        LmmError: no question was answered; the first reason.
+        LmmError: no question was answered; the first error.
     """
     course = answering.course
     answerable, missing = find_targets(questions, await asyncio.to_thread(read_texts, course))
     targets = [*answerable, *(Expected(question) for question in questions if question.unanswerable)]
     if answering.can_write:
         at_once = asyncio.Semaphore(course.models.major.concurrency)
-    else:  # it works here, and would get in its own way
+    else:  # concurrent calls on this machine would slow each other down
         at_once = asyncio.Semaphore(1)
-        await _asked(answering, targets[0])  # opens the store and loads the embedding model, which is no part of it
+        await _asked(answering, targets[0])  # open the store and load the embedding model before measuring
     done = 0
 
     async def one(target: Expected) -> AnswerOutcome:
@@ -209,10 +209,10 @@ async def evaluate_answers(
 
 
 def open_judge(course: CourseParts, name: str, budget: str) -> Client:
-    """A model that judges answers.
+    """Open a model that judges answers.
 
     Raises:
-        SearchError: it has no language to judge in.
+        SearchError: it is not a language model.
     """
     models = settings_for(config=course.config, overrides={"aux": name}, env=course.env)
     judge = Client(models, tier="aux", budget=budget)
@@ -232,7 +232,7 @@ async def _asked(answering: Answering, target: Expected) -> AnswerOutcome:
 
 
 async def _judged(outcome: AnswerOutcome, judge: Client, course: CourseParts) -> AnswerOutcome:
-    """The outcome with what the model says of it; without where there is nothing to judge by."""
+    """Return the outcome with the model's verdict; unchanged if the question has nothing to judge by."""
     question = outcome.question
     expected = [*question.facts, *question.answers] or list(question.passages)
     if not expected or outcome.answer is None:

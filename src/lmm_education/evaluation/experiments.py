@@ -1,4 +1,5 @@
-"""Measure: ask a store every question, and judge what it finds; for other settings, in temporary stores."""
+"""Run evaluations: search a store for every question, and judge the results; for other settings, in temporary
+stores."""
 
 from __future__ import annotations
 
@@ -55,17 +56,17 @@ from lmm_education.search.search import CourseSearch
 
 
 SHORT = {"encoding": "encoding_model", "sparse": "sparse_model", "rerank": "reranker"}
-"""Shorter names of keys."""
+"""Short names of keys."""
 EMBEDDING, WEIGHT, MODEL = "embedding", "weight", "model"
-"""An embedding model; what the sparse leg weighs, of which the dense leg has the rest to 1; what model answers."""
+"""Axes: the embedding model; the weight of the sparse leg, 1 minus that of the dense leg; the answering model."""
 _COMPARED, _ANSWERING = (CourseSettings, Preparation, SearchSettings), (AnswerSettings,)
 _WHERE = "--compare"
 
 
 @dataclass(frozen=True, slots=True)
 class Variant:
-    """A course with other settings. `label` says which; `embedding` and `model`, which answers, are names, empty for
-    the configured."""
+    """A course with other settings. `label` describes them; `embedding` and `model` (the answering one) are names,
+    empty for the configured ones."""
 
     label: str
     settings: CourseSettings
@@ -74,23 +75,23 @@ class Variant:
 
     @property
     def store_key(self) -> object:
-        """Variants with the same key can share a store: they differ in how it is searched only."""
+        """Variants with the same key can share a store: only their search settings differ."""
         return self.settings.encoding, self.settings.sparse_model, self.settings.preparation, self.embedding
 
 
 def compared_keys() -> tuple[str, ...]:
-    """Everything that can stand before a ``=``."""
+    """Return all keys that an axis may have before ``=``."""
     return (*SHORT, EMBEDDING, WEIGHT, MODEL, *_keys())
 
 
 def _keys(kinds: Iterable[type[Table]] = (*_COMPARED, *_ANSWERING)) -> dict[str, Key]:
-    """The keys whose value is one word."""
+    """Return the keys whose values are single words."""
     keys = (key for kind in kinds for key in keys_of(kind))
     return {key.name: key for key in keys if key.inner is None and key.type != Names}
 
 
 def is_axis(word: str) -> bool:
-    """Whether a word of the command line is an axis of a comparison, not a file.
+    """Return whether a command line argument is an axis of a comparison rather than a file.
 
     >>> is_axis("encoding=content,hybrid"), is_axis("questions.csv")
     (True, False)
@@ -99,10 +100,10 @@ def is_axis(word: str) -> bool:
 
 
 def make_variants(axes: Iterable[str], settings: CourseSettings, *, answers: bool = False) -> list[Variant]:
-    """Every combination of the values, the last axis varying fastest; those of answers only where they are measured.
+    """Return every combination of the values, the last axis varying fastest; axes about answers need `answers`.
 
     Raises:
-        ConfigError: an unknown key, a value of the wrong kind, or nothing to compare.
+        ConfigError: a key is unknown, a value has the wrong type, or there is nothing to compare.
 
     >>> variants = make_variants(["encoding=content,hybrid", "prefetch=30,60"], CourseSettings())
     >>> [variant.label for variant in variants][:2]
@@ -141,7 +142,7 @@ def _variant(combination: Sequence[tuple[str, str]], settings: CourseSettings) -
             name = SHORT.get(key, key)
             tables.setdefault(_keys()[name].table, {})[name] = _value(name, text)
     smaller = tables.get("text_splitter", {})
-    if "max_size" in smaller and "min_size" not in smaller:  # else a smaller maximum alone would be refused
+    if "max_size" in smaller and "min_size" not in smaller:  # otherwise a smaller maximum alone would be an error
         smaller["min_size"] = min(settings.preparation.min_size, smaller["max_size"])
     return Variant(label, change_settings(settings, tables, where=lambda table, key: _WHERE), embedding, model)
 
@@ -155,20 +156,20 @@ def _value(key: str, text: str) -> Any:
 
 
 # -- tuning ----------------------------------------------------------------------------------------
-# Choosing settings by cross-validation, and the score below which nothing relevant was found.
+# Choosing settings by cross-validation, and the score below which results are irrelevant.
 #
 # The best of many settings looks better than it is, because it was chosen on the questions that it is judged by. So the
-# questions are parted into `FOLDS`; the settings that are best on the others answer each part, and these answers, to
-# questions that had no say in the choice, are compared with the present settings.
+# questions are split into `FOLDS`; each part is answered with the settings that are best on the others, and these
+# outcomes, for questions that did not influence the choice, are compared with the present settings.
 
 
 FOLDS = 5
 
 
 class Tuning(Statistic, frozen=True, rename={"held_out": "cross_validated", "is_real": "real"}):
-    """What cross-validation found. `best` is best on all questions; `chosen` counts how often each was best on
-    the others; `held_out` estimates what choosing brings, and `gain` compares that with the present settings. It
-    `is_real` where other settings are better than the present ones beyond chance."""
+    """The result of cross-validation. `best` is best on all questions; `chosen` counts how often each was best on the
+    other folds; `held_out` estimates the score after choosing, and `gain` compares it with the present settings. It
+    `is_real` if other settings are better than the present ones beyond chance."""
 
     present: str
     best: str
@@ -181,9 +182,9 @@ class Tuning(Statistic, frozen=True, rename={"held_out": "cross_validated", "is_
 
 
 def cross_validate(scores: Mapping[str, Sequence[float]], groups: Sequence[Hashable], *, present: str) -> Tuning:
-    """`scores` has a score per question for every setting, `present` among them.
+    """Cross-validate settings; `scores` has a score per question for every setting, including `present`.
 
-    Where several are equally good, the present setting is chosen, else the first.
+    Of several equally good ones, the present setting is chosen, or else the first.
 
     >>> scores = {"now": [0.2, 0.3] * 20, "new": [0.9, 0.8] * 20}
     >>> found = cross_validate(scores, range(40), present="now")
@@ -228,9 +229,9 @@ def _mean(values: Sequence[float], which: Sequence[int]) -> float:
 
 
 LEAST = 10
-"""Questions of each kind without which a threshold would be a guess."""
+"""The least number of questions of each kind that a threshold can be based on."""
 KEPT = 0.95
-"""The share of the questions that the course answers which a threshold should not refuse."""
+"""The share of the answerable questions that a threshold should keep."""
 
 
 class Threshold(
@@ -238,7 +239,7 @@ class Threshold(
     frozen=True,
     rename={"score": "threshold", "kept": "answerable_kept", "rejected": "unanswerable_rejected"},
 ):
-    """A threshold: the share of answerable questions at or above it, and of the others below it."""
+    """A threshold: the share of answerable questions at or above it, and of unanswerable ones below it."""
 
     score: float
     kept: float
@@ -246,11 +247,11 @@ class Threshold(
 
 
 class Calibration(Statistic, frozen=True, rename={"held_out": "held_out_documents"}):
-    """`advised` is the highest threshold that keeps `KEPT` of the answerable questions: to refuse an answer that
-    is there is worse than to look at passages in vain. `balanced` makes the fewest errors of both kinds.
+    """`advised` is the highest threshold that keeps `KEPT` of the answerable questions, since refusing an existing
+    answer is worse than reading passages in vain. `balanced` makes the fewest errors of both kinds.
 
-    `auc` is how often a question that the course answers scores higher than one that it does not: 0.5 is
-    chance. `held_out` tells that the others are the same questions, with their document taken away.
+    `auc` is how often an answerable question scores higher than an unanswerable one: 0.5 is chance. `held_out` means
+    that the unanswerable ones are the same questions, with their document removed.
     """
 
     advised: Threshold
@@ -261,13 +262,13 @@ class Calibration(Statistic, frozen=True, rename={"held_out": "held_out_document
     held_out: bool = False
 
     def as_json(self) -> dict[str, Any]:
-        """Plain values."""
+        """Return plain values."""
         values = Statistic.as_json(self)
         return {**values.pop("advised"), **values}
 
 
 def calibrate(answerable: Sequence[float], unanswerable: Sequence[float], *, held_out: bool = False) -> Calibration:
-    """Choose a threshold between the best scores of the two kinds of question.
+    """Choose a threshold between the best scores of answerable and unanswerable questions.
 
     Raises:
         LmmError: there are fewer than `LEAST` of one kind.
@@ -286,7 +287,7 @@ def calibrate(answerable: Sequence[float], unanswerable: Sequence[float], *, hel
     candidates = [_threshold(score, good, bad) for score in (scores[0], *middles)]
     advised = max((t for t in candidates if t.kept >= KEPT), key=lambda t: t.score)
     balanced = max(candidates, key=lambda t: (t.kept + t.rejected, -t.score))
-    # How often a good score is above a bad one; equal ones count half.
+    # How often a score of an answerable question is above one of an unanswerable question; ties count half.
     above = sum((bisect_left(bad, score) + bisect_right(bad, score)) / 2 for score in good)
     return Calibration(
         advised=advised,
@@ -307,24 +308,24 @@ def _threshold(score: float, good: Sequence[float], bad: Sequence[float]) -> Thr
 
 
 Progress = Callable[[str, int, int], None]
-"""What is being done, how much of it is done, and of how much."""
+"""Called with the current activity, the number of items done, and the total."""
 
 
 def silent(what: str, done: int, total: int) -> None:
-    """Report nothing."""
+    """Ignore progress."""
 
 
 @contextmanager
 def scratch_courses(
     course: CourseParts, paths: Sequence[str | Path] = (), *, progress: Progress = silent
 ) -> Iterator[Callable[[Variant], CourseParts]]:
-    """A function that makes a course out of a variant, its documents ingested into a temporary store.
+    """Provide a function that creates a course from a variant, its documents ingested into a temporary store.
 
-    Variants that differ in how they are searched share a store. The documents are those at `paths`, or else
-    those of the course's store. Everything goes when the block is left.
+    Variants that differ only in search settings share a store. The documents are those at `paths`, or those of the
+    course's store. All stores are deleted at the end of the block.
 
     Raises:
-        StoreMissing: no paths, and nothing was ingested.
+        StoreMissing: there are no paths, and nothing has been ingested.
         LmmError: a document cannot be ingested.
     """
     documents = [check_named(Path(path)).resolve() for path in paths] or _stored_files(course)
@@ -358,7 +359,7 @@ def scratch_courses(
 def course_of(
     course: CourseParts, paths: Sequence[str | Path], *, progress: Progress = silent
 ) -> Iterator[CourseParts]:
-    """The course as it is, or, where documents are named, with those in a temporary store."""
+    """Provide the course as it is, or, if documents are named, with those in a temporary store."""
     if not paths:
         yield course
         return
@@ -367,9 +368,9 @@ def course_of(
 
 
 def _stored_files(course: CourseParts) -> list[Path]:
-    """The files that the course's store was made from."""
+    """Return the files that the course's store was made from."""
     stored = stored_documents(course.store)
-    below = Folder(course.root)  # a store may come from a stranger too
+    below = Folder(course.root)  # the paths in a store may not be trustworthy
     try:
         files = [below.path(document.prepared or document.file) for document in stored]
     except LinkOutside as error:
@@ -397,9 +398,9 @@ def _ingest(course: CourseParts, documents: Sequence[Path], label: str, progress
 
 
 WEIGHTS = (1.0, 0.9, 0.8, 0.75, 0.7, 0.6, 0.5)
-"""Weights of the sparse leg that are tried; the dense leg has the rest."""
+"""Weights of the sparse leg to try; the dense leg has the rest."""
 SIZES = ((500, 1000), (1000, 1500), (1000, 2000))
-"""Least and greatest lengths of chunks that are tried, in characters."""
+"""Minimum and maximum lengths of chunks to try, in characters."""
 NOW = "present settings"
 _PLAIN = SearchOptions(limit=DEPTH, sections=False)
 _FIELDS = ("document", "file", "first_line", "last_line", "headings", "title", "text")
@@ -408,7 +409,7 @@ _FIELDS = ("document", "file", "first_line", "last_line", "headings", "title", "
 def evaluate(
     course: CourseParts, questions: Sequence[Question], *, label: str = "", progress: Progress = silent
 ) -> Evaluation:
-    """Ask the course's store every question that has an answer.
+    """Search the course's store for every answerable question.
 
     Raises:
         StoreError: there is no store, or it cannot be read.
@@ -422,7 +423,7 @@ def evaluate(
         )
     searcher = CourseSearch(course)
     options = SearchOptions(limit=DEPTH)
-    # Opens the store and loads the embedding model, which is no part of asking; asks no language model.
+    # Open the store and load the embedding model before measuring; no language model is asked.
     with searcher.view() as view:
         view.search(targets[0].question.text, options)
     outcomes: list[QuestionOutcome] = []
@@ -446,10 +447,10 @@ def evaluate(
 
 
 def read_texts(course: CourseParts) -> list[Passage]:
-    """All chunks of the store.
+    """Return all chunks of the store.
 
     Raises:
-        StoreMissing: nothing was ingested.
+        StoreMissing: nothing has been ingested.
     """
     texts = [hit_of(stored.id, stored.payload) for stored in course.store.scroll("chunks", fields=_FIELDS)]
     if not texts:
@@ -460,14 +461,13 @@ def read_texts(course: CourseParts) -> list[Passage]:
 def calibrate_threshold(
     course: CourseParts, questions: Sequence[Question], *, progress: Progress = silent
 ) -> Calibration:
-    """The relevance (see `lmm_education.search.ranking`) below which nothing relevant was found.
+    """Return the relevance (see `lmm_education.search.ranking`) below which results are irrelevant.
 
-    Where there are too few questions without an answer, each question is asked once more of all documents but
-    its own.
+    If there are too few unanswerable questions, each question is also searched for in all documents except its own.
 
     Raises:
         StoreError: there is no store, or it cannot be read.
-        LmmError: there are too few questions, or the store has one document only.
+        LmmError: there are too few questions, or the store has only one document.
     """
     texts = read_texts(course)
     targets, _ = find_targets(questions, texts)
@@ -488,7 +488,7 @@ def calibrate_threshold(
 
 
 def _other_documents(target: Expected, texts: Sequence[Passage]) -> tuple[str, ...]:
-    """The ids of all documents but the right ones."""
+    """Return the ids of all documents except the right ones."""
     question = target.question
     right = {document for document, _ in target.sections}
     if question.document:
@@ -504,10 +504,10 @@ def evaluate_variants(
     documents: Sequence[str | Path] = (),
     progress: Progress = silent,
 ) -> list[Evaluation]:
-    """Evaluate each variant of a course in a temporary store, made from `documents` or those of its store.
+    """Evaluate each variant of a course in a temporary store, made from `documents` or from those of its store.
 
     Raises:
-        StoreMissing: no documents are named, and none were ingested.
+        StoreMissing: no documents are named, and none have been ingested.
         LmmError: a document cannot be ingested, or no question has an answer.
     """
     with scratch_courses(course, documents, progress=progress) as make:
@@ -525,7 +525,7 @@ def tune(
     """Try leg weights and chunk sizes, and cross-validate the choice.
 
     Raises:
-        StoreMissing: no documents are named, and none were ingested.
+        StoreMissing: no documents are named, and none have been ingested.
         LmmError: a document cannot be ingested, or no question has an answer.
     """
     variants = tuned_variants(course.settings, has_legs=len(course.encoder.vectors) > 1)
@@ -535,7 +535,7 @@ def tune(
 
 
 def tuned_variants(settings: CourseSettings, *, has_legs: bool) -> list[Variant]:
-    """The present settings, and other combinations of `SIZES` and `WEIGHTS`; weights only where there are two legs."""
+    """Return the present settings, and other combinations of `SIZES` and, if there are two legs, `WEIGHTS`."""
     axes = [f"weight={','.join(map(str, WEIGHTS))}"] if has_legs else []
     sized = [make_variants([f"min_size={least}", f"max_size={most}", *axes], settings) for least, most in SIZES]
     others = [v for made in sized for v in made if _tuned(v.settings, has_legs) != _tuned(settings, has_legs)]
@@ -543,7 +543,7 @@ def tuned_variants(settings: CourseSettings, *, has_legs: bool) -> list[Variant]
 
 
 def _tuned(settings: CourseSettings, has_legs: bool) -> tuple[object, ...]:
-    """What tuning changes: two settings that agree here are the same."""
+    """Return the values that tuning changes, to recognize equal settings."""
     search, encoding = settings.search, find_encoding(settings.encoding)
     sparse = encoding.weight("sparse") if search.sparse_weight is None else search.sparse_weight
     dense = encoding.weight("dense") if search.dense_weight is None else search.dense_weight

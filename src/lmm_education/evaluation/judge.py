@@ -1,21 +1,20 @@
-"""At which rank was the right text found? The rule by which retrieval is judged; it does not depend on how
-documents were cut.
+"""Judge retrieval by the rank at which the right text was found, independently of how documents were cut.
 
-*Passage.* What is looked for is one thing, the passage that answers the question, however many chunks hold
-parts of it. Results are read from the top, and the passage is found at the rank at which half of its words
-have been shown, or `ENOUGH` words of a long one. So
+*Passage.* The target is the passage that answers the question, however many chunks contain parts of it. Results are
+read from the top, and the passage counts as found at the rank at which half of its words have been shown, or `ENOUGH`
+words of a long one. So
 
 - a chunk that contains the passage finds it, and so does the larger part of a passage that was cut in two;
-- parts add up: five small chunks out of one passage find it when enough of them are there, not with the first;
-- showing the same words twice (chunks that overlap) brings nothing;
-- a long text has no advantage for being long: it is read in pages of `PAGE` characters, and each page takes a
-  rank. The whole document in one chunk finds every passage of it, but at the rank of the right page.
+- parts add up: five small chunks from one passage find it when enough of them are there, not with the first;
+- showing the same words twice (overlapping chunks) has no effect;
+- a long text has no advantage from its length: it is read in pages of `PAGE` characters, and each page takes a rank.
+  The whole document in one chunk finds every passage in it, but at the rank of the right page.
 
-Words are compared in runs of `RUN`, without case, punctuation and markup. Where a question has no passage but
-accepted answers, a page finds it in which one of them stands, within the document and section that are named.
+Words are compared in runs of `RUN`, ignoring case, punctuation and markup. If a question has no passage but accepted
+answers, a page that contains one of them finds it, within the document and section that are named.
 
-*Section* and *document*. The ranking is that of distinct sections and documents. The right section is the one
-that is named (or one below it), or else the one in which the passage stands.
+*Section* and *document*. The ranking is that of distinct sections and documents. The right section is the one that is
+named (or one below it), otherwise the one that contains the passage.
 """
 
 from __future__ import annotations
@@ -36,9 +35,9 @@ LEVELS: tuple[Level, ...] = ("passage", "section", "document")
 PAGE = 2000
 """Characters that are read at one rank: the size of a large chunk."""
 RUN = 5
-"""Words that must follow each other to count as the passage's: fewer would be found everywhere."""
+"""Consecutive words that must match to count: fewer would match everywhere."""
 ENOUGH = 150
-"""Words of a passage, about half a page, that are enough, however long it is."""
+"""Words of a passage, about half a page, that suffice, however long it is."""
 
 Words = tuple[str, ...]
 SectionKey = tuple[str, tuple[str, ...]]
@@ -48,7 +47,7 @@ _MARKUP = re.compile(r"\]\([^()\n]*\)|\]\[[^\[\]\n]*\]|</?[A-Za-z][^<>\n]{0,200}
 
 @dataclass(frozen=True, slots=True)
 class Expected:
-    """What has to be found for a question: its passages as words, and the sections in which they stand."""
+    """The target of a question: its passages as words, and the sections that contain them."""
 
     question: Question
     passages: tuple[Words, ...] = ()
@@ -57,12 +56,12 @@ class Expected:
 
     @property
     def levels(self) -> tuple[Level, ...]:
-        """The levels at which the question can be judged, whatever the store holds."""
+        """The levels at which the question can be judged, whatever is in the store."""
         return levels_of(self.question)
 
 
 def levels_of(question: Question) -> tuple[Level, ...]:
-    """The levels at which a question can be judged, the most exact first.
+    """Return the levels at which a question can be judged, the most exact first.
 
     >>> levels_of(Question("?", document="a.md", section=("A",)))
     ('section', 'document')
@@ -76,7 +75,7 @@ def levels_of(question: Question) -> tuple[Level, ...]:
 
 @lru_cache(maxsize=4096)
 def words(text: str) -> Words:
-    """The words of a text as it is read: no case, punctuation, emphasis, tags, and no addresses of links.
+    """Return the words of a text as readers see it: without case, punctuation, emphasis, tags, and link addresses.
 
     >>> words("The [*String* type](ch08-02.html) has a `push_str` method.")
     ('the', 'string', 'type', 'has', 'a', 'push', 'str', 'method')
@@ -86,12 +85,12 @@ def words(text: str) -> Words:
 
 
 REPEATING = 0.4
-"""Above this share (`repeated`), questions were written with the text at hand: 0.65 of SQuAD's, 0.53 of ours on the
-Rust book, 0.16 and 0.17 where they were asked in other words."""
+"""A share (`repeated`) above which questions were probably written with the text at hand: 0.65 for SQuAD's, 0.53 for
+ours about the Rust book, 0.16 and 0.17 for the same reworded."""
 
 
 def repeated(questions: Iterable[Question]) -> float:
-    """The share of a question's longer words that stand in a passage that answers it, in whatever form; the mean.
+    """Return the mean share of questions' longer words that occur, in any form, in a passage that answers them.
 
     >>> repeated([Question("How do leaves absorb light?", passages=("A leaf absorbs red light, as all leaves do.",))])
     1.0
@@ -105,7 +104,7 @@ def repeated(questions: Iterable[Question]) -> float:
 
 
 def repeated_words(question: Question) -> tuple[str, ...]:
-    """The longer words of a question that stand in a passage that answers it, in whatever form, in order.
+    """Return the longer words of a question that occur, in any form, in a passage that answers it, in order.
 
     >>> repeated_words(Question("How do leaves absorb light?", passages=("A leaf absorbs red light, as leaves do.",)))
     ('leaves', 'absorb', 'light')
@@ -119,7 +118,7 @@ def _stems(text: str) -> set[str]:
 
 
 def _runs(text: Words, length: int) -> list[Words]:
-    """All runs of `length` words, by where they start."""
+    """Return all runs of `length` words, in order."""
     return [text[i : i + length] for i in range(len(text) - length + 1)] if length else []
 
 
@@ -129,7 +128,8 @@ def _run_set(text: Words, length: int) -> frozenset[Words]:
 
 
 def shown(passage: Words, text: Words) -> frozenset[int]:
-    """Which words of a passage stand in a text, by their number, in runs of `RUN` or the whole of a shorter passage.
+    """Return the indices of a passage's words that occur in a text, in runs of `RUN` or in one shorter passage as a
+    whole.
 
     >>> passage = words("Leaves are green because of chlorophyll, which absorbs red light.")
     >>> sorted(shown(passage, words("As said, leaves are green because of chlorophyll.")))
@@ -144,12 +144,12 @@ def shown(passage: Words, text: Words) -> frozenset[int]:
 
 
 def enough(passage: Words) -> int:
-    """How many words of a passage have to be shown."""
+    """Return how many words of a passage must be shown."""
     return max(1, min((len(passage) + 1) // 2, ENOUGH))
 
 
 def contains(text: Words, phrase: Words) -> bool:
-    """Whether the phrase occurs, whole words only.
+    """Return whether a text contains the phrase as whole words.
 
     >>> contains(words("It has 256 dimensions."), words("25"))
     False
@@ -158,7 +158,7 @@ def contains(text: Words, phrase: Words) -> bool:
 
 
 def pages(text: str) -> list[str]:
-    """A text in pages of at most `PAGE` characters; a short one is one page.
+    """Return a text in pages of at most `PAGE` characters; a short one is one page.
 
     >>> [len(page) for page in pages("x " * 2500)]
     [2000, 2000, 1000]
@@ -170,7 +170,7 @@ def pages(text: str) -> list[str]:
 
 
 def is_section(path: Sequence[str], place: Location, title: str) -> bool:
-    """Whether a text stands in the section that a question names by its heading, or by a path of headings.
+    """Return whether a text is in the section that a question names by its heading, or by a path of headings.
 
     >>> from lmm_education.material import Lines
     >>> place = Location("d", "d.md", Lines(1, 2), ("Cells", "Division", "Mitosis"))
@@ -188,10 +188,11 @@ def is_section(path: Sequence[str], place: Location, title: str) -> bool:
 def find_targets(
     questions: Iterable[Question], texts: Sequence[Passage]
 ) -> tuple[list[Expected], list[tuple[Question, str]]]:
-    """What has to be found for each question that has an answer, and what the store has no trace of.
+    """Return the target of each question that has an answer, and the targets that are not in the store, with the
+    reason.
 
-    `texts` are all chunks of the store. A question whose document, section or passage is not there keeps its
-    target, as nothing can find it: text that was lost on the way must not make the figures better.
+    `texts` are all chunks of the store. A question whose document, section or passage is not in the store keeps its
+    target, which cannot be found: text that was lost in preparation must not improve the figures.
     """
     asked = [question for question in questions if not question.unanswerable]
     holders = _holders({words(passage) for question in asked for passage in question.passages}, texts)
@@ -210,7 +211,7 @@ def find_targets(
 
 
 def is_named(question: Question, text: Passage) -> bool:
-    """Whether a text is of the document that a question names; of any, if it names none."""
+    """Return whether a text is from the document that a question names; True if it names none."""
     return not question.document or is_called(question.document, text.place.document, text.place.file, text.title)
 
 
@@ -222,7 +223,7 @@ def _target(question: Question, documents: Collection[str], holders: Mapping[Wor
 
 
 def _missing(target: Expected, texts: Sequence[Passage]) -> str:
-    """What of the target is not in the store; `texts` are those of the documents it names."""
+    """Return what part of the target is not in the store; `texts` are those of the documents that it names."""
     question = target.question
     inside = [t for t in texts if not question.section or is_section(question.section, t.place, t.title)]
     if not texts:
@@ -237,7 +238,7 @@ def _missing(target: Expected, texts: Sequence[Passage]) -> str:
 
 
 def _holders(passages: Collection[Words], texts: Sequence[Passage]) -> dict[Words, list[SectionKey]]:
-    """The sections that hold each passage: those with most of it, where a document has enough of it."""
+    """Return the sections that contain each passage: in each document with enough of it, those with most of it."""
     starts: dict[Words, list[tuple[Words, int]]] = {}
     for passage in passages:
         for start, run in enumerate(_runs(passage, min(RUN, len(passage)))):
@@ -253,7 +254,7 @@ def _holders(passages: Collection[Words], texts: Sequence[Passage]) -> dict[Word
 
 
 def _most(passage: Words, parts: Mapping[SectionKey, set[int]]) -> list[SectionKey]:
-    """Of each document that has enough of the passage, the sections that have most of it."""
+    """Return the sections with most of a passage, for each document that contains enough of it."""
     chosen: list[SectionKey] = []
     for document in {document for document, _ in parts}:
         own = {key: part for key, part in parts.items() if key[0] == document}
@@ -267,10 +268,10 @@ def _most(passage: Words, parts: Mapping[SectionKey, set[int]]) -> list[SectionK
 
 
 def find_ranks(target: Expected, found: Sequence[Passage], sections: Sequence[Passage] = ()) -> dict[Level, int | None]:
-    """The rank, from 1, at which the right passage, section and document were found; None if they were not.
+    """Return the ranks, from 1, at which the right passage, section and document were found; None if they were not.
 
-    `found` are passages, best first; `sections` is the ranking of sections where there is one of its own, else
-    it is the order in which the passages name them.
+    `found` are passages, best first; `sections` is a separate ranking of sections, by default the order in which the
+    passages' sections occur.
     """
     ranks: dict[Level, int | None] = {
         "passage": _passage_rank(target, found),
@@ -304,7 +305,7 @@ def _passage_rank(target: Expected, found: Sequence[Passage]) -> int | None:
 def _rank(
     found: Sequence[Passage], key: Callable[[Passage], object], is_right: Callable[[Passage], bool]
 ) -> int | None:
-    """Among distinct keys, the rank of the first that is right."""
+    """Return the rank of the first right text among distinct keys."""
     seen = set[object]()
     for text in found:
         seen.add(key(text))

@@ -1,7 +1,7 @@
-"""Question files: JSON lines, CSV or YAML; each row a question, and what is known of where its answer stands.
+"""Question files: JSON lines, CSV or YAML; each row is a question with what is known about the place of its answer.
 
 A row has ``question`` and any of ``document``, ``section``, ``passage``, ``answers``, ``facts``. A row whose document
-is said to be empty, ``null`` or ``none``, with nothing else, is a question that the course does not answer.
+is empty, ``null`` or ``none``, without other fields, is a question that the course does not answer.
 """
 
 from __future__ import annotations
@@ -22,12 +22,12 @@ from lmm.markdown.yaml_core import compose, to_value
 
 @dataclass(frozen=True, slots=True)
 class Question:
-    """A question, and what is known of the place of its answer; all but the text may be empty.
+    """A question, and what is known about the place of its answer; all fields except the text may be empty.
 
-    `document` is a document's id, file or title. `section` is a heading, or a path of headings, outermost
-    first. Each of `passages` answers the question by itself, and so does a text in which one of `answers`
-    occurs; an answer has to hold one of `answers`, and all of `facts`. `where` is the row's path:line. An
-    `unanswerable` question has no right document.
+    `document` is a document's id, file or title. `section` is a heading, or a path of headings, outermost first. Each
+    of `passages` answers the question by itself, and so does a text that contains one of `answers`. An answer is right
+    if it contains one of `answers`, and all of `facts`. `where` is the row's path:line. For an `unanswerable` question,
+    no document is right.
     """
 
     text: str
@@ -41,13 +41,13 @@ class Question:
 
     @property
     def gold(self) -> dict[str, Any]:
-        """What answers it, as a row has it."""
+        """The data about its answer, as in a row."""
         texts = {"section": self.section, "passage": self.passages, "answers": self.answers, "facts": self.facts}
         return {"document": self.document} | {name: list(value) for name, value in texts.items()}
 
 
 class BadRow(NamedTuple):
-    """A row that cannot be used. It reads as ``path:line: message``."""
+    """A row that cannot be used, shown as ``path:line: message``."""
 
     where: str
     message: str
@@ -64,17 +64,17 @@ FIELDS: dict[str, tuple[str, ...]] = {
     "answers": ("answers", "answer"),
     "facts": ("facts", "fact"),
 }
-"""What a field may be called; the first name is the one in our documentation."""
+"""Accepted names of each field; the first one is documented."""
 _NAMES = {alias: name for name, aliases in FIELDS.items() for alias in aliases}
 _NOTHING = ("", "none", "null")
 _CSV_LIST = "|"
 
 Row = tuple[int, Mapping[str, Any] | str]
-"""A line, and the row that begins there, or why it is none."""
+"""A line number, and the row that begins there, or an error message."""
 
 
 def parse_questions(text: str, kind: str, *, name: str) -> tuple[list[Question], list[BadRow]]:
-    """The questions of a file's text, and the rows that cannot be used. `kind` is a suffix of `READERS`.
+    """Parse the text of a question file; return the questions, and the invalid rows. `kind` is a suffix in `READERS`.
 
     >>> good, bad = parse_questions('{"q": "Why?", "doc": "a.md"}\\n{"q": "Why not?"}\\n', ".jsonl", name="q.jsonl")
     >>> [(question.text, question.where, question.document) for question in good]
@@ -97,7 +97,7 @@ def parse_questions(text: str, kind: str, *, name: str) -> tuple[list[Question],
 
 
 def _question(row: Mapping[str, Any], where: str) -> Question | str:
-    """The question of a row, or what is wrong with it."""
+    """Return the question of a row, or an error message."""
     fields: dict[str, Any] = {}
     for key, value in row.items():
         name = _NAMES.get(str(key).strip().casefold())
@@ -132,7 +132,7 @@ def _question(row: Mapping[str, Any], where: str) -> Question | str:
 
 
 def _is_text(value: Any, *, many: bool) -> bool:
-    """Numbers count as text: an answer may be a year."""
+    """Return whether a value is text; numbers count as text, since an answer may be a year."""
     if many and isinstance(value, list):
         return all(_is_text(item, many=False) for item in value)
     return value is None or (isinstance(value, (str, int, float)) and not isinstance(value, bool))
@@ -148,7 +148,7 @@ def _texts(value: Any) -> tuple[str, ...]:
 
 
 def _path(section: tuple[str, ...]) -> tuple[str, ...]:
-    """A path of headings may be written as one text, with `` > `` between them."""
+    """Split a path of headings that is written as one text, with `` > `` between them."""
     if len(section) != 1:
         return section
     return tuple(part.strip() for part in section[0].split(" > ") if part.strip())
@@ -170,7 +170,8 @@ def _jsonl(text: str) -> Iterator[Row]:
 
 
 def _csv(text: str) -> Iterator[Row]:
-    """The first row names the columns; several answers or passages in a cell are parted by ``|``."""
+    """Iterate over rows of CSV: the first row names the columns; ``|`` separates several answers or passages in a
+    cell."""
     first = text.split("\n", 1)[0]
     reader = csv.reader((f"{row}\n" for row in text.split("\n")), delimiter=max(",;\t", key=first.count), strict=True)
     columns: list[str] = []
@@ -196,7 +197,7 @@ def _cell(name: str, cell: str) -> str | list[str]:
 
 
 def _yaml(text: str) -> Iterator[Row]:
-    """A list of mappings, or a mapping whose one list they are (``questions:``)."""
+    """Iterate over rows of YAML: a list of mappings, or a mapping with one such list (``questions:``)."""
     try:
         root = compose(text)
     except MetadataError as error:
@@ -235,10 +236,10 @@ READERS: dict[str, Callable[[str], Iterable[Row]]] = {
 
 
 def read_questions(files: Iterable[Path]) -> tuple[list[Question], list[BadRow]]:
-    """The questions of all files, in order, and the rows that cannot be used.
+    """Read question files; return the questions in order, and the invalid rows.
 
     Raises:
-        ConfigError: a file's suffix is none of `READERS`.
+        ConfigError: a file's suffix is not in `READERS`.
         FileReadError: a file cannot be read.
     """
     questions: list[Question] = []
@@ -253,10 +254,10 @@ def read_questions(files: Iterable[Path]) -> tuple[list[Question], list[BadRow]]
 
 
 def read_usable(files: Iterable[Path]) -> list[Question]:
-    """The questions of all files.
+    """Read question files; return their questions.
 
     Raises:
-        LmmError: a row cannot be used; or as `read_questions`.
+        LmmError: a row is invalid, or one of the errors of `read_questions`.
     """
     questions, problems = read_questions(files)
     if problems:

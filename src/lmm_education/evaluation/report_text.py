@@ -1,4 +1,4 @@
-"""Evaluations as text for the terminal, and a comparison as a picture."""
+"""Evaluations as text for the terminal, and a comparison as a plot."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ _SHOWN = 160
 
 
 def percent(value: float) -> str:
-    """A share in percent.
+    """Return a share in percent.
 
     >>> percent(0.8763)
     '87.6'
@@ -41,17 +41,17 @@ def percent(value: float) -> str:
 
 
 def short_percent(value: float) -> str:
-    """A share in percent, as short as it can be."""
+    """Return a share in percent, without needless decimals."""
     return percent(value).replace("100.0", "100")
 
 
 def with_interval(found: MeanEstimate) -> str:
-    """A mean and its 95 % interval, in percent."""
+    """Return a mean and its 95 % confidence interval, in percent."""
     return f"{percent(found.mean)} ({percent(found.low)}–{percent(found.high)})"
 
 
 def evaluation_text(evaluation: Evaluation) -> str:
-    """The figures of one evaluation, a line per level, and beneath it their intervals; fits into 80 columns."""
+    """Return the figures of one evaluation, a line per level, and their intervals below; fits into 80 columns."""
     rows: list[Cells] = [("%", "questions", *MEASURES)]
     for level in evaluation.levels:
         found = [evaluation.estimate(level, measure) for measure in MEASURES]
@@ -65,7 +65,7 @@ def evaluation_text(evaluation: Evaluation) -> str:
 
 
 def comparison_text(evaluations: Sequence[Evaluation], by: Mean) -> str:
-    """Variants side by side, the difference of each to the first, and whether chance explains it."""
+    """Return variants side by side, with the difference of each from the first, and whether it may be chance."""
     first = evaluations[0]
     measures = list(dict.fromkeys(("recall@1", "recall@5", by.measure)))
     rows: list[Cells] = [
@@ -83,7 +83,7 @@ def comparison_text(evaluations: Sequence[Evaluation], by: Mean) -> str:
 
 
 def _against(first: MeasuredSettings, other: MeasuredSettings, *by: str) -> Cells:
-    """How another differs from the first, and how often chance would do that."""
+    """Return the difference between two evaluations, and its p-value."""
     if other is first:
         return "", ""
     found = first.difference(other, *by)
@@ -91,12 +91,12 @@ def _against(first: MeasuredSettings, other: MeasuredSettings, *by: str) -> Cell
 
 
 def difference_text(found: Difference) -> str:
-    """A difference and its 95 % interval, in percent points."""
+    """Return a difference and its 95 % confidence interval, in percentage points."""
     return f"{100 * found.mean:+.1f} ({100 * found.low:+.1f} to {100 * found.high:+.1f})"
 
 
 def tuning_text(found: Tuning, by: Mean) -> str:
-    """Which settings are best, and whether that will hold for other questions."""
+    """Return which settings are best, and whether that is likely to hold for other questions."""
     names = sorted(found.means, key=lambda name: -found.means[name])
     rows: list[Cells] = [(f"{by.level}, {by.measure}, %", "all questions", "best of other parts")]
     for name in names[:8] + [name for name in names[8:] if name == found.present]:
@@ -122,7 +122,7 @@ def _advice(found: Tuning) -> str:
 
 
 def calibration_text(found: Calibration) -> str:
-    """The threshold, and what it does."""
+    """Return the threshold and its effects."""
     rows: list[Cells] = [("", "threshold", "answerable kept, %", "unanswerable rejected, %")]
     for name, t in (("advised", found.advised), ("fewest errors", found.balanced)):
         rows.append((name, f"{t.score:.3f}", percent(t.kept), percent(t.rejected)))
@@ -139,7 +139,7 @@ def calibration_text(found: Calibration) -> str:
 
 
 def failure_text(outcome: QuestionOutcome, level: Level) -> str:
-    """A question that failed: what was expected, and what was found instead."""
+    """Return a failed question: what was expected, and what was found instead."""
     question = outcome.question
     rank = outcome.ranks[level]
     lines = [f"{question.where}: {question.text}", f"  expected {_named(question)}".rstrip()]
@@ -155,12 +155,12 @@ def _named(question: Question) -> str:
 
 
 def place_of(text: Passage) -> str:
-    """Where a passage stands, with its headings."""
+    """Return the place of a passage, with its headings."""
     return " > ".join((str(text.place), *text.place.headings))
 
 
 def excerpt(text: str) -> str:
-    """The beginning of a text, on one line.
+    """Return the beginning of a text, on one line.
 
     >>> excerpt("Leaves are\\n  green.")
     'Leaves are green.'
@@ -173,7 +173,7 @@ def excerpt(text: str) -> str:
 
 
 def answers_text(found: AnswerEvaluation) -> str:
-    """The figures of one evaluation of answers, a line per measure."""
+    """Return the figures of one evaluation of answers, a line per measure."""
     rows: list[Cells] = [("%", "answers", "mean", "95 %")]
     for measure in found.measures:
         mean = found.estimate(measure)
@@ -187,7 +187,7 @@ def answers_text(found: AnswerEvaluation) -> str:
 
 
 def compared_answers_text(evaluations: Sequence[AnswerEvaluation]) -> str:
-    """Variants side by side, by measure: the difference of each to the first, and whether chance explains it."""
+    """Return variants side by side, by measure, with differences from the first, and whether they may be chance."""
     first = evaluations[0]
     rows: list[Cells] = [("%", "", "mean (95 %)", "against the first", "p")]
     for measure in first.measures:
@@ -199,7 +199,7 @@ def compared_answers_text(evaluations: Sequence[AnswerEvaluation]) -> str:
 
 
 def failed_answer_text(outcome: AnswerOutcome) -> str:
-    """An answer that failed: what was expected, and what was said instead."""
+    """Return a failed answer: what was expected, and what was said instead."""
     question = outcome.question
     wanted = " | ".join((*question.facts, *question.answers)) or _named(question)
     lines = [f"{question.where}: {question.text}"]
@@ -216,10 +216,10 @@ SUFFIXES = (".png", ".svg", ".pdf")
 
 
 def check_plot(path: Path) -> None:
-    """Fail before anything is measured if no picture can be written there.
+    """Check that a plot can be written, before anything is measured.
 
     Raises:
-        ConfigError: the kind of file is not known, or its folder is missing.
+        ConfigError: the file format is not supported, or the folder is missing.
         LinkOutside: the file is a link that leads out of its folder.
         LmmError: matplotlib is not installed.
     """
@@ -231,10 +231,10 @@ def check_plot(path: Path) -> None:
 
 
 def save_plot(path: Path, evaluations: Sequence[Evaluation], by: Mean) -> None:
-    """Write a picture of the variants, best on top: the mean of each level, with its 95 % interval.
+    """Plot the variants, the best on top: the mean of each level, with its 95 % confidence interval.
 
     Raises:
-        FileWriteError: it cannot be written.
+        FileWriteError: the file cannot be written.
     """
     from matplotlib.backends.backend_agg import FigureCanvasAgg
     from matplotlib.figure import Figure

@@ -1,4 +1,4 @@
-"""What an evaluation found out: the outcome of every question, and the figures that follow."""
+"""The results of an evaluation: the outcome of every question, and figures computed from them."""
 
 from __future__ import annotations
 
@@ -17,10 +17,10 @@ from lmm_education.evaluation.questions import Question
 from lmm_education.material import Passage
 
 # -- measures --------------------------------------------------------------------------------------
-# From the ranks at which things were found to figures: recall, MRR, nDCG, how sure they are, and differences.
+# From ranks to figures: recall, MRR, nDCG, confidence intervals, and differences.
 #
-# One thing is looked for per question and level (see `judge`), so that recall@k is the share of questions for which it
-# was among the first k, and every way of cutting documents is measured against the same ideal.
+# There is one target per question and level (see `judge`), so that recall@k is the share of questions for which it was
+# among the first k, and every way of cutting documents is measured against the same ideal.
 
 
 DEPTH = 10
@@ -34,14 +34,14 @@ MEASURES: dict[str, Callable[[float], float]] = {
     "mrr@10": lambda rank: 1 / rank if rank <= DEPTH else 0.0,
     "ndcg@10": lambda rank: 1 / math.log2(1 + rank) if rank <= DEPTH else 0.0,
 }
-"""Each measure as a function of the rank at which the one right thing was found; infinite for never."""
+"""Each measure as a function of the rank of the one right result; infinite if it was not found."""
 
 
 class Statistic(msgspec.Struct, frozen=True):
-    """What was computed; its fields have their names for programs in `rename`."""
+    """A computed statistic; `rename` maps its fields to their names in JSON."""
 
     def as_json(self) -> dict[str, Any]:
-        """Plain values."""
+        """Return plain values."""
         values: dict[str, Any] = msgspec.to_builtins(self)
         return values
 
@@ -56,8 +56,9 @@ class MeanEstimate(Statistic, frozen=True, rename={"mean": "value", "n": "questi
 
 
 class Difference(Statistic, frozen=True, rename={"mean": "difference", "is_real": "real"}):
-    """How much better the second of two is on the same questions, with a 95 % interval. `p` is how often a
-    difference of this size would come about if the two were exchangeable; where that is rare (p < 0.05), it `is_real`.
+    """How much better the second of two is on the same questions, with a 95 % confidence interval. `p` is the
+    probability of a difference of this size if the two were exchangeable; if it is small (p < 0.05), the difference
+    `is_real`.
     """
 
     mean: float
@@ -68,7 +69,7 @@ class Difference(Statistic, frozen=True, rename={"mean": "difference", "is_real"
 
 
 def measure_ranks(ranks: Iterable[int | None], measure: str) -> list[float]:
-    """A measure for each question, from the rank (from 1) at which the right thing was found, or None.
+    """Return a measure for each question, given the rank (from 1) of the right result, or None.
 
     >>> measure_ranks([1, 3, None], "mrr@10")
     [1.0, 0.3333333333333333, 0.0]
@@ -77,9 +78,9 @@ def measure_ranks(ranks: Iterable[int | None], measure: str) -> list[float]:
 
 
 def estimate(values: Sequence[float], groups: Sequence[Hashable]) -> MeanEstimate:
-    """The mean and its interval, by drawing whole groups of questions again and again (percentile bootstrap).
+    """Return the mean and its interval, by resampling whole groups of questions (percentile bootstrap).
 
-    Questions about one passage share its fate, so they are drawn together: `groups` says which ones.
+    Questions about the same passage are not independent, so they are drawn together: `groups` has the group of each.
 
     >>> found = estimate([1.0, 0.0, 1.0, 1.0], ["a", "b", "c", "d"])
     >>> found.mean, found.low <= 0.75 <= found.high
@@ -92,10 +93,10 @@ def estimate(values: Sequence[float], groups: Sequence[Hashable]) -> MeanEstimat
 
 
 def compare(before: Sequence[float], after: Sequence[float], groups: Sequence[Hashable]) -> Difference:
-    """How `after` differs from `before`, question by question: bootstrap interval and randomisation test.
+    """Return the difference between `after` and `before` per question: bootstrap interval and randomisation test.
 
-    The test turns the sign of each group's difference at random: had the two been exchangeable, either sign
-    would have been as likely.
+    The test flips the sign of each group's difference at random: if the two were exchangeable, both signs would be
+    equally likely.
 
     >>> compare([0.0] * 20, [1.0] * 20, range(20)).is_real, compare([0.5] * 20, [0.5] * 20, range(20)).is_real
     (True, False)
@@ -105,7 +106,7 @@ def compare(before: Sequence[float], after: Sequence[float], groups: Sequence[Ha
         return Difference(0.0, 0.0, 0.0, 1.0, False)
     sums, counts = _sums(differences, groups)
     low, high = _interval(sums, counts)
-    moved = [total for total in sums if total]  # either sign of nothing is nothing
+    moved = [total for total in sums if total]  # the sign of 0 does not matter
     seen = abs(sum(moved)) - 1e-12
     choices = random.Random(_SEED).choices
     turned = (sum(map(mul, moved, choices((-1.0, 1.0), k=len(moved)))) for _ in range(RESAMPLES))
@@ -115,7 +116,7 @@ def compare(before: Sequence[float], after: Sequence[float], groups: Sequence[Ha
 
 
 def percentile(values: Sequence[float], share: float) -> float:
-    """The value below which that share of the values lies; 0 for none.
+    """Return the value below which a share of the values lies; 0 if there are none.
 
     >>> percentile([3.0, 1.0, 2.0, 4.0], 0.5)
     2.5
@@ -127,12 +128,12 @@ def percentile(values: Sequence[float], share: float) -> float:
 
 
 def latency(seconds: Sequence[float]) -> dict[str, float]:
-    """Median and 95th percentile in milliseconds."""
+    """Return median and 95th percentile in milliseconds."""
     return {"p50_ms": percentile(seconds, 0.5) * 1000, "p95_ms": percentile(seconds, 0.95) * 1000}
 
 
 def _sums(values: Sequence[float], groups: Sequence[Hashable]) -> tuple[list[float], list[int]]:
-    """Of each group, the sum of its values and how many they are."""
+    """Return the sum of the values and their number for each group."""
     members: dict[Hashable, list[float]] = {}
     for value, group in zip(values, groups, strict=True):
         members.setdefault(group, []).append(value)
@@ -140,7 +141,7 @@ def _sums(values: Sequence[float], groups: Sequence[Hashable]) -> tuple[list[flo
 
 
 def _interval(sums: Sequence[float], counts: Sequence[int]) -> tuple[float, float]:
-    """Where 95 % of the means lie that drawing groups with replacement gives."""
+    """Return the range of 95 % of the means when groups are drawn with replacement."""
     choices = random.Random(_SEED).choices
     draws = (choices(range(len(sums)), k=len(sums)) for _ in range(RESAMPLES))
     means = [sum(map(sums.__getitem__, drawn)) / sum(map(counts.__getitem__, drawn)) for drawn in draws]
@@ -152,9 +153,9 @@ def _interval(sums: Sequence[float], counts: Sequence[int]) -> tuple[float, floa
 
 @dataclass(frozen=True, repr=False)
 class MeasuredSettings:
-    """The outcomes of all questions with one set of settings; `missing` tells which answers the store has no trace of.
+    """The outcomes of all questions with one set of settings; `missing` are the answers that are not in the store.
 
-    Figures are asked for `by` what they measure, as its `values` have it.
+    Figures are computed `by` what they measure, the arguments of `values`.
     """
 
     label: str
@@ -167,40 +168,40 @@ class MeasuredSettings:
         return f"{type(self).__name__}({', '.join(filter(None, (self.label, asked, *self._figures())))})"
 
     def _figures(self) -> Iterator[str]:
-        """What says most, in words."""
+        """Iterate over the main figures, as text."""
         raise NotImplementedError
 
     def values(self, *by: Any) -> dict[int, float]:
-        """A measure of each outcome for which it counts, by the number of its question."""
+        """Return a measure of each outcome to which it applies, by the number of its question."""
         raise NotImplementedError
 
     def groups(self, numbers: Iterable[int]) -> list[Hashable]:
-        """What the questions with these numbers ask for: those about one passage are not independent."""
+        """Return the group of each of these questions: those about one passage are not independent."""
         asked = [self.outcomes[number].question for number in numbers]
         return [each.passages or ((each.document, each.section) if each.section else each.text) for each in asked]
 
     def estimate(self, *by: Any) -> MeanEstimate:
-        """The mean of a measure, and its interval."""
+        """Return the mean of a measure, and its interval."""
         values = self.values(*by)
         return estimate(list(values.values()), self.groups(values))
 
     def difference(self, after: MeasuredSettings, *by: Any) -> Difference:
-        """How much better `after` is on the questions that count in both."""
+        """Return how much better `after` is on the questions to which the measure applies in both."""
         mine, other = self.values(*by), after.values(*by)
         both = [number for number in mine if number in other]
         return compare([mine[n] for n in both], [other[n] for n in both], self.groups(both))
 
     def differences(self, after: Any) -> dict[str, Any]:
-        """How `after` differs, for programs."""
+        """Return the differences of `after`, as plain values."""
         raise NotImplementedError
 
     @property
     def latency(self) -> dict[str, float]:
-        """What a question took, in milliseconds."""
+        """The time that a question took, in milliseconds."""
         return latency([outcome.seconds for outcome in self.outcomes])
 
     def as_json(self) -> dict[str, Any]:
-        """What all evaluations tell programs."""
+        """Return the values that all kinds of evaluations share."""
         return {
             "label": self.label,
             "latency": self.latency,
@@ -210,7 +211,7 @@ class MeasuredSettings:
 
 
 def comparison_json(evaluations: Sequence[MeasuredSettings]) -> dict[str, Any]:
-    """Several evaluations, and how each differs from the first."""
+    """Return several evaluations, and the difference of each from the first, as plain values."""
     first, *others = evaluations
     compared = [{"label": each.label, "against": first.label, **first.differences(each)} for each in others]
     return {"variants": [each.as_json() for each in evaluations], "differences": compared}
@@ -221,7 +222,7 @@ def comparison_json(evaluations: Sequence[MeasuredSettings]) -> dict[str, Any]:
 
 @dataclass(frozen=True, slots=True)
 class QuestionOutcome:
-    """One question: the ranks at which the right things were found, the first results, and the time it took."""
+    """A question: the ranks of the right results, the first results, and the time that it took."""
 
     question: Question
     ranks: Mapping[Level, int | None]
@@ -236,9 +237,9 @@ class QuestionOutcome:
 
 @dataclass(frozen=True, repr=False)
 class Evaluation(MeasuredSettings):
-    """The outcomes of all questions that have an answer, in one store; measured by a level and a measure.
+    """The outcomes of all answerable questions in one store, by level and measure.
 
-    `unanswerable` counts the questions left out; `size` is the mean length of its chunks in characters.
+    `unanswerable` counts the other questions; `size` is the mean length of the store's chunks in characters.
     """
 
     unanswerable: int = 0
@@ -261,19 +262,19 @@ class Evaluation(MeasuredSettings):
         return dict(zip(ranks, measure_ranks(ranks.values(), measure), strict=True))
 
     def failures(self, level: Level | None = None) -> list[QuestionOutcome]:
-        """The questions for which the right thing was not among the first results, at a level or at their `exact`."""
+        """Return the questions whose target was not among the first results, at a level or at the most exact one."""
         judged = [outcome for outcome in self.outcomes if (level in outcome.ranks if level else outcome.ranks)]
         return [o for o in judged if (rank := o.ranks[level or o.exact]) is None or rank > DEPTH]
 
     def differences(self, after: Evaluation) -> dict[str, Any]:
-        """How `after` differs at each level, by measure."""
+        """Return the differences of `after` at each level, by measure."""
         return {
             level: {measure: self.difference(after, level, measure).as_json() for measure in MEASURES}
             for level in self.levels
         }
 
     def as_json(self) -> dict[str, Any]:
-        """For programs: under each level the measures by name, their intervals, and how many questions."""
+        """Return plain values: for each level, the measures by name, their intervals, and the number of questions."""
         levels: dict[str, Any] = {level: self._level_json(level) for level in self.levels}
         return MeasuredSettings.as_json(self) | {
             **levels,
@@ -293,7 +294,7 @@ class Evaluation(MeasuredSettings):
 
 
 def failures_json(evaluation: Evaluation, level: Level | None = None) -> list[dict[str, Any]]:
-    """The questions that failed, with what was expected and what was found instead; see `Evaluation.failures`."""
+    """Return the failed questions, with what was expected and what was found instead; see `Evaluation.failures`."""
     return [
         {
             "question": outcome.question.text,
@@ -314,7 +315,7 @@ def failures_json(evaluation: Evaluation, level: Level | None = None) -> list[di
 
 
 class Mean(NamedTuple):
-    """The measure that variants are compared by."""
+    """The level and measure by which variants are compared."""
 
     level: Level
     measure: str
@@ -324,7 +325,7 @@ MEASURE = "ndcg@10"
 
 
 def best_mean(questions: Sequence[Question], level: Level | None = None) -> Mean:
-    """What questions are compared by: the usual measure, at a level, else the most exact at which one can be judged.
+    """Return what to compare variants by: the usual measure, at `level` or at the most exact level of the questions.
 
     >>> best_mean([Question("?", document="a.md"), Question("?", section=("A",))])
     Mean(level='section', measure='ndcg@10')

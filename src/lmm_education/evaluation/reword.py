@@ -1,7 +1,8 @@
-"""Questions asked anew in other words, by the aux model: the half that a file lacks which repeats its text's words.
+"""Reword questions with the aux model, since questions written with the text at hand repeat its words.
 
-A file of them is a question file like others, whose rows say which question they were (``original``). What is in it
-stays, as its author may have mended it: only questions that it lacks are asked, and added to its end.
+A file of them is an ordinary question file, whose rows also name the original question (``original``). Existing rows
+are
+kept, because the author may have corrected them: only missing questions are reworded and appended.
 """
 
 from __future__ import annotations
@@ -28,17 +29,17 @@ from lmm_education.prompts.templates import course_prompts
 from lmm_education.search.expand import can_write
 
 _LONGEST = 400
-"""Characters of a question: a model that does not come to an end is brought to one."""
+"""The limit on characters of a question, for models that do not stop by themselves."""
 Pair = tuple[Question, Question]
-"""A question, and the same in other words."""
+"""A question, and the same question reworded."""
 
 
 @dataclass(frozen=True, slots=True)
 class Rewording:
-    """What came of it.
+    """The result of rewording questions.
 
-    `waiting` questions were not in the file; of those that came back, `useless` were empty, had no end, or said what a
-    question of the file says; `failures` have the question's place. An estimate has `waiting` and `usage` only.
+    `waiting` questions were not in the file; of the replies, `useless` ones were empty, too long, or repeated a
+    question of the file; `failures` have the question's place. An estimate has only `waiting` and `usage`.
     """
 
     pairs: tuple[Pair, ...] = ()
@@ -51,16 +52,16 @@ class Rewording:
 
     @property
     def before(self) -> float:
-        """The share of the questions' words that stand in the passages (see `repeated`)."""
+        """The share of the original questions' words that occur in the passages (see `repeated`)."""
         return repeated(old for old, _ in self.pairs)
 
     @property
     def after(self) -> float:
-        """The same share, of the questions in other words."""
+        """The same share of the reworded questions."""
         return repeated(new for _, new in self.pairs)
 
     def as_json(self) -> dict[str, Any]:
-        """Plain values."""
+        """Return plain values."""
         return {
             "reworded": len(self.pairs),
             "useless": self.useless,
@@ -73,13 +74,13 @@ class Rewording:
 
 
 async def reword_into(file: Path, questions: Sequence[Question], client: Client, *, progress: Progress) -> Rewording:
-    """Ask the questions that a file lacks in other words, and add them to it; where the client estimates, only count.
+    """Reword the questions that a file lacks, and append them to it; if the client only estimates, count them.
 
     Raises:
-        ConfigError: the file is no ``.jsonl`` file, or not one of such questions.
-        SearchError: the model has no language to write in.
-        ModelError: it cannot be opened.
-        FileReadError, FileWriteError: the file cannot be read or written; what it held is still there.
+        ConfigError: the file is not a ``.jsonl`` file, or contains other questions.
+        SearchError: the model is not a language model.
+        ModelError: the model cannot be opened.
+        FileReadError, FileWriteError: the file cannot be read or written; its content is unchanged.
     """
     if not can_write(client):
         raise SearchError(f"{client.name} cannot write questions", hint="set a model under [aux] in config.toml")
@@ -99,7 +100,7 @@ async def reword_into(file: Path, questions: Sequence[Question], client: Client,
 
 
 def _originals(text: str, file: Path) -> set[str]:
-    """The questions that a file has in other words already."""
+    """Return the original questions of a file of reworded ones."""
     if file.suffix.lower() != ".jsonl":
         raise ConfigError(
             "questions in other words are written as .jsonl", where=str(file), hint="choose a name that ends in .jsonl"
@@ -119,10 +120,10 @@ def _originals(text: str, file: Path) -> set[str]:
 async def _reword(
     questions: Sequence[Question], client: Client, prompts: Prompts, progress: Progress, taken: Collection[str]
 ) -> Rewording:
-    """Ask questions in other words, side by side. Cancelled, what arrived is returned.
+    """Reword questions concurrently. If cancelled, return the results so far.
 
-    What says the same as one of `taken` says nothing new, and two questions that became one would each judge the
-    other's answer as wrong: only the first is kept.
+    Results that repeat one of `taken` are dropped; if two questions get the same wording, only the first is kept, since
+    each would count the other's answer as wrong.
 
     Raises:
         ModelError, ConfigError: the model cannot be opened.
@@ -163,14 +164,15 @@ async def _reword(
 
 
 def ask_for(question: Question, prompts: Prompts) -> Ask:
-    """What a model is asked: the question, and the words to avoid. The passage is not sent: it would lend its words."""
+    """Return the request to the model: the question, and the words to avoid, without the passage, whose words it might
+    use."""
     avoided = ", ".join(repeated_words(question)) or "the longer words of the question"
     prompt = prompts.fill("reword", question=question.text, words=avoided)
     return Ask(with_schema(ChatRequest((Message("user", prompt),), task="reword"), _schema()), text=question.text)
 
 
 def row_of(question: Question, reworded: Question) -> dict[str, Any]:
-    """The row of a question in other words: what answers the question, and which one it was."""
+    """Return the row of a reworded question: with the gold data of the original, and its text."""
     given = {key: value for key, value in question.gold.items() if value}
     return {"question": reworded.text, **given, "kind": "reworded", "original": question.text}
 

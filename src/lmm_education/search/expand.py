@@ -1,4 +1,4 @@
-"""What else to look up, by the aux model: what parts of a question ask, in the words that the course would use."""
+"""Query expansion with the aux model: sub-questions, and questions reworded in the terms of the course."""
 
 from __future__ import annotations
 
@@ -14,16 +14,17 @@ from lmm_education.catalogue import Entry
 from lmm_education.errors import SearchError
 
 CONTENTS = 6_000
-"""Characters of a course's headings that are shown, those of the highest levels first."""
+"""Characters of a course's headings that the model is shown, those of the highest levels first."""
 
 
 async def sub_questions(
     question: str, count: int, client: Client, prompts: Prompts, *, contents: str = "", retries: int = 1
 ) -> list[str]:
-    """At most `count` texts to look up that cover the question between them, each once, without the one that was asked.
+    """Return at most `count` distinct texts to look up that together cover the question, without the question itself.
 
     Raises:
-        SearchError: the model has no language to write in.
+        SearchError: the model is not a language model.
+        ModelError: the model did not answer, or not with texts.
         ModelError: the model did not answer, or not with texts.
     """
     if not can_write(client):
@@ -44,12 +45,12 @@ def _questions(count: int) -> Schema:
 
 
 def can_write(model: ChatModel | Client) -> bool:
-    """Whether a model does what it is told in words; the built-in one only picks sentences."""
+    """Return whether a model follows instructions; the built-in one only selects sentences."""
     return not model.name.startswith("Builtin/")
 
 
 def shown_contents(contents: Sequence[Entry], room: int = CONTENTS) -> str:
-    """A table of contents as text: as many levels as there is room for, and of the next the first.
+    """Return a table of contents as text: as many whole levels as there is room for, and the beginning of the next.
 
     >>> entries = [Entry("Biology", 0, "d.md", 1), Entry("Cells", 1, "d.md", 1), Entry("Division", 2, "d.md", 3)]
     >>> print(shown_contents(entries, 20))

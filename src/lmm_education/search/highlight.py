@@ -1,4 +1,4 @@
-"""Show why a passage was found: the words it shares with the question, compared as BM25 compares them."""
+"""Highlight why a passage was found: the words that it shares with the question, compared as BM25 does."""
 
 from __future__ import annotations
 
@@ -17,8 +17,8 @@ _ROWS = re.compile(r"^[ ]*\|[^\n]*(?:\n[ ]*\|[^\n]*)*", re.MULTILINE)
 
 
 class Verbatim(NamedTuple):
-    """What means something only as it is written: `blocks` (code, equations, tables) keep their lines, too; `all` of
-    it is code, formulas and targets of links in a sentence besides."""
+    """Parts of a text that must stay as they are: `blocks` (code, equations, tables) also keep their lines; `all`
+    includes code, formulas and link targets within sentences."""
 
     blocks: Sequence[Part]
     all: Sequence[Part]
@@ -26,12 +26,12 @@ class Verbatim(NamedTuple):
 
 @lru_cache(maxsize=64)
 def verbatim(text: str) -> Verbatim:
-    """The parts of a text in which nothing is marked, and those that keep their lines."""
+    """Return the parts of a text in which nothing may be marked, and those that keep their lines."""
     spans = markdown.spans(text, in_list=True)
     found = [each for each in spans if each.kind in ("code", "code_block", "math", "raw")]
     blocks = [(each.start, each.end) for each in found if each.kind == "code_block" or "\n" in each.text]
     rows = _without([match.span() for match in _ROWS.finditer(text)], blocks)
-    # What is read of a link or picture stands before its target; an address in angle brackets is all target.
+    # The text of a link or picture precedes its target; an address in angle brackets is all target.
     targets = [
         (max(each.start, text.rfind("](", each.start, each.end)), each.end)
         for each in spans
@@ -41,7 +41,7 @@ def verbatim(text: str) -> Verbatim:
 
 
 def matching_words(text: str, question: str, languages: Collection[str]) -> list[Part]:
-    """Where words of the question stand in a text, in whatever form; stop words do not count.
+    """Return the positions of the question's words in a text, in any inflected form, without stop words.
 
     >>> matching_words("A model of models.", "Which models?", ["en"])
     [(2, 7), (11, 17)]
@@ -58,9 +58,10 @@ def matching_words(text: str, question: str, languages: Collection[str]) -> list
 
 
 def excerpt(text: str, spans: Sequence[Part], width: int) -> Part:
-    """The part of a text of at most about `width` characters with most of the spans; it begins and ends at words.
+    """Return the part of a text of at most about `width` characters with most of the spans, cut at words.
 
-    Code, equations and tables up to this width are not cut, longer ones at lines: they may add to it.
+    Code, equations and tables up to this width are kept whole, longer ones are cut at lines, which may exceed the
+    width.
 
     >>> text = "one two three four five six seven eight"
     >>> begin, end = excerpt(text, [(19, 23), (24, 27)], 12)
@@ -70,7 +71,7 @@ def excerpt(text: str, spans: Sequence[Part], width: int) -> Part:
     if len(text) <= width:
         return 0, len(text)
     starts, ends = [begin for begin, _ in spans], [end for _, end in spans]
-    lead = width // 4  # what stands before the first word that matches
+    lead = width // 4  # context before the first matching word
     candidates = [0, *(max(0, begin - lead) for begin in starts)]
     begin = max(candidates, key=lambda at: (bisect_right(ends, at + width) - bisect_left(starts, at), -at))
     begin = min(begin, len(text) - width)
@@ -78,7 +79,7 @@ def excerpt(text: str, spans: Sequence[Part], width: int) -> Part:
 
 
 def _at_words(text: str, begin: int, end: int) -> Part:
-    """The part without the words that its ends cut."""
+    """Return the part without the words that are cut at its ends."""
     if begin and not text[begin - 1].isspace():
         space = _SPACE.search(text, begin, end)
         begin = space.end() if space else begin
@@ -89,7 +90,7 @@ def _at_words(text: str, begin: int, end: int) -> Part:
 
 
 def _at_lines(text: str, part: Part, width: int) -> Part:
-    """The part with what keeps its lines whole, or with whole lines of it."""
+    """Return the part, extended to whole blocks or whole lines of them."""
     begin, end = part
     for first, last in verbatim(text).blocks:
         whole = last - first <= width
@@ -105,11 +106,10 @@ def marked(
     text: str, spans: Sequence[Part], part: Part, mark: Callable[[str], str], safe: Callable[[str], str], *,
     keep_lines: bool = False,
 ) -> str:  # fmt: skip
-    """A part of a text with `mark` around the spans in it and ``…`` where something was left out.
+    """Return a part of a text with `mark` applied to the spans in it, and ``…`` where text was left out.
 
-    Prose becomes one line, or is left in its lines with `keep_lines`. Code, equations and tables always keep theirs,
-    and nothing in them is marked: they would no longer be what they are. `safe` is applied to everything that
-    comes from the text.
+    Prose is joined into one line, unless `keep_lines`. Code, equations and tables always keep their lines, and nothing
+    in them is marked, because that would change them. `safe` is applied to everything that comes from the text.
 
     >>> marked("A\\nmodel of models.", [(2, 7)], (0, 10), "[{}]".format, str)
     'A [model] of …'
@@ -138,13 +138,13 @@ def marked(
     else:
         pieces = ("".join(prose(*at)).strip() if flows else safe(text[slice(*at)]) for at, flows in _pieces(text, part))
         shown = "\n".join(filter(None, (piece.rstrip() for piece in pieces)))
-    # Beside what keeps its lines, an ellipsis stands on a line of its own.
+    # Next to a block that keeps its lines, an ellipsis has a line of its own.
     before, after = ("\n" if any(first <= at <= last for first, last in verbatim(text).blocks) else " " for at in part)
     return f"{f'…{before}' if begin else ''}{shown}{f'{after}…' if end < len(text) else ''}"
 
 
 def _pieces(text: str, part: Part) -> Iterator[tuple[Part, bool]]:
-    """A part of a text as prose (True) and what keeps its lines (False), in turn."""
+    """Iterate over the pieces of a part: prose (True) and blocks that keep their lines (False), alternating."""
     at, end = part
     for begin, stop in verbatim(text).blocks:
         first, last = max(begin, at), min(stop, end)
@@ -156,5 +156,5 @@ def _pieces(text: str, part: Part) -> Iterator[tuple[Part, bool]]:
 
 
 def _without(spans: Sequence[Part], hidden: Sequence[Part]) -> list[Part]:
-    """The spans that do not touch any of `hidden`."""
+    """Return the spans that do not overlap any of `hidden`."""
     return [(at, until) for at, until in spans if not any(at < last and first < until for first, last in hidden)]

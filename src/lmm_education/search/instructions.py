@@ -1,6 +1,6 @@
-"""What a question tells to do, which is not searched: "Summarize the chapter on ownership" asks for *ownership*.
+"""Remove instructions from a question before it is searched: "Summarize the chapter on ownership" → *ownership*.
 
-The forms of each language are data: ``words/LANGUAGE.toml``.
+The patterns of each language are data: ``words/LANGUAGE.toml``.
 """
 
 from __future__ import annotations
@@ -16,16 +16,16 @@ from typing import Any, NamedTuple
 from lmm_education.encode.bm25 import word_ids
 
 LANGUAGES = ("en", "de")
-"""Those with a table."""
+"""Languages with a table of patterns."""
 _SENTENCE = re.compile(r"(?<=[.?!])\s+(?=[A-ZÄÖÜ])")
-_MOST_FORMS = 20  # in a sentence: each is looked for in all of it
+_MOST_FORMS = 20  # instructions removed from a sentence, since each is searched for in all of it
 _EDGES = " \t\n,;:–—-"
 _QUOTES = frozenset("\"'“„‚‘«»”’")
 
 
 class Topic(NamedTuple):
-    """What a question is about: `text` is looked up, and so is each of `parts` that it compares; `headings` are those
-    that it may name."""
+    """What a question is about: `text` is looked up, and so is each of the `parts` that it compares; `headings` are
+    headings that it may name."""
 
     text: str
     headings: tuple[str, ...]
@@ -34,7 +34,7 @@ class Topic(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class _Table:
-    """The forms of a language."""
+    """The patterns of a language."""
 
     here: tuple[re.Pattern[str], re.Pattern[str]]
     idle: re.Pattern[str]
@@ -47,7 +47,7 @@ class _Table:
 
 
 def topic_of(question: str, languages: Collection[str]) -> Topic:
-    """What a question is about, without its words of instruction; all of it where they are all there is.
+    """Return what a question is about, without its instructions; if it has nothing else, the whole question.
 
     >>> topic_of("Please summarize the chapter on ownership in three sentences.", ["en"]).text
     'ownership'
@@ -75,8 +75,8 @@ def topic_of(question: str, languages: Collection[str]) -> Topic:
 
 
 def with_headings(question: str, languages: Collection[str], heading: Callable[[str], str]) -> str:
-    """A question in which chapters have their headings in the places of their numbers; `heading` gives that of a
-    number, empty where there is none.
+    """Return a question with numbers of chapters replaced by their headings; `heading` returns the heading of a number,
+    empty if there is none.
 
     >>> with_headings("Summarize chapter 4.2.", ["en"], {"4.2": "Slices"}.get)
     'Summarize Slices.'
@@ -87,9 +87,9 @@ def with_headings(question: str, languages: Collection[str], heading: Callable[[
 
 
 def with_here(question: str, heading: str, *, first: bool = True) -> str:
-    """A question in which the section that its reader has before him is named by its heading, where it is meant: by
-    "this", in any language, or because there is nothing but words of instruction. Where it is not the `first`, "that"
-    is what was said before.
+    """Return a question with the heading of the section that its reader has open, if it refers to it: by "this", in any
+    language, or because it consists of instructions only. If it is not the `first` question, "that" refers to the
+    conversation.
 
     >>> with_here("Explain this in two sentences.", "Slices"), with_here("Give me an example!", "Slices")
     ('Explain “Slices” in two sentences.', 'Give me an example: “Slices”')
@@ -109,7 +109,7 @@ def with_here(question: str, heading: str, *, first: bool = True) -> str:
 
 
 def hint_words(question: str) -> Mapping[str, str]:
-    """What is said where a question gets hints, in its language: that with a table of which it has most stop words.
+    """Return the texts for hints in the language of a question: the one with most of its words as stop words.
 
     >>> hint_words("Wie löse ich die Aufgabe?")["read"], hint_words("Solve it!")["language"]
     ('Zuerst lesen: {section}', 'English')
@@ -124,7 +124,7 @@ def _tables(languages: Collection[str]) -> Iterator[_Table]:
 
 
 def _without_instructions(sentence: str, table: _Table) -> str:
-    """A sentence without its words of instruction; as it is where there are none."""
+    """Return a sentence without its instructions; unchanged if there are none."""
     rest = _bare(sentence)
     told = rest
     for _ in range(_MOST_FORMS):
@@ -151,7 +151,7 @@ def _first_match(patterns: Collection[re.Pattern[str]], text: str) -> re.Match[s
 
 
 def _bare(text: str) -> str:
-    """A text without what stands around it."""
+    """Return a text without surrounding punctuation and quotes."""
     text = text.strip(_EDGES).replace("’", "'").rstrip(".?!…").strip(_EDGES)
     is_quoted = len(text) > 2 and _QUOTES.issuperset((text[0], text[-1]))
     return text[1:-1].strip() if is_quoted else text
@@ -185,6 +185,6 @@ def _compiled(pattern: str) -> re.Pattern[str]:
 
 
 def _filled(forms: Mapping[str, list[str]], name: str) -> Iterator[str]:
-    """The patterns of that name, with the lists in their places."""
+    """Iterate over the patterns with that name, with references to lists replaced by them."""
     for form in forms[name]:
         yield re.sub(r"\{([a-z]+)\}", lambda match: rf"(?:{'|'.join(_filled(forms, match[1]))})\b", form)

@@ -1,5 +1,5 @@
-"""What is asked: options, and the marks in a question that are not part of it, ``*types*`` and ``@documents``; and what
-comes of it."""
+"""Search queries: their options, the marks ``*types*`` and ``@documents`` in a question, conditions, and the result of
+a search."""
 
 from __future__ import annotations
 
@@ -17,27 +17,26 @@ from lmm_education.material import FOUND, FOUND_SECTION, Passage, as_json
 from lmm_education.store.port import Fields, Match
 
 Value = str | int | bool
-# Fields of a chunk that can be named as they are; all others are looked for in its metadata.
+# Fields of a chunk that can be named directly; all others refer to its metadata.
 FIELDS = ("document", "file", "first_line", "last_line", "title", "headings", "section", "order", "kind", "text",
           "language", "hash", "metadata")  # fmt: skip
 _RENAMED = {"type": "kind", "doc": "document", "lang": "language"}
 _TYPE = re.compile(r"(?<![*\w])\*(?=[^\s*])([^*\n]+?)(?<=[^\s*])\*(?![*\w])")
 _DOCUMENT = re.compile(r"(?<![\w@])@(?:\"([^\"\n]+)\"|([^\s\"@]+))")
 _PUNCTUATION = ".,;:!?)]}'’”…"
-_MOST_NOTICES = 5  # of names that nobody knows: for each, all that are known are compared
+_MOST_NOTICES = 5  # about unknown names: each is compared with all known ones
 
 
 @dataclass(frozen=True, slots=True)
 class SearchOptions:
-    """What is wanted. None means: as configured under [search].
+    """Search options; None means as configured under [search].
 
-    `types` and `documents` (by docid, file or the file's name) are the only ones searched; `where` maps
-    metadata keys to the values of which a passage has one. `fields` are payload fields to return with each
-    passage. With `companion`, whole sections are returned instead of passages. `sections` says whether
-    passages are counted up to sections. `expand` is how many further searches the aux model writes; `reworded` lets it
-    write one where nothing is said about that and the question's words are not the course's. `here` is the section that
-    the reader has before him, whose passages come first; `this`: the question means it (see `with_here`), None: it is
-    asked.
+    `types` and `documents` (by docid, file or file name) restrict the search; `where` maps metadata keys to values, of
+    which a passage must have one. `fields` are payload fields to return with each passage. With `companion`, whole
+    sections are returned instead of passages. `sections` says whether sections are ranked, too. `expand` is the number
+    of sub-questions that the aux model writes; if it is unset, `reworded` allows the model to write one if the
+    question's words are not the course's. `here` is the section that the reader has open, whose passages come first;
+    `this` says whether the question refers to it (see `with_here`), None: to be determined.
     """
 
     limit: int | None = None
@@ -54,7 +53,7 @@ class SearchOptions:
     this: bool | None = None
 
     def filled(self, settings: SearchSettings) -> SearchOptions:
-        """The same with what is configured in the place of None."""
+        """Return the options with None replaced by the configured values."""
         return replace(
             self,
             limit=settings.limit if self.limit is None else self.limit,
@@ -65,7 +64,7 @@ class SearchOptions:
 
 
 class SearchNotice(str):
-    """What readers are told besides, in English; a page tells it in its words for `code`, with `values` in them.
+    """A notice for readers, in English; pages translate it by `code`, and insert `values` into the translation.
 
     >>> SearchNotice("no_document", "no document is named '{name}'", name="week-1")
     "no document is named 'week-1'"
@@ -75,7 +74,7 @@ class SearchNotice(str):
     values: Mapping[str, str]
 
     def __new__(cls, code: str, text: str, **values: str) -> SearchNotice:
-        """The text, with the values in their places."""
+        """Create the text by inserting the values."""
         notice = super().__new__(cls, text.format(**values))
         notice.code, notice.values = code, values
         return notice
@@ -83,7 +82,7 @@ class SearchNotice(str):
 
 @dataclass(frozen=True, slots=True)
 class ReadQuestion:
-    """A question as it was read: `text` is what is looked up; `notices` tell of names that nobody knows."""
+    """A parsed question: `text` is what is looked up; `notices` are about unknown names."""
 
     text: str
     types: tuple[str, ...] = ()
@@ -92,7 +91,7 @@ class ReadQuestion:
 
 
 def has_marks(question: str) -> bool:
-    """Whether there is anything to read in a question: only then the names in the store are needed.
+    """Return whether a question may contain marks; only then the names in the store are needed.
 
     >>> has_marks("an *exercise* on loops"), has_marks("mail to a@b.org: what is 2 * 3 * 4?")
     (True, False)
@@ -101,7 +100,7 @@ def has_marks(question: str) -> bool:
 
 
 def read_question(question: str, types: Collection[str], documents: Iterable[StoredName]) -> ReadQuestion:
-    """Take the marks out of a question: those that name a type or a document of the store; others stay.
+    """Remove the marks from a question that name a type or a document of the store; others are kept.
 
     >>> read_question("Give me an *exercise* on loops in @week-3.", ["exercise"], [StoredName("w3", "week-3.md")])
     ReadQuestion(text='Give me an on loops in.', types=('exercise',), documents=('w3',), notices=())
@@ -150,7 +149,7 @@ def read_question(question: str, types: Collection[str], documents: Iterable[Sto
 
 
 def _readings(match: re.Match[str]) -> list[tuple[str, int]]:
-    """What ``@…`` may name, with how many characters that takes: punctuation after a name may not be part of it."""
+    """Return the names that ``@…`` may mean, and their lengths: punctuation at the end may not be part of the name."""
     if match[1]:
         return [(match[1], len(match[0]))]
     name, found = match[2], []
@@ -163,7 +162,7 @@ def _readings(match: re.Match[str]) -> list[tuple[str, int]]:
 
 
 def _without(text: str, pattern: re.Pattern[str], take: Callable[[re.Match[str]], int]) -> str:
-    """`text` without the matches of which `take` takes some characters; one space goes with each."""
+    """Return `text` without the matches for which `take` returns a length; one space is removed with each."""
     kept, at = "", 0
     for match in pattern.finditer(text):
         length = take(match)
@@ -186,10 +185,10 @@ def _distinct(names: Iterable[str]) -> tuple[str, ...]:
 
 
 def named_documents(names: Iterable[str], documents: Iterable[StoredName]) -> tuple[str, ...]:
-    """The ids of documents by their names.
+    """Return the ids of documents by their names.
 
     Raises:
-        SearchError: no document is called so; names those that are.
+        SearchError: no document has such a name; the hint lists similar ones.
     """
     stored = list(documents)
     found: list[str] = []
@@ -202,10 +201,10 @@ def named_documents(names: Iterable[str], documents: Iterable[StoredName]) -> tu
 
 
 def named_types(names: Iterable[str], types: Collection[str]) -> tuple[str, ...]:
-    """Types as the store spells them, whatever their case.
+    """Return types as the store spells them, ignoring case.
 
     Raises:
-        SearchError: no passage is of this type; names the types there are.
+        SearchError: no passage has this type; the hint lists the types.
     """
     known = {name.casefold(): name for name in types}
     for name in names:
@@ -225,14 +224,14 @@ def _quoted(name: str) -> str:
 
 
 def _close(name: str, known: Iterable[str], *, likeness: float = 0.6) -> str:
-    """The name that was probably meant, whatever its case; empty if there is none like it."""
+    """Return the known name that is most similar, ignoring case; empty if there is none."""
     names = {each.casefold(): each for each in known}
     close = difflib.get_close_matches(name.casefold(), names, n=1, cutoff=likeness)
     return names[close[0]] if close else ""
 
 
 def conditions(types: Sequence[str], documents: Sequence[str], where: Mapping[str, Sequence[Value]]) -> list[Match]:
-    """The conditions that a passage has to meet; those of one kind are alternatives.
+    """Return the conditions that a passage must meet; several values of one kind are alternatives.
 
     >>> [(match.key, match.values) for match in conditions(["exercise"], [], {"week": ["3"]})]
     [('kind', ('exercise',)), ('metadata.week', ('3', 3))]
@@ -243,7 +242,7 @@ def conditions(types: Sequence[str], documents: Sequence[str], where: Mapping[st
 
 
 def field_path(name: str) -> str:
-    """Where a field is in a payload: metadata, unless it is one of our own fields.
+    """Return the path of a field in a payload: in the metadata, unless it is a built-in field.
 
     >>> field_path("topic"), field_path("type"), field_path("metadata.topic"), field_path("lang")
     ('metadata.topic', 'kind', 'metadata.topic', 'language')
@@ -255,7 +254,7 @@ def field_path(name: str) -> str:
 
 
 def _spellings(values: Iterable[Value]) -> tuple[Value, ...]:
-    """The values, and what they may have been in YAML: a number or a truth value."""
+    """Return the values, and the numbers or booleans that they may have been in YAML."""
     found: list[Value] = []
     for value in values:
         found.append(value)
@@ -267,10 +266,10 @@ def _spellings(values: Iterable[Value]) -> tuple[Value, ...]:
 
 
 def read_where(conditions: Iterable[str]) -> dict[str, list[str]]:
-    """``key=value`` texts as a mapping; a key that comes twice may have either value.
+    """Parse ``key=value`` texts; a key that occurs several times may have either value.
 
     Raises:
-        SearchError: a text without ``=``.
+        SearchError: a text contains no ``=``, or no key.
 
     >>> read_where(["topic=loops", "topic=lists"])
     {'topic': ['loops', 'lists']}
@@ -289,16 +288,16 @@ def read_where(conditions: Iterable[str]) -> dict[str, list[str]]:
 
 @dataclass(frozen=True, slots=True)
 class SearchResult:
-    """What was found for a question.
+    """The result of a search.
 
-    `text` is what was looked up: the question without its marks and its instructions; `asked` is that without its
-    marks alone, as a model is to answer it. `types` and `documents` are those that the question or the options named.
-    `hits` are passages, or with `companion` whole sections, best first; `sections` those that the passages voted for,
-    best first. `this`: the question means the section that its reader has before him, and passages of it were found.
-    `questions` are the sub-questions that were asked too, such as what is to be compared. `languages` are
-    those in which words were compared. `relevance` says on one scale for all questions how well the best passage fits
-    (see `lmm_education.search.ranking`), None where nothing was looked up. `notices` say what could not be done;
-    `usage` is that of the models that were asked for it.
+    `text` is what was looked up: the question without marks and instructions; `asked` is the question without marks,
+    for a model to answer. `types` and `documents` are those named in the question or the options. `hits` are passages,
+    or with `companion` whole sections, best first; `sections` are the sections that the passages voted for, best first.
+    `this`: the question refers to the section that its reader has open, and passages of it were found. `questions` are
+    the sub-questions that were looked up, too, such as the parts of a comparison. `languages` are those in which words
+    were compared. `relevance` says how well the best passage matches, on a scale that is the same for all questions
+    (see `lmm_education.search.ranking`), None if nothing was looked up. `notices` say what could not be done; `usage`
+    is that of the models that were asked.
     """
 
     question: str
@@ -318,7 +317,7 @@ class SearchResult:
     usage: Usage = field(default_factory=Usage, compare=False)
 
     def as_json(self) -> dict[str, Any]:
-        """For programs: what ``lmm search --json`` prints."""
+        """Return the result for programs: what ``lmm search --json`` prints."""
         return {
             "question": self.question,
             "searched": self.text,

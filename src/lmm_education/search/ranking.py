@@ -1,29 +1,29 @@
-"""One ranking out of several, and what it says: legs are weighed, fused, judged, and vote for sections. All of it pure.
+"""Ranking as pure functions: weights of legs, fusion, relevance, and votes for sections.
 
-*Weights.* What repeats the words of a passage is found by its words, what says it in others by its meaning. Which of
-the two a question is shows in its *coverage*: the largest share of the weight of its words that one of BM25's first
-three passages holds. Its median is 0.84 for SQuAD's questions, 0.34 for the same asked in other words; of questions
-about the Rust book 0.77 and 0.47. `weights` has the figures.
+*Weights.* A question in the words of a passage is found by its words, one in other words by its meaning. Which kind a
+question is shows in its *coverage*: the largest share of the weight of its words that one of BM25's first three
+passages contains. Its median is 0.84 for SQuAD's questions, 0.34 for the same reworded; for questions about the Rust
+book 0.77 and 0.47. `weights` has the figures.
 
-*Fusion by distribution.* Scores of different kinds (BM25's sum, a cosine) are compared by where they lie among the
-candidates of their own leg: 0 is three standard deviations below the mean, 1 three above. What lies higher is
-not cut off at 1: with the 60 best of a thousand passages, the right one often does, and cutting made equals of
-them (nDCG@10 on the SQuAD documents: 89.5, cut 87.4; with 200 candidates 79.2). All legs score all
-candidates; what BM25 did not find has 0. *By reciprocal rank* looks at ranks only, and needs legs that are about
-equally good.
+*Fusion by distribution.* Scores of different kinds (BM25's sum, a cosine) are compared by their position in the
+distribution of their own leg's candidates: 0 is three standard deviations below the mean, 1 three above. Higher values
+are not clipped to 1: among the 60 best of a thousand passages, the right one often exceeds it, and clipping creates
+ties (nDCG@10 on the SQuAD documents: 89.5, clipped 87.4; with 200 candidates 79.2). All legs score all candidates;
+those that BM25 did not find have 0. *Fusion by reciprocal rank* uses only ranks, and needs legs of about the same
+quality.
 
-*Relevance* says how well a passage fits on a scale that means the same for every question. The score that passages
-are ranked by does not: it compares the candidates of one question with each other, and the best of them stands out
-whether or not it is to the point. BM25 sums up its words, so a long question scores high with little in common.
-How often the best passage for a question scored higher than for a question whose document had been taken away
-(1 is always, 0.5 chance; SQuAD documents): this 0.98, BM25 alone 0.95, cosine alone 0.89, the fused score 0.83.
-``lmm eval --calibrate`` finds the threshold for a course.
+*Relevance* says how well a passage matches, on a scale that is the same for every question. The score that passages are
+ranked by is not: it compares the candidates of one question with each other, and the best of them stands out whether it
+is relevant or not. BM25 sums over words, so that a long question scores high with little in common. How often the best
+passage for a question scored higher than for a question whose document had been removed (1 is always, 0.5 chance;
+SQuAD documents): relevance 0.98, BM25 alone 0.95, cosine alone 0.89, the fused score 0.83. ``lmm eval --calibrate``
+finds the threshold for a course.
 
-*Votes.* Each passage votes for the section it was cut from. A vote weighs how relevant the passage is, with the
-question's weights, beside the most relevant one, to a high power: passages about as good as the best count in full, so
-that of two sections the one that was hit more often comes first; the tail of a result hardly counts, so that a long
-section does not win by its length. Where something else than relevance made the order (a reranker, a type that was
-asked for), ranks count. A hit on a section's summary is a vote like any other.
+*Votes.* Each passage votes for the section that it was cut from. The weight of a vote is its relevance, with the
+question's weights, relative to the most relevant one, raised to a high power: passages about as good as the best count
+fully, so that of two sections the one with more hits comes first; the tail of a result hardly counts, so that a long
+section does not win by its length. If something other than relevance determined the order (a reranker, a requested
+type), ranks count. A hit on a section's summary is a vote like any other.
 """
 
 from __future__ import annotations
@@ -42,12 +42,12 @@ from lmm.markdown.sentences import EMPHASIS, WORD, sentence_ends
 from lmm_education.material import KEPT_PASSAGES, Passage, named
 
 # -- questions for what something is ---------------------------------------------------------------
-# Or for a term alone: which is asked for, and how a text says what it is.
+# Which term a question such as "What is X?", or "X" alone, asks for, and how a text introduces it.
 
 
 DEFINED, EMPHASIZED, HEADED = 0.3, 0.2, 0.1
-"""What it is worth, beside a fused score or a relevance of about 0.5, that a passage says what the term is, emphasizes
-it, has it for a heading.
+"""Added to a fused score or a relevance of about 0.5 if a passage defines the term, emphasizes it, or has it as its
+heading.
 
 Of 62 such questions about the Rust book (``benchmarks/questions/definitions.jsonl``), the right passage comes first
 for 26 without it and for 54 with it, the right section for 48 and 57 (small vectors; MiniLM: 37, 57; 49, 58); of the
@@ -77,7 +77,7 @@ _SAYS = r"(?:is|are|means?|defines?|refers?|describes?|lets?|allows?|consists?|i
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Term:
-    """A term that a question asks for, `alone` or with more, as in "What is the mean of two numbers?"."""
+    """A term that a question asks for, `alone` or as part of more, as in "What is the mean of two numbers?"."""
 
     alone: bool
     _name: re.Pattern[str]
@@ -85,7 +85,7 @@ class Term:
     _emphasized: re.Pattern[str]
 
     def defined(self, text: str) -> bool:
-        """Whether a sentence of a text begins by saying what it is.
+        """Return whether a sentence of a text begins with a definition of the term.
 
         >>> term_of("What is a p-value?").defined("It is small. The **$p$-value** is a probability.")
         True
@@ -95,7 +95,7 @@ class Term:
         return bool(self._defining.search(_without_marks(text)))
 
     def emphasized(self, text: str) -> bool:
-        """Whether it is emphasized somewhere, as a term is where it is introduced.
+        """Return whether the term is emphasized somewhere, as it is where it is introduced.
 
         >>> term = term_of("What are p-values?")
         >>> term.emphasized("called a _p-value_."), term.emphasized("the **$p$-value**"), term.emphasized("a p-value")
@@ -104,7 +104,8 @@ class Term:
         return bool(self._emphasized.search(text.replace("$", "")))
 
     def introduced(self, prose: str, headings: Sequence[str]) -> float:
-        """What it is worth how a passage below headings introduces it; nothing if something else is asked."""
+        """Return the bonus for a passage that introduces the term, given its headings; 0 if the question asks for
+        more."""
         if not self.alone:
             return 0.0
         headed = bool(headings and self._name.fullmatch(_without_marks(headings[-1]).strip()))
@@ -113,7 +114,7 @@ class Term:
 
 @functools.lru_cache(maxsize=100)
 def term_of(question: str) -> Term | None:
-    """The term that a question asks for; none if it does not ask what something is.
+    """Return the term that a question asks for; None if it does not ask what something is.
 
     >>> term_of("What is a trait?").alone, term_of("What is the mean of x?").alone, term_of("Why is the sky blue?")
     (True, False, None)
@@ -144,7 +145,7 @@ def _without_marks(text: str) -> str:
 
 
 def _name_of(term: str) -> str:
-    """A pattern of a term in the singular and the plural; empty where there is no word in it."""
+    """Return a pattern for the singular and plural of a term; empty if it contains no word."""
     words = _without_marks(term).strip(" '").split()
     words = words[1:] if len(words) > 1 and words[0].lower() in _ARTICLES else words
     return r"\s".join(map(re.escape, words)).removesuffix("s") + r"(?:e?s|\(\))?" if words else ""
@@ -157,41 +158,41 @@ Fusion = Literal["dbsf", "rrf"]
 Ranking = Sequence[tuple[str, float]]
 """Ids with their scores, best first."""
 PER_WORD = 8.0
-"""BM25 gives a word of average rarity about this where it occurs several times, so that a full match is about 1."""
+"""BM25's score for a word of average rarity that occurs several times, so that a full match is about 1."""
 POWER = 8
-"""A passage that is 8 % less relevant than the best has half a vote."""
-_K = 60  # as in the paper (Cormack, Clarke, Büttcher 2009)
+"""The exponent of votes: a passage that is 8 % less relevant than the best has half a vote."""
+_K = 60  # as in the original paper (Cormack, Clarke, Büttcher 2009)
 
 # -- weights ---------------------------------------------------------------------------------------
 
 
 class Shares(NamedTuple):
-    """What the dense legs weigh beside BM25: for a question that is not covered, and for one that is, whose coverage is
-    at least `enough`."""
+    """The weight of the dense legs for an uncovered question and for a covered one, whose coverage is at least
+    `enough`; BM25 has the rest."""
 
     uncovered: float
     covered: float
     enough: float
 
 
-# Chosen by cross-validation over SQuAD's questions, the same in other words, and both kinds about the Rust book.
+# Chosen by cross-validation on SQuAD's questions, the same reworded, and both kinds about the Rust book.
 STATIC, READING, SENTENCES = Shares(0.8, 0.25, 0.7), Shares(0.9, 0.35, 0.7), Shares(0.95, 0.55, 0.85)
 _NOT_COVERED = 0.4
 
 
 def weights(coverage: float, dense: Collection[str], *, static: bool) -> dict[str, float]:
-    """What each leg weighs for a question, 1 together; the `dense` legs have equal parts.
+    """Return the weight of each leg for a question, 1 in total; the `dense` legs have equal shares.
 
     Args:
         coverage: of the question, from 0 to 1.
-        dense: the names of the legs of dense vectors that were asked.
-        static: whether the embedding model adds up vectors of words. One that reads the sentence knows more, and one
-            that has read each sentence of a passage (``multi``) more again.
+        dense: the names of the dense vectors that were searched.
+        static: whether the embedding model only adds up word vectors. One that reads sentences knows more, and one
+            that has embedded each sentence of a passage (``multi``) still more.
 
-    nDCG@10 (SQuAD as asked, in other words; Rust book by us, in a learner's own words), weights fixed at .75 and .25,
-    then as here: wordllama 89.3, 26.5, 70.2, 23.0 → 89.6, 39.8, 69.5, 23.8; all-MiniLM-L6-v2, now with its sentences,
-    89.4, 28.5, 74.6, 26.6 → 91.8, 66.4, 76.0, 37.0 (`python -m benchmarks.own_words`; benchmarks/retrieval.md). A model
-    that is not known is taken for one that reads.
+    nDCG@10 (SQuAD as asked, reworded; Rust book by us, in a learner's own words), with fixed weights .75 and .25, then
+    as here: wordllama 89.3, 26.5, 70.2, 23.0 → 89.6, 39.8, 69.5, 23.8; all-MiniLM-L6-v2, here with its sentences, 89.4,
+    28.5, 74.6, 26.6 → 91.8, 66.4, 76.0, 37.0 (`python -m benchmarks.own_words`; benchmarks/retrieval.md). An unknown
+    model is assumed to read sentences.
 
     >>> weights(0.9, ["dense"], static=True), weights(0.3, ["dense", "multi"], static=False)
     ({'sparse': 0.75, 'dense': 0.25}, {'sparse': 0.05, 'dense': 0.475, 'multi': 0.475})
@@ -210,7 +211,7 @@ def weights(coverage: float, dense: Collection[str], *, static: bool) -> dict[st
 
 
 class Fused(NamedTuple):
-    """An id with its score out of all legs, and the score that each leg gave it."""
+    """An id with its fused score, and the score of each leg."""
 
     id: str
     score: float
@@ -224,10 +225,10 @@ def fuse(
     method: Fusion = "dbsf",
     boosts: Mapping[str, float] = MappingProxyType({}),
 ) -> list[Fused]:
-    """All candidates, best first; equal ones by their ids, whatever order the engine had.
+    """Return all candidates, best first; ties are sorted by id, whatever the engine's order.
 
-    `weights` are relative to each other; a leg without one weighs 1, a leg that weighs 0 is as if it was not
-    there. `boosts` are added to the scores of some.
+    `weights` are relative to each other; the default is 1, and a leg with weight 0 is ignored. `boosts` are added to
+    the scores of some candidates.
 
     >>> words, meaning = [("a", 9.0), ("b", 5.0), ("c", 4.0)], [("c", 0.8), ("b", 0.4), ("a", 0.3)]
     >>> [f.id for f in fuse({"sparse": words, "dense": meaning}, {"sparse": 0.8, "dense": 0.2})]
@@ -250,7 +251,7 @@ def fuse(
 
 
 def by_distribution(ranking: Ranking) -> list[float]:
-    """Each score by its place in the distribution of all; 0.5 where all are equal.
+    """Return each score's position in the distribution of all; 0.5 if all are equal.
 
     >>> by_distribution([("a", 2.0), ("b", 1.0), ("c", 0.0)])
     [0.6666666666666666, 0.5, 0.33333333333333337]
@@ -266,7 +267,8 @@ def by_distribution(ranking: Ranking) -> list[float]:
 
 
 def by_reciprocal_rank(ranking: Ranking) -> list[float]:
-    """The reciprocal of each rank, counted from far enough below that the first is not everything; 0 for none."""
+    """Return the reciprocal of each rank plus a constant, so that the first rank does not dominate; 0 for a score of
+    0."""
     return [1 / (_K + rank) if score else 0.0 for rank, (_, score) in enumerate(ranking, 1)]
 
 
@@ -276,17 +278,17 @@ _METHODS: dict[Fusion, Callable[[Ranking], list[float]]] = {"dbsf": by_distribut
 # -- reading ---------------------------------------------------------------------------------------
 
 NEAR, WINDOW, CODE = 0.2, 25, 0.2
-"""What it is worth that all of a question's words stand within so many words, beside a fused score of about 0.5; and
-what it costs that they stand in code only, where ``na.rm`` is no NA."""
+"""Added to a fused score of about 0.5 if all of a question's words occur within `WINDOW` words, and subtracted if they
+occur only in code, where ``na.rm`` does not mean NA."""
 SAID = 0.5
-"""What a passage loses that a better one has said."""
+"""Subtracted from a passage that repeats a better one."""
 
 
 prose_of = functools.lru_cache(maxsize=KEPT_PASSAGES)(markdown.prose_of)
 
 
 def together(text: Sequence[int | None], asked: Mapping[int, float]) -> float:
-    """How much of the weight of a question's words stands within `WINDOW` words of a text: from 0 to 1.
+    """Return the share of the weight of a question's words that occur within `WINDOW` words of a text: 0 to 1.
 
     >>> together([7, None, 8, *[None] * 30, 9], {7: 1.0, 8: 1.0, 9: 2.0})
     0.5
@@ -317,17 +319,17 @@ def text_bonus(
     weight: float,
     term: Term | None = None,
 ) -> float:
-    """What is added to the fused score of a passage once its text is read.
+    """Return what is added to the fused score of a passage after reading its text.
 
     Args:
         asked: the question's words and their weights.
-        words: gives those of a text, in their order.
-        weight: what the words weigh for the question.
-        term: what the question asks for, if it asks what something is.
+        words: returns the words of a text in order.
+        weight: the weight of the sparse leg for the question.
+        term: the term, if the question asks what something is.
 
-    nDCG@10 (SQuAD as asked, in other words; Rust book by us, in a learner's own words), wordllama, with the term alone
-    and with it: 89.1, 40.0, 70.0, 22.9 → 89.6, 39.8, 70.1, 23.8. What introductions promise ("In this chapter, we'll")
-    helped one set and hurt another; headings of summaries, and texts of few words, change less than 0.1.
+    nDCG@10 (SQuAD as asked, reworded; Rust book by us, in a learner's own words), wordllama, with the term alone and
+    with all: 89.1, 40.0, 70.0, 22.9 → 89.6, 39.8, 70.1, 23.8. Penalizing announcements ("In this chapter, we'll")
+    helped one set and hurt another; headings of summaries, and short texts, change less than 0.1.
 
     >>> from lmm_education.material import Lines, Location
     >>> leaves = Passage("1", Location("d", "d.md", Lines(1, 1)), "green leaves")
@@ -349,7 +351,7 @@ def _sentences(prose: str) -> frozenset[str]:
 
 
 def has_said(text: str, said: set[str]) -> bool:
-    """Whether these sentences say nearly all that a text does; it adds those of the text.
+    """Return whether `said` contains nearly all sentences of a text; add its sentences to `said`.
 
     >>> said = set[str]()
     >>> has_said("Leaves are green.", said), has_said("Leaves  are green.", said)
@@ -365,10 +367,10 @@ def has_said(text: str, said: set[str]) -> bool:
 
 
 def relevance(hit: Passage, words: int, weights: Mapping[str, float]) -> float:
-    """The weighted mean of what the legs say: BM25 for each word of the question, and the cosine.
+    """Return the weighted mean of the legs' judgements: BM25 per word of the question, and the cosine.
 
-    `words` is how many different words of the question count (the length of its sparse vector), `weights` are
-    those of all legs that were asked; a leg that did not find the passage says 0.
+    `words` is the number of different words in the question (the length of its sparse vector), `weights` are those of
+    all legs that were searched; a leg that did not find the passage counts as 0.
 
     >>> from lmm_education.material import Lines, Location
     >>> hit = Passage("1", Location("d", "d.md", Lines(1, 1)), legs={"sparse": 24.0, "dense": 0.6})
@@ -382,18 +384,18 @@ def relevance(hit: Passage, words: int, weights: Mapping[str, float]) -> float:
     return round(sum(weight * said.get(name, 0.0) for name, weight in weights.items()) / total, 6)
 
 
-_introduced = functools.lru_cache(maxsize=KEPT_PASSAGES)(Term.introduced)  # for the order, and for the votes
+_introduced = functools.lru_cache(maxsize=KEPT_PASSAGES)(Term.introduced)  # used for the order and for votes
 
 
 def introduced(term: Term | None, hit: Passage) -> float:
-    """What it adds to the relevance of a passage how it introduces the term that is asked for, if one is."""
+    """Return what is added to the relevance of a passage that introduces the requested term, if there is one."""
     return _introduced(term, prose_of(hit.text), hit.place.headings) if term else 0.0
 
 
 NAMED, HERE = 1.0, 0.2
-"""What it is worth that a question names the section of a passage: that section comes first; and that the reader has
-that section before him, whatever he asks. Of 60 questions about the Rust book in a learner's own words, 23 find their
-section first; 60 of a reader who has it before him, 22 where that is any other section."""
+"""Added if a question names the section of a passage, so that this section comes first; and if the reader has that
+section open, whatever he asks. Of 60 questions about the Rust book in a learner's own words, 23 find their section
+first; 60 by a reader who has it open, and 22 if he has any other section open."""
 
 
 @functools.lru_cache(maxsize=KEPT_PASSAGES)
@@ -403,12 +405,12 @@ def _words_in(text: str) -> tuple[str, ...]:
 
 @functools.lru_cache(maxsize=KEPT_PASSAGES)
 def _names_of(heading: str, number: str) -> frozenset[tuple[str, ...]]:
-    """A heading with and without its number, as words."""
+    """Return a heading with and without its number, as words."""
     return frozenset((_words_in(heading), _words_in(named(number, heading)))) - {()}
 
 
 def is_named(topics: Iterable[str], hit: Passage) -> bool:
-    """Whether one of the topics is the heading of a passage's section, with or without the section's number.
+    """Return whether one of the topics is the heading of a passage's section, with or without the section's number.
 
     >>> from lmm_education.material import Lines, Location
     >>> hit = Passage("1", Location("d", "d.md", Lines(1, 1), ("Cells", "`Rc<T>`, the Pointer"), ("4", "4", "4.2")))
@@ -425,7 +427,7 @@ def is_named(topics: Iterable[str], hit: Passage) -> bool:
 
 
 class Voted(NamedTuple):
-    """A section's id, its votes' weight, and the ranks of those who voted, from 1."""
+    """A section's id, the weight of its votes, and the ranks of the voting passages, from 1."""
 
     section: str
     score: float
@@ -433,7 +435,7 @@ class Voted(NamedTuple):
 
 
 def vote(sections: Sequence[str], weights: Sequence[float]) -> list[Voted]:
-    """Sections by their votes, given the section of each passage, best first, and what its vote weighs.
+    """Return sections sorted by votes, given the section of each passage, best first, and the weight of its vote.
 
     Passages without a section abstain.
 
@@ -453,7 +455,7 @@ def vote(sections: Sequence[str], weights: Sequence[float]) -> list[Voted]:
 
 
 def by_relevance(relevances: Sequence[float]) -> list[float]:
-    """Votes of passages by how relevant they are; by their ranks, if none is."""
+    """Return the weights of passages' votes by their relevance; by their ranks if none is relevant."""
     best = max(relevances, default=0.0)
     if best <= 0:
         return by_rank(len(relevances))
@@ -461,7 +463,7 @@ def by_relevance(relevances: Sequence[float]) -> list[float]:
 
 
 def by_rank(count: int) -> list[float]:
-    """Votes of so many passages by their ranks.
+    """Return the weights of votes by rank.
 
     >>> by_rank(3)
     [1.0, 0.5, 0.3333333333333333]

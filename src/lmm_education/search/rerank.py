@@ -1,6 +1,6 @@
-"""Rank what was found anew, by something slower that reads question and passage together.
+"""Rerank search results with a slower method that reads question and passage together.
 
-Where is a kind of reranker added? One row of `RERANKERS`, one function.
+To add a kind of reranker, write a function and add a row to `RERANKERS`.
 """
 
 from __future__ import annotations
@@ -26,13 +26,13 @@ from lmm_education.material import Passage
 from lmm_education.search.expand import can_write
 
 Score = Callable[[str, Sequence[str]], Awaitable[list[float]]]
-"""How well each passage fits a question: a score per passage, higher is better."""
+"""Returns how well each passage matches a question: one score per passage, higher is better."""
 _WHERE = "[search] reranker"
 
 
 @dataclass(frozen=True, slots=True)
 class Tools:
-    """What rerankers may need: the settings, whom to ask, its prompts, and keys from `env`."""
+    """What rerankers may use: the settings, a model, its prompts, and keys from `env`."""
 
     settings: SearchSettings
     client: Client
@@ -41,11 +41,11 @@ class Tools:
 
 
 def open_reranker(name: str, tools: Tools) -> Score:
-    """The reranker of that name: ``FastEmbed/…``, ``model`` or ``http``.
+    """Open the reranker of that name: ``FastEmbed/…``, ``model`` or ``http``.
 
     Raises:
-        ConfigError: there is none of that name, or its settings are missing.
-        ModelError: what it needs is not installed or not allowed.
+        ConfigError: the name is unknown, or its settings are incomplete.
+        ModelError: a package that it needs is not installed, or the model is not allowed.
     """
     kind, _, model = name.partition("/")
     if kind.lower() not in RERANKERS:
@@ -59,7 +59,7 @@ def open_reranker(name: str, tools: Tools) -> Score:
 
 
 async def rerank(hits: Sequence[Passage], question: str, score: Score) -> list[Passage]:
-    """The hits in the order of a reranker's scores, which they get; equal ones stay as they were."""
+    """Return the hits sorted by a reranker's scores, which replace theirs; ties keep their order."""
     if not hits:
         return []
     scores = await score(question, [passage_text(hit) for hit in hits])
@@ -68,7 +68,7 @@ async def rerank(hits: Sequence[Passage], question: str, score: Score) -> list[P
 
 
 def passage_text(hit: Passage) -> str:
-    """A passage with its document's title and its headings, as it was embedded."""
+    """Return a passage with its document's title and its headings, as it was embedded."""
     head = "\n".join(dict.fromkeys(part for part in (hit.title, *hit.place.headings) if part))
     return f"{head}\n\n{hit.text}" if head else hit.text
 
@@ -114,7 +114,7 @@ def _ranking(count: int) -> Schema:
 
 
 def ranked_scores(numbers: Sequence[int], count: int) -> list[float]:
-    """Scores of `count` passages from their numbers, best first: the n-th gets ``1 / n``, those left out 0.
+    """Return scores of `count` passages from their ranking by number: the n-th gets ``1 / n``, missing ones 0.
 
     >>> ranked_scores([3, 1], 3)
     [0.5, 0.0, 1.0]
@@ -150,7 +150,7 @@ def _open_http(model: str, tools: Tools) -> Score:
     name = model or settings.reranker_model
 
     async def score(question: str, passages: Sequence[str]) -> list[float]:
-        """Jina's and Cohere's protocol, which vLLM, llama.cpp, Infinity and Voyage speak as well."""
+        """Use the protocol of Jina and Cohere, which vLLM, llama.cpp, Infinity and Voyage also support."""
         body = {"query": question, "documents": list(passages)} | ({"model": name} if name else {})
         async with server.client() as client:
             return await server.ask(client, body, lambda reply: read_scores(reply, len(passages)), "scores")
@@ -166,7 +166,7 @@ _HINTS = {
 
 
 def read_scores(reply: Any, count: int) -> list[float]:
-    """A score per passage; passages that the server left out come last.
+    """Return a score per passage; passages that the server left out are ranked last.
 
     Raises:
         LookupError, TypeError, ValueError, AttributeError: the reply contains no scores.

@@ -1,6 +1,6 @@
-"""Search a course: read the question, encode it, query every leg at once, fuse, rank, vote, fetch what is shown.
+"""Search a course: parse the question, encode it, query all legs at once, fuse, rank, vote for sections, fetch.
 
-Where a model is to help, it writes sub-questions, and ranks what was found.
+If a model is to help, it writes sub-questions and reranks the results.
 """
 
 from __future__ import annotations
@@ -71,25 +71,25 @@ from lmm_education.store.port import Among, Fields, Leg, Match, Scored, Vector, 
 T = TypeVar("T")
 NO_WORD = SearchNotice("no_word", "no passage contains a word of the question; these are only the nearest in meaning")
 VOTERS = 20
-"""How many passages are read, ranked by their texts and vote for sections, if not more are returned."""
+"""Number of passages that are read, ranked by their texts and vote for sections, unless more are returned."""
 MEANING = 0.4
-"""What meaning weighs beside words where a text is compared with a question (SQuAD's answers)."""
+"""Weight of meaning relative to words when a text is compared with a question (optimized for SQuAD's answers)."""
 COVERING = 3
-"""How many passages that have most of a question's words may cover it."""
+"""Number of passages with most of a question's words from which its coverage is computed."""
 COVERED = 0.7
-"""A question of which the course's words cover less is asked again in the course's words, where an answer is wanted."""
+"""A question with a lower coverage is also searched in the course's words, if an answer is wanted."""
 PATIENCE, REST, KEPT = 6.0, 60.0, 2_000
-"""Seconds that writing them may take; seconds for which a model that failed is not asked for them again; questions for
-which they are kept until the store changes."""
-_APART = 1.2  # what a word weighs that no text holds; one that all hold weighs 0.2 and so can still break a tie
-_TIES = 16  # more are asked for than wanted: of what scores the same, stores would take one or the other
+"""Seconds that rewording may take; seconds for which a model that failed is not asked again; number of reworded
+questions that are cached until the store changes."""
+_APART = 1.2  # weight of a word that no text contains; one that all contain weighs 0.2 and can still break a tie
+_TIES = 16  # additional results per query: stores return equal scores in arbitrary order
 
 
 @dataclass(frozen=True, slots=True)
 class Plan:
-    """A question as it will be looked up: `asked` without marks, `text` without instructions either, and the `parts` of
-    that which are looked up too. What stands below one of `headings` comes first. `boosted` are the types that its
-    marks ask for; `where` always holds; `reranked` passages are fetched at least, to be ranked anew."""
+    """A parsed question: `asked` is without marks, `text` also without instructions, and `parts` of it are searched,
+    too. Passages under one of `headings` come first. `boosted` are the types that its marks ask for; `where` must
+    always hold; `reranked` is the least number of passages to fetch for reranking."""
 
     question: str
     asked: str
@@ -109,20 +109,20 @@ class Plan:
 
     @property
     def pool(self) -> int:
-        """How many passages are fetched: those that are shown, or weighed against each other before that."""
+        """Number of passages to fetch: those that are shown, or compared with each other before that."""
         return max(self.limit, VOTERS, self.reranked)
 
     def names(self, hit: Passage) -> float:
-        """What it is worth that the question names the section of a passage."""
+        """Return the bonus if the question names the section of a passage."""
         return NAMED * (is_named(self.headings, hit) or bool(self.options.this and self.is_here(hit)))
 
     def is_here(self, hit: Passage) -> bool:
-        """Whether the reader has the section of a passage before him."""
+        """Return whether the reader has the section of a passage open."""
         return self.options.here is not None and hit.is_below(self.options.here)
 
 
 class LookedUp(NamedTuple):
-    """Passages, best first, and what each leg weighed for the question."""
+    """Passages, best first, and the weight of each leg for the question."""
 
     hits: Sequence[Passage]
     weights: Mapping[str, float] = MappingProxyType({})
@@ -130,9 +130,9 @@ class LookedUp(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class CourseSearch:
-    """Searches one course. `chat` writes sub-questions and ranks passages; by default the course's aux model.
+    """Searches one course. `chat` writes sub-questions and reranks passages; by default the course's aux model.
 
-    Threads may share it; it notices what is ingested meanwhile.
+    Thread-safe; documents that are ingested in the meantime are found.
     """
 
     course: CourseParts
@@ -140,12 +140,12 @@ class CourseSearch:
 
     @contextmanager
     def view(self) -> Iterator[SearchView]:
-        """One state of the store, for a question from its beginning to its end.
+        """Open a view of one state of the store, for the whole duration of a question.
 
         Raises:
-            StoreMissing: nothing was ingested.
+            StoreMissing: nothing has been ingested.
             StoreMismatch: the store was made with other settings.
-            StoreError: it cannot be read.
+            StoreError: the store cannot be read.
         """
         course = self.course
         with course.view() as catalogue:
@@ -153,7 +153,7 @@ class CourseSearch:
             yield SearchView(catalogue, catalogue.once("encoder", fit), course.settings.search)
 
     def search(self, question: str, options: SearchOptions = SearchOptions()) -> SearchResult:
-        """`asearch` for callers without an event loop; where no model is asked, no loop is needed."""
+        """Run `asearch` without an event loop; if no model is needed, none is started."""
         filled = options.filled(self.course.settings.search)
         if filled.expand or filled.reworded or filled.reranker != "none":
             return loop.run(self.asearch(question, options))
@@ -166,12 +166,12 @@ class CourseSearch:
             return view.fetch(ids, fields=fields)
 
     async def asearch(self, question: str, options: SearchOptions = SearchOptions()) -> SearchResult:
-        """What is found for a question.
+        """Search the course for passages that answer a question.
 
         Raises:
-            SearchError: the question cannot be asked of this store, or names what is not in it.
+            SearchError: the question cannot be asked of this store, or names something that is not in it.
             StoreError: the store cannot be read, or was made with other settings.
-            ModelError: a model is needed and does not answer.
+            ModelError: a required model does not answer.
         """
         result, _ = await self.asearch_with(question, options, lambda result: None)
         return result
@@ -179,7 +179,8 @@ class CourseSearch:
     async def asearch_with(
         self, question: str, options: SearchOptions, use: Callable[[SearchResult], T]
     ) -> tuple[SearchResult, T]:
-        """The same, and what `use` makes of it; all of that in one go to another thread, where no model is asked."""
+        """Return the result, and what `use` makes of it; if no model is needed, both run in one call in another
+        thread."""
 
         options, notices = options.filled(self.course.settings.search), list[str]()
         name = options.reranker or "none"
@@ -222,15 +223,15 @@ class CourseSearch:
             return await asyncio.to_thread(told)
 
     def _is_covered(self, view: SearchView, plan: Plan, client: Client) -> bool:
-        """Whether a question is looked up as it is: no further ones are asked for, nor would they help."""
+        """Return whether a question is searched as it is: no further ones are requested, nor would they help."""
         if plan.options.expand is not None:
             return not plan.options.expand
         return not plan.options.reworded or not can_write(client) or view.coverage(plan) >= COVERED
 
     async def _sub_questions(self, view: SearchView, plan: Plan, client: Client, notices: list[str]) -> Sequence[str]:
-        """What the aux model has looked up as well: as often as was said, else once where it may help.
+        """Return further questions by the aux model: as many as requested, or one if it may help.
 
-        That it could not where nobody asked for it is among the notices of one search, not of all that follow.
+        If that fails without having been requested, the notice appears with one search only, not with all that follow.
         """
         if count := plan.options.expand:
             return await self._written(view, plan, client, count)
@@ -244,10 +245,10 @@ class CourseSearch:
             try:
                 async with limit:
                     written = await self._written(view, plan, client, 1, retries=0)
-            except (LmmError, TimeoutError) as error:  # what the question itself finds will do
+            except (LmmError, TimeoutError) as error:  # the results for the question itself are enough
                 if isinstance(error, Interrupted) and not limit.expired():
                     raise asyncio.CancelledError from error
-                client.interrupted = False  # a reranker may be asked all the same
+                client.interrupted = False  # a reranker may still use it
                 if client.name not in resting:
                     late = f"{client.name} took more than {PATIENCE:g} s"
                     why = late if limit.expired() or not isinstance(error, LmmError) else error.message
@@ -270,14 +271,14 @@ class CourseSearch:
 
 
 def _without(what: str, error: ModelError, options: SearchOptions) -> str:
-    """What is told where an answer goes on without what helps to find; who only searches gets the error."""
+    """Return the notice for an answer without an optional step; for a mere search, raise the error."""
     if not options.reworded:
         raise error
     return f"searched without {what}: {error.message}"
 
 
 class SearchView:
-    """One state of a store that can be asked in words."""
+    """A state of a store that can be searched."""
 
     def __init__(self, catalogue: Catalogue, encoder: Encoder, settings: SearchSettings) -> None:
         self.catalogue, self.settings = catalogue, settings
@@ -285,14 +286,14 @@ class SearchView:
 
     @property
     def embedder(self) -> Embedder | None:
-        """What makes vectors of questions; None where only words are compared."""
+        """The model that embeds questions; None if only words are compared."""
         return self._encoder.embedder
 
     def search(self, question: str, options: SearchOptions = SearchOptions()) -> SearchResult:
-        """What is found for a question, without sub-questions and reranking.
+        """Search the store for a question, without sub-questions and reranking.
 
         Raises:
-            SearchError: the question cannot be asked of this store, or names what is not in it.
+            SearchError: the question cannot be asked of this store, or names something that is not in it.
             StoreError: the store cannot be read, or was made with other settings.
             ModelError: the question cannot be embedded.
         """
@@ -302,10 +303,10 @@ class SearchView:
     # -- the steps ---------------------------------------------------------------------------------
 
     def plan(self, question: str, options: SearchOptions) -> Plan:
-        """Read the question and the options against what the store holds.
+        """Parse the question, and resolve names in it and in the options.
 
         Raises:
-            SearchError: they name what is not in it.
+            SearchError: they name something that is not in the store.
         """
         names, settings = self.catalogue, self.settings
         marked = has_marks(question)
@@ -321,14 +322,14 @@ class SearchView:
             raise SearchError(f"the limit is {limit}", hint="ask for at least one passage")
         text = asked.text.strip()
         if (asked.types or asked.documents) and not any(map(str.isalnum, text)):
-            text = ""  # what is left of a question of marks alone, such as its question mark
+            text = ""  # only punctuation is left of a question that consists of marks
         languages = names.languages
         if options.here:
             languages = LANGUAGES
             said = with_here(text, options.here.heading) if options.this is None else text
             options, text = replace(options, this=options.this or said != text), said
         topic = topic_of(with_headings(text, languages, names.numbered), languages)
-        own = options.here.heading if options.here and options.this else ""  # which other sections may be called too
+        own = options.here.heading if options.here and options.this else ""  # other sections may have the same heading
         return Plan(
             question,
             text,
@@ -347,13 +348,14 @@ class SearchView:
         )
 
     def look_up(self, plan: Plan, questions: Sequence[str] = ()) -> LookedUp:
-        """The best passages for the plan's text, and for further `questions` beside it, which count half.
+        """Return the best passages for the plan's text and for further `questions`, which have half the weight
+        together.
 
-        At most ``plan.pool`` of them, for companions enough of different sections. Where nothing is left of the
-        question but its marks, what they name is listed.
+        At most ``plan.pool`` passages are returned; for companions, from enough different sections. If the question
+        consists of marks only, the passages that they name are listed.
 
         Raises:
-            SearchError: there is neither a letter nor a digit in the question.
+            SearchError: the question contains neither a letter nor a digit.
         """
         if not plan.text:
             return LookedUp(self._listed(plan))
@@ -372,10 +374,10 @@ class SearchView:
             sections = {hit.section for hit in hits}
             if not plan.companion or len(fused) < plan.depth or len(sections) >= plan.limit:
                 return LookedUp(hits, leg_weights)
-            plan = replace(plan, depth=plan.depth * 4)  # too many passages of too few sections
+            plan = replace(plan, depth=plan.depth * 4)  # too many passages from too few sections
 
     def coverage(self, plan: Plan) -> float:
-        """How much of a question is said in the course's words, from 0 to 1; 1 where no word can be weighed."""
+        """Return the share of a question that is in the course's words, 0 to 1; 1 if words are not weighted."""
         words = self._encoder.sparse.query(plan.text, plan.languages) if self._encoder.sparse else None
         by_question = self._encoder.weighs_words and self._encoder.encoding.by_question
         if words is None or not words.indices or not by_question:
@@ -385,14 +387,14 @@ class SearchView:
         return self._coverage(plan, plan.text, self._words_of(best))
 
     def _words_of(self, found: Sequence[Scored]) -> list[Vector]:
-        """The words of the first that were found, as they are stored."""
+        """Return the stored word vectors of the first results."""
         points = self._store.get("chunks", [each.id for each in found[:COVERING]], fields=False, vectors=True)
         return [point.vectors[SPARSE] for point in points if SPARSE in point.vectors]
 
     def result(
         self, plan: Plan, found: LookedUp, *, questions: Sequence[str] = (), reranker: str = "none"
     ) -> SearchResult:
-        """The result from passages in their final order, and what else was asked to find them."""
+        """Return the result for passages in their final order, and for the further questions that found them."""
         hits = found.hits
         words = len(self._words(plan.text, plan.languages))
         fixed = self._fixed_weights(self._encoder.vectors)
@@ -404,7 +406,7 @@ class SearchView:
             else []
         )
         votes = by_relevance(fits) if in_order else by_rank(len(hits))
-        if reranker == "none":  # else it has the last word
+        if reranker == "none":  # otherwise the reranker's order is final
             votes = [one + len(hits) * plan.names(hit) for one, hit in zip(votes, hits, strict=True)]
         sections = self._sections(plan, hits, votes) if plan.companion or plan.options.sections else ()
         if plan.companion and sections and not any(section.text for section in sections):
@@ -413,7 +415,7 @@ class SearchView:
                 hint='ingest with [RAG] documents = "heading", or search with --chunks',
             )
         shown = sections[: plan.limit] if plan.companion else hits[: plan.limit]
-        # Found, but none by a word: the nearest in meaning of what has nothing to do with the question.
+        # Found by meaning only: the nearest passages to a question that may have nothing to do with the course.
         by_words = bool(plan.text and hits) and fixed.get(SPARSE, 0) > 0
         has_no_word = by_words and not any(SPARSE in hit.legs for hit in hits)
         return SearchResult(
@@ -434,10 +436,10 @@ class SearchView:
         )
 
     def fetch(self, ids: Sequence[str], *, fields: Fields = ()) -> SearchResult:
-        """Passages and sections by their ids, in this order.
+        """Return passages and sections by their ids, in this order.
 
         Raises:
-            SearchError: there is no such passage.
+            SearchError: an id is unknown.
         """
         found: dict[str, Mapping[str, Any]] = {}
         for collection in ("chunks", "documents"):
@@ -455,10 +457,10 @@ class SearchView:
     def fits(
         self, question: str, texts: Sequence[str], languages: Collection[str], *, apart: bool = False
     ) -> list[float]:
-        """How well each text fits a question, from 0 to about 1: the share of the question's words that it holds, which
-        count by how rare they are, and how near it is in meaning.
+        """Return how well each text matches a question, from 0 to about 1: by the share of the question's words that it
+        contains, weighted by rarity, and by similarity of meaning.
 
-        With `apart`, words count less that many of the texts hold: what they are all about does not tell them apart.
+        With `apart`, words that many of the texts contain count less: they do not distinguish them.
         """
         idf, shares = self.catalogue.frequencies.idf, [0.0] * len(texts)
         for language in languages:
@@ -478,7 +480,7 @@ class SearchView:
     # -- parts -------------------------------------------------------------------------------------
 
     def _ranked_by_text(self, plan: Plan, hits: Sequence[Passage], leg_weights: Mapping[str, float]) -> list[Passage]:
-        """Hits in the order that their texts give them, where the legs leave it open."""
+        """Return the hits sorted again, with bonuses for their texts added to their scores."""
         idf, codes = self.catalogue.frequencies.idf, {hit.language for hit in hits}
         asked = {code: {word: idf(word) for word in self._words(plan.text, [code])} for code in codes}
         weight, term = leg_weights.get(SPARSE, 1.0), term_of(plan.text)
@@ -490,7 +492,7 @@ class SearchView:
         return sorted(found, key=lambda hit: -hit.score)
 
     def _fused(self, plan: Plan, texts: Sequence[str]) -> tuple[list[Fused], Mapping[str, float]]:
-        """The candidates of all questions, and what the legs weighed for the first."""
+        """Return the candidates of all questions, and the weights of the legs for the first one."""
         (first, leg_weights), *more = (self._fused_for(plan, text) for text in texts)
         if not more:
             return first, leg_weights
@@ -501,7 +503,7 @@ class SearchView:
         return [f._replace(legs=legs[f.id]) for f in fuse(rankings, halves)], leg_weights
 
     def _fused_for(self, plan: Plan, text: str) -> tuple[list[Fused], Mapping[str, float]]:
-        """The candidates of one question, out of all legs, and what each leg weighed."""
+        """Return the candidates of one question from all legs, and the weight of each leg."""
         vectors = self._encoder.encode_query(text, languages=plan.languages)
         words = vectors.get(SPARSE)
         if isinstance(words, SparseVector) and self._encoder.weighs_words:
@@ -511,7 +513,7 @@ class SearchView:
         legs = [Leg(name, vector, plan.depth) for name, vector in vectors.items() if fixed[name] > 0]
         rankings, boosts, worded = self._candidates(plan, legs)
         embedder, dense, leg_weights = self._encoder.embedder, [name for name in rankings if name != SPARSE], fixed
-        if by_question:  # how much of the question the passages with most of its words hold
+        if by_question:  # the coverage by the passages with most of the question's words
             coverage = self._coverage(plan, text, self._words_of(worded)) if embedder and dense else 0.0
             leg_weights = weights(coverage, dense, static=is_static(embedder.name)) if embedder and dense else {}
         return fuse(rankings, leg_weights, method=settings.fusion, boosts=boosts), leg_weights
@@ -519,8 +521,8 @@ class SearchView:
     def _candidates(
         self, plan: Plan, legs: Sequence[Leg]
     ) -> tuple[dict[str, Ranking], Mapping[str, float], Sequence[Scored]]:
-        """What each leg says of all that any of them found, what is added for a type that is asked for and for what the
-        reader has before him, and what has most of the words."""
+        """Return each leg's scores of all candidates, the boosts for requested types and for the section that the
+        reader has open, and the candidates with most of the question's words."""
         scores: dict[str, dict[str, float]] = {leg.vector: {} for leg in legs}
         sparse = self._encoder.sparse
         least = LEAST_GRAMS if sparse and sparse.name == WITH_GRAMS else -math.inf
@@ -534,23 +536,23 @@ class SearchView:
             more = [replace(leg, limit=leg.limit + _TIES) for leg in finding]
             return [_as_good(each, plan.depth) for each in self._store.search(more, where=where, fields=False)]
 
-        # Sentences are compared for the candidates only.
+        # Sentence vectors only rescore candidates.
         finding = [leg for leg in legs if not (leg.vector == MULTI and DENSE in scores)]
         if not finding:
             return {}, {}, ()
         found, boosts = find(plan.where), dict[str, float]()
-        if plan.boosted:  # instead of a very long list of candidates, in which they may still be missing
+        if plan.boosted:  # a long list of candidates might still miss them
             boosts = dict.fromkeys(take(finding, find([*plan.where, Match("kind", plan.boosted)])), self.settings.boost)
         if here := self._ids_here(plan):
             inside = take(finding, find([*plan.where, Among(here)]))
             boosts |= {id: boosts.get(id, 0.0) + (NAMED if plan.options.this else HERE) for id in inside}
         ids = take(finding, found) | boosts.keys()
-        # What BM25 did not find has hardly a word of the question: 0 will do, and asking costs as much as finding.
+        # A passage that BM25 did not find has hardly a word of the question: 0 will do, and saves a query.
         near = [leg for leg in legs if leg.vector != SPARSE]
         if missing := frozenset(id for leg in near for id in ids - scores[leg.vector].keys()):
             every = [replace(leg, limit=len(missing)) for leg in near]
             take(near, self._store.search(every, where=[Among(missing)], fields=False))
-        if MULTI in scores and DENSE in scores:  # a passage that has no sentences of its own is one itself
+        if MULTI in scores and DENSE in scores:  # a passage without sentence vectors counts as one sentence
             scores[MULTI] = scores[DENSE] | scores[MULTI]
         rankings: dict[str, Ranking] = {
             name: sorted((dict.fromkeys(ids, 0.0) | said).items(), key=lambda pair: (-pair[1], pair[0]))
@@ -560,7 +562,7 @@ class SearchView:
         return rankings, boosts, worded
 
     def _ids_here(self, plan: Plan) -> frozenset[str]:
-        """The passages that the reader has before him."""
+        """Return the ids of the passages in the section that the reader has open."""
         if plan.options.here is None:
             return frozenset()
         where = [Match("document", (plan.options.here.place.document,))]
@@ -569,23 +571,23 @@ class SearchView:
 
     @property
     def _weighs_by_question(self) -> bool:
-        """Whether the legs' weights are those that belong to the question: nobody has set any."""
+        """Whether the weights of the legs depend on the question, because none are configured."""
         is_set = self.settings.sparse_weight is not None or self.settings.dense_weight is not None
         return self._encoder.encoding.by_question and self._encoder.weighs_words and not is_set
 
     def _coverage(self, plan: Plan, text: str, held: Iterable[Vector]) -> float:
-        """The largest share of the weight of a question's words that one of the passages `held` has."""
+        """Return the largest share of the weight of a question's words in one of the passages `held`."""
         passages = [vector.indices for vector in held if isinstance(vector, SparseVector)]
         asked = [self._words(text, [language]) for language in plan.languages]
         frequencies = self.catalogue.frequencies
         return max((frequencies.share(words, set(passage)) for words in asked for passage in passages), default=0.0)
 
     def _words(self, text: str, languages: Collection[str]) -> tuple[int, ...]:
-        """The words of a question that count."""
+        """Return the ids of a question's words, without those of grams."""
         return words_of(self._encoder.sparse.query(text, languages).indices) if self._encoder.sparse else ()
 
     def _fixed_weights(self, vectors: Collection[str]) -> dict[str, float]:
-        """What the legs weigh where a question has no weights of its own; passage and sentences share one weight."""
+        """Return the configured weights of the legs; passage and sentence vectors share one weight."""
         settings, encoding = self.settings, self._encoder.encoding
         both = DENSE in vectors and MULTI in vectors
         found: dict[str, float] = {}
@@ -597,7 +599,7 @@ class SearchView:
         return found
 
     def _listed(self, plan: Plan) -> list[Passage]:
-        """Passages in the order of their documents, where there is nothing to look up."""
+        """Return passages in document order, if there is no text to search for."""
         where = [*plan.where, *conditions(plan.boosted, (), {})]
         if not where:
             raise SearchError("there is no question", hint="ask one, or list passages with --type, --doc or --where")
@@ -632,7 +634,7 @@ class SearchView:
 
 
 def _chosen(payload: Mapping[str, Any], fields: Fields) -> dict[str, Any]:
-    """The fields asked for, by the names they were asked for; one that is not there is left out."""
+    """Return the requested fields under the requested names; missing ones are left out."""
     if isinstance(fields, bool):
         return dict(payload) if fields else {}
     found = {name: _value(payload, field_path(name)) for name in fields}
@@ -640,7 +642,7 @@ def _chosen(payload: Mapping[str, Any], fields: Fields) -> dict[str, Any]:
 
 
 def _value(payload: Mapping[str, Any], path: str) -> Any:
-    """The value at a path as it is stored: a list stays one."""
+    """Return the stored value at a path, including lists."""
     head, _, last = path.rpartition(".")
     for parent in values_at(payload, head) if head else [payload]:
         if isinstance(parent, Mapping) and last in parent:
@@ -649,6 +651,6 @@ def _value(payload: Mapping[str, Any], path: str) -> Any:
 
 
 def _as_good(found: Sequence[Scored], limit: int) -> list[Scored]:
-    """The first of what was found, and what scores as the last of them."""
+    """Return the first results, and those with the same score as the last of them."""
     least = found[limit - 1].score if len(found) > limit else 0.0
     return [each for each in found if len(found) <= limit or each.score >= least - 1e-6 * abs(least)]

@@ -1,6 +1,6 @@
-"""Study material from the documents of a course, and clean notes.
+"""Study material and clean notes from the documents of a course.
 
-`read_course` reads documents; the others make something of them::
+`read_course` reads documents; other functions make study material from them::
 
     documents = study.read_course("notes/")
     study.save_cards("cards.apkg", study.study_cards(documents))
@@ -12,5 +12,5 @@ True
 
 import lazy_loader
 
-# Nothing is loaded before it is used; the file beside this one says what there is, and where.
+# Everything is imported on first use; the stub file beside this one lists the names and their modules.
 __getattr__, __dir__, __all__ = lazy_loader.attach_stub(__name__, __file__)

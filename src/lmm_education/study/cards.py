@@ -1,12 +1,12 @@
-"""Study cards: a question in front, the answer behind.
+"""Study cards: a question on the front, the answer on the back.
 
-They come from metadata. Under ``cards:`` stand questions with their answers. ``questions:`` (or ``question:``), as
-the annotations have it, is answered by ``answers:`` (``answer:``) beside it, else by the text that it is about. Or a
+They come from metadata: ``cards:`` contains questions with their answers. ``questions:`` (or ``question:``), as written
+by the annotations, is answered by ``answers:`` (``answer:``) next to it, or else by the text that it is about. Or a
 language model writes them.
 
-A card is known by its document and its question: with another answer, or in another place, it is still the
-same card, and keeps what a student's program recorded about it. ``id:`` in an entry of ``cards:`` keeps a card
-through a change of its question too.
+A card is identified by its document and its question: with another answer, or in another place, it is still the same
+card, and keeps a student's review history. ``id:`` in an entry of ``cards:`` keeps a card the same even if its question
+changes.
 """
 
 from __future__ import annotations
@@ -74,7 +74,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class Card:
-    """A card: question and answer as markdown, and where they stand. `id` stays through changes of the answer."""
+    """A card: question and answer as markdown, and their place. `id` stays the same when the answer changes."""
 
     id: str
     question: str
@@ -87,15 +87,15 @@ class Card:
 
 
 Holder = Heading | TextItem
-# Keys of an entry of `cards:`, as people write it.
+# Accepted keys of an entry in `cards:`.
 _FRONT, _BACK = ("question", "q", "front"), ("answer", "a", "back")
 
 
 def study_cards(
     documents: Iterable[StudyDocument], *, without: Collection[str] = ("exercise", "solution", "topic")
 ) -> list[Card]:
-    """The cards of some documents, in order. Texts of the types in `without` are no answers to questions about
-    a section.
+    """Return the cards of some documents, in order. Texts of the types in `without` are not used as answers to
+    questions about a section.
 
     >>> from lmm_education.study.study_documents import study_document
     >>> text = "---\\nquestions: [Why green?]\\n---\\n# Leaves\\n\\nChlorophyll.\\n"
@@ -130,8 +130,8 @@ def _of(document: StudyDocument, without: Collection[str]) -> list[Card]:
 
 
 def card_id(document: str, identity: str, rank: int = 1) -> str:
-    """The id of a card, from its document's and its question (or the id that its author gave it); white space and
-    case do not count. `rank` counts from 1 where a question stands several times.
+    """Return the id of a card, from the document's id and its question (or the id given by the author), ignoring white
+    space and case. `rank` counts equal questions from 1.
 
     >>> card_id("botany", "Why green?") == card_id("botany", "why  green?") != card_id("botany", "Why red?")
     True
@@ -144,7 +144,7 @@ _Found = tuple[Holder, str, str, str]  # the last three: identity, question, ans
 
 
 def _once(found: Sequence[_Found]) -> list[_Found]:
-    """The same question is asked once where a section repeats one of its subsection, as summaries of questions do."""
+    """Remove questions of a section that repeat one of its subsection, as summaries of questions do."""
     paths = [holder.path if isinstance(holder, Heading) else (*holder.heading.path, "") for holder, *_ in found]
     asked_below = {
         (pair[1].casefold(), path[:depth])
@@ -158,7 +158,7 @@ def _once(found: Sequence[_Found]) -> list[_Found]:
 
 
 def _pairs(holder: Holder, document: StudyDocument, after: int, without: Collection[str]) -> Iterator[_Found]:
-    """Questions with their answers; `after` is the index of the item that follows the holder."""
+    """Iterate over questions with their answers; `after` is the index of the item that follows the holder."""
     for identity, question, answer in _entries(holder.own.get("cards")):
         yield holder, identity, question, answer
     questions = texts_of(holder.own.get("questions")) + texts_of(holder.own.get("question"))
@@ -173,7 +173,7 @@ def _pairs(holder: Holder, document: StudyDocument, after: int, without: Collect
 
 
 def _entries(value: Any) -> Iterator[tuple[str, str, str]]:
-    """Identity, question and answer of what stands under ``cards:``: a list of entries, or question: answer."""
+    """Iterate over identity, question and answer in ``cards:``: a list of entries, or question: answer."""
     if isinstance(value, Mapping) and not any(key in value for key in _FRONT):
         value = [{"question": question, "answer": answer} for question, answer in value.items()]
     for entry in value if isinstance(value, list) else [value]:
@@ -189,7 +189,7 @@ def _first(entry: Mapping[str, Any], keys: Sequence[str]) -> str:
 
 
 def _text_of(holder: Holder, document: StudyDocument, after: int, without: Collection[str]) -> str:
-    """The text that a question is about: the paragraph, or the text directly under the heading, else all under it."""
+    """Return the text that a question is about: the paragraph, the text directly under the heading, or all of it."""
     if isinstance(holder, TextItem):
         return holder.text
     special = is_one_of(type_of(holder), without)
@@ -200,7 +200,7 @@ def _text_of(holder: Holder, document: StudyDocument, after: int, without: Colle
 
 
 def _under(holder: Heading, items: Sequence[Item], after: int) -> Iterator[TextItem]:
-    """The texts under a heading, whose items begin at `after`: to the next heading of its level or above."""
+    """Iterate over the texts under a heading, from index `after` to the next heading of its level or above."""
     for i in range(after, len(items)):
         item = items[i]
         if isinstance(item, TextItem):
@@ -215,12 +215,12 @@ COLUMNS = ("id", "question", "answer", "document", "title", "headings", "file", 
 
 
 def card_as_values(card: Card) -> dict[str, Any]:
-    """As JSON holds it."""
+    """Return a card as plain values."""
     return {name: getattr(card, name) for name in COLUMNS} | {"headings": list(card.headings)}
 
 
 def cards_as_markdown(cards: Iterable[Card]) -> str:
-    """Questions as headings, answers under them.
+    """Return questions as headings, with the answers below.
 
     >>> print(cards_as_markdown([Card("1", "Why green?", "Chlorophyll.", "d", "Leaves", "a.md", 3)]), end="")
     # Leaves
@@ -240,8 +240,8 @@ def cards_as_markdown(cards: Iterable[Card]) -> str:
 
 # -- cards that a language model writes ------------------------------------------------------------
 
-# A batch model, which gives sections the field ``~cards_``. It runs as all batch models do: bounded calls, journaled
-# replies, made again only where the text changed, and what people wrote or edited is kept.
+# A batch model, which adds the field ``~cards_`` to sections. Like all batch models, it limits concurrent calls,
+# keeps replies in the journal, asks again only where the text changed, and keeps what people wrote or edited.
 
 
 FIELD = "cards"
@@ -251,9 +251,9 @@ _WORDS_A_CARD, _MOST = 80, 6
 
 @dataclass(slots=True)
 class CardReport:
-    """Documents with the cards that were written; what failed, with its place; what it cost; hints for the author.
+    """Documents with the cards that were written; errors, with their place; usage; hints for the author.
 
-    `cards` are all cards of the documents; `changed` are files that got some.
+    `cards` are all cards of the documents; `changed` are files to which cards were added.
     """
 
     reading: Reading
@@ -272,15 +272,15 @@ def write_cards(
     again: bool = False,
     save: bool = False,
 ) -> CardReport:
-    """The documents at some paths, their sections with cards that a model wrote where there were none.
+    """Read the documents at some paths, and let a model write cards for sections without any.
 
     Args:
         model: a name, such as ``OpenAI/gpt-4.1-mini``, or a model.
         again: ask again, even if an earlier run has the reply.
-        save: write the cards into the documents too, as ``~cards_``, where they can be corrected.
+        save: also write the cards into the documents, as ``~cards_``, where they can be corrected.
 
     Raises:
-        ConfigError: the configuration asks for something unknown.
+        ConfigError: the configuration contains an invalid value.
     """
     paths = list(paths)
     settings = settings_at(paths[0] if paths else ".", config)
@@ -300,13 +300,13 @@ def write_cards(
 
 
 def cards_of(reading: Reading, study: StudySettings) -> CardReport:
-    """The cards that documents have."""
+    """Return the existing cards of documents."""
     without = (*study.exercises, *study.solutions, "topic")
     return CardReport(reading, cards=study_cards(reading.documents, without=without))
 
 
 def _with_cards(document: Document, model: str | ChatModel, again: bool, report: CardReport, save: bool) -> str:
-    """The text of a document with cards; what was made is in the journal, and in the file if it is saved."""
+    """Return the text of a document with cards; new ones are in the journal, and in the file if they are saved."""
     make = functools.partial(make_cards, prompts=course_prompts(document.settings.prompts_folder))
     with document if save else contextlib.nullcontext():
         try:
@@ -323,7 +323,7 @@ def _with_cards(document: Document, model: str | ChatModel, again: bool, report:
 
 
 async def make_cards(batch: Batch, prompts: Prompts) -> None:
-    """Give every section with text of its own, and no cards of its author's, some study cards."""
+    """Write study cards for every section that has text of its own and no cards by its author."""
     language = language_name(batch.language)
 
     async def make(node: HeadingNode, text: str) -> list[dict[str, str]]:
@@ -353,7 +353,7 @@ def _cards() -> Schema:
 # -- card files ------------------------------------------------------------------------------------
 
 
-# Anki knows note types and decks by number. Changing these makes other cards of those that students have.
+# Anki identifies note types and decks by number. Changing these would duplicate the cards that students have.
 _NOTE_TYPE = 1_763_920_547
 _FIELDS = ("Question", "Answer", "Source", "Id")
 _FRONT_SIDE = '<div class="question">{{Question}}</div>'
@@ -369,11 +369,11 @@ img { max-width: 100%; }
 
 
 def check_output(path: Path) -> None:
-    """Fail before anything is made if cards cannot be written there.
+    """Check that cards can be written to a file, before anything is made.
 
     Raises:
-        ConfigError: the kind of file is not known, its folder is missing, or the packages for it are.
-        FileWriteError: it may not be written.
+        ConfigError: the file format is not supported, its folder is missing, or a required package is not installed.
+        FileWriteError: the file may not be written.
     """
     if path.suffix.lower() not in WRITERS:
         raise ConfigError(f"cards cannot be written as '{path.suffix}'", where=str(path), hint=f"use {_KINDS}")
@@ -386,14 +386,14 @@ def check_output(path: Path) -> None:
 
 
 def save_cards(path: str | Path, cards: Sequence[Card], *, deck: str = "", now: float | None = None) -> None:
-    """Replace a file by these cards; its suffix says how: .csv, .json, .md, .apkg.
+    """Write cards to a file in the format of its suffix: .csv, .json, .md, .apkg.
 
     Args:
-        deck: the name of the deck in Anki; below it each document has one of its own.
-        now: seconds since 1970. Anki takes the newer version of a card that it knows.
+        deck: the name of the deck in Anki; each document has a subdeck.
+        now: seconds since 1970. Anki keeps the newer version of a known card.
 
     Raises:
-        ConfigError, FileWriteError: they cannot be written there.
+        ConfigError, FileWriteError: the file cannot be written.
     """
     path = Path(path)
     check_output(path)
@@ -430,7 +430,7 @@ def _anki(cards: Sequence[Card], deck: str, now: float) -> bytes:
             genanki.Note(model, _fields(card, pictures), guid=card.id, tags=[_tag(card.title)], due=number)
         )
     with contextlib.closing(sqlite3.connect(":memory:")) as database:
-        with warnings.catch_warnings():  # it takes escaped formulas for tags
+        with warnings.catch_warnings():  # genanki mistakes escaped formulas for tags
             warnings.simplefilter("ignore")
             genanki.Package(list(decks.values())).write_to_db(database.cursor(), now, count(int(now * 1000)))
         database.commit()
@@ -438,7 +438,7 @@ def _anki(cards: Sequence[Card], deck: str, now: float) -> bytes:
 
 
 def _package(collection: bytes, media: Mapping[str, bytes]) -> bytes:
-    """The archive that Anki imports; genanki's own way to it leaves a file in the folder for temporary ones."""
+    """Return the archive that Anki imports; genanki's own method leaves a file in the temporary folder."""
     output, names = io.BytesIO(), sorted(media)
     with zipfile.ZipFile(output, "w") as archive:
         archive.writestr("collection.anki2", collection)
@@ -449,7 +449,7 @@ def _package(collection: bytes, media: Mapping[str, bytes]) -> bytes:
 
 
 def _number(name: str) -> int:
-    """A number that Anki knows a deck by, from the document's id."""
+    """Return the number by which Anki identifies a deck, from the document's id."""
     return 1 << 40 | int.from_bytes(hashlib.sha256(name.encode("utf-8", "surrogatepass")).digest()[:5], "big")
 
 
@@ -469,10 +469,10 @@ def _fields(card: Card, pictures: _Pictures) -> list[str]:
 
 
 class _Pictures:
-    """The pictures that cards show, copied under names that no other course uses: Anki has one folder for all.
+    """The pictures on cards, copied under names that are unique to the course, since Anki has one folder for all.
 
-    A package is given away, and a document may come from a stranger: only pictures, and sound, come along that lie
-    below the current folder or the document's.
+    A package is shared, and a document may not be trustworthy: only pictures and sounds inside the current folder or
+    the document's folder are included.
     """
 
     def __init__(self) -> None:
@@ -480,7 +480,7 @@ class _Pictures:
         self.kept: dict[str, bytes] = {}
 
     def beside(self, file: str) -> Callable[[str], str]:
-        """Names for the pictures of a document; those that are not files are left as they are."""
+        """Return a function that names the pictures of a document; addresses that are not files are unchanged."""
 
         def name(source: str) -> str:
             path = Path(os.path.normpath(Path(file).parent / unquote(source)))
@@ -499,10 +499,10 @@ class _Pictures:
 
 
 def _read_below(folders: Iterable[Path], path: Path) -> bytes | None:
-    """A file that lies below one of the folders."""
+    """Return the content of a file that is inside one of the folders."""
     for folder in folders:
         with contextlib.suppress(DocumentError):
-            return Folder(folder).read(os.path.abspath(path))  # noqa: PTH100  # not to where a link leads
+            return Folder(folder).read(os.path.abspath(path))  # noqa: PTH100  # does not resolve links
     return None
 
 
@@ -522,7 +522,7 @@ _IMAGE = re.compile(r'(<img src=")([^"]+)(")')
 
 
 def to_html(markdown: str, *, picture: Callable[[str], str] = lambda path: path) -> str:
-    """A text as HTML. HTML in it is shown, not interpreted; `picture` gives the name under which a picture is kept.
+    """Render a text as HTML. HTML in it is shown, not interpreted; `picture` returns the stored name of a picture.
 
     >>> to_html("The slope $\\\\beta < 1$ is *small*.")
     '<p>The slope \\\\(\\\\beta &lt; 1\\\\) is <em>small</em>.</p>'
@@ -548,7 +548,7 @@ def _parser() -> MarkdownIt:
 
 
 def _formula(token: Token) -> str:
-    """A formula in the marks that MathJax knows."""
+    """Return a formula in MathJax delimiters."""
     text = html.escape(token.content, quote=False)
     shown = rf"\({text}\)" if token.type == "formula" else rf"\[{text}\]"
     return f"<p>{shown}</p>\n" if token.block else shown

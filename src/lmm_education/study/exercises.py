@@ -1,9 +1,10 @@
 """The exercises of documents, by section, each with its solution if there is one.
 
-An exercise is a text of type ``exercise``, or an environment of that kind (see `ingestion.stretches`), or what stands
-under a heading of that type, or under one that is called Exercises: one exercise, or one for each subheading and for
-each item of a list. Its solution stands under ``solution:`` in its metadata, or follows it as texts of type
-``solution``, or under a heading that is called so, where each item of a list belongs to one of as many exercises.
+An exercise is a text of type ``exercise``, or an environment of that kind (see `ingestion.stretches`), or the text
+under
+a heading of that type or called Exercises: one exercise, or one for each subheading and for each item of a list. Its
+solution is ``solution:`` in its metadata, or the texts of type ``solution`` that follow, or the text under such a
+heading, where the items of a list are matched with as many exercises.
 """
 
 from __future__ import annotations
@@ -23,7 +24,7 @@ from lmm_education.payloads import is_one_of
 from lmm_education.study.study_documents import StudyDocument, texts_of, type_of
 
 _SOLUTION = "solution"
-# What headings are called, besides the name of a type and its plural: over one, and over several.
+# Names of headings, besides the name of a type and its plural: over one, and over several.
 _CALLED = {
     "exercise": (
         "übung aufgabe exercice ejercicio esercizio exercício oefening",
@@ -61,7 +62,7 @@ def find_exercises(
     kinds: Collection[str] = ("exercise",),
     solutions: Collection[str] = ("solution",),
 ) -> list[Exercise]:
-    """The exercises, in the order of the documents; with other `kinds`, texts of those types.
+    """Return the exercises in the order of the documents; with other `kinds`, the texts of those types.
 
     >>> from lmm_education.study.study_documents import study_document
     >>> text = "# A\\n\\n---\\ntype: exercise\\n---\\nWhy?\\n\\n---\\ntype: solution\\n---\\nBecause.\\n"
@@ -74,7 +75,7 @@ def find_exercises(
 def _in(document: StudyDocument, kinds: Collection[str], solutions: Collection[str]) -> list[Exercise]:
     found: list[Exercise] = []
     last: object = None
-    listed = 1  # how many of the last ones are items under one heading
+    listed = 1  # how many of the last exercises are items under one heading
     for source, run in groupby(_owned(document, (kinds, solutions)), key=lambda each: _source(each[0])):
         owned = list(run)
         owner, first, kind = owned[0]
@@ -85,7 +86,7 @@ def _in(document: StudyDocument, kinds: Collection[str], solutions: Collection[s
             for at, (text, _) in enumerate(parts, len(found) - len(parts)):
                 found[at] = replace(found[at], solution=_join(found[at].solution, text))
         elif is_one_of(kind, kinds):
-            if source == last:  # further texts of its stretch, or under its heading
+            if source == last:  # another text of the same stretch, or under the same heading
                 found[-1] = replace(found[-1], text=_join(found[-1].text, pieces.pop(0)[0]))
             else:
                 exercise, listed = _exercise(document, len(found) + 1, kind, owner, first), len(pieces)
@@ -96,14 +97,14 @@ def _in(document: StudyDocument, kinds: Collection[str], solutions: Collection[s
     return found
 
 
-# Pandoc takes "1\." for text, but some books number their exercises so.
+# Pandoc reads "1\." as text, but some books number their exercises in this way.
 _ITEM = re.compile(rf"^(?! )(?:(?P<number>\(?(?:\d+|[#@][\w-]*)\\?[.)](?!\S))|(?={ITEM.pattern}))", re.MULTILINE)
 
 
 def _items(texts: Sequence[TextItem], is_list: bool) -> list[tuple[str, int]]:
-    """Texts as one, or cut where the items of a list begin, each with its line; what stands above is in the first.
+    """Return texts as one, or split where list items begin, each with its line; text above the list joins the first.
 
-    Where there are numbers, letters and bullets are the choices of an exercise.
+    If there are numbers, letters and bullets are taken as the choices of an exercise.
     """
     markers = [_markers(text.text) if is_list else [] for text in texts]
     numbered = any(marker["number"] for each in markers for marker in each)
@@ -122,18 +123,18 @@ def _items(texts: Sequence[TextItem], is_list: bool) -> list[tuple[str, int]]:
 
 
 def _markers(text: str) -> list[re.Match[str]]:
-    """The markers of items at the beginning of a line, outside of code, formulas and comments."""
+    """Return the list markers at the beginning of lines, outside of code, formulas and comments."""
     opaque = [span for span in spans(text, in_list=True) if span.kind in ("code_block", "math", "comment", "raw")]
     return [found for found in _ITEM.finditer(text) if not any(s.start < found.start() < s.end for s in opaque)]
 
 
 def _source(owner: Item) -> tuple[str, int]:
-    """By which exercises are told apart."""
+    """Return a key that distinguishes exercises."""
     return ("stretch", owner.owner) if isinstance(owner, TextItem) and owner.owner else ("itself", id(owner))
 
 
 def _owned(document: StudyDocument, named: Iterable[Collection[str]]) -> Iterator[tuple[Item, TextItem, str]]:
-    """What makes an exercise of each text (itself, a heading of that type, or one right below such), and its type."""
+    """Iterate over what makes each text an exercise (itself, or a heading above it), the text, and its type."""
     above, types = [document.outline.root], [_type_of(document.outline.root, named)]
     for item in document.outline.items:
         if isinstance(item, Heading):
@@ -148,21 +149,21 @@ def _owned(document: StudyDocument, named: Iterable[Collection[str]]) -> Iterato
 
 
 def _type_of(heading: Heading, named: Iterable[Collection[str]]) -> str:
-    """The type that a heading itself gives to what stands under it: in its metadata, or by its name."""
+    """Return the type that a heading itself gives to the text under it, by its metadata or its name."""
     if heading.own.get("type"):
         return type_of(heading)
     return _called(heading, named)
 
 
 def _called(heading: Heading, named: Iterable[Collection[str]], *, plural: bool = False) -> str:
-    """The type that a heading is called by; only in the `plural`, of which each item of a list is one."""
+    """Return the type that a heading is named after; with `plural`, only names over several exercises."""
     title = heading.title.lstrip(_DIGITS).rstrip(f"{_DIGITS}:").casefold()
     kinds = (kind for each in named for kind in each if heading.level)
     return next((kind for kind in kinds if title in _titles(kind.strip().casefold(), plural=plural)), "")
 
 
 def _titles(kind: str, *, plural: bool) -> set[str]:
-    """What headings over texts of a type may be called; only over several, if `plural`."""
+    """Return the names of headings over texts of a type; with `plural`, only those over several."""
     one, several = _CALLED.get(kind, ("", ""))
     plurals = {*(kind + ending for ending in ("s", "es", "n", "en")), *several.split()}
     return plurals if plural else {kind, *one.split(), *plurals}
@@ -194,7 +195,7 @@ def _join(one: str, other: str) -> str:
 
 
 def exercises_as_markdown(exercises: Sequence[Exercise], *, solutions: bool = False) -> str:
-    """A sheet: a heading for each document and section, the exercises under it.
+    """Return a worksheet: a heading for each document and section, with the exercises below.
 
     >>> exercise = Exercise(1, "exercise", "Why green?", "", "Leaves", "a.md", 5, ("Colour",))
     >>> print(exercises_as_markdown([exercise]).replace("\\n\\n", "\\n"), end="")
@@ -212,13 +213,13 @@ def exercises_as_markdown(exercises: Sequence[Exercise], *, solutions: bool = Fa
                 parts += [f"### {exercise.number} {exercise.title}".rstrip(), exercise.text]
                 if solutions and exercise.solution:
                     words = exercise.solution.partition("\n")[0].split("**")
-                    named = len(words) > 2 and not words[0] and words[1].endswith(".")  # as an environment is
+                    named = len(words) > 2 and not words[0] and words[1].endswith(".")  # the name of an environment
                     parts.append(exercise.solution if named else f"**Solution.** {exercise.solution}")
     return "\n\n".join(parts) + ("\n" if parts else "")
 
 
 def exercises_as_values(exercises: Iterable[Exercise], *, solutions: bool = False) -> list[dict[str, Any]]:
-    """As JSON holds it."""
+    """Return the exercises as plain values."""
     return [_values(exercise, solutions) for exercise in exercises]
 
 

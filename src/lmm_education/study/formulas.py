@@ -1,4 +1,4 @@
-"""Formulas in markdown, as the page and Anki's cards read them."""
+"""A markdown-it plugin for formulas, for the page and for Anki cards."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from markdown_it import MarkdownIt
 from markdown_it.rules_block import StateBlock
 from markdown_it.rules_inline import StateInline
 
-# No formula is longer; without a bound, openers that nothing closes would each be looked for to the end of the text.
+# No formula is longer. Without a limit, each unclosed opener would be searched for to the end of the text.
 _LONGEST_FORMULA = 2000
 _FORMULA_LINES = 80
 _FORMULA = f".{{1,{_LONGEST_FORMULA}}}?"
@@ -29,11 +29,11 @@ _BLOCK_FORMULA = re.compile(
 _OPENS = ("$$", "\\[", "\\begin{")
 
 
-# As in Pandoc, a dollar sign opens a formula only before a character that is no space, and closes one only after such a
-# character and not before a digit; a grave accent, which begins code, is in none. dollarmath (mdit-py-plugins) agrees,
-# but knows neither of Pandoc's labels, nor of a bound: 2,000 openers that nothing closes take it seconds.
+# As in Pandoc, a dollar sign opens a formula only before a non-space character, and closes one only after such a
+# character and not before a digit; a backtick, which begins code, is never part of one. dollarmath (mdit-py-plugins)
+# agrees, but supports neither Pandoc's labels nor a limit: 2,000 unclosed openers take it seconds.
 def formulas(parser: MarkdownIt) -> None:
-    """Add the rules to a parser. Tokens are ``formula`` (in a line) and ``display_formula``; `content` is the TeX.
+    """Add the rules to a parser. Tokens are ``formula`` (inline) and ``display_formula``; `content` is the TeX.
 
     >>> parser = MarkdownIt("commonmark").use(formulas)
     >>> [token.type for token in parser.parseInline("It costs $5; $x$ is free.")[0].children]
@@ -60,14 +60,14 @@ def _inline_formula(state: StateInline, silent: bool) -> bool:
 
 
 def _block_formula(state: StateBlock, first: int, last: int, silent: bool) -> bool:
-    """A formula that begins at the start of a line and ends at the end of one; it may have blank lines."""
+    """Parse a formula that begins at the start of a line and ends at the end of one; it may contain blank lines."""
     begin = state.bMarks[first] + state.tShift[first]
     if state.is_code_block(first) or not state.src.startswith(_OPENS, begin):
         return False
     last = min(last, first + _FORMULA_LINES)
     found = _BLOCK_FORMULA.match(
         state.getLines(first, last, state.blkIndent, False).lstrip()
-    )  # without the marks of a quote
+    )  # without markers of a block quote
     if found is None:
         return False
     if silent:

@@ -1,13 +1,12 @@
-"""Clean notes: a document as students read it, without what was written for machines; and their export, of a file or
-of a folder with all that its documents show.
+"""Clean notes: a document as students read it, without what was written for machines; and the export of a file, or of a
+folder with all files that its documents show.
 
-Left out are metadata blocks with the chats in them, edits that wait (only when told which text counts), and
-special material (see `study_documents`). Of the header, the keys that mean something to Pandoc, R Markdown or Quarto
-stay. Everything else stays byte for byte; exporting what was exported changes nothing. How far a type reaches is told
-by `outline.stretches`.
+Metadata blocks with the chats in them, pending edits (if it was decided which text counts), and special material (see
+`study_documents`) are left out. The header keeps the keys that Pandoc, R Markdown or Quarto use. Everything else is
+unchanged byte for byte; exporting an export changes nothing. `outline.stretches` determines how far a type extends.
 
-Nothing that is a source is ever written over: neither a document of this export, nor any document with
-metadata or special material in it, which no export has.
+A source is never overwritten: neither a document of this export, nor any document with metadata or special material in
+it, since no export has any.
 """
 
 from __future__ import annotations
@@ -49,7 +48,7 @@ from lmm_education.study.study_documents import TEXT, is_special, settings_at
 
 Edits = Literal["refuse", "old", "new"]
 
-# Keys of a header that only our programs read. Others stay, also those that we read too (title, lang, keywords,
+# Header keys that only our programs read. Others are kept, including those that we also read (title, lang, keywords,
 # summary): Pandoc, Quarto or a theme may show them.
 _OURS = frozenset(
     {
@@ -63,7 +62,7 @@ _BOM = "\ufeff"
 
 @dataclass(frozen=True, slots=True)
 class LeftOut:
-    """What is not in the notes: the type of one or more texts that have it from one place, and the first line."""
+    """Material that was left out: the type of one or more texts that have it from one place, and the first line."""
 
     kind: str
     line: int
@@ -71,7 +70,7 @@ class LeftOut:
 
 @dataclass(frozen=True, slots=True)
 class Notes:
-    """A clean document. `nothing_left` tells that all of the document was special material."""
+    """A clean document. `nothing_left`: all of the document was special material."""
 
     text: str
     left_out: tuple[LeftOut, ...] = ()
@@ -87,18 +86,18 @@ def clean_notes(
     where: str = "document",
     lasting: Collection[str] = SOLUTION,
 ) -> Notes:
-    """The notes in a document's text.
+    """Return the clean notes of a document.
 
     Args:
-        keep: types of material that stay in the notes.
-        edits: what to do with pending edits: refuse to export, or take the ``old`` or the ``new`` text.
-        keep_lines: put blank lines in place of what is left out, so that every line that stays keeps its
-            number and error messages of other programs point to the right place.
+        keep: types of material to keep in the notes.
+        edits: what to do with pending edits: refuse to export, or use the ``old`` or the ``new`` text.
+        keep_lines: replace what is left out by blank lines, so that line numbers stay the same and error messages of
+            other programs point to the right place.
         where: names the document in errors.
-        lasting: types that reach over more than one text (see `stretches`).
+        lasting: types that extend over more than one text (see `stretches`).
 
     Raises:
-        ExportError: an edit waits, or has lost its marks; metadata cannot be read, or not be taken out.
+        ExportError: an edit is pending, or has lost its marks; metadata cannot be read or removed.
 
     >>> clean_notes("# Leaves\\n\\n---\\ntype: exercise\\n---\\nWhy green?\\n\\nLeaves are green.\\n").text
     '# Leaves\\n\\nLeaves are green.\\n'
@@ -137,7 +136,7 @@ def _checked(blocks: list[Block], where: str) -> list[Block]:
 
 
 def _resolved(blocks: list[Block], edits: Edits, where: str) -> list[Block]:
-    """The document with its edits resolved, each block on the line on which it stood."""
+    """Return the document with its edits resolved, each block at its original line."""
     waiting = find_edits(blocks)
     if not waiting:
         return blocks
@@ -156,7 +155,7 @@ def _resolved(blocks: list[Block], edits: Edits, where: str) -> list[Block]:
         raise ExportError(error.message, where=where, hint=hint) from error
     except LmmError as error:
         raise ExportError(error.message, where=where, hint=error.hint) from error
-    # What was put next to each other may make other blocks now; else the lines they were read on still hold.
+    # Joined blocks may parse differently; if they do not, the original line numbers are still valid.
     parsed = parse_markdown_text(serialize(resolved))
     same = [(b.kind, b.source) for b in parsed] == [(b.kind, b.source) for b in resolved]
     return resolved if same else _checked(parsed, where)
@@ -166,7 +165,7 @@ def _resolved(blocks: list[Block], edits: Edits, where: str) -> list[Block]:
 
 
 def _chosen(tree: HeadingNode, keep: Collection[str], lasting: Collection[str]) -> tuple[set[int], list[LeftOut]]:
-    """Ids of the headings and texts that stay, and what does not."""
+    """Return the ids of the headings and texts to keep, and what is left out."""
     found = stretches(tree, lasting)
     fences = fences_of_divs(tree)
     for first, last in fences:
@@ -177,7 +176,7 @@ def _chosen(tree: HeadingNode, keep: Collection[str], lasting: Collection[str]) 
     stays: dict[int, bool] = {}
 
     def visit(node: Node, below: list[bool]) -> bool:
-        """Whether something of a node stays. A special heading goes, unless something under it is kept."""
+        """Return whether a node is kept. A special heading is left out, unless something below it is kept."""
         ordinary = _block(node) is not None and not is_special(kinds[id(node)], keep)
         stays[id(node)] = any(below) or ordinary
         return stays[id(node)]
@@ -185,7 +184,7 @@ def _chosen(tree: HeadingNode, keep: Collection[str], lasting: Collection[str]) 
     fold(tree, visit)
     nodes = list(preorder(tree))
     place = {id(node): at for at, node in enumerate(nodes)}
-    for first, last in fences:  # a heading in a div goes with it, whatever comes after the div
+    for first, last in fences:  # a heading inside a div is left out with it, whatever follows the div
         inside = nodes[place[id(first)] : place[id(last)]] if is_special(kinds[id(first)], keep) else []
         stays |= {id(node): False for node in inside if is_special(kinds[id(node)], keep)}
     kept = {id(b) for node in nodes if stays[id(node)] for b in (_block(node),) if b is not None}
@@ -198,7 +197,7 @@ def _chosen(tree: HeadingNode, keep: Collection[str], lasting: Collection[str]) 
 
 
 def _kind(stretch: Stretch, lasting: Collection[str]) -> str:
-    """The type that counts: of several, one that students do not get."""
+    """Return the decisive one of several types: one that is withheld from students."""
     return next((kind for kind in stretch.types if is_one_of(kind, lasting)), stretch.types[0])
 
 
@@ -210,10 +209,10 @@ def _block(node: Node) -> Block | None:
 
 
 def _clean_header(header: HeaderBlock, where: str) -> HeaderBlock | None:
-    """The header without our keys; None if nothing is left in it.
+    """Return the header without our keys; None if nothing is left.
 
     Raises:
-        ExportError: it is written in a form that keys cannot be taken out of.
+        ExportError: its form does not allow keys to be removed.
     """
     try:
         cleaned = clear_chat(header, pending=True)
@@ -225,7 +224,7 @@ def _clean_header(header: HeaderBlock, where: str) -> HeaderBlock | None:
         raise ExportError(
             f"lmm's keys cannot be removed from this header: {error.message}", where=f"{where}:{header.line}", hint=hint
         ) from error
-    # A blank line after the opening --- would make a rule of it.
+    # A blank line after the opening --- would turn it into a thematic break.
     cleaned = cleaned.with_body(without_blank_start(cleaned.body))
     read = parse_markdown_text(cleaned.source)
     is_header = len(read) == 1 and isinstance(read[0], HeaderBlock)
@@ -235,7 +234,7 @@ def _clean_header(header: HeaderBlock, where: str) -> HeaderBlock | None:
 
 def _is_ours(key: str, value: object) -> bool:
     name = key.removesuffix("=")
-    if key == "knit":  # one that exports: in the clean document there is nothing left to clean
+    if key == "knit":  # runs our own export, which the clean document no longer needs
         return re.search(r"\blmm\b", str(value)) is not None
     return key.startswith("~") or name != key or name in _OURS
 
@@ -246,7 +245,7 @@ def _is_ours(key: str, value: object) -> bool:
 def _joined(
     kept: Sequence[Block], blocks: Sequence[Block], header: Block | None, cleaned: Block | None, keep_lines: bool
 ) -> str:
-    """The sources of the blocks that stay; blank lines only where two would otherwise become one."""
+    """Return the sources of the kept blocks, with blank lines only where two would otherwise merge."""
     if not kept:
         return ""
     following = {id(a): b for a, b in pairwise(blocks)}
@@ -267,7 +266,7 @@ def _separated(kept: Sequence[Block], following: dict[int, Block]) -> Iterator[s
 
 
 def _padded(kept: Sequence[Block], parts: Sequence[str]) -> Iterator[str]:
-    """The parts, with blank lines before those that would stand too early."""
+    """Iterate over the parts, with blank lines before those that would otherwise move up."""
     line = 1
     for block, part in zip(kept, parts, strict=True):
         before = len(block.source) - len(block.source.lstrip("\ufeff \t\r\n"))
@@ -292,14 +291,14 @@ _OF_PROJECTS = (
 
 @dataclass(frozen=True, slots=True)
 class Link:
-    """A relative path as one would open it, with ``/``, and the line on which it begins."""
+    """A relative path, with ``/``, and the line on which it begins."""
 
     target: str
     line: int
 
 
 def local_links(text: str) -> list[Link]:
-    """The relative paths in a markdown text, each once, in order; not those in code that only shows them.
+    """Return the relative paths in a markdown text without repetitions, in order; paths in displayed code are ignored.
 
     >>> [link.target for link in local_links("![A](img/a%20b.png) and [web](https://x.org), `[no](no.png)`\\n")]
     ['img/a b.png']
@@ -320,9 +319,9 @@ def _targets(text: str) -> Iterator[tuple[str, int]]:
 
 
 def _targets_of(span: Span) -> Iterator[tuple[str, int]]:
-    """The addresses in a span, each with its offset in the text."""
+    """Iterate over the addresses in a span, each with its offset in the text."""
     if span.kind in ("link", "image", "definition") and span.target not in ("", "^"):
-        yield span.target, span.end - 1  # where the address stands
+        yield span.target, span.end - 1  # the position of the address
     elif span.kind == "html" and span.target in _SHOWING:
         yield from ((span.values[name], span.start) for name in ("src", "href") if span.values.get(name))
     elif span.kind == "code_block" or span.expression:
@@ -340,24 +339,24 @@ def _in_header(values: dict[str, Any]) -> Iterator[str]:
 
 
 def _local(target: str) -> str:
-    """The path that a target means, if it is a relative one."""
+    """Return the path of a target if it is relative; otherwise empty."""
     if SCHEME.match(target) or target.startswith(("/", "\\", "#", "@")):
         return ""
     return unquote(re.split("[?#]", target, maxsplit=1)[0])
 
 
 Cleaner = Callable[..., Notes]
-"""`clean_notes` with the settings that hold for a place."""
+"""`clean_notes` with the settings for a place."""
 
 # -- notes on disk ---------------------------------------------------------------------------------
 
 
 @dataclass(frozen=True, slots=True)
 class ExportOptions:
-    """How notes are exported.
+    """Export options.
 
-    `keep` are types of material that stay, besides those of the configuration; `edits` goes before the
-    configuration's; `keep_lines` keeps the numbers of lines (see `clean_notes`).
+    `keep` are types of material to keep, in addition to the configured ones; `edits` overrides the configured value;
+    `keep_lines` keeps line numbers (see `clean_notes`).
     """
 
     keep: tuple[str, ...] = ()
@@ -366,7 +365,7 @@ class ExportOptions:
     config: Path | Config | None = None
 
     def cleaner(self, path: Path) -> Cleaner:
-        """What makes notes of the text of a document there, or in a folder there."""
+        """Return a function that cleans the text of a document at this path, or in this folder."""
         settings = settings_at(path, self.config)
         study, lasting = settings.study, settings.withholding.lasting
         keep, edits = (*study.keep, *self.keep), self.edits or study.edits
@@ -375,7 +374,7 @@ class ExportOptions:
 
 @dataclass(frozen=True, slots=True)
 class Exported:
-    """A document that was exported: from where, to where, what stayed out, and whether the file changed."""
+    """An exported document: source, target, what was left out, and whether the target file changed."""
 
     source: Path
     target: Path
@@ -384,13 +383,13 @@ class Exported:
 
     @property
     def left_out(self) -> dict[str, int]:
-        """How many texts of each type are not in the notes."""
+        """The number of texts of each type that are not in the notes."""
         return dict(Counter(item.kind for item in self.notes.left_out))
 
 
 @dataclass(slots=True)
 class ExportReport:
-    """What an export did. `copied` are files that documents show or link to; `skipped` those that are no notes,
+    """The result of an export. `copied` are files that documents show or link to; `skipped` are files without notes,
     and why; `notices` are for the author."""
 
     documents: list[Exported] = field(default_factory=list)
@@ -400,7 +399,7 @@ class ExportReport:
     notices: list[str] = field(default_factory=list)
 
     def as_json(self) -> dict[str, Any]:
-        """Plain values, for ``--json``."""
+        """Return plain values, for ``--json``."""
         documents = [
             {"source": each.source, "target": each.target, "changed": each.changed,
              "left_out": [{"type": item.kind, "line": item.line} for item in each.notes.left_out]}
@@ -415,10 +414,10 @@ class ExportReport:
 
 
 def read_notes(path: str | Path, options: ExportOptions = ExportOptions()) -> Notes:
-    """The clean notes of a file, written nowhere.
+    """Return the clean notes of a file, without writing them.
 
     Raises:
-        ExportError: it cannot be exported as it is, or is special material as a whole.
+        ExportError: it cannot be exported as it is, or all of it is special material.
         DocumentError, ConfigError: the file or the configuration cannot be read.
     """
     path = Path(path)
@@ -431,14 +430,14 @@ def read_notes(path: str | Path, options: ExportOptions = ExportOptions()) -> No
 def export_notes(path: str | Path, output: str | Path, options: ExportOptions = ExportOptions()) -> ExportReport:
     """Write the clean notes of a file to `output`, or those of a folder's documents into the folder `output`.
 
-    An `output` that ends in a slash is a folder, which is made for a file too. A folder is mirrored: its documents, and
-    the files in it that they show or link to. A file whose content would be the same is not touched.
+    An `output` that ends with a slash is a folder, which is created even for a single file. A folder is mirrored: its
+    documents, and the files in it that they show or link to. A file whose content would not change is not written.
 
     Raises:
-        ExportError: a file cannot be exported as it is, or would be written over a source. In a folder, such
-            errors are in the report and do not stop the others.
-        DocumentError, ConfigError: a file or the configuration cannot be read, or nothing can be written; a
-            `LinkOutside` if a path is a link out of its folder, or something in the output folder is.
+        ExportError: a file cannot be exported as it is, or would overwrite a source. For a folder, such errors are
+            collected in the report.
+        DocumentError, ConfigError: a file or the configuration cannot be read, or nothing can be written;
+            `LinkOutside` if a path, or something in the output folder, is a link out of its folder.
     """
     is_folder = str(output).endswith(("/", os.sep))
     path, output = check_named(Path(path)), check_named(Path(output))
@@ -460,7 +459,7 @@ def _export_file(path: Path, output: Path, options: ExportOptions, is_folder: bo
     if target.name != path.name:
         _check_alike(path, target)
     report = ExportReport([_write(path, notes, target, [path], options.cleaner(path))])
-    # A hidden file is no document anyway: the knit hook writes one beside the source and removes it.
+    # A hidden file is not a document anyway: the knit hook writes one beside the source and removes it.
     if _is_in(target, Path.cwd()) and not target.name.startswith("."):
         _note_exports(Folder(target.parent), report)
     if not _same(path.parent, target.parent):
@@ -478,7 +477,7 @@ def _special(notes: Notes) -> str:
 
 
 def _write(source: Path, notes: Notes, target: Path, sources: Collection[Path], cleaner: Cleaner) -> Exported:
-    """Write notes, if that changes the file.
+    """Write notes to a file, if that changes it.
 
     Raises:
         ExportError: `target` is a source.
@@ -492,7 +491,7 @@ def _write(source: Path, notes: Notes, target: Path, sources: Collection[Path], 
 
 
 def _check_no_source(target: Path, sources: Collection[Path], cleaner: Cleaner) -> None:
-    """What an export wrote has nothing in it that an export would leave out; anything else is somebody's work."""
+    """Check that a target contains nothing that an export would leave out; otherwise it is somebody's work."""
     if any(_same(target, source) for source in sources):
         raise ExportError("this is the source itself", where=str(target), hint="choose another place with -o")
     if not target.exists():
@@ -511,7 +510,7 @@ def _check_no_source(target: Path, sources: Collection[Path], cleaner: Cleaner) 
 
 
 def _check_alike(source: Path, target: Path) -> None:
-    """Under another name than the source's, an earlier export still has lines of the source."""
+    """Check that a target contains lines of the source, as an earlier export under another name does."""
     if not target.is_file():
         return
     lines = {line.strip() for line in files.read_document(source).splitlines()}
@@ -562,7 +561,7 @@ def _export_folder(folder: Path, output: Path, options: ExportOptions) -> Export
 
 
 def _note_exports(output: Folder, report: ExportReport) -> None:
-    """Say in the output folder what was written, so that no command takes it for a document of the course."""
+    """List the exported files in the output folder, so that no command takes them for documents of the course."""
     known = output.exported()
     written = {_name_of(each, output): digest(each.notes.text, length=16) for each in report.documents}
     if written.items() - known.items():
@@ -571,7 +570,7 @@ def _note_exports(output: Folder, report: ExportReport) -> None:
 
 
 def _name_of(exported: Exported, output: Folder) -> str:
-    """A file's name in the list of exports; with ./ before it where it lies beside its source."""
+    """Return a file's name in the list of exports; with ./ in front if it is beside its source."""
     beside = "./" if _same(exported.source.parent, exported.target.parent) else ""
     return beside + exported.target.relative_to(output.root).as_posix()
 
@@ -581,7 +580,7 @@ def _is_in(path: Path, folder: Path) -> bool:
 
 
 def _notes_in(source: SourceFile, cleaner: Cleaner) -> Notes | str:
-    """The notes in a document, or why there are none."""
+    """Return the notes in a document, or the reason why there are none."""
     text = files.read_document(source.path)
     if reason := passed_over(source, text):
         return reason
@@ -590,7 +589,7 @@ def _notes_in(source: SourceFile, cleaner: Cleaner) -> Notes | str:
 
 
 def _copy_linked(folder: Path, output: Path, report: ExportReport) -> None:
-    """Copy the files of the folder that its notes show or link to, and tell of those that are not there."""
+    """Copy the files in the folder that its notes show or link to, and report missing ones."""
     copied: set[Path] = set()
     for document in report.documents:
         for link in local_links(document.notes.text):
@@ -608,7 +607,7 @@ def _copy_linked(folder: Path, output: Path, report: ExportReport) -> None:
 
 
 def _copy_project(folder: Path, output: Path, report: ExportReport) -> None:
-    """Copy the files by which Quarto, bookdown and others make a book of the notes, and what they show."""
+    """Copy the project files with which Quarto, bookdown and others build a book, and the files that they name."""
     folders = {above for each in report.documents for above in each.source.parents if _is_in(above, folder)}
     for place in sorted(folders):
         for project in (place / name for name in _OF_PROJECTS if (place / name).is_file()):
@@ -620,12 +619,12 @@ def _copy_project(folder: Path, output: Path, report: ExportReport) -> None:
 def _settings(project: Path) -> Any:
     try:
         return yaml_core.to_value(yaml_core.compose(files.read_document(project)))
-    except LmmError:  # whoever builds the project is told
+    except LmmError:  # the build of the project will report it
         return None
 
 
 def _in_project(values: Any) -> Iterator[str]:
-    """The files that a project's settings name, at whatever depth, as headers do."""
+    """Iterate over the files that a project's settings name, at any depth."""
     if isinstance(values, dict):
         yield from _in_header(values)
     for inner in values.values() if isinstance(values, dict) else values if isinstance(values, list) else ():

@@ -1,8 +1,8 @@
-"""A study plan: the sections of documents in the order in which to read them, with what helps to decide.
+"""A study plan: the sections of documents in the order in which to read them, with reading times.
 
-Sections come in the order of the files, each after what it requires: ``prerequisites:`` (or ``requires:``) in
-the metadata of a document or a heading names documents by docid, file or title, and sections by title, id or
-``document#section``. What no document of the course is called is asked for before one begins.
+Sections are in the order of the files, but after those that they require: ``prerequisites:`` (or ``requires:``) in the
+metadata of a document or a heading names documents by docid, file or title, and sections by title, id or
+``document#section``. Names that match nothing in the course are listed as previous knowledge.
 """
 
 from __future__ import annotations
@@ -23,19 +23,19 @@ from lmm_education.study.study_documents import StudyDocument, anchor_of, is_spe
 
 # -- how long a text takes to read -----------------------------------------------------------------
 
-# Time is counted in words, at a pace in words per minute that the reader is told. What is no prose counts as the words
-# that take as long: a line of code is read slower than a line of text, a formula slower than its markup is long, a
-# picture takes a moment. URLs, attributes and comments are not read.
+# Reading time is computed from words, at a pace in words per minute. Other content counts as the number of words that
+# take as long: a line of code is read more slowly than a line of text, a formula more slowly than its length suggests,
+# and a picture takes a moment. URLs, attributes and comments are not counted.
 
 
-CODE_LINE = 8  # words that a line of code stands for
-FORMULA = 4  # a formula in a line
-EQUATION = 16  # a displayed formula, and each further row of it
+CODE_LINE = 8  # words per line of code
+FORMULA = 4  # words per inline formula
+EQUATION = 16  # words per displayed formula, and per further row of it
 PICTURE = 30
 
 
 def words_to_read(text: str) -> int:
-    """The words of a text, with those that stand for code, formulas and pictures.
+    """Return the number of words of a text, including the equivalents of code, formulas and pictures.
 
     >>> words_to_read("Leaves are [green](https://example.org/a-long-address)."), words_to_read("$x$ and $$x = y$$")
     (3, 21)
@@ -67,7 +67,7 @@ _WORTH: Mapping[str, Callable[[Span], int]] = {
 
 
 def minutes_to_read(words: int, words_per_minute: int) -> int:
-    """Whole minutes, at least one if there is anything to read.
+    """Return whole minutes, at least one if there is anything to read.
 
     >>> minutes_to_read(0, 200), minutes_to_read(10, 200), minutes_to_read(500, 200)
     (0, 1, 3)
@@ -83,8 +83,8 @@ KEYS = ("prerequisites", "requires")
 
 @dataclass(slots=True)
 class Unit:
-    """A section to be put in order: its heading (the root for what stands above the first), its texts, its headings
-    (its own first, then the deeper ones in it), and the section above it."""
+    """A section to be ordered: its heading (the root for text above the first one), its texts, its headings (its own
+    first, then the deeper ones), and the section above it."""
 
     document: StudyDocument
     heading: Heading
@@ -94,16 +94,16 @@ class Unit:
 
     @property
     def name(self) -> str:
-        """What it is called."""
+        """The numbered title of the section."""
         return named(self.document.number(self.heading), self.heading.title or self.document.title)
 
     @property
     def place(self) -> str:
-        """Where it stands."""
+        """The file and line of the section."""
         return f"{self.document.file}:{self.heading.line if self.heading.level else 1}"
 
     def is_in(self, other: Unit) -> bool:
-        """Whether this is `other`, or a part of it."""
+        """Return whether this is `other`, or a part of it."""
         unit: Unit | None = self
         while unit is not None and unit is not other:
             unit = unit.above
@@ -112,8 +112,8 @@ class Unit:
 
 @dataclass(frozen=True, slots=True)
 class Required:
-    """What a unit requires: the units it names, by number; all units that must come before; what is not in the course;
-    names that mean several sections."""
+    """The requirements of a unit: the units that it names, by number; all units that must precede it; names that are
+    not in the course; ambiguous names."""
 
     named: tuple[int, ...] = ()
     before: tuple[int, ...] = ()
@@ -122,7 +122,7 @@ class Required:
 
 
 def _required(unit: Unit, units: Sequence[Unit], numbers: Mapping[int, int]) -> Required:
-    """What a unit requires, itself or a deeper section in it."""
+    """Return the requirements of a unit and of the deeper sections in it."""
     named, elsewhere, problems = list[int](), list[str](), list[str]()
     for name in _names(unit):
         found = _find(name, unit, units)
@@ -146,7 +146,7 @@ def _names(unit: Unit) -> Iterator[str]:
 
 
 def _find(name: str, unit: Unit, units: Sequence[Unit]) -> list[int]:
-    """The units that a name means: a document, else a section of this document, else one of any."""
+    """Return the units that a name refers to: a document, else a section of this document, else one of any."""
     document, _, section = name.partition("#")
     documents = [
         i
@@ -171,9 +171,10 @@ def _sections(name: str, among: Sequence[int] | range, units: Sequence[Unit]) ->
 
 
 def in_reading_order(units: Sequence[Unit], required: Sequence[Required]) -> tuple[list[int], list[str]]:
-    """The numbers of the units in order, and the circles among them, where one requirement is skipped each.
+    """Return the numbers of the units in reading order, and messages about circles, in each of which one requirement is
+    ignored.
 
-    Every unit comes as early as its place in the files allows, after what it requires.
+    Every unit is as early as its place in the files allows, after those that it requires.
     """
     done, skipped = dict[int, None](), set[tuple[int, int]]()
     circles: dict[frozenset[str], str] = {}
@@ -205,10 +206,10 @@ def _circle_text(names: Sequence[str]) -> str:
 
 @dataclass(frozen=True, slots=True)
 class StudyStep:
-    """A section to read, with the deeper ones in it.
+    """A section to read, with its subsections.
 
-    `words` counts what is read (see `reading_time`), without special material, which `material` counts by
-    type. `requires` are sections of the plan that come before, `beforehand` what is not in the course.
+    `words` counts what is read (see `words_to_read`), without special material, which `material` counts by type.
+    `requires` are preceding sections of the plan, `beforehand` requirements that are not in the course.
     """
 
     title: str
@@ -227,7 +228,7 @@ class StudyStep:
 
 @dataclass(frozen=True, slots=True)
 class StudyPlan:
-    """Steps in order. `minutes` is the time for all of them; `problems` are circular or ambiguous requirements."""
+    """Steps in order. `minutes` is their total time; `problems` are circular or ambiguous requirements."""
 
     steps: tuple[StudyStep, ...]
     words_per_minute: int
@@ -239,7 +240,7 @@ class StudyPlan:
 def study_plan(
     documents: Iterable[StudyDocument], *, depth: int = 2, words_per_minute: int = 200, keep: Collection[str] = ()
 ) -> StudyPlan:
-    """The plan of some documents, a step for each section down to level `depth`.
+    """Return the study plan of some documents, a step for each section down to level `depth`.
 
     `keep` are types of material that are read with the text.
 
@@ -280,7 +281,7 @@ def _is_bare(step: StudyStep) -> bool:
 
 
 def _units(document: StudyDocument, depth: int) -> list[Unit]:
-    """A document cut at its headings down to level `depth`."""
+    """Split a document at its headings down to level `depth`."""
     units = [Unit(document, document.outline.root, [], [document.outline.root], None)]
     above = [0]
     for item in document.outline.items:
@@ -317,7 +318,7 @@ def _step(unit: Unit, required: Required, units: Sequence[Unit], pace: int, keep
 
 
 def _counted(texts: Iterable[TextItem]) -> dict[str, int]:
-    """How much there is of each type; all that has its type from one place is one."""
+    """Count the material of each type; texts that have their type from one place count as one."""
     owners = {text.owner or text.heading.line: type_of(text) for text in texts}
     return dict(Counter(owners.values()))
 
@@ -326,7 +327,7 @@ def _counted(texts: Iterable[TextItem]) -> dict[str, int]:
 
 
 def time_text(minutes: int) -> str:
-    """Minutes for people.
+    """Return minutes as readable text.
 
     >>> time_text(7), time_text(60), time_text(135)
     ('7 min', '1 h', '2 h 15 min')
@@ -336,7 +337,7 @@ def time_text(minutes: int) -> str:
 
 
 def plan_as_markdown(plan: StudyPlan) -> str:
-    """The plan, a heading for each document, its sections as a list."""
+    """Return the plan as markdown: a heading for each document, its sections as a list."""
     time = f"about {time_text(plan.minutes)} to read, at {plan.words_per_minute} words a minute"
     parts = ["# Study plan", f"{count(len(plan.steps), 'section')}, {time}."]
     before = tuple(dict.fromkeys(name for step in plan.steps for name in step.beforehand))
@@ -364,6 +365,6 @@ def _line(step: StudyStep, top: int) -> str:
 
 
 def plan_as_values(plan: StudyPlan) -> dict[str, Any]:
-    """As JSON holds it."""
+    """Return the plan as plain values."""
     about = {"words_per_minute": plan.words_per_minute, "words": plan.words, "minutes": plan.minutes}
     return about | {"steps": [asdict(step) for step in plan.steps], "problems": list(plan.problems)}

@@ -1,8 +1,8 @@
-"""The documents that study material is made from, read from files or from the store; types of material.
+"""The documents for study material, read from files or from the store, and types of material.
 
-The type of a text is what ``type:`` in metadata says: its own, else that of the nearest heading above it that has
-one, else the header's, else ``text``. Texts of every other type are special material: they are found and asked for, and
-stay out of the notes, unless their type is kept.
+The type of a text is given by ``type:`` in metadata: its own, else that of the nearest heading above it that has one,
+else the header's, else ``text``. Texts of all other types are special material: they can be searched and asked for, but
+are left out of the notes, unless their type is kept.
 """
 
 from __future__ import annotations
@@ -36,11 +36,11 @@ TEXT = "text"
 
 @dataclass(frozen=True, slots=True)
 class StudyDocument:
-    """A document to make study material from.
+    """A document for study material.
 
-    `id` is its docid, or its path in the course; `file` is the path to show. The outline leaves out what has
-    ``skip: true``, and shows the old text where an edit waits, as in ingestion. `numbers` are those of its headings, by
-    line, and under 0 its own; what has none is not there.
+    `id` is its docid, or its path in the course; `file` is the path shown to users. The outline excludes what has
+    ``skip: true``, and contains the old text of pending edits, as in ingestion. `numbers` are those of its headings, by
+    line, and its own under 0; headings without a number are missing.
     """
 
     id: str
@@ -54,18 +54,18 @@ class StudyDocument:
         return self.outline.title
 
     def number(self, heading: Heading) -> str:
-        """The number of a heading, or of the document itself."""
+        """Return the number of a heading, or of the document itself."""
         return self.numbers.get(heading.line if heading.level else 0, "")
 
 
 def study_document(
     text: str, *, file: str, id: str = "", chapter: BookChapter = NO_BOOK, lasting: Collection[str] = SOLUTION
 ) -> StudyDocument:
-    """The document in a markdown text, with the texts that readers see; `id` is for one that has no docid, by default
-    the file; for `lasting`, see `stretches`.
+    """Return the document in a markdown text, with texts as readers see them. `id` is used if it has no docid; by
+    default the file. For `lasting`, see `stretches`.
 
     Raises:
-        IngestError: its header cannot be read.
+        IngestError: the header cannot be read.
     """
     stem = file.rpartition("/")[2].rpartition(".")[0] or file
     outline = read_outline(text, title=stem, lasting=lasting)
@@ -77,7 +77,7 @@ def study_document(
 
 
 def type_in(values: Mapping[str, Any], inherited: str = TEXT) -> str:
-    """The type that these properties give, the first if several, else the inherited one.
+    """Return the type in these properties, the first if there are several, or else the inherited one.
 
     >>> type_in({"type": "exercise"}), type_in({}, "topic"), type_in({"type": None})
     ('exercise', 'topic', 'text')
@@ -86,14 +86,14 @@ def type_in(values: Mapping[str, Any], inherited: str = TEXT) -> str:
 
 
 def type_of(item: Heading | TextItem) -> str:
-    """The type of a text, or what a heading gives the texts under it."""
+    """Return the type of a text, or the type that a heading gives to the texts under it."""
     if isinstance(item, Heading):
         return type_in(item.all)
     return type_in(item.own, type_in(item.heading.all))
 
 
 def texts_of(value: Any) -> list[str]:
-    """The texts in a value of metadata, which may be one or a list of them.
+    """Return the texts in a metadata value, which may be a single one or a list.
 
     >>> texts_of(["Why?", None, 7]), texts_of("Why?"), texts_of(None)
     (['Why?', '7'], ['Why?'], [])
@@ -103,7 +103,7 @@ def texts_of(value: Any) -> list[str]:
 
 
 def is_special(kind: str, keep: Collection[str] = ()) -> bool:
-    """Whether texts of this type stay out of the notes; upper and lower case are the same.
+    """Return whether texts of this type are left out of the notes; case is ignored.
 
     >>> is_special("Definition"), is_special("definition", keep=["Definition"]), is_special("text")
     (True, False, False)
@@ -116,7 +116,7 @@ def is_special(kind: str, keep: Collection[str] = ()) -> bool:
 
 @dataclass(slots=True)
 class Reading:
-    """Documents in the order of their paths; what could not be read; files that are no documents, and why."""
+    """Documents in the order of their paths; errors; files that were skipped, and why."""
 
     documents: list[StudyDocument] = field(default_factory=list)
     errors: list[LmmError] = field(default_factory=list)
@@ -124,18 +124,18 @@ class Reading:
 
 
 def settings_at(path: str | Path, config: str | Path | Config | None = None) -> CourseSettings:
-    """The settings that hold for a document or a folder of documents.
+    """Return the settings for a document or a folder of documents.
 
     Raises:
-        ConfigError: the configuration cannot be read, or asks for something unknown.
+        ConfigError: the configuration cannot be read, or contains an invalid value.
     """
     return course_settings(config_for(path, config))
 
 
 def read_documents(paths: Iterable[str | Path], settings: CourseSettings) -> Reading:
-    """The documents at some paths: files, folders, patterns. One that cannot be read does not stop the others.
+    """Read the documents at some paths: files, folders, patterns. Errors are collected.
 
-    Agents' files and our own outputs are passed over, unless they were named.
+    Files for agents and our own output files are skipped, unless they are named.
     """
     sources = find_sources(paths, settings.root.resolve())
     reading, books = Reading(errors=list(sources.errors), skipped=list(sources.skipped)), Books()
@@ -156,21 +156,21 @@ def read_documents(paths: Iterable[str | Path], settings: CourseSettings) -> Rea
 
 
 def read_course(paths: str | Path | Iterable[str | Path], config: str | Path | None = None) -> list[StudyDocument]:
-    """`documents_at` with the settings that hold there.
+    """Call `documents_at` with the settings for the first path.
 
     Raises:
-        DocumentError: one cannot be read.
-        ConfigError: the configuration cannot be read, or asks for something unknown.
+        DocumentError: a document cannot be read.
+        ConfigError: the configuration cannot be read, or contains an invalid value.
     """
     paths = [paths] if isinstance(paths, str | Path) else list(paths)
     return documents_at(paths, settings_at(paths[0] if paths else ".", config))
 
 
 def documents_at(paths: Iterable[str | Path], settings: CourseSettings) -> list[StudyDocument]:
-    """The documents at some paths: files, folders, patterns.
+    """Read the documents at some paths: files, folders, patterns.
 
     Raises:
-        DocumentError: one cannot be read.
+        DocumentError: a document cannot be read.
     """
     reading = read_documents(paths, settings)
     if reading.errors:
@@ -182,7 +182,7 @@ def documents_at(paths: Iterable[str | Path], settings: CourseSettings) -> list[
 
 
 def stored_documents(course: CourseParts) -> list[StudyDocument]:
-    """The documents that a course holds, in the order of reading; none where nothing was ingested.
+    """Return the stored documents of a course, in reading order; empty if nothing has been ingested.
 
     Raises:
         StoreError: the store cannot be read.
@@ -198,7 +198,7 @@ def stored_documents(course: CourseParts) -> list[StudyDocument]:
 
 
 def _below(file: str) -> str:
-    """The file that a server's store names, as one below the course's folder: pictures beside it may be read.
+    """Return the file name from a server's store as a path inside the course's folder, where pictures may be read.
 
     >>> _below("notes/a.md"), _below("../../home/a.md"), _below("/etc/a.md")
     ('notes/a.md', 'home/a.md', 'etc/a.md')
@@ -207,7 +207,7 @@ def _below(file: str) -> str:
 
 
 def documents_in(catalogue: Catalogue) -> list[StudyDocument]:
-    """The documents of a catalogue, in the order of reading, as they were ingested."""
+    """Return the documents of a catalogue, in reading order, as they were ingested."""
     points = catalogue.reader.scroll("documents", where=[RECORDS], fields=("document", OUTLINE))
     outlines = {point.payload["document"]: point.payload[OUTLINE] for point in points}
     return [_stored(record, outlines[record.id]) for record in catalogue.documents]
@@ -223,7 +223,7 @@ def _stored(record: StoredDocument, values: Sequence[Mapping[str, Any]]) -> Stud
 
 
 def table_of_contents(documents: Iterable[StudyDocument], *, depth: int = 6) -> list[Entry]:
-    """The documents and their headings down to level `depth`, in order.
+    """Return the documents and their headings down to level `depth`, in order.
 
     >>> from lmm_education.study.study_documents import study_document
     >>> entries = table_of_contents([study_document("# Leaves\\n\\n## Colour\\n", file="leaves.md")])
@@ -253,7 +253,7 @@ def _of(document: StudyDocument) -> Iterator[Entry]:
 
 
 def anchor_of(heading: Heading) -> str:
-    """The id that Pandoc gives a heading, or that is written after it.
+    """Return the id that Pandoc gives a heading, or that is written after it.
 
     >>> anchor_of(Heading("What is `R`, really?", 1, (), 1)), anchor_of(Heading("B", 1, (), 1, "# B {#b .x}"))
     ('what-is-r-really', 'b')
@@ -262,7 +262,7 @@ def anchor_of(heading: Heading) -> str:
 
 
 def _unique(anchor: str, taken: dict[str, int]) -> str:
-    """The anchor, with the next number if it is taken; `taken` has the last number of each."""
+    """Return the anchor, with a number if it is taken; `taken` has the last number of each anchor."""
     chosen = anchor
     while chosen in taken:
         taken[anchor] += 1
@@ -275,7 +275,7 @@ def _unique(anchor: str, taken: dict[str, int]) -> str:
 
 
 def toc_as_text(entries: Iterable[Entry]) -> str:
-    """For a terminal: lines of the file, titles indented by level.
+    """Return a table of contents for a terminal: line numbers, and titles indented by level.
 
     >>> print(toc_as_text([Entry("Leaves", 0, "leaves.md", 1), Entry("Colour", 1, "leaves.md", 3)]), end="")
     leaves.md: Leaves
@@ -292,7 +292,7 @@ def toc_as_text(entries: Iterable[Entry]) -> str:
 
 
 def toc_as_markdown(entries: Iterable[Entry]) -> str:
-    """A nested list with links to the sections of the rendered documents.
+    """Return a nested list with links to the sections of the rendered documents.
 
     >>> print(toc_as_markdown([Entry("A", 0, "a.md", 1), Entry("B", 1, "a.md", 3, anchor="b")]), end="")
     - [A](a.md)
@@ -306,7 +306,7 @@ def toc_as_markdown(entries: Iterable[Entry]) -> str:
 
 
 def toc_as_values(entries: Iterable[Entry]) -> list[dict[str, Any]]:
-    """As JSON holds it: each document, each heading with those under it."""
+    """Return plain values: each document, and each heading with those below it."""
     found: list[dict[str, Any]] = []
     above: list[tuple[int, dict[str, Any]]] = []
     for entry in entries:
@@ -321,29 +321,29 @@ def toc_as_values(entries: Iterable[Entry]) -> list[dict[str, Any]]:
 
 
 # -- addresses of a published book -----------------------------------------------------------------
-# The section of a course that a page of its published book shows.
+# Find the section of a course that a page of its published book shows.
 #
-# Quarto, mdBook and Pandoc name a page as the document that it was made from, bookdown as the id of its first heading.
-# Ids of headings are compared without punctuation, of which these programs keep different parts.
+# Quarto, mdBook and Pandoc name a page after its source document, bookdown after the id of its first heading. Heading
+# ids are compared without punctuation, because these programs keep different parts of it.
 
 
 _SUFFIXES = (".html", ".htm", ".md", ".markdown", ".qmd", ".rmd", ".ipynb")
 _FIRST = {"readme": "index", "_index": "index"}
-"""Documents that become the first page of their folder."""
+"""Documents that become the start page of their folder."""
 
 
 @dataclass(frozen=True, slots=True)
 class BookPage:
-    """A document: its path, the file's name without suffix at its end, and its headings by their ids and titles; under
-    the empty id, the document itself."""
+    """A document: its path, which ends with the file's name without suffix, and its headings by id and title; under the
+    empty id, the document itself."""
 
     path: tuple[str, ...]
     headings: Mapping[str, Passage]
 
 
 def section_at(catalogue: Catalogue, address: str) -> Passage | None:
-    """The section that a page of the book shows, or a file of the course with the id or title of a heading; None where
-    that is nothing of the course. Its text is left out."""
+    """Return the section that a page of the book shows, or a file of the course with the id or title of a heading,
+    without its text; None if the address is not part of the course."""
     try:
         parts = urlsplit(address)
     except ValueError:
@@ -355,7 +355,7 @@ def section_at(catalogue: Catalogue, address: str) -> Passage | None:
 
 
 def _page(pages: Sequence[BookPage], path: str) -> BookPage | None:
-    """The page at a path: the one that shares most of it, unless several do."""
+    """Return the page whose path shares most parts with this one; None if there are several."""
     named = path_of(path)
     for wanted in (named, (*named, "index")) if path.endswith("/") else (named,):
         ranked = sorted(((_in_common(page.path, wanted), -len(page.path)) for page in pages), reverse=True)
@@ -367,7 +367,7 @@ def _page(pages: Sequence[BookPage], path: str) -> BookPage | None:
 
 
 def path_of(path: str) -> tuple[str, ...]:
-    """The parts of a path by which a page and its document are called the same.
+    """Return the normalized parts of a path, the same for a page and for its document.
 
     >>> path_of("/Book/a%20b/../ch04-01.HTML"), path_of("src/README.md"), path_of("")
     (('book', 'a%20b', 'ch04-01'), ('src', 'index'), ('index',))
@@ -378,7 +378,7 @@ def path_of(path: str) -> tuple[str, ...]:
 
 
 def _in_common(path: tuple[str, ...], other: tuple[str, ...]) -> int:
-    """How many of their last parts are the same."""
+    """Return the number of equal parts at the ends of two paths."""
     pairs = zip(reversed(path), reversed(other), strict=False)
     return next((at for at, (one, two) in enumerate(pairs) if one != two), min(len(path), len(other)))
 
@@ -393,7 +393,7 @@ def _pages(catalogue: Catalogue) -> Iterator[BookPage]:
         entries = table_of_contents([document])
         numbers = {entry.headings: entry.number for entry in reversed(entries)}
         titles, anchors = dict[str, Passage](), dict[str, Passage]()
-        for entry in reversed(entries):  # of headings called the same, the first counts
+        for entry in reversed(entries):  # of headings with the same title, the first one is kept
             above = tuple(numbers.get(entry.headings[:depth], "") for depth in range(len(entry.headings) + 1))
             place = Location(document.id, document.file, Lines(entry.line, entry.line), entry.headings, above)
             id = ids.get((document.file, entry.headings), "")
