@@ -1,1 +1,1 @@
-"""Books: their files in order, their numbers, what was run in them, the text as readers see it."""
+"""Books: their files in order, numbers, outputs of code, and the text as readers see it."""

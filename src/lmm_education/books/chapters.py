@@ -1,4 +1,4 @@
-"""What the book of a document knows of it: its place, its numbers, and what its references read."""
+"""A document's chapter in its book: its position, its numbers, and the texts of its references."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ _SPECIAL = {r"\ss": "ß", r"\o": "ø", r"\O": "Ø", r"\ae": "æ", r"\aa": "å", 
 
 
 def read_bibliography(text: str, name: str) -> Citations:
-    """Who and when by key; `name` is the file's. What cannot be read is not there.
+    """Return author and year by key; `name` is the file's name. Entries that cannot be read are left out.
 
     >>> read_bibliography("@book{darwin, author = {Darwin, Charles}, year = 1859}", "a.bib")
     {'darwin': ('Darwin', '1859')}
@@ -55,7 +55,7 @@ def read_bibliography(text: str, name: str) -> Citations:
 
 
 def csl(values: Any) -> Citations:
-    """Who and when of references in CSL, as they stand under ``references:`` in a header too."""
+    """Return author and year of references in CSL, such as those under ``references:`` in a header."""
     found = (each for each in values if isinstance(each, dict) and "id" in each) if isinstance(values, list) else ()
     return {str(each["id"]): (_people(each), _year(each)) for each in found}
 
@@ -77,7 +77,7 @@ def _year(reference: Mapping[str, Any]) -> str:
 
 
 def together(names: list[str]) -> str:
-    """Family names as a citation has them.
+    """Return family names as in a citation.
 
     >>> together(["Bray"]), together(["Bray", "Ismay"]), together(["Bray", "Ismay", "Kim"])
     ('Bray', 'Bray and Ismay', 'Bray et al.')
@@ -107,7 +107,7 @@ def _fields(body: str) -> dict[str, str]:
 
 
 def _value(body: str, at: int) -> tuple[str, int]:
-    """A value in braces, quotes or neither, and where it ends."""
+    """Return a value in braces, quotes or neither, and the position of its end."""
     opening = body[at : at + 1]
     if opening not in ("{", '"'):
         end = re.compile(r"[,}\n]|\Z").search(body, at)
@@ -123,7 +123,7 @@ def _value(body: str, at: int) -> tuple[str, int]:
 
 
 def _family(name: str) -> str:
-    """The family name of ``Family, Given`` or ``Given Family``; in braces, all of it.
+    """Return the family name of ``Family, Given`` or ``Given Family``; a name in braces is kept whole.
 
     >>> _family("Plato"), _family("Ludwig van Beethoven"), _family("de Groot, A."), _family("{R Core Team}")
     ('Plato', 'van Beethoven', 'de Groot', 'R Core Team')
@@ -141,7 +141,7 @@ def _family(name: str) -> str:
 
 
 def _plain(text: str) -> str:
-    """A text of BibTeX without braces, accents as letters."""
+    """Return a BibTeX text without braces, with accented letters."""
     text = _ACCENT.sub(lambda m: m[2] + _ACCENTS.get(m[1], ""), text)
     for written, letter in _SPECIAL.items():
         text = text.replace(written, letter)
@@ -153,15 +153,15 @@ def _plain(text: str) -> str:
 _MOST_INCLUDED = 1_000_000  # bytes of a file
 _INCLUSION = re.compile(r"\{\{#(?:rustdoc_)?include (?P<path>[^{}\s:]+)(?::(?P<lines>[^{}\s]+))?[ \t]*\}\}")
 _DOCUMENTS = (".qmd", ".md", ".rmd", ".markdown")
-_OF_READERS = frozenset({"type", "solution"})  # keys by which students do not see a text
-_DEEPEST = 4  # documents in each other
+_OF_READERS = frozenset({"type", "solution"})  # keys that may hide a text from students
+_DEEPEST = 4  # nested inclusions
 _ANCHOR = re.compile(r"\bANCHOR(?:_END)?:\s*([\w-]+)")
 
 
 def included(path: Path, text: str) -> Mapping[str, str]:
-    """What readers see for each inclusion in a document at a path; nothing for a file that is not in the book's folder.
+    """Return the content of each inclusion in a document at a path, if the file is in the book's folder.
 
-    That is the nearest folder above with a `book.toml`, else the document's own.
+    That is the nearest folder above with a `book.toml`, or else the document's own.
     """
     if "{{#" not in text:
         return {}
@@ -176,9 +176,10 @@ def included(path: Path, text: str) -> Mapping[str, str]:
 
 
 def included_documents(path: Path, text: str, top: Path, depth: int = 0) -> Mapping[str, str]:
-    """The documents that one includes, by their names there: Quarto's ``{{< include a.qmd >}}``, knitr's ``child``.
+    """Return the documents that a document includes, by name: Quarto's ``{{< include a.qmd >}}``, knitr's ``child``.
 
-    Only those below `top` that say nothing of who may see them: who includes one cannot tell it.
+    Documents outside of `top` are left out, and so are those with metadata on who may see them, since these would not
+    apply to the including document.
     """
     names = (
         {name for span in spans(text) for name in _included_by(span)} if "include" in text or "child" in text else ()
@@ -201,8 +202,8 @@ def _included_by(span: Span) -> list[str]:
 
 
 def _body(name: str, text: str) -> str:
-    """The text of a file; of a document what stands below its header, and nothing if metadata say who may see it, or a
-    solution is in it."""
+    """Return the text of a file; for a document, the part below its header, or nothing if it contains solutions or
+    metadata on who may see it."""
     if not name.lower().endswith(_DOCUMENTS):
         return text
     blocks = parse_markdown_text(text)
@@ -220,7 +221,7 @@ def _read(top: Path, path: Path) -> str:
 
 
 def lines_of(text: str, which: str) -> str:
-    """All lines but those of anchors, or a line, a range of them, or those of an anchor.
+    """Return selected lines: a line, a range, or those of an anchor; by default, all lines except anchors.
 
     >>> code = "fn a() {}\\n// ANCHOR: b\\nfn b() {}\\n// ANCHOR_END: b\\nfn c() {}\\n"
     >>> lines_of(code, ""), lines_of(code, "b"), lines_of(code, "1"), lines_of(code, "4:"), lines_of(code, ":3")
@@ -244,12 +245,12 @@ _State = tuple[int, int]
 
 @dataclass(frozen=True, slots=True)
 class BookChapter:
-    """A document in its book, at a `position` from 0; one that is in none, or no chapter, has neither.
+    """A document in its book, at a `position` from 0; None if it is not a chapter, and `book` is None if there is none.
 
-    `title` is what the contents call it; `labels` are what references to them read, by label, `words` what things are
-    called in them; `citations` are who and when, by key. `ran` is what code showed when it was run; `included` is what
-    inclusions show. `echo` tells whether code is shown unless it says otherwise, and `up` leads to the folder that
-    paths in code start from.
+    `title` is its title in the table of contents; `labels` are the texts of references, by label, `words` the names of
+    things in them; `citations` are author and year, by key. `ran` are the outputs of its code; `included` are the
+    contents of inclusions. `echo` says whether code is shown by default, and `up` is the path to the folder that paths
+    in code are relative to.
     """
 
     book: Book | None = None
@@ -266,7 +267,7 @@ class BookChapter:
 
     @property
     def book_title(self) -> str:
-        """What the book is called, where the file that makes it says so."""
+        """The title of the book, from its project file."""
         settings = self.book.settings if self.book is not None else {}
         inner = [settings.get(name) for name in ("book", "website", "project")]
         found = [each.get("title") for each in inner if isinstance(each, Mapping)] + [settings.get("site_name")]
@@ -274,7 +275,7 @@ class BookChapter:
 
     @property
     def stamp(self) -> str:
-        """What is different where something that is stored of it is, besides what its references read."""
+        """What affects the stored text, except for the texts of references."""
         if self.book is None:
             return ""
         known = (self.position, self.title, self.book_title, self.numbers, self.echo, self.up, self.words)
@@ -282,12 +283,12 @@ class BookChapter:
 
     @property
     def refers(self) -> bool:
-        """Whether anything in the text may read in another way where neither the text nor `stamp` has changed."""
+        """Whether the rendered text may change even if neither the source nor `stamp` does."""
         return bool(self.labels or self.citations or self.included or self.ran != CellOutputs())
 
     @property
     def left_out(self) -> bool:
-        """Whether the book has no place for it."""
+        """Whether the book leaves this document out."""
         return self.book is not None and self.book.whole and self.position is None
 
 
@@ -295,15 +296,15 @@ NO_BOOK = BookChapter()
 
 
 class Books:
-    """The books of documents that are read together: each is looked at once, so that a chapter of a long one costs what
-    one of a short one does."""
+    """The books of documents that are read together: each is read once, so that the cost of a chapter does not depend
+    on the length of its book."""
 
     def __init__(self) -> None:
         self._of: dict[Path, Book | None] = {}
         self._states: dict[Book, list[_State]] = {}
 
     def chapter(self, path: Path, text: str | None = None) -> BookChapter:
-        """The document at a path in its book; `text` is what was read there, if it was."""
+        """Return the chapter of a document; `text` is its content, if it was read."""
         path = path.absolute()
         text = text_in(path.parent, path.name) if text is None else text
         book, header = self._book(path), header_values(text)
@@ -334,7 +335,7 @@ class Books:
         return self._of[path.parent]
 
     def _look(self, book: Book, position: int) -> list[_State]:
-        """How the files of a book look, this one as it looks now."""
+        """Return the states of a book's files, with a fresh one for this file."""
         if book not in self._states:
             self._states[book] = [_state(book.folder / each.path) for each in book.files]
         self._states[book][position] = _state(book.folder / book.files[position].path)
@@ -344,7 +345,7 @@ class Books:
 def _with_sources(
     chapter: BookChapter, top: Path, path: Path, text: str, settings: Sequence[Mapping[str, Any]]
 ) -> BookChapter:
-    """With bibliographies, included documents, what code showed, and whether code is shown; the nearest `settings` come
+    """Add bibliographies, included documents, outputs of code, and whether code is shown; the nearest `settings` come
     first."""
     citations: dict[str, tuple[str, str]] = {}
     for values, folder in zip(settings, [path.parent, top, top], strict=False):
@@ -380,7 +381,7 @@ def _state(path: Path) -> _State:
 
 @lru_cache(maxsize=8)
 def _numbered(book: Book, states: tuple[_State, ...]) -> tuple[list[FileNumbers], Mapping[str, str]]:
-    """The numbers in each file of a book that counts headings, and what references in it read."""
+    """Return the numbers in each file of a book that numbers headings, and the texts of references."""
     is_quarto = book.file.startswith("_quarto")
     sections = _switch(book.settings, "number-sections")
     numbering = Numbering(chapters=is_quarto, sections=sections is not False, words=_words(book.settings))
@@ -395,14 +396,14 @@ _TARGET = re.compile(r"^\(([^()\s][^()\n]*)\)=[ \t]*$", re.MULTILINE)
 
 @lru_cache(maxsize=8)
 def _named_places(book: Book, states: tuple[_State, ...]) -> tuple[Mapping[str, str], Mapping[str, str]]:
-    """The titles of the files of a book, by path, and of what stands below targets, by target."""
+    """Return the titles of the files of a book, by path, and the titles below targets, by target."""
     found = [(file.path, _headings(book, file)) for file in book.files]
     titles = {path: headings[0][0] for path, headings in found if headings}
     return titles, {target: title for _, headings in found for title, targets in headings for target in targets}
 
 
 def _headings(book: Book, file: BookFile) -> list[tuple[str, list[str]]]:
-    """The titles in a file, with the targets that stand above each."""
+    """Return the titles in a file, with the targets above each."""
     found: list[tuple[str, list[str]]] = []
     above: list[str] = []
     for block in iter_blocks(text_in(book.folder, file.path)):
@@ -413,7 +414,7 @@ def _headings(book: Book, file: BookFile) -> list[tuple[str, list[str]]]:
 
 
 def _paths_from(file: str, titles: Mapping[str, str]) -> dict[str, str]:
-    """Titles by the paths that a file may name the others by: from its folder or the book's, with a suffix or without.
+    """Return titles by the paths that a file may use for others: relative or absolute, with or without suffix.
 
     >>> sorted(_paths_from("a/b.md", {"c.md": "C"}))
     ['../c', '../c.md', '/c', '/c.md']
@@ -424,14 +425,14 @@ def _paths_from(file: str, titles: Mapping[str, str]) -> dict[str, str]:
 
 
 def _by_place(file: BookFile, text: str) -> FileNumbers:
-    """The number that the contents give: it is that of the first heading too."""
+    """Return the number from the table of contents, which is also that of the first heading."""
     headings = (block.line for block in iter_blocks(text) if isinstance(block, HeadingBlock))
     line = next(headings, 0) if file.number else 0
     return FileNumbers(file.number, {line: file.number} if line and file.number else {}, file.part)
 
 
 def _labels_of(path: Path, text: str, header: Mapping[str, Any]) -> Mapping[str, str]:
-    """What references in a document read that is in no book."""
+    """Return the texts of references in a document that belongs to no book."""
     if path.suffix.lower() not in (".qmd", ".rmd"):
         return {}
     is_quarto = path.suffix.lower() == ".qmd"
@@ -442,7 +443,7 @@ def _labels_of(path: Path, text: str, header: Mapping[str, Any]) -> Mapping[str,
 
 
 def _switch(settings: Mapping[str, Any], name: str) -> bool | None:
-    """What settings say at their top, or under a format; Pandoc's options may be written with ``_``."""
+    """Return a setting from the top level or below a format; Pandoc's options may be written with ``_``."""
     formats = settings.get("format") or settings.get("output")
     inner = formats.values() if isinstance(formats, Mapping) else ()
     for values in (settings, *(each for each in inner if isinstance(each, Mapping))):
@@ -453,7 +454,7 @@ def _switch(settings: Mapping[str, Any], name: str) -> bool | None:
 
 
 def _words(settings: Mapping[str, Any]) -> Mapping[str, str]:
-    """What things are called in references: in the language of the settings, unless they say how."""
+    """Return the names of things in references: in the language of the settings, or as they define them."""
     words = dict(WORDS.get(str(settings.get("lang") or "en")[:2], WORDS["en"]))
     said = settings.get("crossref")
     if not isinstance(said, Mapping):

@@ -1,4 +1,4 @@
-"""Code that knitr, Quarto and Jupyter run, as documents hold it: fenced, with a language and options."""
+"""Code cells that knitr, Quarto and Jupyter run, their options and outputs."""
 
 from __future__ import annotations
 
@@ -28,9 +28,9 @@ _WORDS = {"TRUE": True, "T": True, "true": True, "FALSE": False, "F": False, "fa
 
 @dataclass(frozen=True, slots=True)
 class CodeCell:
-    """Code to be run: its language, its label if it has one, its options (``fig.cap`` is ``fig-cap``), and the code.
+    """A code cell: its language, label (if any), options (``fig.cap`` becomes ``fig-cap``), and code.
 
-    MyST's directives are written so too: the language is their name, the label what follows it.
+    MyST's directives have the same form: the language is their name, the label their argument.
     """
 
     language: str
@@ -39,31 +39,31 @@ class CodeCell:
     code: str = ""
 
     def caption(self, of: str = "fig") -> str:
-        """The caption of its figure, or of its table (``tbl``); empty if there is none."""
+        """Return the caption of its figure, or of its table (``tbl``); empty if there is none."""
         value = self.options.get(f"{of}-cap", "")
         return " ".join(str(value[0] if isinstance(value, list) and value else value).split())
 
     @property
     def children(self) -> list[str]:
-        """The documents that it includes: a list in YAML, R's ``c("a", "b")``, or one."""
+        """The documents that it includes: a list in YAML, R's ``c("a", "b")``, or a single name."""
         child = self.options.get("child", [])
         return [str(name) for name in child] if isinstance(child, list) else _QUOTED.findall(str(child)) or [str(child)]
 
     @property
     def table_label(self) -> str:
-        """The label of the table with a caption that it makes: the one that `kable()` is given, else the cell's."""
+        """The label of the captioned table that it makes: the one passed to `kable()`, or else the cell's."""
         if self.argument("caption") is None and not self.options.get("tab-cap"):
             return ""
         return self.argument("label") or self.label
 
     def argument(self, name: str) -> str | None:
-        """The text that its code gives to a function by a name, empty if it is computed; None if there is none."""
+        """Return a string argument of a function in its code, empty if it is computed; None if there is none."""
         match = re.search(rf"""\b{name}\s*=\s*(?:paste0?\(\s*)?("(?:\\.|[^"\\])*"|'(?:\\.|[^'\\])*')?""", self.code)
         return None if match is None else str(_value(match[1] or ""))
 
 
 def code_apart(text: str) -> Iterator[tuple[Span | None, str]]:
-    """The pieces of a text, in order: the span of fenced code, which may lie in a list, or None, and its lines.
+    """Iterate over the pieces of a text: the span of fenced code, possibly in a list, or None, and the piece's text.
 
     >>> [(code and code.text, lines) for code, lines in code_apart("A:\\n```r\\n1\\n```\\nB")]
     [(None, 'A:\\n'), ('1', '```r\\n1\\n```\\n'), (None, 'B')]
@@ -85,7 +85,7 @@ def code_apart(text: str) -> Iterator[tuple[Span | None, str]]:
 
 
 def read_cell(code: Span | None) -> CodeCell | None:
-    """The cell that a code block is; None if it is none that runs.
+    """Return the cell that a code block is; None if the block is not run.
 
     >>> [code] = spans('```{r leaf, fig.cap="A leaf, green"}\\n#| echo: false\\nplot(1)\\n```')
     >>> cell = read_cell(code)
@@ -123,10 +123,10 @@ def _value(text: str) -> Any:
 
 
 def _in_lines(lines: list[str]) -> dict[str, Any]:
-    """The options in lines that begin with ``#|``: YAML, or as knitr had them first, like those after the language."""
+    """Return the options in lines that begin with ``#|``: YAML, or knitr's older form, as after the language."""
     source = "\n".join(match[1] for line in lines if (match := _OPTION_LINE.match(line)))
     first = next(iter(source.split(None, 1)), "")
-    if len(first) < 2 or source[0].isspace() or first.find(":") != len(first) - 1 or "=" in first:  # as knitr tells it
+    if len(first) < 2 or source[0].isspace() or first.find(":") != len(first) - 1 or "=" in first:  # knitr's rule
         return _in_head(source)
     try:
         values = yaml_core.to_value(yaml_core.compose(source)) if source else {}
@@ -138,12 +138,12 @@ def _in_lines(lines: list[str]) -> dict[str, Any]:
 # -- environments ------------------------------------------------------------------------------------
 
 
-# By which labels Quarto knows them, and bookdown's chunks by their names.
+# Labels by which Quarto identifies them, and names of bookdown's chunks.
 _BY_LABEL = {"exr": "exercise", "sol": "solution"}
 
 
 def environments(text: str) -> tuple[str, ...]:
-    """What a text opens: the classes of a div, ``exercise`` and ``solution`` by Quarto's labels, or a chunk's name.
+    """Return the types of the environment that a text opens: a div's classes, Quarto's labels, or a chunk's name.
 
     >>> environments("::: {#exr-leaf .big}"), environments("::: solution"), environments("```{exercise}\\nWhy?\\n```")
     (('exercise', 'big'), ('solution',), ('exercise',))
@@ -161,17 +161,17 @@ def environments(text: str) -> tuple[str, ...]:
 
 
 # -- what cells showed -----------------------------------------------------------------------------
-# In Quarto's ``_freeze``, in knitr's markdown and figures, in pages. Nothing is run here, and no link that leads out of
-# the folder is followed.
+# Outputs are read from Quarto's ``_freeze``, knitr's markdown and figures, and pages. Nothing is run here, and no link
+# that leads out of the folder is followed.
 
-_MOST = 20_000_000  # bytes of what a document showed
+_MOST = 20_000_000  # bytes of a document's outputs
 _PICTURES = (".png", ".svg", ".jpg", ".jpeg", ".gif", ".webp")
 
 
 @dataclass(frozen=True, slots=True)
 class CellOutputs:
-    """What cells showed, as markdown, by their labels or their code; the pictures that they drew, by label; and the
-    values of code in sentences."""
+    """The outputs of cells as markdown, by label or code; the pictures that they drew, by label; and the values of
+    inline code."""
 
     cells: Mapping[str, str] = field(default_factory=dict)
     pictures: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
@@ -179,7 +179,7 @@ class CellOutputs:
 
 
 def cell_outputs(path: Path, top: Path, settings: Mapping[str, Any]) -> CellOutputs:
-    """What the code of a document showed; `top` is the folder of its book, `settings` are the book's."""
+    """Return the outputs of a document's code; `top` is the folder of its book, `settings` are the book's."""
     if path.suffix.lower() not in (".qmd", ".rmd"):
         return CellOutputs()
     inside = path.relative_to(top)
@@ -202,11 +202,11 @@ def cell_outputs(path: Path, top: Path, settings: Mapping[str, Any]) -> CellOutp
 # -- code in sentences -----------------------------------------------------------------------------
 
 _INLINE = re.compile(r"`(?:r|\{(?:r|python|julia|ojs)\})[ ]([^`\n]{1,1000})`")
-_TELLING = 12  # characters beside code by which a line is found again
+_TELLING = 12  # characters next to code by which a line is recognized
 
 
 def values_in(source: str, shown: str) -> dict[str, str]:
-    """The values of code in sentences of a `source`, from the markdown in which they were `shown`.
+    """Return the values of inline code in a `source`, from the markdown `shown` in which they appear.
 
     >>> values_in("There are `r nrow(d)` rows, `r 100 * p` % of them new.", "There are 32 rows, 12.5 % of them new.")
     {'nrow(d)': '32', '100 * p': '12.5'}
@@ -218,12 +218,12 @@ def values_in(source: str, shown: str) -> dict[str, str]:
 
 
 def _between(texts: Sequence[str], shown: str) -> Sequence[str]:
-    """What stands between texts in a line of `shown`; nothing where that cannot be told."""
+    """Return what is between texts in a line of `shown`; empty if that is ambiguous."""
     longest = max(texts, key=len)
     if len(texts) < 2 or len(longest) < _TELLING or not all(texts[1:-1]) or shown.count(longest) != 1:
-        return ()  # of words that stand there twice, nobody can say which line is meant
+        return ()  # the same words occur twice, so that the line is ambiguous
     first, *inner, last = map(re.escape, texts)
-    between = "".join(f"(?>(.*?){text})" for text in inner)  # each ends where its text first stands: in linear time
+    between = "".join(f"(?>(.*?){text})" for text in inner)  # atomic groups keep this linear in time
     found = re.search(rf"^{first}{between}([^\r\n]*){last}\r?$", shown, re.MULTILINE)
     return found.groups() if found else ()
 
@@ -232,7 +232,7 @@ def _between(texts: Sequence[str], shown: str) -> Sequence[str]:
 
 
 def _frozen_markdown(text: str) -> str:
-    """The markdown of frozen results; none if they cannot be read."""
+    """Return the markdown of frozen results; empty if they cannot be read."""
     try:
         return str(json.loads(text)["result"]["markdown"])
     except (ValueError, KeyError, TypeError):
@@ -240,25 +240,25 @@ def _frozen_markdown(text: str) -> str:
 
 
 def _of_frozen(markdown: str, cells: Sequence[CodeCell]) -> dict[str, str]:
-    """What the cells of a Quarto document showed, as its results are frozen."""
+    """Return the outputs of a Quarto document's cells from its frozen results."""
     run = [cell for cell in cells if cell.language in ("r", "python", "julia", "bash", "sql")]
     shown = list(_cells_in(markdown))
     if len(shown) != len(run):
-        return {}  # the document has changed since
+        return {}  # the document has changed since then
     same = all(_same_code(cell, text) for cell, text in zip(run, shown, strict=True))
     keys = (cell.label or cell.code for cell in run)
     return unambiguous(zip(keys, shown, strict=True)) if same else {}
 
 
 def _cells_in(markdown: str) -> Iterator[str]:
-    """The content of each cell in Quarto's intermediate markdown."""
+    """Iterate over the contents of the cells in Quarto's intermediate markdown."""
     for span in spans(markdown):
         if span.kind == "div" and "cell" in span.group.classes:
             yield markdown[span.start : span.end].rstrip().partition("\n")[2].rpartition("\n")[0]
 
 
 def _same_code(cell: CodeCell, shown: str) -> bool:
-    """Whether what was frozen is of this cell; its first line of code, if code is shown."""
+    """Return whether a frozen output belongs to this cell: if code is shown, its first line must match."""
     if not any("cell-code" in span.group.classes for span in spans(shown) if span.kind == "code_block"):
         return True
     first = cell.code.strip().partition("\n")[0].strip()
@@ -266,7 +266,7 @@ def _same_code(cell: CodeCell, shown: str) -> bool:
 
 
 def _moved(text: str, old: str, new: str) -> str:
-    """A text with the pictures of one folder in another."""
+    """Return a text with the paths of its pictures moved from one folder to another."""
 
     def moved(span: Span) -> str | None:
         if span.kind != "image" or not span.target.startswith(old):
@@ -280,7 +280,7 @@ def _moved(text: str, old: str, new: str) -> str:
 
 
 def _of_knitted(source: str, knitted: str) -> Iterator[tuple[str, str]]:
-    """What cells showed, from the markdown that knitr made of the document: between the texts around each."""
+    """Iterate over the outputs of cells in knitr's markdown, found between the texts around each cell."""
     pieces = list(code_apart(source))
     at = 0
     for number, (code, piece) in enumerate(pieces):
@@ -293,14 +293,14 @@ def _of_knitted(source: str, knitted: str) -> Iterator[tuple[str, str]]:
             ((each, text) for each, text in pieces[number + 1 :] if each or text.strip()), (None, "")
         )
         if read_cell(following):
-            continue  # cells that follow each other cannot be told apart
+            continue  # outputs of adjacent cells cannot be separated
         end = _position(knitted, after, at) if after else len(knitted)
         if end >= at and not (number and read_cell(pieces[number - 1][0])):
             yield cell.label or cell.code, knitted[at:end].strip("\n")
 
 
 def _position(knitted: str, text: str, at: int, *, last: bool = False) -> int:
-    """Where the first line of a text stands in knitr's markdown, or where its `last` one ends; -1 if nowhere."""
+    """Return where the first line of a text begins in knitr's markdown, or where its `last` one ends; -1 if nowhere."""
     lines = [line for line in text.splitlines() if line.strip()]
     if not lines:
         return at
@@ -312,14 +312,14 @@ def _position(knitted: str, text: str, at: int, *, last: bool = False) -> int:
 
 
 def _of_pages(path: Path, top: Path, settings: Mapping[str, Any], cells: Sequence[CodeCell]) -> dict[str, str]:
-    """What cells showed, from pages that were rendered of the document, or of the book that it is in."""
+    """Return the outputs of cells from rendered pages of the document, or of the book that it belongs to."""
     if not cells:
         return {}
     languages = {cell.code: cell.language.partition(" ")[0].lower() for cell in cells}
     own = path.relative_to(top).with_suffix(".html").as_posix()
     names = [own]
     for folder in filter(None, (_output(settings), "_site" if path.suffix.lower() == ".qmd" else "")):
-        # bookdown names its pages by their headings
+        # bookdown names its pages after their headings
         names += [f"{folder}/{own}"] if path.suffix.lower() == ".qmd" else _files(top, folder)
     pages = [name for name in names if name.endswith(".html")]
     try:
@@ -333,7 +333,7 @@ def _of_pages(path: Path, top: Path, settings: Mapping[str, Any], cells: Sequenc
 
 
 def _drawn(top: Path, inside: Path, up: str, settings: Mapping[str, Any]) -> dict[str, tuple[str, ...]]:
-    """The pictures in the folders that knitr, bookdown and Quarto draw into."""
+    """Return the pictures in the folders into which knitr, bookdown and Quarto draw."""
     stem, name = inside.with_suffix("").as_posix(), str(settings.get("book_filename") or "_main")
     kinds = ("html", "gfm", "markdown_github", "markdown_strict", "commonmark")
     folders = [f"{stem}_files/figure-{kind}" for kind in kinds]
@@ -346,12 +346,12 @@ def _drawn(top: Path, inside: Path, up: str, settings: Mapping[str, Any]) -> dic
             label, _, number = PurePosixPath(file).stem.rpartition("-")
             if label and number.isdecimal() and file.lower().endswith(_PICTURES):
                 here.setdefault(label, []).append(f"{up}{file}")
-        found = here | found  # what stands in an earlier folder counts
+        found = here | found  # files in an earlier folder take precedence
     return {label: tuple(files) for label, files in found.items()}
 
 
 def _output(settings: Mapping[str, Any]) -> str:
-    """The folder that a book is rendered into."""
+    """Return the folder that a book is rendered into."""
     project = settings.get("project")
     said = project.get("output-dir") if isinstance(project, Mapping) else ""
     return str(settings.get("output_dir") or said or "_book")
@@ -371,14 +371,14 @@ def _files(top: Path, folder: str) -> list[str]:
 
 _MOST_OF_A_PAGE = 5_000_000  # bytes of a page
 _MOST_PAGES = 500
-_MOST_PIECES = 20  # that knitr makes of the code of one cell
+_MOST_PIECES = 20  # into which knitr splits the code of one cell
 _SILENT = ("summary", "button", "script", "style")
-Piece = tuple[str, str]  # code, or a part of it, and what that showed
+Piece = tuple[str, str]  # code, or a part of it, and its output
 _State = tuple[int, int]
 
 
 def unambiguous(shown: Iterable[tuple[str, str]]) -> dict[str, str]:
-    """What was shown for each code; of code that showed two things, nothing is known."""
+    """Return the output of each code; code with two different outputs is left out."""
     found: dict[str, str] = {}
     doubtful = set[str]()
     for code, text in shown:
@@ -388,9 +388,9 @@ def unambiguous(shown: Iterable[tuple[str, str]]) -> dict[str, str]:
 
 
 def in_pages(top: Path, names: Iterable[str], since: int, codes: Mapping[str, str]) -> Mapping[str, str]:
-    """What code, whose language is known, showed in pages that are not older than a time (`st_mtime_ns`).
+    """Return the outputs of code, given with its language, in pages that are no older than a time (`st_mtime_ns`).
 
-    It is markdown, with the code. Of code that showed two things, nothing is known.
+    They are markdown, including the code. Code with two different outputs is left out.
     """
     wanted = {_lines(code): code for code in codes if code.strip()}
     runs = _runs(top, names, since) if wanted else ()
@@ -409,7 +409,7 @@ def _runs(top: Path, names: Iterable[str], since: int) -> Iterator[tuple[Piece, 
 
 
 def _in_run(run: tuple[Piece, ...], wanted: Collection[str]) -> Iterator[tuple[str, tuple[Piece, ...]]]:
-    """The code of cells that showed something, among pieces that follow each other, and the pieces of each."""
+    """Iterate over the code of cells with output, among consecutive pieces, and the pieces of each."""
     at = 0
     while at < len(run):
         joined = accumulate((_lines(code) for code, _ in run[at : at + _MOST_PIECES]), lambda a, b: f"{a}\n{b}")
@@ -425,7 +425,7 @@ def _shown(code: str, shown: str, language: str) -> str:
 
 
 def _lines(code: str) -> str:
-    """Code without what knitr leaves out where it cuts it: lines without anything, blanks at the end of others."""
+    """Return code without blank lines and trailing blanks, which knitr removes where it splits code."""
     return "\n".join(line.rstrip() for line in code.splitlines() if line.strip())
 
 
@@ -437,12 +437,12 @@ def _runs_of(top: Path, name: str, state: _State) -> tuple[tuple[Piece, ...], ..
 
 
 class _Page(html.parser.HTMLParser):
-    """Code and what it showed, in `runs` between which something else stands."""
+    """Code and its output on a page, in `runs` that other content separates."""
 
     def __init__(self) -> None:
         super().__init__()
         self.runs: list[list[Piece]] = [[]]
-        self._divs: list[bool] = []  # for each that is open: is it what a cell of Quarto showed?
+        self._divs: list[bool] = []  # for each open div: whether it is a cell's output
         self._silent = 0
         self._pre: list[str] | None = None
         self._is_code = False

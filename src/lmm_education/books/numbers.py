@@ -1,7 +1,7 @@
-"""The numbers of chapters, sections, figures, tables and equations, and what references to them read.
+"""The numbers of chapters, sections, figures, tables and equations, and the texts of references to them.
 
-As Quarto and bookdown count: the headings of a book go on from file to file, appendices have letters, what is marked
-``{-}`` or ``{.unnumbered}`` has no number; figures are counted in each chapter.
+Numbers are assigned as in Quarto and bookdown: headings are numbered across the files of a book, appendices have
+letters, headings marked with ``{-}`` or ``{.unnumbered}`` have none; figures are numbered by chapter.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ WORDS = {
         "wrn": "Warnung", "imp": "Wichtig", "cau": "Vorsicht",
     },
 }  # fmt: skip
-"""What things are called in a reference, by the kind that their labels begin with."""
+"""The names of things in references, by the prefix of their labels."""
 _KINDS = tuple(f"{kind}-" for kind in WORDS["en"] if kind not in ("chapter", "sec", "appendix", "tab"))
 _GROUP = re.compile(r"\{[^{}\n]*#[^{}\n]*\}")
 BOOKDOWN_LABEL = re.compile(r"\(\\#(?P<kind>[a-z]{2,4}):(?P<id>[\w.-]+)\)")
@@ -49,8 +49,8 @@ _PART_BY_CODE = re.compile(r"""cat\(["']# \((PART|APPENDIX)\) (?P<title>(?!\(ref
 
 @dataclass(frozen=True, slots=True)
 class FileNumbers:
-    """The numbers in a file: its own, those of its headings by line; the part of the book that begins with it, and the
-    chapter's title where the part's stands above it."""
+    """The numbers in a file: its own, and those of its headings by line; also the part of the book that begins with it,
+    and the chapter's title if the part's precedes it."""
 
     number: str = ""
     headings: Mapping[int, str] = field(default_factory=dict)
@@ -60,10 +60,10 @@ class FileNumbers:
 
 @dataclass(slots=True)
 class Numbering:
-    """Counts what is in the files of a book, one after the other; `labels` has what references to it read.
+    """Numbers the contents of a book's files, one after the other; `labels` collects the texts of references.
 
-    With `chapters`, a file's first heading is a chapter (Quarto); else every heading of level 1 is (bookdown). Without
-    `sections`, headings have no numbers; what is no `book` has sections only.
+    With `chapters`, a file's first heading is a chapter (Quarto); otherwise every heading of level 1 is (bookdown).
+    Without `sections`, headings have no numbers; without `book`, a document has only sections.
 
     >>> from lmm.markdown.parse_markdown import parse_markdown_text
     >>> numbering = Numbering(chapters=True)
@@ -83,11 +83,11 @@ class Numbering:
     _things: Counter[str] = field(default_factory=Counter)
     _anchors: set[str] = field(default_factory=set)
     _appendix: bool = False
-    _unnumbered: bool = False  # the whole file
-    _begun: str = ""  # the part that begins in the file
+    _unnumbered: bool = False  # applies to the whole file
+    _begun: str = ""  # the part that begins in this file
 
     def add(self, file: BookFile, blocks: Iterable[Block]) -> FileNumbers:
-        """Count what is in the next file."""
+        """Number the contents of the next file."""
         if file.is_appendix:
             self._begin_appendix()
         self._unnumbered = self.chapters and file.depth < 0
@@ -125,7 +125,7 @@ class Numbering:
             self._appendix, self._counters = True, []
 
     def _heading(self, block: HeadingBlock, first: bool) -> str:
-        """Count a heading; its number."""
+        """Count a heading and return its number."""
         off = "unnumbered" in block.group.classes
         if first and self.chapters:
             self._unnumbered = self._unnumbered or off
@@ -161,7 +161,7 @@ class Numbering:
     # -- figures, tables, … ------------------------------------------------------------------------
 
     def _text(self, text: str, opened: list[str]) -> None:
-        """Count what a text has; `opened` are the labels of the divs that it is in."""
+        """Count the things in a text; `opened` are the labels of the divs that contain it."""
         if text.startswith(":::"):
             if not is_opening(text):
                 opened[-1:] = []
@@ -212,7 +212,7 @@ class Numbering:
             return
         kind, separator, _ = re.split("([-:])", label, maxsplit=1)
         whole = next((each for each in around if each.startswith(f"{kind}-") and each in self.labels), "")
-        if whole:  # a part of a figure
+        if whole:  # a subfigure
             self._things[whole] += 1
             self.labels[label] = f"{self.labels[whole]} ({chr(ord('a') + self._things[whole] - 1)})"
             return
@@ -224,13 +224,13 @@ class Numbering:
 
 
 def _label_of(fence: str) -> str:
-    """The label of a div, or that a heading in it is its title or that of a tab."""
+    """Return the label of a div, or a marker that headings in it are titles of a callout or of tabs."""
     group = next((span.group for span in spans(fence) if span.kind == "div"), Attributes())
     titled = any(name == "panel-tabset" or name.startswith("callout-") for name in group.classes)
     return _TITLED if titled or group.id.partition("-")[0] in _TITLED_KINDS else group.id
 
 
 def _groups(text: str) -> Iterator[Attributes]:
-    """The attribute groups in a text that hold an id."""
+    """Iterate over the attribute groups in a text that contain an id."""
     groups = (read_attributes(found[0]) for found in (_GROUP.finditer(text) if "#" in text else ()))
     return (group for group in groups if group and group.id)

@@ -1,8 +1,8 @@
-"""A text as the reader of the rendered document sees it.
+"""Render a text as the reader of the finished document sees it.
 
-Pandoc, knitr, Quarto, bookdown, MyST and mdBook put something else in the place of what the author writes: a number for
-a reference, a name and a year for a citation, a picture and a caption for code that draws, nothing for an entry of the
-index. Here too, for the text that is embedded, shown and given to models; the author's file stays as it is.
+Pandoc, knitr, Quarto, bookdown, MyST and mdBook replace some of what the author writes: a reference by a number, a
+citation by a name and a year, code that draws by a picture and a caption, an index entry by nothing. This module does
+the same for the text that is embedded, shown and given to models; the author's file is not changed.
 """
 
 from __future__ import annotations
@@ -19,10 +19,10 @@ from lmm_education.books.chapters import NO_BOOK, BookChapter
 from lmm_education.books.code_cells import CodeCell, code_apart, read_cell
 from lmm_education.books.numbers import BOOKDOWN_LABEL, THEOREMS
 
-# Without any of these, a text is read as it is written; code in a sentence needs no look.
+# A text without any of these is unchanged; inline code alone needs no processing.
 _SPECIAL = re.compile(r"[@<{\\]|`r[ ]|-->|!\[|:::|```|~~~|^!!!|^\?\?\?|^\(ref:|\)=[ \t]*$|\[\]\(", re.MULTILINE)
-# What is no span: labels before captions and texts with a name (bookdown), targets (MyST), captions of tables (Quarto),
-# and lines of a div or comment of which the other end stands in another text.
+# Marks that are not spans: labels before captions and named texts (bookdown), targets (MyST), captions of tables
+# (Quarto), and lines of a div or comment whose other end is in another text.
 _MARK = re.compile(
     r"""\(\\\#(?P<label>[a-z]{2,4}:[\w.-]+)\)[ ]?
     |^(?P<text_reference>\(ref:[\w-]+\)[ ][^\n]*)
@@ -31,11 +31,11 @@ _MARK = re.compile(
     |^(?P<stray>[ \t]*(?::{3,}|-->)[ \t]*$)""",
     re.VERBOSE | re.MULTILINE,
 )
-_DEEPEST = 20  # divs in divs
+_DEEPEST = 20  # nested divs
 
 
 def rendered_text(text: str, chapter: BookChapter = NO_BOOK) -> str:
-    """The text as readers see it; what is not known is left as it is written.
+    """Return the text as readers see it; what is unknown is left as it is written.
 
     >>> chapter = BookChapter(labels={"fig-leaf": "Figure 2.1"}, citations={"darwin": ("Darwin", "1859")})
     >>> rendered_text("See @fig-leaf\\\\index{leaf} and [@darwin, p. 3], not @Unknown.", chapter)
@@ -56,7 +56,7 @@ def _read(text: str, chapter: BookChapter) -> str:
 
 
 class _Reader:
-    """Goes through one text once, and puts what a reader sees in the place of each span."""
+    """Processes one text once, and replaces each span by what a reader sees."""
 
     def __init__(self, text: str, chapter: BookChapter) -> None:
         self.text, self.chapter = text, chapter
@@ -64,11 +64,11 @@ class _Reader:
         found += [Span(m.lastgroup or "", m.start(), m.end(), m[m.lastgroup or 0]) for m in _MARK.finditer(text)]
         self.spans = sorted(found, key=lambda span: (span.start, -span.end))
         self.closed = {span.target[1:] for span in found if span.kind == "html" and span.target.startswith("/")}
-        self.next = 0  # of the spans
-        self.depth = 0  # of divs
+        self.next = 0  # index of the next span
+        self.depth = 0  # of nested divs
 
     def between(self, start: int, end: int) -> str:
-        """What a reader sees of the text from `start` to `end`."""
+        """Return what a reader sees of the text from `start` to `end`."""
         parts, at = list[str](), start
         while self.next < len(self.spans) and self.spans[self.next].start < end:
             span = self.spans[self.next]
@@ -80,7 +80,7 @@ class _Reader:
         return "".join([*parts, self.text[at:end]])
 
     def read(self, text: str) -> str:
-        """Another text, read as this one."""
+        """Return another text, processed in the same way."""
         return _read(text, self.chapter)
 
 
@@ -88,7 +88,7 @@ _LOCATOR = re.compile(r"[ ]\[([^\[\]@]{1,100})\](?!\()")
 
 
 def _parts(span: Span, text: str) -> Iterator[Span]:
-    """A span as it is to be replaced: with what follows it and belongs to it, or only its marks."""
+    """Split a span into the parts to be replaced: the whole, with what belongs to it, or only its marks."""
     if span.kind == "attributes" and text.startswith("{", span.start):
         line_end = text.find("\n", span.end)
         yield Span("stray", len(text[: span.start].rstrip(" \t")), line_end if line_end >= 0 else len(text), "")
@@ -117,7 +117,7 @@ _NO_TEXT = ("tableofcontents", "toctree", "bibliography", "include")
 
 
 def _code_block(span: Span, reader: _Reader) -> str:
-    """What code is to a reader: itself, what it showed when it was run, its picture, or nothing."""
+    """Return what a reader sees of code: the code, its output, its picture, or nothing."""
     source = reader.text[span.start : span.end]
     cell = read_cell(span)
     if cell is None:
@@ -159,15 +159,15 @@ def _cell(cell: CodeCell, chapter: BookChapter) -> str:
 
 
 def _document(name: str, chapter: BookChapter) -> str:
-    """A document that is included, as readers see it; what includes itself is left out there."""
+    """Return an included document as readers see it, without inclusions of itself."""
     without = {each: text for each, text in chapter.included.items() if each != name}
     return rendered_text(chapter.included.get(name, ""), replace(chapter, included=without)).strip("\n")
 
 
 def _captioned(cell: CodeCell, pictures: list[str], chapter: BookChapter) -> list[str]:
-    """The pictures of a cell with the caption of its figure, the caption of its table."""
+    """Return a cell's pictures with their caption, and the caption of its table."""
     caption = cell.caption()
-    caption = _read(chapter.labels.get(caption, caption), chapter)  # bookdown's (ref:label) is a text elsewhere
+    caption = _read(chapter.labels.get(caption, caption), chapter)  # bookdown's (ref:label) is defined elsewhere
     if caption or pictures:
         caption = _numbered_caption(cell.label, caption, chapter)
     if len(pictures) == 1:
@@ -178,7 +178,7 @@ def _captioned(cell: CodeCell, pictures: list[str], chapter: BookChapter) -> lis
 
 
 def _numbered_caption(label: str, caption: str, chapter: BookChapter) -> str:
-    """A caption with the word and number that the label has."""
+    """Return a caption with the name and number of the label in front."""
     name = next(
         (chapter.labels[key] for key in (label, f"fig:{label}", f"tab:{label}") if label and key in chapter.labels), ""
     )
@@ -194,7 +194,7 @@ def _picture(caption: str, path: str) -> str:
 
 
 def _attributed(span: Span, source: str, chapter: BookChapter) -> str:
-    """Code with Pandoc's attributes: its language, and its name if it is a listing."""
+    """Return code with Pandoc's attributes: with its language, and its name if it is a listing."""
     group = read_attributes(span.attributes)
     if group is None:
         return _as_in_mdbook(source, chapter.included) if chapter.book and chapter.book.file == "SUMMARY.md" else source
@@ -211,7 +211,7 @@ _INCLUDE = re.compile(r"^[ \t]*\{\{#[a-z_]+ [^{}\n]*\}\}[ \t]*\n", re.MULTILINE)
 
 
 def _as_in_mdbook(piece: str, included: Mapping[str, str]) -> str:
-    """Code of an mdBook with what it includes, without lines of Rust that begin with ``#``, which pages do not show."""
+    """Return code of an mdBook with its inclusions, without lines of Rust that begin with ``#``, which pages hide."""
     first, _, body = piece.partition("\n")
     shown = body
     if "{{#" in body:
@@ -232,7 +232,7 @@ _FOR_HTML = re.compile(
 
 
 def _math(span: Span, reader: _Reader) -> str:
-    """A formula with its number at its end, where it has a label."""
+    """Return a formula with its number at the end, if it has a label."""
     label = span.group.id
     text = reader.text[span.start : span.end - len(span.attributes)].rstrip(" \t")
     if label in reader.chapter.labels:
@@ -242,13 +242,13 @@ def _math(span: Span, reader: _Reader) -> str:
 
 
 def _with_numbers(formula: str, chapter: BookChapter) -> str:
-    """A formula with the values of code as they were shown, or dots."""
+    """Return a formula with the values of inline code, or dots."""
     shown = re.sub(r"`r ([^`\n]+)`", lambda code: chapter.ran.values.get(code[1].strip(), r"\ldots{}"), formula)
     return BOOKDOWN_LABEL.sub(lambda found: _equation_number(found[0], chapter), shown)
 
 
 def _raw(span: Span, reader: _Reader) -> str:
-    """TeX: a formula that is an environment, no index and no pages; nothing that is for one format."""
+    """Return raw TeX if it is a formula environment, but no index entries or page breaks; nothing of other formats."""
     if span.target != "tex":
         return ""
     name = span.text[1:].partition("{")[0].partition("[")[0].rstrip("*")
@@ -263,12 +263,12 @@ def _equation_number(written: str, chapter: BookChapter) -> str:
 
 
 def _number(label: str) -> str:
-    """The number alone: 2.1 of Figure 2.1."""
+    """Return only the number of a reference: 2.1 of Figure 2.1."""
     return label.rpartition(" ")[2] if re.search(r"\d|[A-Z]$", label) else label
 
 
 def _code(span: Span, reader: _Reader) -> str:
-    """Code in a sentence, or the value that it is in the page: as it was shown, for HTML, a literal; else dots."""
+    """Return inline code, or its value: a known output, the branch for HTML, a literal; otherwise dots."""
     expression = span.expression
     if not expression:
         return reader.text[span.start : span.end - len(span.attributes)]
@@ -286,7 +286,7 @@ def _code(span: Span, reader: _Reader) -> str:
 
 
 def _role(span: Span, reader: _Reader) -> str:
-    """A role of MyST: of a reference its text or label, of a formula the formula."""
+    """Return the text of a MyST role: a reference's text or label, or a formula."""
     if span.target == "math":
         return f"${span.text}$"
     if span.target.startswith("cite"):
@@ -302,7 +302,7 @@ def _image(span: Span, reader: _Reader) -> str:
 
 
 def _link(span: Span, reader: _Reader) -> str:
-    """A link without words, as it has none: in MyST, what it leads to is called by its title."""
+    """Return a link; one without text, as in MyST, gets the title of its target."""
     path, _, target = span.target.partition("#")
     title = reader.chapter.labels.get(target) or reader.chapter.labels.get(posixpath.normpath(path))
     return f"[{title}]({span.target})" if title else reader.text[span.start : span.end]
@@ -328,7 +328,7 @@ def _citation(span: Span, reader: _Reader) -> str:
 
 
 def _mentioned(span: Span, chapter: BookChapter) -> str:
-    """What stands for a key in a sentence, a locator after it; nothing if it is not known."""
+    """Return the text of a key in a sentence, with a locator after it; empty if the key is unknown."""
     key, minus = span.target, span.text.startswith("-")
     locator = f" [{span.attributes}]" if span.attributes else ""
     if label := _label(key, minus, chapter):
@@ -337,20 +337,20 @@ def _mentioned(span: Span, chapter: BookChapter) -> str:
         who, year = chapter.citations[key]
         inside = f"{year}, {span.attributes}" if span.attributes else year
         return f"({inside})" if minus else f"{who} ({inside})"
-    # What follows a key may look like a part of it: "@fig-a/b".
+    # Characters after a key may seem to be part of it: "@fig-a/b".
     shorter = re.match(r"[\w-]+", key)
     label = _label(shorter[0], minus, chapter) if shorter and shorter[0] != key else ""
     return label + key[len(shorter[0]) :] + locator if shorter and label else ""
 
 
 def _label(key: str, minus: bool, chapter: BookChapter) -> str:
-    """What a reference reads; nothing for what is no label. A label may begin with a capital."""
+    """Return the text of a reference; empty if it is not a label. A label may begin with a capital letter."""
     name = chapter.labels.get(key) or chapter.labels.get(key[:1].lower() + key[1:], "")
     return _number(name) if minus else name
 
 
 def _cited(parts: Iterable[tuple[str, bool, str, str]], chapter: BookChapter) -> str:
-    """Citations in brackets: ``(see Darwin 1859, p. 3; Mendel 1866)``; nothing if one is not known."""
+    """Return citations in parentheses: ``(see Darwin 1859, p. 3; Mendel 1866)``; empty if one is unknown."""
     shown = []
     for before, minus, key, after in parts:
         if key not in chapter.citations:
@@ -363,7 +363,7 @@ def _cited(parts: Iterable[tuple[str, bool, str, str]], chapter: BookChapter) ->
 def _shortcode(span: Span, reader: _Reader) -> str:
     name, rest = span.target, span.text.removeprefix(span.target).strip()
     written = reader.text[span.start : span.end]
-    if name == "#include":  # of an mdBook
+    if name == "#include":  # in an mdBook
         return _document(written, reader.chapter) or written
     if name == "include" and (path := rest.strip(" \"'")) in reader.chapter.included:
         return _document(path, reader.chapter)
@@ -373,7 +373,7 @@ def _shortcode(span: Span, reader: _Reader) -> str:
 
 
 def _labelled(span: Span, reader: _Reader) -> str:
-    """bookdown's label before a caption: the word and the number."""
+    """Replace bookdown's label before a caption by the name and number."""
     label, chapter = span.text, reader.chapter
     if label not in chapter.labels:
         return ""
@@ -403,7 +403,7 @@ _INSTEAD = {"br": " ", "td": " | ", "th": " | ", "hr": "\n\n"}
 
 
 def _html(span: Span, reader: _Reader) -> str:
-    """HTML, of which readers see the text and the pictures."""
+    """Return the text and the pictures of HTML."""
     name, values = span.target.removeprefix("/"), span.values
     if name in ("script", "style"):
         return ""
@@ -414,7 +414,7 @@ def _html(span: Span, reader: _Reader) -> str:
         return _without_tags(span.text, name) or (_INSTEAD.get(name, "") if closes or name in ("br", "hr") else "")
     if closes:
         return ""
-    if values.get("caption") or values.get("number"):  # an element of the book's own
+    if values.get("caption") or values.get("number"):  # a custom element of the book
         label = f"{span.text[1:].split(None, 1)[0]} {values.get('number', '')}".strip()
         file = f" ({values['file-name']})" if values.get("file-name") else ""
         return f"{label}: {values.get('caption', '')}{file}"
@@ -422,7 +422,7 @@ def _html(span: Span, reader: _Reader) -> str:
 
 
 def _without_tags(text: str, name: str) -> str:
-    """What is in an element that is one span."""
+    """Return the content of an element that is a single span."""
     inner = text.partition(">")[2]
     return inner.rpartition("</")[0] if name in ("pre", "textarea") else ""
 
@@ -436,7 +436,7 @@ _PRINTED = ("pdf", "latex", "docx", "epub", "typst", "odt")
 
 
 def _admonitions(text: str, chapter: BookChapter) -> str:
-    """A text in which admonitions of MkDocs, with what is indented below them, are quotes."""
+    """Convert MkDocs admonitions, with the indented text below them, to block quotes."""
     lines, kind, title, inner = list[str](), "", "", list[str]()
     for is_code, piece in code_apart(text):
         for line in [piece.removesuffix("\n")] if is_code and not kind else piece.removesuffix("\n").split("\n"):
@@ -455,8 +455,8 @@ def _admonitions(text: str, chapter: BookChapter) -> str:
 
 
 def _div(span: Span, reader: _Reader) -> str:
-    """A div without its fences: a callout is a quote, a theorem begins with its name, and what is for other formats
-    than HTML is not there."""
+    """Return a div without its fences: a callout becomes a block quote, a theorem begins with its name, and content for
+    formats other than HTML is removed."""
     text = reader.text
     start, end = text.find("\n", span.start) + 1 or span.end, span.end
     last = text.rfind("\n", start, end - 1) + 1 or start
@@ -496,7 +496,7 @@ def _rendered_div(group: Attributes, inner: str, chapter: BookChapter) -> str:
 
 
 def _is_for_others(classes: set[str], values: Mapping[str, str]) -> bool:
-    """Whether a div is not for pages."""
+    """Return whether a div is hidden in HTML."""
     when, unless = values.get("when-format", ""), values.get("unless-format", "")
     if "content-hidden" in classes:
         return when.startswith("html") or unless.startswith(_PRINTED) or not (when or unless)
@@ -506,7 +506,7 @@ def _is_for_others(classes: set[str], values: Mapping[str, str]) -> bool:
 
 
 def _titled(title: str, inner: str) -> tuple[str, str]:
-    """A title, which may be the first heading inside, and what is below it."""
+    """Return a title, which may be the first heading inside, and the rest."""
     first, _, rest = inner.partition("\n")
     heading = re.match(r"#{1,6}[ \t]+(.*)", first)
     return (heading[1].strip(), rest.strip("\n")) if heading and not title else (title, inner)
@@ -518,7 +518,7 @@ def _quoted(word: str, title: str, inner: str) -> str:
 
 
 def _word(chapter: BookChapter, kind: str) -> str:
-    """What things of a kind are called."""
+    """Return the name of things of a kind."""
     return chapter.words.get(_CALLOUTS.get(kind, kind)) or kind.capitalize()
 
 

@@ -1,9 +1,9 @@
-"""A document as ingestion sees it: headings and texts in order, with the metadata that holds for each.
+"""The outline of a document: headings and texts in order, with the metadata that applies to each.
 
-Where an edit waits, the old text is seen. What has ``skip: true`` is not there, with all that is under it but what says
-``skip: false`` and the headings above that; nor are HTML comments, which readers do not see either. Metadata holds for
-all of what Pandoc takes as one block: a list with blank lines between its items, a fenced div. That is one text then,
-unless a heading or metadata is in it. How far a type reaches is told by `stretches`.
+For pending edits, the old text is used. Content with ``skip: true`` is left out with everything below it, except for
+what has ``skip: false`` and the headings above that; HTML comments are left out, too. Metadata applies to all of what
+Pandoc parses as one block: a list with blank lines between its items, a fenced div. That is one text, unless it
+contains a heading or metadata. `stretches` determines how far a type extends.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ from lmm_education.material import Lines
 from lmm_education.payloads import is_one_of, plain, types_in
 
 # -- what kind of text a block is ------------------------------------------------------------------
-# What kind of text a block is, as far as joining and splitting have to know.
+# The kinds of blocks, as far as joining and splitting need them.
 
 
 Kind = Literal["code", "equation", "table", "list", "quote", "html", "prose"]
@@ -40,7 +40,7 @@ _FORMULAS = ("equation", "align", "gather", "multline", "eqnarray", "math", "dis
 
 
 def kind_of(text: str) -> Kind:
-    """The kind of a block of text.
+    """Return the kind of a block of text.
 
     >>> [kind_of(t) for t in ("```r\\n1\\n```", "$$\\nx\\n$$ {#eq:x}", "|a|b|\\n|-|-|\\n|1|2|", "- a", "A leaf.")]
     ['code', 'equation', 'table', 'list', 'prose']
@@ -69,7 +69,7 @@ def kind_of(text: str) -> Kind:
 
 
 def _from_start(text: str) -> list[Span]:
-    """The spans of a text that begins with one."""
+    """Return the spans of a text if it begins with one."""
     found = spans(text)
     return found if found and not text[: found[0].start].strip() else []
 
@@ -79,7 +79,7 @@ def _is_code(span: Span) -> bool:
 
 
 def is_comment(text: str) -> bool:
-    """Whether a block is an HTML comment and nothing else.
+    """Return whether a block is nothing but an HTML comment.
 
     >>> is_comment("<!-- later -->"), is_comment("<!-- a --> text")
     (True, False)
@@ -91,14 +91,14 @@ def is_comment(text: str) -> bool:
 
 
 # -- how far a type reaches ------------------------------------------------------------------------
-# How far the type of a text reaches: the one place that decides it, for ingestion, exports, exercises and students.
+# How far the type of a text extends: the only place that decides this, for ingestion, exports, exercises and students.
 #
-# A type above a heading holds for the section with all below it; that of the header, for the document; that of a div
-# (``::: {.exercise}``, Quarto's ``#exr-`` and ``#sol-``) or a chunk of bookdown's, for what is in it. A metadata block
-# above a text holds for that text. But of a solution, students would read what comes below its first paragraph: a type
-# that *lasts* reaches to the next heading of the section's level or above, the next metadata block of the author's, the
-# next typed div, or the end of the div that it stands in; right below a heading, it is that of the section. What is
-# innermost counts.
+# A type above a heading applies to the section with everything below it; that of the header, to the document; that of a
+# div (``::: {.exercise}``, Quarto's ``#exr-`` and ``#sol-``) or a chunk of bookdown's, to its content. A metadata block
+# above a text applies to that text. But for a solution, students could then read what follows its first paragraph: a
+# type that *lasts* extends to the next heading of the section's level or above, the next metadata block by the author,
+# the next typed div, or the end of the div that contains it; directly below a heading, it applies to the section. The
+# innermost type counts.
 
 
 SOLUTION = ("solution",)
@@ -108,22 +108,22 @@ _OF_PROGRAMS = frozenset({"docid", "textid", "headingid", "UUID", "group_UUID"})
 
 @dataclass(frozen=True, slots=True)
 class Stretch:
-    """Texts that have their types from one place: a `line` of metadata, a heading's or a fence's."""
+    """Texts that have their types from the same place: a `line` of metadata, of a heading, or of a fence."""
 
     types: tuple[str, ...]
     line: int
 
     @property
     def value(self) -> str | list[str]:
-        """The types as metadata have them."""
+        """The types as a metadata value."""
         return self.types[0] if len(self.types) == 1 else list(self.types)
 
 
 def stretches(tree: HeadingNode, lasting: Collection[str] = SOLUTION) -> dict[int, Stretch]:
-    """Where each node has its type from, by its id; what has none is not there.
+    """Return the origin of each node's type, by the node's id; nodes without a type are missing.
 
     Args:
-        lasting: the types that reach further than the text below a metadata block.
+        lasting: types that extend beyond the text below a metadata block.
 
     >>> from lmm.markdown import load_text
     >>> tree = load_text("# A\\n\\nWhy?\\n\\n---\\ntype: solution\\n---\\nSo.\\n\\n- and so\\n\\n# B\\n\\nText.\\n")
@@ -148,7 +148,7 @@ def stretches(tree: HeadingNode, lasting: Collection[str] = SOLUTION) -> dict[in
 
 @dataclass(slots=True)
 class _Document:
-    """The nodes of a document in their order, and where its divs end."""
+    """The nodes of a document in order, and where its divs end."""
 
     tree: HeadingNode
     lasting: Collection[str]
@@ -170,8 +170,8 @@ class _Document:
                 self.typed[at] = kind
 
     def marks(self) -> Iterator[tuple[int, int, Stretch]]:
-        """What gives a type: the first and the end of what it reaches; of those that begin together, the innermost is
-        the last."""
+        """Iterate over what gives a type: the start and end of its range; of ranges with the same start, the innermost
+        is last."""
         for at, node in enumerate(self.order):
             if kind := self.typed.get(at):
                 yield at, self.fences.get(at, at) + 1, Stretch((kind,), node.line)
@@ -180,7 +180,7 @@ class _Document:
             stretch = Stretch(types, node.line)
             if types and isinstance(node, HeadingNode):
                 yield at, self._end_of_section(at), stretch
-                # Of a section of exercises, each subsection is one.
+                # Each subsection of a section of exercises is one exercise.
                 for below in node.headings if not lasts else ():
                     yield self.place[id(below)], self._end_of_section(self.place[id(below)]), Stretch(types, below.line)
             elif types:
@@ -196,7 +196,7 @@ class _Document:
         return next((i for i in later if 0 < _level(self.order[i]) <= level), len(self.order))
 
     def _last_end(self, start: int, end: int) -> int:
-        """The end of what lasts, of which the text at `start` goes to `end`."""
+        """Return the end of a lasting type, given that the text at `start` goes to `end`."""
         parent = self.order[start].parent
         level = (parent.level if parent is not None else 0) or 6
         while end < len(self.order):
@@ -209,7 +209,7 @@ class _Document:
 
 
 def environment(text: str, lasting: Collection[str] = SOLUTION) -> str:
-    """The type of a div that a text opens, or of a chunk, by its class or label; nothing if it gives none.
+    """Return the type of a div or chunk that a text opens, by its class or label; empty if there is none.
 
     >>> environment("::: {#sol-leaf}"), environment("::: {.exam}", ["exam"]), environment("::: {.callout-note}")
     ('solution', 'exam', '')
@@ -222,7 +222,7 @@ def _level(node: Node) -> int:
 
 
 def _heading_right_above(node: Node) -> HeadingNode | None:
-    """The heading that a text stands right below, if it says no type of its own; comments between count for nothing."""
+    """Return the heading directly above a text if it has no type itself, ignoring comments in between."""
     heading = node.parent
     if heading is None or not heading.level or heading.own("type"):
         return None
@@ -235,7 +235,7 @@ def _heading_right_above(node: Node) -> HeadingNode | None:
 
 
 def _says_something(node: Node) -> bool:
-    """Whether a node has metadata of the author's: what programs wrote, and questions to a model, end nothing."""
+    """Return whether a node has metadata by its author, ignoring what programs wrote and questions to a model."""
     block = node.metadata_block
     if block is None:
         return False
@@ -247,16 +247,16 @@ def _says_something(node: Node) -> bool:
 # -- the outline -----------------------------------------------------------------------------------
 
 
-_OF_THE_HEADING_ONLY = "summary"  # it describes another text than the one under it
+_OF_THE_HEADING_ONLY = "summary"  # not inherited, because it describes the section rather than the texts in it
 
 
 @dataclass(frozen=True, slots=True)
 class Heading:
-    """A heading, or for level 0 the document itself.
+    """A heading, or the document itself (level 0).
 
-    `path` are the titles from the outermost heading to this one; `source` its line as written (`line` is the
-    header's last for the document); `values` its metadata as read, which begins on `metadata_line`, `own` the
-    properties in there; `all` also those of what is above it, the nearest first. `owner` is as in `TextItem`.
+    `path` are the titles from the outermost heading to this one; `source` is its line as written (for the document,
+    `line` is the header's last); `values` is its metadata as read, which begins at `metadata_line`, `own` the
+    properties in it; `all` includes those of the headings above, the nearest first. `owner` is as in `TextItem`.
     """
 
     title: str
@@ -273,13 +273,14 @@ class Heading:
 
 @dataclass(frozen=True, slots=True)
 class TextItem:
-    """A text under a heading: a paragraph, list, table, …, or several that were joined, a blank line between.
+    """A text under a heading: a paragraph, list, table, …, or several that were joined with blank lines between them.
 
-    Line ends are LF. `values` is the metadata of its own as read, `own` the properties in there. `key` is made
-    from its first paragraph, for choosing where to cut (see `packing`). `repeated` counts lines at its start
-    that were repeated when a larger text was split. `owner` is the line of what gives it a type (see `Stretch`), 0
-    where it has none: texts of one owner are one exercise, or one solution. `gaps` has the offset of each text that was
-    joined, and how many lines of the file before it are not in the text: further blank lines, metadata.
+    Line endings are LF. `values` is its own metadata as read, `own` the properties in it. `key` is computed from its
+    first paragraph, for choosing where to cut (see `packing`). `repeated` counts lines at its start that were repeated
+    when a larger text was split. `owner` is the line of what gives it a type (see `Stretch`), 0 without a type: texts
+    with the same owner are one exercise, or one solution. `gaps` has the offset of each joined text, and the number of
+    lines before
+    it in the file that are missing from the text: further blank lines, metadata.
     """
 
     text: str
@@ -293,12 +294,12 @@ class TextItem:
     gaps: tuple[tuple[int, int], ...] = ()
 
     def count_lines(self, start: int, end: int) -> int:
-        """How many lines of the file end between two offsets of the text."""
+        """Return the number of lines in the file that end between two offsets of the text."""
         return self.text.count("\n", start, end) + sum(lines for at, lines in self.gaps if start < at <= end)
 
     @property
     def stretch(self) -> int:
-        """The owner of a text that has nothing of its own but the type; 0 of others."""
+        """The owner of a text whose only property is the type; 0 for other texts."""
         return self.owner if self.own.keys() == {"type"} else 0
 
 
@@ -317,19 +318,20 @@ class Outline:
 
 @functools.lru_cache(maxsize=1)
 def parsed(text: str) -> tuple[Block, ...]:
-    """The blocks of a document; of the last one at once, because a document is looked at for several reasons."""
+    """Return the blocks of a document; those of the last one are cached, because several functions parse the same
+    one."""
     return tuple(parse_markdown_text(text))
 
 
 def read_outline(
     text: str, *, title: str = "", lasting: Collection[str] = SOLUTION, read_text: ReadText | None = None
 ) -> Outline:
-    """The outline of a markdown document.
+    """Return the outline of a markdown document.
 
     Args:
         title: for a document that has neither a title nor a heading.
-        lasting: types that reach over a stretch (see `stretches`).
-        read_text: gives the text of a text node, where that is not the text of its block.
+        lasting: types that extend over a stretch (see `stretches`).
+        read_text: returns the text of a node, if that differs from the text of its block.
 
     >>> outline = read_outline("# Leaves\\n\\n---\\ntype: exercise\\n---\\nWhy green?\\n")
     >>> [(type(item).__name__, item.own) for item in outline.items]
@@ -350,7 +352,7 @@ def _items(tree: HeaderNode, root: Heading, read_text: ReadText, typed: Mapping[
              for first, rest in (divs | rests).items() if _is_one_text(first, rest, typed)}  # fmt: skip
     later = {id(node) for nodes in whole.values() for node in nodes}
     later |= {id(rest[-1]) for first, rest in divs.items() if first not in whole}
-    around: dict[int, Mapping[str, Any]] = {}  # properties of a div that is not one text
+    around: dict[int, Mapping[str, Any]] = {}  # properties of divs that are not a single text
     seen = _seen(tree, rests)
     stack: list[tuple[Node, Heading]] = [(child, root) for child in reversed(tree.children)]
     while stack:
@@ -368,12 +370,12 @@ def _items(tree: HeaderNode, root: Heading, read_text: ReadText, typed: Mapping[
             own = {**around.get(id(node), {}), **properties(values)}
             around |= {id(inner): own for inner in rests.get(id(node), ()) if id(node) not in whole}
             owner = typed[id(node)].line if id(node) in typed else 0
-            if id(node) not in divs or id(node) in whole:  # else the fence of what is several texts
+            if id(node) not in divs or id(node) in whole:  # otherwise the fence around several texts
                 yield TextItem(text=text, lines=lines, heading=above, key=key, values=values, own=own, owner=owner)
 
 
 def _typed_divs(tree: HeaderNode, typed: Mapping[int, Stretch]) -> dict[int, list[Node]]:
-    """The other nodes of each div that has a type, by the id of its first line."""
+    """Return the other nodes of each div that has a type, by the id of its first node."""
     order = list(preorder(tree))
     place = {id(node): at for at, node in enumerate(order)}
     return {
@@ -384,21 +386,22 @@ def _typed_divs(tree: HeaderNode, typed: Mapping[int, Stretch]) -> dict[int, lis
 
 
 def _with_type(node: Node, above: Heading | None, typed: Mapping[int, Stretch]) -> dict[str, Any]:
-    """A node's metadata, with the type that it has neither from there nor from the heading above it."""
+    """Return a node's metadata, with its type added if neither they nor the heading above contain it."""
     values, stretch = node.metadata, typed.get(id(node))
     inherited = types_in(above.all) if above is not None else ()
     if node.own("type") or (stretch is None and not inherited):
         return values
-    if stretch is None:  # behind a div in which the heading stands
+    if stretch is None:  # after the div that contains the heading
         return {**values, "type": "text"}
     is_same = inherited == stretch.types if isinstance(node, HeadingNode) else typed.get(id(node.parent)) == stretch
     return values if is_same else {**values, "type": stretch.value}
 
 
 def _seen(tree: HeaderNode, rests: Mapping[int, Sequence[Node]]) -> set[int]:
-    """The ids of the nodes that are not skipped, and of the headings above such ones.
+    """Return the ids of the nodes that are not skipped, and of the headings above them.
 
-    What is nearest counts: a node's own ``skip``, that of the unit (a div) it stands in, that of the heading above it.
+    The nearest ``skip`` counts: the node's own, that of the unit (a div) that contains it, that of the heading above
+    it.
     """
     skipped: dict[int, bool] = {}
     of_unit: dict[int, bool] = {}
@@ -422,7 +425,7 @@ def _is_one_text(first: int, rest: Sequence[Node], typed: Mapping[int, Stretch])
 
 
 def _with_rest(text: str, line: int, rest: Sequence[TextNode]) -> str:
-    """A text with those that go on with it, each on its line."""
+    """Return a text with its continuations, each at its line."""
     for node in rest:
         more = block_text(node)
         missing = node.line - line - text.count("\n")
@@ -458,7 +461,7 @@ def _with_inherited(above: Heading | None, own: Mapping[str, Any]) -> dict[str, 
 
 
 def block_text(node: TextNode) -> str:
-    """The text of a node, with LF; nothing for a comment, or for metadata without a text."""
+    """Return the text of a node, with LF; empty for a comment, or for metadata without a text."""
     text = node.text.replace("\r\n", "\n").rstrip()
     return "" if is_comment(text) else text
 
@@ -467,8 +470,8 @@ def block_text(node: TextNode) -> str:
 
 
 def item_values(item: Item, numbers: Mapping[tuple[str, ...], str] = MappingProxyType({})) -> dict[str, Any]:
-    """A heading or a text as JSON holds it, without what `stored_outline` can tell; `numbers` are those of headings, by
-    their paths."""
+    """Return a heading or a text as plain values, without what `stored_outline` can restore; `numbers` are those of
+    headings, by their paths."""
     own = {"own": dict(item.own), "owner": item.owner}
     if isinstance(item, TextItem):
         return {"text": item.text, "lines": list(item.lines), **own}
@@ -477,7 +480,7 @@ def item_values(item: Item, numbers: Mapping[tuple[str, ...], str] = MappingProx
 
 
 def stored_outline(values: Sequence[Mapping[str, Any]]) -> Outline:
-    """The outline of which these are the `item_values`, those of the document itself first.
+    """Return the outline from the `item_values` of its items, those of the document itself first.
 
     >>> outline = read_outline("# A\\n\\none\\n\\n## B\\n\\ntwo\\n")
     >>> stored = stored_outline([item_values(item) for item in (outline.root, *outline.items)])
@@ -506,9 +509,9 @@ def stored_outline(values: Sequence[Mapping[str, Any]]) -> Outline:
 
 # -- properties ------------------------------------------------------------------------------------
 
-# Chats and edits: what was said about the text is not the text.
+# Chats and edits: remarks about the text are not part of it.
 _CONVERSATION = frozenset({*LOG_KEYS, EDIT})
-# Switches and configuration tell the program what to do; ids of blocks, which other programs write, tell nothing.
+# Switches and configuration are for the program; ids of blocks, which other programs write, have no meaning.
 _NOT_PROPERTIES = frozenset(
     {
         *("skip", "frozen", "txthash", "chat_", "edit_"),
@@ -519,7 +522,7 @@ _NOT_PROPERTIES = frozenset(
 
 
 def properties(values: Mapping[str, Any]) -> dict[str, Any]:
-    """The properties in a metadata block's values: names without ``~`` and ``=``, values that JSON can hold.
+    """Return the properties in metadata: names without ``~`` and ``=``, values that JSON can hold.
 
     >>> properties({"~questions_": ["Why?"], "topic=": "review", "~~id": 3, "skip": False, "~chat_": []})
     {'questions': ['Why?'], 'topic': 'review'}
@@ -540,7 +543,7 @@ def _name(key: str) -> str | None:
 
 
 def without_conversation(values: Mapping[str, Any]) -> dict[str, Any]:
-    """A block's values as they are kept in a prepared file: all but chats, edits and bookkeeping.
+    """Return metadata as it is kept in a prepared file: without chats, edits and internal fields.
 
     >>> without_conversation({"~titles_": "A", "~txthash_": "x y z", "~~id": 3, "~chat": ["q", "a"]})
     {'~titles_': 'A', '~txthash_': 'x y z'}

@@ -1,12 +1,12 @@
-"""Cut a sequence of texts into pieces of about the same size, at places that depend on what is near them.
+"""Cut a sequence of texts into pieces of similar size, at places that depend only on the texts near them.
 
-Filling pieces from the top would move every boundary after an insertion. Here each text has a key, a number
-made from how it begins and nothing else. A sequence that is too long is cut before the text with the highest
-key among those that leave enough on both sides, and the two halves likewise. What is inserted somewhere
-rarely has the highest key, so the cuts around it stay, and only the piece that it falls into changes.
+Filling pieces from the top would move every boundary after an insertion. Instead, each text has a key, a number
+computed only from its beginning. A sequence that is too long is cut before the text with the highest key among those
+that leave enough on both sides, and the two halves likewise. An inserted text rarely has the highest key, so that the
+cuts around it stay, and only the piece that contains it changes.
 
-How often more than two pieces change depends on how much freedom there is in where to cut; benchmarks/retrieval.md
-has the figures.
+How often more than two pieces change depends on the freedom in where to cut; see the figures in
+benchmarks/retrieval.md.
 """
 
 from __future__ import annotations
@@ -17,15 +17,15 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from itertools import accumulate
 
-# The part of `low` that a cut must leave on both sides. With all of it, pieces keep within the limits better,
-# but an insertion moves boundaries three times as often.
+# The share of `low` that a cut must leave on both sides. With 1, pieces would keep within the limits better, but an
+# insertion would move boundaries three times as often.
 _LEAST = 0.5
 _BEGINNING = 80
 
 
 @dataclass(frozen=True, slots=True)
 class Limits:
-    """Sizes of pieces: from `low` to `high`, as `measure` counts; `joint` is the size of what joins two texts."""
+    """Sizes of pieces: from `low` to `high`, as `measure` counts; `joint` is the size of the separator of two texts."""
 
     low: int
     high: int
@@ -34,9 +34,9 @@ class Limits:
 
 
 def key_of(text: str) -> int:
-    """A number of 64 bits that looks random and depends on the first words: most changes of a text leave it.
+    """Return a pseudorandom number of 64 bits computed from the first words, which most changes of a text preserve.
 
-    Only the first paragraph counts, so that what is joined to it leaves it too.
+    Only the first paragraph counts, so that joining other texts to it changes nothing.
 
     >>> key_of("A leaf.") == key_of("A  leaf.\\n\\nMore."), key_of("A leaf.") == key_of("A root.")
     (True, False)
@@ -47,9 +47,9 @@ def key_of(text: str) -> int:
 
 
 def cut(sizes: Sequence[int], keys: Sequence[int], low: int, high: int) -> list[tuple[int, int]]:
-    """Ranges of positions, in order, whose sizes add up to at most `high`, and about `low` or more.
+    """Return ranges of positions, in order, whose sizes add up to at most `high`, and about `low` or more.
 
-    A single text that is larger is a piece of its own. Takes linear time but for a logarithm.
+    A single text that is larger is a piece of its own. Runs in nearly linear time.
 
     >>> cut([500] * 6, [3, 1, 4, 9, 5, 2], 1000, 2000)
     [(0, 3), (3, 6)]
@@ -67,9 +67,9 @@ def cut(sizes: Sequence[int], keys: Sequence[int], low: int, high: int) -> list[
 
 
 def _best(ends: Sequence[int], keys: Sequence[int], start: int, end: int, low: int) -> int:
-    """Where to cut: before the highest key that leaves `low` on both sides; else as near the middle as can be.
+    """Return where to cut: before the highest key that leaves `low` on both sides, or else nearest to the middle.
 
-    Among equal keys, the one nearest the middle: so a thousand equal lines are halved, not peeled.
+    Among equal keys, the one nearest to the middle is chosen, so that a thousand equal lines are halved, not peeled.
     """
     middle = (ends[start] + ends[end]) / 2
     first = max(start + 1, bisect_left(ends, ends[start] + low, start, end))

@@ -1,4 +1,4 @@
-"""The three steps from a markdown document to what is embedded and stored: pool, documents, chunks."""
+"""Prepare a markdown document in three steps: pool its texts, divide it into sections, and cut these into chunks."""
 
 from __future__ import annotations
 
@@ -24,16 +24,16 @@ from lmm_education.payloads import Ids, types_in
 
 # -- annotations -----------------------------------------------------------------------------------
 
-# Text to be found, not an annotation to be embedded with the content: it becomes a chunk of its own.
+# A summary is searchable text rather than an annotation of the content: it becomes a chunk of its own.
 _NOT_ANNOTATIONS = frozenset({"summary"})
 
 
 def annotate(model: AnnotationModel, own: Mapping[str, Any], heading: Heading) -> tuple[str, ...]:
-    """The annotations of a text with the properties `own` under `heading`, one per item, each once.
+    """Return the annotations of a text with the properties `own` under `heading`, one per item, without repetitions.
 
-    First the model's own properties (those of the text, or of the heading that it stands under), then the
-    inherited ones (the nearest of the text, its heading, the headings above, the header), then the generated
-    ones (likewise), each in the order of the model. A list gives one annotation per item.
+    First come the model's own properties (of the text, or of its heading), then the inherited ones (the nearest of the
+    text, its heading, the headings above, the header), then the generated ones (likewise), each in the order of the
+    model. A list yields one annotation per item.
 
     >>> heading = Heading("Leaves", 1, ("Leaves",), 1, own={"topic": "review"}, all={"topic": "review", "part": 2})
     >>> annotate(AnnotationModel(("topic",), ("part",), ("questions",)), {"questions": ["Why?", "How?"]}, heading)
@@ -66,9 +66,9 @@ S = TypeVar("S", Section, Chunk)
 
 @dataclass(frozen=True, slots=True)
 class Steps:
-    """What each step made of a document: `pooled` texts, `parts` to retrieve with the `passages` of each.
+    """The results of the steps for a document: `pooled` texts, and `parts` to retrieve with their `passages`.
 
-    `settings` are those that hold for this document.
+    `settings` are those for this document.
     """
 
     docid: str
@@ -87,7 +87,7 @@ class Steps:
 
 
 def prepare_document(text: str, **how: Any) -> PreparedDocument:
-    """The document of `prepare_steps`, which takes the same arguments.
+    """Return the document prepared by `prepare_steps`, which takes the same arguments.
 
     >>> text = "# Leaves\\n\\n---\\n~questions_: [Why green?]\\n---\\n## Colour\\n\\nLeaves are green.\\n"
     >>> document = prepare_document(text, docid="botany", file="botany.md", settings=Preparation())
@@ -110,19 +110,19 @@ def prepare_steps(
     withholding: Withholding = DEFAULT,
     chapter: BookChapter = NO_BOOK,
 ) -> Steps:
-    """Prepare a markdown document; the result of each step.
+    """Prepare a markdown document; return the results of all steps.
 
     Args:
         docid: the document's id.
         file: its path in the course, with ``/``.
-        settings: the course's; what the document's header says under ``RAG:`` and ``lang:`` goes before them.
-        title: for a document that has neither a title nor a heading; by default the file's name.
-        count: counts tokens; needed where the settings' unit is ``tokens``.
-        withholding: which texts are not for students.
-        chapter: what its book knows of it.
+        settings: the course's; the document's header overrides them under ``RAG:`` and ``lang:``.
+        title: for a document that has neither a title nor a heading; by default, the file's name.
+        count: counts tokens; required if the settings' unit is ``tokens``.
+        withholding: which texts are withheld from students.
+        chapter: the document's chapter in its book.
 
     Raises:
-        ConfigError: the header's ``RAG:`` asks for something unknown, or tokens cannot be counted.
+        ConfigError: the header's ``RAG:`` contains an invalid value, or tokens cannot be counted.
     """
     outline = read_outline(text, title=title or PurePosixPath(file).stem, lasting=withholding.lasting)
     settings = for_document(settings, outline.root.values, where=f"{file}:1")
@@ -133,7 +133,7 @@ def prepare_steps(
 
 
 def cut_into_passages(steps: Steps, limits: Limits) -> Steps:
-    """The last two steps, on what was pooled."""
+    """Run the last two steps on the pooled texts."""
     settings, whole = steps.settings, steps.settings.splitter == "none"
     parts = tuple(
         (part, tuple(passages_of(part, limits, whole=whole, overlap=settings.overlap)))
@@ -143,7 +143,7 @@ def cut_into_passages(steps: Steps, limits: Limits) -> Steps:
 
 
 def limits_of(settings: Preparation, count: Count | None, *, where: str = "") -> Limits:
-    """The sizes of chunks in the unit of the settings."""
+    """Return the sizes of chunks in the unit of the settings."""
     if settings.unit == "characters":
         return Limits(settings.min_size, settings.max_size)
     if count is None:
@@ -152,7 +152,7 @@ def limits_of(settings: Preparation, count: Count | None, *, where: str = "") ->
 
 
 def as_written(steps: Steps) -> PreparedDocument:
-    """Sections and chunks with their ids, with the texts that the author wrote."""
+    """Return sections and chunks with their ids, with the texts that the author wrote."""
     ids, chapter, root, withholding = Ids(steps.docid), steps.chapter, steps.outline.root, steps.withholding
     title = rendered_text(chapter.title or steps.outline.title, chapter)
     numbers = _numbers(steps)
@@ -190,17 +190,17 @@ def as_written(steps: Steps) -> PreparedDocument:
 
 
 def _changed(**values: tuple[Any, Any]) -> dict[str, Any]:
-    """What students are given, of each that is another thing than what teachers have."""
+    """Return the values for students that differ from those for teachers."""
     return {name: shown for name, (written, shown) in values.items() if shown != written}
 
 
 def _types(item: Item) -> tuple[str, ...]:
-    """The types that a text has, or that a heading gives."""
+    """Return the types of a text, or those that a heading gives."""
     return types_in(item.all) if isinstance(item, Heading) else types_in(item.own) or types_in(item.heading.all)
 
 
 def _withheld(steps: Steps) -> Iterator[Withheld]:
-    """The stretches that students do not get."""
+    """Iterate over the ranges that are withheld from students."""
     items = [item for item in steps.pooled if not isinstance(item, Heading) or item.level]
     for (owner, audience), run in groupby(items, key=lambda i: (i.owner, steps.withholding.of(_types(i)))):
         held = list(run)
@@ -212,7 +212,7 @@ def _withheld(steps: Steps) -> Iterator[Withheld]:
 
 
 def as_readers_see(document: PreparedDocument, chapter: BookChapter) -> PreparedDocument:
-    """A document as it is stored: with the texts that readers see, without chunks that nobody does."""
+    """Return a document as it is stored: with the texts that readers see, without chunks that are empty for them."""
     notes = _notes(document.chunks, chapter)
     shown = _notes((chunk for chunk in document.chunks if chunk.audience == EVERYONE), chapter)
     sections = tuple(_section_as_read(section, chapter, notes, shown) for section in document.sections)
@@ -252,7 +252,7 @@ def _notes(chunks: Iterable[Chunk], chapter: BookChapter) -> Mapping[str, str]:
 def _section_as_read(
     section: Section, chapter: BookChapter, notes: Mapping[str, str], shown: Mapping[str, str]
 ) -> Section:
-    """A section, and what students are given of it, with the footnotes that they may read."""
+    """Return a section, and its version for students, each with the footnotes that may be read there."""
     seen = _as_read(section, chapter, notes)
     if "text" not in section.for_students:
         return seen
@@ -273,7 +273,7 @@ def _as_read(of: S, chapter: BookChapter, notes: Mapping[str, str]) -> S:
     return of if shown == of.text else replace(of, text=shown, source=of.text)
 
 
-# The first paragraph of a footnote, and what refers to one.
+# The first paragraph of a footnote, and references to one.
 _FOOTNOTE = re.compile(
     r"^\[\^(?P<name>[^\]\s]{1,100})\]:[ \t]*(?P<note>[^\n]+(?:\n[ \t]*[^\s\[][^\n]*)*)", re.MULTILINE
 )
@@ -281,14 +281,14 @@ _NOTE_MARK = re.compile(r"\[\^([^\]\s]{1,100})\](:[ \t]*)?")
 
 
 def footnotes(texts: Iterable[str]) -> Mapping[str, str]:
-    """The footnotes in texts, by their names."""
+    """Return the footnotes in texts, by name."""
     pieces = (piece for text in texts if "[^" in text for is_code, piece in code_apart(text) if not is_code)
     found = (match for piece in pieces for match in _FOOTNOTE.finditer(piece))
     return {match["name"]: " ".join(match["note"].split()) for match in found}
 
 
 def with_notes(text: str, notes: Mapping[str, str]) -> str:
-    """A passage with the footnotes that stand elsewhere in the document.
+    """Return a passage with the footnotes that are defined elsewhere in the document inserted.
 
     >>> with_notes("Leaves are green[^why] and [^odd].", {"why": "They hold chlorophyll."})
     'Leaves are green (They hold chlorophyll.) and [^odd].'
@@ -310,7 +310,7 @@ def with_notes(text: str, notes: Mapping[str, str]) -> str:
 
 
 def _numbers(steps: Steps) -> Mapping[tuple[str, ...], str]:
-    """The numbers of headings, by their paths; that of the document under the empty one."""
+    """Return the numbers of headings by their paths; the document's own under the empty path."""
     numbers = steps.chapter.numbers
     headings = (item for item in steps.outline.items if isinstance(item, Heading))
     found = {heading.path: numbers.headings.get(heading.line, "") for heading in headings} if numbers.headings else {}
@@ -347,7 +347,7 @@ def _section(steps: Steps, part: Part, ids: Ids, order: int) -> Section:
 
 
 def _for_students(items: Sequence[Item], withholding: Withholding) -> tuple[Item, ...]:
-    """Items without the texts that are not for students, and headings that have nothing else below them."""
+    """Return items without the texts that are withheld from students, and without headings that become empty."""
     shown = [i for i in items if isinstance(i, TextItem) and withholding.of(_types(i)) == EVERYONE]
     above = {i.heading.path[:end] for i in shown for end in range(len(i.heading.path) + 1)}
     keep = {id(i) for i in shown}

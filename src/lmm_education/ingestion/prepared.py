@@ -1,9 +1,9 @@
-"""Prepared files: what a step made of a document, as markdown that can be read, edited and ingested.
+"""Prepared files: the result of a preparation step as markdown that can be read, edited and ingested.
 
-Each step has its file. Its header marks it as ours, and says which document it shows. Every item of the step
-(a pooled text, a document to retrieve, a chunk) begins with a metadata block that holds its lines in the
-source and the properties of its own; headings carry theirs, so that annotations can be reviewed where they
-belong. The file of pooled texts may be edited, and ingested in the document's place; the others are to look at.
+Each step has a file. Its header marks it as ours, and names the document. Every item of the step (a pooled text, a
+section, a chunk) begins with a metadata block with its lines in the source and its own properties; headings have
+theirs, so that annotations can be reviewed where they belong. The file of pooled texts may be edited, and ingested
+instead of the document; the others are for inspection.
 """
 
 from __future__ import annotations
@@ -40,28 +40,28 @@ from lmm_education.ingestion.source_files import MARK, is_own_output
 from lmm_education.ingestion.steps import SUMMARY, ChunkDraft, Part, join
 from lmm_education.material import Lines
 
-# Keys of the program in a prepared file.
+# The program's own keys in a prepared file.
 LINES, METADATA, TEXT, REPEATED, GAPS, OWNER, KEY = (
     *("~~lines", "~~metadata", "~~text", "~~repeated", "~~gaps", "~~owner", "~~key"),
 )
 _HASH = re.compile(r"^  hash: \w+\r?\n", re.MULTILINE)
 _GAP = re.compile(r"(\d{1,9})\+(-?\d{1,9})")
 _RANGE = re.compile(r"(\d+)(?:[-–](\d+))?\Z")
-# What would close a comment, equation or fence that a text leaves open.
+# Closes any comment, equation or fence that a text leaves open.
 _CLOSERS = "\n\n".join(["end", "-->", "$$", "`" * 99, "~" * 99])
 _PARTS = _CLOSERS.count("\n\n") + 1
 _KEPT_IN_METADATA = "<!-- This text is above, in ~~text: here, markdown would read it as something else. -->"
 
 
 Shown = Iterator[tuple[Item, Part | None]]
-"""What a file shows, in order: each item, and the part that begins with it, if one does."""
+"""The contents of a file in order: each item, and the part that begins with it, if any."""
 
 
 # -- writing ---------------------------------------------------------------------------------------
 
 
 def step_files(steps: Steps) -> dict[str, str]:
-    """The prepared files of a document, name to text.
+    """Return the prepared files of a document, by name.
 
     >>> from lmm_education.ingestion.prepare import prepare_steps
     >>> settings = Preparation()
@@ -87,7 +87,7 @@ def step_files(steps: Steps) -> dict[str, str]:
 
 
 def render(steps: Steps, name: str) -> str:
-    """The prepared file of one step."""
+    """Return the prepared file of one step."""
     shown = [_heading(i, part) if isinstance(i, Heading) else _text(i) for i, part in STEPS[name](steps)]
     header, body = _header(steps, name), "".join(shown)
     mark = header[MARK]
@@ -111,7 +111,7 @@ def _header(steps: Steps, name: str) -> dict[str, Any]:
 
 
 def _changed(default: Mapping[str, Any], chosen: Mapping[str, Any]) -> dict[str, Any]:
-    """The settings that are not the default ones, as plain values."""
+    """Return the settings that differ from the defaults, as plain values."""
     changed: dict[str, Any] = {}
     for key, value in chosen.items():
         if isinstance(value, Mapping):
@@ -141,7 +141,7 @@ def _text(text: TextItem) -> str:
         values[GAPS] = " ".join(f"{at}+{lines}" for at, lines in text.gaps)
     if text.owner:
         values[OWNER] = text.owner
-    if text.key != key_of(shown):  # of a div, whose fences are not shown
+    if text.key != key_of(shown):  # in a div, whose fences are not shown
         values[KEY] = text.key
     if not _reads_back(shown):
         values[TEXT], shown = shown, _KEPT_IN_METADATA
@@ -149,12 +149,12 @@ def _text(text: TextItem) -> str:
 
 
 def _range_text(lines: Lines) -> int | str:
-    """With a dash that YAML need not quote."""
+    """Return a range of lines, with a dash that YAML need not quote."""
     return lines.first if lines.first == lines.last else f"{lines.first}–{lines.last}"
 
 
 def _reads_back(text: str) -> bool:
-    """Whether a text is read as it is between metadata blocks, whatever comes later in the file."""
+    """Return whether a text between metadata blocks is parsed as the same text, whatever follows in the file."""
     block = "---\nx: 1\n---\n"
     found = read_outline(f"{block}\n{block}{text}\n\n{block}{_CLOSERS}\n").items
     texts = [item for item in found if isinstance(item, TextItem)]
@@ -175,14 +175,14 @@ def _chunks(steps: Steps) -> Shown:
 
 
 def _of_part(part: Part, items: Sequence[Item]) -> Shown:
-    """The headings that open a part, and its items."""
+    """Iterate over the headings that open a part, and its items."""
     opening = [] if part.by_size else [heading for heading in part.opening if heading.level]
     for number, item in enumerate([*opening, *items]):
         yield item, part if number == 0 else None
 
 
 def _with_headings(part: Part, passages: Iterable[ChunkDraft]) -> Iterator[Item]:
-    """The texts of passages, each after the headings of the part that stand before it."""
+    """Iterate over the texts of passages, each after the headings that precede it in the part."""
     headings = [item for item in part.items if isinstance(item, Heading)]
     for passage in passages:
         if passage.is_summary:
@@ -202,7 +202,7 @@ def _with_headings(part: Part, passages: Iterable[ChunkDraft]) -> Iterator[Item]
     yield from headings
 
 
-# The file of each step, `NAME.step.md`, and what it shows.
+# The steps with a file, `NAME.step.md`, and the contents of each.
 STEPS: dict[str, Callable[[Steps], Shown]] = {
     "pooled": lambda steps: ((item, None) for item in steps.pooled),
     "documents": _documents,
@@ -214,13 +214,13 @@ STEPS: dict[str, Callable[[Steps], Shown]] = {
 
 
 def is_edited(text: str) -> bool:
-    """Whether somebody changed a prepared file since it was written. Line ends do not count."""
+    """Return whether a prepared file was edited since it was written, ignoring line endings."""
     written = _HASH.search(text)
     return written is None or written[0].split()[1] != _hash(_HASH.sub("", text, count=1))
 
 
 def _hash(text: str) -> str:
-    # A letter in front: YAML would take some digits for a number, and quote them.
+    # A letter in front, because YAML would read some digests as numbers, and quote them.
     return "h" + hashlib.sha256(text.replace("\r\n", "\n").encode("utf-8", "surrogatepass")).hexdigest()[:15]
 
 
@@ -228,26 +228,25 @@ def _hash(text: str) -> str:
 
 
 def read_mark(text: str) -> tuple[str, str]:
-    """The docid and the path of the document that a prepared file shows.
+    """Return the docid and the path of the document that a prepared file was made from.
 
     Raises:
-        IngestError: the header cannot be read, or does not say what the file is.
+        IngestError: the header cannot be read, or does not identify the file.
     """
     header = _read_header(text)
     return str(header["docid"]), header[MARK]["file"]
 
 
 def read_steps(text: str, *, count: Count | None = None, withholding: Withholding = DEFAULT) -> Steps:
-    """The document that a prepared file shows, edited or not, with the result of each step; settings are those that it
-    was made with.
+    """Return the steps in a prepared file, edited or not, with the settings that it was made with.
 
     Raises:
-        IngestError: the header cannot be read, or does not say what the file is.
+        IngestError: the header cannot be read, or does not identify the file.
     """
     header = _read_header(text)
     mark = header[MARK]
     settings = msgspec.convert(mark.get("settings", {}), Preparation)
-    # Each text of a stretch says its type itself.
+    # Each text of a stretch has its own type in a prepared file.
     outline = read_outline(text, title=str(mark.get("title", "")), lasting=(), read_text=_read_text)
     lines = _range(mark.get("lines"), Lines(1, 1))
     root = replace(outline.root, metadata_line=lines.first, line=lines.last)
@@ -258,7 +257,7 @@ def read_steps(text: str, *, count: Count | None = None, withholding: Withholdin
 
 
 def _read_header(text: str) -> dict[str, Any]:
-    """The header's values, if they say what the file is."""
+    """Return the header's values, if they identify the file."""
     values = header_values(text)
     mark = values.get(MARK)
     if not isinstance(mark, Mapping) or mark.get("step") not in STEPS or "docid" not in values:
@@ -282,7 +281,7 @@ def _read_text(node: TextNode) -> str:
 
 
 def _placed(outline: Outline, root: Heading) -> Iterator[Item]:
-    """The items at their lines in the source; what somebody added is given those after the item before it."""
+    """Iterate over the items with their lines in the source; an added one gets those of the item before it."""
     moved = {id(outline.root): root}
     after = 0
     for item in outline.items:
@@ -304,13 +303,13 @@ def _placed(outline: Outline, root: Heading) -> Iterator[Item]:
 
 
 def _owner(item: Item, line: int) -> int:
-    """The line of what gives an item its type, in the source; if somebody wrote that here, its own."""
+    """Return the line in the source of what gives an item its type; its own line if that was added here."""
     recorded = item.values.get(OWNER)
     return recorded if isinstance(recorded, int) else line if item.owner else 0
 
 
 def _joined(items: Iterable[Item]) -> Iterator[Item]:
-    """The items, a text without a metadata block joined to the text before it."""
+    """Iterate over the items, joining a text without a metadata block to the text before it."""
     held: TextItem | None = None
     for item in items:
         if isinstance(item, TextItem) and held is not None and not item.values:
@@ -336,13 +335,13 @@ def _range(value: Any, default: Lines) -> Lines:
 def write_step_files(
     texts: Mapping[str, str], folder: Path, *, docid: str, file: str
 ) -> tuple[tuple[Path, ...], list[str]]:
-    """Write the files of a document into `folder`, which is made where it is missing; where they are, and notices.
+    """Write the files of a document into `folder`, which is created if necessary; return their paths, and notices.
 
-    One that somebody edited is kept, under its name with ``.bak``.
+    An edited one is kept, with ``.bak`` appended to its name.
 
     Raises:
-        IngestError: a file of that name is not one of this document's; nothing is written then.
-        FileReadError, FileWriteError: it cannot be read or written.
+        IngestError: a file of that name belongs to another document; nothing is written in this case.
+        FileReadError, FileWriteError: a file cannot be read or written.
     """
     paths = {folder / name: text for name, text in texts.items()}
     before = {path: files.read_document(path) for path in paths if path.exists()}
@@ -367,7 +366,8 @@ def write_step_files(
 
 
 def _shows(text: str, docid: str, file: str) -> bool:
-    """Whether a text is a prepared file of this document, edited or not; not of another with the same name."""
+    """Return whether a text is a prepared file of this document, edited or not, rather than of another with its
+    name."""
     values = header_values(text) if is_own_output(text) else {}
     mark = values.get(MARK)
     return bool(values) and (values.get("docid") == docid or (isinstance(mark, Mapping) and mark.get("file") == file))

@@ -1,4 +1,4 @@
-"""The three steps from a document's items to what is stored: texts are pooled, cut into documents, and into chunks."""
+"""The three steps from a document's items to what is stored: pool texts, divide into sections, cut into chunks."""
 
 from __future__ import annotations
 
@@ -20,26 +20,26 @@ from lmm_education.material import Lines
 from lmm_education.payloads import types_in
 
 # -- step 1: pool ----------------------------------------------------------------------------------
-# Step 1, pool: texts that say little alone join their neighbours, so that context is not lost.
+# Step 1, pooling: texts that mean little by themselves join their neighbours, so that context is not lost.
 #
-# Two things happen here. What blank lines have torn is put together again, always: what Pandoc takes as one block (see
-# `lmm.markdown.units`), an HTML element over several paragraphs; the fences of a div that is too long are left out.
-# Then, if asked for, equations, code and very short texts join the text before them, or at the start of a section the
-# one after them. Nothing is joined across a heading, or with a text that has properties of its own; the texts of one
-# stretch that has a type (a solution) are joined among themselves.
+# This has two parts. Texts that blank lines separate are always rejoined if they belong together: what Pandoc parses as
+# one block (see `lmm.markdown.units`), or an HTML element over several paragraphs; the fences of a div that is too long
+# are left out. Then, if enabled, equations, code and very short texts join the text before them, or at the start of a
+# section the one after them. Nothing is joined across a heading, or with a text that has properties of its own; the
+# texts of one stretch with a type (a solution) are joined with each other.
 
 
 Joins = Callable[[Sequence[TextItem], TextItem], bool]
-"""Whether a text joins the group of texts before it."""
+"""Returns whether a text joins the group of texts before it."""
 
 _VOID = frozenset({"area", "base", "br", "col", "embed", "hr", "img", "input", "link", "meta", "source", "wbr"})
 
 
 def pool(items: Iterable[Item], limits: Limits, *, shorter_than: int | None) -> list[Item]:
-    """The items with texts joined; a group that is longer than `limits` allow is joined in parts.
+    """Return the items with texts joined; a group that exceeds `limits` is joined in parts.
 
     Args:
-        shorter_than: below so many characters a text is too short to stand alone; None joins torn texts only.
+        shorter_than: length below which a text is too short by itself; None only joins what belongs together.
 
     >>> from lmm_education.ingestion.outline import read_outline
     >>> outline = read_outline("# A\\n\\nThe area of a circle is\\n\\n$$ \\\\pi r^2 $$\\n")
@@ -61,7 +61,7 @@ def pool(items: Iterable[Item], limits: Limits, *, shorter_than: int | None) -> 
 
 
 def _in_stretches(items: Iterable[Item], limits: Limits, shorter_than: int | None) -> Iterator[Item]:
-    """The items, those of each stretch pooled among themselves."""
+    """Iterate over the items, with the texts of each stretch pooled separately."""
     for stretch, run in groupby(items, key=lambda item: item.stretch if isinstance(item, TextItem) else 0):
         held = list(run)
         texts = [item for item in held if isinstance(item, TextItem)]
@@ -73,7 +73,7 @@ def _in_stretches(items: Iterable[Item], limits: Limits, shorter_than: int | Non
 
 
 def _units(items: Sequence[Item], limits: Limits) -> Iterator[Item]:
-    """The items with each unit joined that fits; of a div that does not, or has a heading in it, what is inside."""
+    """Iterate over the items, joining each unit that fits; other divs, or those with headings, are split."""
     texts = [f"{item.text}\n" if isinstance(item, TextItem) else None for item in items]
     alone = [
         text if isinstance(item, TextItem) and not item.own else None for item, text in zip(items, texts, strict=True)
@@ -97,7 +97,7 @@ def _units(items: Sequence[Item], limits: Limits) -> Iterator[Item]:
 
 
 def _unfenced(item: Item, limits: Limits) -> Item:
-    """A text that is a whole div and too long, without its fences."""
+    """Return a text without the fences of a div, if it is one that is too long."""
     if not isinstance(item, TextItem) or not item.text.startswith(":::") or limits.measure(item.text) <= limits.high:
         return item
     inside, _, last = item.text.partition("\n")[2].rpartition("\n")
@@ -107,7 +107,7 @@ def _unfenced(item: Item, limits: Limits) -> Item:
 
 
 def _by_heading(items: Iterable[Item], change: Callable[[list[TextItem]], Iterable[TextItem]]) -> Iterator[Item]:
-    """The items, with `change` applied to each run of texts that may be joined."""
+    """Iterate over the items, with `change` applied to each run of texts that may be joined."""
     for is_text, run in groupby(items, key=lambda item: isinstance(item, TextItem) and not item.own):
         if is_text:
             yield from change([item for item in run if isinstance(item, TextItem)])
@@ -116,7 +116,7 @@ def _by_heading(items: Iterable[Item], change: Callable[[list[TextItem]], Iterab
 
 
 def _joined(texts: Sequence[TextItem], joins: Joins, limits: Limits, *, tear: bool = False) -> Iterator[TextItem]:
-    """`texts`, each group joined; a group that is too long is cut, or with `tear` not joined at all."""
+    """Iterate over `texts` with each group joined; one that is too long is cut, or with `tear` not joined at all."""
     group: list[TextItem] = []
     for text in texts:
         if group and not joins(group, text):
@@ -140,7 +140,7 @@ def _within(group: Sequence[TextItem], limits: Limits, tear: bool) -> Iterator[T
 
 
 def join(texts: Sequence[TextItem]) -> TextItem:
-    """Texts that follow each other, as one."""
+    """Return consecutive texts as one."""
     if len(texts) == 1:
         return texts[0]
     gaps: list[tuple[int, int]] = []
@@ -155,11 +155,11 @@ def join(texts: Sequence[TextItem]) -> TextItem:
 
 
 class _Continues:
-    """Whether a text goes on with the HTML element that a group began; asked for each text in turn."""
+    """Returns whether a text continues the HTML element that a group began; called for each text in turn."""
 
     def __init__(self) -> None:
         self._tag = ""
-        self._open = 0  # elements of that name that are not closed yet
+        self._open = 0  # unclosed elements of that name
 
     def __call__(self, group: Sequence[TextItem], text: TextItem) -> bool:
         first, last = group[0].text, group[-1].text
@@ -173,14 +173,14 @@ class _Continues:
 
 
 def _element(text: str) -> str:
-    """The name of the HTML element that a text begins with."""
+    """Return the name of the HTML element that a text begins with."""
     first = next(iter(spans(text.partition("\n\n")[0])), None) if text.lstrip(" ").startswith("<") else None
     is_element = first is not None and first.kind == "html" and first.target.replace("-", "").isalnum()
     return first.target if first and is_element and first.target not in _VOID else ""
 
 
 # -- step 2: documents -----------------------------------------------------------------------------
-# Step 2, documents: the larger texts that are retrieved whole.
+# Step 2, sections: the larger texts that are retrieved whole.
 #
 # A part of a document becomes a stored section, and chunks are cut from it, never across parts.
 
@@ -189,8 +189,8 @@ def _element(text: str) -> str:
 class Part:
     """A part of a document: the heading it belongs to, and its texts with the headings between them.
 
-    `opening` are headings that stand before the items: the section's own, or none where a part was cut at a
-    size (`by_size`), which may begin in the middle of a section and has its headings among the items.
+    `opening` are headings before the items: the section's own, or none if the part was cut by size (`by_size`), which
+    may begin in the middle of a section and has its headings among the items.
     """
 
     heading: Heading
@@ -200,12 +200,12 @@ class Part:
 
     @property
     def text(self) -> str:
-        """The texts, with the lines of headings that stand between them."""
+        """The texts, with the lines of headings between them."""
         return "\n\n".join(item.text if isinstance(item, TextItem) else item.source for item in self.items)
 
     @property
     def lines(self) -> Lines:
-        """From the heading, or the first text, to the end of the last text."""
+        """The lines from the heading, or the first text, to the end of the last text."""
         held = [*(heading for heading in self.opening if heading.level), *self.items]
         return Lines(_lines(held[0]).first, _lines(held[-1]).last) if held else Lines(1, 1)
 
@@ -215,10 +215,10 @@ def _lines(item: Item) -> Lines:
 
 
 def divide(outline: Outline, items: Sequence[Item], settings: Preparation) -> list[Part]:
-    """The parts of a document, in order, for the way of dividing that is chosen.
+    """Return the parts of a document, in order, divided as the settings say.
 
-    Each heading has its part, also one without text; what stands above the first heading has one if there is
-    something, or if a summary of the document has to have a place.
+    Each heading has its part, even without text; the text above the first heading has one if there is any, or if the
+    document has a summary.
 
     >>> from lmm_education.ingestion.outline import read_outline
     >>> outline = read_outline("# A\\n\\none\\n\\n## B\\n\\ntwo\\n\\n# C\\n\\nthree\\n")
@@ -246,7 +246,7 @@ def _has_place(heading: Heading, items: Sequence[Item]) -> bool:
 
 
 def _by_size(outline: Outline, items: Sequence[Item], size: int) -> Iterator[Part]:
-    """Parts of at most `size` characters: cut before a heading if possible, and never just after one."""
+    """Iterate over parts of at most `size` characters: cut before a heading if possible, and never just after one."""
     limits = Limits(size // 2, size)
     elements = list(_elements(items, limits))
     sizes = [sum(len(i.text if isinstance(i, TextItem) else i.source) + 2 for i in element) for element in elements]
@@ -259,7 +259,7 @@ def _by_size(outline: Outline, items: Sequence[Item], size: int) -> Iterator[Par
 
 
 def _elements(items: Sequence[Item], limits: Limits) -> Iterator[list[Item]]:
-    """What is not taken apart: a text with the headings right before it; headings at the end by themselves."""
+    """Iterate over units that stay together: a text with the headings directly before it; trailing headings."""
     headings: list[Heading] = []
     for item in items:
         if isinstance(item, Heading):
@@ -275,7 +275,7 @@ def _elements(items: Sequence[Item], limits: Limits) -> Iterator[list[Item]]:
 
 
 def _key(element: Sequence[Item]) -> int:
-    """Higher headings are better places to cut, and any heading is better than none."""
+    """Return the key of a unit: higher headings are better places to cut, and any heading is better than none."""
     first = element[0]
     if isinstance(first, TextItem):
         return first.key
@@ -283,7 +283,7 @@ def _key(element: Sequence[Item]) -> int:
 
 
 def pieces_of(text: TextItem, limits: Limits) -> list[TextItem]:
-    """A text as it is, or if it is too large by itself the parts of it."""
+    """Return the parts of a text that is too large by itself, or the text."""
     if limits.measure(text.text) <= limits.high:
         return [text]
     pieces: list[TextItem] = []
@@ -291,7 +291,7 @@ def pieces_of(text: TextItem, limits: Limits) -> list[TextItem]:
     for part in split(text.text, limits):
         first = line + text.count_lines(at, part.start)
         line, at = first + text.count_lines(part.start, part.end), part.end
-        # What an earlier split repeated stands on no line of its own.
+        # Lines that an earlier split repeated do not count.
         lines = Lines(max(first, text.lines.first), min(max(line, text.lines.first), text.lines.last))
         repeated = part.repeated or (0 if part.start else text.repeated)
         moved = part.text.find(text.text[part.start : part.end]) - part.start
@@ -305,27 +305,27 @@ _DIVIDE: dict[DocumentSplit, _Divide] = {
     "heading": lambda outline, items, settings: _by_level(outline, items, 6),
     "level": lambda outline, items, settings: _by_level(outline, items, settings.level),
     "size": lambda outline, items, settings: _by_size(outline, items, settings.document_size),
-    # Nothing is stored then, but chunks still vote for the section that they stand in.
+    # Nothing is stored in this case, but chunks still vote for the section that contains them.
     "none": lambda outline, items, settings: _by_level(outline, items, 6),
 }
 
 
 # -- what is too large by itself -------------------------------------------------------------------
-# Between rows, lines, items or sentences, if need be words. A table repeats its header in each part, code its fence
-# line and an equation its ``$$``, so that each part is valid markdown. Where to split is chosen as for paragraphs, so
-# that a new row does not move all later parts.
+# Texts are split between rows, lines, items or sentences, or else between words. Each part of a table repeats its
+# header, code its fence line and an equation its ``$$``, so that each is valid markdown. Where to split is chosen as
+# for paragraphs, so that a new row does not move all later parts.
 
 _LINE = re.compile(r"[^\n]*(?:\n+|\Z)")
 _ITEM_START = re.compile(rf"(?<=\n) {{0,1}}(?={ITEM})")
-# The splitter's time grows faster than the text (an image in base64 is one word of a megabyte).
+# The splitter's time grows faster than linearly (an image in base64 is one word of a megabyte).
 _WINDOW = 20
 
 
 @dataclass(frozen=True, slots=True)
 class Slice:
-    """A part of a text: `text` is ``source[start:end]``, with what is repeated before and after it.
+    """A part of a text: `text` is ``source[start:end]``, with the repeated lines before and after it.
 
-    `repeated` counts the lines that are repeated before it.
+    `repeated` counts the repeated lines before it.
     """
 
     start: int
@@ -339,7 +339,7 @@ Finder = Callable[[str], Ranges]
 
 
 def split(text: str, limits: Limits) -> list[Slice]:
-    """The parts of a text, in order, none larger than `limits.high`; between them is only white space.
+    """Return the parts of a text, in order, none larger than `limits.high`, separated only by white space.
 
     >>> rows = "\\n".join(f"| {n} | {n * n} |" for n in range(40))
     >>> [part.text[:16] for part in split(f"| n | nn |\\n|---|----|\\n{rows}", Limits(100, 300))][1]
@@ -350,7 +350,7 @@ def split(text: str, limits: Limits) -> list[Slice]:
     kind = kind_of(text)
     head, foot = _frame(kind, text)
     room = limits.high - sum(limits.measure(part) + limits.joint for part in (head, foot) if part)
-    if room < limits.high // 2:  # nothing worth repeating fits
+    if room < limits.high // 2:  # too little room to repeat anything
         head, foot, room = "", "", limits.high
     start, end = len(head), len(text) - len(foot)
     inner = replace(limits, low=min(limits.low, room // 2), high=room)
@@ -359,7 +359,7 @@ def split(text: str, limits: Limits) -> list[Slice]:
 
 
 def _frame(kind: Kind, text: str) -> tuple[str, str]:
-    """What stands at the start and the end of each part."""
+    """Return what is repeated at the start and the end of each part."""
     if kind == "table":
         *head, _ = text.split("\n", 2)
         return "\n".join(head) if len(head) == 2 else "", ""
@@ -383,21 +383,21 @@ def _framed(text: str, parts: Sequence[tuple[int, int]], head: str, foot: str) -
 
 
 def _parts(text: str, finders: Sequence[Finder], limits: Limits) -> list[tuple[int, int]]:
-    """Ranges of parts within the limits, white space at their ends left out."""
+    """Return the ranges of parts within the limits, without white space at their ends."""
     atoms = [atom for atom in _atoms(text, 0, finders, limits) if text[atom[0] : atom[1]].strip()]
     sizes = [limits.measure(text[start:end]) for start, end in atoms]
-    # After a blank line is the best place.
+    # The best place is after a blank line.
     keys = [key_of(text[start:end]) + ((text[max(start - 2, 0) : start] == "\n\n") << 64) for start, end in atoms]
     parts = []
     for first, last in cut(sizes, keys, limits.low, limits.high):
         start, end = atoms[first][0], atoms[last - 1][1]
-        indented = text[start:end].lstrip("\n")  # the first line's indentation belongs to code
+        indented = text[start:end].lstrip("\n")  # keeps the first line's indentation, which matters in code
         parts.append((end - len(indented), start + len(text[start:end].rstrip())))
     return parts
 
 
 def _atoms(text: str, offset: int, finders: Sequence[Finder], limits: Limits) -> Ranges:
-    """The smallest ranges that are not split further: what the first finder finds, unless that is too large."""
+    """Iterate over the smallest ranges: the first finder's results, which the other finders split if too large."""
     for start, end in finders[0](text) if finders else _words(text, limits):
         piece = text[start:end]
         if finders and limits.measure(piece) > limits.high:
@@ -407,7 +407,8 @@ def _atoms(text: str, offset: int, finders: Sequence[Finder], limits: Limits) ->
 
 
 def _words(text: str, limits: Limits) -> Ranges:
-    """Parts of a sentence or line that is too long: at words, or within one that is longer than all limits."""
+    """Iterate over parts of a sentence or line that is too long: between words, or within one that is too long
+    itself."""
     if limits.measure is len:
         splitter = TextSplitter(limits.high, trim=False)
     else:
@@ -421,7 +422,7 @@ def _words(text: str, limits: Limits) -> Ranges:
 
 
 def _window_end(text: str, start: int, size: int) -> int:
-    """Where to end a piece of about `size` characters: after white space, if there is any."""
+    """Return where to end a piece of about `size` characters: after white space, if possible."""
     end = start + size
     if end >= len(text):
         return len(text)
@@ -464,11 +465,11 @@ _FINDERS: dict[Kind, tuple[Finder, ...]] = {
 
 
 # -- step 3: chunks --------------------------------------------------------------------------------
-# Step 3, chunks: the texts that are embedded and found.
+# Step 3, chunks: the texts that are embedded and searched.
 #
-# Texts under one heading are packed until they have the size that is asked for; a text with properties of its own
-# stands alone; only a text that is too large by itself is split. A chunk's text is its texts, a blank line between
-# them. Summaries of sections are chunks too.
+# Texts under one heading are packed up to the configured size; a text with properties of its own is a chunk by itself;
+# only a text that is too large by itself is split. A chunk's text is its texts, separated by blank lines. Summaries of
+# sections are chunks, too.
 
 
 SUMMARY = "summary"
@@ -477,9 +478,9 @@ _WORD_START = re.compile(r"\s+(?=\S)")
 
 @dataclass(frozen=True, slots=True)
 class ChunkDraft:
-    """A chunk in the making: its text and where it stands. `own` are the properties of this text alone.
+    """A chunk without ids: its text and its place. `own` are the properties of this text alone.
 
-    `is_summary` tells the summary of a section from a text that its author gave that type.
+    `is_summary` distinguishes the summary of a section from a text to which its author gave that type.
     """
 
     text: str
@@ -494,9 +495,9 @@ class ChunkDraft:
 
 
 def passages_of(part: Part, limits: Limits, *, whole: bool = False, overlap: int = 0) -> Iterator[ChunkDraft]:
-    """The chunks of a part, in order, each section's summary before its texts.
+    """Iterate over the chunks of a part, in order, each section's summary before its texts.
 
-    With `whole`, nothing is cut: the part is one chunk, texts with properties of their own aside.
+    With `whole`, nothing is cut: the part is one chunk, except for texts with properties of their own.
     """
     for heading in part.opening:
         yield from _summary(heading)
@@ -538,7 +539,7 @@ def _summary(heading: Heading) -> Iterator[ChunkDraft]:
 
 
 def _runs(items: Iterable[Item]) -> Iterator[Heading | list[TextItem]]:
-    """Headings, and between them the texts that may be packed together."""
+    """Iterate over headings, and over groups of texts between them that may be packed together."""
     for together, run in groupby(items, key=_run_key):
         held = list(run)
         if isinstance(together, int):
@@ -549,14 +550,14 @@ def _runs(items: Iterable[Item]) -> Iterator[Heading | list[TextItem]]:
 
 
 def _run_key(item: Item) -> int | str:
-    """What texts have in common that may be packed: that they have nothing of their own, or a stretch."""
+    """Return the key shared by texts that may be packed: none has properties of its own, or all are of one stretch."""
     if isinstance(item, Heading):
         return "heading"
     return item.stretch or ("alone" if item.own else 0)
 
 
 def _packed(texts: Sequence[TextItem], limits: Limits) -> Iterator[TextItem]:
-    """`texts` packed into chunks. What was split from one text is never packed with more of it."""
+    """Iterate over `texts` packed into chunks. Parts of a split text are never packed with each other."""
     held: list[TextItem] = []
     for text in texts:
         first, *more = pieces_of(text, limits)
@@ -599,7 +600,7 @@ def _as_one(part: Part, items: Sequence[Item]) -> Iterator[ChunkDraft]:
 
 
 def _tail(text: str, size: int, limits: Limits) -> str:
-    """The end of a text, at most `size` long: whole sentences if there is one, else whole words.
+    """Return the end of a text, at most `size` long: whole sentences if one fits, or else whole words.
 
     >>> _tail("Leaves are green. Roots are brown. Stems vary.", 30, Limits(0, 100))
     'Roots are brown. Stems vary.'

@@ -1,5 +1,5 @@
-"""Open the store that the settings name, a folder or a server, and copy a whole store into another one, of whatever
-kind: ids, vectors, payloads and manifest stay the same."""
+"""Open the store that the settings name, a folder or a server, and copy whole stores between them, of any kind: ids,
+vectors, payloads and manifest stay the same."""
 
 from __future__ import annotations
 
@@ -19,17 +19,19 @@ from lmm_education.store.layout import COLLECTIONS
 from lmm_education.store.port import Store
 from lmm_education.store.server import batches, open_server
 
-PAGE = 1000  # points that are copied at once
+PAGE = 1000  # points copied at a time
 _COURSE = re.compile(r"\w[\w.-]{0,199}")
 
 
 def open_store(settings: StorageSettings, *, env: Mapping[str, str] | None = None) -> Store:
-    """The server or cluster at ``settings.addresses`` if there is one, else the embedded store in ``folder/course``.
+    """Open the server or cluster at ``settings.addresses`` if there is one, else the embedded store in
+    ``folder/course``.
 
-    Nothing is read or asked before the store is used. The key of a server comes from the environment.
+    Nothing is read or requested before first use. The key of a server comes from the environment.
 
     Raises:
-        ConfigError: the course's name cannot be that of a folder; the key would go unprotected to another machine.
+        ConfigError: the course's name is not a valid folder name, or the key would be sent unencrypted to another
+            machine.
     """
     if not _COURSE.fullmatch(settings.course):
         raise ConfigError(
@@ -59,8 +61,8 @@ def _key_for(settings: StorageSettings, env: Mapping[str, str]) -> str | None:
 
 @dataclass(frozen=True, slots=True)
 class Transfer:
-    """What was done: points written, points that were the same already, points that the source does not have;
-    and where."""
+    """The result of a transfer: numbers of points written, of unchanged points, and of points removed because the
+    source lacks them; and the target."""
 
     written: int = 0
     same: int = 0
@@ -69,11 +71,11 @@ class Transfer:
 
 
 def copy_store(source: Store, target: Store, *, on_points: Callable[[int], None] = lambda count: None) -> Transfer:
-    """Make `target` equal to `source`. What it has already is not written again, so a transfer that was cut off
-    goes on where it ended; what only it has is removed at the end. `on_points` is called with how many points are done.
+    """Make `target` equal to `source`. Points that it already has are not written again, so that an interrupted
+    transfer continues; others are removed at the end. `on_points` is called with the number of points done.
 
     Raises:
-        StoreMissing: there is nothing in `source`.
+        StoreMissing: `source` is empty.
         StoreMismatch: `target` was made with other settings.
         StoreError: one of them fails.
     """
@@ -87,7 +89,7 @@ def copy_store(source: Store, target: Store, *, on_points: Callable[[int], None]
             for page in batches(source.scroll(collection, vectors=True), PAGE, PAGE, lambda point: 1):
                 seen.update(point.id for point in page)
                 known = {point.id: point.payload for point in writer.get(collection, [point.id for point in page])}
-                # Vectors follow from the payload: its ``hash`` is that of the text that was embedded.
+                # The vectors follow from the payload: its ``hash`` is that of the embedded text.
                 missing = [point for point in page if known.get(point.id) != point.payload]
                 writer.upsert(collection, missing)
                 written, same = written + len(missing), same + len(page) - len(missing)
@@ -107,10 +109,10 @@ def transfer(
     env: Mapping[str, str],
     on_points: Callable[[int], None] = lambda count: None,
 ) -> Transfer:
-    """Copy the store of a course to a folder or an address, or from there; see `copy_store`.
+    """Copy the store of a course to or from a folder or an address; see `copy_store`.
 
     Raises:
-        ConfigError: that is the store itself, or no place for a store.
+        ConfigError: the place is the store itself, or not valid for a store.
     """
     there = elsewhere(settings, place)
     same = there.addresses[0] in settings.addresses if there.addresses else not settings.addresses
@@ -122,7 +124,7 @@ def transfer(
 
 
 def elsewhere(here: StorageSettings, place: str) -> StorageSettings:
-    """The same course in another place: typed by the user, so that no file has to be trusted for it."""
+    """Return settings for the same course in another place, typed by the user, so that no file needs to be trusted."""
     if re.match(r"https?://", place):
         return here.replace(url=place)
     if "://" in place:
