@@ -88,7 +88,7 @@ class AnswerPrinter:
         self.started = self.in_line = False
 
     def __call__(self, event: AnswerEvent) -> None:
-        """Print what happens."""
+        """Print an event."""
         from lmm.markdown.quotations import Quotation
         from lmm.messages import dialogue_text
         from lmm_education.answer.answer import Called, Found, Prompted
@@ -115,7 +115,7 @@ class AnswerPrinter:
                 terminal.say(f" {mark}" if self.in_line else f"{mark}\n\n", end="")
 
     def end(self, answer: Answer) -> None:
-        """Print the sources, and what the reader should know of the answer."""
+        """Print the sources, and notices about the answer."""
         if not answer.found:
             terminal.say(answer.text)
         self._break()

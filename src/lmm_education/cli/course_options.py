@@ -1,4 +1,4 @@
-"""What several commands of a course have in common: which course, which of its documents."""
+"""Options that several commands share: the course, and which of its documents."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ conditions = options.together(
     ),
     click.option("--where", metavar="KEY=VALUE", multiple=True, help="Only passages with this metadata."),
 )
-"""Conditions that passages meet, as ``types``, ``documents`` and ``where``."""
+"""Conditions on passages, passed as ``types``, ``documents`` and ``where``."""
 
 
 def _opening(*declared: options.Decorator) -> Callable[[Callable[..., int]], Callable[..., int]]:
@@ -41,6 +41,6 @@ def _opening(*declared: options.Decorator) -> Callable[[Callable[..., int]], Cal
 
 
 opened = _opening(course, options.config)
-"""Declare ``--course`` and ``--config``; the command's first argument is the course that they name."""
+"""Declare ``--course`` and ``--config``, and pass the opened course as the command's first argument."""
 read = _opening(options.config)
-"""The same of a command that reads documents, without ``--course``."""
+"""The same without ``--course``, for commands that read documents."""

@@ -1,4 +1,4 @@
-"""`lmm eval`: measure how well a course's passages are found, and its answers."""
+"""`lmm eval`: evaluate a course's search and its answers."""
 
 from __future__ import annotations
 
@@ -94,7 +94,7 @@ def evaluate(
     from lmm_education.evaluation.results import best_mean
 
     axes = [axis for text in compare for axis in text.split()]
-    if axes:  # what the shell took for further arguments
+    if axes:  # the shell passed them as further arguments
         axes += [word for word in words if is_axis(word)]
     wanted = SimpleNamespace(**given, axes=axes, files=[Path(word) for word in words if word not in axes])
     modes = [name for name in _MODES if getattr(wanted, "axes" if name == "--compare" else name.removeprefix("--"))]
@@ -121,7 +121,7 @@ def evaluate(
 
 
 def _check(modes: Sequence[str], wanted: Any) -> None:
-    """Refuse what does not go together."""
+    """Raise an error for options that exclude each other."""
     later, mode = "run them one after the other", next(iter(modes), "")
     others = [name for name in modes if name != "--compare"]
     others += [f"--{name}" for name in ("level", "plot") if getattr(wanted, name)]
@@ -148,10 +148,10 @@ def _check(modes: Sequence[str], wanted: Any) -> None:
 
 
 def _least(checks: Sequence[str], modes: Sequence[str]) -> dict[str, float]:
-    """The least that measures have to be, as they are given: ``right=80``.
+    """Parse minimum values of measures, such as ``right=80``.
 
     Raises:
-        ConfigError: one is not given so, or several settings are measured.
+        ConfigError: one is invalid, or several settings are measured.
     """
     if checks and modes:
         raise ConfigError(f"--check cannot be combined with {modes[0]}", hint="check one setting alone")
@@ -166,10 +166,10 @@ def _least(checks: Sequence[str], modes: Sequence[str]) -> dict[str, float]:
 
 
 def _checked(means: Mapping[str, float], least: Mapping[str, float]) -> int:
-    """Whether each measure is at least what was wanted; tells which is not.
+    """Report measures that are below their minimum; return the exit code.
 
     Raises:
-        ConfigError: one was not measured.
+        ConfigError: a measure was not computed.
     """
     for name in least.keys() - means.keys():
         raise ConfigError(f"'{name}' was not measured", where="--check", hint=f"measured: {', '.join(means)}")
@@ -180,7 +180,7 @@ def _checked(means: Mapping[str, float], least: Mapping[str, float]) -> int:
 
 
 def left_out(questions: Sequence[Question], level: Level) -> str:
-    """A line on the questions that do not count at a level; empty if all do.
+    """Return a line on the questions that do not count at a level; empty if all do.
 
     >>> from lmm_education.evaluation.questions import Question
     >>> left_out([Question("?", document="a.md", section=("A",)), Question("?", document="b.md")], "section")
@@ -199,7 +199,7 @@ def left_out(questions: Sequence[Question], level: Level) -> str:
 
 
 def repeats(questions: Sequence[Question]) -> str:
-    """A line where questions say much in the words of the text: what is best for them is not best for students."""
+    """Return a line if questions repeat the text's words: the best settings for them are not the best for students."""
     from lmm_education.evaluation.judge import REPEATING, repeated
 
     share = repeated(questions)
@@ -250,7 +250,7 @@ def _measure_answers(course: Course, wanted: Any) -> int:
 def _say_measured(
     found: MeasuredSettings, text: str, wanted: Any, failed: Sequence[Mapping[str, Any]], told: Sequence[str]
 ) -> None:
-    """The figures of one setting; what failed, where that is wanted: `told` as text, under a line about all of it."""
+    """Print the figures of one setting and, if requested, what failed: `told` as text, under a headline."""
     _tell([found])
     values = found.as_json() | ({"failures": failed} if wanted.failures else {})
     terminal.say_result(text, values, as_json=wanted.as_json)
@@ -320,7 +320,7 @@ _MODES: Mapping[str, Callable[[Course, Any], int]] = {
 
 
 def _rewording_text(found: Rewording, files: Sequence[Path], file: Path) -> str:
-    """How many came back, what they cost, and whether they are better to tune on."""
+    """Return how many were reworded, the cost, and whether they are better for tuning."""
     from lmm_education.evaluation.judge import REPEATING
 
     lines = [f"{file}: {len(found.pairs)} of {terminal.count(found.waiting, 'question')} in other words"]
@@ -340,7 +340,7 @@ def _rewording_text(found: Rewording, files: Sequence[Path], file: Path) -> str:
 
 
 def _tell(evaluations: Sequence[MeasuredSettings]) -> None:
-    """What may explain the figures: advice on models, and answers that are not in the store."""
+    """Print what may explain the figures: advice on models, and answers that are not in the store."""
     for notice in dict.fromkeys(notice for evaluation in evaluations for notice in evaluation.notices):
         terminal.say(notice, err=True)
     missing = evaluations[0].missing

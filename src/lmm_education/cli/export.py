@@ -67,7 +67,7 @@ def _tell(report: ExportReport, *, is_folder: bool) -> None:
 
 
 def describe(document: Exported) -> str:
-    """A line about a document: where it went, and what stayed out."""
+    """Return a line about a document: its target, and what was left out."""
     counted = [terminal.count(number, kind) for kind, number in document.left_out.items()]
     without = f", without {', '.join(counted)}" if counted else ""
     return f"{document.target}: {'written' if document.changed else 'unchanged'}{without}"

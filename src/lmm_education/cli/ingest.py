@@ -77,7 +77,7 @@ def ingest(
 
 
 def tell_ingest(course: Course, verb: Callable[[], IngestReport], *, as_json: bool = False) -> int:
-    """Let a verb ingest, and tell what became of the documents."""
+    """Ingest, and report the result for each document."""
     try:
         report = verb()
     except KeyboardInterrupt:
@@ -92,12 +92,12 @@ def tell_ingest(course: Course, verb: Callable[[], IngestReport], *, as_json: bo
 
 
 def _each_time(course: Course, as_json: bool) -> Callable[[IngestReport | LmmError], None]:
-    """What tells of each time that something was ingested, and of a notice once."""
+    """Return a function that reports each run, and each notice once."""
     told: set[str] = set()
 
     def ended(result: IngestReport | LmmError) -> None:
         terminal.erase_bar()
-        if isinstance(result, LmmError):  # it may be mended until the next save
+        if isinstance(result, LmmError):  # it may be corrected before the next save
             terminal.tell_error(result)
             return
         if result.documents or result.lost:
@@ -111,8 +111,8 @@ def _each_time(course: Course, as_json: bool) -> Callable[[IngestReport | LmmErr
 
 
 class IngestPrinter:
-    """Prints a line for every document that something happened to, or only for those that a book has left out, and a
-    progress bar on a terminal."""
+    """Prints a line for every document that changed or failed, or only for those that a book leaves out, and a progress
+    bar on a terminal."""
 
     def __init__(self, *, lines: bool, left_out: bool = True, dry_run: bool) -> None:
         self.lines, self.left_out, self.dry_run = lines, left_out, dry_run
@@ -120,7 +120,7 @@ class IngestPrinter:
         self.worked, self.begun = 0, time.monotonic()
 
     def __call__(self, event: Event) -> None:
-        """Print what happens."""
+        """Print an event."""
         from lmm.messages import Waiting
         from lmm_education.ingestion.plan import Annotating, Begun, Embedding, Ended
 
@@ -138,7 +138,7 @@ class IngestPrinter:
             case Ended(document):
                 self.done += document.state != "skipped"
                 self.worked += document.state in ("new", "changed", "prepared")
-                if not self.worked:  # what is unchanged comes first, and takes no time
+                if not self.worked:  # unchanged documents come first, and take no time
                     self.begun = time.monotonic()
                 self._tell(document)
         if self.total:
@@ -160,8 +160,8 @@ class IngestPrinter:
 
 
 def time_left(taken: float, worked: int, documents: int) -> str:
-    """How long so many more documents take, where so many took so many seconds; nothing in the first seconds, or where
-    next to nothing is left.
+    """Return an estimate of the remaining time from the time taken so far; empty in the first seconds, or if little is
+    left.
 
     >>> time_left(20.0, 2, 30), time_left(2.0, 2, 30)
     ('about 5 min left', '')
@@ -173,7 +173,7 @@ def time_left(taken: float, worked: int, documents: int) -> str:
 
 
 def describe(document: DocumentReport, *, would: bool = False) -> str:
-    """What happened to a document, in a line; nothing about one that stayed as it was.
+    """Return a line about what happened to a document; empty if it is unchanged.
 
     >>> from lmm_education.ingestion.plan import DocumentReport
     >>> describe(DocumentReport(Path("a.md"), "a.md", "a.md", "changed", chunks=40, embedded=2, removed=1))
@@ -200,7 +200,7 @@ def describe(document: DocumentReport, *, would: bool = False) -> str:
 
 
 def describe_withheld(document: DocumentReport) -> list[str]:
-    """A line for each stretch of a document that students do not get.
+    """Return a line for each range of a document that is withheld from students.
 
     >>> from lmm_education.ingestion.plan import DocumentReport
     >>> from lmm_education.material import Lines, Withheld
@@ -218,7 +218,7 @@ def _tell(report: IngestReport, as_json: bool) -> None:
 
 
 def summary(report: IngestReport) -> list[str]:
-    """The lines at the end."""
+    """Return the summary lines."""
     pruned = f"gone; {'would be ' if report.dry_run else ''}removed from the store"
     gone = [f"{lost.file}: {pruned if lost.pruned else 'gone, and still stored'}" for lost in report.lost]
     if any(not lost.pruned for lost in report.lost):
@@ -246,7 +246,7 @@ def _notices(course: Course, report: IngestReport, told: set[str] | None = None)
     notices = [*report.notices, *(course.encoder.notices if report.location else ())]
     new = report.count("new")
     if report.location and new and not report.dry_run and new == len(course.documents()) and course.embedding_note:
-        notices.append(course.embedding_note)  # once: the store is new
+        notices.append(course.embedding_note)  # only for a new store
     for notice in dict.fromkeys(notices):
         if told is None or notice not in told:
             terminal.say(notice, err=True)

@@ -1,4 +1,4 @@
-"""`lmm log`: what students asked on the pages of `lmm serve`."""
+"""`lmm log`: what students asked `lmm serve`."""
 
 from __future__ import annotations
 
@@ -185,7 +185,7 @@ def questions(
 
 
 def _writer(course: Course, into: Path, log: Path | str, budget: str) -> NotedQuestions:
-    """What writes questions into the documents of a folder, and asks the course as a student does."""
+    """Return an object that writes questions into the documents of a folder, and asks the course as a student would."""
     from lmm import Document
     from lmm.disk.folder import check_named
     from lmm.models.budget import SharedBudget
@@ -202,7 +202,7 @@ def _writer(course: Course, into: Path, log: Path | str, budget: str) -> NotedQu
         asked.note(students.ask(question, budget=spent))
         exchange = asked.as_exchange()
         good = exchange.is_answered and not exchange.unverified
-        if good:  # so that it is known the next time
+        if good:  # logged, so that it is known the next time
             with LogFile(log) as opened:
                 opened.add([(exchange, AUTHOR)])
         return good
@@ -228,7 +228,7 @@ def _writer(course: Course, into: Path, log: Path | str, budget: str) -> NotedQu
 
 
 def _noted_text(noted: NotedQuestion) -> str:
-    """A line.
+    """Return a line about a question.
 
     >>> from lmm_education.exchange_log.open_questions import NotedQuestion
     >>> _noted_text(NotedQuestion("Why?", 2, "not found", "a.md", line=3))
@@ -272,10 +272,10 @@ def clear(*, before: str | None, everything: bool, as_json: bool, file: Path | N
 
 
 def _filter(latest: int | None = None, *, up: bool, down: bool, contains: str | None, **others: Any) -> LogFilter:
-    """The options of `_chosen` as the log takes them.
+    """Return the options of `_chosen` as a filter for the log.
 
     Raises:
-        ConfigError: a time is none, or two options cannot be used together.
+        ConfigError: a time is invalid, or two options exclude each other.
     """
     from lmm_education.exchange_log.exchanges import LogFilter
 
@@ -289,11 +289,11 @@ def _filter(latest: int | None = None, *, up: bool, down: bool, contains: str | 
 
 
 def time_of(text: str, now: datetime, *, where: str) -> float:
-    """Seconds since 1970 of a day (``2026-11-01``), a time (``2026-11-01T12:00``), or a while ago (``7d``, ``12h``,
-    ``2w``); `now` knows its zone, which is that of days.
+    """Parse a day (``2026-11-01``), a time (``2026-11-01T12:00``), or a duration before now (``7d``, ``12h``, ``2w``);
+    return seconds since 1970. The zone of `now` applies to days.
 
     Raises:
-        ConfigError: it is none of these.
+        ConfigError: the text is none of these.
 
     >>> from datetime import UTC
     >>> time_of("2d", datetime(1970, 1, 3, 1, tzinfo=UTC), where="--since")
@@ -311,7 +311,7 @@ def time_of(text: str, now: datetime, *, where: str) -> float:
 
 
 def _log_file(log: Path | None, config: Path | None) -> tuple[Path | str, int]:
-    """The log, and for how many days it is kept."""
+    """Return the log, and the number of days for which it is kept."""
     from lmm.disk.folder import check_named
 
     check_installed("web", "lmm log needs", "sqlalchemy")
@@ -331,7 +331,7 @@ def _log_file(log: Path | None, config: Path | None) -> tuple[Path | str, int]:
 
 
 def table_text(exchanges: Sequence[LoggedExchange]) -> str:
-    """A line for each exchange, below it a comment, and why it failed.
+    """Return a line for each exchange, with a comment and the error below it.
 
     >>> from lmm_education.exchange_log.exchanges import LoggedExchange
     >>> table_text([LoggedExchange("1f00aa", 0.0, "Why green?", outcome="not found")]).splitlines()[1].split()[2:]
@@ -349,7 +349,7 @@ def table_text(exchanges: Sequence[LoggedExchange]) -> str:
 
 
 def exchange_text(exchange: LoggedExchange) -> str:
-    """All of an exchange."""
+    """Return an exchange in full."""
     waited = "" if exchange.first_word is None else f", first word after {exchange.first_word:.1f} s"
     known = "" if exchange.cost is None else f", {exchange.cost:.4f} $"
     price = ", price unknown" if exchange.is_unpriced else known
@@ -376,7 +376,7 @@ def exchange_text(exchange: LoggedExchange) -> str:
 
 
 def figures_text(of: Figures) -> str:
-    """In a line.
+    """Return the figures in one line.
 
     >>> from lmm_education.exchange_log.figures import Figures
     >>> figures_text(Figures(questions=1, answered=1, up=1, students=1))

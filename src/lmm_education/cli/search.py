@@ -1,4 +1,4 @@
-"""`lmm search`: find passages in what was ingested."""
+"""`lmm search`: find passages in the ingested documents."""
 
 from __future__ import annotations
 
@@ -20,9 +20,9 @@ if TYPE_CHECKING:
     from lmm_education.search.query import SearchResult
 
 WIDTH = 400
-"""How much of a passage is shown, in characters."""
+"""Characters of a passage that are shown."""
 _INDENT = "    "
-_PIECES = re.compile(r"\s*\S+\s?|\s+")  # words, each with a space after it
+_PIECES = re.compile(r"\s*\S+\s?|\s+")  # words, each followed by a space
 
 
 @options.command()
@@ -105,7 +105,7 @@ def _hit(rank: int, hit: Passage, result: SearchResult, *, full: bool) -> str:
     languages = (hit.language,) if hit.language else result.languages
     spans = matching_words(hit.text, result.text, languages) if result.text else []
     part = (0, len(hit.text)) if full else excerpt(hit.text, spans, WIDTH)
-    if _mark("*") != terminal.styled("*", "yellow"):  # marks of emphasis beside others would undo them
+    if _mark("*") != terminal.styled("*", "yellow"):  # adjacent emphasis marks would cancel out
         spans = [(at, until) for at, until in spans if "*" not in hit.text[max(at - 1, 0) : until + 1]]
     text = marked(hit.text, spans, part, _mark, terminal.visible, keep_lines=full)
     fields = "".join(f"    {terminal.styled(name, 'cyan')}: {_value(v)}\n" for name, v in hit.payload.items())
@@ -125,7 +125,7 @@ def _place(place: Location, title: str) -> str:
 
 
 def _mark(word: str) -> str:
-    """A word that matches: in a terminal in yellow, else as markdown emphasises."""
+    """Return a matching word: yellow on a terminal, otherwise emphasized in markdown."""
     styled = terminal.styled(word, "yellow")
     return styled if styled != word else f"**{word}**"
 
@@ -136,14 +136,14 @@ def _value(value: object) -> str:
 
 
 def _indented(text: str) -> str:
-    """In a terminal also broken into lines that fit."""
+    """Return an indented text, wrapped to the width of a terminal."""
     width = terminal.width() - len(_INDENT) if terminal.is_terminal() else 0
     lines = [part for line in text.split("\n") for part in (wrapped(line, width) if width > 0 else [line])]
     return "".join(f"{_INDENT}{line}\n" for line in lines)
 
 
 def wrapped(line: str, width: int) -> list[str]:
-    """A line in lines of at most `width` columns, broken at spaces; styles take no room, longer words stay whole.
+    """Wrap a line at spaces to `width` columns; styles take no space, longer words are kept whole.
 
     >>> wrapped("one two three four", 8)
     ['one two', 'three', 'four']

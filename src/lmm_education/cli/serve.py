@@ -1,4 +1,4 @@
-"""`lmm serve`: courses as web chats and as an HTTP API; who may log in."""
+"""`lmm serve`: serve courses as web chats and as an HTTP API; manage logins."""
 
 from __future__ import annotations
 
@@ -38,19 +38,19 @@ _NEEDED = (
     *("starlette", "uvicorn", "markdown_it", "latex2mathml", "pygments", "jinja2", "limits", "prometheus_client"),
     *("segno", "sqlalchemy"),
 )
-_PATIENCE = 5  # seconds for answers on their way when the server is stopped
+_PATIENCE = 5  # seconds for answers in progress when the server is stopped
 _SERVE = "serve"
 _which = options.together(course_options.course, options.config)
 _names = options.argument("names", "NAME...", many=True)
 
 
 class _Serve(options.Group):
-    """Serves, unless the first word is one of the commands' names."""
+    """A group that serves, unless the first word is the name of a command."""
 
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
         if args and args[0] in self.commands and args[0] != _SERVE:
             return super().parse_args(ctx, args)
-        ctx.info_name = "lmm"  # so that usage and errors name `lmm serve`
+        ctx.info_name = "lmm"  # so that usage and errors show `lmm serve`
         return super().parse_args(ctx, [_SERVE, *args])
 
 
@@ -123,7 +123,7 @@ def _set_up(courses: Sequence[Path], config: Path | None) -> int:
 
 @dataclass(frozen=True, slots=True)
 class _Work:
-    """What is served, as it was asked for: every process opens it for itself."""
+    """What to serve, as requested: every process opens it for itself."""
 
     courses: tuple[Path, ...]
     host: str
@@ -135,7 +135,7 @@ class _Work:
 
 
 def _opened(work: _Work, closing: ExitStack) -> dict[str, Course]:
-    """The courses by the names under which they stand."""
+    """Open the courses, by the names under which they are served."""
     from lmm.config_files import read_config
     from lmm_education.course import Course
 
@@ -145,7 +145,7 @@ def _opened(work: _Work, closing: ExitStack) -> dict[str, Course]:
         raise ConfigError("several courses are served by one process", where="--workers", hint="start one for each")
     for file in files:
         one = closing.enter_context(Course.open(config=file, course=work.course, model=work.model))
-        name = one.root.name or "course"  # its folder's, under which it stands in the addresses
+        name = one.root.name or "course"  # its folder's name, which is part of the address
         if name in opened:
             where, hint = f"{one.root} and {opened[name].root}", "rename one of the folders"
             raise ConfigError(f"two courses would have the address /{name}/", where=where, hint=hint)
@@ -154,7 +154,7 @@ def _opened(work: _Work, closing: ExitStack) -> dict[str, Course]:
 
 
 def _started(work: _Work, listener: socket.socket) -> multiprocessing.process.BaseProcess:
-    """Another process that answers at the same address."""
+    """Start another process that answers at the same address."""
     process = multiprocessing.get_context("spawn").Process(target=_help, args=(work, listener), daemon=True)
     process.start()
     return process
@@ -166,10 +166,10 @@ def _help(work: _Work, listener: socket.socket) -> None:
 
 
 def course_files(paths: Sequence[Path]) -> list[Path]:
-    """The configuration files of courses: files, folders with one, and folders of such folders.
+    """Return the configuration files of courses: files, folders with one, and folders of such folders.
 
     Raises:
-        ConfigError: there is none.
+        ConfigError: a path has none.
     """
     from lmm.config_files import CONFIG
 
@@ -185,7 +185,7 @@ def course_files(paths: Sequence[Path]) -> list[Path]:
 
 
 def _application(courses: Mapping[str, Course], work: _Work) -> Any:
-    """The application of one course, or of several under their names."""
+    """Return the application of one course, or of several under their names."""
     from lmm_education.web.app import LOOPBACK, create_app, create_site
 
     apps = {}
@@ -194,13 +194,13 @@ def _application(courses: Mapping[str, Course], work: _Work) -> Any:
         hosts = ("*",) if anyone else (*LOOPBACK, work.host)
         try:
             apps[name] = create_app(course, hosts=hosts, workers=work.workers)
-        except ConfigError as error:  # of several courses, in which
+        except ConfigError as error:  # add which of several courses it is
             raise ConfigError(error.message, where=f"{course.root}: {error.where}", hint=error.hint) from error
     return create_site(apps) if len(apps) > 1 else next(iter(apps.values()))
 
 
 def _check_logins(courses: Iterable[Course], host: str, public: bool, option: str) -> None:
-    """Refuse to let strangers in by oversight."""
+    """Raise an error if strangers would be let in by mistake."""
     from lmm.hosts import is_loopback
 
     if is_loopback(host):
@@ -218,14 +218,14 @@ def _check_logins(courses: Iterable[Course], host: str, public: bool, option: st
 
 
 def _show_address(address: str, listener: socket.socket) -> None:
-    """Print where a lecture hall finds the page: the configured address, or this machine's in its network."""
+    """Print the address for a lecture hall: the configured one, or this machine's in its network."""
     import segno
 
     from lmm.server_socket import url_of
 
     if not address:
         with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as way, contextlib.suppress(OSError):
-            way.connect(("192.0.2.1", 9))  # nothing is sent: it asks which address would be the sender's
+            way.connect(("192.0.2.1", 9))  # sends nothing: determines which local address would be used
             address = f"http://{way.getsockname()[0]}:{listener.getsockname()[1]}/"
     code = io.StringIO()
     segno.make(address or url_of(listener)).terminal(out=code, border=2, compact=True)
@@ -233,7 +233,7 @@ def _show_address(address: str, listener: socket.socket) -> None:
 
 
 def _check_course(course: Course, workers: int = 1) -> None:
-    """Open the models now: what is missing is told here, and no student waits for it."""
+    """Open the models now, so that errors are reported here and no student waits."""
     from lmm.models.chat import shared_chat
     from lmm.models.tokens import price
 
@@ -253,8 +253,8 @@ def _check_course(course: Course, workers: int = 1) -> None:
 
 
 def server_options(patience: float | None = None) -> dict[str, Any]:
-    """How uvicorn is run; a request has `patience` seconds to arrive. Headers of proxies are read where it is known who
-    may be believed: web/login.py."""
+    """Return uvicorn's options; a request must arrive within `patience` seconds. Headers of proxies are handled in
+    web/login.py, where the trusted ones are known."""
     from lmm.server_socket import PATIENCE, bounded
 
     return {
@@ -278,8 +278,8 @@ def _run(app: Any, listener: socket.socket) -> None:
         signal.signal(number, server.handle_exit)
     if parent := multiprocessing.parent_process():
         threading.Thread(target=_end_with, args=(parent, server), daemon=True).start()
-    gc.freeze()  # what is loaded stays: looking through it again and again takes a seventh of an answer's time
-    loop.run(_serving(server, listener))  # where models are at home: nothing is handed from loop to loop
+    gc.freeze()  # loaded objects are permanent: scanning them repeatedly takes a seventh of an answer's time
+    loop.run(_serving(server, listener))  # in the models' event loop: nothing is passed between loops
 
 
 async def _serving(server: Any, listener: socket.socket) -> None:
@@ -292,7 +292,7 @@ async def _serving(server: Any, listener: socket.socket) -> None:
 
 
 def _end_with(parent: Any, server: Any) -> None:
-    """Stop serving when the first process is gone, however it went."""
+    """Stop serving when the first process ends, however it does."""
     parent.join()
     server.should_exit = True
 
@@ -381,7 +381,7 @@ def add_key(course: Course, *, name: str, questions_per_minute: int | None) -> i
 
 
 def _manage(group: options.Group, kind: Literal["users", "keys"]) -> None:
-    """Add what both groups have."""
+    """Add the commands that both groups have."""
 
     @group.command("remove")
     @_names
@@ -414,7 +414,7 @@ _manage(keys, "keys")
 
 
 def _all_names(names: Sequence[str]) -> list[str]:
-    """The names, with those in files that are named as ``@FILE``."""
+    """Return the names, including those in files given as ``@FILE``."""
     from lmm.disk.files import read_document
 
     found: list[str] = []
@@ -425,7 +425,7 @@ def _all_names(names: Sequence[str]) -> list[str]:
 
 
 def _asked(prompt: str) -> str:
-    """A password that is typed twice, or one line of what is piped in."""
+    """Read a password typed twice, or one line from a pipe."""
     from lmm_education.cli.serve_setup import secret
 
     given = secret(prompt)
@@ -435,6 +435,6 @@ def _asked(prompt: str) -> str:
 
 
 def _remind(course: Course, login: str) -> None:
-    """Say so if the configuration does not ask for what was just set."""
+    """Print a note if the configuration does not use what was just set."""
     if course.settings.serve.login != login:
         terminal.note(f'it is used only if config.toml has, under [serve]: login = "{login}"')

@@ -1,4 +1,4 @@
-"""`lmm serve --setup`: what a lecturer is asked, tried at once, and written into config.toml."""
+"""`lmm serve --setup`: ask for what a chat needs, try it, and write it into config.toml."""
 
 from __future__ import annotations
 
@@ -37,11 +37,11 @@ _OF_OIDC = {
     "address": "The address of the page",
 }
 _BEGINNING = 20  # characters
-_LOOK = 5  # seconds for the names of a server's models
+_LOOK = 5  # seconds to wait for a server's list of models
 
 
 def set_up(config: Path | None) -> int:
-    """Ask for what a course's chat needs, and write what changed.
+    """Ask for the settings of a course's chat, and write those that changed.
 
     Raises:
         ConfigError: there is no terminal, or the file cannot be changed.
@@ -68,7 +68,7 @@ def set_up(config: Path | None) -> int:
         files.replace(file, text, expected=before)
     same = "is unchanged" if before is not None else "is not needed: nothing differs from the defaults"
     terminal.say("\n".join([f"wrote into {file}:", *written]) if written else f"{file} {same}")
-    if permissions_of(replace(found, text=text)):  # what was just typed is agreed to
+    if permissions_of(replace(found, text=text)):  # the user has just typed it, and thus approves it
         trust.approve(file, text)
     return _finish(file, exports)
 
@@ -83,7 +83,7 @@ def _with(found: Config, values: Mapping[str, Values]) -> Config:
 
 
 def _model(found: Config) -> tuple[dict[str, Values], list[str]]:
-    """What to write about the model, which answered, and the variables to be exported."""
+    """Return the settings of a model that answered a test, and the environment variables to export."""
     from lmm.config_files import settings_for
 
     settings = settings_for(config=found).major
@@ -110,7 +110,7 @@ def _tier(said: str, found: Config) -> Values:
 
 
 def _first_model(address: str) -> str:
-    """What a server says that it has; nothing if it does not say."""
+    """Return the first model that a server lists; empty if it lists none."""
     try:
         with urllib.request.urlopen(f"{address.rstrip('/')}/models", timeout=_LOOK) as answer:
             return str(json.load(answer)["data"][0]["id"])
@@ -119,7 +119,7 @@ def _first_model(address: str) -> str:
 
 
 def _try(settings: ModelSettings, known: Config) -> list[str]:
-    """Have the model answer once; the variables that have to be exported for it to do so again."""
+    """Test the model; return the environment variables that must be exported to use it again."""
     from lmm import loop
     from lmm.config_files import settings_for
     from lmm.models.chat import shared_chat
@@ -146,7 +146,7 @@ def _try(settings: ModelSettings, known: Config) -> list[str]:
 
 
 async def _first_words(model: ChatModel) -> str:
-    """How an answer begins: that there is one is all that is to be known."""
+    """Return the beginning of an answer, as a test that there is one."""
     said = ""
     async with aclosing(model.stream(Ask.of("Greet a class in one short sentence.").request)) as events:
         async for event in events:
@@ -168,7 +168,7 @@ def _price(known: Config) -> float | None:
 
 
 def _serve(now: ServeSettings, price: float | None) -> Values:
-    """What changes under [serve]."""
+    """Return what changes under [serve]."""
     values: Values = {
         "title": terminal.ask("Title of the course", now.title),
         "description": terminal.ask("A line about it", now.description),
@@ -215,7 +215,7 @@ def _number(question: str, default: T, kind: Callable[[str], T]) -> T:
 
 
 def _finish(file: Path, exports: list[str]) -> int:
-    """Passwords, and what to do next."""
+    """Set passwords, and say what to do next."""
     from lmm_education.course import Course
     from lmm_education.web.accounts import Accounts
     from lmm_education.web.service import state_of
@@ -236,7 +236,7 @@ def _finish(file: Path, exports: list[str]) -> int:
 
 
 def _is_ingested(course: Course) -> bool:
-    """Whether there is a store, made with what is withheld now."""
+    """Return whether there is a store, ingested with the current withheld types."""
     from lmm_education.errors import StoreMismatch
     from lmm_education.withheld import StudentStore
 
@@ -261,7 +261,7 @@ def _set_password(accounts: Accounts, question: str, later: str) -> None:
 
 
 def secret(prompt: str) -> str:
-    """What is typed unseen; where nobody can see it, a line."""
+    """Read a secret without echo; without a terminal, read a line."""
     if sys.stdin.isatty():
         return getpass.getpass(terminal.visible(prompt), sys.stderr)
     return sys.stdin.readline().rstrip("\r\n")

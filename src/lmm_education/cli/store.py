@@ -1,4 +1,4 @@
-"""`lmm store`: look at the store, check it, make it anew, compact it, copy it."""
+"""`lmm store`: show, check, rebuild, compact and copy the store."""
 
 from __future__ import annotations
 
@@ -165,5 +165,5 @@ def _as_text(status: StoreStatus, documents: list[tuple[str, str, str]]) -> str:
 
 
 def _fitting(value: str) -> str:
-    """On a terminal what its line has room for, so that rows stay rows."""
+    """Return the part of a value that fits on a line of the terminal."""
     return terminal.clipped(value, terminal.width() - 13) if terminal.is_terminal() else value

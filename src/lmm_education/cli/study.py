@@ -154,7 +154,7 @@ def exercises(
 
 
 def _ended(reading: Reading, failures: Sequence[LmmError] = ()) -> int:
-    """Tell what was skipped and what failed; the exit code."""
+    """Report skipped files and errors; return the exit code."""
     for path, reason in reading.skipped:
         terminal.say(f"{path}: left out: {reason}", err=True)
     for error in (*reading.errors, *failures):

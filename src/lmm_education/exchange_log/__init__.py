@@ -1,1 +1,1 @@
-"""The log of what students asked and what they were answered: one row per exchange, in an SQLite file."""
+"""The log of students' questions and the answers to them: one row per exchange, in a SQLite file."""

@@ -1,6 +1,6 @@
-"""What was asked on the pages of `lmm serve`, and what came of it: as a value, as a row, and for other programs.
+"""Exchanges, the questions to `lmm serve` and their outcomes, as values, as database rows, and in export formats.
 
-``application_id`` of the log's file says that it is ours.
+``application_id`` marks the log's file as ours.
 """
 
 from __future__ import annotations
@@ -31,17 +31,17 @@ from lmm_education.material import distinct_titles
 from lmm_education.payloads import plain
 
 Outcome = Literal["answered", "not found", "refused", "failed", "left"]
-"""``answered``; ``not found``: the course says nothing about it; ``refused``: it is not about the course, or the budget
-was spent; ``failed``: see `error`; ``left``: the student stopped the answer or went away."""
+"""``answered``; ``not found``: the course does not answer it; ``refused``: it is not about the course, or the budget
+was used up; ``failed``: see `error`; ``left``: the student stopped the answer or left the page."""
 AUTHOR = "author"
-"""Where a question came from that the author had asked again: no student's."""
+"""The origin of questions that the author repeated, rather than a student."""
 LONGEST_COMMENT = 2000  # characters
 
 
 @dataclass(frozen=True, slots=True)
 class LoggedSource:
-    """A section of the course, by the id that opens it, and where it stands: one that the model was shown, or of which
-    it was shown a passage, under `number`; `cited`: the answer cites it."""
+    """A section that the model was shown, whole or in part, under `number`: its id, its place, and whether the answer
+    cites it."""
 
     number: int
     section: str
@@ -52,21 +52,22 @@ class LoggedSource:
 
     @property
     def path(self) -> str:
-        """The document's title, and the headings."""
+        """The document's title and the headings."""
         return " > ".join(distinct_titles(part for part in (self.title, *self.headings) if part)) or self.file
 
 
 @dataclass(frozen=True, slots=True)
 class LoggedExchange:
-    """A question and what came of it.
+    """A question and its outcome.
 
-    `time` is in seconds since 1970; `session` is a name for the student that means nothing, another one every day;
-    `via` is where the question came from: ``page``, ``api`` or `AUTHOR`. `searched` is what was looked up: the
-    question, rewritten where it follows others. `first_word` and `total` are in seconds; `first_word` is None where
-    there was none. `cost` is in US dollars, None where the price is not known. `reaction` is 1 (good), -1 (bad) or 0.
-    `cached`: the answer was given before, to the same question. `removed` are the numbers that it cited and that are
-    no source's; `unverified` is what it quotes or says that its sources do not, a line each. `prompt` is what the
-    model was sent; `here` the file and the headings of the section that the student had before him.
+    `time` is in seconds since 1970; `session` is a meaningless name for the student, which changes every day; `via` is
+    the
+    origin of the question: ``page``, ``api`` or `AUTHOR`. `searched` is what was looked up: the question, rewritten if
+    it follows others. `first_word` and `total` are in seconds; `first_word` is None if there was none. `cost` is in US
+    dollars, None if the price is unknown. `reaction` is 1 (good), -1 (bad) or 0. `cached`: the answer had been given
+    before to the same question. `removed` are cited numbers without a source; `unverified` are quotations and sentences
+    that its sources do not support, one per line. `prompt` is what the model was sent; `here` the file and the headings
+    of the section that the student had open.
     """
 
     id: str
@@ -95,7 +96,7 @@ class LoggedExchange:
 
     @property
     def is_unpriced(self) -> bool:
-        """Whether a model was asked whose price is not known.
+        """Whether a model was asked whose price is unknown.
 
         >>> LoggedExchange("1", 0.0, "Why?", input_tokens=9).is_unpriced, LoggedExchange("1", 0.0, "Why?").is_unpriced
         (True, False)
@@ -104,7 +105,7 @@ class LoggedExchange:
 
     @property
     def is_answered(self) -> bool:
-        """Whether there is an answer from the course: one that cites something.
+        """Whether there is an answer from the course, that is, one that cites a source.
 
         >>> LoggedExchange("1", 0.0, "Why?").is_answered
         False
@@ -113,7 +114,7 @@ class LoggedExchange:
 
 
 def storable(text: str) -> str:
-    """A text as UTF-8 can hold it: a request may have halves of surrogate pairs.
+    """Return a text that UTF-8 can encode: a request may contain lone surrogates.
 
     >>> storable("green \\ud800"), storable("grün")
     ('green ?', 'grün')
@@ -122,7 +123,7 @@ def storable(text: str) -> str:
 
 
 def asked(exchange: LoggedExchange) -> str:
-    """The question so that it can be understood alone: as it was rewritten, if it was.
+    """Return the question in a form that can be understood by itself: the rewritten one, if there is one.
 
     >>> asked(LoggedExchange("1", 0.0, "And why?", searched="Why is a leaf green?"))
     'Why is a leaf green?'
@@ -146,7 +147,7 @@ EXCHANGES = Table(
     Column("cited", BigInteger, nullable=False),
     sqlite_with_rowid=False,
 )
-"""`cited` is how many sources the answer cites, `cached` 1 if it was given before."""
+"""`cited` is the number of sources that the answer cites, `cached` is 1 for a repeated answer."""
 Index("exchanges_by_time", EXCHANGES.c.time)
 DAYS = Table(
     "days",
@@ -155,12 +156,12 @@ DAYS = Table(
     Column("key", LargeBinary, nullable=False),
     sqlite_with_rowid=False,
 )
-"""The keys of the last two days, of which the names of sessions are made."""
+"""The keys of the last two days, from which the names of sessions are made."""
 COLUMNS = tuple(name for name, _ in EXCHANGES.c.items() if name != "cited")
 
 
 def row_of(exchange: LoggedExchange) -> dict[str, Any]:
-    """The values of a row in `EXCHANGES`."""
+    """Return the values of a row in `EXCHANGES`."""
     values = {name: getattr(exchange, name) for name in COLUMNS}
     values["sources"] = json.dumps(msgspec.to_builtins(exchange.sources))
     values |= {"cited": sum(source.cited for source in exchange.sources), "cached": int(exchange.cached)}
@@ -168,7 +169,7 @@ def row_of(exchange: LoggedExchange) -> dict[str, Any]:
 
 
 def exchange_of(row: Mapping[str, Any]) -> LoggedExchange:
-    """The exchange in a row.
+    """Return the exchange in a row.
 
     >>> exchange = LoggedExchange("1", 0.0, "Why?", cost=0.25, cached=True)
     >>> exchange_of(row_of(exchange)) == exchange
@@ -184,12 +185,12 @@ def exchange_of(row: Mapping[str, Any]) -> LoggedExchange:
 
 @dataclass(frozen=True, slots=True)
 class LogFilter:
-    """Which exchanges are wanted: those for which all of it holds.
+    """Conditions for exchanges, all of which must hold.
 
-    `since` and `until` are seconds since 1970, `until` not included. `unanswered`: without an answer from the course,
-    because nothing was found or the answer cites nothing. `unverified`: its sources do not say all of what it quotes or
-    says. `reaction`: 1 or -1. `errors`: the answer failed. `contains`:
-    in question, answer or comment, whatever the case. `latest`: so many, the latest.
+    `since` and `until` are seconds since 1970, `until` excluded. `unanswered`: without an answer from the course,
+    because nothing was found or the answer cites nothing. `unverified`: its sources do not support all that it quotes
+    or says. `reaction`: 1 or -1. `errors`: the answer failed. `contains`: in question, answer or comment, ignoring
+    case. `latest`: only the latest so many.
     """
 
     since: float | None = None
@@ -202,7 +203,7 @@ class LogFilter:
     latest: int | None = None
 
     def query(self, columns: Sequence[ColumnElement[Any]]) -> Select[Any]:
-        """What selects them, oldest first; `contains` is left to `has_text`, and `latest` with it.
+        """Return the query for them, oldest first; `contains`, and `latest` with it, are left to `has_text`.
 
         >>> print(LogFilter(since=5.0, reaction=-1).query([EXCHANGES.c.id]).whereclause)
         exchanges.time >= :time_1 AND exchanges.reaction = :reaction_1
@@ -226,7 +227,8 @@ class LogFilter:
         )
 
     def has_text(self, exchanges: Iterable[LoggedExchange]) -> list[LoggedExchange]:
-        """Those of the exchanges that `query` found in which `contains` stands: databases fold cases differently."""
+        """Return the exchanges that contain `contains`; not part of the query because databases differ in case
+        folding."""
         if not self.contains:
             return list(exchanges)
         text = self.contains.casefold()
@@ -241,7 +243,7 @@ _REACTIONS = {1: "up", -1: "down", 0: ""}
 
 
 def as_values(exchange: LoggedExchange) -> dict[str, Any]:
-    """As JSON holds it; the time is told in UTC.
+    """Return plain values; the time is in UTC.
 
     >>> values = as_values(LoggedExchange("1", 0.0, "Why?", reaction=-1))
     >>> values["time"], values["reaction"]
@@ -253,12 +255,12 @@ def as_values(exchange: LoggedExchange) -> dict[str, Any]:
 
 
 def as_jsonl(exchanges: Iterable[LoggedExchange]) -> str:
-    """A JSON object a line."""
+    """Return one JSON object per line."""
     return "".join(json.dumps(as_values(exchange), ensure_ascii=False) + "\n" for exchange in exchanges)
 
 
 def as_csv(exchanges: Iterable[LoggedExchange]) -> str:
-    """A table for spreadsheets: sources as one text, no prompts, and no cell that one would take for a formula."""
+    """Return CSV for spreadsheets: sources as one text, no prompts, and no cell that could be taken for a formula."""
     names = [name for name in LoggedExchange.__slots__ if name != "prompt"]
     rows = []
     for exchange in exchanges:
@@ -272,11 +274,11 @@ def as_csv(exchanges: Iterable[LoggedExchange]) -> str:
 
 
 def as_questions(exchanges: Iterable[LoggedExchange]) -> str:
-    """A question file: every wording once, with the section that its answer cites first, to be checked.
+    """Return a question file with every wording once, and the section that its answer cites first, to be checked.
 
-    Where search found the section itself, measuring search by it flatters search; what students confirmed says so. An
-    answer with thumbs down proposes no section; a question about which nothing was found has an empty document: the
-    course does not answer it.
+    Since search itself found the section, such questions overestimate search; confirmed answers are marked. An answer
+    with thumbs down proposes no section; a question for which nothing was found has an empty document: the course does
+    not answer it.
 
     >>> print(as_questions([LoggedExchange("1", 0.0, "Why?", outcome="not found")]), end="")
     {"question": "Why?", "document": "", "asked": 1, "up": 0, "down": 0}
@@ -306,4 +308,4 @@ WRITERS: dict[str, Callable[[Iterable[LoggedExchange]], str]] = {
     "jsonl": as_jsonl,
     "questions": as_questions,
 }
-"""What a log can be exported as."""
+"""The export formats of a log."""

@@ -1,4 +1,4 @@
-"""Figures from the log: how much was asked, how well and how fast it was answered; questions about the same."""
+"""Figures from the log: how many questions, how well and how fast they were answered; groups of similar questions."""
 
 from __future__ import annotations
 
@@ -10,16 +10,16 @@ from datetime import UTC, date, datetime, timedelta, tzinfo
 
 from lmm_education.exchange_log.exchanges import AUTHOR, LoggedExchange, LoggedSource, asked
 
-_DAYS, _WEEKS = 45, 300  # up to so many days, a bin is a day, a week; then a month
+_DAYS, _WEEKS = 45, 300  # up to this many days, a bin is a day or a week; above, a month
 
 
 @dataclass(frozen=True, slots=True)
 class Figures:
-    """Of some exchanges.
+    """The figures of some exchanges.
 
     `answered` have an answer that cites the course; `uncited` one that does not; `students` are counted anew every day,
-    `days` are those on which somebody asked. Times are in seconds, None where there is nothing to measure; `cost` is in
-    US dollars, None where it is known of no exchange; `unpriced` used tokens whose price is not known.
+    `days` are those with questions. Times are in seconds, None if there is nothing to measure; `cost` is in US dollars,
+    None if it is unknown for all exchanges; `unpriced` are exchanges with a model whose price is unknown.
     """
 
     questions: int = 0
@@ -41,7 +41,7 @@ class Figures:
 
 
 def figures(exchanges: Sequence[LoggedExchange]) -> Figures:
-    """The figures of exchanges; what their author had asked again is no student's, and left out.
+    """Return the figures of exchanges, without those that the author repeated.
 
     >>> figures([LoggedExchange("1", 0.0, "Why?", session="a", first_word=2.0, reaction=1)])
     ... # doctest: +NORMALIZE_WHITESPACE
@@ -76,7 +76,7 @@ def figures(exchanges: Sequence[LoggedExchange]) -> Figures:
 
 
 def quantile(ascending: Sequence[float], share: float) -> float | None:
-    """The smallest value that at least this share of the values does not exceed; None of no values.
+    """Return the smallest value that at least this share of the values does not exceed; None without values.
 
     >>> quantile([1, 2, 3, 4], 0.5), quantile([1, 2, 3, 4], 0.95), quantile([], 0.5)
     (2, 4, None)
@@ -89,19 +89,19 @@ def quantile(ascending: Sequence[float], share: float) -> float | None:
 
 @dataclass(frozen=True, slots=True)
 class Bin:
-    """The figures of a time from the day `first` on: a day, a week that begins on a Monday, or a month."""
+    """The figures of a period that begins on the day `first`: a day, a week from Monday, or a month."""
 
     first: date
     figures: Figures
 
 
 def day_of(time: float, zone: tzinfo | None) -> date:
-    """The day of a time in seconds since 1970; without a zone, where this machine is."""
+    """Return the day of a time in seconds since 1970; without a zone, in this machine's time zone."""
     return datetime.fromtimestamp(time, zone).date()
 
 
 def over_time(exchanges: Iterable[LoggedExchange], first: date, last: date, zone: tzinfo | None = None) -> list[Bin]:
-    """Figures for every day, week or month from `first` to `last`, also where nobody asked; others are left out.
+    """Return figures for every day, week or month from `first` to `last`, including those without questions.
 
     >>> from datetime import UTC
     >>> bins = over_time([LoggedExchange("1", 86400.0, "Why?")], date(1970, 1, 1), date(1970, 1, 3), UTC)
@@ -118,7 +118,7 @@ def over_time(exchanges: Iterable[LoggedExchange], first: date, last: date, zone
 
 
 def bin_name(days: int) -> str:
-    """What a bin is, for a range of so many days: ``day``, ``week`` or ``month``."""
+    """Return the kind of bins for a range of so many days: ``day``, ``week`` or ``month``."""
     return "day" if days <= _DAYS else "week" if days <= _WEEKS else "month"
 
 
@@ -132,7 +132,7 @@ def _begin(day: date, days: int) -> date:
 
 @dataclass(frozen=True, slots=True)
 class SectionUse:
-    """How many exchanges were shown a section to the model, and how many answers cite it."""
+    """How many times a section was shown to the model, and how many answers cite it."""
 
     section: LoggedSource
     offered: int = 0
@@ -140,9 +140,9 @@ class SectionUse:
 
 
 def section_uses(exchanges: Iterable[LoggedExchange], sections: Iterable[LoggedSource]) -> list[SectionUse]:
-    """How often each section of the course was found: those most cited first, else in the course's order.
+    """Return how often each section of the course was used: the most cited first, then in the course's order.
 
-    A section is known by its file and headings, so that it stays the same when its text changes.
+    A section is identified by its file and headings, so that it stays the same when its text changes.
 
     >>> asked = LoggedExchange("1", 0.0, "Why?", sources=(LoggedSource(1, "x", "a.md", ("Leaves",), cited=True),))
     >>> course = [LoggedSource(0, "r", "a.md", ("Roots",)), LoggedSource(0, "l", "a.md", ("Leaves",))]
@@ -162,19 +162,19 @@ def section_uses(exchanges: Iterable[LoggedExchange], sections: Iterable[LoggedS
 
 # -- questions about the same, by the words that they share ----------------------------------------
 
-# That finds other wordings, not other words: "Why are leaves green?" and "What colours foliage?" stay apart. No model
-# is asked, so that a log of a term is grouped in a second, at no cost, and the same every time.
+# This finds similar wordings, not synonyms: "Why are leaves green?" and "What colours foliage?" stay apart. No model is
+# asked, so that grouping the log of a term takes a second, costs nothing, and always has the same result.
 
 
 ALIKE = 0.66
-"""The share of words that two questions have in common (Dice) from which on they are taken for one."""
+"""The share of common words (Dice) from which two questions are considered the same."""
 Words = Callable[[str], Collection[int]]
-"""What a text is compared by: the stems of its words, without those that every text has."""
+"""Returns what texts are compared by: the stems of their words, without stop words."""
 
 
 @dataclass(slots=True)
 class QuestionGroup:
-    """Questions about the same; `question` is the most frequent wording."""
+    """Similar questions; `question` is the most frequent wording."""
 
     exchanges: list[LoggedExchange] = field(default_factory=list)
 
@@ -189,12 +189,12 @@ class QuestionGroup:
 
     @property
     def students(self) -> int:
-        """How many asked; one who asked on two days counts twice."""
+        """The number of students who asked; one who asked on two days counts twice."""
         return len({exchange.session for exchange in self.exchanges})
 
 
 def group_questions(exchanges: Iterable[LoggedExchange], words: Words) -> list[QuestionGroup]:
-    """Groups, the largest first. A question joins the first group whose first question is alike, else begins one.
+    """Group questions, the largest group first. Each joins the first group whose first question is similar, if any.
 
     >>> by_word = lambda text: {hash(word) for word in text.lower().strip("?").split()}
     >>> texts = ["why green leaves?", "green leaves?", "what are roots?"]
@@ -207,7 +207,7 @@ def group_questions(exchanges: Iterable[LoggedExchange], words: Words) -> list[Q
         by_text[asked(exchange)].append(exchange)
     groups: list[QuestionGroup] = []
     leaders: list[frozenset[int]] = []
-    holding: dict[int, list[int]] = defaultdict(list)  # word -> groups whose first question has it
+    holding: dict[int, list[int]] = defaultdict(list)  # word -> groups whose first question contains it
     for text, held in sorted(by_text.items(), key=lambda item: (-len(item[1]), item[0])):
         found = frozenset(words(text))
         best = _nearest(found, leaders, holding)
@@ -222,7 +222,7 @@ def group_questions(exchanges: Iterable[LoggedExchange], words: Words) -> list[Q
 
 
 def _nearest(found: frozenset[int], leaders: Sequence[frozenset[int]], holding: dict[int, list[int]]) -> int | None:
-    """The group that is most alike, if one is alike enough."""
+    """Return the most similar group, if one is similar enough."""
     shared = Counter(group for word in found for group in holding.get(word, ()))
     alike = {group: 2 * count / (len(found) + len(leaders[group])) for group, count in shared.items()}
     best = max(alike, key=lambda group: (alike[group], -group), default=None)

@@ -1,10 +1,9 @@
-"""The log: opened for writing by servers, for reading by commands and the teacher's page. It is a file that the teacher
-names, or where several machines serve a course, in their database.
+"""The log of exchanges, written by servers, read by commands and the teacher's page: a file that the teacher names, or
+a table in the database if several machines serve a course.
 
-Several processes may have it open. Whoever reads does not wait for those who write, and does not hold them up. What is
-deleted is overwritten with zeros in the file, and gone from the write-ahead log; copies that were made of the file, and
-what a disk keeps below the file system, are out of our reach. A server writes in a thread, so that no answer waits for
-the disk, and no failure of the log is one of the answer.
+Several processes may have it open. Readers and writers do not block each other. What is deleted is overwritten with
+zeros in the file and removed from the write-ahead log; copies of the file, and what a disk keeps below the file system,
+are beyond our control. A server writes in a thread, so that no answer waits for the disk or fails with the log.
 """
 
 from __future__ import annotations
@@ -46,29 +45,29 @@ from lmm_education.exchange_log.exchanges import (
     storable,
 )
 
-BUSY = 5.0  # seconds that we wait for another process that writes
-_KEPT_DAYS = 2  # for so long, a student may change a reaction, and two questions can be seen to be of the same
+BUSY = 5.0  # seconds to wait for another process that writes
+_KEPT_DAYS = 2  # during which a student may change a reaction, and questions of the same student are recognizable
 
 
 class Deleted(NamedTuple):
-    """How many exchanges were deleted. `gone`: nothing of them is left in the file; otherwise somebody was reading it,
-    and they go with the next deletion."""
+    """The number of deleted exchanges. `gone`: nothing of them is left in the file; otherwise another process was
+    reading it, and they are erased with the next deletion."""
 
     exchanges: int
     gone: bool
 
 
 class LogFile:
-    """A log that is open for writing, in one thread: a SQLite file, or in a server's database; a context manager."""
+    """A log open for writing in one thread: a SQLite file, or in a server's database; a context manager."""
 
     def __init__(self, file: Path | str, *, busy: float = BUSY) -> None:
-        """Open it; a new one is made, a file such that only its owner can read it.
+        """Open the log; a new file is created such that only its owner can read it.
 
         Raises:
-            LogError: it cannot be written, or is none of ours.
+            LogError: it cannot be written, or belongs to another program.
         """
         self.file = file
-        if isinstance(file, Path) and file.exists():  # nothing is changed before it is known whose it is
+        if isinstance(file, Path) and file.exists():  # check that it is a log before changing anything
             with _reading(file, "written", busy):
                 pass
         self._database = Database(file, patience=busy, make=_make)
@@ -86,14 +85,14 @@ class LogFile:
         self.close()
 
     def close(self) -> None:
-        """Close it; the second time does nothing."""
+        """Close the log; a second call has no effect."""
         self._database.close()
 
     def add(self, exchanges: Iterable[tuple[LoggedExchange, str]]) -> None:
-        """Add exchanges, each with whatever names its student (see `session_name`), all or none.
+        """Add exchanges, each with an identifier of its student (see `session_name`), all or none.
 
         Raises:
-            LogError: they cannot be written; the log is as it was.
+            LogError: they cannot be written; the log is unchanged.
         """
         with self._writing() as connection:
             keys: dict[str, bytes] = {}
@@ -113,7 +112,8 @@ class LogFile:
             connection.execute(insert(EXCHANGES), list(rows.values()))
 
     def react(self, id: str, student: str, reaction: int, comment: str) -> bool:
-        """Set reaction and comment of an exchange; false where it is not there, was another's, or is days old.
+        """Set reaction and comment of an exchange; return False if it does not exist, is another student's, or is days
+        old.
 
         Raises:
             LogError: it cannot be written.
@@ -129,8 +129,8 @@ class LogFile:
             return True
 
     def delete(self, *, before: float, now: float, compact: bool = False) -> Deleted:
-        """Delete exchanges from before a time, and keys of days past. With `compact`, the file becomes smaller, where
-        nobody else is working with it.
+        """Delete exchanges from before a time, and keys of past days. With `compact`, the file is also shrunk, if no
+        other process uses it.
 
         Raises:
             LogError: it cannot be written.
@@ -154,7 +154,7 @@ class LogFile:
 
 
 def _key(connection: Connection, day: str) -> bytes:
-    """The key of a day, made when it is first asked for."""
+    """Return the key of a day, created on first use."""
     key = _known_key(connection, day)
     if key is None:
         key = secrets.token_bytes(16)
@@ -168,7 +168,7 @@ def _known_key(connection: Connection, day: str) -> bytes | None:
 
 
 def session_name(key: bytes, student: str) -> str:
-    """A student's name in the log on the day of that key. When the key is gone, nobody can tell whose it was.
+    """Return a student's name in the log on the day of that key. Without the key, it cannot be linked to the student.
 
     >>> session_name(b"today", "ada") == session_name(b"today", "ada") != session_name(b"tomorrow", "ada")
     True
@@ -177,16 +177,16 @@ def session_name(key: bytes, student: str) -> str:
 
 
 def read_log(file: Path | str, chosen: LogFilter = LogFilter(), *, answers: bool = True) -> list[LoggedExchange]:
-    """The exchanges of a log, oldest first; without their answers where those are not needed.
+    """Return the exchanges of a log, oldest first; with `answers` false, without answers and prompts.
 
     Raises:
         LogMissing: there is no such file.
-        LogError: it cannot be read, or is none of ours.
+        LogError: it cannot be read, or belongs to another program.
     """
     if isinstance(file, Path) and not file.is_file():
         raise LogMissing("there is no log yet", where=str(file))
     with _reading(file, "read") as connection:
-        if isinstance(file, Path) and not _is_made(connection):  # another process is at it
+        if isinstance(file, Path) and not _is_made(connection):  # another process is creating it
             return []
         left_out = () if answers else ("answer", "prompt")
         columns = [literal("").label(name) if name in left_out else EXCHANGES.c[name] for name in COLUMNS]
@@ -194,10 +194,10 @@ def read_log(file: Path | str, chosen: LogFilter = LogFilter(), *, answers: bool
 
 
 def linked_answers(file: Path) -> Iterator[tuple[str, str]]:
-    """The answers in a log by their ids, a link to its file behind each source's number.
+    """Iterate over the ids and answers in a log, with a link to the source's file after each number.
 
     Raises:
-        LogError: it cannot be read, or is none of ours.
+        LogError: it cannot be read, or belongs to another program.
     """
     for exchange in read_log(file):
         linked = exchange.answer
@@ -208,7 +208,7 @@ def linked_answers(file: Path) -> Iterator[tuple[str, str]]:
 
 @contextlib.contextmanager
 def _reading(file: Path | str, what: str, busy: float = BUSY) -> Iterator[Connection]:
-    """A log as it is, of which nothing is changed."""
+    """Open a log for reading only."""
     with _told(file, what), _reader(file, busy).reading() as connection:
         if isinstance(file, Path):
             _check(connection, file)
@@ -217,7 +217,7 @@ def _reading(file: Path | str, what: str, busy: float = BUSY) -> Iterator[Connec
 
 @functools.lru_cache(16)
 def _reader(file: Path | str, busy: float) -> Database:
-    """It holds no connection; kept, it knows its statements already, which takes ten times as long as reading."""
+    """Return a database without connections; cached, since compiling its statements takes as long as ten reads."""
     return Database(file, patience=busy, make=None if isinstance(file, Path) else _make, pooled=False)
 
 
@@ -228,7 +228,7 @@ def _make(connection: Connection) -> None:
 
 
 def _check(connection: Connection, file: Path) -> None:
-    """Refuse a file that is another program's."""
+    """Raise `LogError` if the file belongs to another program."""
     if not _is_made(connection) and connection.exec_driver_sql("SELECT count(*) FROM sqlite_schema").scalar():
         raise LogError("this is the database of another program", where=str(file), hint="choose another file as 'log'")
 
@@ -243,7 +243,7 @@ def _day(time: float, further: int = 0) -> str:
 
 @contextlib.contextmanager
 def _told(file: Path | str, what: str) -> Iterator[None]:
-    """What is wrong with the database, as an error of the log."""
+    """Turn errors of the database into `LogError`."""
     try:
         yield
     except FileReadError as error:
@@ -255,15 +255,15 @@ def _told(file: Path | str, what: str) -> Iterator[None]:
 
 
 def log_place(settings: ServeSettings, root: Path) -> Path | str:
-    """Where the log of a course is, if one is kept."""
+    """Return where the log of a course is, if one is kept."""
     return settings.database or configured(root, settings.log)
 
 
 DAY = 24 * 3600.0
-_TIDY = 3600.0  # seconds between two looks for what is too old
-_BUSY = 2.0  # seconds that we wait for another process that writes: a student may be waiting for us
-_AGAIN = 5.0  # seconds after which what could not be written is tried again
-_MOST_WAITING = 2000  # exchanges that wait for the log to be writable again
+_TIDY = 3600.0  # seconds between deletions of old exchanges
+_BUSY = 2.0  # seconds to wait for another process that writes: a student may be waiting
+_AGAIN = 5.0  # seconds until a failed write is repeated
+_MOST_WAITING = 2000  # exchanges that wait until the log can be written again
 logger = logging.getLogger("lmm.serve")
 
 
@@ -276,11 +276,11 @@ _Work = tuple[LoggedExchange, str] | _Reaction | None
 
 
 class LogWriter:
-    """Writes exchanges and reactions into a log, and deletes what is older than `days`; threads may share it.
+    """Writes exchanges and reactions into a log, and deletes what is older than `days`; thread-safe.
 
-    While the log cannot be written, exchanges wait and are tried again; beyond some thousand, the oldest are given up.
-    That is told once, and once again when it is over. `lost` counts those given up, `failures` the tries that failed;
-    `is_failing`: the last did.
+    While the log cannot be written, exchanges wait and are tried again; beyond some thousand, the oldest are dropped.
+    This is reported once, and again when it is over. `lost` counts dropped exchanges, `failures` failed attempts;
+    `is_failing`: the last attempt failed.
     """
 
     def __init__(
@@ -304,17 +304,18 @@ class LogWriter:
         self._thread.start()
 
     def add(self, exchange: LoggedExchange, student: str) -> None:
-        """Log an exchange of that student, soon."""
+        """Log an exchange of that student soon."""
         self._work.put((exchange, student))
 
     def react(self, id: str, student: str, reaction: int, comment: str) -> Future[bool]:
-        """Set a reaction: whether there is such an exchange of that student; raises `LogError` if it cannot be kept."""
+        """Set a reaction; the result is whether the student has such an exchange, or a `LogError` if it cannot be
+        stored."""
         done: Future[bool] = Future()
         self._work.put(_Reaction((id, student, reaction, comment), done))
         return done
 
     def close(self) -> None:
-        """Write what waits, and end; the second time does nothing."""
+        """Write what is waiting, and stop; a second call has no effect."""
         if self._thread.is_alive():
             self._work.put(None)
             self._thread.join()
@@ -335,7 +336,7 @@ class LogWriter:
         self._close()
 
     def _take(self) -> tuple[list[_Reaction], bool]:
-        """Wait for something to do, and take all there is: exchanges to those that wait; and whether it is the end."""
+        """Wait for work; queue new exchanges, and return the reactions, and whether to stop."""
         reactions: list[_Reaction] = []
         try:
             work = self._work.get(timeout=self._again if self._waiting else _TIDY)
@@ -350,7 +351,7 @@ class LogWriter:
         return reactions, True
 
     def _try(self, action: Callable[..., None], *values: object) -> bool:
-        """Do something with the log; what fails is counted, and told the first time."""
+        """Run an action on the log; failures are counted, and reported the first time."""
         try:
             action(*values)
         except LogError as error:
@@ -374,7 +375,7 @@ class LogWriter:
             self._waiting.clear()
 
     def _react(self, reaction: _Reaction, written: bool) -> None:
-        """Where the log could not be written just now, nobody waits for another try."""
+        """Set a reaction; if the log could not be written just now, fail instead of waiting for another attempt."""
         try:
             if not written:
                 raise LogError("the log cannot be written", where=str(self.file))

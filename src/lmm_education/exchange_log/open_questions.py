@@ -1,8 +1,8 @@
-"""What students asked and the course did not answer, or badly, and not since: in groups, and beside the sections that
-come nearest, for their author.
+"""Questions that the course did not answer, or answered badly, grouped, and written into the nearest sections for their
+author.
 
-There it is ``~~students_``, which is the program's own: it is neither ingested nor exported. Pandoc ignores keys that
-end in an underscore, whatever students wrote.
+They are stored under ``~~students_``, the program's own key: it is neither ingested nor exported. Pandoc ignores keys
+that end in an underscore, whatever students wrote.
 """
 
 from __future__ import annotations
@@ -26,13 +26,14 @@ from lmm_education.exchange_log.figures import QuestionGroup, Words, group_quest
 
 KEY = "~~students_"
 QUESTIONS = "questions.jsonl"
-"""Where wrong answers are kept, in the course's folder, for ``lmm eval questions.jsonl``."""
+"""The file in the course's folder that collects wrong answers, for ``lmm eval questions.jsonl``."""
 _BY_PEOPLE = ("thumbs down", "marked wrong")
 _At = tuple[str, tuple[str, ...]]  # a section: its document's file and the headings
 
 
 def problem_of(exchange: LoggedExchange, wrong: Collection[str] = ()) -> str:
-    """Why the course did not answer it, or badly; nothing where it did. `wrong` are questions whose answer is.
+    """Return why a question was not answered, or badly; empty if it was. `wrong` are questions marked as answered
+    wrongly.
 
     >>> problem_of(LoggedExchange("1", 0.0, "Why?")), problem_of(LoggedExchange("1", 0.0, "Why?", outcome="refused"))
     ('uncited', '')
@@ -51,10 +52,10 @@ def problem_of(exchange: LoggedExchange, wrong: Collection[str] = ()) -> str:
 def open_questions(
     exchanges: Iterable[LoggedExchange], words: Words, wrong: Collection[str] = ()
 ) -> list[QuestionGroup]:
-    """What failed and was not answered since, in groups, the largest first.
+    """Return the questions that failed and were not answered since, grouped, the largest group first.
 
-    It was if the same words were answered well later. What people called wrong counts as answered only with thumbs up,
-    or when the author had it asked again.
+    A question counts as answered if the same words were answered well later. After thumbs down or a mark by the
+    teacher, this needs thumbs up, or a repetition by the author.
     """
     groups = (_open(group, words, wrong) for group in group_questions(exchanges, words))
     return sorted((group for group in groups if group.exchanges), key=lambda group: -len(group.exchanges))
@@ -78,13 +79,13 @@ def _answers(later: LoggedExchange, failed: LoggedExchange, why: str, words: Wor
 
 
 def questions_marked_wrong(file: Path) -> frozenset[str]:
-    """Those of a question file, as the teacher's page keeps it; none where there is no such file."""
+    """Return the questions that a question file marks as answered wrongly; empty if there is no such file."""
     text = files.read_bytes(file).decode("utf-8", "replace") if file.is_file() else ""
     return frozenset(str(row.get("question", "")) for row in question_rows(text) if "wrong" in row)
 
 
 def question_rows(text: str) -> Iterator[dict[str, Any]]:
-    """The rows of a question file, without a line that somebody is still writing.
+    """Iterate over the rows of a question file, without an incomplete last line.
 
     >>> list(question_rows('{"question": "Why?\u2028"}\\n{"ques'))
     [{'question': 'Why?\\u2028'}]
@@ -100,10 +101,10 @@ def question_rows(text: str) -> Iterator[dict[str, Any]]:
 
 @dataclass(frozen=True, slots=True)
 class NotedQuestion:
-    """A question, how often it was asked, and what came of it the last time.
+    """A question, how often it was asked, and the latest outcome.
 
-    It stands beside the section at `file` and `headings`, on `line`; if no section comes near, they are empty.
-    `about` is the hash of the text that it stood beside when it was last asked; `answered`: it was there, and is gone.
+    It is written into the section at `file` and `headings`, on `line`; these are empty if no section is near. `about`
+    is the hash of the section's text when it was last asked; `answered`: it was removed because it is answered now.
     """
 
     question: str
@@ -117,7 +118,7 @@ class NotedQuestion:
 
     @property
     def metadata(self) -> dict[str, Any]:
-        """As it is written."""
+        """The question as it is written into metadata."""
         return {"question": self.question, "asked": self.asked, "answer": self.answer, ABOUT: self.about}
 
 
@@ -125,9 +126,9 @@ class NotedQuestion:
 class NotedQuestions:
     """Documents by their file in the course, and the open questions that are written into them.
 
-    `nearest` finds sections for a question; `is_answered` asks the course again, and tells whether the answer is good.
-    Only what stands beside another text than when it was last asked is asked again, and not while its file is among
-    `unread`: those that changed since they were ingested.
+    `nearest` finds sections for a question; `is_answered` asks the course again, and returns whether the answer is
+    good. A question is asked again only if its section's text has changed, and not while its file is among `unread`:
+    those that changed since they were ingested.
     """
 
     documents: dict[str, Document] = field(default_factory=dict)
@@ -139,9 +140,9 @@ class NotedQuestions:
     waiting: set[str] = field(default_factory=set)
 
     def write(self, groups: Sequence[QuestionGroup]) -> list[NotedQuestion]:
-        """Write these in place of those that stand there, and save; what became of each.
+        """Replace the questions in the documents by these, save, and return what became of each.
 
-        What went wrong is in `failures`; files in which questions wait for ``lmm ingest`` are in `waiting`.
+        Errors are in `failures`; files whose questions wait for ``lmm ingest`` are in `waiting`.
         """
         sections = self._sections()
         before = {str(each.get("question")): str(each.get(ABOUT)) for n in sections.values() for each in _written(n)}
@@ -177,17 +178,17 @@ class NotedQuestions:
         return replace(noted, file=at[0], headings=at[1], about=about, answered=bool(answered))
 
     def _nearest(self, group: QuestionGroup) -> Iterator[_At]:
-        """Where sections stand that come near: those of the last exchange first, those it cites before others."""
+        """Iterate over nearby sections: those of the latest exchange first, cited ones before others."""
         for exchange in sorted(group.exchanges, key=lambda exchange: -exchange.time):
             for source in sorted(exchange.sources, key=lambda source: not source.cited):
                 yield source.file, source.headings
         try:
             yield from ((source.file, source.headings) for source in self.nearest(group.question))
-        except SearchError:  # what a student wrote names a document that there is not
+        except SearchError:  # for instance if the question names a document that does not exist
             return
 
     def _ask_again(self, file: str, question: str) -> bool | None:
-        """Whether the course answers it now; None where that cannot be said."""
+        """Return whether the course answers it now; None if that cannot be determined."""
         if file in self.unread():
             self.waiting.add(file)
             return None
@@ -198,7 +199,7 @@ class NotedQuestions:
             return None
 
     def _save(self, document: Document, noted: Sequence[NotedQuestion]) -> list[tuple[tuple[str, ...], str, int]]:
-        """Write into one document; the questions that stand in it then, with headings and line."""
+        """Write questions into one document; return those that it then contains, with headings and line."""
         with document:
             document.reload()
             for path, node in _sections_of(document).items():
@@ -208,7 +209,7 @@ class NotedQuestions:
                     where = f"{document.path}:{node.line}"
                     self.failures.append(LmmError(error.message, where=where, hint=error.hint))
             document.save()
-        found = _sections_of(Document.from_text(document.text)).items()  # with the lines as they are now
+        found = _sections_of(Document.from_text(document.text)).items()  # with the new line numbers
         return [
             (path, str(each.get("question")), node.heading.line if node.heading else 1)
             for path, node in found
@@ -217,7 +218,8 @@ class NotedQuestions:
 
 
 def _sections_of(document: Document) -> dict[tuple[str, ...], HeadingNode]:
-    """The sections by their headings, the document itself without any; of twins the first."""
+    """Return the sections by their headings, the document itself by none; of sections with equal headings, the
+    first."""
     found: dict[tuple[str, ...], HeadingNode] = {}
     for node in preorder(document.tree):
         if isinstance(node, HeadingNode):
@@ -231,7 +233,7 @@ def _written(node: HeadingNode) -> list[dict[str, Any]]:
 
 
 def _set(node: HeadingNode, entries: list[dict[str, Any]]) -> None:
-    """Have these entries in a section's metadata; a block that held nothing else goes with them."""
+    """Set these entries in a section's metadata; without entries, remove a block that contained nothing else."""
     if entries and entries != _written(node):
         node.set_metadata(KEY, entries)
     elif not entries and KEY in node.metadata:

@@ -1,4 +1,4 @@
-"""The prompts of a course, and the slots each may use (see `lmm.prompts.templates`)."""
+"""The prompts of a course, and the slots of each (see `lmm.prompts.templates`)."""
 
 from __future__ import annotations
 
@@ -26,9 +26,9 @@ SLOTS: dict[str, tuple[str, ...]] = {
 
 
 def course_prompts(folder: Path | None) -> Prompts:
-    """Ours, or those of the same names in a project's `folder`.
+    """Return the built-in prompts, replaced by those of the same names in a project's `folder`.
 
     Raises:
-        ConfigError: there is no such folder, or a prompt in it is none.
+        ConfigError: the folder does not exist, or a prompt in it is invalid.
     """
     return load_prompts(folder, package="lmm_education.prompts", slots=SLOTS)
