@@ -64,7 +64,7 @@ class PromptPlace(Protocol):
     def environment(self) -> Mapping[str, str]: ...
 
 
-# -- a course, as a ChatMD file declares it: ``<tool name="course_search" course="../notes"/>`` ----
+# -- a course declared in a ChatMD file: ``<tool name="course_search" course="../notes"/>`` ----
 
 
 @asynccontextmanager
@@ -257,7 +257,7 @@ def _roots(declared: DeclaredTool, place: PromptPlace) -> tuple[Path, ...]:
     return tuple((place.folder / Path(root).expanduser()).resolve() for root in named)
 
 
-# -- what is kept, and shown -----------------------------------------------------------------------
+# -- index files and results -----------------------------------------------------------------------
 
 
 def read_index(folder: Path) -> FolderIndex | None:
@@ -295,7 +295,7 @@ def _told(index: FolderIndex, report: IngestReport) -> str:
     return text
 
 
-# -- a course, as it is published to other programs ------------------------------------------------
+# -- a course for MCP clients ----------------------------------------------------------------------
 
 
 ASK = object_schema(["question"], question={"type": "string"})

@@ -438,7 +438,7 @@ class Course(CourseParts):
 
         return ExportOptions(tuple(keep), edits, keep_lines, self.config)
 
-    # -- measure -----------------------------------------------------------------------------------
+    # -- evaluate ----------------------------------------------------------------------------------
 
     def evaluate(
         self,
@@ -573,7 +573,7 @@ class Course(CourseParts):
         client = Client(self.models, tier="aux", again=again, budget=budget, estimate=estimate)
         return loop.run(reword_into(Path(file), _questions(questions), client, progress=progress))
 
-    # -- doors -------------------------------------------------------------------------------------
+    # -- web and agents ----------------------------------------------------------------------------
 
     def app(self, *, hosts: Sequence[str] | None = None) -> Starlette:
         """Return the web chat and the HTTP API as an ASGI application; the course must stay open while it runs.
@@ -711,7 +711,7 @@ def _questions(given: Questions) -> list[Question]:
     return asked or read_usable(Path(each) for each in several if not isinstance(each, Question))
 
 
-# -- for the course that one stands in -------------------------------------------------------------
+# -- functions for the current course --------------------------------------------------------------
 
 
 def ingest(

@@ -63,8 +63,8 @@ SENTENCE = 80
 ENCODINGS: dict[str, Encoding] = {
     e.name: e
     for e in (
-        # The default: heading path, annotations and content together, and each sentence, if the embedding model is made
-        # for sentences. Without the sentences, it takes half the time and space, and finds less.
+        # The default: heading path, annotations and content together, and each sentence, if the embedding model reads
+        # sentences. Without the sentences, it takes half the time and space, and finds less.
         Encoding("hybrid", "full", "full", ("sentences",), _WEIGHTS, by_question=True),
         Encoding("hybrid_passages", "full", "full", weights=_WEIGHTS, by_question=True),
         Encoding("none"),  # chunks are found only by their id

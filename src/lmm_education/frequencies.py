@@ -89,7 +89,7 @@ class Frequencies:
     def _parts(self) -> tuple[int, array[int], array[int]]:
         return self.chunks, self._words, self._counts
 
-    # -- weighing ----------------------------------------------------------------------------------
+    # -- weights -----------------------------------------------------------------------------------
 
     def idf(self, word: int) -> float:
         """Return the inverse document frequency of a word, as in BM25 and Qdrant: the rarer, the higher; highest for a
@@ -111,7 +111,7 @@ class Frequencies:
         """
         return share_of({word: self.idf(word) for word in question}, held)
 
-    # -- as it is stored ---------------------------------------------------------------------------
+    # -- storage -----------------------------------------------------------------------------------
 
     def to_bytes(self) -> bytes:
         """Return them as bytes: 32-bit numbers, little-endian."""

@@ -58,7 +58,7 @@ RECORD = ("document", *StoredDocument.__slots__[1:])
 _OF_A_DOCUMENT = ("file", "title", "language", "sort_key", "part", "book", "withhold", "metadata", OUTLINE)
 
 
-# -- what is stored --------------------------------------------------------------------------------
+# -- to payloads -----------------------------------------------------------------------------------
 
 
 def chunk_payload(chunk: Chunk, *, language: str, hash: str) -> dict[str, Any]:
@@ -184,7 +184,7 @@ def plain(value: Any) -> Any:
     return [plain(inner) for inner in value] if isinstance(value, list | tuple) else plain(str(value))
 
 
-# -- what is read back -----------------------------------------------------------------------------
+# -- from payloads ---------------------------------------------------------------------------------
 
 
 def place_of(payload: Payload) -> Location:

@@ -111,7 +111,7 @@ class Answer:
         }
 
 
-# -- what happens, for whoever shows it ------------------------------------------------------------
+# -- events ----------------------------------------------------------------------------------------
 
 
 @dataclass(frozen=True, slots=True)
@@ -164,7 +164,7 @@ def basis_notice(answer: Answer) -> tuple[SearchNotice, ...]:
     return (SearchNotice(f"rests_on_{answer.rests_on}", told[answer.rests_on]),)
 
 
-# -- what the model is asked -----------------------------------------------------------------------
+# -- requests to the model -------------------------------------------------------------------------
 
 
 def answer_request(asked: Understood, sources: Sources, types: Sequence[str], system: str) -> ChatRequest:
@@ -212,7 +212,7 @@ def system_text(
     return f"{own}\n\n{text}" if own else text
 
 
-# -- a conversation in a file ----------------------------------------------------------------------
+# -- conversation files ----------------------------------------------------------------------------
 # One JSON object per line, with ``question``, ``answer`` and the ``sources`` that it cites.
 
 

@@ -130,7 +130,7 @@ def _is_in(hit: Passage, exercise: Exercise) -> bool:
     return passage in text or (text in passage and 2 * len(text) > len(passage))
 
 
-# -- what is said in the place of an answer --------------------------------------------------------
+# -- hints -----------------------------------------------------------------------------------------
 
 
 def hints_request(asked: Understood, exercise: Exercise, sources: Sources, system: str) -> ChatRequest:

@@ -43,7 +43,7 @@ _BY_THE_WAY = 0.6  # weight of a question, or of an announcement of what comes n
 _DEFINES, _NAMES = 2.0, 1.3  # weight of a sentence that defines the term in question, and of one that emphasizes it
 _LEAST, _LEAST_BEYOND = 0.35, 0.55  # of the best one's score, for other sentences of its passage and of others
 Fits = Callable[[Sequence[str]], Sequence[float]]
-"""Returns how well each of some sentences matches the question."""
+"""A function that returns how well each of some sentences matches the question."""
 
 # Sentences that only make sense after the previous one.
 _NEEDS_BEFORE = re.compile(
@@ -139,7 +139,7 @@ def _said(term: Term | None, text: str) -> float:
     return _DEFINES if term.defined(text) else _NAMES if term.emphasized(text) else 1.0
 
 
-# -- choosing --------------------------------------------------------------------------------------
+# -- selection -------------------------------------------------------------------------------------
 
 
 def _chosen(sentences: Sequence[_Sentence], fits: Sequence[float], passages: Sequence[float]) -> list[_Sentence]:
@@ -170,7 +170,7 @@ def _worth(text: str) -> float:
     return (_BY_THE_WAY if _ASIDE.match(text) else 1) / length
 
 
-# -- reading ---------------------------------------------------------------------------------------
+# -- parsing ---------------------------------------------------------------------------------------
 
 
 def _sentences(passage: int, text: str) -> list[_Sentence]:
@@ -279,7 +279,7 @@ def _code_alone(block: str) -> str:
     return fenced(code.text, code.language) if without(code.text, "shortcode").strip() else ""
 
 
-# -- showing ---------------------------------------------------------------------------------------
+# -- output ----------------------------------------------------------------------------------------
 
 
 def _shown(passages: Sequence[QuotedPassage], chosen: Sequence[_Sentence]) -> Iterator[str]:

@@ -72,7 +72,7 @@ class Sources:
         return tuple(by_number[number] for number in numbers if number in by_number)
 
 
-# -- what is shown ---------------------------------------------------------------------------------
+# -- choosing sources ------------------------------------------------------------------------------
 
 
 def choose_sources(sections: Sequence[Passage], budget: int, count: Callable[[str], int]) -> Sources:

@@ -155,7 +155,7 @@ def _end_in(text: str, failure: Failure) -> int:
     return failure.start + max((end for _, end, _ in citations(failure.text)), default=len(failure.text))
 
 
-# -- while an answer arrives -----------------------------------------------------------------------
+# -- streaming -------------------------------------------------------------------------------------
 
 
 _LONGEST = 8_000  # characters of a paragraph whose quotations are searched for before it ends
@@ -247,7 +247,7 @@ def _sentences(text: str, begins: Set[int] = frozenset()) -> Iterator[tuple[int,
 _FEWEST, _SHARE = 6, 0.25
 """A sentence with at least so many content words fails if its sources contain less than this share of them."""
 _ALIKE, _SAME = 0.7, 0.8
-"""The share of common content words above which a sentence repeats another, and above which one contradicts it."""
+"""The share of common content words above which a sentence repeats another, and above which it agrees or disagrees."""
 NEGATIONS = {
     "en": r"not|no|never|cannot|neither|nor|none|nothing|nobody|without|\w+n['’]t",
     "de": r"nicht|nichts|kein\w*|nie|niemals|niemand|ohne|weder",
@@ -336,7 +336,7 @@ def _is_in_language(text: str, language: str) -> bool:
     return language in LANGUAGES and sum(_is_stop_word(word, language) for word in words) > len(words) / 5
 
 
-# -- what is compared ------------------------------------------------------------------------------
+# -- words and sentences ---------------------------------------------------------------------------
 
 
 _NAME = re.compile(r"(?<=[a-zß-ÿ0-9,)] )[A-ZÀ-Þ][^\W\d_]+")

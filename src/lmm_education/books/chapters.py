@@ -148,7 +148,7 @@ def _plain(text: str) -> str:
     return unicodedata.normalize("NFC", re.sub(r"[{}]", "", text)).strip()
 
 
-# -- what documents include ------------------------------------------------------------------------
+# -- inclusions ------------------------------------------------------------------------------------
 
 _MOST_INCLUDED = 1_000_000  # bytes of a file
 _INCLUSION = re.compile(r"\{\{#(?:rustdoc_)?include (?P<path>[^{}\s:]+)(?::(?P<lines>[^{}\s]+))?[ \t]*\}\}")

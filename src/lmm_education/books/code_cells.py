@@ -160,7 +160,7 @@ def environments(text: str) -> tuple[str, ...]:
     return ((kind,) if kind else ()) + opened.group.classes if opened.kind == "div" else ()
 
 
-# -- what cells showed -----------------------------------------------------------------------------
+# -- outputs of cells ------------------------------------------------------------------------------
 # Outputs are read from Quarto's ``_freeze``, knitr's markdown and figures, and pages. Nothing is run here, and no link
 # that leads out of the folder is followed.
 
@@ -199,7 +199,7 @@ def cell_outputs(path: Path, top: Path, settings: Mapping[str, Any]) -> CellOutp
     return CellOutputs(shown, _drawn(top, inside, up, settings), values_in(source, knitted))
 
 
-# -- code in sentences -----------------------------------------------------------------------------
+# -- inline code -----------------------------------------------------------------------------------
 
 _INLINE = re.compile(r"`(?:r|\{(?:r|python|julia|ojs)\})[ ]([^`\n]{1,1000})`")
 _TELLING = 12  # characters next to code by which a line is recognized

@@ -212,7 +212,7 @@ def repeats(questions: Sequence[Question]) -> str:
     )
 
 
-# -- what is measured, and said --------------------------------------------------------------------
+# -- modes -----------------------------------------------------------------------------------------
 
 
 def _measure(course: Course, wanted: Any) -> int:

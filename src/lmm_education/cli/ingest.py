@@ -107,7 +107,7 @@ def _each_time(course: Course, as_json: bool) -> Callable[[IngestReport | LmmErr
     return ended
 
 
-# -- what is said ----------------------------------------------------------------------------------
+# -- output ----------------------------------------------------------------------------------------
 
 
 class IngestPrinter:

@@ -327,7 +327,7 @@ def _log_file(log: Path | None, config: Path | None) -> tuple[Path | str, int]:
     return log_place(settings.serve, settings.root), settings.serve.log_days
 
 
-# -- for people ------------------------------------------------------------------------------------
+# -- text output -----------------------------------------------------------------------------------
 
 
 def table_text(exchanges: Sequence[LoggedExchange]) -> str:

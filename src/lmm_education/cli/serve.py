@@ -297,7 +297,7 @@ def _end_with(parent: Any, server: Any) -> None:
     server.should_exit = True
 
 
-# -- who may log in --------------------------------------------------------------------------------
+# -- logins ----------------------------------------------------------------------------------------
 
 
 def _accounts(course: Course, who: Literal["students", "teacher"] = "students") -> Accounts:

@@ -225,7 +225,7 @@ def _mean(values: Sequence[float], which: Sequence[int]) -> float:
     return sum(values[i] for i in which) / max(len(which), 1)
 
 
-# -- a threshold -----------------------------------------------------------------------------------
+# -- threshold -------------------------------------------------------------------------------------
 
 
 LEAST = 10
@@ -308,7 +308,7 @@ def _threshold(score: float, good: Sequence[float], bad: Sequence[float]) -> Thr
 
 
 Progress = Callable[[str, int, int], None]
-"""Called with the current activity, the number of items done, and the total."""
+"""A callback that gets the current activity, the number of items done, and the total."""
 
 
 def silent(what: str, done: int, total: int) -> None:

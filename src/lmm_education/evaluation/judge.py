@@ -182,7 +182,7 @@ def is_section(path: Sequence[str], place: Location, title: str) -> bool:
     return any(headings[i : i + len(wanted)] == wanted for i in range(len(headings) - len(wanted) + 1))
 
 
-# -- what has to be found --------------------------------------------------------------------------
+# -- targets ---------------------------------------------------------------------------------------
 
 
 def find_targets(
@@ -264,7 +264,7 @@ def _most(passage: Words, parts: Mapping[SectionKey, set[int]]) -> list[SectionK
     return chosen
 
 
-# -- at which rank it was found --------------------------------------------------------------------
+# -- ranks -----------------------------------------------------------------------------------------
 
 
 def find_ranks(target: Expected, found: Sequence[Passage], sections: Sequence[Passage] = ()) -> dict[Level, int | None]:

@@ -154,7 +154,7 @@ def _path(section: tuple[str, ...]) -> tuple[str, ...]:
     return tuple(part.strip() for part in section[0].split(" > ") if part.strip())
 
 
-# -- kinds of file ---------------------------------------------------------------------------------
+# -- file formats ----------------------------------------------------------------------------------
 
 
 def _jsonl(text: str) -> Iterator[Row]:
@@ -232,7 +232,7 @@ READERS: dict[str, Callable[[str], Iterable[Row]]] = {
 }
 
 
-# -- on disk ---------------------------------------------------------------------------------------
+# -- files -----------------------------------------------------------------------------------------
 
 
 def read_questions(files: Iterable[Path]) -> tuple[list[Question], list[BadRow]]:

@@ -209,7 +209,7 @@ def failed_answer_text(outcome: AnswerOutcome) -> str:
     return "\n".join(lines) + "\n"
 
 
-# -- a picture of a comparison ---------------------------------------------------------------------
+# -- plot of a comparison --------------------------------------------------------------------------
 
 
 SUFFIXES = (".png", ".svg", ".pdf")

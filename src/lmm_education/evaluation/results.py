@@ -311,7 +311,7 @@ def failures_json(evaluation: Evaluation, level: Level | None = None) -> list[di
     ]
 
 
-# -- what variants are compared by --------------------------------------------------------------------
+# -- the measure of comparisons -----------------------------------------------------------------------
 
 
 class Mean(NamedTuple):

@@ -131,7 +131,7 @@ def asked(exchange: LoggedExchange) -> str:
     return " ".join((exchange.searched or exchange.question).split())
 
 
-# -- as a row --------------------------------------------------------------------------------------
+# -- database rows ---------------------------------------------------------------------------------
 
 
 APPLICATION = 0x4C4D4D31  # "LMM1"
@@ -180,7 +180,7 @@ def exchange_of(row: Mapping[str, Any]) -> LoggedExchange:
     return LoggedExchange(**values | {"sources": sources, "cached": bool(values["cached"])})
 
 
-# -- what is asked for -----------------------------------------------------------------------------
+# -- filters ---------------------------------------------------------------------------------------
 
 
 @dataclass(frozen=True, slots=True)
@@ -236,7 +236,7 @@ class LogFilter:
         return found if self.latest is None else found[-self.latest :]
 
 
-# -- for other programs ----------------------------------------------------------------------------
+# -- export ----------------------------------------------------------------------------------------
 
 
 _REACTIONS = {1: "up", -1: "down", 0: ""}
@@ -270,7 +270,7 @@ def as_csv(exchanges: Iterable[LoggedExchange]) -> str:
     return csv_text(names, rows, newline="\r\n")
 
 
-# -- for lmm eval ----------------------------------------------------------------------------------
+# -- question files --------------------------------------------------------------------------------
 
 
 def as_questions(exchanges: Iterable[LoggedExchange]) -> str:

@@ -160,7 +160,7 @@ def section_uses(exchanges: Iterable[LoggedExchange], sections: Iterable[LoggedS
     return sorted(uses, key=lambda use: (-use.cited, -use.offered))
 
 
-# -- questions about the same, by the words that they share ----------------------------------------
+# -- similar questions, by shared words ------------------------------------------------------------
 
 # This finds similar wordings, not synonyms: "Why are leaves green?" and "What colours foliage?" stay apart. No model is
 # asked, so that grouping the log of a term takes a second, costs nothing, and always has the same result.
@@ -169,7 +169,7 @@ def section_uses(exchanges: Iterable[LoggedExchange], sections: Iterable[LoggedS
 ALIKE = 0.66
 """The share of common words (Dice) from which two questions are considered the same."""
 Words = Callable[[str], Collection[int]]
-"""Returns what texts are compared by: the stems of their words, without stop words."""
+"""A function that returns the stems of a text's words, without stop words, by which texts are compared."""
 
 
 @dataclass(slots=True)

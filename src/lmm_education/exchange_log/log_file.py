@@ -251,7 +251,7 @@ def _told(file: Path | str, what: str) -> Iterator[None]:
         raise LogError(f"the log cannot be {what}: {said}", where=str(error.where), hint=error.hint) from error
 
 
-# -- in a thread -----------------------------------------------------------------------------------
+# -- writing in a thread ---------------------------------------------------------------------------
 
 
 def log_place(settings: ServeSettings, root: Path) -> Path | str:

@@ -96,7 +96,7 @@ def question_rows(text: str) -> Iterator[dict[str, Any]]:
                 yield row
 
 
-# -- beside the sections ---------------------------------------------------------------------------
+# -- questions in documents ------------------------------------------------------------------------
 
 
 @dataclass(frozen=True, slots=True)

@@ -28,7 +28,7 @@ from lmm_education.ingestion.packing import key_of
 from lmm_education.material import Lines
 from lmm_education.payloads import is_one_of, plain, types_in
 
-# -- what kind of text a block is ------------------------------------------------------------------
+# -- kinds of blocks -------------------------------------------------------------------------------
 # The kinds of blocks, as far as joining and splitting need them.
 
 
@@ -90,7 +90,7 @@ def is_comment(text: str) -> bool:
     return bool(found) and found[0].kind == "comment" and not text[found[0].end :].strip()
 
 
-# -- how far a type reaches ------------------------------------------------------------------------
+# -- ranges of types -------------------------------------------------------------------------------
 # How far the type of a text extends: the only place that decides this, for ingestion, exports, exercises and students.
 #
 # A type above a heading applies to the section with everything below it; that of the header, to the document; that of a
@@ -466,7 +466,7 @@ def block_text(node: TextNode) -> str:
     return "" if is_comment(text) else text
 
 
-# -- as it is stored -------------------------------------------------------------------------------
+# -- storage ---------------------------------------------------------------------------------------
 
 
 def item_values(item: Item, numbers: Mapping[tuple[str, ...], str] = MappingProxyType({})) -> dict[str, Any]:

@@ -329,7 +329,7 @@ def _range(value: Any, default: Lines) -> Lines:
     return Lines(int(match[1]), int(match[2] or match[1])) if match else default
 
 
-# -- on disk -----------------------------------------------------------------------------------------
+# -- files -------------------------------------------------------------------------------------------
 
 
 def write_step_files(

@@ -30,7 +30,7 @@ from lmm_education.payloads import types_in
 
 
 Joins = Callable[[Sequence[TextItem], TextItem], bool]
-"""Returns whether a text joins the group of texts before it."""
+"""A function that returns whether a text joins the group of texts before it."""
 
 _VOID = frozenset({"area", "base", "br", "col", "embed", "hr", "img", "input", "link", "meta", "source", "wbr"})
 
@@ -310,7 +310,7 @@ _DIVIDE: dict[DocumentSplit, _Divide] = {
 }
 
 
-# -- what is too large by itself -------------------------------------------------------------------
+# -- splitting large texts -------------------------------------------------------------------------
 # Texts are split between rows, lines, items or sentences, or else between words. Each part of a table repeats its
 # header, code its fence line and an equation its ``$$``, so that each is valid markdown. Where to split is chosen as
 # for paragraphs, so that a new row does not move all later parts.

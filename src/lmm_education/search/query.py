@@ -283,7 +283,7 @@ def read_where(conditions: Iterable[str]) -> dict[str, list[str]]:
     return found
 
 
-# -- what is found ---------------------------------------------------------------------------------
+# -- results ---------------------------------------------------------------------------------------
 
 
 @dataclass(frozen=True, slots=True)

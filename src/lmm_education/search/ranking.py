@@ -41,7 +41,7 @@ from lmm import markdown
 from lmm.markdown.sentences import EMPHASIS, WORD, sentence_ends
 from lmm_education.material import KEPT_PASSAGES, Passage, named
 
-# -- questions for what something is ---------------------------------------------------------------
+# -- questions about terms -------------------------------------------------------------------------
 # Which term a question such as "What is X?", or "X" alone, asks for, and how a text introduces it.
 
 
@@ -275,7 +275,7 @@ def by_reciprocal_rank(ranking: Ranking) -> list[float]:
 _METHODS: dict[Fusion, Callable[[Ranking], list[float]]] = {"dbsf": by_distribution, "rrf": by_reciprocal_rank}
 
 
-# -- reading ---------------------------------------------------------------------------------------
+# -- texts -----------------------------------------------------------------------------------------
 
 NEAR, WINDOW, CODE = 0.2, 25, 0.2
 """Added to a fused score of about 0.5 if all of a question's words occur within `WINDOW` words, and subtracted if they
@@ -395,7 +395,7 @@ def introduced(term: Term | None, hit: Passage) -> float:
 NAMED, HERE = 1.0, 0.2
 """Added if a question names the section of a passage, so that this section comes first; and if the reader has that
 section open, whatever he asks. Of 60 questions about the Rust book in a learner's own words, 23 find their section
-first; 60 by a reader who has it open, and 22 if he has any other section open."""
+first; 60 if the reader has it open, 22 if he has another section open."""
 
 
 @functools.lru_cache(maxsize=KEPT_PASSAGES)

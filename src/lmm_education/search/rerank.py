@@ -26,7 +26,7 @@ from lmm_education.material import Passage
 from lmm_education.search.expand import can_write
 
 Score = Callable[[str, Sequence[str]], Awaitable[list[float]]]
-"""Returns how well each passage matches a question: one score per passage, higher is better."""
+"""A function that returns how well each passage matches a question: a score for each, higher is better."""
 _WHERE = "[search] reranker"
 
 

@@ -73,7 +73,7 @@ NO_WORD = SearchNotice("no_word", "no passage contains a word of the question; t
 VOTERS = 20
 """Number of passages that are read, ranked by their texts and vote for sections, unless more are returned."""
 MEANING = 0.4
-"""Weight of meaning relative to words when a text is compared with a question (optimized for SQuAD's answers)."""
+"""Weight of meaning relative to words when a text is compared with a question (chosen on SQuAD's answers)."""
 COVERING = 3
 """Number of passages with most of a question's words from which its coverage is computed."""
 COVERED = 0.7
@@ -300,7 +300,7 @@ class SearchView:
         plan = self.plan(question, options)
         return self.result(plan, self.look_up(plan))
 
-    # -- the steps ---------------------------------------------------------------------------------
+    # -- steps -------------------------------------------------------------------------------------
 
     def plan(self, question: str, options: SearchOptions) -> Plan:
         """Parse the question, and resolve names in it and in the options.
@@ -477,7 +477,7 @@ class SearchView:
         near = [sum(map(mul, wanted, each)) / (math.hypot(*wanted) * math.hypot(*each)) for each in given]
         return [(1 - MEANING) * held + MEANING * cosine for held, cosine in zip(shares, near, strict=True)]
 
-    # -- parts -------------------------------------------------------------------------------------
+    # -- helpers -----------------------------------------------------------------------------------
 
     def _ranked_by_text(self, plan: Plan, hits: Sequence[Passage], leg_weights: Mapping[str, float]) -> list[Passage]:
         """Return the hits sorted again, with bonuses for their texts added to their scores."""

@@ -154,7 +154,7 @@ def _once(found: Sequence[_Found]) -> list[_Found]:
     return [pair for pair, path in zip(found, paths, strict=True) if (pair[1].casefold(), path) not in asked_below]
 
 
-# -- what metadata says ----------------------------------------------------------------------------
+# -- cards in metadata -----------------------------------------------------------------------------
 
 
 def _pairs(holder: Holder, document: StudyDocument, after: int, without: Collection[str]) -> Iterator[_Found]:
@@ -209,7 +209,7 @@ def _under(holder: Heading, items: Sequence[Item], after: int) -> Iterator[TextI
             return
 
 
-# -- ways to write it ------------------------------------------------------------------------------
+# -- output formats --------------------------------------------------------------------------------
 
 COLUMNS = ("id", "question", "answer", "document", "title", "headings", "file", "line")
 
@@ -515,7 +515,7 @@ WRITERS: dict[str, Callable[[Sequence[Card], str, float], bytes]] = {
 _KINDS = ", ".join(WRITERS)
 
 
-# -- markdown as Anki shows it ---------------------------------------------------------------------
+# -- markdown for Anki -----------------------------------------------------------------------------
 
 
 _IMAGE = re.compile(r'(<img src=")([^"]+)(")')

@@ -191,7 +191,7 @@ def _join(one: str, other: str) -> str:
     return f"{one}\n\n{other}" if one else other
 
 
-# -- ways to write it ------------------------------------------------------------------------------
+# -- output formats --------------------------------------------------------------------------------
 
 
 def exercises_as_markdown(exercises: Sequence[Exercise], *, solutions: bool = False) -> str:

@@ -116,7 +116,7 @@ def clean_notes(
     return Notes(text, tuple(left_out), nothing)
 
 
-# -- what cannot be exported -----------------------------------------------------------------------
+# -- checks ----------------------------------------------------------------------------------------
 
 
 def _checked(blocks: list[Block], where: str) -> list[Block]:
@@ -161,7 +161,7 @@ def _resolved(blocks: list[Block], edits: Edits, where: str) -> list[Block]:
     return resolved if same else _checked(parsed, where)
 
 
-# -- what stays ------------------------------------------------------------------------------------
+# -- selection -------------------------------------------------------------------------------------
 
 
 def _chosen(tree: HeadingNode, keep: Collection[str], lasting: Collection[str]) -> tuple[set[int], list[LeftOut]]:
@@ -239,7 +239,7 @@ def _is_ours(key: str, value: object) -> bool:
     return key.startswith("~") or name != key or name in _OURS
 
 
-# -- putting it together ---------------------------------------------------------------------------
+# -- assembly --------------------------------------------------------------------------------------
 
 
 def _joined(
@@ -277,7 +277,7 @@ def _padded(kept: Sequence[Block], parts: Sequence[str]) -> Iterator[str]:
         line += missing + part.count("\n")
 
 
-# -- the files that a document shows or links to ---------------------------------------------------
+# -- linked files ----------------------------------------------------------------------------------
 
 
 # In code that knitr runs: pictures, and documents that are knitted into this one.
@@ -348,7 +348,7 @@ def _local(target: str) -> str:
 Cleaner = Callable[..., Notes]
 """`clean_notes` with the settings for a place."""
 
-# -- notes on disk ---------------------------------------------------------------------------------
+# -- exports ---------------------------------------------------------------------------------------
 
 
 @dataclass(frozen=True, slots=True)

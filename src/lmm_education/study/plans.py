@@ -21,7 +21,7 @@ from lmm_education.ingestion.outline import Heading, TextItem
 from lmm_education.material import is_called, named
 from lmm_education.study.study_documents import StudyDocument, anchor_of, is_special, texts_of, type_of
 
-# -- how long a text takes to read -----------------------------------------------------------------
+# -- reading time ----------------------------------------------------------------------------------
 
 # Reading time is computed from words, at a pace in words per minute. Other content counts as the number of words that
 # take as long: a line of code is read more slowly than a line of text, a formula more slowly than its length suggests,
@@ -75,7 +75,7 @@ def minutes_to_read(words: int, words_per_minute: int) -> int:
     return math.floor(words / words_per_minute + 0.5) or min(words, 1)
 
 
-# -- what must come before -------------------------------------------------------------------------
+# -- requirements ----------------------------------------------------------------------------------
 
 
 KEYS = ("prerequisites", "requires")
@@ -262,7 +262,7 @@ def study_plan(
 
 
 def _shown(number: int, steps: Sequence[StudyStep]) -> StudyStep | None:
-    """A step as it is shown: a document without a text above its first heading is told of at that heading."""
+    """Return a step as it is shown: a document without text above its first heading is described at that heading."""
     step, before = steps[number], steps[number - 1] if number else None
     if _is_bare(step):
         return None
@@ -323,7 +323,7 @@ def _counted(texts: Iterable[TextItem]) -> dict[str, int]:
     return dict(Counter(owners.values()))
 
 
-# -- ways to write it ------------------------------------------------------------------------------
+# -- output formats --------------------------------------------------------------------------------
 
 
 def time_text(minutes: int) -> str:

@@ -271,7 +271,7 @@ def _unique(anchor: str, taken: dict[str, int]) -> str:
     return chosen
 
 
-# -- ways to write it ------------------------------------------------------------------------------
+# -- output formats --------------------------------------------------------------------------------
 
 
 def toc_as_text(entries: Iterable[Entry]) -> str:

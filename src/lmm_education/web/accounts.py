@@ -66,7 +66,7 @@ def _bytes(text: str) -> bytes:
     return text.encode("utf-8", "surrogatepass")
 
 
-# -- passwords and keys as they are kept ------------------------------------------------------------
+# -- hashes of passwords and keys -------------------------------------------------------------------
 
 SHORTEST = 8
 """The least number of characters of a password."""

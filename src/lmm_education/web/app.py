@@ -218,7 +218,7 @@ def _to_the_course(name: str) -> Any:
     return redirect
 
 
-# -- what every request to a course passes ---------------------------------------------------------
+# -- middleware of a course ------------------------------------------------------------------------
 
 
 _AGE = 180 * 24 * 3600  # lifetime of the browser cookie in seconds

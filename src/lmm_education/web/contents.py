@@ -57,7 +57,7 @@ def chapters_of(
 
 
 def _chapter(first: Entry, *below: Entry, record: StoredDocument | None) -> Chapter:
-    """A first heading that repeats the title, or is the only one of its level in a document that belongs to a book,
+    """Make a chapter. A first heading that repeats the title, or is the only one of its level in a document of a book,
     counts as the title, whatever its text."""
     section, alone = first.section, sum(entry.level == 1 for entry in below) == 1
     is_title = alone and record and record.sort_key

@@ -131,7 +131,7 @@ class Guard:
         return self._signer.sign("consent", f"{self.consent}-{caller.student}")
 
 
-# -- whether it is about what the course is for ----------------------------------------------------
+# -- topic check -----------------------------------------------------------------------------------
 
 
 BEGINNING = 400  # characters of an answer that are judged

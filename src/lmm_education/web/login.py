@@ -139,7 +139,7 @@ def cookie_name(what: str, signer: Signer) -> str:
 
 def set_cookie(headers: MutableHeaders, connection: HTTPConnection, name: str, value: str, age: int) -> None:
     """Set a cookie for `age` seconds, hidden from scripts and from other sites' requests. If the request seems to have
-    come by TLS, it is never sent without; a false header harms only the client who sends it.
+    come by TLS, the cookie is sent by TLS only; a false header harms only the client who sends it.
 
     If other sites may frame the page, the browser partitions the cookie by site, which requires TLS.
     """
@@ -153,7 +153,7 @@ def route_of(scope: Scope) -> str:
     return str(scope["path"]).removeprefix(scope.get("root_path", "")) or "/"
 
 
-# -- logging in ------------------------------------------------------------------------------------
+# -- login -----------------------------------------------------------------------------------------
 
 _YEAR = 365 * 24 * 3600
 _OF_A_NAME = parse("6/3 minutes")
@@ -287,7 +287,7 @@ def _nobody() -> str:
     return hash_password("nobody", b"nobody's salt...")
 
 
-# -- telling who asks ---------------------------------------------------------------------------------
+# -- identification -----------------------------------------------------------------------------------
 
 
 _LONGEST_NAME = 200  # characters of a name that a proxy sends

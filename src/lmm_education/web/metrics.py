@@ -60,7 +60,7 @@ class ModelHealth:
         self.reason, self._at = reason, time.monotonic()
 
 
-# -- what is counted -------------------------------------------------------------------------------
+# -- counters --------------------------------------------------------------------------------------
 
 SHARED = "PROMETHEUS_MULTIPROC_DIR"
 """The environment variable with the folder where processes share counts; prometheus_client reads it at import."""

@@ -169,7 +169,7 @@ def _text(content: object, param: str) -> str:
     return "\n\n".join(map(str, texts))
 
 
-# -- what is sent back -----------------------------------------------------------------------------
+# -- responses -------------------------------------------------------------------------------------
 
 
 def sources_text(sources: Sequence[Passage], heading: str) -> str:

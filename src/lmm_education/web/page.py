@@ -369,7 +369,7 @@ def read_reaction(body: Mapping[str, Any]) -> tuple[str, str, str]:
     return exchange, reaction, comment.strip()
 
 
-# -- logging in and agreeing ----------------------------------------------------------------------
+# -- login and consent ----------------------------------------------------------------------------
 
 _YEAR = 365 * 24 * 3600
 

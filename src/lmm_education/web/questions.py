@@ -62,7 +62,7 @@ class Queue:
         return ahead
 
 
-# -- a question on its way -------------------------------------------------------------------------
+# -- a question in progress ------------------------------------------------------------------------
 
 
 @dataclass(slots=True)
@@ -141,7 +141,7 @@ def logged_source(source: Passage, cited: bool) -> LoggedSource:
     )
 
 
-# -- the same question again -----------------------------------------------------------------------
+# -- repeated questions ----------------------------------------------------------------------------
 
 
 class AnswerCache:

@@ -47,7 +47,7 @@ _FIGURE = Markup("<figure>{}<figcaption>{}</figcaption></figure>\n")
 _DISPLAY = Markup('<div class="display">{}</div>\n')
 Env = MutableMapping[str, Any]
 Picture = Callable[[str], str]
-"""Returns the address at which a picture in a text is served, given its address in the text; empty if it is not."""
+"""A function that maps the address of a picture in a text to the one at which it is served; empty if it is not."""
 _MOST_CODE = 20_000  # characters of a code block that is highlighted
 _LINKED = ("https://", "http://", "mailto:")
 _CITATION = re.compile(r"\[(\d{1,4}(?:\s*[,;–-]\s*\d{1,4})*)\](?![(\[:])")
@@ -139,7 +139,7 @@ def _meets(token: Token, lines: Lines) -> bool:
     return token.map is not None and token.map[0] < lines.last and token.map[1] >= lines.first
 
 
-# -- while a text arrives --------------------------------------------------------------------------
+# -- streaming -------------------------------------------------------------------------------------
 
 
 class BlockStream:
@@ -337,7 +337,7 @@ _RULES = {
     "table_close": _show_table,
 }
 
-# -- formulas in TeX as MathML ---------------------------------------------------------------------
+# -- formulas: TeX to MathML -----------------------------------------------------------------------
 
 
 _LONGEST = 4000  # characters; anything longer is not a formula

@@ -82,7 +82,7 @@ def secret_key(database: Database) -> bytes:
         return base64.b64decode(connection.execute(select(KEPT.c.value).where(KEPT.c.name == "key")).scalar_one())
 
 
-# -- what is limited ---------------------------------------------------------------------------------
+# -- rate limits -------------------------------------------------------------------------------------
 
 
 def open_limiter(settings: ServeSettings) -> MovingWindowRateLimiter:

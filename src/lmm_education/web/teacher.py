@@ -392,7 +392,7 @@ def _page(service: Service, say: Wording, status: int = 200, **told: Any) -> Res
     return template("teacher.html", status, language=language, course=course, say=say, ranges=RANGES, **values)
 
 
-# -- logging in, and metrics -----------------------------------------------------------------------
+# -- login and metrics -----------------------------------------------------------------------------
 
 _LONGEST_PASSWORD = 1000  # characters
 _NEEDED = "metrics need the teacher's password"
@@ -431,7 +431,7 @@ async def may_measure(request: Request) -> None:
     """Raise `Denied` unless the request may read the metrics.
 
     It needs the teacher's session or, as Prometheus sends it, his password (HTTP Basic, any user name). If no password
-    is set, only a server for this machine alone shows the metrics.
+    is set, the request must come from this machine, and the server must be open to it alone.
     """
     service = service_of(request)
     teacher = service.teacher
