@@ -134,8 +134,7 @@ class Catalogue:
 
     @Kept
     def sections(self) -> tuple[tuple[Section, str], ...]:
-        """All sections in reading order, without texts and metadata, each with its document's title; empty if sections
-        are not stored."""
+        """All sections in reading order, each without text and with its document's title; empty if not stored."""
         points = self.reader.scroll("documents", where=[SECTIONS], fields=_WITHOUT_TEXT)
         found = [(section_of(point.id, point.payload), str(point.payload.get("title", ""))) for point in points]
         ranks = self._ranks

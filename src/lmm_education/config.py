@@ -269,8 +269,7 @@ class CourseSettings(Table, frozen=True):
 
     @property
     def withholding(self) -> Withholding:
-        """The types that are withheld, and those that are solutions; in a tutoring mode, solutions are withheld,
-        too."""
+        """The withheld types and those of solutions; in a tutoring mode, solutions are withheld, too."""
         serve, solutions = self.serve, self.study.solutions
         return Withholding((*serve.withhold, *solutions) if serve.tutors else serve.withhold, solutions)
 

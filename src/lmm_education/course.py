@@ -112,8 +112,7 @@ class Course(CourseParts):
         return prepare_documents(self, paths or [self.root])
 
     def points(self, documents: Iterable[PreparedDocument]) -> Iterator[dict[str, Any]]:
-        """Iterate over the chunks of documents as Qdrant points: ``id``, ``vector`` (by name), ``payload``, all JSON
-        values.
+        """Iterate over chunks of documents as Qdrant points of JSON values: ``id``, ``vector`` (by name), ``payload``.
 
         Qdrant's REST interface accepts them as they are, its client as ``PointStruct(**point)``.
 

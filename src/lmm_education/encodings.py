@@ -42,8 +42,7 @@ class Encoding:
         return tuple(name for name, source in named if source)
 
     def vectors_with(self, embedding: str) -> tuple[VectorName, ...]:
-        """Return the vectors of a point with an embedding model: no sentence vectors if it only adds up word
-        vectors."""
+        """Return a point's vectors for an embedding model: none for sentences if it only adds up word vectors."""
         passes = self.multi == ("sentences",) and is_static(embedding)
         return tuple(name for name in self.vectors if not (name == MULTI and passes))
 

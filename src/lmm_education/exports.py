@@ -38,8 +38,7 @@ _BOOKKEEPING = (
 
 
 def points(documents: Iterable[PreparedDocument], encoder: Encoder) -> Iterator[dict[str, Any]]:
-    """Iterate over the chunks of documents as Qdrant points: ``id``, ``vector`` (by name), ``payload``, all JSON
-    values.
+    """Iterate over chunks of documents as Qdrant points of JSON values: ``id``, ``vector`` (by name), ``payload``.
 
     Raises:
         ModelError: the embedding model does not answer.

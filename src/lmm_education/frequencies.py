@@ -103,8 +103,7 @@ class Frequencies:
         return SparseVector(question.indices, tuple(value * self.idf(word) for word, value in pairs))
 
     def share(self, question: Collection[int], held: Collection[int]) -> float:
-        """Return the share of the weight of a question's words that are among `held`: 0 to 1; 0 for a question without
-        words.
+        """Return the share of the weight of a question's words that are among `held`: 0 to 1; 0 without words.
 
         The words of a question are the `indices` of `Encoder.sparse.query`, those of a passage the indices of the
         sparse vector that `Reader.get` returns with ``vectors=True``.

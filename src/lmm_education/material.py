@@ -49,8 +49,7 @@ class Location:
     numbers: tuple[str, ...] = ()
 
     def path(self, title: str) -> tuple[str, ...]:
-        """Return the document's title and the headings, with their numbers, without repetitions (see
-        `distinct_titles`).
+        """Return the document's title and the headings, with numbers, without repetitions (see `distinct_titles`).
 
         >>> Location("d", "a.md", Lines(1, 2), ("Slices", "Strings"), ("4.3", "4.3", "")).path("slices")
         ('4.3 slices', 'Strings')
@@ -160,8 +159,7 @@ class Withheld:
 
 @dataclass(frozen=True, slots=True)
 class PreparedDocument:
-    """A document that has been cut into sections and chunks, in order. `language` is its ``lang:``, or the configured
-    one.
+    """A document cut into sections and chunks, in order. `language` is its ``lang:``, or the configured one.
 
     `sort_key` determines its place in the course (see `reading_order`); `part` is the part of a book that begins here,
     `book` the book's title. `outline` has its headings and texts (see `ingestion.outline.item_values`), for study

@@ -187,8 +187,7 @@ class CourseParts:
 
     @property
     def embedding_note(self) -> str:
-        """Return a note on which embedding model is used by default, and how to choose another; empty if one was
-        chosen."""
+        """Return a note on the default embedding model, and how to choose another; empty if one was chosen."""
         if self.encoder.embedder is None or self.embedder is not None or is_chosen(self.models, "embedding"):
             return ""
         why = "as in the store" if self.embedding.origin == FROM_STORE else "the default"

@@ -295,8 +295,7 @@ class Answering:
     async def _written(
         self, result: SearchResult, sources: Sources, request: ChatRequest, *, agent: bool = False
     ) -> AsyncGenerator[AnswerEvent]:
-        """Iterate over the events of a written answer; an `agent` gets tools to search further, until it answers or has
-        used its turns."""
+        """Iterate over the events of a written answer; an `agent` gets tools to search further, within its turns."""
         yield Found(result.text, tuple(sources))
         lookup = Lookup(
             self.searching, sources, dataclasses.replace(self.options.search, companion=False, sections=False)

@@ -198,8 +198,7 @@ def _sentences(passage: int, text: str) -> list[_Sentence]:
 
 
 def _linked(sentences: list[_Sentence], found: Sequence[_Sentence]) -> list[_Sentence]:
-    """Link sentences to the ones that they depend on: the previous one in their block, or the last one `found` so
-    far."""
+    """Link sentences to those that they depend on: the previous one in their block, or the last one in `found`."""
     before = found[-1] if found else None
     for sentence in sentences:
         if _NEEDS_BEFORE.match(sentence.text):

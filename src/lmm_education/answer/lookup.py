@@ -264,8 +264,7 @@ class CourseTool:
 
 
 def course_tools(lookup: Lookup, *, among_others: bool) -> list[RunnableTool]:
-    """Return the tools of `ROWS`; with `among_others`, under names that distinguish them from an agent's other
-    tools."""
+    """Return the tools of `ROWS`; with `among_others`, under names that are distinct from an agent's other tools."""
     return [
         CourseTool(replace(tool, name=name if among_others else tool.name), getattr(lookup, tool.name))
         for name, tool in ROWS.items()

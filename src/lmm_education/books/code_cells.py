@@ -170,8 +170,7 @@ _PICTURES = (".png", ".svg", ".jpg", ".jpeg", ".gif", ".webp")
 
 @dataclass(frozen=True, slots=True)
 class CellOutputs:
-    """The outputs of cells as markdown, by label or code; the pictures that they drew, by label; and the values of
-    inline code."""
+    """The outputs of cells as markdown, by label or code; the pictures that they drew; the values of inline code."""
 
     cells: Mapping[str, str] = field(default_factory=dict)
     pictures: Mapping[str, tuple[str, ...]] = field(default_factory=dict)

@@ -160,8 +160,7 @@ class IngestPrinter:
 
 
 def time_left(taken: float, worked: int, documents: int) -> str:
-    """Return an estimate of the remaining time from the time taken so far; empty in the first seconds, or if little is
-    left.
+    """Return an estimate of the remaining time; empty in the first seconds, or if little is left.
 
     >>> time_left(20.0, 2, 30), time_left(2.0, 2, 30)
     ('about 5 min left', '')

@@ -1,5 +1,4 @@
-"""Run evaluations: search a store for every question, and judge the results; for other settings, in temporary
-stores."""
+"""Run evaluations: search a store for every question and judge the results; other settings get temporary stores."""
 
 from __future__ import annotations
 

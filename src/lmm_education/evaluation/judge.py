@@ -128,8 +128,7 @@ def _run_set(text: Words, length: int) -> frozenset[Words]:
 
 
 def shown(passage: Words, text: Words) -> frozenset[int]:
-    """Return the indices of a passage's words that occur in a text, in runs of `RUN` or in one shorter passage as a
-    whole.
+    """Return the indices of a passage's words that occur in a text, in runs of `RUN` (or all of a shorter passage).
 
     >>> passage = words("Leaves are green because of chlorophyll, which absorbs red light.")
     >>> sorted(shown(passage, words("As said, leaves are green because of chlorophyll.")))
@@ -188,8 +187,7 @@ def is_section(path: Sequence[str], place: Location, title: str) -> bool:
 def find_targets(
     questions: Iterable[Question], texts: Sequence[Passage]
 ) -> tuple[list[Expected], list[tuple[Question, str]]]:
-    """Return the target of each question that has an answer, and the targets that are not in the store, with the
-    reason.
+    """Return the target of each question that has an answer, and those missing from the store, with the reason.
 
     `texts` are all chunks of the store. A question whose document, section or passage is not in the store keeps its
     target, which cannot be found: text that was lost in preparation must not improve the figures.

@@ -170,8 +170,7 @@ def _jsonl(text: str) -> Iterator[Row]:
 
 
 def _csv(text: str) -> Iterator[Row]:
-    """Iterate over rows of CSV: the first row names the columns; ``|`` separates several answers or passages in a
-    cell."""
+    """Iterate over rows of CSV: the first row names the columns; ``|`` separates several texts in a cell."""
     first = text.split("\n", 1)[0]
     reader = csv.reader((f"{row}\n" for row in text.split("\n")), delimiter=max(",;\t", key=first.count), strict=True)
     columns: list[str] = []

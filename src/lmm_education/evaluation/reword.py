@@ -164,8 +164,7 @@ async def _reword(
 
 
 def ask_for(question: Question, prompts: Prompts) -> Ask:
-    """Return the request to the model: the question, and the words to avoid, without the passage, whose words it might
-    use."""
+    """Return the request: the question and the words to avoid, without the passage, whose words might be used."""
     avoided = ", ".join(repeated_words(question)) or "the longer words of the question"
     prompt = prompts.fill("reword", question=question.text, words=avoided)
     return Ask(with_schema(ChatRequest((Message("user", prompt),), task="reword"), _schema()), text=question.text)

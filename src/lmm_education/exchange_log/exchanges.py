@@ -40,8 +40,7 @@ LONGEST_COMMENT = 2000  # characters
 
 @dataclass(frozen=True, slots=True)
 class LoggedSource:
-    """A section that the model was shown, whole or in part, under `number`: its id, its place, and whether the answer
-    cites it."""
+    """A section that the model was shown, whole or in part, under `number`: its id, its place, whether it is cited."""
 
     number: int
     section: str
@@ -227,8 +226,7 @@ class LogFilter:
         )
 
     def has_text(self, exchanges: Iterable[LoggedExchange]) -> list[LoggedExchange]:
-        """Return the exchanges that contain `contains`; not part of the query because databases differ in case
-        folding."""
+        """Return the exchanges with the text `contains`; the query cannot do it, as databases fold case differently."""
         if not self.contains:
             return list(exchanges)
         text = self.contains.casefold()

@@ -112,8 +112,7 @@ class LogFile:
             connection.execute(insert(EXCHANGES), list(rows.values()))
 
     def react(self, id: str, student: str, reaction: int, comment: str) -> bool:
-        """Set reaction and comment of an exchange; return False if it does not exist, is another student's, or is days
-        old.
+        """Set reaction and comment of an exchange; return False if it is missing, another student's, or days old.
 
         Raises:
             LogError: it cannot be written.
@@ -308,8 +307,7 @@ class LogWriter:
         self._work.put((exchange, student))
 
     def react(self, id: str, student: str, reaction: int, comment: str) -> Future[bool]:
-        """Set a reaction; the result is whether the student has such an exchange, or a `LogError` if it cannot be
-        stored."""
+        """Set a reaction; the result is whether the student has such an exchange, or a `LogError`."""
         done: Future[bool] = Future()
         self._work.put(_Reaction((id, student, reaction, comment), done))
         return done

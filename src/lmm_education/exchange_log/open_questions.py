@@ -1,5 +1,4 @@
-"""Questions that the course did not answer, or answered badly, grouped, and written into the nearest sections for their
-author.
+"""Questions that were not answered, or badly, in groups, which are written into the nearest sections for the author.
 
 They are stored under ``~~students_``, the program's own key: it is neither ingested nor exported. Pandoc ignores keys
 that end in an underscore, whatever students wrote.
@@ -32,8 +31,7 @@ _At = tuple[str, tuple[str, ...]]  # a section: its document's file and the head
 
 
 def problem_of(exchange: LoggedExchange, wrong: Collection[str] = ()) -> str:
-    """Return why a question was not answered, or badly; empty if it was. `wrong` are questions marked as answered
-    wrongly.
+    """Return why a question was not answered well, or nothing; `wrong` are questions marked as answered wrongly.
 
     >>> problem_of(LoggedExchange("1", 0.0, "Why?")), problem_of(LoggedExchange("1", 0.0, "Why?", outcome="refused"))
     ('uncited', '')
@@ -218,8 +216,7 @@ class NotedQuestions:
 
 
 def _sections_of(document: Document) -> dict[tuple[str, ...], HeadingNode]:
-    """Return the sections by their headings, the document itself by none; of sections with equal headings, the
-    first."""
+    """Return the sections by their headings, the document itself by none; of duplicates, the first."""
     found: dict[tuple[str, ...], HeadingNode] = {}
     for node in preorder(document.tree):
         if isinstance(node, HeadingNode):

@@ -170,8 +170,7 @@ class _Document:
                 self.typed[at] = kind
 
     def marks(self) -> Iterator[tuple[int, int, Stretch]]:
-        """Iterate over what gives a type: the start and end of its range; of ranges with the same start, the innermost
-        is last."""
+        """Iterate over start, end and types of typed ranges; of those with the same start, the innermost is last."""
         for at, node in enumerate(self.order):
             if kind := self.typed.get(at):
                 yield at, self.fences.get(at, at) + 1, Stretch((kind,), node.line)
@@ -318,8 +317,7 @@ class Outline:
 
 @functools.lru_cache(maxsize=1)
 def parsed(text: str) -> tuple[Block, ...]:
-    """Return the blocks of a document; those of the last one are cached, because several functions parse the same
-    one."""
+    """Return the blocks of a document; cached for the last one, because several functions parse it."""
     return tuple(parse_markdown_text(text))
 
 

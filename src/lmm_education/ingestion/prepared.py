@@ -366,8 +366,7 @@ def write_step_files(
 
 
 def _shows(text: str, docid: str, file: str) -> bool:
-    """Return whether a text is a prepared file of this document, edited or not, rather than of another with its
-    name."""
+    """Return whether a text is a prepared file of this document, edited or not, and not of one with the same name."""
     values = header_values(text) if is_own_output(text) else {}
     mark = values.get(MARK)
     return bool(values) and (values.get("docid") == docid or (isinstance(mark, Mapping) and mark.get("file") == file))

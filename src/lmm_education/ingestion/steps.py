@@ -407,8 +407,7 @@ def _atoms(text: str, offset: int, finders: Sequence[Finder], limits: Limits) ->
 
 
 def _words(text: str, limits: Limits) -> Ranges:
-    """Iterate over parts of a sentence or line that is too long: between words, or within one that is too long
-    itself."""
+    """Iterate over parts of a sentence or line that is too long, split between words, or within one too long."""
     if limits.measure is len:
         splitter = TextSplitter(limits.high, trim=False)
     else:

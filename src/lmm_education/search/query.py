@@ -1,5 +1,4 @@
-"""Search queries: their options, the marks ``*types*`` and ``@documents`` in a question, conditions, and the result of
-a search."""
+"""Search queries: options, the marks ``*types*`` and ``@documents`` in a question, conditions, and results."""
 
 from __future__ import annotations
 

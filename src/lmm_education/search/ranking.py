@@ -104,8 +104,7 @@ class Term:
         return bool(self._emphasized.search(text.replace("$", "")))
 
     def introduced(self, prose: str, headings: Sequence[str]) -> float:
-        """Return the bonus for a passage that introduces the term, given its headings; 0 if the question asks for
-        more."""
+        """Return the bonus for a passage that introduces the term; 0 if the question asks for more than the term."""
         if not self.alone:
             return 0.0
         headed = bool(headings and self._name.fullmatch(_without_marks(headings[-1]).strip()))
@@ -267,8 +266,7 @@ def by_distribution(ranking: Ranking) -> list[float]:
 
 
 def by_reciprocal_rank(ranking: Ranking) -> list[float]:
-    """Return the reciprocal of each rank plus a constant, so that the first rank does not dominate; 0 for a score of
-    0."""
+    """Return the reciprocal of each rank plus a constant, which keeps the first from dominating; 0 for a score of 0."""
     return [1 / (_K + rank) if score else 0.0 for rank, (_, score) in enumerate(ranking, 1)]
 
 

@@ -179,8 +179,7 @@ class CourseSearch:
     async def asearch_with(
         self, question: str, options: SearchOptions, use: Callable[[SearchResult], T]
     ) -> tuple[SearchResult, T]:
-        """Return the result, and what `use` makes of it; if no model is needed, both run in one call in another
-        thread."""
+        """Return the result, and what `use` makes of it; if no model is needed, both run in one other thread."""
 
         options, notices = options.filled(self.course.settings.search), list[str]()
         name = options.reranker or "none"
@@ -348,8 +347,7 @@ class SearchView:
         )
 
     def look_up(self, plan: Plan, questions: Sequence[str] = ()) -> LookedUp:
-        """Return the best passages for the plan's text and for further `questions`, which have half the weight
-        together.
+        """Return the best passages for the plan's text and for further `questions`, which count half together.
 
         At most ``plan.pool`` passages are returned; for companions, from enough different sections. If the question
         consists of marks only, the passages that they name are listed.

@@ -24,8 +24,7 @@ _COURSE = re.compile(r"\w[\w.-]{0,199}")
 
 
 def open_store(settings: StorageSettings, *, env: Mapping[str, str] | None = None) -> Store:
-    """Open the server or cluster at ``settings.addresses`` if there is one, else the embedded store in
-    ``folder/course``.
+    """Open the server or cluster at ``settings.addresses`` if any, else the embedded store in ``folder/course``.
 
     Nothing is read or requested before first use. The key of a server comes from the environment.
 

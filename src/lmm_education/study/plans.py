@@ -171,8 +171,7 @@ def _sections(name: str, among: Sequence[int] | range, units: Sequence[Unit]) ->
 
 
 def in_reading_order(units: Sequence[Unit], required: Sequence[Required]) -> tuple[list[int], list[str]]:
-    """Return the numbers of the units in reading order, and messages about circles, in each of which one requirement is
-    ignored.
+    """Return the numbers of the units in reading order, and messages about circles, where one requirement is ignored.
 
     Every unit is as early as its place in the files allows, after those that it requires.
     """

@@ -175,8 +175,7 @@ class Logins:
 
 
 class Accounts:
-    """The logins of a course's students, or of its teacher. Thread-safe; changes by another process take effect at
-    once."""
+    """The logins of a course's students, or of its teacher. Thread-safe; other processes' changes apply at once."""
 
     def __init__(self, database: Database, who: Literal["students", "teacher"] = "students") -> None:
         self.database, self.who, self._name = database, who, f"{who} may log in"

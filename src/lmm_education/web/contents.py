@@ -69,8 +69,7 @@ def _chapter(first: Entry, *below: Entry, record: StoredDocument | None) -> Chap
 
 
 def course_title(documents: Sequence[StoredDocument]) -> str:
-    """Return the title of a course: that of its book, of its only document, or of its front page; empty if there is
-    none."""
+    """Return the title of a course, from its book, its only document, or its front page; empty if there is none."""
     if called := {document.book for document in documents if document.book}:
         return called.pop() if len(called) == 1 else ""
     if len(documents) == 1:

@@ -195,8 +195,7 @@ class Attempts:
         return [(self._of_an_address, self._owner, "address", address), *by_name]
 
     def mark(self, name: str, browser: str) -> str:
-        """Return the cookie value of a browser in which `name` has logged in; empty name: with the course's
-        password."""
+        """Return the cookie value of a browser in which `name` (empty: anybody with the password) has logged in."""
         return self._signer.sign("device", self._signer.pseudonym("device", f"{browser} {name}"))
 
     def known(self, name: str, browser: str, shown: str) -> str:
@@ -327,8 +326,7 @@ class Identity:
         return self._logged_in(connection, Caller(student, False, address, browser))
 
     def _from_proxy(self, connection: HTTPConnection, peer: str, stranger: Caller) -> Caller:
-        """Accept the header only from a trusted proxy, and only if there is exactly one: a client may have added
-        others."""
+        """Accept the header only from a trusted proxy, and only a single one: a client may have added others."""
         named = connection.headers.getlist(self.header) if is_in(peer, self.trusted) else []
         name = named[0].strip() if len(named) == 1 else ""
         if not name or len(name) > _LONGEST_NAME:

@@ -130,8 +130,7 @@ def _check_parameters(body: Mapping[str, Any], messages: str) -> None:
 
 
 def exchanges(messages: Sequence[tuple[str, str]], heading: str) -> tuple[Exchange, ...]:
-    """Return questions with the answers that follow them, without the lists of sources; unanswered ones are left
-    out."""
+    """Return questions with the answers that follow them, without lists of sources; unanswered ones are dropped."""
     found, questions = [], list[str]()
     for role, text in messages:
         if role == "user":

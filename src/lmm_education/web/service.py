@@ -1,5 +1,4 @@
-"""A course as it is served: what all endpoints use, and how a question passes through queue, budget, topic check, log
-and metrics."""
+"""A served course: what all endpoints use, and the way of a question through queue, budget, topic check and log."""
 
 from __future__ import annotations
 
@@ -162,8 +161,7 @@ class Service:
     async def answer(
         self, asked: ServedQuestion, history: Sequence[Exchange]
     ) -> AsyncGenerator[AnswerEvent | WaitingAnswer]:
-        """Iterate over the events of the answer, preceded by positions in the queue; closing the iterator stops the
-        model.
+        """Iterate over the events of the answer, after positions in the queue; closing the iterator stops the model.
 
         The outcome is logged before the answer is returned, so that a reaction to it finds it, or when the answer
         fails.
