@@ -287,8 +287,7 @@ def _compared(sentence: str, cited: Sequence[Passage], offered: Sequence[Passage
 
 def _missing_numbers(said: Sequence[_Number], sources: Sequence[_Source], alike: Sequence[_Alike]) -> tuple[str, ...]:
     """Return the numbers that no source has, or that replace another one in a repeated sentence. A small number may
-    count
-    the items of a list in a source: it is missing only if a source gives another number for the same thing."""
+    count the items of a list in a source: it is missing only if a source gives another number for the same thing."""
     missing = []
     replaced = said and any(_values(_numbers(each.text)) - _values(said) for each in alike)
     around = [_values(_numbers(each.around)) for each in alike] if replaced else []

@@ -1,8 +1,7 @@
 """Reword questions with the aux model, since questions written with the text at hand repeat its words.
 
 A file of them is an ordinary question file, whose rows also name the original question (``original``). Existing rows
-are
-kept, because the author may have corrected them: only missing questions are reworded and appended.
+are kept, because the author may have corrected them: only missing questions are reworded and appended.
 """
 
 from __future__ import annotations

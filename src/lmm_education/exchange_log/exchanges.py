@@ -60,10 +60,9 @@ class LoggedExchange:
     """A question and its outcome.
 
     `time` is in seconds since 1970; `session` is a meaningless name for the student, which changes every day; `via` is
-    the
-    origin of the question: ``page``, ``api`` or `AUTHOR`. `searched` is what was looked up: the question, rewritten if
-    it follows others. `first_word` and `total` are in seconds; `first_word` is None if there was none. `cost` is in US
-    dollars, None if the price is unknown. `reaction` is 1 (good), -1 (bad) or 0. `cached`: the answer had been given
+    the origin of the question: ``page``, ``api`` or `AUTHOR`. `searched` is what was looked up: the question, rewritten
+    if it follows others. `first_word` and `total` are in seconds; `first_word` is None if there was none. `cost` is in
+    US dollars, None if the price is unknown. `reaction` is 1 (good), -1 (bad) or 0. `cached`: the answer had been given
     before to the same question. `removed` are cited numbers without a source; `unverified` are quotations and sentences
     that its sources do not support, one per line. `prompt` is what the model was sent; `here` the file and the headings
     of the section that the student had open.

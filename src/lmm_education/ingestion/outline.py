@@ -278,8 +278,7 @@ class TextItem:
     first paragraph, for choosing where to cut (see `packing`). `repeated` counts lines at its start that were repeated
     when a larger text was split. `owner` is the line of what gives it a type (see `Stretch`), 0 without a type: texts
     with the same owner are one exercise, or one solution. `gaps` has the offset of each joined text, and the number of
-    lines before
-    it in the file that are missing from the text: further blank lines, metadata.
+    lines before it in the file that are missing from the text: further blank lines, metadata.
     """
 
     text: str

@@ -25,7 +25,6 @@ async def sub_questions(
     Raises:
         SearchError: the model is not a language model.
         ModelError: the model did not answer, or not with texts.
-        ModelError: the model did not answer, or not with texts.
     """
     if not can_write(client):
         raise SearchError(

@@ -45,8 +45,8 @@ class SettingsFile:
             return None
 
     def write(self, values: Mapping[str, Any]) -> ServeSettings:
-        """Write keys of [serve] into the file, leave the rest of it unchanged, and return its new settings.
-        A file that the user approved stays approved: none of these keys affects anything outside its folder.
+        """Write keys of [serve] into the file, leave the rest of it unchanged, and return its new settings. A file that
+        the user approved stays approved: none of these keys affects anything outside its folder.
 
         Raises:
             ConfigError: there is no file, a key cannot be changed here, or the server would not start with the result.
