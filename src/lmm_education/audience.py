@@ -30,7 +30,7 @@ class Withholding:
 
     @property
     def lasting(self) -> tuple[str, ...]:
-        """The types that extend over more than one text (see `ingestion.stretches`)."""
+        """The types that extend over more than one text (see `ingestion.outline.stretches`)."""
         return (*self.withhold, *self.solutions)
 
     @property

@@ -1,1 +1,1 @@
-"""The log of students' questions and the answers to them: one row per exchange, in a SQLite file."""
+"""The log of students' questions and the answers to them: one row per exchange, in SQLite or PostgreSQL."""

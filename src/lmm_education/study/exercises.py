@@ -1,8 +1,8 @@
 """The exercises of documents, by section, each with its solution if there is one.
 
-An exercise is a text of type ``exercise``, or an environment of that kind (see `ingestion.stretches`), or the text
-under a heading of that type or called Exercises: one exercise, or one for each subheading and for each item of a list.
-Its solution is ``solution:`` in its metadata, or the texts of type ``solution`` that follow, or the text under such a
+An exercise is a text of type ``exercise``, or an environment of that kind (see `ingestion.outline.stretches`), or the
+text under a heading of that type or called Exercises: one exercise, or one for each subheading and each list item. Its
+solution is ``solution:`` in its metadata, or the texts of type ``solution`` that follow, or the text under such a
 heading, where the items of a list are matched with as many exercises.
 """
 
