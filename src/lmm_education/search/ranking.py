@@ -326,7 +326,7 @@ def text_bonus(
         term: the term, if the question asks what something is.
 
     nDCG@10 (SQuAD as asked, reworded; Rust book by us, in a learner's own words), wordllama, with the term alone and
-    with all: 89.1, 40.0, 70.0, 22.9 → 89.6, 39.8, 70.1, 23.8. Penalizing announcements ("In this chapter, we'll")
+    with all: 89.1, 40.0, 70.0, 22.9 → 89.6, 39.8, 70.1, 23.8. A rule for announcements ("In this chapter, we'll")
     helped one set and hurt another; headings of summaries, and short texts, change less than 0.1.
 
     >>> from lmm_education.material import Lines, Location
