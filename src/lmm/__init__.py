@@ -11,5 +11,5 @@ True
 
 import lazy_loader
 
-# Nothing is loaded before it is used; the file beside this one says what there is, and where.
+# Submodules are loaded when they are first used; the stub file beside this one lists the public names.
 __getattr__, __dir__, __all__ = lazy_loader.attach_stub(__name__, __file__)

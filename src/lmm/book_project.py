@@ -1,6 +1,6 @@
-"""Books: which files are their chapters, and in which order, as the file says that makes a book of them.
+"""Books: their chapters and the order of these, read from the project file of a book.
 
-Read are Quarto's ``_quarto.yml`` (books and websites), bookdown's ``_bookdown.yml``, ``SUMMARY.md`` of mdBook and
+Supported are Quarto's ``_quarto.yml`` (books and websites), bookdown's ``_bookdown.yml``, ``SUMMARY.md`` of mdBook and
 GitBook, Jupyter Book's ``_toc.yml``, MyST's ``myst.yml`` and MkDocs' ``mkdocs.yml``.
 """
 
@@ -20,17 +20,17 @@ from lmm.errors import LmmError
 from lmm.markdown import yaml_core
 from lmm.markdown.inline import SCHEME
 
-_SETTLED = 2_000_000_000  # nanoseconds since a folder changed, after which its time tells of the next change
-_LOOK = 2  # seconds after which it is looked anew which of the files that a book names are there
-_MOST = 2_000_000  # bytes of a file that makes a book, or is one of it
+_SETTLED = 2_000_000_000  # nanoseconds after which the modification time of a folder reveals its next change
+_LOOK = 2  # seconds after which it is checked again which of a book's files exist
+_MOST = 2_000_000  # bytes of a book's project file, or of one of its files
 _ENDINGS = ("", ".qmd", ".Rmd", ".rmd", ".md", ".ipynb")
 
 
 @dataclass(frozen=True, slots=True)
 class BookFile:
-    """A file of a book: its path there; what the contents call it, and the part that begins with it, where they say.
+    """A file of a book: its path there; its title, and the part that begins with it, if the contents have them.
 
-    `depth` counts the chapters above it; below 0, it is not counted. `number` is set where the contents give it.
+    `depth` is the number of chapters above it; below 0, it is not numbered. `number` is set if the contents give it.
     """
 
     path: str
@@ -43,10 +43,10 @@ class BookFile:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Book:
-    """A book: the `file` that makes it, in its `folder`; its `files` in order.
+    """A book: its project `file`, in its `folder`; its `files` in order.
 
-    `whole` tells that what it does not name is no part of it; pages of a website are, in whatever order. With
-    `counts_headings`, the headings of its files are numbered, as Pandoc does it. `settings` are those in the file.
+    `whole` says that only the named files belong to it; all pages of a website do, in any order. With
+    `counts_headings`, the headings of its files are numbered, as by Pandoc. `settings` are those in the project file.
     """
 
     folder: Path
@@ -56,10 +56,10 @@ class Book:
     counts_headings: bool = False
     settings: Mapping[str, Any] = field(default_factory=dict)
     pages: str = ""
-    """The folder below `folder` in which all of its files are."""
+    """The folder below `folder` that contains all of its files."""
 
     def position(self, path: Path) -> int | None:
-        """Where a file stands in the book, from 0; None if it is no chapter.
+        """Return the position of a file in the book, from 0; None if it is not a chapter.
 
         >>> book = Book(Path("/b"), "SUMMARY.md", (BookFile("intro.md"), BookFile("part/one.md")))
         >>> book.position(Path("/b/part/one.md"))
@@ -72,7 +72,7 @@ class Book:
 
 
 def book_of(path: Path) -> Book | None:
-    """The book that a document lies in: that of the nearest folder above it which has one."""
+    """Return the book that contains a document: that of the nearest folder above it which has one."""
     for folder in path.parents:
         if (book := read_book(folder)) is not None and path.is_relative_to(folder / book.pages):
             return book
@@ -80,7 +80,7 @@ def book_of(path: Path) -> Book | None:
 
 
 def read_book(folder: Path) -> Book | None:
-    """The book that a file in this folder makes, if at least one of its chapters is there."""
+    """Read the book defined by a project file in this folder, if at least one of its chapters exists."""
     try:
         changed = folder.stat().st_mtime_ns
     except OSError:
@@ -96,26 +96,26 @@ def read_book(folder: Path) -> Book | None:
 
 @lru_cache(maxsize=256)
 def _names_in(folder: Path, changed: int) -> tuple[str, ...]:
-    """Which of the files are there that may make a book. Every document of a course asks that of each folder above."""
+    """Return the project files in a folder. Cached: it is needed for each folder above every document of a course."""
     return tuple(name for name in _READERS if (folder / name).is_file())
 
 
 @lru_cache(maxsize=256)
 def _read(folder: Path, name: str, changed: int, now: int) -> Book | None:
-    """The book, for a moment: a chapter that it names may come without a change of the file that names it."""
+    """Read a book, cached for a moment: a chapter may be created without a change of the project file."""
     try:
         text = Folder(folder).read(name, most=_MOST).decode("utf-8", "replace")
         made = _READERS[name](text, folder)
     except (LmmError, RecursionError):
-        return None  # it is for those who build the book to say what is wrong with it
+        return None  # the tool that builds the book reports what is wrong with it
     here = {there: replace(file, path=there) for file in reversed(made.files) if (there := _found(folder, file.path))}
     files = tuple(here.values())[::-1]
-    # One link makes no book: a folder of notes may have a SUMMARY.md too.
+    # One link is not enough for a book: a folder of notes may have a SUMMARY.md, too.
     return replace(made, file=name, files=files) if len(files) > (name == "SUMMARY.md") else None
 
 
 def text_in(folder: Path, name: str, *, most: int = 5_000_000) -> str:
-    """The text of a file of at most so many bytes; nothing if it cannot be read, or a link to it leads out."""
+    """Return the text of a file of at most `most` bytes; empty if it cannot be read, or is a link out of the folder."""
     try:
         return Folder(folder).read(name, most=most).decode("utf-8", "replace")
     except LmmError:
@@ -123,11 +123,11 @@ def text_in(folder: Path, name: str, *, most: int = 5_000_000) -> str:
 
 
 def _found(folder: Path, name: str) -> str:
-    """The file that a table of contents names, which may leave out its ending; nothing if it is not there."""
+    """Return the file named in a table of contents, maybe without its suffix; empty if it does not exist."""
     return next((name + ending for ending in _ENDINGS if (folder / f"{name}{ending}").is_file()), "")
 
 
-# -- what makes a book -----------------------------------------------------------------------------------
+# -- project files ---------------------------------------------------------------------------------------
 
 
 def _values(text: str) -> dict[str, Any]:
@@ -157,7 +157,7 @@ def _bookdown(text: str, folder: Path) -> Book:
 
 
 def _beside_index(folder: Path) -> list[BookFile]:
-    """The chapters of a book that does not name them: in the order of their names, ``index`` first."""
+    """Return the chapters of a book that does not name them: in the order of their names, ``index`` first."""
     names = [path.name for path in folder.iterdir() if path.suffix.lower() == ".rmd" and path.name[0] not in "_."]
     index = [name for name in names if name.lower() == "index.rmd"]
     return [BookFile(name) for name in (*index, *sorted(set(names) - set(index)))] if index else []
@@ -182,7 +182,7 @@ def _summary(text: str, folder: Path) -> Book:
         path, title = match["file"].removeprefix("./"), re.sub(r"\\(\W)", r"\1", match["title"])
         files.append(BookFile(path, title, part, depth))
         part = ""
-    return Book(folder, "", _counted(files))  # a draft, which has no file yet, counts too
+    return Book(folder, "", _counted(files))  # a draft, which has no file yet, is numbered, too
 
 
 def _jupyter_book(text: str, folder: Path) -> Book:
@@ -210,7 +210,7 @@ def _mkdocs(text: str, folder: Path) -> Book:
 
 
 def _counted(files: Iterable[BookFile]) -> list[BookFile]:
-    """Files with the numbers of their places: 4, 4.1, 4.2, 5.
+    """Number files hierarchically: 4, 4.1, 4.2, 5.
 
     >>> [file.number for file in _counted(BookFile("", depth=depth) for depth in (-1, 0, 1, 1, 0))]
     ['', '1', '1.1', '1.2', '2']
@@ -223,14 +223,14 @@ def _counted(files: Iterable[BookFile]) -> list[BookFile]:
     return found
 
 
-# Under these keys stand chapters, in this order; under others titles, icons, settings.
+# These keys contain chapters, in this order; others contain titles, icons, settings.
 _KEYS = ("part", "file", "href", "contents", "chapters", "sections", "children", "left")
 _TITLES = ("text", "title")
 _PARTS = ("part", "caption", "section", "title")
 
 
 def _named(value: Any, *, titled: bool = False, title: str = "", depth: int = 0) -> list[BookFile]:
-    """The files that a table of contents names, in order; `titled` if its keys are titles."""
+    """Return the files named in a table of contents, in order; `titled` if its keys are titles."""
     if isinstance(value, str):
         is_file = titled or "/" in value or "." in value or " " not in value
         named = is_file and not SCHEME.match(value)
@@ -251,14 +251,14 @@ def _named(value: Any, *, titled: bool = False, title: str = "", depth: int = 0)
 
 
 def _in_part(title: str, value: Any, depth: int) -> list[BookFile]:
-    """What stands under a title: a file, or the files of a part."""
+    """Return the files under a title: one file, or those of a part."""
     if isinstance(value, str):
         return _named(value, titled=True, title=title, depth=depth)
     return _as_part(title, _named(value, titled=True, depth=depth))
 
 
 def _as_part(title: str, files: list[BookFile]) -> list[BookFile]:
-    """Files, with the name of the part that begins with the first."""
+    """Set the name of the part that begins with the first of these files."""
     return [replace(files[0], part=files[0].part or title), *files[1:]] if files and title else files
 
 

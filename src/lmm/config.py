@@ -1,7 +1,7 @@
-"""Settings: which models, with which options, and where each value came from.
+"""Settings: the models, their options, and the origin of each value.
 
 Later wins: default < environment (``LMM_SOURCE_*``, ``LMM_MODEL_*``) < ``config.toml`` < the document's
-header (``model:``) < command line. This module only combines what it is given; `lmm.config_files` looks
+header (``model:``) < command line. This module only combines these sources; `lmm.config_files` looks
 for the file.
 """
 
@@ -41,36 +41,36 @@ DEFAULT_SYSTEM = (
     "instructions. Answer in markdown, in the language of the question, briefly and precisely."
 )
 SOURCE, MODEL = "LMM_SOURCE_{}", "LMM_MODEL_{}"
-"""Variables of the environment that name a tier's provider and its model."""
+"""Environment variables that name a tier's provider and its model."""
 
 
 @dataclass(frozen=True, slots=True)
 class Secret:
-    """A key that does not show itself when printed; `variable` is where it came from."""
+    """An API key that is hidden when printed; `variable` is the environment variable it came from."""
 
     value: str = field(repr=False)
     variable: str
 
     def reveal(self) -> str:
-        """The key itself."""
+        """Return the key itself."""
         return self.value
 
 
 class Parameters(dict[str, Any]):
-    """What a provider is sent besides, as it is written."""
+    """Additional parameters of a request, sent to the provider unchanged."""
 
-    def __hash__(self) -> int:  # type: ignore[override]  # settings are keys of caches; nobody changes them
+    def __hash__(self) -> int:  # type: ignore[override]  # settings are keys of caches, and never changed
         return hash(json.dumps(self, sort_keys=True, default=str))
 
 
 _OURS = frozenset(("model", "messages", "input", "instructions", "system", "stream", "stream_options", "tools"))
-"""What every request says by itself."""
+"""Parameters that every request sets itself."""
 _EFFORT = Literal["none", "minimal", "low", "medium", "high", "xhigh"]
 _CHAT, _ONLY_EMBEDDING = ("major", "minor", "aux"), ("embedding",)
 
 
 class ModelSettings(Table, frozen=True):
-    """One tier: the model and how to call it; `origin` says where the model's name came from."""
+    """Settings of one tier: the model and how to call it; `origin` says where the model's name came from."""
 
     ABOUT: ClassVar = {
         "major": (
@@ -169,13 +169,13 @@ class ModelSettings(Table, frozen=True):
 
     @property
     def missing_key(self) -> str:
-        """The variable that is to hold the API key, if one is needed and not there: not by a server on this machine."""
+        """The variable that must hold the API key, if one is required but missing; local servers require none."""
         keys = PROVIDERS[self.model.provider.lower()].keys
         return keys[0] if keys and not self.api_key and not is_loopback_url(self.base_url) else ""
 
 
 class Annotations(Table, frozen=True):
-    """Which annotations are made."""
+    """The annotations to generate."""
 
     ABOUT: ClassVar = {"RAG": "What `lmm annotate` adds to sections,"}
 
@@ -189,7 +189,7 @@ ANNOTATIONS = Annotations.__struct_fields__
 
 
 class Settings(Table, frozen=True):
-    """Everything that was decided, and `origins`: where each value came from, for ``lmm status``."""
+    """The settings in effect, with `origins`: where each value came from, for ``lmm status``."""
 
     ABOUT: ClassVar = {
         "messages": "Questions and edits in documents.",
@@ -239,9 +239,9 @@ def load_settings(
     overrides: Mapping[str, str] | None = None,
     document: str = "",
 ) -> Settings:
-    """Combine configuration, or its text, environment, a document's header metadata, and command-line choices.
+    """Combine configuration (or its text), environment, a document's header metadata, and command-line choices.
 
-    `overrides` maps tiers to model names, or to other tiers. `document` is the path of the one with the header.
+    `overrides` maps tiers to model names, or to other tiers. `document` is the path of the document with the header.
 
     Raises:
         ConfigError: unreadable TOML, an unknown table, key, provider, or a value of the wrong kind.
@@ -288,10 +288,10 @@ def load_settings(
 
 
 def check_annotations(names: Iterable[str], known: Iterable[str] = ANNOTATIONS, where: str = "") -> None:
-    """Refuse names that no annotation has.
+    """Check that these are names of annotations.
 
     Raises:
-        ConfigError: there is one.
+        ConfigError: one is not.
     """
     if unknown := set(names) - set(known):
         hint = nearest(min(unknown), ANNOTATIONS)
@@ -299,9 +299,9 @@ def check_annotations(names: Iterable[str], known: Iterable[str] = ANNOTATIONS, 
 
 
 def _annotations(config: Config, header: Mapping[str, Any], header_name: str) -> dict[str, bool]:
-    """Which annotations are on: [RAG] in the configuration, else titles; a list in the header replaces it.
+    """Return which annotations are on: [RAG] in the configuration, else titles; a list in the header replaces it.
 
-    The header says it under ``model: RAG:``, or as ``RAG:`` with the keys of the configuration.
+    In the header, it is under ``model: RAG:``, or under ``RAG:`` with the keys of the configuration.
 
     >>> _annotations(Config(text="[RAG]\\nquestions = true"), {}, "")
     {'titles': True, 'summary': False, 'questions': True, 'keywords': False}
@@ -320,7 +320,7 @@ def _annotations(config: Config, header: Mapping[str, Any], header_name: str) ->
 
 
 def is_chosen(settings: Settings, tier: str) -> bool:
-    """Whether somebody chose the model for a tier, or for minor, which aux follows; not just one for everything.
+    """Return whether a model was chosen for this tier, or for minor, which aux follows; not just one for everything.
 
     >>> settings = load_settings('major = "Ollama/large"\\nminor = "Ollama/small"', {})
     >>> is_chosen(settings, "aux"), is_chosen(load_settings('major = "Ollama/large"', {}), "aux")
@@ -336,8 +336,9 @@ MINILM, WORDLLAMA = "Builtin/minilm", "Builtin/wordllama"
 
 
 def embedding_line(env: Mapping[str, str], now: str = WORDLLAMA) -> str:
-    """The one line that chooses another embedding model than `now`: of a provider whose key is there, else one that
-    needs none.
+    """Return the line of configuration that chooses another embedding model than `now`.
+
+    It is one of a provider whose key is set, else one that needs no key.
 
     >>> embedding_line({"OPENAI_API_KEY": "sk-…"})
     'model = "OpenAI/text-embedding-3-small" under [embedding] in config.toml'
@@ -351,7 +352,7 @@ def embedding_line(env: Mapping[str, str], now: str = WORDLLAMA) -> str:
 
 
 def header_models(header: Mapping[str, Any], *, where: str = "header") -> dict[str, Any]:
-    """The ``model:`` part of a header, in either spelling of the seed, as one mapping.
+    """Return the ``model:`` part of a header, in either spelling of the seed, as one mapping.
 
     >>> header_models({"model": [{"major": "openai/gpt-4o"}, {"-system": "Be kind."}]})
     {'major': 'openai/gpt-4o', 'system': 'Be kind.'}
@@ -379,7 +380,7 @@ def header_models(header: Mapping[str, Any], *, where: str = "header") -> dict[s
 
 
 def _header_keys(tier: str) -> tuple[Key, ...]:
-    """What a header may say of a tier: all but where its server is, and which variable holds its key."""
+    """Return the keys of a tier allowed in a header: all but those for its server and its API key variable."""
     keys = (key for key in keys_of(ModelSettings) if key.table == tier)
     return tuple(key for key in keys if key.name == "model" or not key.asks)
 
@@ -387,12 +388,12 @@ def _header_keys(tier: str) -> tuple[Key, ...]:
 def _chosen_names(
     env: Mapping[str, str], config: Config, header: Mapping[str, Any], overrides: Mapping[str, str], header_name: str
 ) -> dict[str, tuple[ModelName, str]]:
-    """The model of every tier, and where its name came from."""
+    """Return the model of every tier, and where its name came from."""
 
     def explicit(tier: str, source: str, both: str = "") -> tuple[ModelName, str] | None:
-        """The name that somebody asked for, the strongest voice first.
+        """Return the model chosen explicitly, from the source with the highest precedence.
 
-        `both` is the variable that names the source of this tier and others, if it counts.
+        `both` is the variable that names the provider of this tier and others, if it applies.
         """
         written = config.toml.get(tier, {}).get("model")
         voices = [
@@ -408,9 +409,9 @@ def _chosen_names(
     reason = "default: OPENAI_API_KEY is set" if has_key else "default: no OPENAI_API_KEY"
     major = explicit("major", source.name, "LMM_SOURCE") or (ModelName(source.name, source.major), reason)
     provider = PROVIDERS[major[0].provider.lower()]
-    # Where somebody named the major model, minor goes with that, and not with what stands for both.
+    # If the major model was chosen explicitly, minor follows it instead of the variable for both.
     both = "LMM_SOURCE" if major[1].startswith(("default", "environment")) else ""
-    # A server that is not its provider's own may have no other model.
+    # A server other than its provider's own may have no other model.
     server = config.toml.get("major", {})
     named = server.get("model", "default")
     own = server.get("base_url") and (named == "default" or parse_name(named).provider == provider.name)
@@ -451,9 +452,9 @@ def _tier(
     said: Mapping[str, Any],
     header_name: str,
 ) -> ModelSettings:
-    """The settings of one tier; where it follows another with the same provider, that one's server counts.
+    """Return the settings of one tier; if it follows another with the same provider, it uses that tier's server.
 
-    `said` is what the document's header says of it; its parameters join the configured ones.
+    `said` is the tier's entry in the document's header; its parameters are added to the configured ones.
     """
     provider = PROVIDERS[model.provider.lower()]
     options = read_keys((key for key in keys_of(ModelSettings) if key.table == tier), config.toml, config.where)

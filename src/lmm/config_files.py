@@ -1,5 +1,5 @@
-"""Where ``config.toml`` is looked for, and the settings that come of it; and the file for people: the one that
-`lmm init` writes, the table of every key in docs/configuration.md, and what of a file is in force.
+"""Finding ``config.toml`` and loading settings from it; and the file for people: the template of `lmm init`, the
+table of every key in docs/configuration.md, and the values that a file sets.
 """
 
 from __future__ import annotations
@@ -35,11 +35,11 @@ _WIDTH, _COLUMN = 118, 42
 def find_config(
     explicit: Path | None = None, document: Path | None = None, env: Mapping[str, str] | None = None
 ) -> Config:
-    """The configuration that counts; one without a path if there is none.
+    """Find the configuration in effect; an empty one without a path if there is none.
 
     Raises:
-        Untrusted: it asks for what nobody has agreed to.
-        ConfigError: the one named does not exist, the one found belongs to another user.
+        Untrusted: it requests something that the user has not agreed to.
+        ConfigError: the file named does not exist, or the one found belongs to another user.
         FileReadError: it cannot be read.
     """
     return require_trust(locate_config(explicit, document, env))
@@ -48,13 +48,13 @@ def find_config(
 def locate_config(
     explicit: Path | None = None, document: Path | None = None, env: Mapping[str, str] | None = None
 ) -> Config:
-    """The configuration that counts once it may.
+    """Find the configuration in effect, without checking whether it is trusted.
 
     In this order: the file named, ``$LMM_CONFIG``, the one in the current folder, in the document's folder, in the
-    folder of the script that runs. What is named is the user's own, the others may be a stranger's.
+    folder of the running script. A file that is named is the user's own, the others may be a stranger's.
 
     Raises:
-        ConfigError: the one named does not exist, the one found belongs to another user.
+        ConfigError: the file named does not exist, or the one found belongs to another user.
         FileReadError: it cannot be read.
     """
     env = os.environ if env is None else env
@@ -62,7 +62,7 @@ def locate_config(
     if named is not None:
         if not named.is_file():
             raise ConfigError("there is no such configuration file", where=str(named), hint="write one with: lmm init")
-        named = named.resolve() if named.is_symlink() else named  # what the user names may be a link, anywhere
+        named = named.resolve() if named.is_symlink() else named  # a file that the user names may be a link
         return Config(named, read_document(named))
     script = getattr(sys.modules.get("__main__"), "__file__", None)
     beside = [real(document).parent] if document else []
@@ -72,10 +72,10 @@ def locate_config(
 
 
 def read_config(file: Path) -> Config:
-    """A configuration file that nobody named, if it may count.
+    """Read a configuration file that the user did not name, if it is trusted.
 
     Raises:
-        Untrusted: it asks for what nobody has agreed to.
+        Untrusted: it requests something that the user has not agreed to.
         ConfigError: it belongs to another user, or its folder does.
         FileReadError: it cannot be read.
     """
@@ -83,7 +83,7 @@ def read_config(file: Path) -> Config:
 
 
 def load_config(file: Path) -> Config:
-    """A configuration file that nobody named: a stranger's, unless it lies in the user's configuration folder.
+    """Read a configuration file that the user did not name: a stranger's, unless in the user's configuration folder.
 
     Raises:
         ConfigError: it belongs to another user, or its folder does.
@@ -98,7 +98,7 @@ def load_config(file: Path) -> Config:
 
 
 def user_config_folder() -> Path:
-    """Where the user's own configuration may lie."""
+    """Return the folder for the user's own configuration."""
     from platformdirs import user_config_path
 
     return user_config_path("lmmarkdown", appauthor=False)
@@ -112,9 +112,9 @@ def settings_for(
     overrides: Mapping[str, str] | None = None,
     env: Mapping[str, str] | None = None,
 ) -> Settings:
-    """The settings that hold for a document with this header (see `lmm.config.load_settings`).
+    """Return the settings for a document with this header (see `lmm.config.load_settings`).
 
-    `config` is a file that the user named, or what `find_config` found; without it, it is looked for.
+    `config` is a file that the user named, or the result of `find_config`; without it, the file is looked for.
     """
     env = os.environ if env is None else env
     if config is None or (isinstance(config, Config) and config.path is None):
@@ -127,14 +127,14 @@ def settings_for(
 
 
 def template() -> str:
-    """A config.toml in which every key is explained, and none is set."""
+    """Return a config.toml in which every key is explained, and none is set."""
     return _HEAD + "".join(
         f"\n{_comment(about)}[{name}]\n{''.join(map(_line, keys))}" for name, about, keys in _tables()
     )
 
 
 def reference() -> str:
-    """Every key, as tables of markdown."""
+    """Return the reference of all keys, as markdown tables."""
     return "\n".join(
         f"### `[{name}]`\n\n{about.partition(chr(10))[0]}\n\n{_HEADINGS}{''.join(map(_row, keys))}"
         for name, about, keys in _tables()
@@ -142,7 +142,7 @@ def reference() -> str:
 
 
 def in_force(config: Config) -> Iterator[tuple[str, str, str]]:
-    """What a configuration file sets, key by key: ``[table] key``, the value, and the line.
+    """Iterate over what a configuration file sets, key by key: ``[table] key``, the value, and the place.
 
     Raises:
         ConfigError: it is not TOML.
@@ -155,10 +155,10 @@ def in_force(config: Config) -> Iterator[tuple[str, str, str]]:
 
 
 def with_values(text: str, tables: Mapping[str, Mapping[str, Any]], name: str = "config.toml") -> str:
-    """The configuration with other values of some keys: whatever else stands in it, and comments, stay as they are.
+    """Return configuration text with new values of some keys; everything else in it, with its comments, is unchanged.
 
     Raises:
-        ConfigError: it is no TOML, or has something else than a table under the name of one.
+        ConfigError: it is not TOML, or has something other than a table under the name of one.
 
     >>> text = '[serve] # ours\\ntitle = "Old"  # short\\n'
     >>> print(with_values(text, {"serve": {"log": "l", "title": "New"}}), end="")
@@ -166,7 +166,7 @@ def with_values(text: str, tables: Mapping[str, Mapping[str, Any]], name: str = 
     log = "l"
     title = "New"  # short
     """
-    import tomlkit  # where a file is changed only: 30 ms
+    import tomlkit  # only where a file is changed: 30 ms
     from tomlkit.exceptions import TOMLKitError
     from tomlkit.items import AbstractTable
 
@@ -176,7 +176,7 @@ def with_values(text: str, tables: Mapping[str, Mapping[str, Any]], name: str = 
             there = document.setdefault(table, {}) if values else {}
             for key, value in reversed(list(values.items())):
                 if key not in there and isinstance(there, AbstractTable) and there.value.body:
-                    there.value._insert_at(0, key, value)  # at the end it would stand below the next table's comment
+                    there.value._insert_at(0, key, value)  # at the end it would come after the next table's comment
                 else:
                     there[key] = value
         return document.as_string()
@@ -185,7 +185,7 @@ def with_values(text: str, tables: Mapping[str, Mapping[str, Any]], name: str = 
 
 
 def _tables() -> Iterator[tuple[str, str, list[Key]]]:
-    """Each table with what it is for and its keys, but for those of a table of the same types that was told before."""
+    """Iterate over the tables with their descriptions and keys; tables of the same types list a key only once."""
     told = dict[tuple[type, ...], set[str]]()
     for table in TABLES:
         kinds = kinds_of(table)
@@ -208,7 +208,7 @@ def _comment(about: str) -> str:
 
 
 def _line(key: Key) -> str:
-    """A key as a comment, with what it is for at its right."""
+    """Return a key as a comment, with its description at the right."""
     setting = f"# {key.name} = {_toml(_shown(key))}"
     first, *more = textwrap.wrap(key.about, _WIDTH - max(_COLUMN, len(setting) + 1) - 2)
     return f"{setting:<{_COLUMN - 1}} # {first}\n" + "".join(f"{'':<{_COLUMN}}# {line}\n" for line in more)
@@ -224,14 +224,14 @@ def _row(key: Key) -> str:
 
 
 def _shown(key: Key) -> Any:
-    """The example, the table's own if there is one, else the default."""
+    """Return the example (the table's own if there is one), else the default."""
     if key.example_of_its_own:
         return key.example[key.table]
     return key.default if key.example is None else key.example
 
 
 def _toml(value: Any) -> str:
-    """A value as TOML writes it.
+    """Format a value as TOML.
 
     >>> _toml({"ask": "Go"}), _toml((1.0, True))
     ('{ ask = "Go" }', '[1.0, true]')

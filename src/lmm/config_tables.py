@@ -1,7 +1,7 @@
-"""config.toml as types: one table of it is a `Table`, and each of its keys a field that carries a `Key`.
+"""The schema of config.toml: each table is a `Table`, and each of its keys a field annotated with a `Key`.
 
-What may be written, its check, the nearest name of what was misspelt, what `lmm status` shows, the file that `lmm init`
-writes, the page on configuration and what `lmm trust` asks about all come from these fields.
+The allowed keys, their checks, suggestions for misspelt names, the output of `lmm status`, the file that `lmm init`
+writes, the page on configuration, and the questions of `lmm trust` all come from these fields.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ NotNegative = Annotated[float, Meta(ge=0)]
 Share = Annotated[float, Meta(ge=0, le=1)]
 Names = tuple[str, ...]
 Where = Callable[[str, str], str]
-"""Where a key of a table stands, for messages."""
+"""Returns the place of a key of a table, for messages."""
 
 TABLES: Mapping[str, tuple[str, ...]] = {
     **dict.fromkeys(("major", "minor", "aux", "embedding"), ("lmm.config:ModelSettings",)),
@@ -44,10 +44,10 @@ TABLES: Mapping[str, tuple[str, ...]] = {
     "serve": ("lmm_education.config:ServeSettings",),
     "chatmd": ("chatmd.config:ChatmdSettings",),
 }
-"""Every table of config.toml, with the types that its keys are fields of, in the order in which they are shown."""
+"""Every table of config.toml, in display order, with the types that declare its keys."""
 
 COMBINED = ("lmm_education.config:course_settings",)
-"""What reads a configuration and refuses values that no key alone is wrong with."""
+"""Functions that read a configuration and reject combinations of values that are valid on their own."""
 
 RENAMED: Mapping[str, str] = {
     "embeddings.dense_model": "[embedding] model",
@@ -67,21 +67,21 @@ RENAMED: Mapping[str, str] = {
     "server.host": "lmm serve --host",
     "server.port": "lmm serve --port",
 }
-"""What lm-markdown, lmm-education or a document's header call a key, and what it is here; empty: nothing."""
+"""Names of keys in lm-markdown, lmm-education or headers, with their names here; empty: there is no such key."""
 
 
 @dataclass(frozen=True, slots=True)
 class Key:
-    """What makes a field a key of config.toml.
+    """The annotation that makes a field a key of config.toml.
 
-    `about` says what it is for, in the words of the file and the page; `example` is shown where the default says
-    nothing, one for each table if it is a mapping of them. It is written as `name` (`also` is read, too) in `tables`;
-    unset, as the field is called, in the tables of its class; as a value of the type `written`, where the field holds
-    another. `asks`: when its value needs the user's agreement in a file that may be a stranger's (`lmm.permissions`).
-    `variables` of the environment say the same, with the table's name in capitals for ``{}``.
+    `about` describes it in the file and on the page; `example` is shown instead of an uninformative default, and may
+    map tables to examples. `name` is its name in the file (default: the field's; `also` is accepted, too), `tables` are
+    the tables it belongs to (default: those of its class), `written` is the type of the value in the file, if not that
+    of the field. `asks`: when its value requires the user's consent in a file that may be a stranger's
+    (`lmm.permissions`). `variables` are equivalent environment variables; ``{}`` is the table's name in capitals.
 
-    As `keys_of` gives it, it is the key of one `table`, with its `name` there, the `field` that declares it and that
-    one's `default`; `type` is that of what is written.
+    As returned by `keys_of`, it is the key of one `table`, with its `name` there, the `field` that declares it and the
+    field's `default`; `type` is the type of the value in the file.
     """
 
     about: str
@@ -92,7 +92,7 @@ class Key:
     written: Any = None
     asks: Literal["", "always", "host", "path", "model"] = ""
     variables: tuple[str, ...] = ()
-    # What `keys_of` adds:
+    # Added by `keys_of`:
     table: str = ""
     field: str = ""
     type: Any = None
@@ -100,24 +100,24 @@ class Key:
 
     @property
     def names(self) -> tuple[str, ...]:
-        """Everything under which it may be written."""
+        """All accepted names of the key."""
         return (self.name, self.also) if self.also else (self.name,)
 
     @property
     def example_of_its_own(self) -> bool:
-        """Whether the example is another in each table."""
+        """Whether the example is specific to this table."""
         return isinstance(self.example, Mapping) and self.table in self.example
 
     @property
     def inner(self) -> type[Table] | None:
-        """The table that it is itself, as ``[RAG.annotation_model]``."""
+        """The type of the nested table that this key holds, as ``[RAG.annotation_model]``, else None."""
         return self.type if isinstance(self.type, type) and issubclass(self.type, Table) else None
 
     def check(self, value: Any, where: Where) -> Any:
-        """What the field becomes: the value, if it is one.
+        """Return the value of the field for a value in the file.
 
         Raises:
-            ConfigError: it is not, or a key in it is unknown.
+            ConfigError: it has the wrong type, or an unknown key.
         """
         place = where(self.table, self.name)
         if self.inner is not None:
@@ -141,7 +141,7 @@ class Key:
 class Table(msgspec.Struct, frozen=True):
     """Settings, some of whose fields are keys of config.toml: those with a `Key`.
 
-    `ABOUT` has the tables in which they stand, with what these are for. A text instead of a table is its
+    `ABOUT` maps the tables of these keys to their descriptions. A text instead of a table is the value of the
     key `IN_A_LINE`.
     """
 
@@ -149,7 +149,7 @@ class Table(msgspec.Struct, frozen=True):
     IN_A_LINE: ClassVar[str] = ""
 
     def replace(self, **changes: Any) -> Self:
-        """The same settings with other values; of a table in it, a mapping changes the fields that it names.
+        """Return a copy with other values; for a nested table, a mapping changes the fields that it names.
 
         >>> from lmm_education.config import Preparation
         >>> Preparation().replace(level=3, annotation_model={"generated": ()}).annotation_model
@@ -163,7 +163,7 @@ class Table(msgspec.Struct, frozen=True):
 
 @functools.cache
 def keys_of(kind: type[Table]) -> tuple[Key, ...]:
-    """The keys that a type declares, in the order of its fields, one for each table in which it may stand."""
+    """Return the keys that a type declares, in the order of its fields, one for each table that may contain it."""
     hints = typing.get_type_hints(kind, include_extras=True)
     found = []
     for field in msgspec.structs.fields(kind):
@@ -177,20 +177,20 @@ def keys_of(kind: type[Table]) -> tuple[Key, ...]:
 
 
 def _plain(annotated: Any) -> Any:
-    """A type without our annotation; with bounds, if it has some."""
+    """Return a type without its `Key`, but with its bounds, if any."""
     kept = tuple(extra for extra in annotated.__metadata__ if isinstance(extra, Meta))
     return Annotated[(annotated.__origin__, *kept)] if kept else annotated.__origin__
 
 
 @functools.cache
 def keys_in(table: str) -> tuple[Key, ...]:
-    """All keys that a table of config.toml may have, of whichever package."""
+    """Return all keys that a table of config.toml may have, of all packages."""
     return tuple(one for kind in kinds_of(table) for one in keys_of(kind) if one.table == table)
 
 
 @functools.cache
 def kinds_of(table: str) -> tuple[type[Table], ...]:
-    """The types that the keys of a table are fields of."""
+    """Return the types that declare the keys of a table."""
     return tuple(map(_load, TABLES[table]))
 
 
@@ -200,7 +200,7 @@ def _load(name: str) -> Any:
 
 
 def tables_of(package: str) -> tuple[str, ...]:
-    """The tables that a package reads to the last key.
+    """Return the tables whose last declaring type is in this package, which checks them.
 
     >>> tables_of("chatmd")
     ('chatmd',)
@@ -209,7 +209,7 @@ def tables_of(package: str) -> tuple[str, ...]:
 
 
 def check_config(config: Config) -> None:
-    """See to it that all packages can use what is configured, also those that read it later.
+    """Check that all packages can use the configuration, also those that read it later.
 
     Raises:
         ConfigError: one cannot.
@@ -220,7 +220,7 @@ def check_config(config: Config) -> None:
 
 
 def check_tables(toml: Mapping[str, Any], tables: Iterable[str], where: Where) -> None:
-    """See to it that these tables of a file hold known keys only, with values of the right kind.
+    """Check that these tables of a file contain only known keys, with values of the right type.
 
     Raises:
         ConfigError: they do not; it names the place, and what was probably meant.
@@ -232,10 +232,10 @@ def check_tables(toml: Mapping[str, Any], tables: Iterable[str], where: Where) -
 
 
 def read_keys(known: Iterable[Key], toml: Mapping[str, Any], where: Where) -> dict[str, Any]:
-    """The values that are written for these keys, by the names of their fields.
+    """Return the values of these keys in the file, by the names of their fields.
 
     Raises:
-        ConfigError: a value of another kind.
+        ConfigError: a value has the wrong type.
 
     >>> from lmm_education.config import SearchSettings
     >>> read_keys(keys_of(SearchSettings), {"search": {"limit": 3}}, lambda table, key: "config.toml")
@@ -254,7 +254,7 @@ def read_keys(known: Iterable[Key], toml: Mapping[str, Any], where: Where) -> di
 
 
 def refuse_unknown(table: str, written: Any, known: Iterable[Key], where: Where) -> None:
-    """Raise `ConfigError` if a table has a key that is none of those `known`, with the nearest that is."""
+    """Raise `ConfigError` if a table has a key that is not `known`, and suggest the nearest one."""
     names = [name for one in known for name in one.names]
     for key in written if isinstance(written, Mapping) else ():
         if key not in names:
@@ -263,7 +263,7 @@ def refuse_unknown(table: str, written: Any, known: Iterable[Key], where: Where)
 
 
 def _renamed(name: str) -> str:
-    """What lm-markdown's name of a key, or of a table, is here; nothing if it has none such.
+    """Return a hint that gives the present name of a key or table of lm-markdown; empty if it is not one.
 
     >>> _renamed("textSplitter")
     "here 'splitter' is [text_splitter] splitter; 'threshold' is not needed"
@@ -274,7 +274,7 @@ def _renamed(name: str) -> str:
 
 
 def in_words(kind: Any) -> str:
-    """What a value has to be, for people.
+    """Describe a type in words, for messages.
 
     >>> in_words(Count), in_words(Share | None), in_words(str | Names), in_words(Literal["old", "new"])
     ('a whole number above 0', 'a number from 0 to 1', 'text or a list of names', 'one of old, new')
@@ -306,10 +306,10 @@ def _bounds(of: Meta) -> str:
 
 @dataclass(frozen=True, slots=True)
 class Config:
-    """One config.toml as it was read; `path` is None where there is none, or where the text came from no file.
+    """A config.toml as it was read; `path` is None if there is none, or if the text did not come from a file.
 
-    What is the user's `own` (named on the command line or by ``$LMM_CONFIG``, or lying in the user's configuration
-    folder) may ask for anything (`lmm.permissions`).
+    The user's `own` file (named on the command line or by ``$LMM_CONFIG``, or in the user's configuration
+    folder) may request anything (`lmm.permissions`).
     """
 
     path: Path | None = None
@@ -323,20 +323,20 @@ class Config:
 
     @property
     def toml(self) -> Mapping[str, Any]:
-        """What is configured, table by table.
+        """The parsed configuration, by table.
 
         Raises:
-            ConfigError: it is not TOML, or has a table that nobody knows.
+            ConfigError: it is not TOML, or has an unknown table.
         """
         return _parsed(self.text, self.name)[0]
 
     @property
     def hints(self) -> tuple[str, ...]:
-        """What was read in another way than it is written."""
+        """Messages about values that were not read exactly as written."""
         return _parsed(self.text, self.name)[1]
 
     def where(self, table: str, key: str = "") -> str:
-        """The place of a key or a table, for messages: the file, and the line if it can be told."""
+        """Return the place of a key or a table, for messages: the file, and the line if it can be determined."""
         line = line_of(self.text, table, key)
         return f"{self.name}:{line}" if line else self.name
 
@@ -346,7 +346,7 @@ _CAPITAL_BOOLEAN = re.compile(r"^([ \t]*[\w.\"-]+[ \t]*=[ \t]*)(True|False)(?=[ 
 
 @functools.lru_cache(maxsize=16)
 def _parsed(text: str, name: str) -> tuple[Mapping[str, Any], tuple[str, ...]]:
-    """The tables of a text, and hints; the seed's `questions = True` is not TOML, and is read all the same."""
+    """Return the tables of a text, and hints; the seed's `questions = True` is accepted, although it is not TOML."""
     hints: tuple[str, ...] = ()
     try:
         toml = tomllib.loads(text)
@@ -367,7 +367,7 @@ def _parsed(text: str, name: str) -> tuple[Mapping[str, Any], tuple[str, ...]]:
 
 
 def line_of(text: str, table: str, key: str = "") -> int:
-    r"""The line of a key in configuration text, else of its table; 0 if it is written in a way that hides it.
+    r"""Return the line number of a key in configuration text, else of its table; 0 if neither is found.
 
     >>> line_of('minor = "x"\n[major]\nmodel = "y"\nbase_url = "z"', "major", "base_url")
     4

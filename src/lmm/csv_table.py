@@ -1,4 +1,4 @@
-"""Tables as CSV that a spreadsheet shows and does not run."""
+"""Tables as CSV, safe against formula injection in spreadsheets."""
 
 from __future__ import annotations
 
@@ -6,14 +6,14 @@ import json
 import re
 from collections.abc import Iterable, Sequence
 
-# What spreadsheets take for a formula when a cell begins so, also in the wide forms of East Asian keyboards.
+# Characters that begin a formula in spreadsheets, also in the wide forms of East Asian keyboards.
 _FORMULA = tuple("=+-@\uff0b\uff0d\uff1d\uff20")
 _NUMBER = re.compile(r"[+-]?(\d+([.,]\d+)*|\.\d+)([eE][+-]?\d+)?%?")
-_QUOTED = frozenset('",;\t\r\n|')  # also what a spreadsheet of another country parts cells by
+_QUOTED = frozenset('",;\t\r\n|')  # also the separators of other locales
 
 
 def csv_text(columns: Sequence[str], rows: Iterable[Sequence[object]], *, newline: str = "\n") -> str:
-    r"""Columns and rows as CSV: nothing for None, text as `harmless` text, anything else as JSON.
+    r"""Format columns and rows as CSV: nothing for None, text as `harmless` text, anything else as JSON.
 
     >>> print(csv_text(["name", "size"], [["=HYPERLINK(1)", -5], ["a;b", None]]), end="")
     name,size
@@ -24,7 +24,7 @@ def csv_text(columns: Sequence[str], rows: Iterable[Sequence[object]], *, newlin
 
 
 def harmless(text: str) -> str:
-    """A text that a spreadsheet would take for a formula gets an apostrophe before it, which it does not show.
+    """Put an apostrophe before text that a spreadsheet would run as a formula; spreadsheets do not show it.
 
     >>> harmless("=1+1"), harmless("@SUM(A1)"), harmless("-5.2"), harmless("a = b")
     ("'=1+1", "'@SUM(A1)", '-5.2', 'a = b')

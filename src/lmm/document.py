@@ -1,8 +1,8 @@
-"""The noun: a markdown file that talks.
+"""The central class, `Document`: a markdown file that talks.
 
-A `Document` is in memory until `save`; no attribute of it reads or writes a file. Where its author saved meanwhile,
-what was done to it is done again to their text. A verb that asks a model works under the document's lock, and journals
-each reply when it arrives, so that nothing that was paid can be lost.
+A `Document` is in memory until `save`; none of its attributes reads or writes a file. If its author saved in the
+meantime, its changes are applied again to their text. Methods that ask a model hold the document's lock, and journal
+each reply when it arrives, so that no reply that was paid for can be lost.
 """
 
 from __future__ import annotations
@@ -49,15 +49,15 @@ from lmm.pipeline import Change, ChangedDocument, P, ParsedDocument, Planner, R,
 from lmm.prompts.templates import load_prompts
 
 T = TypeVar("T")
-SETTLE = 0.1  # seconds without a save of somebody else's, before we write
+SETTLE = 0.1  # seconds without a save by others, before we write
 
 
 class ModelOptions(TypedDict, total=False):
-    """What all verbs take that ask a model.
+    """Options of all methods that ask a model.
 
-    `model` is a name such as ``Ollama/llama3.2``, or a model; else the configured one. `again` asks again what the
-    journal could answer. `budget` is what may be used, in tokens (``20000``) or money (``0.50$``), or what several
-    documents share; what it does not cover is not asked.
+    `model` is a name such as ``Ollama/llama3.2``, or a model; else the configured one. `again` sends requests even if
+    the journal has a reply. `budget` is the limit in tokens (``20000``) or money (``0.50$``), or a budget that several
+    documents share; requests that it does not cover are not sent.
     """
 
     model: str | ChatModel | None
@@ -66,7 +66,7 @@ class ModelOptions(TypedDict, total=False):
 
 
 class BatchFailed(LmmError):
-    """The function of a batch model failed; `report` has what was made before, which is in the document."""
+    """The function of a batch model failed; `report` has the results until then, which are in the document."""
 
     def __init__(self, error: LmmError, report: Report[Any]) -> None:
         super().__init__(error.message, where=error.where, hint=error.hint)
@@ -83,10 +83,10 @@ class Edit:
         self._document = document
 
     def accept(self, *, force: bool = False) -> None:
-        """Keep the new text, with whatever the author made of it.
+        """Keep the new text, with the author's changes to it.
 
         Raises:
-            EditError: text would be lost, unless with `force`.
+            EditError: text would be lost, and `force` is not set.
             DocumentError: it is no longer pending.
         """
         self._document.accept(line=self._line_now(), force=force)
@@ -128,7 +128,7 @@ class Document:
         config: str | Path | Config | None = None,
         listener: Listener = ignore,
     ) -> None:
-        """Take what `open` and `from_text` have: use these."""
+        """Initialize a document; use `open` or `from_text` instead."""
         self.path = path
         self.listener = listener
         self._file = file
@@ -136,20 +136,20 @@ class Document:
         self._parsed = version
         self._tree: HeaderNode | None = None
         self._changes: list[Change] = []  # since the file was read or saved
-        self._fixed = False  # whether prompts were corrected in them
-        self._lost: tuple[Failure, ...] = ()  # of these, what found no place in what its author saved since
-        self._held: list[contextlib.AsyncExitStack] = []  # one for each block that holds it
+        self._fixed = False  # whether prompts were corrected by these changes
+        self._lost: tuple[Failure, ...] = ()  # those that could not be applied to what its author saved since
+        self._held: list[contextlib.AsyncExitStack] = []  # one for each `with` block that holds the lock
 
     @classmethod
     def open(cls, path: str | Path, *, config: str | Path | Config | None = None, listener: Listener = ignore) -> Self:
         """Read a UTF-8 markdown file, every byte as it is. No lock is taken.
 
         Args:
-            config: a configuration file; else it is looked for as always.
-            listener: is called with what happens (`lmm.messages`), one event at a time, in another thread.
+            config: a configuration file; else it is looked for as usual.
+            listener: is called with events (`lmm.messages`), one at a time, in another thread.
 
         Raises:
-            FileReadError: it is missing, no ordinary file, not readable, or not UTF-8.
+            FileReadError: it is missing, not an ordinary file, not readable, or not UTF-8.
         """
         path = Path(path)
         file = SharedFile.open(path)
@@ -166,9 +166,9 @@ class Document:
         config: str | Path | Config | None = None,
         listener: Listener = ignore,
     ) -> Self:
-        """A document without a file yet; `title` names it where it has no title of its own.
+        """Create a document without a file; `title` is its name if it has no title of its own.
 
-        `path` says where it belongs, for its configuration and what it names: the file itself is left alone.
+        `path` says where it belongs, for its configuration and the files it names; the file itself is not touched.
         """
         version = ParsedDocument(text, title or (files.title_of(path) if path else ""), str(path or ""))
         return cls(version, path=path, config=config, listener=listener)
@@ -177,7 +177,7 @@ class Document:
         return f"Document({str(self.path or self._parsed.name)!r}, {len(self.text):,} characters)"
 
     def __enter__(self) -> Self:
-        """Hold the document's lock until the end of the block, which does not save."""
+        """Hold the document's lock until the end of the block. Leaving the block does not save."""
         run(self._acquire())
         return self
 
@@ -195,17 +195,17 @@ class Document:
 
     @property
     def text(self) -> str:
-        """The document as it is now."""
+        """The text of the document as it is now."""
         return self._version.text
 
     @property
     def blocks(self) -> tuple[Block, ...]:
-        """Its blocks, in order."""
+        """The blocks of the document, in order."""
         return self._version.blocks
 
     @property
     def _version(self) -> ParsedDocument:
-        """This version of it, with what was changed in `tree`."""
+        """The current version, including changes made in `tree`."""
         if self._tree is not None:
             text = serialize(tree_to_blocks(self._tree))
             if text != self._parsed.text:
@@ -215,10 +215,10 @@ class Document:
 
     @property
     def tree(self) -> HeaderNode:
-        """The document as nodes; what is changed in them is changed in the document.
+        """The document as a tree of nodes; changes to them change the document.
 
-        A verb that puts something else into the document ends this tree: take `tree` again. Changing a node of the old
-        one raises DocumentError.
+        A method that changes the document ends this tree: access `tree` again. Changing a node of the old tree raises
+        DocumentError.
         """
         if self._tree is None:
             self._tree = self._parsed.tree()
@@ -226,10 +226,10 @@ class Document:
 
     @property
     def settings(self) -> Settings:
-        """The settings for it, its header's ``model:`` on top.
+        """The settings for this document; the ``model:`` in its header takes precedence.
 
         Raises:
-            ConfigError: the configuration or the header asks for something unknown.
+            ConfigError: the configuration or the header names something unknown.
         """
         return self._settings({})
 
@@ -240,7 +240,7 @@ class Document:
 
     @property
     def chats(self) -> tuple[ChatExchange, ...]:
-        """Every exchange that is in the logs, in document order."""
+        """All exchanges in the chat logs, in document order."""
         found = (block.values() for block in self.blocks if isinstance(block, MetadataBlock))
         return tuple(exchange for values in found for exchange in read_log(values))
 
@@ -250,18 +250,18 @@ class Document:
         return tuple(Edit(edit, self) for edit in waiting.find_edits(self.blocks))
 
     def problems(self, *, gaps: bool = False) -> tuple[Finding, ...]:
-        """What is wrong in it, or soon will be; with `gaps`, also what `complete` would add."""
+        """Find problems in the document, present or imminent; with `gaps`, also what `complete` would add."""
         return (*(header_gaps(self.blocks, chapter=self._is_chapter) if gaps else ()), *find_problems(self.blocks))
 
     def requests(
         self, *, at: int | None = None, stale: bool = False, load: bool = True, **asking: Unpack[ModelOptions]
     ) -> tuple[Ask, ...]:
-        """What `answer` would send, with the files, pages and pictures that go along; nothing is asked.
+        """Return the requests that `answer` would send, with their files, pages and pictures; nothing is sent.
 
         Without `load`, these are left out, and nothing is read or fetched.
 
         Raises:
-            PartlyFailed: something that a prompt names cannot be had; `report.results` are the others.
+            PartlyFailed: something that a prompt names cannot be loaded; `report.results` are the other requests.
         """
         check_keywords("requests", asking, ModelOptions)
         settings = self._check_settings("major", asking.get("model"))
@@ -270,7 +270,7 @@ class Document:
         return run(planner.requests(planner.plan(self._version, settings))).check().results
 
     def stale(self, *fields: str, refresh: bool = False) -> tuple[FieldStatus, ...]:
-        """The annotations that are missing, stale, or edited by hand, each with its reason; nothing is asked."""
+        """Return the annotations that are missing, stale, or edited by hand, with reasons; no model is asked."""
         report = self.annotate(*fields, refresh=refresh, estimate=True)
         return tuple(visited for visited in report.results if visited.state in STALE)
 
@@ -285,14 +285,14 @@ class Document:
         A failed call leaves its prompt in place and is in the report's `failures`. Nothing is saved.
 
         Args:
-            since: the document as it was: answered prompts that the author has changed since are asked again.
+            since: an earlier text of the document: answered prompts that the author has changed since are asked again.
             stale: also ask again the prompts whose text has changed since the answer.
-            asking: see `ModelOptions`. With `again` and `at`, also the last answered prompt of that block is asked
+            asking: see `ModelOptions`. With `again` and `at`, the last answered prompt of that block is also asked
                 again; the old reply stays above the new one.
 
         Raises:
-            ConfigError: the configuration or the header asks for something unknown.
-            DocumentError: the file cannot be read any more, or could not be written.
+            ConfigError: the configuration or the header names something unknown.
+            DocumentError: the file can no longer be read, or could not be written.
         """
         async with self._locked():
             wanted = any(waiting_texts(self.blocks)) or at is not None or since is not None or stale
@@ -317,15 +317,15 @@ class Document:
         estimate: bool = False,
         **asking: Unpack[ModelOptions],
     ) -> Report[FieldStatus]:
-        """Add annotations to the sections where they are missing or their text changed: those named, or as configured.
+        """Add annotations to sections where they are missing or the text has changed: those named, or as configured.
 
-        What people wrote or edited is kept. A section whose call fails is left out, with the same field of those above.
+        What people wrote or edited is kept. If the call for a section fails, its field and those above it are skipped.
 
         Args:
             fields: ``titles``, ``summary``, ``questions``, ``keywords``; none: as the settings say.
-            flags: switches single ones on or off, over what the settings say.
-            refresh: also make again what was made with another prompt, model or heading path.
-            estimate: ask no model, change nothing; the usage is what would be used.
+            flags: switches individual annotations on or off, overriding the settings.
+            refresh: also regenerate annotations made with another prompt, model or heading path.
+            estimate: ask no model, change nothing; the usage is an estimate.
             asking: see `ModelOptions`.
 
         Raises:
@@ -348,11 +348,11 @@ class Document:
         estimate: bool = False,
         **asking: Unpack[ModelOptions],
     ) -> Report[FieldStatus]:
-        """Run a batch model, by its registered name or as a function. Only metadata is kept of what it changes.
+        """Run a batch model, given its registered name or a function. Only its changes to metadata are kept.
 
         Raises:
             ConfigError: there is no batch model of that name.
-            BatchFailed: the function failed; what it had made before is in the document.
+            BatchFailed: the function failed; its results until then are in the document.
         """
         function = find_batch_model(function) if isinstance(function, str) else function
         return await self._fields(FieldPlanner(lambda settings: function, refresh), estimate, **asking)
@@ -368,7 +368,7 @@ class Document:
             client = self._client("minor", estimate=estimate, **asking)
             before, changes = self.text, [*self._changes]
             if self._is_chapter and self.blocks and not isinstance(self.blocks[0], HeaderBlock | ErrorBlock):
-                self.complete()  # else the tree would make a header with a title
+                self.complete()  # else the tree would add a header with a title
             report: Report[FieldStatus] = await self._work(planner, client)
             if not report.changed:
                 self._take(before)
@@ -381,9 +381,9 @@ class Document:
     async def aextract(
         self, schema: Any, *, select: str | None = None, **asking: Unpack[ModelOptions]
     ) -> Report[Record[Any]]:
-        """Extract one record per section, or several where `schema` is a list; the document does not change.
+        """Extract one record per section, or several if `schema` is a list; the document does not change.
 
-        Every record is valid: a reply that is not is sent back with the error, twice.
+        Every record is valid: an invalid reply is sent back with the error, up to twice.
 
         Args:
             schema: a Pydantic model, a list of one, any type that Pydantic supports, a JSON schema as a mapping, or
@@ -418,7 +418,7 @@ class Document:
         return Client(settings, tier=tier, model=given, listener=self.listener, **how)
 
     def _check_settings(self, tier: str, model: str | ChatModel | None) -> Settings:
-        """The settings with the model that was named, unless the header cannot be read and seems to name another."""
+        """Return the settings with the named model; fail if the header cannot be read and seems to name another."""
         check_header(self.blocks, document=self._parsed.file)
         return self._settings({tier: model} if isinstance(model, str) else {})
 
@@ -430,9 +430,9 @@ class Document:
     # -- without one -----------------------------------------------------------------------------------
 
     def complete(self) -> bool:
-        """Add ``title`` and ``docid`` to the header where they are missing; whether they were.
+        """Add ``title`` and ``docid`` to the header if they are missing; return whether they were.
 
-        A chapter of a book gets no title: there its first heading is one, and Pandoc would print both.
+        A chapter of a book gets no title: its first heading is the title, and Pandoc would print both.
         """
         name = self._parsed.name or "document"
         chapter = self._is_chapter
@@ -445,7 +445,7 @@ class Document:
         return path is not None and book is not None and book.whole and book.position(path) is not None
 
     def fix(self) -> int:
-        """Correct what is certain, misspelt prompts and values in which knitr would run code; return how many."""
+        """Correct misspelt prompts that are certain, and values in which knitr would run code; return how many."""
         _, count = without_running_code(self.blocks)
         self._do(lambda blocks: without_running_code(blocks)[0])
         text, mended = without_near_misses(self.text)
@@ -456,24 +456,24 @@ class Document:
     def accept(
         self, *, line: int | None = None, hunk: int | None = None, force: bool = False, metadata: bool = False
     ) -> int:
-        """Keep the new texts of pending edits (with `line`, of the one that covers it); how many there were.
+        """Accept the new texts of pending edits (with `line`, of the one that covers it); return their number.
 
-        With `hunk`, a number from 1, only that change of the edit (`Edit.hunks`); the others stay pending.
+        With `hunk`, a number from 1, only that change of the edit (`Edit.hunks`) is accepted; the others stay pending.
 
-        What the author made of a new text meanwhile is kept with it, and so are paragraphs written into the old
-        text. Prompts and other metadata that the model wrote are comments; with `metadata`, they are put in force.
+        The author's changes to a new text are kept, and so are paragraphs written into the old text. Prompts and other
+        metadata that the model wrote are commented out; with `metadata`, they become effective.
 
         Raises:
-            EditError: text would be lost, by a reply that was cut off or drops what others refer to, or because the
-                author changed the old text meanwhile. `force` accepts it anyway.
+            EditError: text would be lost, because a reply was cut off or drops something that others refer to, or
+                because the author changed the old text. `force` accepts it anyway.
             LmmError: no edit is pending at `line`, or an edit lacks its marks.
         """
         return self._resolve("accept", line=line, hunk=hunk, force=force, metadata=metadata)
 
     def reject(self, *, line: int | None = None, hunk: int | None = None, again: bool = False) -> int:
-        """Restore the old texts of pending edits, byte for byte (`again`: and the questions); how many.
+        """Restore the old texts of pending edits, byte for byte (`again`: also the questions); return their number.
 
-        With `hunk`, take only that change out of the new text.
+        With `hunk`, only that change is removed from the new text.
         """
         return self._resolve("again" if again and hunk is None else "reject", line=line, hunk=hunk)
 
@@ -505,13 +505,13 @@ class Document:
 
     @property
     def authors(self) -> tuple[Authorship, ...]:
-        """Who wrote it, as far as ``[notebook] authorship`` had it noted: people first, then models."""
+        """Who wrote the text, as far as ``[notebook] authorship`` recorded it: people first, then models."""
         return tuple(authorship.authors_of(self.blocks))
 
     def clear(self, *, line: int | None = None, pending: bool = False) -> bool:
-        """Remove the chats, with `pending` also pending prompts; whether there were any.
+        """Remove the chats, with `pending` also pending prompts; return whether there were any.
 
-        With `line`, only that of the block which covers it. A metadata block that held nothing else goes with them.
+        With `line`, only that of the block which covers it. Metadata blocks that become empty are removed, too.
         """
         chosen = {b.source for b in self.blocks if line is None or b.line <= line < b.line + b.source.count("\n")}
 
@@ -521,9 +521,9 @@ class Document:
         return self._do(lambda blocks: cleared(blocks, clear))
 
     def clear_annotations(self, *fields: str) -> bool:
-        """Remove generated annotations, all or those named; whether there were any. What people edited stays.
+        """Remove generated annotations, all or those named; return whether there were any. What people edited stays.
 
-        A metadata block that held nothing else goes with them.
+        Metadata blocks that become empty are removed, too.
 
         Raises:
             ConfigError: there is no annotation of that name.
@@ -535,14 +535,14 @@ class Document:
         return self._become(serialize(change(self.blocks)), lambda version: ChangedDocument(change(version.blocks)))
 
     def _become(self, text: str, change: Change | None = None) -> bool:
-        """Have this text from now on, by that change; whether it is another one."""
+        """Replace the text and remember the change that led to it; return whether the text differs."""
         before = self.text
         if taken := self._take(text):
             self._remember(change or Rewrite(before, text))
         return taken
 
     def _take(self, text: str) -> bool:
-        """Have this text from now on; if it is another one, a tree of the one before is over. Whether it is."""
+        """Replace the text, and end the tree of the old one if the text differs; return whether it does."""
         if text == self.text:
             return False
         if self._tree is not None:
@@ -552,7 +552,7 @@ class Document:
         return True
 
     def _remember(self, change: Change) -> None:
-        """Keep a change to be done again, several rewritings in a row as one."""
+        """Remember a change, to apply it again later; consecutive rewrites are merged."""
         last = self._changes[-1] if self._changes else None
         if isinstance(last, Rewrite) and isinstance(change, Rewrite):
             self._changes[-1] = Rewrite(last.before, change.after)
@@ -560,7 +560,7 @@ class Document:
             self._changes.append(change)
 
     def _rebase(self, theirs: str) -> tuple[str, tuple[Failure, ...]]:
-        """What was done since the file was read, done in the text that stands there now; what found no place in it.
+        """Apply the changes since the file was read to another text; return the result and what could not be applied.
 
         Raises:
             Changed: its author has changed lines that were rewritten.
@@ -573,11 +573,11 @@ class Document:
         return version.text, tuple(failures)
 
     def rebased(self, theirs: str) -> tuple[str, tuple[Failure, ...]]:
-        """What was done here, done in another version of the text, as an editor has it; and what found no place there.
+        """Apply the changes to another version of the text, such as an editor's; also return what could not be applied.
 
         Raises:
             Changed: lines that were rewritten here were changed there too.
-            DocumentError: with it, something else would be read as what it is not.
+            DocumentError: the changes would alter the meaning of another part of the text.
         """
         known = self._file is not None and theirs == self._file.base
         text, failures = (self.text, self._lost) if known else self._rebase(theirs)
@@ -591,19 +591,19 @@ class Document:
 
     @background
     async def asave(self, to: str | Path | None = None, *, overwrite: bool = False, settle: float = SETTLE) -> Saved:
-        """Write the document into its file; where its author saved there meanwhile, into their text.
+        """Write the document to its file; if its author saved there in the meantime, merge the changes into their text.
 
-        What was done is done to it again: replies go to the same questions, metadata to the same sections. What found
-        no place is reported, and is in the result's `failures`; replies are remembered.
+        The changes are applied again: replies go to the same questions, metadata to the same sections. What could not
+        be applied is reported, and is in the result's `failures`; replies are remembered.
 
         Args:
-            to: another file, which is the document's from now on; an existing one only with `overwrite`.
-            settle: seconds for which a file that changed meanwhile must have been left alone.
+            to: another file, which becomes the document's; an existing one only with `overwrite`.
+            settle: seconds for which a file that has changed must have been unchanged before it is written.
 
         Raises:
             FileReadError, FileWriteError: the file is gone, or cannot be written; `to` exists; there is no file.
             Changed: lines that were rewritten here (in `tree`, by `accept`, `reject`) were changed there too.
-            DocumentError: with it, something else would be read as what it is not. Nothing is written then.
+            DocumentError: the changes would alter the meaning of another part of the text. Nothing is written then.
         """
         if to is not None:
             return self._save_as(Path(to), overwrite)
@@ -636,7 +636,7 @@ class Document:
         return Saved(self.text)
 
     def reload(self) -> None:
-        """Take what is on the disk; changes that are not saved are done again to it.
+        """Read the file again; unsaved changes are applied to its new text.
 
         Raises:
             FileReadError: the file is gone, or cannot be read.
@@ -650,11 +650,11 @@ class Document:
         self._changes, self._lost, self._fixed = [], (), False
 
     def undo(self) -> UndoneChange:
-        """Take back the last change that we saved in the file, byte for byte; what its author changed elsewhere stays.
+        """Undo the last change that we saved in the file, byte for byte; the author's changes elsewhere stay.
 
         Raises:
-            FileWriteError: the document is in no file.
-            LmmError: there is nothing to take back, or the author has changed that place.
+            FileWriteError: the document has no file.
+            LmmError: there is nothing to undo, or the author has changed that place.
         """
         if self.path is None:
             raise FileWriteError("this document has no file yet", hint='give one: save("notes.md")')
@@ -666,7 +666,7 @@ class Document:
 
     @contextlib.asynccontextmanager
     async def _locked(self, free: bool = False, *, refresh: bool = True) -> AsyncGenerator[None]:
-        """Hold the lock, unless somebody does already (or it is not needed: `free`); begin with what others saved."""
+        """Hold the lock, unless it is already held or not needed (`free`); first reload what others saved."""
         mine = self._file is not None and not self._held and not free
         if mine:
             await self._acquire()
@@ -691,17 +691,17 @@ class Document:
 
 
 def record_source(document: Document, **asking: Unpack[ModelOptions]) -> RecordSource:
-    """A document as a source of records; where an edit waits, the old text counts."""
+    """Return a document as a source of records; for pending edits, the old text is used."""
     client = document._client("minor", **asking)
     version = document._version
     return RecordSource(old_tree(version), client, load_prompts(client.settings.prompts_folder), version.file)
 
 
 def saved(document: Document, verb: Callable[[Document], Report[T]]) -> Report[T]:
-    """What a verb did to a document, which is locked, and saved if it is in a file.
+    """Run a verb on a locked document, save the document if it has a file, and return the report.
 
     Raises:
-        Stopped, BatchFailed: the verb was ended early; what it had made is saved, and in the report that they carry.
+        Stopped, BatchFailed: the verb ended early; its results until then are saved, and in the exception's report.
     """
     with document:
         try:

@@ -6,28 +6,28 @@
     ├── DocumentError           a document on disk cannot be read or written
     │   ├── FileReadError
     │   ├── FileWriteError
-    │   ├── Changed             somebody else wrote the file since we read it
+    │   ├── Changed             the file was changed since we read it
     │   ├── DocumentBusy        another process holds the document's lock
-    │   └── LinkOutside         a link leads out of the folder that it lies in
+    │   └── LinkOutside         a link leads out of the folder that contains it
     ├── MetadataError           a metadata block cannot be read or edited safely
     ├── EditError               accepting an edit would lose text
-    ├── ConfigError             config.toml, the environment or a header asks for something we do not know
-    │   └── Untrusted           a config.toml asks for what reaches beyond its folder, and nobody approved it
-    ├── FetchFailed             a document at a URL cannot be had
-    ├── LimitReached            what may be used is used up: tokens, money, requests, time
+    ├── ConfigError             config.toml, the environment or a header has an unknown or invalid setting
+    │   └── Untrusted           a config.toml requests something beyond its folder that the user has not approved
+    ├── FetchFailed             a document at a URL cannot be fetched
+    ├── LimitReached            a limit is reached: tokens, money, requests, time
     └── ModelError              a model did not answer
-        ├── ModelNotInstalled   the package that speaks to this provider is missing
+        ├── ModelNotInstalled   the package for this provider is missing
         ├── ModelKeyMissing     no API key, or one that the provider refuses
-        ├── ModelNotFound       the provider does not know the model
+        ├── ModelNotFound       the provider has no such model
         ├── ModelBusy           429: too many requests, or no quota left
         ├── ModelUnavailable    5xx, refused or broken connection
-        ├── ModelTimeout        nothing came for the configured time
+        ├── ModelTimeout        nothing arrived within the configured time
         ├── ModelRejected       any other refusal (a bad parameter, a filter)
         │   └── TooLong         the request does not fit into the model's window
-        ├── EmptyReply          the model answered with nothing
-        ├── NoValidReply        no reply was what had been asked for: no JSON, or not by the schema
+        ├── EmptyReply          the model returned no text
+        ├── NoValidReply        no reply was valid: not JSON, or not according to the schema
         └── Interrupted         the call was ended from outside: Ctrl-C, a cancelled task
-    PartlyFailed                some places got no reply; `report` has what the others got
+    PartlyFailed                some places got no reply; `report` has the other replies
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ from typing import Any
 
 @dataclass(frozen=True, slots=True)
 class Place:
-    """Where something is: in a file, on a line (from 1; 0: no line), under headings (or agents), outermost first.
+    """A position: file, line (from 1; 0: no line), and the path of headings (or agents), outermost first.
 
     >>> print(Place("notes.md", 12, 3)), print(Place(line=4))
     notes.md:12:3
@@ -60,7 +60,7 @@ class Place:
 
 
 def nearest(word: str, known: Iterable[str]) -> str:
-    """What somebody may have meant who wrote `word`: a hint for an error.
+    """Return a hint for an unknown `word`: the most similar known word, else all known ones.
 
     >>> nearest("mayor", ["major", "minor"]), nearest("x", ["major", "minor"])
     ("did you mean 'major'?", 'known: major, minor')
@@ -73,10 +73,10 @@ def nearest(word: str, known: Iterable[str]) -> str:
 
 
 def check_keywords(verb: str, given: Iterable[str], known: type) -> None:
-    """Refuse keywords that a `TypedDict` does not have, as a function with a signature would: Python lets them pass.
+    """Check keyword arguments against a `TypedDict`, which Python does not do at run time.
 
     Raises:
-        TypeError: there is one.
+        TypeError: there is an unknown one.
     """
     for name in given:
         if name not in known.__annotations__:
@@ -110,11 +110,11 @@ class FileReadError(DocumentError):
 
 
 class FileWriteError(DocumentError):
-    """The file could not be replaced; what was there is still there."""
+    """The file could not be replaced; its old contents are intact."""
 
 
 class Changed(DocumentError):
-    """The file is not what we had read; `theirs` is what it contains now, None if it is gone."""
+    """The file was changed since we read it; `theirs` is its present content, None if it is gone."""
 
     def __init__(self, theirs: bytes | None, path: Path, *, line: int = 0) -> None:
         where = f"{path}:{line}" if line else str(path)
@@ -127,11 +127,11 @@ class DocumentBusy(DocumentError):
 
 
 class LinkOutside(DocumentError):
-    """A link leads out of its folder, or is where links are not allowed; what it leads to was not touched."""
+    """A link leads out of its folder, or is where links are not allowed; its target was not touched."""
 
 
 class MetadataError(LmmError):
-    """A metadata block cannot be read, or not be edited without touching other bytes.
+    """A metadata block cannot be read, or cannot be edited without changing other bytes.
 
     `line` and `column` count from 1 within the block's body.
     """
@@ -142,7 +142,7 @@ class MetadataError(LmmError):
 
 
 class EditError(LmmError):
-    """Accepting edits would lose text. `losses` has, per loss, the line of the edit's block and what would be lost."""
+    """Accepting edits would lose text. `losses` lists the line of the edit's block and the text of each loss."""
 
     def __init__(self, losses: Sequence[tuple[int, str]], *, where: str = "", hint: str = "") -> None:
         line, first = losses[0]
@@ -152,11 +152,11 @@ class EditError(LmmError):
 
 
 class ConfigError(LmmError):
-    """A setting is unknown, missing or of the wrong kind."""
+    """A setting is unknown, missing or of the wrong type."""
 
 
 class Untrusted(ConfigError):
-    """A config.toml that may be a stranger's asks for something that reaches beyond its folder, without agreement."""
+    """A config.toml that may be a stranger's requests something beyond its folder that the user has not approved."""
 
 
 class ModelError(LmmError):
@@ -204,7 +204,7 @@ class ModelRejected(ModelError):
 
 
 class TooLong(ModelRejected):
-    """The request is longer than the model's window, which is so many tokens where the server says so, else 0."""
+    """The request is longer than the model's `window`, in tokens if the server reports it, else 0."""
 
     def __init__(self, message: str, *, where: str = "", hint: str = "", window: int = 0) -> None:
         super().__init__(message, where=where, hint=hint)
@@ -212,13 +212,13 @@ class TooLong(ModelRejected):
 
 
 class EmptyReply(ModelError):
-    """The model answered, with no text."""
+    """The model returned no text."""
 
     retryable = True
 
 
 class NoValidReply(ModelError):
-    """No reply was valid, although the model got the error."""
+    """No reply was valid, although the error was sent back to the model."""
 
 
 class Interrupted(ModelError):
@@ -226,9 +226,9 @@ class Interrupted(ModelError):
 
 
 class FetchFailed(LmmError):
-    """A document at a URL cannot be had, or must not; no message contains a password or the query of a URL.
+    """A document at a URL cannot or must not be fetched; no message contains a password or the query of a URL.
 
-    `status` is what its server answered with, if it did.
+    `status` is the HTTP status code, 0 if the server did not answer.
     """
 
     def __init__(self, message: str, *, where: str = "", hint: str = "", status: int = 0) -> None:
@@ -237,12 +237,12 @@ class FetchFailed(LmmError):
 
 
 class LimitReached(LmmError):
-    """What may be used is used up: tokens, money, requests, time; what was said and done so far is kept."""
+    """A limit on tokens, money, requests or time is reached; the results so far are kept."""
 
 
 @dataclass(frozen=True, slots=True)
 class Failure:
-    """A place that got no reply, and why; `what` names what was to be made there."""
+    """A place that got no reply, and the error; `what` names what was to be generated there."""
 
     place: Place
     error: LmmError

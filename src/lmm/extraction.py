@@ -1,4 +1,4 @@
-"""Records of the sections of documents: which are read, what is asked about each, what is valid; written as tables."""
+"""Extraction of records from sections of documents: choosing sections, asking the model, writing tables."""
 
 from __future__ import annotations
 
@@ -28,9 +28,9 @@ Test = Callable[[Node], bool]
 
 @dataclass(frozen=True, slots=True)
 class RecordSection:
-    """A part of a document that is read by itself: its first line, the headings down to it, its text.
+    """A part of a document that is read by itself: its first line, its path of headings, its text.
 
-    `title` is the document's title, which is no heading.
+    `title` is the document's title, which is not a heading.
     """
 
     line: int
@@ -40,19 +40,19 @@ class RecordSection:
 
     @property
     def source(self) -> str:
-        """Where the text comes from, as the model is told."""
+        """The origin of the text, as sent to the model."""
         return " > ".join([self.title, *self.headings] if self.title not in ("", *self.headings[:1]) else self.headings)
 
 
 def choose(trees: Sequence[HeadingNode], select: str | None = None) -> list[list[RecordSection]]:
-    """The chosen sections of each tree, in document order; sections without text are left out.
+    """Return the chosen sections of each tree, in document order; sections without text are left out.
 
-    Without `select`: all headings, or the document where it has none, but not what is marked ``skip``.
+    Without `select`: all headings, or the document if it has none, except those marked ``skip``.
     ``key=value`` and ``key=`` (any value) choose by metadata, own or inherited, and paragraphs by their own;
     any other text chooses by title: a part of it, or a pattern with ``*`` and ``?``, in any case. If no title
-    fits, it is taken for a metadata key.
+    matches, it is taken for a metadata key.
 
-    A section's text is all that is under it, less the sections that are chosen themselves: nothing is read
+    A section's text is everything under it, except sections that are chosen themselves: nothing is read
     twice.
 
     >>> from lmm.markdown import load_text
@@ -75,14 +75,14 @@ def _sections(tree: HeadingNode, test: Test) -> list[RecordSection]:
 
 
 def _may_be_chosen(node: Node, tree: HeadingNode) -> bool:
-    """Headings; a document without headings; and paragraphs that have metadata."""
+    """Whether a node is a heading, a document without headings, or a paragraph with metadata."""
     if isinstance(node, HeaderNode):
         return node is tree and not node.headings
     return isinstance(node, HeadingNode) or node.metadata_block is not None
 
 
 def _test(select: str | None, trees: Sequence[HeadingNode]) -> Test:
-    """The test that `select` stands for."""
+    """Return the predicate on nodes for `select`."""
     if select is None:
         return lambda node: (
             isinstance(node, HeadingNode) and bool(own_text(node)) and not node.own("skip", node.inherited("skip"))
@@ -102,7 +102,7 @@ def _test(select: str | None, trees: Sequence[HeadingNode]) -> Test:
 
 
 def _has(node: Node, key: str, value: str) -> bool:
-    """Whether a node has `key` (a section may inherit it) with `value`, or with any value if that is empty."""
+    """Return whether a node has `key` (a section may inherit it) with `value`, or any value if `value` is empty."""
     found = node.own(key, _MISSING)
     if found is _MISSING and isinstance(node, HeadingNode):
         found = node.inherited(key, _MISSING)
@@ -114,7 +114,7 @@ def _has(node: Node, key: str, value: str) -> bool:
 
 
 def _blocks(node: Node, chosen: set[int]) -> list[Block]:
-    """The blocks of a chosen node without what is chosen under it; none where only headings are left."""
+    """Return the blocks of a node without the chosen nodes under it; none if only headings are left."""
     if not isinstance(node, HeadingNode):
         return node.own_blocks()
     below = [block for child in node.children if id(child) not in chosen for block in _blocks(child, chosen)]
@@ -123,13 +123,13 @@ def _blocks(node: Node, chosen: set[int]) -> list[Block]:
 
 
 def _place_of(node: Node) -> tuple[int, tuple[str, ...]]:
-    """The line of the heading or paragraph itself, below its metadata, 1 for a document; the headings down to it."""
+    """Return the line of the heading or paragraph (below its metadata; 1 for a document), and its heading path."""
     block = node.heading if isinstance(node, HeadingNode) else node.block if isinstance(node, TextNode) else None
     own = (node.title,) if isinstance(node, HeadingNode) and node.heading is not None else ()
     return block.line if block is not None else 1, (*node.heading_path, *own)
 
 
-# -- one record, or several, of each ---------------------------------------------------------------
+# -- one record, or several, per section -----------------------------------------------------------
 
 
 T = TypeVar("T")
@@ -137,7 +137,7 @@ T = TypeVar("T")
 
 @dataclass(frozen=True, slots=True)
 class Record(Generic[T]):
-    """A valid value and where it came from: file (empty for a string or tree), line, titles down to it."""
+    """A valid value and its origin: file (empty for a string or tree), line, path of headings."""
 
     file: str
     line: int
@@ -147,7 +147,7 @@ class Record(Generic[T]):
 
 @dataclass(frozen=True, slots=True)
 class RecordSource:
-    """A document that records are taken from, who is asked about it, and in which words."""
+    """A document to extract records from, with the model's client and the prompts."""
 
     tree: HeadingNode
     client: Client
@@ -157,7 +157,7 @@ class RecordSource:
 
 @dataclass(frozen=True, slots=True)
 class Job:
-    """One section to be read, and what is asked about it."""
+    """One section to be read, and the request for it."""
 
     source: RecordSource
     section: RecordSection
@@ -165,7 +165,7 @@ class Job:
 
 
 def plan_records(sources: Sequence[RecordSource], schema: Schema, select: str | None = None) -> list[Job]:
-    """The sections to be read, in the order of the documents (see `choose`). Asks nothing."""
+    """Return the sections to be read, in the order of the documents (see `choose`), without asking a model."""
     chosen = choose([source.tree for source in sources], select)
     return [
         Job(source, section, _ask(source, section, schema))
@@ -176,7 +176,7 @@ def plan_records(sources: Sequence[RecordSource], schema: Schema, select: str | 
 
 def _ask(source: RecordSource, section: RecordSection, schema: Schema) -> Ask:
     settings = source.client.settings
-    # The default system message is about chats; one that somebody wrote counts here too.
+    # The default system message is about chats; a configured one applies here, too.
     system = () if settings.origins["system"] == "default" else (Message("system", settings.system),)
     prompt = source.prompts.fill("extract", schema=schema.text)
     about = Attachment(section.text, "text", section.source.replace('"', "'"))
@@ -185,7 +185,7 @@ def _ask(source: RecordSource, section: RecordSection, schema: Schema) -> Ask:
 
 
 async def read_records(jobs: Sequence[Job], schema: Schema) -> Report[Record[Any]]:
-    """Read all sections side by side, as far as the models' limits allow; `results` are in the documents' order."""
+    """Read all sections concurrently, as far as the models' limits allow; `results` are in the documents' order."""
     done = -1
 
     def count_one() -> None:
@@ -233,11 +233,11 @@ Row = dict[str, Any]
 
 
 def check_output(path: Path) -> None:
-    """Fail before a model is paid if records cannot be written there.
+    """Check, before a model is paid, that records can be written to this file.
 
     Raises:
-        ConfigError: the kind of file is not known, or its folder is missing.
-        FileWriteError: it may not be written.
+        ConfigError: the file type is unknown, or its folder is missing.
+        FileWriteError: it is not writable.
     """
     if path.suffix not in _KINDS:
         hint = f"use {', '.join(_KINDS)}"
@@ -248,10 +248,10 @@ def check_output(path: Path) -> None:
 
 
 def save_records(path: Path, records: Iterable[Record[Any]], fields: Sequence[str]) -> None:
-    """Replace a file by a table of the records; its suffix says which kind. `fields` come first, in their order.
+    """Replace a file by a table of the records, in the format of its suffix. `fields` come first, in their order.
 
     Raises:
-        FileWriteError: it cannot be written; what was there is still there.
+        FileWriteError: it cannot be written; its old contents are intact.
     """
     rows = [row_of(record) for record in records]
     if path.suffix == ".jsonl":
@@ -263,9 +263,9 @@ def save_records(path: Path, records: Iterable[Record[Any]], fields: Sequence[st
 
 
 def row_of(record: Record[Any]) -> Row:
-    """Where a record came from, and its fields, as JSON values; what is no object is the field ``value``.
+    """Return a record's origin and fields as JSON values; a value that is not an object is the field ``value``.
 
-    A field that is called as a part of the place gets an underscore.
+    A field with the same name as a part of the origin gets an underscore.
 
     >>> row_of(Record("a.md", 3, ("A", "B"), {"line": "one"}))
     {'file': 'a.md', 'line': 3, 'headings': ['A', 'B'], 'line_': 'one'}
@@ -279,7 +279,7 @@ def row_of(record: Record[Any]) -> Row:
 
 
 def json_lines(rows: Iterable[Row]) -> str:
-    """Rows as lines of JSON."""
+    """Format rows as lines of JSON."""
     return "".join(json.dumps(row, ensure_ascii=False) + "\n" for row in rows)
 
 

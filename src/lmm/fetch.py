@@ -1,9 +1,9 @@
-"""Documents at a URL, fetched without being led astray.
+"""Fetching documents from URLs safely.
 
-A host name is looked up once, every address that it means is checked, and the connection goes to one that was: so
-a name that means another address a moment later changes nothing. Redirects are followed one by one under the same
-rules. Time and size are limited, the size also of what is unpacked. Nothing of ours goes along: no cookies, no
-passwords, no proxy of the environment.
+A host name is resolved once, all of its addresses are checked, and the connection goes to a checked address: so it does
+not matter if the name resolves to another address a moment later. Redirects are followed one by one under the same
+rules. Time and size are limited, also the size after decompression. No cookies or passwords are sent, and no proxy of
+the environment is used.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ LONGEST = 8_000
 
 
 def shown(url: str) -> str:
-    """A URL as messages may tell it: without user, password, query and fragment, in which keys may be.
+    """Return a URL for use in messages: without user, password, query and fragment, which may contain keys.
 
     >>> shown("https://ann:pw@example.org:8080/a?token=1#x"), shown("//[")
     ('https://example.org:8080/a?…', 'the URL')
@@ -51,13 +51,13 @@ def shown(url: str) -> str:
 
 
 def check_url(url: str) -> str:
-    """A URL that may be fetched, without its fragment, and with its host as `same_host` writes it.
+    """Check that a URL may be fetched; return it without its fragment, and with its host as `same_host` writes it.
 
     >>> check_url(" https://example.org/a#b "), check_url("http://0177.1/")
     ('https://example.org/a', 'http://127.0.0.1/')
 
     Raises:
-        FetchFailed: it is none, of another scheme than HTTP, or holds a password.
+        FetchFailed: it is not a URL, has another scheme than HTTP, or contains a password.
     """
     url = url.strip()
     try:
@@ -79,16 +79,16 @@ def check_url(url: str) -> str:
 
 
 def same_host(url: str) -> str:
-    """A URL of HTTP whose host is written in the one way that everybody reads alike.
+    """Return an HTTP URL with its host in a canonical, unambiguous form.
 
-    An IPv4 address may be written in parts that are octal or hexadecimal, or as one number: what that means, systems
-    and libraries do not agree on.
+    An IPv4 address may be written in parts that are octal or hexadecimal, or as one number; systems and libraries do
+    not agree on the meaning of such forms.
 
     >>> same_host("http://0x7F.1:8080/a"), same_host("https://Example.org/"), same_host("http://[0::01]/")
     ('http://127.0.0.1:8080/a', 'https://example.org/', 'http://[::1]/')
 
     Raises:
-        ValueError: this cannot be the name of a host, or its port is none.
+        ValueError: this cannot be the name of a host, or its port is invalid.
     """
     parts = urlsplit(url)
     host, port = (parts.hostname or "").lower(), parts.port
@@ -103,14 +103,14 @@ def same_host(url: str) -> str:
         elif host.isascii():
             host = _named(host)
         same = urlunsplit(parts._replace(netloc=host if port is None else f"{host}:{port}"))
-        httpx2.URL(same)  # which knows how names in other scripts are written
+        httpx2.URL(same)  # it checks names in other scripts
     except (httpx2.InvalidURL, ValueError):
         raise ValueError("this cannot be the name of a host") from None
     return same
 
 
 def _named(host: str) -> str:
-    """A host in ASCII; one whose last part is a number is an IPv4 address, or nothing (as in the URL standard)."""
+    """Check a host in ASCII; if its last part is a number, it must be an IPv4 address (as in the URL standard)."""
     if not host or not _NAME.issuperset(host):
         raise ValueError(host)
     parts = host.removesuffix(".").split(".")
@@ -129,13 +129,13 @@ def _number(digits: str) -> int:
 
 
 def redirected(url: str, location: str) -> str:
-    """Where a redirect from `url` leads.
+    """Return the target URL of a redirect from `url`.
 
     >>> redirected("https://example.org/a/b", "../c?d#e")
     'https://example.org/c?d'
 
     Raises:
-        FetchFailed: it leads to what may not be fetched, or from an encrypted to an open connection.
+        FetchFailed: the target may not be fetched, or is not encrypted although `url` is.
     """
     try:
         target = check_url(urljoin(url, location.strip()))
@@ -151,7 +151,7 @@ def redirected(url: str, location: str) -> str:
 
 @dataclass(frozen=True, slots=True)
 class GitHubFile:
-    """A file that a page of GitHub shows: its `url` as plain text, its name, and the lines, from 1, that are meant."""
+    """A file shown by a page of GitHub: its `url` as plain text, its name, and the lines, from 1, in the fragment."""
 
     url: str
     name: str
@@ -159,7 +159,7 @@ class GitHubFile:
 
 
 def github_file(url: str) -> GitHubFile | None:
-    """The file behind a page of GitHub; None if the URL is of something else.
+    """Return the file that a page of GitHub shows; None if the URL is of something else.
 
     >>> file = github_file("https://github.com/o/r/blob/main/docs/a%20b.md#L10-L20")
     >>> file.url, file.name, file.lines
@@ -188,7 +188,7 @@ def _lines(fragment: str) -> tuple[int, int] | None:
 
 
 def name_of(url: str) -> str:
-    """The name of the file that a URL ends in; its host's, if it ends in a slash.
+    """Return the file name in a URL, or its host if it ends in a slash.
 
     >>> name_of("https://example.org/a/b.html?c"), name_of("https://example.org/")
     ('b.html', 'example.org')
@@ -198,15 +198,15 @@ def name_of(url: str) -> str:
 
 
 Resolve = Callable[[str, int], Awaitable[Sequence[str]]]
-"""The addresses of a host, for a port."""
+"""Resolves a host and a port to addresses."""
 
 
 @dataclass(frozen=True, slots=True)
 class FetchRules:
-    """What may be fetched: in `timeout` seconds at most `limit` bytes, also of what is unpacked.
+    """Limits of fetching: `timeout` in seconds, and `limit` in bytes, also after decompression.
 
-    Addresses that are not public are refused unless `private`. The hints say how each of the
-    three is allowed.
+    Addresses that are not public are refused unless `private`. The hints `more_…` say how to raise
+    each of the three limits.
     """
 
     timeout: float = 30.0
@@ -218,7 +218,7 @@ class FetchRules:
 
     @property
     def too_large(self) -> FetchFailed:
-        """The error of what has too many bytes."""
+        """The error for a document with too many bytes."""
         return FetchFailed(f"it has more than {megabytes(self.limit)}", hint=self.more_bytes)
 
 
@@ -230,7 +230,7 @@ _ACCEPT = "text/markdown, text/html;q=0.9, text/plain;q=0.8, */*;q=0.5"
 
 @dataclass(frozen=True, slots=True)
 class Fetched:
-    """What came: `media_type` and `charset` in lower case, as the server says, else empty; `url` after redirects."""
+    """A fetched document: `media_type` and `charset` in lower case if the server sent them, `url` after redirects."""
 
     data: bytes
     media_type: str
@@ -239,7 +239,7 @@ class Fetched:
 
 
 async def resolve_host(host: str, port: int) -> Sequence[str]:
-    """The addresses of a host, as this machine knows them.
+    """Return the addresses of a host, as resolved by this machine.
 
     Raises:
         OSError: there are none.
@@ -249,10 +249,10 @@ async def resolve_host(host: str, port: int) -> Sequence[str]:
 
 
 async def fetch(url: str, rules: FetchRules, *, resolve: Resolve = resolve_host) -> Fetched:
-    """Get a document, within the rules.
+    """Fetch a document, within the rules.
 
     Raises:
-        FetchFailed: it cannot be had, or must not.
+        FetchFailed: it cannot or must not be fetched.
     """
     address = check_url(url)
     try:
@@ -264,7 +264,7 @@ async def fetch(url: str, rules: FetchRules, *, resolve: Resolve = resolve_host)
 
 
 async def _following(url: str, rules: FetchRules, resolve: Resolve) -> Fetched:
-    """The document at the end of redirects, each of which is checked like the first address."""
+    """Fetch a document, following redirects; each target is checked like the first address."""
     secure = url.lower().startswith("https:")
     tls = await asyncio.to_thread(certificates) if secure else None
     async with CheckedTransport(rules, tls, resolve=resolve) as transport:
@@ -275,7 +275,7 @@ async def _following(url: str, rules: FetchRules, resolve: Resolve) -> Fetched:
                 error.where = error.where or shown(url)
                 raise
             except (httpx2.HTTPError, OSError, ValueError) as error:
-                raise FetchFailed(_reason(error), where=shown(url)) from None  # its text may hold what ours does not
+                raise FetchFailed(_reason(error), where=shown(url)) from None  # its text may contain secrets of the URL
             if isinstance(answer, Fetched):
                 return answer
             url = redirected(url, answer)
@@ -285,7 +285,7 @@ async def _following(url: str, rules: FetchRules, resolve: Resolve) -> Fetched:
 
 
 async def _one(url: str, rules: FetchRules, transport: CheckedTransport) -> Fetched | str:
-    """The answer to one request; of a redirect, where it leads."""
+    """Send one request; return the response, or the location of a redirect."""
     agent = f"lmmarkdown/{version('lmmarkdown')}"
     headers = {"User-Agent": agent, "Accept": _ACCEPT, "Accept-Encoding": ", ".join(_CODINGS)}
     response = await transport.handle_async_request(httpx2.Request("GET", url, headers=headers))
@@ -320,11 +320,11 @@ async def _body(response: httpx2.Response, rules: FetchRules) -> bytes:
 
 
 class CheckedTransport(httpx2.AsyncBaseTransport):
-    """A transport for httpx2 under the rules for the network: to addresses that were checked, and to no others.
+    """A transport for httpx2 that enforces the network rules: it connects to checked addresses only.
 
-    The author of a prompt may name a server on this machine (`loopback`), and it may then lead on to others on this
-    machine, such as one to log in at. A server elsewhere may lead to no address that is not public. No proxy of the
-    environment is used.
+    With `loopback`, servers on this machine are allowed (the author of a prompt may name one), and they may refer to
+    others on this machine, such as a login server. A server elsewhere must not lead to an address that is not public.
+    No proxy of the environment is used.
     """
 
     def __init__(
@@ -375,7 +375,7 @@ class _Body(httpx2.AsyncByteStream):
 
 
 class _CheckedBackend(httpcore2.AsyncNetworkBackend):
-    """Makes connections, and closes all of them: what is cut off while TLS begins, nobody else would close."""
+    """Makes connections, and closes all of them: nothing else closes those cut off during the TLS handshake."""
 
     def __init__(self, rules: FetchRules, loopback: bool, resolve: Resolve) -> None:
         self._rules, self._loopback, self._resolve = rules, loopback, resolve
@@ -403,7 +403,7 @@ class _CheckedBackend(httpcore2.AsyncNetworkBackend):
         raise AssertionError("a host has addresses")
 
     async def _addresses(self, host: str, port: int) -> list[str]:
-        """The addresses of a host, all of them checked: one that is not public condemns the others."""
+        """Return the addresses of a host, all checked: if one is not public, the host is refused."""
         found = list[str]()
         with contextlib.suppress(OSError, UnicodeError):
             found = list(dict.fromkeys(await self._resolve(host, port)))
@@ -429,7 +429,7 @@ class _CheckedBackend(httpcore2.AsyncNetworkBackend):
                 await stream.aclose()
 
 
-# -- what was told -----------------------------------------------------------------------------------------
+# -- errors as messages ------------------------------------------------------------------------------------
 
 _NETWORK_ERRORS = (
     httpcore2.NetworkError,
@@ -447,7 +447,7 @@ _STATUS = {
 
 
 def _reason(error: Exception) -> str:
-    """What a network error means, without what the server or the URL says."""
+    """Describe a network error in words, without text from the server or the URL."""
     cause: BaseException | None = error
     while cause is not None:
         if isinstance(cause, ssl.SSLCertVerificationError):

@@ -1,6 +1,4 @@
-"""Which hosts are this machine and which addresses are public, which addresses of servers are taken, and the
-certificates they are known by.
-"""
+"""Hosts and addresses: which are local, which are public, which server URLs are accepted; TLS certificates."""
 
 from __future__ import annotations
 
@@ -12,11 +10,11 @@ from urllib.parse import urlsplit
 from lmm.errors import ConfigError
 
 UNFIT = frozenset(map(chr, (*range(33), 127))) | {"\\"}
-"""What a URL may not hold: libraries do not agree on where these end a host."""
+"""What a URL may not contain: libraries do not agree on whether these characters end a host."""
 Address = IPv4Address | IPv6Address
 
-# IANA's registries of special-purpose addresses, 2026, multicast, and what is the old notation of another address.
-# Listed here, as the standard library's answer differs between versions of Python.
+# IANA's registries of special-purpose addresses, 2026, multicast, and IPv4 addresses in another notation.
+# They are listed here because the standard library's answer differs between versions of Python.
 _OWN = {
     "this machine": "0.0.0.0/8 127.0.0.0/8 ::/128 ::1/128",
     "a private network": "10.0.0.0/8 172.16.0.0/12 192.168.0.0/16 198.18.0.0/15 fc00::/7 fec0::/10",
@@ -29,8 +27,8 @@ _OWN = {
     "multicast": "224.0.0.0/4 ff00::/8",
     "an IPv4 address in another form": "2002::/16",
 }
-_PUBLIC_6 = ip_network("2000::/3")  # all that IANA has given out; whatever lies outside is special
-# IPv4 addresses in the last 32 bits: mapped, and translated by the network (NAT64), as all are in some.
+_PUBLIC_6 = ip_network("2000::/3")  # all that IANA has allocated; everything outside is special
+# IPv4 addresses in the last 32 bits: mapped, or translated by the network (NAT64), as all are in some networks.
 _EMBEDDING = tuple(ip_network(text) for text in ("::ffff:0:0/96", "64:ff9b::/96"))
 _TABLE: tuple[tuple[IPv4Network | IPv6Network, str], ...] = tuple(
     (ip_network(text), what) for what, texts in _OWN.items() for text in texts.split()
@@ -38,7 +36,7 @@ _TABLE: tuple[tuple[IPv4Network | IPv6Network, str], ...] = tuple(
 
 
 def is_loopback(host: str) -> bool:
-    """Whether only this machine reaches a host, given as a name or an address.
+    """Return whether a host, given as a name or an address, is reachable from this machine only.
 
     >>> is_loopback("127.0.0.1"), is_loopback("[::1]"), is_loopback("localhost"), is_loopback("0.0.0.0")
     (True, True, True, False)
@@ -50,7 +48,7 @@ def is_loopback(host: str) -> bool:
 
 
 def is_loopback_url(url: str) -> bool:
-    """Whether a URL leads to this machine.
+    """Return whether a URL leads to this machine.
 
     >>> is_loopback_url("http://127.0.0.1:11434/v1"), is_loopback_url("https://localhost.example.com")
     (True, False)
@@ -62,15 +60,15 @@ def is_loopback_url(url: str) -> bool:
 
 
 def check_server(url: str, name: str, where: str = "") -> None:
-    """Refuse the address of a server that two libraries may read in two ways, or that holds a password: it would stand
-    in messages and logs. `name` is what is set to it.
+    """Check the URL of a server: not ambiguous between libraries, and without a password, which would appear in
+    messages and logs. `name` is the setting that contains it.
 
     >>> check_server("http://me:pw@example.org/v1", "base_url")
     Traceback (most recent call last):
     lmm.errors.ConfigError: base_url contains a user or a password (put keys into environment variables: api_key_env)
 
     Raises:
-        ConfigError: it is such an address.
+        ConfigError: the URL is not acceptable.
     """
     try:
         has_user = "@" in urlsplit(url).netloc
@@ -86,30 +84,30 @@ def check_server(url: str, name: str, where: str = "") -> None:
 
 @functools.cache
 def certificates() -> ssl.SSLContext:
-    """The machine's certificates, read once: that takes 0.2 s."""
+    """Return the machine's certificates, read only once: that takes 0.2 s."""
     import httpx2
 
     return httpx2.create_ssl_context()
 
 
 def tls_for(url: str) -> ssl.SSLContext:
-    """What a server's certificate is verified with; without https there is nothing to verify."""
+    """Return the context for verifying a server's certificate; without https there is nothing to verify."""
     return certificates() if url.lower().startswith("https") else ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
 
 
 # -- addresses that are not public: loopback, private, link-local, … -------------------------------
-# A document's URL may come from anywhere, and so may what a host name means. What answers at an address that is not
-# public - a router's page, a database, a cloud's metadata with keys in it - is not for a model to see.
+# A document's URL may come from anywhere, and so may the address of a host name. Content at addresses that are not
+# public - a router's page, a database, a cloud's metadata with keys in it - must not be sent to a model.
 
 
 def not_public(address: str) -> str:
-    """What an address is, if it is not public; the empty string if it is.
+    """Return the kind of an address that is not public; the empty string for public addresses.
 
     >>> not_public("169.254.169.254"), not_public("::ffff:10.0.0.1"), not_public("1.1.1.1")
     ('the local link', 'a private network', '')
 
     Raises:
-        ValueError: this is no address.
+        ValueError: this is not an address.
     """
     return _what(ip_address(address.partition("%")[0]))
 

@@ -1,7 +1,7 @@
 """One background event loop for the whole process.
 
-Every coroutine of ours runs here, whoever calls: a script, a notebook whose own loop is running, a
-server. Vendors' clients are bound to the loop they were first used on; with one loop, that is settled.
+All our coroutines run here, whoever the caller is: a script, a notebook whose own loop is running, a
+server. Vendors' clients are bound to the loop they were first used on; with one loop, this is no problem.
 """
 
 from __future__ import annotations
@@ -34,15 +34,15 @@ def _background() -> asyncio.AbstractEventLoop:
 def run(coroutine: Coroutine[Any, Any, T]) -> T:
     """Run a coroutine to its end on the background loop and return its result.
 
-    Ctrl-C cancels the coroutine and waits until it has cleaned up; if it returns a result all the same,
+    Ctrl-C cancels the coroutine and waits until it has cleaned up; if it still returns a result,
     that result is returned, else `KeyboardInterrupt` is raised.
     """
     if threading.current_thread() is _thread:
         coroutine.close()
         why = "this runs on the background loop, which cannot wait for itself: await the coroutine instead"
         raise RuntimeError(why)
-    # Not a Future: its condition is entered by Python code, and a signal between entering and leaving that code would
-    # leave it locked for ever, with the loop waiting for it. A lock's own `acquire` is left by a signal as it was.
+    # Not a Future: its condition is acquired by Python code, and a signal in the middle of that code would leave it
+    # locked forever, with the loop waiting for it. A lock's own `acquire` is not changed by a signal.
     ended = threading.Lock()
     ended.acquire()
     done: list[asyncio.Task[T]] = []
@@ -64,16 +64,16 @@ def run(coroutine: Coroutine[Any, Any, T]) -> T:
 
 
 def _result(done: list[asyncio.Task[T]], ended: threading.Lock) -> T:
-    """The result, when it is there. A signal that another thread gets is seen when this one wakes up: so it does."""
+    """Wait for the result. The thread wakes up regularly, to notice signals that another thread received."""
     while not done:
         ended.acquire(timeout=_AWAKE)
     return done[0].result()
 
 
 async def ended(task: asyncio.Task[Any]) -> None:
-    """Wait until a task has ended, with whatever.
+    """Wait until a task has ended, with a result or an exception.
 
-    Who suppresses `CancelledError` around ``await task`` suppresses a Ctrl-C of its own too; this passes it on.
+    Code that suppresses `CancelledError` around ``await task`` suppresses its own cancellation, too; this passes it on.
     """
     try:
         await asyncio.wait((task,))
@@ -83,11 +83,11 @@ async def ended(task: asyncio.Task[Any]) -> None:
         raise
     finally:
         if task.done() and not task.cancelled():
-            task.exception()  # seen: else asyncio complains
+            task.exception()  # retrieved: else asyncio complains
 
 
 async def to_its_end(coroutine: Coroutine[Any, Any, T]) -> T:
-    """Await a coroutine; cancelled meanwhile, wait for its end all the same before that is passed on."""
+    """Await a coroutine; if cancelled in the meantime, wait for its end before passing the cancellation on."""
     task = asyncio.ensure_future(coroutine)
     try:
         return await asyncio.shield(task)
@@ -97,7 +97,7 @@ async def to_its_end(coroutine: Coroutine[Any, Any, T]) -> T:
 
 
 async def cancel_when(stop: threading.Event, task: asyncio.Task[Any] | None) -> None:
-    """Cancel a task when an event is set, which another thread may do."""
+    """Cancel a task when an event is set, possibly by another thread."""
     while not stop.is_set():
         await asyncio.sleep(_STOP_POLL)
     if task:
@@ -105,9 +105,9 @@ async def cancel_when(stop: threading.Event, task: asyncio.Task[Any] | None) -> 
 
 
 async def run_async(coroutine: Coroutine[Any, Any, T]) -> T:
-    """Run a coroutine on the background loop and await it from another.
+    """Run a coroutine on the background loop and await it from another loop.
 
-    Cancelling passes through, and waits until the coroutine has cleaned up.
+    Cancellation is passed on, and waits until the coroutine has cleaned up.
     """
     if asyncio.get_running_loop() is _background():
         return await coroutine
@@ -115,7 +115,7 @@ async def run_async(coroutine: Coroutine[Any, Any, T]) -> T:
 
     def hand_over(task: asyncio.Task[T]) -> None:
         done.append(task)
-        _ = task.cancelled() or task.exception()  # asked for, so that it is not told where the caller was cancelled
+        _ = task.cancelled() or task.exception()  # retrieved: no warning if the caller was cancelled
         with contextlib.suppress(RuntimeError):  # the caller's loop is closed
             here.call_soon_threadsafe(has_ended.set)
 
@@ -134,7 +134,7 @@ async def run_async(coroutine: Coroutine[Any, Any, T]) -> T:
 def _prepare(
     coroutine: Coroutine[Any, Any, T], hand_over: Callable[[asyncio.Task[T]], object]
 ) -> tuple[Callable[[], object], Callable[[], object]]:
-    """Two functions: one starts a coroutine on the background loop, one cancels it, started or not."""
+    """Return two functions: one starts a coroutine on the background loop, one cancels it, started or not."""
     loop = _background()
     started: list[asyncio.Task[T]] = []
 
@@ -150,11 +150,11 @@ def _prepare(
     return lambda: loop.call_soon_threadsafe(start), lambda: loop.call_soon_threadsafe(cancel)
 
 
-# -- twins -----------------------------------------------------------------------------------------
+# -- synchronous and asynchronous twins ------------------------------------------------------------
 
 
 class Stopped(KeyboardInterrupt):
-    """A verb was ended by Ctrl-C; what had arrived is in its object, and `report` describes it."""
+    """A method was interrupted by Ctrl-C; the results until then are in its object, and `report` describes them."""
 
     def __init__(self, report: Any) -> None:
         super().__init__("interrupted; what arrived is kept")
@@ -162,7 +162,7 @@ class Stopped(KeyboardInterrupt):
 
 
 def background(coroutine: Callable[P, Coroutine[Any, Any, T]]) -> Callable[P, Coroutine[Any, Any, T]]:
-    """Let a coroutine function run on the background loop, whatever loop its caller has."""
+    """Make a coroutine function run on the background loop, whatever the caller's loop."""
 
     @functools.wraps(coroutine)
     async def twin(*args: P.args, **kwargs: P.kwargs) -> T:
@@ -172,9 +172,9 @@ def background(coroutine: Callable[P, Coroutine[Any, Any, T]]) -> Callable[P, Co
 
 
 def blocking(twin: Callable[P, Coroutine[Any, Any, T]]) -> Callable[P, T]:
-    """The synchronous twin of a `background` function that is called with an ``a`` in front.
+    """Return the synchronous twin of a `background` function, named without its leading ``a``.
 
-    A result that says it was `interrupted` becomes `Stopped`.
+    If the result says that it was `interrupted`, `Stopped` is raised.
     """
     coroutine: Callable[P, Coroutine[Any, Any, T]] = getattr(twin, "__wrapped__", twin)
 
@@ -191,7 +191,7 @@ def blocking(twin: Callable[P, Coroutine[Any, Any, T]]) -> Callable[P, T]:
 
 
 def threaded(call: Callable[P, T]) -> Callable[P, Coroutine[Any, Any, T]]:
-    """The asynchronous twin of a function that waits for disks and models itself: it runs in a thread."""
+    """Return the asynchronous twin of a blocking function: it runs in a thread."""
 
     @functools.wraps(call)
     async def twin(*args: P.args, **kwargs: P.kwargs) -> T:
@@ -203,9 +203,9 @@ def threaded(call: Callable[P, T]) -> Callable[P, Coroutine[Any, Any, T]]:
 
 
 async def bridge(stream: AsyncGenerator[T]) -> AsyncGenerator[T]:
-    """The items of a stream that runs on the background loop, for the loop of its caller, which may be that one.
+    """Iterate, on the caller's loop (which may be the same), over a stream that runs on the background loop.
 
-    Who stops listening ends the stream.
+    The stream ends when the caller stops iterating.
     """
     here = asyncio.get_running_loop()
     if here is _background():

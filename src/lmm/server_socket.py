@@ -1,4 +1,4 @@
-"""Sockets on which our servers listen, and limits for requests that do not come to an end."""
+"""Sockets on which our servers listen, and limits for requests that never complete."""
 
 from __future__ import annotations
 
@@ -16,15 +16,15 @@ from lmm.errors import LmmError
 
 logger = logging.getLogger("lmm.serve")
 _WAITING = 2048  # connections that wait to be accepted: a class that opens the page at once
-_OWN_FILES = 64  # of a server: its store, databases, connections to models at rest
+_OWN_FILES = 64  # open files of the server itself: its store, databases, idle connections to models
 _ENOUGH_FILES = 65536
 
 
 def listen(host: str, port: int) -> socket.socket:
-    """A socket that listens; port 0 takes one that is free.
+    """Return a listening socket; port 0 takes a free port.
 
     Raises:
-        LmmError: somebody else has the port, or the address is not this machine's.
+        LmmError: the port is in use, or the address is not this machine's.
     """
     family = socket.AF_INET6 if ":" in host else socket.AF_INET
     try:
@@ -35,24 +35,24 @@ def listen(host: str, port: int) -> socket.socket:
 
 
 def url_of(listener: socket.socket, path: str = "/") -> str:
-    """The URL under which a listening socket is reached."""
+    """Return the URL of a listening socket."""
     host, port = listener.getsockname()[:2]
     return f"http://[{host}]:{port}{path}" if ":" in host else f"http://{host}:{port}{path}"
 
 
-# -- requests that do not come to an end ----------------------------------------------------------
+# -- requests that never complete -----------------------------------------------------------------
 
 PATIENCE = 20.0
-"""Seconds for a request to arrive, head and body."""
+"""Seconds within which a request must arrive, head and body."""
 MOST_WAITING = 400
-"""Connections whose requests are on their way; of more, the oldest are ended. Those of people arrive at once."""
+"""Limit of connections with incomplete requests; beyond it, the oldest are closed. Browsers send theirs at once."""
 _LARGEST_HEAD = 64 * 1024
 _FULL = b"HTTP/1.1 503 Service Unavailable\r\nRetry-After: 5\r\nConnection: close\r\nContent-Length: 0\r\n\r\n"
 
 
 @dataclass(frozen=True, slots=True)
 class ConnectionLimits:
-    """Connections at once; those of them whose requests are on their way; and those that are accepted in one go."""
+    """Limits: connections at once, those of them with incomplete requests, and those accepted at once."""
 
     open: int
     waiting: int
@@ -60,7 +60,7 @@ class ConnectionLimits:
 
     @classmethod
     def of(cls, files: int) -> Self:
-        """Those of a process that may open so many files: an answer needs a connection to the model, too.
+        """Return the limits of a process that may open `files`: each answer needs a connection to the model, too.
 
         >>> ConnectionLimits.of(128), ConnectionLimits.of(65536)
         (ConnectionLimits(open=32, waiting=16, accepted=16), ConnectionLimits(open=32736, waiting=400, accepted=2048))
@@ -70,7 +70,7 @@ class ConnectionLimits:
 
 
 def allowed_files() -> int:
-    """How many files this process may open: as many as it may be allowed."""
+    """Raise the limit of open files as far as allowed, up to `_ENOUGH_FILES`, and return it."""
     try:
         import resource
     except ImportError:
@@ -85,20 +85,20 @@ def allowed_files() -> int:
 
 
 def bounded(patience: float = PATIENCE) -> dict[str, Any]:
-    """How uvicorn is run: with no more connections than there can be files for, and none that is open for longer than
-    `patience` without its request."""
+    """Return options of uvicorn that limit connections to the available files, and close those whose request does not
+    arrive within `patience` seconds."""
     limits = ConnectionLimits.of(allowed_files())
     return {"http": patient_protocol(patience, limits), "backlog": limits.accepted}
 
 
 class RareWarning:
-    """A warning that is logged once a minute at most."""
+    """A warning that is logged at most once a minute."""
 
     def __init__(self) -> None:
         self._logged = -60.0
 
     def __call__(self, message: str, *values: object) -> None:
-        """Log it, unless that was just done."""
+        """Log the warning, unless one was logged within the last minute."""
         if time.monotonic() >= self._logged + 60:
             self._logged = time.monotonic()
             logger.warning(message, *values)
@@ -108,7 +108,7 @@ _too_many = RareWarning()
 
 
 def handle_loop_error(loop: asyncio.AbstractEventLoop, context: dict[str, Any]) -> None:
-    """Handle what went wrong in a loop: that no connection can be accepted is no traceback for each attempt."""
+    """Handle errors of an event loop: when no connection can be accepted, log a rare warning instead of tracebacks."""
     error = context.get("exception")
     if isinstance(error, OSError) and error.errno in (errno.EMFILE, errno.ENFILE):
         _too_many("%s, so that connections have to wait (see ulimit -n)", error.strerror)
@@ -117,14 +117,14 @@ def handle_loop_error(loop: asyncio.AbstractEventLoop, context: dict[str, Any]) 
 
 
 class SlowConnections:
-    """The connections of a server whose requests are not there yet, the oldest first."""
+    """The connections of a server whose requests are incomplete, the oldest first."""
 
     def __init__(self, patience: float, limits: ConnectionLimits) -> None:
         self._patience, self.limits = patience, limits
         self._timers: dict[asyncio.Transport, asyncio.TimerHandle] = {}
 
     def begin(self, transport: asyncio.Transport) -> None:
-        """Wait for a request, unless we do already: not longer for one that comes in drops."""
+        """Start the timer for a request, unless it runs already: a slow request does not get more time."""
         if transport in self._timers:
             return
         self._timers[transport] = asyncio.get_running_loop().call_later(self._patience, self._give_up, transport)
@@ -132,7 +132,7 @@ class SlowConnections:
             self._give_up(next(iter(self._timers)))
 
     def end(self, transport: asyncio.Transport) -> None:
-        """The request is there, or nobody any more."""
+        """Stop the timer: the request is complete, or the connection closed."""
         timer = self._timers.pop(transport, None)
         if timer is not None:
             timer.cancel()
@@ -143,16 +143,16 @@ class SlowConnections:
 
 
 class Patient(asyncio.Protocol):
-    """What uvicorn's protocols for HTTP lack; to be put before one of them. `cycle` is theirs: the request at hand."""
+    """A mixin for uvicorn's HTTP protocols that enforces the limits. Their `cycle` is the current request."""
 
     waiting: SlowConnections
     connections: Sized
     transport: asyncio.Transport
     cycle: Any
-    _head = 0  # bytes of a head that is not there yet
+    _head = 0  # bytes of an incomplete head
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
-        """A connection, on which a request has to come; refused, where there are too many."""
+        """Start waiting for a request on a new connection; refuse the connection if there are too many."""
         super().connection_made(transport)
         if len(self.connections) > self.waiting.limits.open:
             _too_many("more than %d connections at once (see ulimit -n)", self.waiting.limits.open)
@@ -162,7 +162,7 @@ class Patient(asyncio.Protocol):
         self.waiting.begin(self.transport)
 
     def data_received(self, data: bytes) -> None:
-        """A part of a request, or several."""
+        """Receive data: a part of a request, or several requests."""
         super().data_received(data)
         if self.cycle is None or self.cycle.response_complete:
             self._head += len(data)
@@ -177,13 +177,13 @@ class Patient(asyncio.Protocol):
             self.waiting.end(self.transport)
 
     def connection_lost(self, exc: Exception | None) -> None:
-        """The end of it."""
+        """Stop waiting for a request."""
         self.waiting.end(self.transport)
         super().connection_lost(exc)
 
 
 def patient_protocol(patience: float, limits: ConnectionLimits) -> type[asyncio.Protocol]:
-    """The protocol with which uvicorn serves one server: its own, and no patience with half a request."""
+    """Return the protocol class of uvicorn for one server, extended by limits on incomplete requests."""
     from uvicorn.protocols.http.auto import AutoHTTPProtocol
 
     return type("PatientProtocol", (Patient, AutoHTTPProtocol), {"waiting": SlowConnections(patience, limits)})

@@ -1,4 +1,4 @@
-"""Standard input as lines of a protocol that a client speaks."""
+"""Reading standard input as lines of a client's protocol."""
 
 from __future__ import annotations
 
@@ -13,9 +13,9 @@ from typing import Any
 
 @asynccontextmanager
 async def lines_of_stdin() -> AsyncGenerator[Any]:
-    """The lines of standard input, read in a thread that nobody has to wait for: so Ctrl-C works at once.
+    """Iterate over the lines of standard input, read in a daemon thread, so that Ctrl-C works at once.
 
-    What is started meanwhile finds the null device there instead, and cannot take the client's messages.
+    Processes started in the meantime get the null device instead, and cannot read the client's messages.
     """
     mine = os.dup(0)
     nothing = os.open(os.devnull, os.O_RDONLY)
@@ -28,7 +28,7 @@ async def lines_of_stdin() -> AsyncGenerator[Any]:
 
 
 async def _lines(descriptor: int) -> AsyncGenerator[str]:
-    """The lines of a file descriptor."""
+    """Iterate over the lines of a file descriptor."""
     loop, queue = asyncio.get_running_loop(), asyncio.Queue[str | None]()
 
     def read() -> None:

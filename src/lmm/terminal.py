@@ -1,4 +1,4 @@
-"""The one exit to the terminal: what is printed moves no cursor and misleads nobody, wherever it came from."""
+"""All output to the terminal: control and invisible characters in it are spelled out, wherever it came from."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from lmm.messages import Asked, Event, Failed, Notice, Reply, Retrying, TextDelt
 DONE, FAILED, USAGE, INTERRUPTED = 0, 1, 2, 130
 """Exit codes of commands."""
 _STYLES = {"bold": "1", "dim": "2", "red": "31", "green": "32", "yellow": "33", "cyan": "36"}
-# Controls but tab and newline; what has no width; what turns the direction of writing; tags; halves of characters.
+# Controls except tab and newline; zero-width characters; changes of writing direction; tags; surrogates.
 # The joiner U+200D stays (emoji), and the non-joiner where Arabic and Indic scripts need it.
 _UNSEEN = (
     "[\x00-\x08\x0b-\x1f\x7f-\x9f\xad\u061c\u115f\u1160\u17b4\u17b5\u180e\u200b\u200e\u200f\u2028-\u202e\u2060-\u206f"
@@ -36,23 +36,23 @@ ESCAPES = re.compile(
     r"|[ -/]*[0-~])"  # others, of two or three characters
     r"|\x9b[0-?]*[ -/]*[@-~]"
 )
-"""What programs write for a terminal to act upon."""
-# Our own codes begin with what no text from elsewhere can know, so that `say` tells them from those of others.
+"""Escape sequences for terminals."""
+# Our own codes begin with a random secret, so that `say` can tell them from those in other texts.
 _OURS = f"\x1b{os.urandom(8).hex()}"
 _CODE = re.compile(f"{_OURS}(\r|\\[[0-9;]*[A-Za-z])")
 ERASE_LINE = f"{_OURS}\r{_OURS}[K"
-"""For `say` on a terminal: what stands on this line goes."""
-_LONG = 2000  # words: of a longer text, those that are everywhere are no landmarks
+"""For `say` on a terminal: erases the current line."""
+_LONG = 2000  # words: in a longer text, frequent words are not used to align the versions
 
 
-# -- what may be seen ------------------------------------------------------------------------------
+# -- visible text ----------------------------------------------------------------------------------
 
 
 def visible(text: str, *, line: bool = False) -> str:
-    r"""Spell out what a terminal would act upon, what cannot be seen, and what turns the direction of writing.
+    r"""Spell out control characters, invisible characters, and changes of writing direction.
 
-    Tabs and ends of lines stay; with `line` (names, commands, paths) they are spelled out too, like other blanks
-    that are not the plain space.
+    Tabs and line ends stay; with `line` (names, commands, paths) they are spelled out too, like all other white space
+    except the plain space.
 
     >>> print(visible("a\x1b[31mb\u202ec"), visible("a\nb", line=True))
     a\x1b[31mb\u{202e}c a\x0ab
@@ -64,13 +64,13 @@ def visible(text: str, *, line: bool = False) -> str:
 
 def _spelled(found: re.Match[str]) -> str:
     code = ord(found[0])
-    if 0xDC80 <= code <= 0xDCFF:  # how Python holds a byte of a file's name that is not UTF-8
+    if 0xDC80 <= code <= 0xDCFF:  # how Python represents a byte of a file's name that is not UTF-8
         code -= 0xDC00
     return f"\\x{code:02x}" if code < 0x100 else f"\\u{{{code:x}}}"
 
 
 def clipped(text: str, width: int) -> str:
-    """`text` on one line, cut to so many columns; what a terminal would act upon becomes a space.
+    """Return `text` on one line, cut to `width` columns; characters that cannot be printed become spaces.
 
     >>> clipped("a residual", 20), clipped("a residual", 5), clipped("日本語", 5), clipped("a\\nb", 9)
     ('a residual', 'a re…', '日本…', 'a b')
@@ -88,7 +88,7 @@ def clipped(text: str, width: int) -> str:
 
 
 def megabytes(size: int) -> str:
-    """A number of bytes, for people.
+    """Format a number of bytes for people.
 
     >>> megabytes(5_000_000), megabytes(1_200), megabytes(10)
     ('5 MB', '1.2 kB', '10 bytes')
@@ -100,7 +100,7 @@ def megabytes(size: int) -> str:
 
 
 def columns(text: str) -> int:
-    """How many columns of a terminal a text takes; styles take none.
+    """Return how many columns of a terminal a text takes; styles take none.
 
     >>> columns("añb"), columns("日本")
     (3, 4)
@@ -115,7 +115,7 @@ def _columns(char: str) -> int:
 
 
 def count(number: int, noun: str) -> str:
-    """A number with its noun.
+    """Return a number with its noun, in the plural unless it is one.
 
     >>> count(1, "reply"), count(2, "reply"), count(3, "file")
     ('1 reply', '2 replies', '3 files')
@@ -125,7 +125,7 @@ def count(number: int, noun: str) -> str:
 
 
 def table(rows: Sequence[Sequence[str]]) -> str:
-    """Rows as aligned columns: the first to the left, the others to the right.
+    """Format rows as aligned columns: the first left-aligned, the others right-aligned.
 
     >>> print(table([("", "n"), ("passage", "8")]), end="")
              n
@@ -139,13 +139,13 @@ def table(rows: Sequence[Sequence[str]]) -> str:
     return text
 
 
-# -- what is printed -------------------------------------------------------------------------------
+# -- printing --------------------------------------------------------------------------------------
 
 
 def say(text: str = "", *, err: bool = False, end: str = "\n") -> None:
-    """Print `text`, made `visible`, on standard output or standard error; styles and codes from here are kept.
+    """Print `text`, made `visible`, on standard output or standard error; styles and codes of this module are kept.
 
-    The reader may have gone away (head, less): then the rest goes nowhere, and the work goes on.
+    If the reader of a pipe has gone away (head, less), the output is discarded and the work continues.
     """
     pieces = enumerate(_CODE.split(text + end))
     shown = (visible(piece) if at % 2 == 0 else piece if piece == "\r" else f"\x1b{piece}" for at, piece in pieces)
@@ -153,13 +153,13 @@ def say(text: str = "", *, err: bool = False, end: str = "\n") -> None:
 
 
 def spell_out_unwritable() -> None:
-    """Spell out what standard output cannot encode: a reply may have characters that the terminal has not."""
+    """Make standard output escape what it cannot encode: a reply may have characters that the terminal lacks."""
     if isinstance(sys.stdout, io.TextIOWrapper):
         sys.stdout.reconfigure(errors="backslashreplace")
 
 
 def say_document(text: str) -> None:
-    """Write a document or table to standard output: its exact bytes into a file or pipe, `visible` on a terminal."""
+    """Write a document or table to standard output: its exact bytes to a file or pipe, `visible` on a terminal."""
     if is_terminal():
         say(text, end="")
         return
@@ -172,13 +172,13 @@ def say_document(text: str) -> None:
 
 
 def say_json(value: object, *, indent: int | None = None) -> None:
-    """Print a value as JSON; what is not `visible` is escaped as JSON has it, so that it reads back as it was."""
+    """Print a value as JSON; characters that are not `visible` are escaped as in JSON, so that it reads back intact."""
     text = json.dumps(value, ensure_ascii=False, indent=indent, default=str)
     _write(_IN_TEXT.sub(lambda found: json.dumps(found[0])[1:-1], text) + "\n", sys.stdout)
 
 
 def say_result(text: str, values: object, *, as_json: bool) -> None:
-    """Print a result as text that ends its own lines, or its values as JSON."""
+    """Print a result as text (which must end with a newline), or its values as JSON."""
     if as_json:
         say_json(values, indent=2)
     else:
@@ -186,17 +186,17 @@ def say_result(text: str, values: object, *, as_json: bool) -> None:
 
 
 def note(text: str) -> None:
-    """Tell on standard error what somebody should know who asked for something else."""
+    """Print a note on standard error, about something other than the result."""
     say(f"{styled('note:', 'yellow', err=True)} {text}", err=True)
 
 
 def tell_error(error: LmmError) -> None:
-    """One line on standard error: where, what, and what to do next."""
+    """Print an error as one line on standard error: where, what, and what to do next."""
     say(f"{styled('lmm:', 'red', err=True)} {error}", err=True)
 
 
 def can_ask() -> bool:
-    """Whether there is somebody at a terminal who can answer."""
+    """Return whether questions can be asked on a terminal."""
     return sys.stdin.isatty() and is_terminal(err=True)
 
 
@@ -208,10 +208,10 @@ def confirm(question: str) -> bool:
 
 
 def ask(question: str, default: str = "") -> str:
-    """Ask on the terminal; an empty line is `default`.
+    """Ask on the terminal, and return the answer; an empty line is `default`.
 
     Raises:
-        LmmError: nobody is there any more.
+        LmmError: standard input has ended.
     """
     say(f"{question} [{default}]: " if default else f"{question}: ", err=True, end="")
     line = sys.stdin.readline()
@@ -221,7 +221,7 @@ def ask(question: str, default: str = "") -> str:
 
 
 def forget_what_was_typed() -> None:
-    """What was typed before a question was shown is no answer to it."""
+    """Discard input typed before a question was shown: it is not an answer to it."""
     try:
         import termios
     except ImportError:  # Windows
@@ -231,7 +231,7 @@ def forget_what_was_typed() -> None:
 
 
 def show_bar(done: int, total: int, *, before: str = "", after: str = "") -> None:
-    """Draw a progress bar on the line where a terminal's standard error stands; elsewhere nothing."""
+    """Draw a progress bar on the current line of standard error, if that is a terminal."""
     if is_terminal(err=True):
         filled = 30 * min(done, total) // max(total, 1)
         bar = f"{before}[{'█' * filled}{'·' * (30 - filled)}] {done}/{total} {after}".rstrip()
@@ -239,30 +239,30 @@ def show_bar(done: int, total: int, *, before: str = "", after: str = "") -> Non
 
 
 def erase_bar() -> None:
-    """Take the bar away."""
+    """Erase the progress bar."""
     if is_terminal(err=True):
         say(ERASE_LINE, err=True, end="")
 
 
 def styled(text: str, style: str, *, err: bool = False) -> str:
-    """`text` in a style that `say` keeps, if it goes to a terminal that has styles and NO_COLOR is not set."""
+    """Return `text` in a style that `say` keeps, if output goes to a terminal with styles and NO_COLOR is not set."""
     if not is_terminal(err=err) or os.environ.get("NO_COLOR") or os.environ.get("TERM") == "dumb":
         return text
     return f"{_OURS}[{_STYLES[style]}m{text}{_OURS}[0m"
 
 
 def is_terminal(*, err: bool = False) -> bool:
-    """Whether standard output, or standard error, is shown on a terminal."""
+    """Return whether standard output, or standard error, is a terminal."""
     return _stream(err).isatty()
 
 
 def width() -> int:
-    """Columns of the terminal."""
+    """Return the number of columns of the terminal."""
     return shutil.get_terminal_size().columns
 
 
 def log_to_stderr(layout: str) -> None:
-    """Let warnings of libraries go to standard error, made `visible`."""
+    """Send warnings of libraries to standard error, made `visible`."""
     import logging  # only servers need it, and every command starts here
 
     class Visible(logging.Formatter):
@@ -292,13 +292,13 @@ def _forget(stream: IO[Any]) -> None:
     os.dup2(os.open(os.devnull, os.O_WRONLY), stream.fileno())
 
 
-# -- what happens, as it happens -------------------------------------------------------------------
+# -- events, as they happen ------------------------------------------------------------------------
 
 
 class EventPrinter:
-    """Print what happens while models are asked; a `lmm.messages.Listener`.
+    """Prints events while models are asked; a `lmm.messages.Listener`.
 
-    What belongs to different places comes side by side; it is shown one place after the other, each reply streaming
+    Events of different places arrive interleaved; they are shown one place after the other, and each reply is streamed
     when its turn has come.
     """
 
@@ -308,7 +308,7 @@ class EventPrinter:
         self._waiting: dict[Place, list[Event]] = {}
 
     def __call__(self, event: Event, place: Place) -> None:
-        """Show an event, or keep it until the place's turn has come."""
+        """Show an event, or keep it until the turn of its place has come."""
         if isinstance(event, (Waiting, Notice)):
             tell_notice(event, place, err=self.err)
             return
@@ -347,13 +347,13 @@ class EventPrinter:
 
 
 def tell_notice(event: Waiting | Notice, place: Place, *, err: bool = False) -> None:
-    """What a person should know; what is waited for, on standard error."""
+    """Print a notice; the reason for waiting goes to standard error."""
     text = event.reason if isinstance(event, Waiting) else event.text
     say(f"{place}: {text}" if str(place) else text, err=err or isinstance(event, Waiting))
 
 
 def reply_note(reply: Reply) -> str:
-    """Who answered, and what that took."""
+    """Return the model that answered and its usage, in words."""
     cut = "; cut off at the model's output limit" if reply.cut else ""
     if reply.remembered:
         return f"{reply.model}, remembered from an earlier run; --again asks again{cut}"
@@ -361,13 +361,13 @@ def reply_note(reply: Reply) -> str:
 
 
 def tell_failed(error: LmmError, what: str, place: Place) -> None:
-    """One line on standard error: where, what was to be made, and why there is none."""
+    """Print a failure as one line on standard error: where, what was to be generated, and the error."""
     where = "" if error.where and error.where.startswith(str(place)) else f"{place}: "
     say(f"{styled('lmm:', 'red', err=True)} {where}{f'{what}: ' if what else ''}{error}", err=True)
 
 
 def usage_text(usage: Usage) -> str:
-    """Tokens and cost in words.
+    """Return tokens and cost in words.
 
     >>> usage_text(Usage(1200, 34, 0.00012, 1))
     '1,200 tokens in, 34 out, $0.0001'
@@ -386,14 +386,14 @@ def usage_text(usage: Usage) -> str:
 
 
 def word_diff(old: str, new: str, *, err: bool = False) -> str:
-    """`new` with what was taken out and put in shown in place: ``[-old-]{+new+}`` where there is no colour.
+    """Return `new` with deletions and insertions marked in place: ``[-old-]{+new+}`` without colour.
 
     >>> word_diff("A long green leaf.", "A green leaf falls.")
     'A [-long -]green [-leaf.-]{+leaf falls.+}'
     """
     before, after = (re.findall(r"\s*\S+[ \t]*|\s+", text) for text in (old, new))
     parts = []
-    # In a long text, words that are everywhere do not say what belongs together, and would take the square of the time.
+    # In a long text, frequent words do not help to align the versions, and would take quadratic time.
     matcher = SequenceMatcher(None, before, after, autojunk=len(after) > _LONG)
     for tag, i1, i2, j1, j2 in matcher.get_opcodes():
         gone, come = "".join(before[i1:i2]), "".join(after[j1:j2])

@@ -1,4 +1,4 @@
-"""Models for tests, shipped so that your tests can use them too: deterministic, and no network."""
+"""Models for tests, shipped so that your tests can use them, too: deterministic and without network."""
 
 from __future__ import annotations
 
@@ -12,10 +12,10 @@ from lmm.models.port import Progress, Side
 
 
 class ScriptedModel:
-    """Answers with the given texts in turn and remembers what it was asked.
+    """A model that answers with the given texts in turn and records its requests.
 
-    An exception in the script is raised instead of an answer; a `Reply` is given as it is, its calls first. The journal
-    keeps none of its replies: another test's script would be answered from them.
+    An exception in the script is raised instead of an answer; a `Reply` is sent as it is, its calls first. Its replies
+    are not journaled: they would answer the requests of other tests.
 
     >>> import asyncio
     >>> from lmm.messages import Message
@@ -53,7 +53,7 @@ class ScriptedModel:
 
 
 class HashEmbedder:
-    """Embeds a text as the signed hashes of its words: equal words, near vectors; no meaning.
+    """An embedder that adds up signed hashes of words: texts with equal words have near vectors; it knows no meaning.
 
     >>> e = HashEmbedder()
     >>> a, b, c = e.embed(["a red fox", "the red fox", "tax law"], kind="document")
@@ -66,7 +66,7 @@ class HashEmbedder:
         self.name = self.space = f"Testing/hash-{dimensions}"
 
     def embed(self, texts: Sequence[str], *, kind: Side, on_progress: Progress | None = None) -> list[list[float]]:
-        """One unit vector per text; `kind` makes no difference."""
+        """Return one unit vector per text; `kind` makes no difference."""
         if on_progress is not None:
             on_progress(len(texts), len(texts))
         return [self._vector(text) for text in texts]

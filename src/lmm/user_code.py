@@ -1,4 +1,4 @@
-"""Python code of users: load a file of theirs, call a function of theirs, and say where in it an error came from."""
+"""Users' Python code: loading their files, calling their functions, and locating errors in them."""
 
 from __future__ import annotations
 
@@ -22,10 +22,10 @@ _WAITING = {"asyncio", "concurrent"}
 
 
 def load_python(file: Path) -> ModuleType:
-    """The module that a Python file is; files beside it can be imported by it, as by a script.
+    """Load a Python file as a module; like a script, it can import files beside it.
 
     Raises:
-        ConfigError: there is no such file, or it does not run.
+        ConfigError: there is no such file, or it raises an exception.
     """
     spec = importlib.util.spec_from_file_location(f"lmm_user_{file.stem}", file)
     if spec is None or spec.loader is None or not file.is_file():
@@ -43,13 +43,13 @@ def load_python(file: Path) -> ModuleType:
 
 
 def importable_from(folder: Path) -> None:
-    """Let Python import what lies in a folder."""
+    """Make the modules in a folder importable."""
     if str(folder) not in sys.path:
         sys.path.insert(0, str(folder))
 
 
 async def call(function: Callable[..., Any], *arguments: Any) -> Any:
-    """What a function returns: an async one is awaited, a sync one runs in a thread, so that it may wait."""
+    """Call a function and return its result: an async one is awaited, a sync one runs in a thread, so it may block."""
     try:
         if inspect.iscoroutinefunction(function):
             return await function(*arguments)
@@ -60,7 +60,7 @@ async def call(function: Callable[..., Any], *arguments: Any) -> Any:
 
 
 def _in_thread(function: Callable[..., Any], arguments: Sequence[Any]) -> Future[Any]:
-    """What a thread will return. One for each call, as each may wait for others; none keeps the process from ending."""
+    """Run a function in a daemon thread. Each call has its own thread, because calls may wait for one another."""
     done = Future[Any]()
 
     def work() -> None:
@@ -72,18 +72,18 @@ def _in_thread(function: Callable[..., Any], arguments: Sequence[Any]) -> Future
         else:
             done.set_result(result)
 
-    done.set_running_or_notify_cancel()  # who stops waiting does not stop it
+    done.set_running_or_notify_cancel()  # a caller that stops waiting does not stop it
     threading.Thread(target=work, name="lmm-user", daemon=True).start()
     return done
 
 
 def _not_an_exception(error: BaseException) -> Exception:
-    """What no future can hold, and no loop survives, as an exception raised at the same place."""
+    """Convert an exception that a future cannot hold, or that would end the loop, keeping its traceback."""
     return RuntimeError(f"{type(error).__name__} {error}".strip()).with_traceback(error.__traceback__)
 
 
 def user_error(error: BaseException) -> LmmError:
-    """An exception of somebody's code as an error of ours that names their file and line."""
+    """Convert an exception in user code to an `LmmError` that names their file and line."""
     text = f"{type(error).__name__}: {error}" if str(error) else type(error).__name__
     if isinstance(error, SyntaxError) and error.filename:
         return LmmError(f"{type(error).__name__}: {error.msg}", where=f"{error.filename}:{error.lineno}")

@@ -25,14 +25,14 @@ from lmm.pipeline import Report
 from lmm.terminal import count
 
 _AT_ONCE = 8  # documents; each asks as many questions at once as its settings allow
-_STILL = 3  # times as long must a document be quiet in which a prompt looks half typed
+_STILL = 3  # a document in which a prompt looks half typed must be quiet for so many times as long
 
 
 @dataclass(slots=True)
 class WatchReport:
-    """What was answered until the watch was stopped, what was still not, and what it cost.
+    """The numbers of answers and failures until watching was stopped, and the usage.
 
-    Of the answers, the `remembered` ones were put back after an editor had saved an old text over them.
+    `remembered` counts replies that came from the journal, e.g. after an editor had overwritten them with an old text.
     """
 
     answered: int = 0
@@ -43,9 +43,9 @@ class WatchReport:
 
 @dataclass(frozen=True, slots=True)
 class Scanned(Event):
-    """A document was read, and perhaps answered (`report` is None where nothing waited).
+    """A document was read, and perhaps answered (`report` is None if no prompt was pending).
 
-    `text` is what it is now; `rebased` tells that its author saved it meanwhile.
+    `text` is its present text; `rebased` says that its author saved it in the meantime.
     """
 
     report: Report[AnsweredPrompt] | None
@@ -64,19 +64,19 @@ async def awatch_documents(
     listener: Listener = ignore,
     stop: threading.Event | None = None,
 ) -> WatchReport:
-    """Answer what waits in files, and in the documents of folders, now and after every save; until Ctrl-C or `stop`.
+    """Answer prompts in files, and in the documents of folders, now and after every save; until Ctrl-C or `stop`.
 
-    What failed is tried again when the document is saved again; an answered prompt that its author changes is asked
-    anew. At the end, calls that still run are cancelled and replies that arrived are saved.
+    Failed prompts are tried again when the document is saved again; an answered prompt that its author changes is asked
+    again. At the end, running calls are cancelled and replies that have arrived are saved.
 
     Args:
         quiet: seconds since a document last changed: many editors save while their author still types. A prompt that
             does not end like a sentence must be quiet three times as long.
-        poll: look at the files again and again, for folders that give no notifications.
-        listener: is called with what happens, and in which file, in the thread of the background loop.
+        poll: check the files repeatedly, for folders without change notifications.
+        listener: is called with events and their places, in the thread of the background loop.
 
     Raises:
-        FileReadError: there is nothing at one of the paths.
+        FileReadError: one of the paths does not exist.
     """
     roots = WatchedPaths.at(paths)
     for error in await asyncio.to_thread(roots.links_out):
@@ -101,9 +101,9 @@ Scan = Callable[[Path, str, Listener], Awaitable[Scanned]]
 
 @dataclass(slots=True)
 class _Document:
-    """What is known of a document: its file when it last changed, and when that was (in the loop's time).
+    """A watched document: the state of its file at its last change, and the time of that change (in the loop's time).
 
-    `text` is what was in it when it was last read, or written by us.
+    `text` is its text when it was last read, or written by us.
     """
 
     path: Path
@@ -115,9 +115,9 @@ class _Document:
 
 
 class Watcher:
-    """Scans documents when they have changed and then been quiet: one scan per document at a time.
+    """Scans documents once they have changed and then been quiet: one scan per document at a time.
 
-    Its own writes do not count as changes; what the author saves during a scan leads to another.
+    Its own writes do not count as changes; if the author saves during a scan, another one follows.
     """
 
     def __init__(self, roots: WatchedPaths, scan: Scan, quiet: float, listener: Listener = ignore) -> None:
@@ -128,12 +128,12 @@ class Watcher:
         self.stopped = False
 
     async def run(self, source: AsyncGenerator[Collection[Path]], stop: threading.Event | None = None) -> WatchReport:
-        """Attend to what changes until the source ends, `stop` is set or the task is cancelled."""
+        """Scan changed documents until the source ends, `stop` is set or the task is cancelled."""
         with contextlib.suppress(asyncio.CancelledError):
             async with asyncio.TaskGroup() as tasks:
                 stopping = tasks.create_task(cancel_when(stop, asyncio.current_task())) if stop else None
                 try:
-                    # What is there is attended to at once, unless it was saved a moment ago.
+                    # Existing documents are scanned at once, unless they were saved a moment ago.
                     documents = self.roots.documents(await anext(source, ()))
                     self.listener(Notice(f"watching {count(len(documents), 'document')}; Ctrl-C stops"), Place())
                     for path in documents:
@@ -155,7 +155,7 @@ class Watcher:
         document = self.documents.setdefault(path, _Document(path))
         state = signature(path)
         if state == document.state:
-            return  # we wrote it ourselves, or have been told twice
+            return  # we wrote it ourselves, or were notified twice
         document.state, document.changed = state, asyncio.get_running_loop().time() - max(age, 0.0)
         if not document.attended:
             document.attended = True
@@ -175,16 +175,16 @@ class Watcher:
         document.attended = False
 
     async def _until_quiet(self, document: _Document) -> None:
-        """Wait until nobody has saved it for a while: a longer one if a prompt looks as if it were still typed."""
+        """Wait until it has not been saved for a while: longer if a prompt looks as if it were still being typed."""
         for patience in (self.quiet, _STILL * self.quiet):
             while (left := document.changed + patience - asyncio.get_running_loop().time()) > 0:
                 await asyncio.sleep(left)
-                if (state := signature(document.path)) != document.state:  # nobody has told us
+                if (state := signature(document.path)) != document.state:  # without a notification
                     document.state, document.changed = state, asyncio.get_running_loop().time()
             with contextlib.suppress(LmmError):
                 waiting = waiting_texts(parse_markdown_text(read_document(document.path)))
                 if any(text[-1].isalnum() or text[-1] in ",-" for text in waiting):
-                    continue  # in the middle of a sentence an editor that saves by itself may have caught it
+                    continue  # an editor with automatic saving may have saved in the middle of a sentence
             return
 
     async def _scan(self, document: _Document) -> Scanned | None:
@@ -194,7 +194,7 @@ class Watcher:
             document.text = text
             blocks, before = parse_markdown_text(text), parse_markdown_text(since)
             known = {(problem.message, problem.hint) for problem in unasked_prompts(before)}
-            for one in unasked_prompts(blocks):  # each is told once
+            for one in unasked_prompts(blocks):  # each is reported once
                 if (one.message, one.hint) not in known:
                     error = LmmError(one.message, hint=one.hint)
                     self.listener(Failed(error), Place(str(path), one.line, one.column))
@@ -203,7 +203,7 @@ class Watcher:
                     scanned = await self.scan(path, since, self._heard)
                 document.text = scanned.text or text
         except (LmmError, OSError) as failed:
-            if signature(path) is not None:  # else it is gone, and that is seen to
+            if signature(path) is not None:  # else it is gone, which `_attend` handles
                 told = failed if isinstance(failed, LmmError) else LmmError(str(failed))
                 self.listener(Failed(told), Place(str(path)))
             return None
@@ -220,7 +220,7 @@ class Watcher:
         self.listener(event, place)
 
     def _is_settled(self, document: _Document, before: Signature, scanned: Scanned | None) -> bool:
-        """Whether the file is now as the scan left it, so that only the next save counts."""
+        """Return whether the file is now as the scan left it, so that only the next save needs another scan."""
         document.state = signature(document.path)
         if scanned is None or scanned.report is None or not scanned.report.results:
             return document.state == before

@@ -1,11 +1,11 @@
 """The RAG annotations: titles, questions, keywords and summaries of sections, as a batch model.
 
-- ``titles``: the path of headings, by code.
+- ``titles``: the path of headings, made without a model.
 - ``summary``: of a section's own text and of its subsections' summaries; also of the document.
 - ``questions`` and ``keywords``: from a section's own text and its subsections' questions or keywords.
 
 A section with one subsection and no text of its own takes that subsection's value. A section that is too
-short to be annotated, with no subsection that is long enough, stands for itself: the section above sees its text.
+short to be annotated, with no subsection that is long enough, gets no annotation: its text is used for the one above.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ LANGUAGES = {
     "en": "English", "de": "German", "fr": "French", "it": "Italian", "es": "Spanish", "pt": "Portuguese",
     "nl": "Dutch", "pl": "Polish", "sv": "Swedish", "da": "Danish", "cs": "Czech", "ja": "Japanese", "zh": "Chinese",
 }  # fmt: skip
-# What a model is asked for, and the number of words of text below which it is not worth a call.
+# The annotations made by a model: the task, and the number of words below which a text is not worth a call.
 _ASKED: dict[str, tuple[Task, int]] = {
     "summary": ("summary", 50),
     "questions": ("questions", 15),
@@ -42,7 +42,7 @@ SHARE = 0.75
 
 
 def chosen(settings: Mapping[str, bool], flags: Mapping[str, bool | None]) -> tuple[str, ...]:
-    """The annotations that are on, the command line's choice before the settings'.
+    """Return the annotations that are on; `flags` of the command line override the settings.
 
     >>> chosen({"titles": True, "questions": True}, {"questions": False, "summary": True, "titles": None})
     ('titles', 'summary')
@@ -52,7 +52,7 @@ def chosen(settings: Mapping[str, bool], flags: Mapping[str, bool | None]) -> tu
 
 
 async def annotate(batch: Batch, names: Collection[str], prompts: Prompts) -> None:
-    """Make the annotations of these names where they are missing or their text changed."""
+    """Generate the named annotations where they are missing or their text has changed."""
     slots = {"language": language_name(batch.language), "words": _SUMMARY_WORDS}
     fields = [Field("titles", _title, _title_path)] if "titles" in names else []
     for name in _ASKED:
@@ -64,10 +64,10 @@ async def annotate(batch: Batch, names: Collection[str], prompts: Prompts) -> No
 def rag_annotations(
     fields: Mapping[str, bool | None], load: Callable[[Path | None], Prompts], *, named: bool = False
 ) -> Callable[[Settings], BatchFunction]:
-    """The batch model of the RAG annotations: those of the settings, switched on or off by `fields`.
+    """Return the batch model of the RAG annotations: those of the settings, switched on or off by `fields`.
 
-    `load` reads the prompts of a folder, ours where there is none. Unless a model was `named`, the built-in one, which
-    is the default where nothing is configured, writes nothing into a document: that is a ConfigError.
+    `load` loads the prompts of a folder, or the packaged ones. Unless a model was `named`, the built-in model, the
+    default without configuration, must not write into a document: this raises a ConfigError.
     """
 
     def choose(settings: Settings) -> BatchFunction:
@@ -84,7 +84,7 @@ def rag_annotations(
 
 
 def language_name(code: str) -> str:
-    """The English name of a language, for prompts; a code that we do not know stands for itself.
+    """Return the English name of a language, for prompts; unknown codes are returned unchanged.
 
     >>> language_name("de-CH"), language_name("rm")
     ('German', 'rm')
@@ -112,7 +112,7 @@ def _from_model(batch: Batch, name: str, prompt: str) -> Field:
 
 
 def _material(node: HeadingNode, below: Sequence[Any], least: int) -> FieldMaterial | None:
-    """What a field is made from: the section's own text, then what is known of each subsection under its heading."""
+    """Return the material for a field: the section's own text, then the value of each subsection under its heading."""
     own = text_of(node)
     if not own and len(below) == 1 and below[0] is not None and not isinstance(below[0], FieldMaterial):
         return FieldMaterial(_as_text(below[0]), value=below[0])
@@ -152,9 +152,9 @@ async def _title(node: HeadingNode, text: str) -> str:
 
 
 def lines_of(reply: str) -> list[str]:
-    """The lines of a reply, without the numbers and bullets that models add all the same.
+    """Return the lines of a reply, without the numbers and bullets that models add.
 
-    Only a list's own marks go: a line that begins with a number keeps it.
+    Only the marks of a list are removed: a line that begins with another number keeps it.
 
     >>> lines_of("1. What is a leaf?\\n2) Why?\\n- And then?\\n\\n2.5 sd rule")
     ['What is a leaf?', 'Why?', 'And then?', '2.5 sd rule']
@@ -167,17 +167,17 @@ def lines_of(reply: str) -> list[str]:
 
 
 def room(window: int) -> int:
-    """The characters of text that a window of so many tokens has room for, at four characters to a token."""
+    """Return how many characters of text fit into a window of `window` tokens, at four characters per token."""
     return int(window * SHARE * CHARACTERS_PER_TOKEN)
 
 
 async def condense(node: HeadingNode, batch: Batch, prompts: Prompts, limit: int) -> str:
-    """The text under `node` in at most `limit` characters: headings with their sections' summaries.
+    """Condense the text under `node` to at most `limit` characters: headings with their sections' summaries.
 
-    The summaries are written into the nodes of this tree, not into the document.
+    The summaries are written to the nodes of this tree, not to the document.
 
     Raises:
-        ModelRejected: a summary could not be made, or even the summaries are too long.
+        ModelRejected: a summary could not be generated, or even the summaries are too long.
     """
     batch.tree = node
     await annotate(batch, ("summary",), prompts)
@@ -192,7 +192,7 @@ async def condense(node: HeadingNode, batch: Batch, prompts: Prompts, limit: int
 
 
 def outline(node: HeadingNode, depth: int) -> str:
-    """The headings down to `depth` levels below `node`, each with its section's summary or, without one, its own text.
+    """Return the headings down to `depth` levels below `node`, each with its section's summary, else its own text.
 
     >>> from lmm.markdown import load_text
     >>> print(outline(load_text("# A\\n\\none\\n\\n## B\\n\\n---\\nsummary: two\\n---\\n### C\\n\\nmany\\n"), 2))

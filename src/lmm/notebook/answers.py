@@ -1,6 +1,6 @@
-"""Questions and edits that wait in a document: which they are, what the model sees for each, where the replies go.
+"""Pending questions and edits of a document: finding them, building their requests, placing the replies.
 
-Pure but for the asking: a document goes in as blocks and comes out as blocks; `lmm.pipeline` does the rest.
+Everything but the asking is pure: blocks of a document go in, and blocks come out; `lmm.pipeline` does the rest.
 """
 
 from __future__ import annotations
@@ -55,17 +55,17 @@ from lmm.notebook.staleness import text_hash
 from lmm.pipeline import ChangedDocument, ParsedDocument, Report
 from lmm.prompts.templates import Prompts
 
-# What servers say to a picture that their model cannot see.
+# Words in the errors of servers whose model does not accept pictures.
 _NO_PICTURES = ("image", "picture", "vision", "multimodal", "mmproj", "modalit")
 
 
 @dataclass(frozen=True, slots=True)
 class Subject:
-    """What a metadata block annotates.
+    """The text that a metadata block annotates.
 
-    `kind` is ``document``, ``section``, ``paragraph`` or ``nothing``; `path` the document's title and the
-    headings down to it; `text` what "the text" means; `context` what surrounds it, for orientation; `hash` is that of
-    the whole text, where summaries may be in its place.
+    `kind` is ``document``, ``section``, ``paragraph`` or ``nothing``; `path` is the document's title and the
+    heading path; `text` is what "the text" refers to; `context` is the text around it, for orientation; `hash` is that
+    of the whole text, even if `text` consists of summaries.
     """
 
     kind: str
@@ -81,12 +81,12 @@ class Subject:
 
 @dataclass(frozen=True, slots=True)
 class PendingPrompt:
-    """One pending prompt: where it stands (`line` counts from 1 in the document) and what it is about.
+    """One pending prompt: its place (`line` counts from 1 in the document) and its subject.
 
-    `block` is the position of its metadata block; `extent` those of the blocks that an edit would replace, and `seen`
-    what the model sees of these; `node` what the block annotates, in a tree of the document as the model may see it.
-    `before` is set where an exchange of the log is asked anew: its prompt as it was when it was answered. `mentions`
-    is what goes along.
+    `block` is the position of its metadata block; `extent` the positions of the blocks that an edit would replace, and
+    `seen` those of these blocks that the model sees; `node` is the annotated node, in a tree of the document as the
+    model may see it. `before` is set if an exchange of the log is asked again: it is the prompt that was answered.
+    `mentions` are the files and pages that are sent along.
     """
 
     block: int
@@ -99,22 +99,22 @@ class PendingPrompt:
     node: Node | None = field(default=None, compare=False, repr=False)
     before: str | None = None
     mentions: Mentions = NO_MENTIONS
-    blind: bool = False  # whether the model takes no pictures
-    refused: LmmError | None = field(default=None, compare=False, repr=False)  # why it could take no reply
+    blind: bool = False  # whether the model does not accept pictures
+    refused: LmmError | None = field(default=None, compare=False, repr=False)  # why no reply could be placed
 
     @property
     def text(self) -> str:
-        """What is asked, in the author's words."""
+        """The prompt in the author's words."""
         return self.prompt.text
 
     @property
     def word(self) -> str:
-        """The word that it was asked with: ``query``, ``message`` or ``edit``."""
+        """The keyword of the prompt: ``query``, ``message`` or ``edit``."""
         return self.prompt.word
 
     @property
     def is_edit(self) -> bool:
-        """Whether another version of the text is asked for."""
+        """Whether the prompt asks for another version of the text."""
         return self.prompt.word == "edit"
 
 
@@ -127,15 +127,15 @@ class PromptThread:
 
 
 AskedAnew = tuple[int, ChatExchange, str]
-"""An exchange that is to be asked again: the position of its block, the exchange, and its prompt as it was answered."""
+"""An exchange to be asked again: the position of its block, the exchange, and the prompt that was answered."""
 
 
 def plan(
     blocks: Sequence[Block], *, title: str = "", context_limit: int = 6000, anew: Collection[AskedAnew] = ()
 ) -> list[PromptThread]:
-    """The questions that wait in a document, grouped by metadata block, in document order; then what is asked `anew`.
+    """Return the pending prompts, grouped by metadata block, in document order; then the exchanges to be asked `anew`.
 
-    `title` names a document that has no title; `context_limit` is in characters.
+    `title` is used for a document without a title; `context_limit` is in characters.
     """
     again = {at for at, _, _ in anew}
     waiting, repeated = list[PromptThread](), list[PromptThread]()
@@ -156,12 +156,12 @@ def plan(
         for exchange, before in ((exchange, before) for place, exchange, before in anew if place == at):
             prompt = Prompt(exchange.word, exchange.word, exchange.prompt, start=-1, end=-1, line=0)
             pending = PendingPrompt(at, prompt, block.line, subject, node=node, before=before)
-            repeated.append(PromptThread((pending,), log[: log.index(exchange)]))  # what followed it does not count
+            repeated.append(PromptThread((pending,), log[: log.index(exchange)]))  # without what followed it
     return [*waiting, *repeated]
 
 
 class _AnnotatedNode(NamedTuple):
-    """A node with metadata: the position of that block, and the text that it is about, as blocks and as positions."""
+    """A node with metadata: the position of its metadata block, and the annotated text, as blocks and as positions."""
 
     at: int
     node: Node
@@ -173,9 +173,9 @@ class _AnnotatedNode(NamedTuple):
 def _annotated(
     blocks: Sequence[Block], wanted: Callable[[int, MetadataBlock], bool], title: str = ""
 ) -> list[_AnnotatedNode]:
-    """The nodes with a metadata block that is wanted, in the order of the document.
+    """Return the nodes with a metadata block for which `wanted` is true, in the order of the document.
 
-    They are those of the document in which no edit waits; what stands inside a new text is about the new text.
+    Nodes are those of the document without its pending edits; metadata inside a new text annotates the new text.
     """
     seen, found = old_view(blocks), dict[int, _AnnotatedNode]()
     for view in [seen] if len(seen) == len(blocks) else [seen, blocks]:
@@ -187,9 +187,9 @@ def _annotated(
 def _annotated_in(
     seen: Sequence[Block], blocks: Sequence[Block], wanted: Callable[[int, MetadataBlock], bool], title: str
 ) -> Iterator[_AnnotatedNode]:
-    """Those of the blocks in `seen`, a part of `blocks`.
+    """Iterate over the annotated nodes in `seen`, a part of `blocks`.
 
-    A unit is never torn: a section ends where a div ends that began before it, or begins that ends after it.
+    A unit is never split: a section ends where a div ends that began before it, or begins that ends after it.
     """
     positions = {id(block): i for i, block in enumerate(blocks)}
     at = [positions[id(block)] for block in seen]
@@ -217,9 +217,9 @@ def _annotated_in(
 
 
 def stale_replies(blocks: Sequence[Block]) -> list[AskedAnew]:
-    """The exchanges that were answered before their text changed."""
+    """Return the exchanges whose text has changed since they were answered."""
     if not any(ABOUT in block.source for block in blocks):
-        return []  # a long document is read on each change
+        return []  # saves time: a long document is read on each change
     found = list[AskedAnew]()
     for at, node, block, body, _ in _annotated(blocks, lambda at, block: ABOUT in block.body):
         now = subject_of(node, body, context_limit=0).hash
@@ -233,7 +233,7 @@ def _covers(block: Block, line: int) -> bool:
 
 
 def subject_of(node: Node, body: Sequence[Block], *, context_limit: int) -> Subject:
-    """What a metadata block on `node` is about; `body` are the blocks of its text, without a heading."""
+    """Return the subject of a metadata block on `node`; `body` are the blocks of its text, without a heading."""
     path = _path(node)
     if isinstance(node, HeaderNode):
         kind, text = "document", annotated_text(node)
@@ -256,7 +256,7 @@ def _path(node: Node) -> tuple[str, ...]:
 
 
 def _context(node: Node, limit: int) -> str:
-    """The summary of the section around a paragraph, else the text around it, whole blocks up to `limit`."""
+    """Return the summary of a paragraph's section, else the text around it, in whole blocks up to `limit`."""
     section = node.parent
     if section is None:
         return ""
@@ -277,7 +277,7 @@ def _context(node: Node, limit: int) -> str:
 
 
 def request_for(ask: PendingPrompt, chat: Sequence[ChatExchange], system: str, prompts: Prompts) -> ChatRequest:
-    """What the model gets for a pending prompt; `chat` is what it continues."""
+    """Return the request for a pending prompt; `chat` is the conversation that it continues."""
     if ask.is_edit:
         request = edit_request(ask.subject, ask.prompt.text, system, prompts)
     else:
@@ -288,7 +288,7 @@ def request_for(ask: PendingPrompt, chat: Sequence[ChatExchange], system: str, p
 
 
 def chat_request(subject: Subject, prompt: str, earlier: Sequence[tuple[str, str]], system: str) -> ChatRequest:
-    """System message, the text, the earlier prompts and replies of this chat, the prompt."""
+    """Return a request: system message, the text, the earlier prompts and replies of this chat, the prompt."""
     messages = [Message("system", system)]
     for number, (asked, reply) in enumerate([*earlier, (prompt, None)]):
         messages.append(Message("user", asked, _documents(subject) if number == 0 else ()))
@@ -298,7 +298,7 @@ def chat_request(subject: Subject, prompt: str, earlier: Sequence[tuple[str, str
 
 
 def edit_request(subject: Subject, prompt: str, system: str, prompts: Prompts) -> ChatRequest:
-    """The same for an edit of the text; where there is none, the model is asked to write it."""
+    """Return the request for an edit of the text; if there is no text, the model is asked to write it."""
     wording = prompts.fill("edit" if subject.text else "write", prompt=prompt)
     documents = tuple(d for d in _documents(subject) if d.text)
     return ChatRequest((Message("system", system), Message("user", wording, documents)), "edit")
@@ -316,10 +316,10 @@ PromptAndReply = tuple[PendingPrompt, Reply]
 def with_replies(
     blocks: Sequence[Block], answered: Sequence[PromptAndReply]
 ) -> tuple[list[Block], list[tuple[PendingPrompt, LmmError]]]:
-    """The document with all replies placed; and those that could not be, and why.
+    """Place all replies in a document; return its blocks, and the prompts whose replies could not be placed, with why.
 
-    Chats first: they leave all blocks where they are. Then edits, the last one first; one that contains
-    another grows by what the other added.
+    Chats come first: they do not move any blocks. Then edits, the last one first; the extent of an edit that contains
+    another grows by the blocks that the other added.
     """
     order = sorted(answered, key=lambda a: (a[0].block * (-1 if a[0].is_edit else 1), a[0].prompt.start))
     chats, refused = bisect_failures([a for a in order if not a[0].is_edit], lambda some: _with_chats(blocks, some))
@@ -355,7 +355,7 @@ def _logged(block: MetadataBlock, ask: PendingPrompt, reply: Reply) -> MetadataB
 
 
 def _check_not_swallowed(blocks: Sequence[Block], placed: Collection[int]) -> None:
-    """The guard behind replies with equations or code: their marks must not close a construct that is open above."""
+    """Check that the marks of equations or code in replies do not close a construct that is open above them."""
     swallowed = misread(blocks) if placed else []
     index = next((i for i in sorted(placed) if blocks[i] in swallowed), None)
     if index is None:
@@ -370,7 +370,7 @@ def _check_not_swallowed(blocks: Sequence[Block], placed: Collection[int]) -> No
 
 def _with_edits(blocks: Sequence[Block], answered: Sequence[PromptAndReply], new_id: Callable[..., str]) -> list[Block]:
     result, ids = list(blocks), list[str]()
-    grown: list[tuple[int, int]] = []  # where edits were placed, the first one last, and by how much each grew
+    grown: list[tuple[int, int]] = []  # where edits were placed, the first one last, and how many blocks each added
     for ask, reply in answered:
         start, end = ask.extent
         inside = 0
@@ -397,11 +397,11 @@ class AnsweredPrompt:
 
     @property
     def text(self) -> str:
-        """The reply, as the model gave it."""
+        """The reply, as the model sent it."""
         return self.reply.text
 
     def as_json(self) -> dict[str, Any]:
-        """What was asked where, and what came of it, as JSON values."""
+        """Return the prompt, its place and the reply as JSON values."""
         prompt, reply = self.prompt, self.reply
         asked = {"line": prompt.line, "kind": prompt.prompt.word, "prompt": prompt.prompt.text}
         return asked | {"reply": reply.text, "model": reply.model, "cut": reply.cut, "remembered": reply.remembered}
@@ -409,7 +409,7 @@ class AnsweredPrompt:
 
 @dataclass(frozen=True, slots=True)
 class AnswerPlan:
-    """The threads to be answered, and all that it takes to ask."""
+    """The threads to be answered, with the document and the settings."""
 
     document: ParsedDocument
     threads: tuple[PromptThread, ...]
@@ -423,12 +423,12 @@ Outcomes = list[AnsweredPrompt | Failure]
 class AnswerPlanner:
     """Answers pending prompts: all of them, or those of the metadata block that covers the line `at`.
 
-    With `again`, the last exchange at that line is asked anew where no prompt waits there; with `since`, the document
-    as it was, every exchange whose prompt its author has changed; with `stale`, every one answered before the text
-    that it is about changed. The old reply stays in the log.
+    With `again`, the last exchange at that line is asked again if no prompt is pending there; with `since`, an earlier
+    text of the document, every exchange whose prompt its author has changed; with `stale`, every exchange whose
+    text has changed since the answer. The old reply stays in the log.
 
-    Threads are answered side by side, the prompts of one in order; what follows a failure in a block may continue what
-    just failed, and waits.
+    Threads are answered concurrently, the prompts of each in order; prompts after a failure in a block stay pending,
+    because they may continue the failed one.
     """
 
     prompts: Prompts
@@ -439,10 +439,10 @@ class AnswerPlanner:
     load_mentions: Callable[[str, str, Settings], Awaitable[Mentions]] = no_mentions
 
     def plan(self, document: ParsedDocument, settings: Settings) -> AnswerPlan:
-        """The threads that wait.
+        """Plan the threads to be answered.
 
         Raises:
-            LmmError: nothing waits at the line `at`, nor could be asked anew; the error lists where prompts wait.
+            LmmError: nothing is pending at the line `at`, or could be asked again; the error lists pending prompts.
         """
         blocks, line = document.blocks, self.at
         anew = list(self._anew(blocks))
@@ -478,7 +478,7 @@ class AnswerPlanner:
                     yield at, log[-1], log[-1].prompt
 
     async def ask(self, plan: AnswerPlan, client: Client) -> Outcomes:
-        """Ask about every thread; replies and failures, in document order."""
+        """Ask the prompts of all threads; return replies and failures, in document order."""
         found = await client.gather(self._answers(thread, plan, client) for thread in plan.threads)
         return [outcome for outcomes in found if not isinstance(outcomes, LmmError) for outcome in outcomes]
 
@@ -489,7 +489,7 @@ class AnswerPlanner:
         if isinstance(refusal, TooLong):
             refused = self._request(thread.asks[len(done) - 1], plan, thread.log).request
             learn(client.tier, refusal, sum(count_tokens(render(message)) for message in refused.messages))
-            with contextlib.suppress(LmmError):  # what came first remains, and the refusal
+            with contextlib.suppress(LmmError):  # the earlier outcomes remain, and the refusal
                 fitted = tuple([await self._fitting(pending, client) for pending in thread.asks])
                 if any(pending.condensed for pending in fitted):
                     done = await client.run(self.thread(replace(thread, asks=fitted), plan))
@@ -510,10 +510,10 @@ class AnswerPlanner:
     async def _prepare(
         self, thread: PromptThread, plan: AnswerPlan, client: Client | None = None
     ) -> tuple[PromptThread, Outcomes]:
-        """The thread with what its prompts name and the pictures in their texts, up to one of which something cannot be
-        had; and that failure.
+        """Load what the prompts of a thread mention, and the pictures in their texts; return the thread up to the first
+        prompt for which something cannot be loaded, and that failure.
 
-        With a client, texts that are too long for its model are told in summaries.
+        With a client, texts that are too long for its model are replaced by summaries.
         """
         asks = list[PendingPrompt]()
         for pending in thread.asks:
@@ -530,7 +530,7 @@ class AnswerPlanner:
         return replace(thread, asks=tuple(asks)), []
 
     async def _fitting(self, pending: PendingPrompt, client: Client) -> PendingPrompt:
-        """`pending` with summaries in place of a text that is too long for the model."""
+        """Replace the text of `pending` by summaries if it is too long for the model."""
         whole = pending.subject.text
         if pending.is_edit or not isinstance(pending.node, HeadingNode) or surely_fits(client.tier, whole):
             return pending
@@ -543,7 +543,7 @@ class AnswerPlanner:
         return replace(pending, subject=replace(pending.subject, text=text), condensed=True)
 
     def thread(self, thread: PromptThread, plan: AnswerPlan) -> Flow[Outcomes]:
-        """The prompts of one metadata block, in order."""
+        """Ask the prompts of one metadata block, in order."""
         log, done = thread.log, Outcomes()
         for pending in thread.asks:
             try:
@@ -563,7 +563,7 @@ class AnswerPlanner:
     def _reply(
         self, pending: PendingPrompt, plan: AnswerPlan, log: tuple[ChatExchange, ...]
     ) -> Flow[tuple[PendingPrompt, Reply]]:
-        """The reply to one prompt, and the prompt as it was asked: without pictures if the model takes none."""
+        """Ask one prompt; return it as sent (without pictures if the model does not accept them), and the reply."""
         if pending.refused is not None:
             raise pending.refused
         ask = self._request(pending, plan, log)
@@ -581,7 +581,7 @@ class AnswerPlanner:
         return pending, reply
 
     async def requests(self, plan: AnswerPlan) -> Report[Ask]:
-        """What would be asked first about every thread, and what would follow it; failures where nothing could be."""
+        """Return the requests that would be sent for all threads, with failures where something cannot be loaded."""
         found, failures = list[Ask](), list[Failure]()
         for thread in plan.threads:
             thread, missing = await self._prepare(thread, plan)
@@ -608,7 +608,7 @@ class AnswerPlanner:
         )
 
     def apply(self, document: ParsedDocument, plan: AnswerPlan, result: Outcomes) -> ChangedDocument:
-        """The document with the replies placed; the journal has those that could not be."""
+        """Place the replies in the document; those that cannot be placed stay in the journal."""
         if document is not plan.document:
             result = find_questions_again(document, result, plan.settings.context_limit)
         answered = [outcome for outcome in result if isinstance(outcome, AnsweredPrompt)]
@@ -621,10 +621,10 @@ class AnswerPlanner:
 
 
 def find_questions_again(document: ParsedDocument, outcomes: Outcomes, context_limit: int) -> Outcomes:
-    """The answers, each to the same question in another version of the document; a failure where it is gone.
+    """Match answers to the same questions in another version of the document; failures for questions that are gone.
 
     The same question has the same words; of several, it is the one about the same text, else about the text that shares
-    most words with it, else the n-th. A reply that stands there already is left out.
+    most words with it, else the n-th. Replies that are already there are left out.
     """
     answered = [outcome for outcome in outcomes if isinstance(outcome, AnsweredPrompt)]
     asked = [one.prompt for one in answered]
@@ -645,7 +645,7 @@ def find_questions_again(document: ParsedDocument, outcomes: Outcomes, context_l
 
 
 def _waiting(document: ParsedDocument, asked: Sequence[PendingPrompt], context_limit: int) -> list[PendingPrompt]:
-    """All that waits in a document, and what of `asked` stands in its logs, to be asked anew."""
+    """Return the pending prompts of a document, and those of `asked` in its logs that were to be asked again."""
     known = dict.fromkeys((one.word, one.text, one.before) for one in asked if one.before is not None)
     anew = [
         (at, exchange, before)
@@ -666,7 +666,7 @@ def _words(pending: PendingPrompt) -> frozenset[str]:
 
 
 def _likeliest(asked: PendingPrompt, waiting: list[PendingPrompt]) -> PendingPrompt | None:
-    """The question, taken out of those that wait, whose text shares most words with the one that was asked about."""
+    """Remove and return the same question in `waiting` whose text shares most words with that of `asked`."""
     alike = [pending for pending in waiting if _question(pending) == _question(asked)]
     best = max(alike, key=lambda pending: len(_words(pending) & _words(asked)), default=None)
     if best is not None:
@@ -675,12 +675,12 @@ def _likeliest(asked: PendingPrompt, waiting: list[PendingPrompt]) -> PendingPro
 
 
 def _is_stump(pending: PendingPrompt, reply: Reply) -> bool:
-    """Whether a reply is none: nothing is in it, or but a comment."""
+    """Return whether a reply is empty, or contains nothing but a comment."""
     return says_nothing(text_of_reply(reply.text) if pending.is_edit else reply.text)
 
 
 def place_of(document: ParsedDocument, pending: PendingPrompt) -> Place:
-    """Where a prompt stands."""
+    """Return the place of a prompt."""
     return Place(document.file, pending.line, path=pending.subject.path)
 
 

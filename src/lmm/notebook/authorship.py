@@ -1,6 +1,6 @@
-"""Who wrote a document: what was accepted from a model says so in ``~~by``, and whether it was edited since.
+"""Authorship of a document: paragraphs accepted from a model are recorded in ``~~by``, which also reveals later edits.
 
-``~~by`` holds the model, the day, and what the accepted paragraphs are recognised by (`marks_of`).
+``~~by`` contains the model, the date, and fingerprints of the accepted paragraphs (`marks_of`).
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ _BY = re.compile(r"(?P<model>.+) \d{4}-\d\d-\d\d (?P<marks>[0-9a-f ]+)\Z")
 
 @dataclass(frozen=True, slots=True)
 class Authorship:
-    """So many words of a document are by a model, as accepted or `edited` since; by people, where `model` is empty."""
+    """The number of words by a model, as accepted or `edited` since; or by people, if `model` is empty."""
 
     model: str
     edited: bool
@@ -34,12 +34,12 @@ class Authorship:
 
 
 def sign(block: MetadataBlock, model: str, texts: Iterable[str], before: Iterable[str] = ()) -> MetadataBlock:
-    """`block` with a record that `texts`, which stand below it, were accepted from a model today.
+    """Record in `block` that the `texts` below it were accepted from a model today.
 
-    Those that stood there `before` are so only if the block says so already.
+    Those that were already there `before` are included only if the block already has a record of them.
 
     Raises:
-        MetadataError: the block has a form that cannot be added to.
+        MetadataError: nothing can be added to the block in its form.
     """
     texts, by = list(texts), _BY.match(str(block.values().get(BY)))
     signed, new = by["marks"].split()[1:] if by else [], Counter(texts) - Counter(before)
@@ -48,7 +48,7 @@ def sign(block: MetadataBlock, model: str, texts: Iterable[str], before: Iterabl
 
 
 def authors_of(blocks: Sequence[Block]) -> list[Authorship]:
-    """Who wrote the text of a document, people first; where an edit waits, the old text counts.
+    """Count the words of a document by author, people first; for pending edits, the old text counts.
 
     >>> from lmm.markdown.parse_markdown import parse_markdown_text
     >>> text = f"---\\n~~by: Ollama/x 2026-05-21 {marks_of(['One two.'])}\\n---\\nOne two.\\n\\nThree.\\n"
@@ -71,7 +71,7 @@ def authors_of(blocks: Sequence[Block]) -> list[Authorship]:
 
 
 def _signed(texts: Sequence[Block], at: int, model: str, marks: Sequence[str]) -> dict[int, tuple[str, bool]]:
-    """Which of the texts from `at` on are those of `marks`, and which were edited since."""
+    """Find the texts from `at` on that match `marks`, and those that were edited since, by position."""
     near = range(at, min(at + 2 * len(marks) + 1, len(texts)))
     found = dict(zip(near, marks_of(texts[i].content for i in near).split()[1:], strict=True))
     left, same = Counter(marks), set[int]()

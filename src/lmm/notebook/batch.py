@@ -1,9 +1,9 @@
 """Batch models: functions over a document's tree that add properties to its sections.
 
 A batch model is registered under a name and gets a `Batch`, through which it asks the language model and
-makes fields. The fields are made bottom-up, all sections of one depth side by side; what was made before
-and whose text did not change is not made again; what people wrote or edited is never touched. The RAG
-annotations are such a model (`lmm.notebook.annotations`). `FieldPlanner` brings one into `lmm.pipeline`.
+generates fields. Fields are generated bottom-up, all sections of one depth concurrently; fields whose text has
+not changed are not generated again; what people wrote or edited is never touched. The RAG annotations
+are such a model (`lmm.notebook.annotations`). `FieldPlanner` runs one in `lmm.pipeline`.
 
 >>> @batch_model("shout")
 ... def shout(batch: Batch) -> None:
@@ -59,7 +59,7 @@ R = TypeVar("R")
 def batch_model(name: str) -> Callable[[BatchFunction], BatchFunction]:
     """Register a function, sync or async, as the batch model `name`.
 
-    A sync function runs in a thread of its own and uses `Batch.run` for what must be awaited.
+    A sync function runs in its own thread and uses `Batch.run` to await something.
     """
 
     def register(function: BatchFunction) -> BatchFunction:
@@ -70,7 +70,7 @@ def batch_model(name: str) -> Callable[[BatchFunction], BatchFunction]:
 
 
 def find_batch_model(name: str) -> BatchFunction:
-    """The batch model of that name.
+    """Return the batch model of this name.
 
     Raises:
         ConfigError: there is none; the error names those that exist.
@@ -93,7 +93,7 @@ class Batch(FieldWork):
     _closed: bool = False
 
     async def ask(self, prompt: str, *attachments: Attachment, task: Task = "answer") -> str:
-        """The model's reply to a prompt about attached texts; journaled, so that no reply is paid twice.
+        """Ask the model about attached texts and return its reply; journaled, so that no reply is paid for twice.
 
         Raises:
             ModelError: the model did not answer, or its answer was cut off.
@@ -110,10 +110,10 @@ class Batch(FieldWork):
         return Ask(request, Place(self.file), prompt)
 
     async def value(self, prompt: str, *attachments: Attachment, schema: Schema) -> Any:
-        """What the model says about attached texts, as data that fits `schema`; journaled as well.
+        """Ask the model about attached texts and return data that fits `schema`; journaled as well.
 
         Raises:
-            ModelError: the model did not answer, not with such data, or its answer was cut off.
+            ModelError: the model did not answer, or not with such data, or its answer was cut off.
         """
         return await self.client.value(self._ask(prompt, attachments, "extract"), schema)
 
@@ -137,19 +137,19 @@ class Batch(FieldWork):
     async def annotate(
         self, name: str, make: Make, *, source: MakeSource = own_material, root: bool = False, made_by: str = ""
     ) -> None:
-        """Make one field for every section that needs it, bottom-up, sections side by side (see `Field`).
+        """Generate one field for every section that needs it, bottom-up, sections concurrently (see `Field`).
 
-        A failed call leaves out its field and those of the sections above; all others are made.
+        If a call fails, its field and those of the sections above are skipped; all others are generated.
         """
         await self.make_fields(Field(name, make, source, root, made_by))
 
     async def make_fields(self, *fields: Field) -> None:
-        """Make several fields side by side; they are written in this order, whichever reply comes first."""
+        """Generate several fields concurrently; they are written in this order, whichever reply arrives first."""
         await FieldPass(self, fields).run()
 
 
 async def run_batch(function: BatchFunction, batch: Batch) -> None:
-    """Run a batch model, sync or async, on the loop of the caller; cancelling ends what it waits for.
+    """Run a batch model, sync or async, on the caller's loop; cancellation ends the calls that it awaits.
 
     Raises:
         LmmError: the function failed; the error names its file and line.
@@ -174,7 +174,7 @@ async def run_batch(function: BatchFunction, batch: Batch) -> None:
 
 @dataclass(frozen=True, slots=True)
 class FieldPlan:
-    """A tree to work on, its nodes as they were found, and the function that works."""
+    """A tree to work on, its nodes as they were found, and the batch function."""
 
     document: ParsedDocument
     tree: HeaderNode
@@ -185,9 +185,9 @@ class FieldPlan:
 
 @dataclass(frozen=True, slots=True)
 class FieldPlanner:
-    """Lets a batch model add fields to the sections of a document. Only metadata is kept of what it changes.
+    """Lets a batch model add fields to the sections of a document. Only its changes to metadata are kept.
 
-    `choose` gives the function for the settings that hold; `refresh` makes anew also what was made with another prompt,
+    `choose` returns the function for the current settings; `refresh` also regenerates fields made with another prompt,
     model or heading path.
     """
 
@@ -195,7 +195,7 @@ class FieldPlanner:
     refresh: bool = False
 
     def plan(self, document: ParsedDocument, settings: Settings) -> FieldPlan:
-        """The tree in which no edit waits.
+        """Plan work on the tree without pending edits.
 
         Raises:
             LmmError: the header cannot be read and seems to name a model.
@@ -206,7 +206,7 @@ class FieldPlanner:
         return FieldPlan(document, tree, find_nodes(tree), self.choose(settings), system)
 
     async def ask(self, plan: FieldPlan, client: Client) -> Report[FieldStatus]:
-        """Run the function on the tree; cancelled, it ends, and what it made stays. `error` is what ended it early."""
+        """Run the function on the tree. If it is cancelled or fails (`error`), its results until then are kept."""
         batch = Batch(
             plan.tree,
             client,
@@ -227,7 +227,7 @@ class FieldPlanner:
         return Report(tuple(batch.visited), tuple(batch.failures), error=error)
 
     def apply(self, document: ParsedDocument, plan: FieldPlan, result: Report[FieldStatus]) -> ChangedDocument:
-        """The document with the metadata that the nodes have got."""
+        """Apply the changed metadata of the nodes to the document."""
         found, failures = plan.found, list(result.failures)
         if document is not plan.document:
             found, gone = find_nodes_again(plan.found, old_tree(document))
@@ -241,12 +241,12 @@ class FieldPlanner:
 
 
 def old_tree(document: ParsedDocument) -> HeaderNode:
-    """A tree in which no edit waits."""
+    """Return a tree of the document without pending edits."""
     return blocks_to_tree(old_view(document.blocks), title=document.name) or HeaderNode(title=document.name)
 
 
 def _texts(blocks: Sequence[Block]) -> list[str]:
-    """What stands beside metadata, without the blank lines that set them apart."""
+    """Return the contents of blocks other than metadata, without the blank lines between blocks."""
     return [block.content for block in blocks if not isinstance(block, MetadataBlock | ErrorBlock)]
 
 
@@ -255,13 +255,13 @@ _GONE = "the file was changed meanwhile and no longer contains this place", "run
 
 
 def _unplaced(document: ParsedDocument, node: Node, why: tuple[str, str]) -> Failure:
-    """Metadata that finds no place in the document; the journal keeps what was paid."""
+    """Return a failure for metadata that cannot be placed in the document; the journal keeps the replies."""
     what = f"metadata of '{node.title}'" if isinstance(node, HeadingNode) else "metadata"
     return Failure(Place(document.file, node.line, path=node.heading_path), LmmError(why[0], hint=why[1]), what)
 
 
 def _assignments(blocks: Sequence[Block], name: str) -> list[str]:
-    """What is read although it is not quite YAML."""
+    """Return hints about assignments that are read although they are not quite YAML."""
     return [
         f"{name}:{block.body_line + line - 1}: '{key} = …' is read here, but not by other programs; write '{key}: true'"
         for block in blocks
@@ -270,13 +270,13 @@ def _assignments(blocks: Sequence[Block], name: str) -> list[str]:
     ]
 
 
-# -- what was changed in a tree, in the document and in a later version of it -----------------------
-# The tree may show less than the document has (an edit that waits, see `old_view`): what it does not show stays.
+# -- applying changes of a tree to the document, and to a later version of it -----------------------
+# The tree may contain less than the document (without pending edits, see `old_view`): the rest stays as it is.
 
 
 @dataclass(frozen=True, slots=True)
 class FoundNode:
-    """A node as it was found: its metadata block, and the heading or text that it was made of."""
+    """A node as it was found: its metadata block, and its heading or text block."""
 
     node: Node
     metadata_block: MetadataBlock | None
@@ -284,12 +284,12 @@ class FoundNode:
 
     @property
     def changed(self) -> bool:
-        """Whether its metadata is another one now."""
+        """Whether its metadata has changed."""
         return self.node.metadata_block is not self.metadata_block
 
 
 def find_nodes(tree: Node) -> list[FoundNode]:
-    """Every node, in document order."""
+    """Return all nodes, in document order."""
     return [FoundNode(node, node.metadata_block, _main(node)) for node in preorder(tree)]
 
 
@@ -298,10 +298,10 @@ def _main(node: Node) -> Block | None:
 
 
 def find_nodes_again(found: Sequence[FoundNode], tree: Node) -> tuple[list[FoundNode], list[Node]]:
-    """The nodes of another version's `tree`, changed as their counterparts in `found` are; and those that have none.
+    """Apply the changes of the nodes in `found` to another version's `tree`; return its nodes, and unmatched ones.
 
-    The counterpart of a section stands under the same headings, else it has the same text. Keys that its author has
-    changed too are theirs.
+    The counterpart of a section has the same heading path, else the same text. Keys that the author has also changed
+    keep the author's values.
     """
     now, gone = find_nodes(tree), []
     where = counterparts(found, now, _headings_of, _text_in)
@@ -344,10 +344,10 @@ def _change_alike(node: Node, before: MetadataBlock | None, after: MetadataBlock
 
 
 def with_changes(blocks: Sequence[Block], changes: Sequence[FoundNode]) -> tuple[list[Block], list[Node]]:
-    """`blocks` with the metadata that the nodes have now, and the nodes whose metadata finds no place.
+    """Put the nodes' present metadata into `blocks`; also return the nodes whose metadata could not be placed.
 
-    A block that lost all of its metadata goes. There is no place after metadata that is never closed: ours would
-    close it.
+    A block that lost all of its metadata is removed. Nothing can be placed after metadata that is never closed: our
+    block would close it.
     """
     position = {id(block): i for i, block in enumerate(blocks)}
 
@@ -362,9 +362,9 @@ def with_changes(blocks: Sequence[Block], changes: Sequence[FoundNode]) -> tuple
 
 
 def bisect_failures(items: Sequence[T], attempt: Callable[[Sequence[T]], R]) -> tuple[R, list[tuple[T, LmmError]]]:
-    """What `attempt` makes of all items but those that it refuses, and those, each with its reason.
+    """Return the result of `attempt` for all items except those that it refuses, and the refused ones with errors.
 
-    Where nothing is refused, one attempt is made; else the items are halved until those are found.
+    If nothing is refused, one attempt is made; else the items are halved until the refused ones are found.
 
     >>> def attempt(some):
     ...     if 3 in some:
@@ -406,22 +406,22 @@ def _applied(blocks: Sequence[Block], position: Mapping[int, int], changes: Sequ
             header.append(now)
         elif now is not None and found.main is not None:
             new[position[id(found.main)]] = now
-    if header and blocks:  # it has the byte order mark now
+    if header and blocks:  # the header has the byte order mark now
         result[0] = blocks[0].with_source(blocks[0].source.removeprefix("\ufeff"))
     return insert_blocks(_with_inserted(result, new), 0, header)
 
 
 def _with_inserted(blocks: Sequence[Block | None], new: Mapping[int, MetadataBlock]) -> list[Block]:
-    """`blocks` (None for one that is gone) with metadata blocks put before the given positions."""
+    """Insert metadata blocks into `blocks` (None for removed ones) before the given positions."""
     result: list[Block] = []
     captions = like_captions([block.source if isinstance(block, TextBlock) else None for block in blocks])
     for i, block in enumerate(blocks):
         if i in new:
             added = new[i]
-            if i - 1 in captions:  # with dots at its end, Pandoc does not see a table
+            if i - 1 in captions:  # closed with dots, it is not a table for Pandoc
                 added = added.with_source(added.source.removesuffix(f"---{added.newline}") + f"...{added.newline}")
             above = result[-1:]
-            if above and isinstance(above[0], HeadingBlock) and above[0].trailing.count("\n") < 2:  # as Pandoc wants
+            if above and isinstance(above[0], HeadingBlock) and above[0].trailing.count("\n") < 2:  # Pandoc requires it
                 added = added.with_source(added.newline + added.source)
             result[-1:] = insert_blocks(above, len(above), [added])
         if block is not None:

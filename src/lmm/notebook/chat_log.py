@@ -1,8 +1,8 @@
-"""The chat log in a metadata block: what was asked and answered, in order.
+"""The chat log in a metadata block: prompts and replies, in order.
 
-Answered prompts live under ``~chat_``, a list of exchanges. The trailing underscore makes Pandoc ignore
-the field, so that nothing in a reply reaches the rendered document. A flat ``~chat`` list of prompts and
-replies in turn, as another program writes it, is read too.
+Answered prompts are stored under ``~chat_``, a list of exchanges. The trailing underscore makes Pandoc ignore
+the field, so that nothing in a reply reaches the rendered document. A flat ``~chat`` list of alternating prompts
+and replies, as another program writes it, is read, too.
 """
 
 from __future__ import annotations
@@ -25,9 +25,9 @@ ABOUT = "~~text"
 
 @dataclass(frozen=True, slots=True)
 class ChatExchange:
-    """One prompt with the word it was asked with (``query`` or ``message``), its reply, and who replied.
+    """One prompt with its keyword (``query`` or ``message``), its reply, and the model that replied.
 
-    `warning` is what is wrong with the reply, if something is; `about` the hash of the text that it is about, if known.
+    `warning` describes a problem of the reply, if there is one; `about` is the hash of the text it is about, if known.
     """
 
     word: str
@@ -38,14 +38,14 @@ class ChatExchange:
     about: str = ""
 
     def as_metadata(self) -> dict[str, str]:
-        """The form in which it is written."""
+        """Return the exchange as it is written to metadata."""
         written = {self.word: self.prompt, "~reply": self.reply}
         more = {"~~model": self.model, ABOUT: self.about, WARNING: self.warning}
         return written | {key: value for key, value in more.items() if value}
 
 
 def read_log(values: Mapping[str, Any]) -> tuple[ChatExchange, ...]:
-    """The exchanges recorded in a block's values, oldest first; entries of another form are left out.
+    """Return the exchanges recorded in a block's values, oldest first; entries of another form are left out.
 
     >>> read_log({"~chat_": [{"query": "Why?", "~reply": "Because."}]})
     (ChatExchange(word='query', prompt='Why?', reply='Because.', model='', warning='', about=''),)
@@ -70,14 +70,14 @@ def _exchanges(log: Any) -> list[ChatExchange]:
 
 
 def logged_warnings(body: str) -> list[metadata.Scalar]:
-    """What is wrong with replies in the log of a metadata body."""
+    """Return the warnings about replies in the log of a metadata body."""
     if WARNING not in body:
         return []
     return [value for value in metadata.scalars(body) if value.path[0] in LOG_KEYS and value.path[-1] == WARNING]
 
 
 def logged_line(block: Block, exchange: ChatExchange) -> int:
-    """The line of a block, from 0, on which the prompt of an exchange stands in its log; 0 if it is not found."""
+    """Return the line of an exchange's prompt in the log of a block, from 0; 0 if it is not found."""
     if not isinstance(block, MetadataBlock):
         return 0
     prompts = (v for v in metadata.scalars(block.body) if v.path == (LOG, exchange.word) and v.text == exchange.prompt)
@@ -85,28 +85,28 @@ def logged_line(block: Block, exchange: ChatExchange) -> int:
 
 
 def current_chat(log: tuple[ChatExchange, ...]) -> tuple[ChatExchange, ...]:
-    """The exchanges that a continuation refers to: from the last ``query`` on."""
+    """Return the exchanges that a continuation refers to: those from the last ``query`` on."""
     return log[max((i for i, exchange in enumerate(log) if exchange.word == "query"), default=0) :]
 
 
 def place_reply(block: MetadataBlock, prompt: Prompt, exchange: ChatExchange) -> MetadataBlock:
-    """`block` with a pending prompt moved into its log, as an exchange; all other lines stay.
+    """Move a pending prompt into the log of `block`, as an exchange; all other lines stay.
 
     Raises:
-        MetadataError: the block has a form that cannot be added to.
+        MetadataError: nothing can be added to the block in its form.
     """
     prompt = waiting_prompt(block, prompt)
     return without_prompt(append_exchange(block, exchange, before=prompt.start), prompt)
 
 
 def append_exchange(block: MetadataBlock, exchange: ChatExchange, *, before: int | None = None) -> MetadataBlock:
-    """`block` with one more exchange at the end of its log, or in a new one, before that offset of the body."""
+    """Append an exchange to the log of `block`; a new log is inserted at the offset `before` of the body."""
     body = metadata.append_item(block.body, LOG, exchange.as_metadata(), newline=block.newline, before=before)
     return block.with_body(body)
 
 
 def with_prompt(block: MetadataBlock, changed: ChatExchange, prompt: str) -> MetadataBlock:
-    """`block` with another prompt for an exchange of its log; nothing else of the log is written anew."""
+    """Replace the prompt of an exchange in the log of `block`; the rest of the log stays as it is."""
     for value in metadata.scalars(block.body):
         if value.path == (LOG, changed.word) and value.text == changed.prompt:
             body = block.body
@@ -115,9 +115,9 @@ def with_prompt(block: MetadataBlock, changed: ChatExchange, prompt: str) -> Met
 
 
 def changed_prompts(before: Sequence[Block], now: Sequence[Block]) -> list[tuple[int, ChatExchange, str]]:
-    """The exchanges of which the prompt was changed since `before`, while the reply was not.
+    """Return the exchanges whose prompt was changed since `before`, while the reply was not.
 
-    Of each: the position of its block in `now`, the exchange as it is, and the prompt as it was.
+    For each: the position of its block in `now`, the exchange as it is, and the prompt as it was.
     """
     known = [exchange for _, exchange in logged(before)]
     unknown = []
@@ -135,34 +135,34 @@ def changed_prompts(before: Sequence[Block], now: Sequence[Block]) -> list[tuple
 
 
 def unrepeated(log: Sequence[ChatExchange]) -> list[ChatExchange]:
-    """The exchanges of a log that were not asked anew later, in order."""
+    """Return the exchanges of a log whose prompt was not asked again later, in order."""
     last = {(exchange.word, exchange.prompt): i for i, exchange in enumerate(log)}
     return [log[i] for i in sorted(last.values())]
 
 
 def logged(blocks: Sequence[Block]) -> list[tuple[int, ChatExchange]]:
-    """Every exchange in the logs of a document, with the position of its block."""
+    """Return all exchanges in the logs of a document, with the positions of their blocks."""
     logs = [(i, b) for i, b in enumerate(blocks) if isinstance(b, MetadataBlock) and LOG in b.body]
     return [(i, exchange) for i, block in logs for exchange in _exchanges(block.values().get(LOG))]
 
 
 def waiting_texts(blocks: Iterable[Block]) -> Iterator[str]:
-    """What is asked by the prompts that wait in a document."""
+    """Iterate over the texts of the pending prompts in a document."""
     return (prompt.text for b in blocks if isinstance(b, MetadataBlock) for prompt in b.prompts if prompt.text)
 
 
 def waiting_prompt(block: MetadataBlock, prompt: Prompt) -> Prompt:
-    """The prompt as it stands in `block` now: answers to others may have moved it."""
+    """Return the prompt at its present position in `block`: answers to others may have moved it."""
     return next(p for p in block.prompts if (p.word, p.text) == (prompt.word, prompt.text))
 
 
 def without_prompt(block: MetadataBlock, prompt: Prompt) -> MetadataBlock:
-    """`block` without the lines of a prompt."""
+    """Remove the lines of a prompt from `block`."""
     return block.with_body(metadata.remove_prompt(block.body, waiting_prompt(block, prompt)))
 
 
 def clear_chat(block: MetadataBlock, *, pending: bool = False) -> MetadataBlock:
-    """`block` without its log and, with `pending`, without its unanswered prompts."""
+    """Remove the log from `block` and, with `pending`, its unanswered prompts."""
     body = block.body
     for key in LOG_KEYS:
         body = metadata.remove_key(body, key)
@@ -173,9 +173,9 @@ def clear_chat(block: MetadataBlock, *, pending: bool = False) -> MetadataBlock:
 
 
 def unless_emptied(block: MetadataBlock, following: Block | None) -> list[Block]:
-    """`block`, or nothing if nothing is left in it.
+    """Return `block` in a list, or an empty list if the block is empty.
 
-    An emptied header stays before another metadata block, which would take its place, and where it holds the
+    An empty header stays before another metadata block, which would take its place, and if it contains the
     document's byte order mark.
     """
     needed = isinstance(following, MetadataBlock) or block.source.startswith("\ufeff")
@@ -183,7 +183,7 @@ def unless_emptied(block: MetadataBlock, following: Block | None) -> list[Block]
 
 
 def cleared(blocks: Sequence[Block], clear: Callable[[MetadataBlock], MetadataBlock]) -> list[Block]:
-    """A document in which `clear` took something from metadata blocks; those that it emptied go."""
+    """Apply `clear` to all metadata blocks of a document; blocks that become empty are removed."""
     kept: list[Block] = []
     for block, following in zip_longest(blocks, blocks[1:]):
         left = clear(block) if isinstance(block, MetadataBlock) else None

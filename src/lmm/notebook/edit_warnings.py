@@ -1,4 +1,4 @@
-"""What an author should know before accepting an edit: what it would lose, tear, repeat, or run."""
+"""Warnings for authors before they accept an edit: what it would lose, tear, repeat, or run."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ CUT = "the reply was cut off at the model's output limit"
 
 _CHUNK_LABEL = re.compile(r"(?:label\s*=\s*)?[\"']?([^=,\"'\s]+)[\"']?\s*(?:,|\Z)")
 _CHUNK_OPTION = re.compile(r"^[ \t>]*#\|[ \t]*label:[ \t]*([^\s]+)", re.MULTILINE)
-# What other places of a document may refer to, or what itself refers to another place: kind, and how it is written.
+# Names that other places of a document may refer to, and references to other places: group of `_NAME`, and kind.
 _NAMES = {
     "id": "id", "label": "id", "cited": "citation or reference", "footnote": "footnote",
     "note": "footnote's text", "address": "link's address",
@@ -36,11 +36,11 @@ _PROMPT_TAG = re.compile(r"^</?(?:text|context)(?: from=[^<>\n]*)?>", re.MULTILI
 _INLINE = "inline code"
 _SHOWN = 5
 MODELS_METADATA = "<!-- The model wrote these lines as metadata; in this comment they ask and set nothing:"
-"""How a comment begins that holds metadata of a reply."""
+"""The beginning of a comment that contains metadata of a reply."""
 
 
 def losses(old: str, new: str) -> tuple[str, ...]:
-    """What of `old` would be torn or lost if `new` took its place: fenced divs, and whatever others refer to.
+    """Return what would be torn or lost if `new` replaced `old`: fenced divs, and anything that others refer to.
 
     >>> losses("As @fox2015 says, see {#sec-a}.", "As somebody says.")
     ('it drops the id #sec-a', 'it drops the citation or reference @fox2015')
@@ -58,7 +58,7 @@ def losses(old: str, new: str) -> tuple[str, ...]:
 
 
 def oddities(old: str, new: str, *, heading: str = "") -> tuple[str, ...]:
-    """What else an author may not have wanted: a list that ends, a heading that is repeated."""
+    """Return other differences that may be unintended: a list that ends, a heading that is repeated."""
     found = []
     first, now = old.lstrip("\r\n"), new.lstrip("\r\n")
     if is_item(first) and now and not is_item(now):
@@ -73,20 +73,20 @@ def oddities(old: str, new: str, *, heading: str = "") -> tuple[str, ...]:
 
 
 def metadata_notices(new: str) -> list[str]:
-    """What an author should know of metadata that a model wrote: it is a comment, and has no effect."""
+    """Return notices about metadata that a model wrote: it is a comment, and has no effect."""
     opening = MODELS_METADATA.removeprefix("<!--")
     found = [span.text.removeprefix(opening) for span in spans(new) if span.text.startswith(opening)]
     return [f"the model wrote metadata; it is now a comment: {excerpt(body)}" for body in found]
 
 
 def excerpt(text: str) -> str:
-    """The first words of a text, in quotes."""
+    """Return the first words of a text, in quotes."""
     words = " ".join(text.split())
     return f"'{words}'" if len(words) <= 50 else f"'{words[:48].rstrip()} …'"
 
 
 def says_nothing(text: str) -> bool:
-    """Whether a text is empty, but for blanks and comments.
+    """Return whether a text is empty, except for blanks and comments.
 
     >>> says_nothing("<!-- as you wish -->\\n"), says_nothing("<!-- a --> b"), says_nothing("<!-- a")
     (True, False, False)
@@ -100,7 +100,7 @@ def says_nothing(text: str) -> bool:
 
 
 def leaves_comment_open(text: str) -> bool:
-    """Whether a comment opens in a text, outside of code, that nothing closes.
+    """Return whether a text contains a comment, outside of code, that is never closed.
 
     >>> leaves_comment_open("a <!-- b"), leaves_comment_open("a `<!--` b"), leaves_comment_open("<!-- a --> b")
     (True, False, False)
@@ -113,7 +113,7 @@ def leaves_comment_open(text: str) -> bool:
 
 
 def without_heading(new: str, heading: str) -> str:
-    """A new text without the heading of its section, which stays above it, where it begins with that and goes on.
+    """Remove the section's heading, which stays above the text anyway, from the start of a new text, if text follows.
 
     >>> without_heading("## The *sum* {#s}\\n\\nB.\\n", "The sum"), without_heading("# Other\\n\\nB.\\n", "The sum")
     ('B.\\n', '# Other\\n\\nB.\\n')
@@ -124,14 +124,14 @@ def without_heading(new: str, heading: str) -> str:
 
 
 def _repeated(new: str, heading: str) -> int:
-    """How many characters at the start of a new text are the section's heading again."""
+    """Return how many characters at the start of a new text repeat the section's heading."""
     first = next(iter_blocks(new), None)
     repeats = heading and isinstance(first, HeadingBlock) and _plain(first.title) == _plain(heading)
     return len(first.source) if first and repeats else 0
 
 
 def chunk_labels(text: str) -> list[str]:
-    """The labels of the chunks in a text that knitr or Quarto would run, in order.
+    """Return the labels of the chunks in a text that knitr or Quarto would run, in order.
 
     >>> chunk_labels("```{r fit, echo=FALSE}\\nlm(y ~ x)\\n```\\n")
     ['fit']
@@ -145,7 +145,7 @@ def chunk_labels(text: str) -> list[str]:
 
 
 def code_notices(old: str, new: str) -> tuple[str, ...]:
-    """What an author should know before knitting: chunks that the new text adds, changes or repeats."""
+    """Return notices for authors before knitting: chunks that the new text adds, changes or repeats."""
     notices = []
     before = chunk_labels(old)
     if labels := sorted({label for label in chunk_labels(new) if label in before}):
@@ -162,7 +162,7 @@ def _chunks(text: str) -> Iterator[Span]:
 
 
 def _prose(text: str) -> str:
-    """`text` without code and comments, in which marks mean nothing."""
+    """Remove code and comments, in which marks have no meaning, from `text`."""
     instead = {"code_block": "\n", "code": "`", "comment": ""}
     return replace_spans(text.replace("\r\n", "\n"), lambda span: instead.get(span.kind))
 
@@ -176,14 +176,14 @@ def _torn(old: str, new: str) -> Iterator[str]:
 
 
 def _count_fences(text: str) -> tuple[int, int]:
-    """How many lines open a div, and how many close one."""
+    """Return how many lines open a div, and how many close one."""
     lines = [line for line in text.split("\n") if line.lstrip(" ").startswith(":::")]
     opened = sum(map(is_opening, lines))
     return opened, len(lines) - opened
 
 
 def _names(text: str) -> dict[str, list[str]]:
-    """What a text is referred to by, and what it refers to, by kind."""
+    """Return the names by which a text is referred to, and those that it refers to, by kind."""
     found = dict[str, list[str]]()
     for match in _NAME.finditer(text):
         group = match.lastgroup or ""
@@ -192,8 +192,8 @@ def _names(text: str) -> dict[str, list[str]]:
 
 
 def _elements(text: str) -> Iterator[tuple[str, str]]:
-    """What stands in a text besides words, and is easily dropped unnoticed: its kind, and what it is known by."""
-    # What a label stands for may be written in another place of the document.
+    """Iterate over elements besides words, which are easily dropped unnoticed: the kind and an identifier of each."""
+    # The definition of a label may be in another place of the document.
     labels = dict.fromkeys(_LABEL.findall(text))
     for span in spans(f"{text}\n\n" + "".join(f"[{label}]: <{label}>\n" for label in labels)):
         if span.kind == "image":
@@ -220,11 +220,11 @@ def _plain(title: str) -> str:
     return " ".join(re.sub(r"[*_`]", "", title).split()).casefold()
 
 
-# -- what the author changed while an edit waited -----------------------------------------------------
+# -- changes by the author while an edit is pending ---------------------------------------------------
 
 
 def marks_of(texts: Iterable[str]) -> str:
-    """What texts are recognised by later: a hash of all of them, and a shorter one of each. White space does not count.
+    """Return fingerprints of texts: a hash of all of them, and a shorter one of each, ignoring white space.
 
     >>> marks_of(["One.", "Two."]) == marks_of(["One. ", "Two.\\n"])
     True
@@ -234,7 +234,7 @@ def marks_of(texts: Iterable[str]) -> str:
 
 
 def changed_since(marks: str, texts: list[str]) -> tuple[list[int], int] | None:
-    """The positions of those `texts` that are not the ones of `marks`, and how many of those are gone; None if all are.
+    """Return the positions of `texts` that are not in `marks`, and how many of `marks` are gone; None if unchanged.
 
     >>> changed_since(marks_of(["One.", "Two."]), ["One.", "Two and a half.", "Three."])
     ([1, 2], 1)
@@ -252,7 +252,7 @@ def changed_since(marks: str, texts: list[str]) -> tuple[list[int], int] | None:
 
 
 def unseen_since(marks: str, texts: list[str]) -> list[int]:
-    """The positions of those `texts` that are in the place of none of `marks`; all of a place that has grown.
+    """Return the positions of `texts` that were added since `marks`; at a changed place that has grown, all of them.
 
     >>> seen = marks_of(["One.", "Two."])
     >>> unseen_since(seen, ["New.", "One.", "Two and a half."]), unseen_since(seen, ["One.", "Too.", "Three."])

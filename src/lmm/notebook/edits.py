@@ -1,6 +1,6 @@
-"""Edits that wait for the author: the old text and the new one, side by side in the document.
+"""Pending edits: the old text and the new one, side by side in the document.
 
-A ``=:`` prompt asks for another version of the text that its block annotates. The answer stands in the
+A ``=:`` prompt asks for another version of the text that its block annotates. The answer stays in the
 document until it is accepted or rejected::
 
     ---
@@ -20,12 +20,12 @@ document until it is accepted or rejected::
 
     <!-- lmm:end 3f2a91 -->
 
-The heading of an edited section stays above both. The two comments carry the edit's id, so that neither
-level-6 headings, nor another edit, nor what follows can be mistaken for a part of it; knitr, Pandoc and
-readers do not see them. Where there was no text, only the new text stands there.
+The heading of an edited section stays above both. The two comments contain the edit's id, so that neither
+level-6 headings, nor another edit, nor the text below can be mistaken for a part of it; knitr, Pandoc and
+readers do not see them. If there was no text, there is only the new text.
 
-The record also holds ``~~old``, by which a later change of the old text is noticed, and, where there was
-something to tell when the edit arrived, ``~~warning``.
+The record also contains ``~~old``, which reveals a later change of the old text, and ``~~warning``, if there
+were warnings when the edit arrived.
 """
 
 from __future__ import annotations
@@ -73,7 +73,7 @@ from lmm.notebook.edit_warnings import (
 )
 
 EDIT = "~edit_"
-_NEAR = 50  # so many texts further on, an old text is looked for in the new one
+_NEAR = 50  # an old text is looked for among so many of the next new texts
 OLD_HEADING = HeadingBlock.make(6, "old text").source
 NEW_HEADING = HeadingBlock.make(6, "new text").source
 _MARKS = ("<!-- lmm:new ", "<!-- lmm:end ")
@@ -81,12 +81,12 @@ _MARKS = ("<!-- lmm:new ", "<!-- lmm:end ")
 
 @dataclass(frozen=True, slots=True)
 class WaitingEdit:
-    """A waiting edit, by positions in the document's block list.
+    """A pending edit, by positions in the document's block list.
 
     `block` is its metadata block; `start` to `end` (exclusive) everything between the annotated heading
-    and the end marker, marker included; `old` and `new` the blocks of the two texts in there; `heading` the
-    title of the annotated heading, if it is one; `cut` tells that the model did not finish; `seen` is what the
-    old text that the model saw is recognised by.
+    and the end marker, marker included; `old` and `new` are the blocks of the two texts; `heading` is the
+    title of the annotated heading, if there is one; `cut` says that the reply was cut off; `seen` has fingerprints of
+    the old text that the model saw.
     """
 
     block: int
@@ -105,30 +105,30 @@ class WaitingEdit:
 
     @property
     def losses(self) -> tuple[str, ...]:
-        """What would be lost if it were accepted now: what the model dropped, and what the author added since."""
+        """What accepting it now would lose: what the model dropped, and what the author added since."""
         found = losses(visible_text(self.old), visible_text(self.new))
         return (*((CUT,) if self.cut else ()), *found, *self._written_since())
 
     @property
     def warnings(self) -> tuple[str, ...]:
-        """`losses`, and what else is noticeable about the new text."""
+        """`losses`, and other peculiarities of the new text."""
         old, new = visible_text(self.old), visible_text(self.new)
         return (*self.losses, *oddities(old, new, heading=self.heading), *code_notices(old, new))
 
     @property
     def old_changed(self) -> bool:
-        """Whether the author changed the old text after the model had seen it."""
+        """Whether the author changed the old text after the model saw it."""
         return bool(self._written_since())
 
     @property
     def unseen(self) -> tuple[Block, ...]:
-        """What the author wrote into the old text since: paragraphs that are kept when the edit is accepted."""
+        """Paragraphs that the author added to the old text since; they are kept when the edit is accepted."""
         texts = _visible(self.old)
         return tuple(texts[i] for i in unseen_since(self.seen, [block.content for block in texts]))
 
     @property
     def notices(self) -> tuple[str, ...]:
-        """What its author should know who accepts it."""
+        """Messages for an author who accepts the edit."""
         kept = [f"line {block.line} {excerpt(block.content)}" for block in self.unseen]
         found = [f"kept paragraphs of the old text that the model had not seen: {', '.join(kept)}"] if kept else []
         return (*found, *metadata_notices(visible_text(self.new)))
@@ -147,17 +147,17 @@ class WaitingEdit:
 
 
 def _visible(blocks: Sequence[Block]) -> list[Block]:
-    """The blocks of a text that readers see, other edits in it left aside."""
+    """Return the blocks of a text that readers see, without metadata and other pending edits."""
     return [block for block in old_view(blocks) if not isinstance(block, MetadataBlock)]
 
 
 def visible_text(blocks: Sequence[Block]) -> str:
-    """What readers see of `blocks`: no metadata, no edits that wait."""
+    """Return what readers see of `blocks`: no metadata, no pending edits."""
     return serialize(_visible(blocks))
 
 
 def marker(kind: Literal["new", "end"], edit_id: str) -> str:
-    """The comment that marks where the new text begins or ends."""
+    """Return the comment that marks the beginning or end of the new text."""
     return f"<!-- lmm:{kind} {edit_id} -->"
 
 
@@ -165,20 +165,20 @@ def marker(kind: Literal["new", "end"], edit_id: str) -> str:
 
 
 def find_edits(blocks: Sequence[Block]) -> list[WaitingEdit]:
-    """The waiting edits of a document, in order; one whose marks are damaged is left out.
+    """Return the pending edits of a document, in order; those with damaged marks are left out.
 
-    `damaged_edits` names those.
+    `damaged_edits` returns these.
     """
     return _read(blocks)[0]
 
 
 def damaged_edits(blocks: Sequence[Block]) -> list[int]:
-    """Lines of metadata blocks that record an edit whose old and new text cannot be told apart any more."""
+    """Return the lines of metadata blocks with an edit whose old and new text can no longer be told apart."""
     return _read(blocks)[1]
 
 
 def orphaned_marks(blocks: Sequence[Block]) -> list[int]:
-    """Lines of ``lmm:new`` and ``lmm:end`` comments that belong to no waiting edit."""
+    """Return the lines of ``lmm:new`` and ``lmm:end`` comments that belong to no pending edit."""
     marks = [i for positions in _marks(blocks).values() for i in positions]
     if not marks:
         return []
@@ -187,7 +187,7 @@ def orphaned_marks(blocks: Sequence[Block]) -> list[int]:
 
 
 def _read(blocks: Sequence[Block]) -> tuple[list[WaitingEdit], list[int]]:
-    """The waiting edits, and the lines of those that are damaged."""
+    """Return the pending edits, and the lines of damaged ones."""
     marks = _marks(blocks)
     records = [(i, record) for i, block in enumerate(blocks) if (record := _record(block)) is not None]
     found = [(i, _edit_at(blocks, i, record, marks)) for i, record in records]
@@ -195,7 +195,7 @@ def _read(blocks: Sequence[Block]) -> tuple[list[WaitingEdit], list[int]]:
 
 
 def _marks(blocks: Sequence[Block]) -> dict[str, list[int]]:
-    """Where each comment of ours stands."""
+    """Return the positions of our comments, by comment."""
     found: dict[str, list[int]] = {}
     for i, block in enumerate(blocks):
         if "<!-- lmm:" in block.source and block.content.startswith(_MARKS) and len(block.content.split()) == 4:
@@ -204,7 +204,7 @@ def _marks(blocks: Sequence[Block]) -> dict[str, list[int]]:
 
 
 def _record(block: Block) -> dict[str, Any] | None:
-    """The ``~edit_`` entry of a block, or None."""
+    """Return the ``~edit_`` entry of a block, or None."""
     if not isinstance(block, MetadataBlock) or EDIT not in block.source:
         return None
     record = block.values().get(EDIT)
@@ -214,7 +214,7 @@ def _record(block: Block) -> dict[str, Any] | None:
 def _edit_at(
     blocks: Sequence[Block], index: int, record: Mapping[str, Any], marks: Mapping[str, Sequence[int]]
 ) -> WaitingEdit | None:
-    """The edit that the block at `index` records, or None if its marks are damaged."""
+    """Return the edit recorded in the block at `index`, or None if its marks are damaged."""
     edit_id = str(record["~~id"])
     start, heading = index + 1, ""
     above = blocks[start] if start < len(blocks) else None
@@ -255,7 +255,7 @@ def _is_mark(block: Block, title: str) -> bool:
 
 
 def old_view(blocks: Sequence[Block]) -> list[Block]:
-    """The document as if no edit were waiting: the same block objects, new texts and marks left out."""
+    """Return the document without pending edits: the same block objects, except new texts and marks."""
     if not any(EDIT in block.source for block in blocks):
         return list(blocks)
     hidden: set[int] = set()
@@ -270,7 +270,7 @@ def old_view(blocks: Sequence[Block]) -> list[Block]:
 
 
 def ids_for(document: str) -> Callable[..., str]:
-    """A maker of short ids that occur neither in `document` nor twice: for equal parts, the same ones."""
+    """Return a function that makes unique short ids that do not occur in `document`; equal parts give equal ids."""
     given: set[str] = set()
 
     def new_id(*parts: str) -> str:
@@ -293,15 +293,15 @@ def place_edit(
     *,
     seen: Sequence[Block],
 ) -> list[Block]:
-    """The document with an answered edit beside the text that it is about.
+    """Place an answered edit beside the text that it is about.
 
-    `index` is the metadata block that asked; `extent` the blocks (start, end) of the text to be replaced,
-    empty where there is none; `seen` what the model saw of it, as its author may have changed it since. Whether it can
-    be undone exactly is for `check_restorable` to say.
+    `index` is the metadata block with the prompt; `extent` the blocks (start, end) of the text to be replaced,
+    empty if there is none; `seen` the blocks that the model saw, as the author may have changed them since.
+    `check_restorable` checks whether it can be undone exactly.
 
     Raises:
-        MetadataError: the block has a form that cannot be added to.
-        LmmError: an edit is waiting there already.
+        MetadataError: nothing can be added to the block in its form.
+        LmmError: an edit is already pending there.
     """
     block = blocks[index]
     assert isinstance(block, MetadataBlock)
@@ -325,7 +325,7 @@ def place_edit(
     record |= {WARNING: "; ".join(wrong)} if wrong else {}
     tail = None
     if old:
-        # The heading must stand apart from the text; what has to be added for that is taken off again.
+        # A blank line must precede the heading; if one is added, it is removed again later (`~~tail`).
         spaced = insert_blocks(old, len(old), new)
         if spaced[len(old) - 1].source != old[-1].source:
             tail = old[-1].trailing
@@ -343,10 +343,10 @@ def place_edit(
 def check_restorable(
     blocks: Sequence[Block], asked: Sequence[tuple[int, Prompt]], placed: Sequence[Block], ids: Collection[str]
 ) -> None:
-    """The guard behind edits: rejecting those just `placed` must give back `blocks` without the prompts `asked`.
+    """Check that rejecting the edits just `placed` restores `blocks` without the prompts `asked`, byte for byte.
 
     Raises:
-        LmmError: it does not, byte for byte.
+        LmmError: it does not.
     """
     original = list(blocks)
     for index, prompt in sorted(asked, key=lambda pair: -pair[0]):
@@ -363,24 +363,24 @@ def check_restorable(
 
 
 def _text(source: str, newline: str) -> TextBlock:
-    """A piece of the document to be; what kind of block it is shows when the document is parsed again."""
+    """Return text for the new document; its kind of block is determined when the document is parsed again."""
     return TextBlock(source.replace("\n", newline), 0)
 
 
 def text_of_reply(reply: str, heading: str = "") -> str:
-    """The text that a reply gives: all that it holds is text, which asks nothing, sets nothing, and ends no edit."""
+    """Return the text of a reply for the document, without a fence around it; metadata and marks in it are disarmed."""
     text = closed(without_heading(unwrapped(reply.replace("\r\n", "\n")), heading))
     if "---" in text:
         text = closed(serialize(map(_as_comment, parse_markdown_text(text))))
     if "<!-- lmm:" not in text:
         return text
-    blocks = parse_markdown_text(text)  # once accepted, our marks would belong to no edit
+    blocks = parse_markdown_text(text)  # after accepting, these marks would belong to no edit
     marks = {i for positions in _marks(blocks).values() for i in positions}
     return serialize([block for i, block in enumerate(blocks) if i not in marks])
 
 
 def unwrapped(reply: str) -> str:
-    """A reply without the code fence that models like to put around markdown.
+    """Remove the code fence that models often put around markdown from a reply.
 
     >>> unwrapped("```markdown\\nA leaf.\\n```")
     'A leaf.'
@@ -392,7 +392,7 @@ def unwrapped(reply: str) -> str:
 
 
 def closed(text: str) -> str:
-    """`text` with all that it leaves open closed, which else would swallow the end mark; and no div of others closed.
+    """Close constructs left open in `text`, which would swallow the end mark; remove fences that close other divs.
 
     >>> closed("::: {.note}\\nA leaf.\\n"), closed("A leaf.\\n\\n:::\\n")
     ('::: {.note}\\nA leaf.\\n:::\\n', 'A leaf.\\n\\n')
@@ -406,7 +406,7 @@ def closed(text: str) -> str:
 
 
 def _with_whole_divs(text: str) -> str:
-    """`text` with a fence for each div that it leaves open, and without those that would close one around it."""
+    """Add a fence for each div that `text` leaves open, and remove fences that would close a div around it."""
     around = text.count("\n:::") + 1  # as many divs as could be closed
     blocks = parse_markdown_text("::: around\n" * around + text)
     ends = div_ends(texts_of(blocks))
@@ -424,7 +424,7 @@ def _as_comment(block: Block) -> Block:
 
 
 def _as_metadata(block: Block) -> Block:
-    """A block as the model wrote it, where its metadata became a comment."""
+    """Turn a comment with the model's metadata back into the metadata block that the model wrote."""
     if not block.content.startswith(MODELS_METADATA):
         return block
     body = block.content.removeprefix(MODELS_METADATA).removesuffix("-->").replace("--\\>", "-->")
@@ -448,16 +448,16 @@ def resolve(
     with_metadata: bool = False,
     sign: Signature | None = None,
 ) -> tuple[list[Block], list[WaitingEdit]]:
-    """The document with its waiting edits accepted, rejected, or about to be asked for again, and those edits.
+    """Accept or reject the pending edits of a document, or ask for them again; return its blocks and those edits.
 
     With `line`, only the edit that covers it (the innermost, if one contains another). Rejecting restores
-    the old text byte for byte; ``again`` does so, too, and puts the question back. Accepting keeps the new text with
-    whatever the author made of it; metadata blocks of the old text move to the same headings and paragraphs of
-    the new, and so do paragraphs that the model never saw. `with_metadata` puts metadata of the model's in force;
-    `sign` notes in a block the model and the paragraphs that were accepted.
+    the old text byte for byte; ``again`` does so, too, and restores the prompt. Accepting keeps the new text with
+    the author's changes to it; metadata blocks of the old text move to the corresponding headings and paragraphs of
+    the new, and so do paragraphs that the model never saw. With `with_metadata`, the model's metadata becomes
+    effective; `sign` records the model and the accepted paragraphs in a block.
 
     Raises:
-        EditError: accepting would lose text, which `force` allows; nothing is accepted then.
+        EditError: accepting would lose text, and `force` is not set; nothing is accepted then.
         LmmError: an edit's marks are damaged, or no edit covers `line`.
     """
     edits = find_edits(blocks)
@@ -483,7 +483,7 @@ def _where_pending(edits: Sequence[WaitingEdit]) -> str:
 
 @dataclass(frozen=True, slots=True)
 class EditHunk:
-    """Lines that an edit changes; `line` is where the new ones stand in the document, or would."""
+    """Lines that an edit changes; `line` is the position of the new ones in the document."""
 
     line: int
     old: str
@@ -491,7 +491,7 @@ class EditHunk:
 
 
 def hunks_of(edit: WaitingEdit) -> list[EditHunk]:
-    """The changes of an edit, in order; the blank lines below both texts left aside."""
+    """Return the changes of an edit, in order, ignoring blank lines below both texts."""
     old, new = _lines(edit.old), _lines(edit.new)
     first = edit.new[0].line if edit.new else edit.line
     return [EditHunk(first + c, "".join(old[a:b]), "".join(new[c:d])) for a, b, c, d in hunks(old, new)]
@@ -511,14 +511,14 @@ def resolve_hunk(
     force: bool = False,
     sign: Signature | None = None,
 ) -> list[Block]:
-    """The document with one change of a waiting edit settled, from 1; the others stay pending.
+    """Accept or reject one change of a pending edit, numbered from 1; the others stay pending.
 
-    Accepted, the old text has it too; rejected, the new text has it no more. With the last one, the edit is over.
-    `sign` notes the paragraphs with an accepted change (`resolve`).
+    Accepting applies it to the old text, too; rejecting removes it from the new text. The last one ends the edit.
+    `sign` records the paragraphs with an accepted change (see `resolve`).
 
     Raises:
-        EditError: accepting it would lose what the whole edit loses, too, which `force` allows.
-        LmmError: there is no such change, several edits wait and `line` names none, or the old text was changed.
+        EditError: accepting it would lose something that the whole edit loses, and `force` is not set.
+        LmmError: there is no such change, several edits are pending without `line`, or the old text was changed.
     """
     edits = [edit for edit in find_edits(blocks) if line is None or _covers(blocks, edit, line)]
     if not edits or (len(edits) > 1 and line is None):
@@ -545,7 +545,7 @@ def resolve_hunk(
 
 
 def _with_old(blocks: Sequence[Block], edit: WaitingEdit, text: str, sign: Signature | None) -> list[Block]:
-    """The document with another old text of an edit, as if the model had seen that."""
+    """Replace the old text of an edit, as if the model had seen the new one."""
     first = edit.start + 1
     placed = _put(blocks, first, first + len(edit.old), text)
     changed = next(other for other in find_edits(placed) if other.id == edit.id)
@@ -560,7 +560,7 @@ def _with_old(blocks: Sequence[Block], edit: WaitingEdit, text: str, sign: Signa
 
 
 def _put(blocks: Sequence[Block], start: int, end: int, text: str) -> list[Block]:
-    """Blocks with a text in place of some, which ends as they did."""
+    """Replace blocks by a text, keeping the blank lines at their end."""
     was = serialize(blocks[start:end])
     text = text.rstrip() + was[len(was.rstrip()) :]
     return parse_markdown_text(serialize(blocks[:start]) + text + serialize(blocks[end:]))
@@ -577,14 +577,14 @@ def _resolve_edits(
     verdict: Verdict,
     sign: Signature | None = None,
 ) -> list[Block]:
-    """`blocks` with the given edits, in the order of the document, accepted or rejected."""
+    """Accept or reject the given edits, which are in the order of the document; return all blocks."""
     result, changed_from = list(blocks), len(blocks)
     last: list[Block] = []
-    for edit in reversed(edits):  # innermost and last first: the positions of the others stay right
+    for edit in reversed(edits):  # innermost and last first: the positions of the others stay valid
         whole = edit if edit.end <= changed_from else _read_again(result, edit)
         if whole is not None:
             above, text = result[whole.block : whole.start], _text_after(whole, verdict)
-            if verdict != "accept" and not whole.old:  # what stood before the empty place ended otherwise
+            if verdict != "accept" and not whole.old:  # the block above the empty place ended differently
                 above = _with_tail(above, whole.tail)
             block = above[0]
             assert isinstance(block, MetadataBlock)
@@ -602,9 +602,9 @@ def _resolve_edits(
 
 
 def _set_apart(blocks: list[Block], last: Sequence[Block], *, new: bool) -> list[Block]:
-    """`blocks` with a blank line after those of `last` that would go on in what stands below them now.
+    """Add a blank line after those blocks of `last` that would otherwise continue in the block below them.
 
-    The author may have written there since. A list or a quotation that is `new` would go on in the fence of a div.
+    The author may have written there since. A `new` list or quotation would continue in the fence of a div.
     """
     ends = {id(block) for block in last}
     for i, (block, below) in enumerate(pairwise(blocks)):
@@ -631,7 +631,7 @@ def _is_in_div(blocks: Sequence[Block]) -> bool:
 
 
 def _read_again(blocks: Sequence[Block], edit: WaitingEdit) -> WaitingEdit | None:
-    """An edit after another one in it was resolved; no further than its end is read."""
+    """Read an edit again after another one inside it was resolved, reading no further than its end."""
     marks, at = dict[str, list[int]](), edit.start
     for mark in (marker("new", edit.id), marker("end", edit.id)):
         at = next((i for i in range(at, len(blocks)) if blocks[i].content == mark), len(blocks))
@@ -646,7 +646,7 @@ def _covers(blocks: Sequence[Block], edit: WaitingEdit, line: int) -> bool:
 
 
 def _text_after(edit: WaitingEdit, verdict: Verdict) -> list[Block]:
-    """The text that stays."""
+    """Return the text that remains after a verdict."""
     if verdict != "accept":
         return _with_tail(list(edit.old), edit.tail)
     old, _ = resolve(edit.old, "reject")
@@ -655,7 +655,7 @@ def _text_after(edit: WaitingEdit, verdict: Verdict) -> list[Block]:
 
 
 def _with_tail(blocks: list[Block], tail: str | None) -> list[Block]:
-    """`blocks` whose last one ends as the text did before the edit."""
+    """Make the last of `blocks` end as the text did before the edit."""
     if tail is not None and blocks:
         last = blocks[-1]
         content = last.source[: len(last.source) - len(last.trailing)]
@@ -664,9 +664,9 @@ def _with_tail(blocks: list[Block], tail: str | None) -> list[Block]:
 
 
 def _with_rest_of(old: list[Block], new: list[Block], seen: str) -> list[Block]:
-    """`new` with what `old` holds beside the text that the model saw: metadata, and paragraphs of the author's.
+    """Add to `new` what the model did not see of `old`: metadata, and paragraphs by the author.
 
-    Each stands before the block that corresponds to the one which it stood before.
+    Each is put before the new block that corresponds to the old block after it.
     """
     texts = [block for block in old if not isinstance(block, MetadataBlock)]
     unseen = {id(texts[i]) for i in unseen_since(seen, [block.content for block in texts])}
@@ -693,12 +693,12 @@ def _with_rest_of(old: list[Block], new: list[Block], seen: str) -> list[Block]:
 
 
 def _correspondence(old: list[str], new: list[str]) -> list[int]:
-    """For each old text, and for the end, the position among the new texts that stands for it."""
+    """Return for each old text, and for the end, the position of the corresponding new text."""
     words = [set(text.split()) for text in new]
     place, lowest = [], 0
     for text in old:
         own, following = set(text.split()), range(lowest, min(lowest + _NEAR, len(new)))
-        # Comparing letters is slow: only the next text, and those that share most words.
+        # Comparing characters is slow: only the next text, and those that share most words.
         shares = {j: len(own & words[j]) / (len(own) + len(words[j]) or 1) for j in following}
         near = sorted(following, key=lambda j: (-shares[j], j))
         scores = {j: SequenceMatcher(None, text, new[j]).ratio() for j in {*near[:3], *range(lowest, len(new))[:1]}}
@@ -712,10 +712,10 @@ def _correspondence(old: list[str], new: list[str]) -> list[int]:
 
 
 def is_sound(before: str, after: str, *, fixed: bool = False) -> bool:
-    """Whether a change has harmed nothing that it was not meant to: all is still what it was read as.
+    """Return whether a change has no side effects on how the rest of the document is read.
 
-    A line of metadata that is text now, or a heading, or the other way round; an edit that is whole no more.
-    Where a prompt was `fixed`, the heading below it may have been text, and the metadata around it unreadable.
+    Side effects are lines of metadata that have become text or headings, or the reverse, and damaged edits.
+    If a prompt was `fixed`, the heading below it may have been text, and the metadata around it unreadable.
 
     >>> is_sound("---\\n?: why?\\n\\ntitle: T\\n---\\n", "---\\n\\ntitle: T\\n---\\n")
     False
@@ -723,7 +723,7 @@ def is_sound(before: str, after: str, *, fixed: bool = False) -> bool:
     one, two = parse_markdown_text(before), parse_markdown_text(after)
     if _broken_edits(two) > _broken_edits(one):
         return False
-    # A line that stands fewer times in blocks of one kind, and more times in those of another, is read otherwise.
+    # A line that occurs less often in blocks of one kind, and more often in those of another, is read differently.
     lines, lines_now = _lines_by_kind(one), _lines_by_kind(two)
     more = lines_now - lines
     by_fix = {("text", "heading"), ("error", "metadata")} if fixed else set()
@@ -737,7 +737,7 @@ def _broken_edits(blocks: list[Block]) -> int:
 
 
 def _lines_by_kind(blocks: list[Block]) -> Counter[tuple[str, str]]:
-    """The lines of all blocks of a kind, those of prompts and of models left out: they may become anything."""
+    """Count lines by kind of block, except those of prompts and models' metadata, which may change their kind."""
     found = Counter[tuple[str, str]]()
     for block in blocks:
         kind, source = block.kind, block.content

@@ -1,8 +1,8 @@
-"""Fields of sections: what they are made from, and making them.
+"""Generated fields of sections: their source material, and generating them.
 
-They are made over a tree, bottom-up, all sections of one depth side by side, and all fields too. What is made is
-written when all is done, in the order of the document and of the fields, so that the file does not depend on which
-reply came first; cancelled, what was made until then is written.
+They are generated over a tree, bottom-up, all sections of one depth concurrently, and all fields, too. The values are
+written at the end, in the order of the document and of the fields, so that the file does not depend on which
+reply arrived first; if cancelled, the values until then are written.
 """
 
 from __future__ import annotations
@@ -34,17 +34,17 @@ from lmm.notebook import staleness
 from lmm.notebook.staleness import GeneratedValue, State
 from lmm.user_code import call, user_error
 
-# -- what fields are made from ---------------------------------------------------------------------
+# -- source material of fields ---------------------------------------------------------------------
 
 
 @dataclass(frozen=True, slots=True)
 class FieldMaterial:
-    """What a value is made from.
+    """The material that a value is generated from.
 
-    `text` is what the function that makes it gets. `counted` is the part of it whose change makes the value
-    stale, by default all; `headings` the other part, whose change is only listed. `value` is taken as the
-    value, without making one. A section whose material `stands` for itself gets no value; the section above
-    it gets the material in its place.
+    `text` is passed to the function that generates the value. `counted` is the part of it whose change makes the value
+    stale, by default all; `headings` the other part, whose change is only listed. `value` is used as the
+    value, without generating one. If `stands` is set, the section gets no value; the material is passed on
+    to the section above in its place.
     """
 
     text: str
@@ -60,7 +60,7 @@ class FieldMaterial:
 
 
 def is_on(value: Any) -> bool:
-    """Whether a switch such as ``skip`` or ``frozen`` is on; ``no`` and ``off`` are text in YAML 1.2, and mean no.
+    """Return whether a switch such as ``skip`` or ``frozen`` is on; ``no`` and ``off``, text in YAML 1.2, mean no.
 
     >>> is_on(True), is_on("yes"), is_on("no"), is_on(None), is_on("False")
     (True, True, False, False, False)
@@ -69,9 +69,9 @@ def is_on(value: Any) -> bool:
 
 
 def sections_of(node: HeadingNode, *, skipped: bool = False) -> list[HeadingNode]:
-    """The sections directly under `node`; in place of one with ``skip``, those under it that say ``skip: false``.
+    """Return the sections directly under `node`; for one with ``skip``, those under it with ``skip: false``.
 
-    `skipped` tells that `node` itself is left out.
+    `skipped` says that `node` itself is skipped.
     """
     found: list[HeadingNode] = []
     for child in node.headings:
@@ -81,19 +81,19 @@ def sections_of(node: HeadingNode, *, skipped: bool = False) -> list[HeadingNode
 
 
 def text_of(node: HeadingNode) -> str:
-    """The text directly under a heading, paragraphs with ``skip`` left out."""
+    """Return the text directly under a heading, without paragraphs with ``skip``."""
     return without_metadata([b for text in node.texts if not is_on(text.own("skip")) for b in text.own_blocks()])
 
 
 def _other_hash(node: HeadingNode) -> str:
-    """The hash that another program keeps of a section (see `staleness.other_hash`)."""
+    """Return the hash that another program stores for a section (see `staleness.other_hash`)."""
     below = (child for child in node.children if isinstance(child, HeadingNode | TextNode))
     texts = (child.text if isinstance(child, TextNode) else _other_hash(child) for child in below)
     return staleness.other_hash(texts)
 
 
 def own_material(node: HeadingNode, below: Sequence[Any]) -> str | None:
-    """The default of `Field.source`: the section's own text, if it has any."""
+    """Return the section's own text, if it has any: the default of `Field.source`."""
     return text_of(node) or None
 
 
@@ -103,16 +103,16 @@ MakeSource = Callable[[HeadingNode, Sequence[Any]], FieldMaterial | str | None]
 
 @dataclass(frozen=True, slots=True)
 class Field:
-    """A field that a batch model makes.
+    """A field that a batch model generates.
 
     Args:
         name: the field's name; it is written as ``~name``.
-        make: the value from the section and its text, sync or async; called only where the field is missing
-            or its text changed. None writes nothing.
-        source: what the value is made from, given the section and the values (or the material that stands
-            for them) of `sections_of` it; None leaves the field out.
+        make: returns the value for the section and its text, sync or async; called only if the field is missing
+            or its text has changed. None writes nothing.
+        source: returns the material for the value, given the section and the values (or the material in their
+            place) of the sections below (`sections_of`); None skips the field.
         root: whether the document itself gets the field, in its header.
-        made_by: names the prompt; with the model and the headings, it tells how a value was made.
+        made_by: identifies the prompt; with the model and the headings, it records how a value was generated.
     """
 
     name: str
@@ -122,12 +122,12 @@ class Field:
     made_by: str = ""
 
 
-# -- what became of them ---------------------------------------------------------------------------
+# -- outcomes --------------------------------------------------------------------------------------
 
 
 @dataclass(frozen=True, slots=True)
 class FieldStatus:
-    """A field of a section was looked at: made again (`made`), or not, for the reason in `state`."""
+    """The outcome for a field of a section: generated (`made`) or not, for the reason in `state`."""
 
     field: str
     title: str
@@ -136,21 +136,21 @@ class FieldStatus:
     made: bool
 
     def as_json(self) -> dict[str, Any]:
-        """The same as JSON values."""
+        """Return the status as JSON values."""
         where = {"line": self.place.line, "title": self.title, "field": self.field}
         return where | {"state": str(self.state), "made": self.made}
 
 
-# -- making them -----------------------------------------------------------------------------------
+# -- generating ------------------------------------------------------------------------------------
 
 
-# Errors that every other call would meet too.
+# Errors that all other calls would raise, too.
 _HOPELESS = (ConfigError, LimitReached, ModelKeyMissing, ModelNotFound, ModelNotInstalled)
 _PROBE = GeneratedValue("x", "", "")
 
 
 class _Unavailable(Exception):
-    """A value below is missing because it could not be made."""
+    """A value below is missing because it could not be generated."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -163,7 +163,7 @@ class _Section:
     below: tuple[_Section, ...]
 
     def walk(self) -> Iterator[_Section]:
-        """This section and all under it, in document order."""
+        """Iterate over this section and all sections under it, in document order."""
         yield self
         for section in self.below:
             yield from section.walk()
@@ -177,9 +177,9 @@ def _read(node: HeadingNode) -> _Section:
 
 @dataclass(slots=True)
 class FieldWork:
-    """A tree, the client that asks the language model, and what came of it.
+    """A tree, the client of the language model, and the outcomes.
 
-    `refresh` makes anew also what was made with another prompt, model or heading path; `file` is for messages.
+    `refresh` also regenerates fields made with another prompt, model or heading path; `file` is for messages.
     """
 
     tree: HeadingNode
@@ -200,11 +200,11 @@ class FieldPass:
     fields: Sequence[Field]
     total: int = 0
     hopeless: bool = False
-    # By node and field; None for what is to be removed.
+    # By node and field; None for fields to be removed.
     results: dict[tuple[int, str], GeneratedValue | None] = field(default_factory=dict)
 
     async def run(self) -> None:
-        """Make the fields and write them; those that fail are in `failures`."""
+        """Generate the fields and write them; those that fail are in `failures`."""
         skipped = is_on(self.work.tree.own("skip"))
         roots = [_read(node) for node in (sections_of(self.work.tree, skipped=True) if skipped else [self.work.tree])]
         sections = [section for root in roots for section in root.walk()]
@@ -219,7 +219,7 @@ class FieldPass:
     # -- one field -----------------------------------------------------------------------------------
 
     async def _visit(self, section: _Section, made: Field) -> Any:
-        """The value of a field for a section, or the material that stands for it."""
+        """Return the value of a field for a section, or the material in its place."""
         below = await _all(self._visit(child, made) for child in section.below)
         if not _has(section, made):
             return None
@@ -257,7 +257,7 @@ class FieldPass:
             try:
                 value = await call(made.make, node, material.text)
             except Exception:
-                if not self.work.client.estimate:  # else it could not read the reply that stands for the model's
+                if not self.work.client.estimate:  # else it failed on the placeholder of an estimated reply
                     raise
         if value is not None:
             self.results[id(node), name] = GeneratedValue(value, text, how)
@@ -265,7 +265,7 @@ class FieldPass:
         return material if value is None else value
 
     def _how(self, node: HeadingNode, made: Field, material: FieldMaterial | None) -> str:
-        """What a value depends on besides its text; a field that names no prompt does not depend on the model."""
+        """Return what a value depends on besides its text; a field without a prompt does not depend on the model."""
         asked = (self.work.client.name, self.work.system, made.made_by) if made.made_by else ("", "", "")
         headings = material.headings if material is not None else ()
         return "\0".join([*asked, " > ".join((*node.heading_path, node.title)), *headings])
@@ -308,7 +308,7 @@ class FieldPass:
 
 
 async def _all(visits: Iterable[Coroutine[Any, Any, Any]]) -> list[Any] | None:
-    """The results of all, when all have ended; None if one was unavailable. Another error is raised."""
+    """Return the results when all visits have ended; None if one was unavailable. Other errors are raised."""
     found = await asyncio.gather(*map(asyncio.ensure_future, visits), return_exceptions=True)
     failed = [result for result in found if isinstance(result, BaseException)]
     for error in failed:
@@ -322,7 +322,7 @@ def _has(section: _Section, made: Field) -> bool:
 
 
 def _check_writable(node: HeadingNode, name: str) -> None:
-    """Fail before a model is paid, if its reply could not be written."""
+    """Check, before a model is paid, that its reply can be written."""
     if node.metadata_block is not None:
         staleness.with_fields(node.metadata_block, {name: _PROBE})
     elif isinstance(node, HeaderNode) and _begins_broken(node):
@@ -337,7 +337,7 @@ def _begins_broken(root: HeaderNode) -> bool:
 
 def _add(node: HeadingNode, made: dict[str, GeneratedValue]) -> None:
     root = node.root
-    # Else a block before the first heading would be read as the header; and none before a broken header.
+    # Else a block before the first heading would be read as the header. Not before a broken header.
     if node.metadata_block is None and isinstance(root, HeaderNode) and not _begins_broken(root):
         root.ensure_header()
     if node.metadata_block is None:

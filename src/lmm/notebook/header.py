@@ -1,4 +1,4 @@
-"""Complete a document's header: a title and a docid, only where they are missing."""
+"""Completing a document's header: a title and a docid, only if they are missing."""
 
 from __future__ import annotations
 
@@ -15,10 +15,10 @@ from lmm.markdown.tree import blocks_to_tree, tree_to_blocks
 
 
 def complete_header(blocks: Sequence[Block], *, name: str, chapter: bool = False) -> list[Block]:
-    """`blocks` with a header that has ``title`` and ``docid``; `name` is the file's name without its ending.
+    """Add ``title`` and ``docid`` to the header if they are missing; `name` is the file's name without its suffix.
 
     The title is the first heading's, else `name`; a `chapter` of a book gets none. A document that begins with broken
-    metadata is left as it is (a second header would hide the author's), and so is one that keys cannot be added to.
+    metadata is left as it is (a second header would hide the author's), and so is a header that cannot be extended.
 
     >>> from lmm.markdown.parse_markdown import parse_markdown_text
     >>> print(serialize(complete_header(parse_markdown_text("# Cells\\n"), name="bio")), end="")
@@ -46,10 +46,10 @@ def complete_header(blocks: Sequence[Block], *, name: str, chapter: bool = False
 
 
 def check_header(blocks: Sequence[Block], *, document: str = "") -> None:
-    """Refuse a document whose header cannot be read but seems to name a model: another would be asked.
+    """Raise if the header cannot be read but seems to name a model: otherwise another model would be asked.
 
     Raises:
-        LmmError: it does; the error says where and why.
+        LmmError: this is so; the error says where and why.
     """
     if blocks and isinstance(blocks[0], ErrorBlock) and "model" in blocks[0].source:
         error = blocks[0]
@@ -58,9 +58,9 @@ def check_header(blocks: Sequence[Block], *, document: str = "") -> None:
 
 
 def missing_keys(blocks: Sequence[Block], *, chapter: bool = False) -> list[str]:
-    """Which of ``title`` and ``docid`` the header lacks.
+    """Return which of ``title`` and ``docid`` the header lacks.
 
-    ``title: ''`` is the author's word that there is none; an empty docid is no id.
+    With ``title: ''`` the author says that there is none; an empty docid counts as missing.
     """
     header = header_of(blocks)
     lacks = {"title": (None,), "docid": (None, "")}
@@ -69,7 +69,7 @@ def missing_keys(blocks: Sequence[Block], *, chapter: bool = False) -> list[str]
 
 
 def make_docid(name: str, text: str) -> str:
-    """A readable id that two different documents are unlikely to share, even under one file name."""
+    """Return a readable id that two different documents are unlikely to share, even with the same file name."""
     plain = unicodedata.normalize("NFKD", name).encode("ascii", "ignore").decode().lower()
     slug = re.sub(r"[^a-z0-9]+", "-", plain).strip("-")[:40] or "document"
     return f"{slug}-{digest(text, length=6)}"

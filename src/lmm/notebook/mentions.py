@@ -1,8 +1,8 @@
-"""What a prompt brings along besides the text that it is about: pictures in that text, files, web pages, the course.
+"""Material sent with a prompt besides its text: pictures in that text, files, web pages, passages of the course.
 
 In a prompt, ``@notes.md`` names a file of the document's folder, ``@"a name with spaces.pdf"`` too; ``@https://…`` a
-page; ``@course: a phrase`` what the ingested course has about it. This module finds them, which is pure, and reads
-them; what it reads never leaves the folder, the public web, or the course.
+page; ``@course: a phrase`` passages of the ingested course about it. This module finds mentions, which is pure, and
+loads them; it reads only from the document's folder, the public web, and the course.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from lmm.messages import Attachment, Image
 MOST_PICTURES = 8
 _PASSAGES = 4  # of the course, for one phrase
 _PICTURE_KINDS = (".png", ".jpg", ".jpeg", ".gif", ".webp")
-# Names that are meant as files even where there is no such file; of others, "@name" may be a person or a citation.
+# Suffixes of names that are meant as files even if there is no such file; other "@name"s may be people or citations.
 _FILE_KINDS = (
     *(".md", ".rmd", ".qmd", ".markdown", ".txt", ".pdf", ".docx", ".odt", ".rtf", ".html", ".ipynb", ".epub", ".tex"),
     *(".pptx", ".xlsx", ".csv", ".json", ".yaml", ".yml", ".toml", ".py", ".r", *_PICTURE_KINDS),
@@ -40,7 +40,7 @@ _TRAILING = ".,;:!?)]'"
 
 @dataclass(frozen=True, slots=True)
 class Mention:
-    """One ``@…`` of a prompt: `kind` is ``file``, ``page`` or ``course``."""
+    """One ``@…`` in a prompt: `kind` is ``file``, ``page`` or ``course``."""
 
     kind: str
     name: str
@@ -48,7 +48,7 @@ class Mention:
 
 @dataclass(frozen=True, slots=True)
 class Mentions:
-    """What goes along with a prompt; `notes` is what its author should know about that."""
+    """The material sent along with a prompt; `notes` are messages about it for the author."""
 
     texts: tuple[Attachment, ...] = ()
     pictures: tuple[Image, ...] = ()
@@ -56,7 +56,7 @@ class Mentions:
 
     @property
     def key(self) -> tuple[object, ...]:
-        """What tells these from others, for the journal."""
+        """A key that identifies the material in the journal."""
         seen = (digest(picture.data) for picture in self.pictures)
         return (*(text.text for text in self.texts), *seen)
 
@@ -65,7 +65,7 @@ NO_MENTIONS = Mentions()
 
 
 def find_mentions(prompt: str) -> tuple[Mention, ...]:
-    """What a prompt names, in order, each once. Whether ``@name`` is a file, its folder says (see `load_mentions`).
+    """Find the mentions in a prompt, in order, each once. `load_mentions` checks whether ``@name`` is a file.
 
     >>> find_mentions("compare @notes.md and @https://example.org/a. (mail a@b.org)")
     (Mention(kind='file', name='notes.md'), Mention(kind='page', name='https://example.org/a'))
@@ -81,7 +81,7 @@ def find_mentions(prompt: str) -> tuple[Mention, ...]:
 
 
 def pictures(text: str) -> tuple[str, ...]:
-    """The files of the pictures in a text, each once: markdown's and knitr's.
+    """Return the local files of the pictures in a text, each once: markdown's and knitr's.
 
     >>> pictures("![A leaf](img/leaf.png) and ![one](https://example.org/a.png)")
     ('img/leaf.png',)
@@ -98,15 +98,15 @@ def _suffix(name: str) -> str:
 
 
 async def no_mentions(prompt: str, text: str, settings: Settings) -> Mentions:
-    """Read nothing: what a planner does that was not told where to look."""
+    """Load nothing: the default of planners."""
     return NO_MENTIONS
 
 
 async def load_mentions(document: Path | None, prompt: str, text: str, settings: Settings) -> Mentions:
-    """Read what a prompt about `text` brings along; `document` is the file that it stands in.
+    """Load the material for a prompt about `text`; `document` is the file that contains it.
 
     Raises:
-        LmmError: something that the prompt names cannot be had. Pictures that cannot are told of in `notes`.
+        LmmError: something that the prompt mentions cannot be loaded. Pictures that cannot are reported in `notes`.
     """
     texts: list[Attachment] = []
     shown: list[Image] = []
@@ -115,7 +115,7 @@ async def load_mentions(document: Path | None, prompt: str, text: str, settings:
     for kind, name in ((mention.kind, mention.name) for mention in find_mentions(prompt)):
         found: Sequence[Attachment | Image] = []
         if kind == "course":
-            found = await asyncio.to_thread(_passages, name, document)  # it may wait for the loop that this is on
+            found = await asyncio.to_thread(_passages, name, document)  # it may block on the loop that this runs on
         elif kind == "page":
             found = [await _text(name, Path(), settings)]
         elif _suffix(name) in _FILE_KINDS or folder.stat(name) is not None:
@@ -143,7 +143,7 @@ async def _file(name: str, folder: Folder, settings: Settings) -> Attachment | I
 
 
 async def _text(source: str, folder: Path, settings: Settings, *, named: str = "") -> Attachment | Image:
-    """A file or page as a model reads it. ChatMD reads documents of all kinds; it is loaded when it is needed."""
+    """Read a file or page for a model. ChatMD, which reads documents of all kinds, is imported only when needed."""
     read = import_module("chatmd.content.expand").read_mentioned
     found: str | Image = await read(source, folder, settings)
     return found if isinstance(found, Image) else Attachment(found, "document", named or source)

@@ -1,8 +1,8 @@
-"""Prompts that just miss: what an author meant as a prompt, and nobody would ask.
+"""Near misses: texts that an author meant as a prompt, but that are not read as one.
 
-Three things are compared with the form that works: the line of a prompt (``Query:``, ``? why``), the lines ``---``
-around it, and the place of the block. What is the author's own is left alone: code, comments, the text of other
-values, fields such as ``question:``, and rules.
+Three things are compared with the correct form: the line of a prompt (``Query:``, ``? why``), the lines ``---``
+around it, and the place of the block. Other content is left alone: code, comments, the text of other values, fields
+such as ``question:``, and rules.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from lmm.markdown.parse_markdown import parse_markdown_text
 from lmm.markdown.spans import spans
 from lmm.notebook.problem import Finding, Replacement, apply_fixes
 
-# Characters that are typed for others, each for one, so that offsets stay.
+# Characters typed in place of others, one for one, so that offsets stay the same.
 _ALIKE = str.maketrans("？﹖¿＋﹢＝﹦：﹕；“”„‟«»‘’‚\xa0\u202f\u200b\u2060\ufeff", '???++==::;""""""\'\'\'     ')
 _LEAD = r"""(?P<lead>[ \t]*(?:-[ \t]+)?[~*_\\]*[ \t]*["']?)(?P<first>:?)"""
 _AFTER = r"""["'*_]*[ \t]*(?P<colon>[:;]+|=:?|)(?P<more>["'*_]*)"""
@@ -39,12 +39,12 @@ _KEY = re.compile(r"""[#\-\]}]|["']?[\w~][\w.~ -]*=?["']?[ \t]*:(?:\s|\Z)""")
 _CANDIDATE = re.compile(rf"^[ \t>]*(?:(?:[-*+]|\d{{1,9}}[.)])[ \t]+)?(?:{_EXACT.pattern}|[{_DASH}*_+])", re.MULTILINE)
 _AT_MARGIN = "put it at the start of the line, between blank lines"
 _WRITE_FENCE = "write '---' at the start of the line"
-_ROUNDS = 5  # what is mended may show what else was meant
+_ROUNDS = 5  # a correction may reveal further near misses
 _HIDING = ("code_block", "code", "comment", "math", "raw")
 
 
 def find_near_misses(blocks: Sequence[Block]) -> list[Finding]:
-    """What was meant as a prompt and is not read as one, each with the form that works, in order.
+    """Find texts that were meant as prompts but are not read as such, each with the correct form, in order.
 
     >>> from lmm.markdown.parse_markdown import parse_markdown_text
     >>> (miss,) = find_near_misses(parse_markdown_text("# A\\n\\n---\\nQuery: why?\\n---\\nText.\\n"))
@@ -69,7 +69,7 @@ def find_near_misses(blocks: Sequence[Block]) -> list[Finding]:
 
 
 def without_near_misses(text: str) -> tuple[str, int]:
-    """A document in which those are mended that are certain, and how many there were.
+    """Correct the near misses that are certain; return the new text and their number.
 
     >>> without_near_misses("A leaf.\\n---\\nQuery: why?\\n---\\n")
     ('A leaf.\\n\\n---\\nquery: why?\\n---\\n', 2)
@@ -85,34 +85,34 @@ def without_near_misses(text: str) -> tuple[str, int]:
 
 @dataclass(slots=True)
 class _Draft:
-    """Lines that are, or may be meant as, metadata: what is wrong with them, and how they should read."""
+    """Lines that are, or may be meant as, metadata: their issues, and the corrected lines."""
 
     body: range
     lines: list[str]  # of the body, at the margin
     issues: dict[tuple[int, int], tuple[str, str]] = field(default_factory=dict)  # by line and column: message, hint
     edits: dict[int, str] = field(default_factory=dict)
-    before: str = ""  # what is to be put above, and below
+    before: str = ""  # text to be inserted above, and below
     after: str = ""
     certain: bool = True
 
     def say(self, line: int, column: int, message: str, hint: str) -> None:
-        """Add what is wrong; of a place, the first thing counts."""
+        """Add an issue, unless its place has one already."""
         self.issues.setdefault((line, column), (message, hint))
 
 
 class _Lines:
-    """The lines of a part of a document; `at` and `line` tell where in it they begin."""
+    """The lines of a part of a document; `at` and `line` are the offset and line where it begins."""
 
     def __init__(self, text: str, at: int, line: int, broken: Collection[int] = ()) -> None:
         self.text, self.at, self.line = text, at, line
         self.lines = re.findall(r"[^\n]*\n|[^\n]+\Z", text)
         self.starts = list(accumulate(map(len, self.lines), initial=0))
         self.hidden = set[int]()  # lines in code, comments and the like
-        self.broken = set(broken)  # lines in metadata that cannot be read, but its first
+        self.broken = set(broken)  # lines in metadata that cannot be read, except its first
         self.newline = "\r\n" if "\r\n" in text else "\n"
 
     def in_metadata(self, block: MetadataBlock) -> list[Finding]:
-        """What is no prompt in a block that can be read."""
+        """Find near misses in a metadata block that can be read."""
         first, body = self.text.count("\n", 0, len(block.around()[0])) + 1, block.body
         lines = self.lines[first : first + body.count("\n")]
         if not any(_slips(lines, ())):
@@ -126,7 +126,7 @@ class _Lines:
         return self._problems(draft)
 
     def in_text(self) -> list[Finding]:
-        """What is meant as metadata with a prompt, and is none."""
+        """Find text that is meant as metadata with a prompt but is not read as such."""
         found = list[Finding]()
         if not _CANDIDATE.search(self.text):
             return found
@@ -142,11 +142,11 @@ class _Lines:
         return found
 
     def _rest(self, i: int) -> str:
-        """A line without its margin: blanks, and the marks of a quotation. Nothing of a line in code."""
+        """Return a line without its margin (blanks and quotation marks ``>``); empty for lines in code."""
         return "" if i in self.hidden or i >= len(self.lines) else self.lines[i].lstrip(_MARGIN)
 
     def _read_draft(self, i: int) -> tuple[int, list[Finding]]:
-        """Where to go on, and what is wrong with the metadata that is meant to begin on a line."""
+        """Read metadata that may be meant to begin on a line; return the line to continue at, and the findings."""
         rest = self._rest(i)
         item = None if _LIKE_FENCE.match(rest) else _ITEM.match(rest)
         rest = rest[item.end() :] if item else rest
@@ -169,7 +169,7 @@ class _Lines:
         return max(i + 1, end + bool(problems and self._closing(end))), problems
 
     def _end(self, k: int, *, opens: bool) -> int:
-        """The line after a body that goes on at line `k`: one that closes it, a blank one, or, unopened, a heading."""
+        """Return the line that ends a body continuing at line `k`: fence, blank line, or, if unopened, heading."""
         while k < len(self.lines) and k not in self.hidden and not self._closing(k):
             if not opens and self.lines[k].lstrip("#")[:1] in (" ", "\t") and self.lines[k][0] == "#":
                 break
@@ -184,12 +184,12 @@ class _Lines:
         return k
 
     def _closing(self, k: int) -> str:
-        """The line, if it closes metadata or is meant to."""
+        """Return the line if it closes metadata or is meant to, else an empty string."""
         rest = self._rest(k)
         return rest if metadata.CLOSE.match(rest) or _LIKE_FENCE.match(rest) else ""
 
     def _is_meant(self, draft: _Draft, i: int, margin: str, *, opens: bool) -> bool:
-        """Whether these lines are meant as metadata with a prompt, and not as a rule, a heading or a list."""
+        """Return whether these lines are meant as metadata with a prompt, not as a rule, a heading or a list."""
         closing, above = self._closing(draft.body.stop), self._is_text(i - 1)
         if opens:
             return any(_EXACT.match(line) for line in draft.lines) or (closing != "" and any(_slips(draft.lines, ())))
@@ -202,7 +202,7 @@ class _Lines:
         return i >= 0 and self.lines[i].strip() != "" and i not in self.hidden
 
     def _compare_place(self, draft: _Draft, i: int, margin: str, rest: str) -> None:
-        """Compare where a draft stands with the places in which metadata is read."""
+        """Compare the place of a draft with the places where metadata is read."""
         draft.certain = i not in self.broken
         if margin.strip():
             where = "a quotation" if ">" in margin else "a list"
@@ -245,7 +245,7 @@ class _Lines:
             draft.certain = draft.certain and not self._goes_on(end)
 
     def _goes_on(self, end: int) -> bool:
-        """Whether what follows a body that nothing closes may be a part of it."""
+        """Return whether the text after an unclosed body may be a part of it."""
         while end < len(self.lines) and not self.lines[end].strip():
             end += 1
         if end >= len(self.lines) or self._closing(end):
@@ -261,7 +261,7 @@ class _Lines:
             draft.edits[i] = right
 
     def _problems(self, draft: _Draft) -> list[Finding]:
-        """What is wrong with a draft; the fix mends all of it."""
+        """Return the findings about a draft; their fix corrects all of them at once."""
         lines = zip(draft.body, draft.lines, strict=True)
         body = "".join(draft.edits.get(i, line) for i, line in lines) if draft.issues else ""
         fix = []
@@ -285,21 +285,21 @@ def _opens(line: str) -> bool:
 
 
 def _outdented(line: str, margin: str) -> str:
-    """A line without its margin, as far as it has one."""
+    """Remove the margin from a line, as far as it has one."""
     if margin.strip():
         return line.lstrip(_MARGIN)
     return line[min(len(margin), len(line) - len(line.lstrip(" \t"))) :]
 
 
 def _slips(lines: Sequence[str], own: Collection[int]) -> Iterator[tuple[int, int, str, str, str]]:
-    """Lines of a body that are nearly prompts: index, column, message, hint, and the line as it should be.
+    """Iterate over lines of a body that are nearly prompts: index, column, message, hint, and the corrected line.
 
     `own` are those in the texts of other values.
     """
     body = "".join(lines)
     prompts = find_prompts(body)
     asked = {prompt.line - 1 + k for prompt in prompts for k in range(body.count("\n", prompt.start, prompt.end) or 1)}
-    readable = None if prompts else True  # known when it is wanted
+    readable = None if prompts else True  # checked only when needed
     below = False  # whether the line above belongs to a prompt
     for k, line in enumerate(lines):
         if k in own or k in asked or not line.strip():
@@ -318,7 +318,7 @@ def _slips(lines: Sequence[str], own: Collection[int]) -> Iterator[tuple[int, in
 
 
 def _right_form(lines: Sequence[str], k: int) -> str:
-    """The prompt that is meant by a line; empty if it is none, or the author's own."""
+    """Return the prompt that a line is meant to be; empty if it is not meant as one."""
     line = lines[k].translate(_ALIKE)
     match = _PROMPT.match(line)
     word = _word_of(match["mark"]) if match else ""
@@ -338,7 +338,7 @@ def _right_form(lines: Sequence[str], k: int) -> str:
 
 
 def _word_of(mark: str) -> str:
-    """The word or the sign of a prompt that is meant."""
+    """Return the word or the sign of a prompt that is meant by `mark`; empty if none is."""
     mark = mark.lower()
     if mark in (*WORDS, *_WORDS):
         return mark
@@ -346,7 +346,7 @@ def _word_of(mark: str) -> str:
 
 
 def _is_slip(written: str, word: str) -> bool:
-    """Whether one letter too many, too few, or wrong, or two changed round, make the difference."""
+    """Return whether two words differ by one letter inserted, deleted or replaced, or by two swapped letters."""
     start = _same(written, word)
     end = _same(written[start:][::-1], word[start:][::-1])
     one, two = written[start : len(written) - end], word[start : len(word) - end]
@@ -354,12 +354,12 @@ def _is_slip(written: str, word: str) -> bool:
 
 
 def _same(one: str, two: str) -> int:
-    """How many characters two texts begin with in common."""
+    """Return the length of the common prefix of two texts."""
     return sum(1 for _ in takewhile(lambda pair: pair[0] == pair[1], zip(one, two, strict=False)))
 
 
 def _may_lack_colon(lines: Sequence[str], k: int, match: re.Match[str], text: str) -> bool:
-    """Whether a line is a prompt without its colon: ``? why``, and the only line of a block ``+ more``."""
+    """Return whether a line is a prompt without its colon: ``? why``, or ``+ more`` as the only line of a block."""
     if match.start("mark") > 0 or (k + 1 < len(lines) and lines[k + 1].startswith(":")):
         return False
     if match["mark"] == "?":
@@ -369,7 +369,7 @@ def _may_lack_colon(lines: Sequence[str], k: int, match: re.Match[str], text: st
 
 
 def _beginning(line: str) -> str:
-    """What stands in the place of a prompt's word: up to the colon, or the first word."""
+    """Return the part of a line in place of a prompt's word: up to the colon, or the first word."""
     found = re.match(r"\s*(?:[^:：\s]*[:：;；]+|\S+)", line)
     return found[0].strip() if found else line.strip()
 

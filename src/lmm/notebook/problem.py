@@ -1,4 +1,4 @@
-"""A problem of a document: where it is, what is wrong, and how to mend it."""
+"""Problems of a document: their place, a message, and a correction."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import Literal, NamedTuple
 
 
 class Replacement(NamedTuple):
-    """Text to put in place of the characters from `start` to `end` of a document."""
+    """Text that replaces the characters from `start` to `end` of a document."""
 
     start: int
     end: int
@@ -19,7 +19,7 @@ class Replacement(NamedTuple):
 class Finding:
     """One finding; `line` and `column` count from 1. An ``error`` makes `lmm scan` exit with 1.
 
-    `fix` is how to mend it where that is certain.
+    `fix` is the correction, if it is certain.
     """
 
     line: int
@@ -31,7 +31,7 @@ class Finding:
 
 
 def apply_fixes(text: str, problems: Iterable[Finding]) -> str:
-    """A document with the fixes of its problems applied; problems that share a replacement have it once.
+    """Apply the fixes of problems to a document; a replacement shared by several problems is applied once.
 
     >>> apply_fixes("Query: why", [Finding(1, 1, "…", "…", fix=(Replacement(0, 5, "query"),))])
     'query: why'

@@ -1,4 +1,4 @@
-"""What is wrong, or soon will be, in a document: each problem with its place and a way to mend it."""
+"""Problems of a document, present or imminent, each with its place and a way to correct it."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ def _warning(line: int, message: str, hint: str) -> Finding:
 
 
 def find_problems(blocks: Sequence[Block]) -> list[Finding]:
-    """All problems of a document, in the order of its lines.
+    """Find all problems of a document, in the order of its lines.
 
     >>> from lmm.markdown.parse_markdown import parse_markdown_text
     >>> [(p.line, p.hint) for p in find_problems(parse_markdown_text("---\\ntype: x\\nsee: a: b\\n---\\n"))]
@@ -55,7 +55,7 @@ def find_problems(blocks: Sequence[Block]) -> list[Finding]:
 
 
 def stale_problems(blocks: Sequence[Block]) -> Iterator[Finding]:
-    """Replies that were given before the text that they are about changed."""
+    """Iterate over warnings about replies whose text has changed since."""
     for at, exchange, _ in stale_replies(blocks):
         message = f"answered before the text changed: {excerpt(exchange.prompt)}"
         line = blocks[at].line + logged_line(blocks[at], exchange)
@@ -63,7 +63,7 @@ def stale_problems(blocks: Sequence[Block]) -> Iterator[Finding]:
 
 
 def unasked_prompts(blocks: Sequence[Block]) -> list[Finding]:
-    """What was meant as a prompt and is not asked: near misses, and prompts in blocks that cannot be read."""
+    """Find prompts that will not be asked: near misses, and prompts in blocks that cannot be read."""
     found = find_near_misses(blocks)
     lines = [miss.line for miss in found]
     for block in blocks:
@@ -74,13 +74,13 @@ def unasked_prompts(blocks: Sequence[Block]) -> list[Finding]:
 
 
 def _is_within(lines: Sequence[int], block: Block) -> bool:
-    """Whether a block holds one of these lines, which are in order: what is wrong there is said."""
+    """Return whether a block contains one of these sorted lines, whose problems are already reported."""
     at = bisect_left(lines, block.line)
     return at < len(lines) and lines[at] <= block.line + block.content.count("\n")
 
 
 def header_gaps(blocks: Sequence[Block], *, chapter: bool = False) -> list[Finding]:
-    """What `lmm scan` would add to the header of a document, or of a `chapter` of a book."""
+    """Return warnings for keys that `lmm scan` would add to the header of a document, or of a `chapter` of a book."""
     missing = missing_keys(blocks, chapter=chapter)
     return [_warning(1, f"the header has no {key}", "lmm scan adds it") for key in missing]
 
@@ -145,7 +145,7 @@ def _metadata_problems(block: MetadataBlock, before: Block | None) -> Iterator[F
 
 
 def _shown_by_pandoc(block: MetadataBlock, before: Block | None) -> Finding | None:
-    """A warning if Pandoc takes `block` for text: we read more blocks as metadata than it does."""
+    """Return a warning if Pandoc reads `block` as text: we read more blocks as metadata than it does."""
     lines = block.content.split("\n")
     if "#" in lines[0]:
         line, hint = block.line, "delete the comment after its first ---"
@@ -161,7 +161,7 @@ def _shown_by_pandoc(block: MetadataBlock, before: Block | None) -> Finding | No
 
 
 def _is_finished(before: Block) -> bool:
-    """Whether Pandoc sees the start of metadata directly after this block."""
+    """Return whether Pandoc recognises metadata directly after this block."""
     if not isinstance(before, HeadingBlock | TextBlock) or before.trailing.count("\n") > 1:
         return True
     text = before.content.rstrip(" \t\r")
@@ -206,7 +206,7 @@ def _header_problems(block: HeaderBlock, body: str, first: int) -> Iterator[Find
     try:
         load_settings(env={}, header=block.values())
     except Untrusted:
-        pass  # where the document is decides
+        pass  # it depends on where the document is
     except ConfigError as error:
         yield Finding(first + (metadata.key_line(body, "model") or 1) - 1, 1, error.message, error.hint)
     for key in missing_keys([block]):
@@ -220,14 +220,14 @@ def _header_problems(block: HeaderBlock, body: str, first: int) -> Iterator[Find
 
 
 def without_running_code(blocks: Sequence[Block]) -> tuple[list[Block], int]:
-    """The document with replies and other values of models spelled so that knitr runs no code in them, and how many.
+    """Rewrite replies and other values of models so that knitr runs no code in them; return the blocks and how many.
 
-    They stay the same values.
+    The values stay the same.
     """
     fixed, count = list(blocks), 0
     for i, block in enumerate(blocks):
         if isinstance(block, MetadataBlock):
-            with contextlib.suppress(MetadataError):  # it cannot be had without changing a value
+            with contextlib.suppress(MetadataError):  # impossible without changing a value
                 body = metadata.without_running_code(block.body)
                 if body != block.body:
                     fixed[i] = block.with_body(body)

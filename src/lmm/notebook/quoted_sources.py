@@ -1,4 +1,4 @@
-"""What a document or a reply quotes, looked for in what it names as the source."""
+"""Checks of quotations in documents and replies against the sources that they name."""
 
 from __future__ import annotations
 
@@ -17,8 +17,8 @@ _REFERENCE = re.compile(
     rf"\]\((?!\w+:)<?{_FILE}[^)\s]*\)|(?<![\w/.:@-]){_FILE.replace('file', 'named')}:(?P<first>\d+)"
     r"(?:-(?P<last>\d+))?\b"
 )
-_NEAR = 120  # characters between a quotation and what it names as its source
-_PLACES = 20  # of the same words in a source
+_NEAR = 120  # characters between a quotation and the reference to its source
+_PLACES = 20  # reported occurrences of the same words in a source
 _SAYS = re.compile(
     r"\b(?:you (?:write|say|wrote)|(?:your|the) (?:text|section|document|draft|sentence)|quot\w+|(?:du|Sie) schreib\w+"
     r"|(?:dein|Ihr|im|der) (?:Text|Abschnitt|Satz|Entwurf)|zitier\w*)\b[^.!?;\n“”\"]*\Z",
@@ -27,7 +27,7 @@ _SAYS = re.compile(
 
 
 def misquotations(reply: str, shown: Sequence[str]) -> list[Quotation]:
-    """The quotations that a reply says are the author's, and that stand in nothing that the model was shown.
+    """Return the quotations that a reply attributes to the author, but that occur in no text sent to the model.
 
     >>> said = "You write “cells never divide”; better: “cells do not divide at all”."
     >>> [each.words for each in misquotations(said, ["Here cells never, ever divide."])]
@@ -39,21 +39,21 @@ def misquotations(reply: str, shown: Sequence[str]) -> list[Quotation]:
 
 
 def misquotation_text(quotation: Quotation) -> str:
-    """What the author is told."""
+    """Return the message about a misquotation for the author."""
     has = f"the text has “{quotation.words}”" if quotation.words else "it is not in the text"
     return f"the reply quotes “{' '.join(quotation.text.split())}”: {has}"
 
 
 def quotation_problems(blocks: Sequence[Block], read: Callable[[str], str]) -> list[Finding]:
-    """Quotations in a document, and in the replies in it, that the file they name does not hold (any more), or not on
-    that line, and references to lines that are not there; `read` gives the text of a file, or raises an LmmError."""
+    """Find quotations in a document and its replies that are not (or no longer) in the file they name, or not on that
+    line, and references to lines that do not exist; `read` returns the text of a file, or raises an LmmError."""
     texts = [(block.line, block.content) for block in blocks if isinstance(block, TextBlock)]
     texts += [(blocks[at].line, exchange.reply) for at, exchange in logged(blocks)]
     return [problem for line, text in sorted(texts) for problem in problems_in(line, text, read)]
 
 
 def problems_in(line: int, text: str, read: Callable[[str], str]) -> Iterator[Finding]:
-    """The same in a text that begins on a line."""
+    """Iterate over the same problems in a text that begins on `line`."""
     references = list(_REFERENCE.finditer(text))
     quotations = list(quotations_of(text)) if references else []
     ends = [*(each.start for each in quotations), len(text)]
@@ -71,7 +71,7 @@ def problems_in(line: int, text: str, read: Callable[[str], str]) -> Iterator[Fi
 def _problem(
     line: int, reference: re.Match[str], read: Callable[[str], str], quotation: Quotation | None = None
 ) -> Iterator[Finding]:
-    """What is wrong with a reference, and with what is quoted from there."""
+    """Iterate over the problems of a reference, and of a quotation from it."""
     name = reference["file"] or reference["named"]
     said = " ".join(re.sub(r"\[\]\([^)]*\)", "", quotation.text).split()) if quotation else ""
     message = hint = ""

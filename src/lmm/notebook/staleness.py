@@ -1,8 +1,8 @@
-"""What a generated field was made from, so that it is made again when, and only when, that changed.
+"""Fingerprints of generated fields, so that a field is generated again if, and only if, its source has changed.
 
-Next to the fields that a model wrote, a block keeps ``~txthash_``, a mapping from each field to three short
-hashes: of the text it was made from, of the value as generated (white space counts in neither), and of how
-it was made (prompt, model, headings). A scalar ``~txthash``, as another program writes it, is read as the text's
+Next to the fields that a model wrote, a block has ``~txthash_``, a mapping from each field to three short
+hashes: of the source text, of the value as generated (both ignore white space), and of how it was generated
+(prompt, model, headings). A scalar ``~txthash``, as another program writes it, is read as the text's
 hash for all fields, and the bare ``titles``, ``questions`` and ``summary`` beside it as generated.
 """
 
@@ -21,7 +21,7 @@ from lmm.markdown.blocks import MetadataBlock
 from lmm.markdown.inline import BLANK_LINES
 
 KEY = metadata.generated_key("txthash")
-# What another program writes: a scalar hash, and beside it these without "~".
+# Keys of another program: a scalar hash, and beside it these fields without "~".
 _OTHER_KEY = "~txthash"
 BARE = ("titles", "questions", "summary")
 _UNKNOWN = "-"
@@ -29,7 +29,7 @@ _OTHER_LENGTH = 22
 
 
 class State(StrEnum):
-    """What is to be done about a field, and why."""
+    """The state of a generated field, which decides whether it is generated again."""
 
     MISSING = "missing"
     FRESH = "up to date"
@@ -43,14 +43,14 @@ class State(StrEnum):
     BLOCKED = "a field that it depends on could not be made"
 
 
-# The states in which a field is generated anew without being asked to, and those in which it is never touched.
+# The states in which a field is generated again without `refresh`, and those in which it is never touched.
 STALE = (State.MISSING, State.CHANGED)
 KEPT = (State.OWN, State.LOCKED, State.EDITED)
 
 
 @dataclass(frozen=True, slots=True)
 class Fingerprint:
-    """Hashes of the text, of the value as generated, and of how it was made; empty where they are not known."""
+    """Hashes of the text, of the value as generated, and of how it was generated; empty if unknown."""
 
     text: str
     value: str = ""
@@ -62,7 +62,7 @@ class Fingerprint:
 
 @dataclass(frozen=True, slots=True)
 class GeneratedValue:
-    """A value, the text it was made from, and how."""
+    """A value, the text it was generated from, and how."""
 
     value: Any
     text: str
@@ -70,7 +70,7 @@ class GeneratedValue:
 
 
 def text_hash(text: str) -> str:
-    """A hash in which white space does not count, but where words end does.
+    """Hash a text, ignoring the amount of white space, but not the boundaries of words.
 
     >>> text_hash("a  leaf\\n") == text_hash("a leaf"), text_hash("ab c") == text_hash("a bc")
     (True, False)
@@ -79,7 +79,7 @@ def text_hash(text: str) -> str:
 
 
 def other_hash(texts: Iterable[str]) -> str:
-    """The hash of another program, `lmm` of 2025, for a section with these texts and hashes of sections, in order.
+    """Compute the hash of another program, `lmm` of 2025, from texts of a section and hashes of sections, in order.
 
     >>> other_hash(["A  leaf.\\n\\n\\nGreen. \\n", other_hash(["Why?"])])
     'yC1W05Q8jWZ8bvX7G6YTbw'
@@ -92,7 +92,7 @@ def other_hash(texts: Iterable[str]) -> str:
 
 
 def value_hash(value: Any) -> str:
-    """A hash of a metadata value; reflowing a text does not change it.
+    """Hash a metadata value; reflowing a text does not change the hash.
 
     >>> value_hash("one\\ntwo") == value_hash("one two"), value_hash(["a", "b"]) == value_hash(["a b"])
     (True, False)
@@ -116,7 +116,7 @@ def _short(text: str) -> str:
 
 
 def find_fingerprint(values: Mapping[str, Any], field: str) -> Fingerprint | None:
-    """The fingerprint kept for `field`, or None. A scalar ``~txthash`` knows the text only.
+    """Return the stored fingerprint of `field`, or None. A scalar ``~txthash`` covers the text only.
 
     >>> find_fingerprint({"~txthash": "S/ec1NIX0xV3NhFFuHY6bQ"}, "titles")
     Fingerprint(text='S/ec1NIX0xV3NhFFuHY6bQ', value='', made='')
@@ -131,13 +131,13 @@ def find_fingerprint(values: Mapping[str, Any], field: str) -> Fingerprint | Non
 
 
 def _key_in(values: Mapping[str, Any], field: str) -> str:
-    """The key under which a generated field stands, whoever wrote it; the one it would have, if it is not there."""
+    """Return the key of a generated field in these values, in any spelling; if it is missing, the key it would get."""
     key = metadata.generated_key(field)
     return next((spelling for spelling in (key, f"~{field}", field) if spelling in values), key)
 
 
 def _scalar(values: Mapping[str, Any]) -> str | None:
-    """Another program's hash; ours, once there are some, count."""
+    """Return another program's hash; it is ignored if there are hashes of ours."""
     other = None if KEY in values else values.get(_OTHER_KEY)
     return None if other is None or isinstance(other, Mapping | list) else str(other)
 
@@ -145,9 +145,9 @@ def _scalar(values: Mapping[str, Any]) -> str | None:
 def state_of(
     values: Mapping[str, Any], field: str, text: str | None, made: str, *, other: Callable[[], str] = str
 ) -> State:
-    """Whether `field` of a block with these values must be made from `text`, and why. No text is None.
+    """Return the state of `field` in a block with these values, for its source `text` (None: no text).
 
-    `other` gives the section's `other_hash`, for a field that the other program made.
+    `other` returns the section's `other_hash`, for a field generated by the other program.
 
     >>> state_of({}, "summary", "text", "made")
     <State.MISSING: 'missing'>
@@ -174,10 +174,10 @@ def state_of(
 
 
 def with_fields(block: MetadataBlock, made: Mapping[str, GeneratedValue]) -> MetadataBlock:
-    """`block` with generated fields and their fingerprints; what stands there under other keys gets ours.
+    """Write generated fields and their fingerprints to `block`; fields of another program get our keys.
 
     Raises:
-        MetadataError: the block has a form that cannot be added to.
+        MetadataError: nothing can be added to the block in its form.
     """
     block = _with_marked_fields(block)
     prints = _prints(block)
@@ -190,17 +190,17 @@ def with_fields(block: MetadataBlock, made: Mapping[str, GeneratedValue]) -> Met
 
 
 def _with_field(block: MetadataBlock, key: str, value: Any) -> MetadataBlock:
-    """`block` with one key set; a new one goes before the hashes."""
+    """Set one key of `block`; a new one is put before the hashes."""
     line = metadata.key_line(block.body, KEY)
     at = None if line is None else sum(len(text) + 1 for text in block.body.split("\n")[: line - 1])
     return block.with_key(key, value, before=at)
 
 
 def without_field(block: MetadataBlock, name: str) -> MetadataBlock:
-    """`block` without a generated field and its fingerprint.
+    """Remove a generated field and its fingerprint from `block`.
 
     Raises:
-        MetadataError: the block has a form that nothing can be taken from.
+        MetadataError: nothing can be removed from the block in its form.
     """
     prints = {field: print_ for field, print_ in _prints(block).items() if field != name}
     block = block.without_key(_key_in(block.values(), name))
@@ -208,7 +208,7 @@ def without_field(block: MetadataBlock, name: str) -> MetadataBlock:
 
 
 def without_generated(block: MetadataBlock, names: Collection[str]) -> MetadataBlock:
-    """`block` without those of the fields that were generated; what somebody edited by hand stays."""
+    """Remove those of the named fields that were generated; fields edited by hand stay."""
     marked = _with_marked_fields(block)
     values = marked.values()
     left = marked
@@ -225,7 +225,7 @@ def _prints(block: MetadataBlock) -> dict[str, Any]:
 
 
 def _with_marked_fields(block: MetadataBlock) -> MetadataBlock:
-    """`block` with a mapping in place of another program's hash, and what that program made in it under our keys."""
+    """Convert another program's hash in `block` to a mapping, and put the fields that it generated under our keys."""
     values = block.values()
     if (scalar := _scalar(values)) is None:
         return block

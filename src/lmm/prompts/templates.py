@@ -1,7 +1,7 @@
-"""The prompts we send: named texts with slots. A slot is a name in braces; other braces are text.
+"""Prompt templates: named texts with slots. A slot is a name in braces; other braces are text.
 
-Ours are markdown files in this package; a folder named in ``config.toml`` (``[prompts] folder``) may hold files of the
-same names instead of them.
+They are markdown files in this package; a folder named in ``config.toml`` (``[prompts] folder``) may contain files of
+the same names that replace them.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ SLOTS: dict[str, tuple[str, ...]] = {
     "extract_again": ("error",),
 }
 
-# Prompts of the other packages, which load them themselves: a project's folder may hold versions of these too.
+# Prompts of the other packages, which load them themselves: a project's folder may contain versions of these, too.
 OTHER_PROMPTS = (
     "answer", "answer_agent", "cards", "expand", "rerank", "reword", "history_summary", "history_extraction",
     "history_rewrite", "compact", "refine", "judge", "feedback", "topic_answer", "topic_question", "explain", "hints",
@@ -36,12 +36,12 @@ OTHER_PROMPTS = (
 
 @dataclass(frozen=True, slots=True)
 class Prompts:
-    """The texts in force, by name."""
+    """The prompt texts in effect, by name."""
 
     texts: Mapping[str, str]
 
     def fill(self, name: str, **slots: str) -> str:
-        """The prompt `name` with its slots filled, each value as it is, braces included.
+        """Return the prompt `name` with its slots filled, each value as it is, braces included.
 
         >>> Prompts({"edit": "{prompt}! {x}"}).fill("edit", prompt="shorten {prompt}")
         'shorten {prompt}! {x}'
@@ -57,10 +57,10 @@ Slots = Mapping[str, tuple[str, ...]]
 
 
 def load_prompts(folder: Path | None = None, *, package: str = "lmm.prompts", slots: Slots = SLOTS) -> Prompts:
-    """The prompts named in `slots`: a package's own, replaced by those of `folder` where it has files of the same name.
+    """Load the prompts named in `slots`: those of a package, replaced by files of the same name in `folder`.
 
     Raises:
-        ConfigError: the folder is missing, holds a prompt that no package knows, or one without its slots.
+        ConfigError: the folder is missing, contains a prompt that no package has, or one without its slots.
     """
     texts = {name: _packaged(package, name) for name in slots}
     if folder is not None:
@@ -82,5 +82,5 @@ def load_prompts(folder: Path | None = None, *, package: str = "lmm.prompts", sl
 
 @cache
 def _packaged(package: str, name: str) -> str:
-    """A prompt of ours; a server would read them for every question."""
+    """Return a packaged prompt; cached, because a server would otherwise read it for every question."""
     return resources.files(package).joinpath(f"{name}.md").read_text(encoding="utf-8")
