@@ -1,4 +1,4 @@
-"""`lmm lsp`: `Document`, `Chat` and `Course` in any editor, by the Language Server Protocol.
+"""`lmm lsp`: `Document`, `Chat` and `Course` in any editor, through the Language Server Protocol.
 
-The server writes no file. It works on the text that the editor has open, saved or not, and sends what it would change.
+The server writes no files. It works on the text that is open in the editor, saved or not, and sends its changes.
 """

@@ -1,4 +1,4 @@
-"""The text of a document as its editor has it: kept by changes, with positions as the protocol counts them."""
+"""The text of a document open in an editor: updated by its changes, with positions as in the protocol."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ Encoding = PositionEncodingKind | str | None
 
 
 def split_lines(text: str) -> list[str]:
-    """The lines of a text as the protocol has them: U+2028 ends none. The last one has no end, and may be empty.
+    """Split a text into lines as in the protocol: U+2028 does not end a line. The last one may be empty.
 
     >>> split_lines("a\\u2028b\\r\\nc\\n")
     ['a\\u2028b\\r\\n', 'c\\n', '']
@@ -61,14 +61,14 @@ class Buffer:
 
     @property
     def text(self) -> str:
-        """All of it."""
+        """The whole text."""
         with self._lock:
             if self._text is None:
                 self._text = "".join(self.lines)
             return self._text
 
     def change(self, changes: Sequence[TextDocumentContentChangeEvent], version: int) -> None:
-        """Do what the editor says was done, in order."""
+        """Apply the editor's changes, in order."""
         with self._lock:
             for change in changes:
                 if isinstance(change, TextDocumentContentChangePartial):
@@ -80,7 +80,7 @@ class Buffer:
     def _replace(self, at: Range, text: str) -> None:
         (first, start), (last, end) = self._place(at.start), self._place(at.end)
         between = self.lines[first][:start] + text + self.lines[last][end:]
-        if "\r" in between:  # half of a line's end may have gone, or come
+        if "\r" in between:  # half of a line end may have been removed or added
             self._take("".join([*self.lines[:first], between, *self.lines[last + 1 :]]))
             return
         fresh = split_lines(between)
@@ -90,7 +90,7 @@ class Buffer:
         self._text = self._starts = None
 
     def _place(self, position: Position) -> tuple[int, int]:
-        """Line and character of a position; one that is beyond an end is there."""
+        """Return line and character of a position; positions beyond an end are moved to it."""
         if position.line >= len(self.lines):
             return len(self.lines) - 1, len(self.lines[-1])
         line = self.lines[position.line]
@@ -101,7 +101,7 @@ class Buffer:
         return position.line, bisect_right(units, position.character) - 1
 
     def _units(self, line: str) -> list[int]:
-        """Where each character of a line begins, and the line ends, in the units of the editor."""
+        """Return the start of each character of a line, and the line's end, in the units of the editor."""
         codec = _UNITS[self._encoding or PositionEncodingKind.Utf16]  # type: ignore[index]
         size = 2 if codec == "utf-16-le" else 1
         return list(accumulate((len(c.encode(codec, "surrogatepass")) // size for c in line), initial=0))
@@ -110,23 +110,23 @@ class Buffer:
 
     @property
     def starts(self) -> list[int]:
-        """Where each line begins."""
+        """The offset of each line."""
         if self._starts is None:
             self._starts = list(accumulate(map(len, self.lines), initial=0))[:-1]
         return self._starts
 
     def offset(self, position: Position) -> int:
-        """Where in the text a position is."""
+        """Convert a position to an offset in the text."""
         line, character = self._place(position)
         return self.starts[line] + character
 
     def position(self, offset: int) -> Position:
-        """The position of a place in the text."""
+        """Convert an offset in the text to a position."""
         line = bisect_right(self.starts, offset) - 1
         return self.in_line(line, offset - self.starts[line])
 
     def in_line(self, line: int, character: int) -> Position:
-        """The position of a character of a line, both from 0; beyond its end, its end."""
+        """Return the position of a character in a line, both from 0, limited to the end of the line."""
         line = min(line, len(self.lines) - 1)
         text = self.lines[line].rstrip("\r\n")
         character = min(max(character, 0), len(text))
@@ -135,12 +135,12 @@ class Buffer:
         return Position(line, self._units(text[:character])[-1])
 
     def whole_line(self, line: int, character: int = 0) -> Range:
-        """A line, from 0, from a character on."""
+        """Return the range of a line, from 0, starting at a character."""
         start = self.in_line(line, character)
         return Range(start, self.in_line(start.line, len(self.lines[start.line])))
 
     def edits(self, text: str) -> list[TextEdit]:
-        """The changes after which the buffer has this text: as few lines as differ, of these what differs."""
+        """Return the edits that change the buffer to this text: minimal in lines, and within them in characters."""
         new = split_lines(text)
         found = []
         for first, last, begin, end in hunks(self.lines, new):
@@ -154,7 +154,7 @@ class Buffer:
 
 
 def common_prefix(one: str | list[str], two: str | list[str]) -> int:
-    """How many characters two texts, or how many lines two lists of lines, have in common at their beginnings.
+    """Return the length of the common prefix of two texts, in characters, or of two lists of lines, in lines.
 
     >>> common_prefix("abc", "abd"), common_prefix("", "a")
     (2, 0)

@@ -1,4 +1,4 @@
-"""What an editor offers in a ChatMD file: lenses, completion, hover, tokens; and a run that writes into the buffer."""
+"""Editor features for ChatMD files: lenses, completion, hover, semantic tokens; and a run that writes to the buffer."""
 
 from __future__ import annotations
 
@@ -35,13 +35,13 @@ _SAY = "\n<user>\n\n</user>\n"
 
 
 def elements(opened: OpenDocument) -> list[Element]:
-    """The elements of the text, at any depth."""
+    """Return the elements of the text, at any depth."""
     found = (node for node, _ in walk(parse(opened.buffer.text).children))
     return [node for node in found if isinstance(node, Element) and node.opening is not None]
 
 
 def code_lenses(opened: OpenDocument) -> list[lsp.CodeLens]:
-    """Run and say on the last turn; stop while it runs."""
+    """Return lenses on the last turn: Run and Say, or Stop while it runs."""
     turns = [one for one in elements(opened) if one.tag in ("msg", "user", "assistant", "tool_response")]
     line = turns[-1].span.line if turns else 1
     if opened.running:
@@ -50,7 +50,7 @@ def code_lenses(opened: OpenDocument) -> list[lsp.CodeLens]:
 
 
 def complete(opened: OpenDocument, at: lsp.Position) -> list[lsp.CompletionItem]:
-    """Tags, attributes, built-in tools, models, files."""
+    """Complete tags, attributes, built-in tools, models, files."""
     before = opened.buffer.lines[at.line][: opened.buffer.offset(at) - opened.buffer.starts[at.line]]
     if f"_{before.rpartition('<')[2]}".isidentifier() and "<" in before:
         return [lsp.CompletionItem(t.name, kind=lsp.CompletionItemKind.Keyword, detail=t.help) for t in TAGS.values()]
@@ -74,7 +74,7 @@ def _values(opened: OpenDocument, tag: str, name: str) -> list[str]:
 
 
 def hover(opened: OpenDocument, at: lsp.Position) -> lsp.Hover | None:
-    """What an element is; of a file that it names, the beginning. Nothing is fetched."""
+    """Describe an element, with the beginning of the file that it names. Nothing is fetched."""
     offset = opened.buffer.offset(at)
     here = [one for one in elements(opened) if one.opening and one.opening.start <= offset < one.opening.end]
     if not here:
@@ -98,7 +98,7 @@ def hover(opened: OpenDocument, at: lsp.Position) -> lsp.Hover | None:
 
 
 def semantic_tokens(opened: OpenDocument) -> lsp.SemanticTokens:
-    """Tags and attributes that mean something."""
+    """Return tokens for known tags and attributes."""
     found = []
     for element in elements(opened):
         assert element.opening is not None
@@ -118,10 +118,10 @@ def semantic_tokens(opened: OpenDocument) -> lsp.SemanticTokens:
 
 
 async def run(opened: OpenDocument) -> None:
-    """Run the chat as it is in the buffer; what is said and done is written there, as it happens.
+    """Run the chat in the buffer; the transcript is written there as it grows.
 
     Raises:
-        LmmError: it has errors, its tools were not agreed to, its model did not answer. What was said before stays.
+        LmmError: it has errors, its tools were not approved, or its model did not answer. The transcript so far stays.
     """
     loop, text = asyncio.get_running_loop(), opened.buffer.text
     folder = opened.path.parent if opened.path else Path()
@@ -160,7 +160,7 @@ async def run(opened: OpenDocument) -> None:
 
 
 def _with_transcript(author: str, before: str, now: str) -> str:
-    """The author's text with what was added to the transcript: where it was, else at the end."""
+    """Merge additions to the transcript into the author's text: in their place, else at the end."""
     if author == before:
         return now
     try:
@@ -170,7 +170,7 @@ def _with_transcript(author: str, before: str, now: str) -> str:
 
 
 def place_to_say(text: str) -> tuple[str, int]:
-    """The text with an empty message of the user's at its end, and the line, from 1, to write in."""
+    """Return the text with an empty user message at its end, and the line, from 1, to write in."""
     match = re.search(r"<user>[ \t]*\n?([ \t]*\n)?[ \t]*</user>\s*\Z", text)
     text = text if match else text.rstrip("\n") + "\n" + _SAY
     at = text.rindex("<user>")

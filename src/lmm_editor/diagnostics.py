@@ -1,4 +1,4 @@
-"""Problems of a document as an editor shows them: those of `lmm scan` and `lmm check`, in the same words."""
+"""Problems of a document as editor diagnostics: those of `lmm scan` and `lmm check`, in the same words."""
 
 from __future__ import annotations
 
@@ -20,9 +20,9 @@ if TYPE_CHECKING:
 _SEVERITIES = {"error": lsp.DiagnosticSeverity.Error, "warning": lsp.DiagnosticSeverity.Warning}
 
 
-_LONG = 200_000  # characters: to read more takes longer than a keystroke may
-_AROUND = 3  # so many blocks around a change are read with it
-_ABOVE = "Text.\n\n"  # what a part of a document is read below, as it is not the beginning
+_LONG = 200_000  # characters: reading more takes too long for every keystroke
+_AROUND = 3  # blocks around a change that are read with it
+_ABOVE = "Text.\n\n"  # put before a part of a document, so that it is not read as the beginning
 
 
 @dataclass(frozen=True)
@@ -35,7 +35,7 @@ class Analysis:
 
 
 def problems_of(opened: OpenDocument) -> list[lsp.Diagnostic]:
-    """The problems of the document as the editor has it."""
+    """Return the problems of the document in the editor."""
     return _of_chat(opened) if opened.is_chat else _of_markdown(opened)
 
 
@@ -48,7 +48,7 @@ def _of_markdown(opened: OpenDocument) -> list[lsp.Diagnostic]:
 
 
 def problems_nearby(opened: OpenDocument) -> list[lsp.Diagnostic]:
-    """The problems of a long document, of which only the blocks around what changed are read again."""
+    """Return the problems of a long document, reading only the blocks around the change again."""
     known, now = opened.analysis, [*opened.buffer.lines]
     assert known is not None
     above = common_prefix(known.lines, now)
@@ -76,7 +76,7 @@ def _of_chat(opened: OpenDocument) -> list[lsp.Diagnostic]:
         found = check_text(opened.buffer.text, path, prepare(path))
     except InvalidDocument as error:
         found = [*error.problems]
-    except LmmError as error:  # config.toml, or nobody agreed to it
+    except LmmError as error:  # about config.toml, or it was not approved
         return [_diagnostic(opened, Finding(1, 1, error.message, error.hint), 1, 1)]
     return [_diagnostic(opened, p, p.span.line, p.span.column) for p in found if p.span.file in ("", str(path))]
 

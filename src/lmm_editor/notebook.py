@@ -1,5 +1,5 @@
-"""What an editor offers in a markdown document: lenses, code actions, completion, hover, symbols, definitions, what
-its course has; and a question that is answered in the buffer.
+"""Editor features for markdown documents: lenses, code actions, completion, hover, symbols, definitions, search in the
+course; and answering questions in the buffer.
 """
 
 from __future__ import annotations
@@ -64,15 +64,15 @@ _LINK = re.compile(r"\]\(#?(?P<name>[^\s)]*)\Z")
 _LONGEST_HOVER = 4000
 _FILES = 200
 _MOST = 20
-PAUSE = 0.1  # seconds between two changes of the buffer, at least
-_SHARE = 4  # a change that took long is followed by so many times that without one
+PAUSE = 0.1  # minimum seconds between two changes of the buffer
+_SHARE = 4  # a slow change is followed by a pause of so many times its duration
 
 
 # -- lenses ----------------------------------------------------------------------------------------
 
 
 def code_lenses(opened: OpenDocument) -> list[lsp.CodeLens]:
-    """What can be done with each prompt, edit, chat, stale annotation, and with our last change."""
+    """Return lenses for each prompt, edit, chat and stale annotation, and for undoing our last change."""
     document = opened.document()
     found = [*_prompt_lenses(opened, document), *_edit_lenses(opened, document), *_chat_lenses(opened, document)]
     if opened.undone:
@@ -81,7 +81,7 @@ def code_lenses(opened: OpenDocument) -> list[lsp.CodeLens]:
 
 
 def lens(opened: OpenDocument, line: int, title: str, command: str, *arguments: object) -> lsp.CodeLens:
-    """A lens above a line, from 1."""
+    """Return a lens above a line, from 1."""
     at = opened.buffer.whole_line(line - 1)
     return lsp.CodeLens(at, lsp.Command(title, f"lmm.{command}", arguments=[opened.uri, *arguments]))
 
@@ -93,7 +93,7 @@ def _prompt_lenses(opened: OpenDocument, document: Document) -> Iterator[lsp.Cod
     blocks = dict[int, int]()
     for prompt in document.pending:
         first = blocks.setdefault(prompt.block, prompt.line)
-        if prompt.line == first and not opened.running.keys() & {0, first}:  # all of a block are answered together
+        if prompt.line == first and not opened.running.keys() & {0, first}:  # a block is answered as a whole
             yield lens(opened, first, "Ask", "ask", first)
             yield lens(opened, first, "Ask with …", "askWith", first)
 
@@ -111,7 +111,7 @@ def _chat_lenses(opened: OpenDocument, document: Document) -> Iterator[lsp.CodeL
     for block in document.blocks:
         if isinstance(block, MetadataBlock) and _has(block, *LOG_KEYS) and read_log(block.values()):
             yield lens(opened, block.line, "Continue", "continue", block.line)
-            if opened.server.folds:  # there is no request for this
+            if opened.server.folds:  # the protocol has no request for this
                 yield lens(opened, block.line, "Fold", "fold", block.line)
             yield lens(opened, block.line, "Clear", "clear", block.line)
 
@@ -125,7 +125,7 @@ def _stale_lenses(opened: OpenDocument, document: Document) -> Iterator[lsp.Code
         return
     try:
         found = [status for status in document.stale(*ANNOTATIONS) if status.state is State.CHANGED]
-    except LmmError:  # it is told when something is asked
+    except LmmError:  # it is reported when something is asked
         return
     for status in found:
         title = f"The text changed: make {status.field} again"
@@ -136,7 +136,7 @@ def _stale_lenses(opened: OpenDocument, document: Document) -> Iterator[lsp.Code
 
 
 def code_actions(opened: OpenDocument, selected: lsp.Range) -> list[lsp.CodeAction]:
-    """What `lmm scan --fix` would mend on the lines that are selected; to ask about them, to have them edited."""
+    """Return actions for the selected lines: corrections of `lmm scan --fix`, asking about them, having them edited."""
     return [*_fixes(opened, selected), *_questions(opened, selected)]
 
 
@@ -154,7 +154,7 @@ def _fixes(opened: OpenDocument, selected: lsp.Range) -> list[lsp.CodeAction]:
 
 
 def _questions(opened: OpenDocument, selected: lsp.Range) -> list[lsp.CodeAction]:
-    """A block for a prompt above the first paragraph, list or heading that is selected."""
+    """Return actions that add a prompt to the first selected paragraph, list or heading."""
     lines = range(selected.start.line, selected.end.line + 1)
     chosen = next((b for b in opened.document().blocks if b.line - 1 + b.source.rstrip().count("\n") in lines), None)
     if chosen is None or isinstance(chosen, MetadataBlock) or not chosen.content.strip():
@@ -167,7 +167,7 @@ def _questions(opened: OpenDocument, selected: lsp.Range) -> list[lsp.CodeAction
 
 
 def with_prompt(text: str, line: int, word: str) -> tuple[str, int]:
-    """A text with a block for a prompt above a line, and the line, from 1, of the prompt."""
+    """Insert a block for a prompt above a line; return the text, and the line, from 1, of the prompt."""
     lines = split_lines(text)
     above = lines[line - 2].strip() if line > 1 else ""
     apart = "\n" if above and not above.startswith("#") else ""
@@ -179,7 +179,7 @@ def with_prompt(text: str, line: int, word: str) -> tuple[str, int]:
 
 
 def complete(opened: OpenDocument, at: lsp.Position) -> list[lsp.CompletionItem]:
-    """Prompt words, keys, types, files to bring along, headings to link to."""
+    """Complete prompt words, keys, types, files to mention, headings to link to."""
     document = opened.document()
     before = opened.buffer.lines[at.line][: opened.buffer.offset(at) - opened.buffer.starts[at.line]]
     block = _block_at(document, at.line + 1)
@@ -216,7 +216,7 @@ def _item(text: str, help: str, kind: lsp.CompletionItemKind) -> lsp.CompletionI
 
 
 def files_beside(path: Path | None, quote: str = '"') -> list[str]:
-    """The documents in a file's folder; a name with spaces is in quotes."""
+    """Return the documents in a file's folder; names with spaces are in quotes."""
     if path is None or not path.parent.is_dir():
         return []
     found = sorted(one.name for one in path.parent.iterdir() if one.suffix in (*SUFFIXES, ".pdf") and one != path)
@@ -231,7 +231,7 @@ def _block_at(document: Document, line: int) -> Block | None:
 
 
 def hover(opened: OpenDocument, at: lsp.Position) -> lsp.Hover | None:
-    """What a model would be sent for the prompt on a line, its tokens and its price; nothing is fetched."""
+    """Show the request for the prompt on a line, with its tokens and its price; nothing is fetched."""
     document = opened.document()
     prompt = next((one for one in document.pending if one.line == at.line + 1), None)
     if prompt is None:
@@ -249,14 +249,14 @@ def hover(opened: OpenDocument, at: lsp.Position) -> lsp.Hover | None:
 
 
 def shown_on_hover(about: str, text: str, most: int) -> lsp.Hover:
-    """What is said about a text, and the text, or so many characters of it."""
+    """Return a hover with a description of a text, and the text, cut to `most` characters."""
     beginning = text if len(text) <= most else f"{text[:most]}\n…"
     value = f"{about}\n\n{fenced(beginning, 'text')}" if text else about
     return lsp.Hover(lsp.MarkupContent(lsp.MarkupKind.Markdown, value))
 
 
 def folding_ranges(opened: OpenDocument) -> list[lsp.FoldingRange]:
-    """Blocks of metadata: those with a log are the ones to fold."""
+    """Return the metadata blocks as folding ranges; those with a log or an edit are of the kind comment."""
     found = []
     for block in opened.document().blocks:
         height = block.content.rstrip("\r\n").count("\n")
@@ -267,7 +267,7 @@ def folding_ranges(opened: OpenDocument) -> list[lsp.FoldingRange]:
 
 
 def symbols(opened: OpenDocument) -> list[lsp.DocumentSymbol]:
-    """The headings as a tree."""
+    """Return the headings as a tree."""
     return _symbols(opened, opened.document().tree, len(opened.buffer.lines))
 
 
@@ -284,11 +284,11 @@ def _symbols(opened: OpenDocument, node: HeadingNode, end: int) -> list[lsp.Docu
     return found
 
 
-# -- where something comes from --------------------------------------------------------------------
+# -- definitions -----------------------------------------------------------------------------------
 
 
 def definition(opened: OpenDocument, at: lsp.Position) -> lsp.Location | None:
-    """The heading of a link, the file of a link or of an ``@file``, the entry of a citation."""
+    """Return the target of a link (heading or file), of an ``@file``, or of a citation (its entry)."""
     document, offset = opened.document(), opened.buffer.offset(at)
     block = _block_at(document, at.line + 1)
     if block is None:
@@ -324,7 +324,7 @@ def _cited(opened: OpenDocument, document: Document, keys: str) -> lsp.Location 
 
 
 def _file(opened: OpenDocument, name: str) -> Path | None:
-    """A file of the document's folder; none outside of it."""
+    """Return a file in the document's folder; None for files outside of it."""
     with contextlib.suppress(LmmError, OSError, ValueError):
         path = Folder(opened.path.parent).path(name) if opened.path is not None else None
         return path if path is not None and path.is_file() else None
@@ -340,10 +340,11 @@ def _location(path: Path | None, line: int = 0) -> lsp.Location | None:
 
 
 def search(path: Path | None, question: str) -> list[dict[str, Any]]:
-    """The passages that fit a question best, as the editor inserts them into the document at `path`.
+    """Search the course for a question; return the best passages in a form that can be inserted into the document at
+    `path`.
 
     Raises:
-        LmmError: there is no store, or the question cannot be asked of it.
+        LmmError: there is no store, or it cannot be searched.
     """
     from lmm_education import Course
 
@@ -354,7 +355,7 @@ def search(path: Path | None, question: str) -> list[dict[str, Any]]:
 
 
 def stored_documents(path: Path | None) -> dict[str, str]:
-    """The titles of what is in the course of the document at `path`, by docid; none where there is no course."""
+    """Return the titles in the course of the document at `path`, by docid; none if there is no course."""
     from lmm_education import Course
 
     try:
@@ -379,11 +380,11 @@ def _insertable(hit: Passage, file: str) -> dict[str, Any]:
     }
 
 
-# -- questions that are answered in a buffer -------------------------------------------------------
+# -- answering questions in a buffer ---------------------------------------------------------------
 
 
 class ArrivingReplies:
-    """What arrives of the replies to a document's prompts, as it is put into a text."""
+    """The parts of replies to a document's prompts that have arrived, and the text with them."""
 
     def __init__(self, document: Document) -> None:
         self._title, self._file = document._parsed.name, document._parsed.file
@@ -395,7 +396,7 @@ class ArrivingReplies:
         self.words, self.note = 0, ""
 
     def take(self, event: Event, place: Place) -> None:
-        """Hear what happens."""
+        """Process an event."""
         before = self._replies.get(place.line)
         match event:
             case Asked(model=model):
@@ -411,7 +412,7 @@ class ArrivingReplies:
         self.words = sum(len(reply.text.split()) for reply in self._replies.values())
 
     def draft(self, author: str) -> str:
-        """The text of its author with what has arrived, put where the whole replies will be."""
+        """Return the author's text with the parts that have arrived, in the places of the complete replies."""
         version = ParsedDocument(author, self._title, self._file)
         arrived = [(self._prompts.get(line), reply) for line, reply in [*self._replies.items()]]
         found: Outcomes = [AnsweredPrompt(prompt, reply) for prompt, reply in arrived if prompt and reply.text.strip()]
@@ -422,7 +423,7 @@ async def ask(opened: OpenDocument, line: int | None, model: str | None = None) 
     """Answer the prompts of the block on a line (1-based), or all, in the buffer.
 
     Raises:
-        LmmError: nothing waits there; the configuration asks for something unknown; the model cannot be opened.
+        LmmError: nothing is pending there; the configuration names something unknown; the model cannot be opened.
     """
     loop = asyncio.get_running_loop()
     document, opened.refusals = opened.document(), 0
@@ -441,7 +442,7 @@ async def ask(opened: OpenDocument, line: int | None, model: str | None = None) 
             with opened.overlay(answering.cancel) as overlay:
                 opened.overlays[line or 0] = overlay
                 await _stream(opened, overlay, reading, answering, progress)
-                if not answering.cancelled():  # else what had been answered before is in the document
+                if not answering.cancelled():  # else earlier answers are in the document
                     report = answering.result()
                 if not opened.follows(overlay):
                     progress.end = "stopped: you changed the reply while it arrived"
@@ -457,7 +458,7 @@ async def ask(opened: OpenDocument, line: int | None, model: str | None = None) 
 
 
 async def annotate(opened: OpenDocument, field: str) -> None:
-    """Make a field of a document's metadata again where its text has changed, in the buffer.
+    """Regenerate a metadata field in the buffer where its text has changed.
 
     Raises:
         LmmError: as `ask`.
@@ -482,7 +483,7 @@ async def _stream(
     answering: asyncio.Task[object],
     progress: WorkProgress,
 ) -> None:
-    """Show what arrives, until there is no more."""
+    """Show replies in the buffer as they arrive, until all are complete."""
     pause, shown = PAUSE, 0
     while True:
         await asyncio.wait((answering,), timeout=pause)
@@ -499,7 +500,7 @@ async def _stream(
 
 
 class WorkProgress:
-    """What an editor shows of work that goes on, with a button that cancels it; nothing where it shows none."""
+    """The editor's progress display for running work, with a cancel button; does nothing if the editor has none."""
 
     def __init__(self, opened: OpenDocument, title: str, work: asyncio.Task[object]) -> None:
         self._server, self._title, self._work = opened.server, title, work
@@ -514,7 +515,7 @@ class WorkProgress:
             loop, shown = asyncio.get_running_loop(), self._server.work_done_progress
             try:
                 await asyncio.wait_for(shown.create_async(self._token), 5)
-            except Exception:  # it is only shown
+            except Exception:  # progress is not essential
                 self._shown = False
                 return self
             shown.tokens[self._token].add_done_callback(lambda _: loop.call_soon_threadsafe(self._work.cancel))
@@ -522,7 +523,7 @@ class WorkProgress:
         return self
 
     def report(self, text: str) -> None:
-        """Say how far it is."""
+        """Report progress."""
         if self._shown and text != self._said:
             self._said = text
             self._server.work_done_progress.report(self._token, lsp.WorkDoneProgressReport(message=text))

@@ -1,5 +1,5 @@
-"""A document that an editor has open: its buffer, and the way to change it while its author types: what a reply that is
-still arriving shows in it is kept apart from what its author wrote.
+"""A document open in an editor: its buffer, and changing it while its author types: the text of an arriving reply is
+kept apart from what the author wrote.
 """
 
 from __future__ import annotations
@@ -26,9 +26,9 @@ if TYPE_CHECKING:
 
 @dataclass(eq=False)
 class Overlay:
-    """A buffer that shows more than its author wrote: `shown` stands there, without us it would be `author`.
+    """A buffer that shows more than its author wrote: `shown` is its text, `author` the text without our additions.
 
-    `sent` is what was sent to the editor and has not been seen in the buffer yet.
+    `sent` is a text that was sent to the editor and has not yet arrived in the buffer.
 
     >>> overlay = Overlay("?: why\\n\\nGreen.\\n", "?: why\\n~reply: Be\\n\\nGreen.\\n")
     >>> overlay.typed("?: why\\n~reply: Be\\n\\nGreen leaves.\\n")
@@ -42,15 +42,15 @@ class Overlay:
 
     @property
     def line(self) -> int:
-        """The line, from 1, where it begins to show something; 0 if it shows nothing."""
+        """The line, from 1, where our additions begin; 0 if there are none."""
         before = common_prefix(self.author, self.shown)
         return self.shown.count("\n", 0, before) + 1 if self.author != self.shown else 0
 
     def typed(self, now: str) -> None:
-        """Take the buffer's new text: somebody typed, or what was sent has arrived, or both.
+        """Process the buffer's new text: the author typed, or the sent text has arrived, or both.
 
         Raises:
-            Changed: what the reply shows was changed itself.
+            Changed: our additions were changed.
         """
         possible = [self.shown] if self.sent is None else [self.sent, self.shown]
         for shown in sorted(possible, key=lambda text: _distance(text, now)):
@@ -66,7 +66,7 @@ class Overlay:
 
 
 def _distance(shown: str, now: str) -> int:
-    """How many lines differ: of the texts that may have been typed in, it is the nearer one."""
+    """Return how many lines differ, to find the text in which the author typed: the nearer one."""
     if shown == now:
         return 0
     changed = hunks(shown.splitlines(keepends=True), now.splitlines(keepends=True))
@@ -74,10 +74,10 @@ def _distance(shown: str, now: str) -> int:
 
 
 def without(author: str, shown: str, now: str) -> str:
-    """`now`, which was `shown`, without what `shown` has more than `author`.
+    """Return `now`, which was `shown`, without the additions in `shown` to `author`.
 
     Raises:
-        Changed: somebody changed that.
+        Changed: the additions were changed.
     """
     if now == shown:
         return author
@@ -92,7 +92,7 @@ def without(author: str, shown: str, now: str) -> str:
 
 
 def _line_hunks(author: str, shown: str) -> list[tuple[int, int, int, int]]:
-    """Which characters of the author's are which of those shown, in whole lines, where they differ."""
+    """Return where the two texts differ, in whole lines: start and end in `author`, then in `shown`, in characters."""
     old, new = author.splitlines(keepends=True), shown.splitlines(keepends=True)
     found, a, s, line, line_shown = [], 0, 0, 0, 0
     for first, last, begin, end in hunks(old, new):
@@ -105,7 +105,7 @@ def _line_hunks(author: str, shown: str) -> list[tuple[int, int, int, int]]:
 
 
 def _typings(shown: str, now: str) -> list[tuple[int, int, str]]:
-    """The one change from one text to the other, as it could have been made: as far down as possible, and up."""
+    """Return the single change from one text to the other, in its lowest and its highest possible place."""
     before = common_prefix(shown, now)
     after = common_prefix(shown[before:][::-1], now[before:][::-1])
     low = (before, len(shown) - after, now[before : len(now) - after])
@@ -117,8 +117,8 @@ def _typings(shown: str, now: str) -> list[tuple[int, int, str]]:
 def _place(
     ours: Sequence[tuple[int, int, int, int]], shown: str, start: int, end: int, text: str
 ) -> tuple[int, int] | None:
-    """Where in the author's text something was typed; None if that is in ours."""
-    shift = 0  # how much further a character stands in what is shown
+    """Return where in the author's text something was typed; None if it is in our additions."""
+    shift = 0  # offset of characters in the shown text
     for _, a_end, s_start, s_end in ours:
         whole_lines = text.endswith("\n") or (not text and shown[start - 1 : start] in ("", "\n"))
         if end < s_start or (end == s_start and whole_lines):
@@ -130,17 +130,17 @@ def _place(
 
 
 CHATMD = ".chatmd"
-_ANSWER = 10.0  # seconds that an editor may take to say whether it made a change
-_ECHO = 2.0  # seconds after which a change that was made has been told; some editors gather what they tell
-_REFUSED = 0.3  # seconds after which the change of its author is known for which an editor refused ours
-_REFUSALS = 2  # as often it is tried again
-_TRIES = 100  # of an author who types faster than an editor takes changes
+_ANSWER = 10.0  # seconds within which an editor must answer whether it applied a change
+_ECHO = 2.0  # seconds within which an applied change is reported; some editors collect notifications
+_REFUSED = 0.3  # seconds within which the author's change arrives because of which an editor refused ours
+_REFUSALS = 2  # refusals in a row that are tolerated
+_TRIES = 100  # in case the author types faster than the editor applies changes
 
 Rebase = Callable[[str], tuple[str, tuple[Failure, ...]]]
 
 
 class OpenDocument:
-    """A buffer with what is going on in it. `path` is None for a text that is in no file yet."""
+    """A buffer, and the work running in it. `path` is None for a text without a file."""
 
     def __init__(self, server: EditorServer, item: lsp.TextDocumentItem) -> None:
         self.server, self.uri = server, item.uri
@@ -148,24 +148,24 @@ class OpenDocument:
         path = to_fs_path(item.uri) if item.uri.startswith("file:") else None
         self.path = Path(path) if path else None
         self.is_chat = item.language_id == "chatmd" or item.uri.endswith(CHATMD)
-        self.running: dict[int, asyncio.Task[Any]] = {}  # by the line that was asked at; 0 for all
-        self.overlays: dict[int, Overlay] = {}  # of these, what is shown of their replies
-        self.cancels: dict[int, Callable[[], object]] = {}  # and what ends them, with what had been asked and answered
+        self.running: dict[int, asyncio.Task[Any]] = {}  # by the line of the prompt; 0 for all
+        self.overlays: dict[int, Overlay] = {}  # their overlays, with the shown parts of replies
+        self.cancels: dict[int, Callable[[], object]] = {}  # functions that end them, keeping answers that have arrived
         self.checking: asyncio.Task[None] | None = None
-        self.resting: asyncio.Task[None] | None = None  # until all of a long document is read again
-        self.analysis: Any = None  # of a long document, what was found in it last (`lmm_editor.diagnostics`)
-        self.undone: list[Overlay] = []  # what we changed, the last last
-        self.refusals = 0  # how often in a row the editor, or who sits there, took no change though nobody typed
-        self._overlays: dict[Overlay, Callable[[], object]] = {}  # and what to do when their own text is changed
+        self.resting: asyncio.Task[None] | None = None  # before a long document is read as a whole again
+        self.analysis: Any = None  # the last analysis of a long document (`lmm_editor.diagnostics`)
+        self.undone: list[Overlay] = []  # our changes, the last one last
+        self.refusals = 0  # how often in a row the editor or its user refused a change although nobody typed
+        self._overlays: dict[Overlay, Callable[[], object]] = {}  # with functions to call when their text is changed
         self._changed = asyncio.Event()
         self._applying = asyncio.Lock()
 
     def document(self, **options: Any) -> Document:
-        """The document as the editor has it now."""
+        """Return the document with the present text of the buffer."""
         return Document.from_text(self.buffer.text, path=self.path, **options)
 
     def change(self, params: lsp.DidChangeTextDocumentParams) -> None:
-        """Follow the editor."""
+        """Apply changes of the editor."""
         self.buffer.change(params.content_changes, params.text_document.version)
         for overlay, touched in [*self._overlays.items()]:
             try:
@@ -177,9 +177,9 @@ class OpenDocument:
 
     @contextlib.contextmanager
     def overlay(self, touched: Callable[[], object] = lambda: None) -> Iterator[Overlay]:
-        """While this is open, what is put into the buffer is told apart from what its author types.
+        """Open an overlay, which distinguishes our additions to the buffer from what its author types.
 
-        `touched` is called, and the overlay follows no more, when the author changes what was put there.
+        When the author changes our additions, `touched` is called, and the overlay is no longer updated.
         """
         overlay = Overlay(self.buffer.text, self.buffer.text)
         self._overlays[overlay] = touched
@@ -189,16 +189,16 @@ class OpenDocument:
             self._overlays.pop(overlay, None)
 
     def follows(self, overlay: Overlay) -> bool:
-        """Whether its author has left alone what an overlay shows."""
+        """Return whether the author has not changed the additions of an overlay."""
         return overlay in self._overlays
 
     async def show(self, text: str, overlay: Overlay, label: str) -> bool:
-        """Change the buffer from what the overlay shows to `text`; False if its author was faster."""
+        """Change the buffer from the overlay's shown text to `text`; return False if its author was faster."""
         async with self._applying:
             if not self.follows(overlay) or self.buffer.text != overlay.shown or text == overlay.shown:
                 return text == overlay.shown
             overlay.sent, version = text, self.buffer.version
-            # An editor may not answer, or say that this is not its version any more.
+            # An editor may not answer, or answer that this is no longer its version.
             with contextlib.suppress(Exception):
                 await self._hear(overlay, await self._apply(text, label))
             arrived, overlay.sent = overlay.sent is None, None
@@ -206,7 +206,7 @@ class OpenDocument:
             return arrived
 
     async def _hear(self, overlay: Overlay, applied: bool) -> None:
-        """Wait until the buffer has what was sent; if it was refused, for what the editor has in its place."""
+        """Wait until the buffer has the sent text; if it was refused, wait for the editor's own change."""
         self._changed.clear()
         while overlay.sent is not None and self.follows(overlay):
             await asyncio.wait_for(self._changed.wait(), _ECHO if applied else _REFUSED)
@@ -222,16 +222,16 @@ class OpenDocument:
         return (await asyncio.wait_for(self.server.workspace_apply_edit_async(params), _ANSWER)).applied
 
     def versioned(self, edits: Sequence[lsp.TextEdit]) -> lsp.WorkspaceEdit:
-        """Changes of the text as it is now, and of no other."""
+        """Return changes that apply to the present version of the text only."""
         which = lsp.OptionalVersionedTextDocumentIdentifier(uri=self.uri, version=self.buffer.version)
         return lsp.WorkspaceEdit(document_changes=[lsp.TextDocumentEdit(which, [*edits])])
 
     async def settle(self, rebase: Rebase, overlay: Overlay, label: str) -> tuple[Failure, ...]:
-        """Put into the buffer what `rebase` makes of the author's text, as often as it takes; what found no place.
+        """Put the result of `rebase` for the author's text into the buffer, retrying as needed; return failures.
 
         Raises:
-            DocumentBusy: the editor took no change.
-            LmmError: `rebase` cannot.
+            DocumentBusy: the editor refused all changes.
+            LmmError: `rebase` failed.
         """
         self.refusals = 0
         for _ in range(_TRIES):

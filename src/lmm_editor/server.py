@@ -1,4 +1,4 @@
-"""The server: which request of an editor is answered by what."""
+"""The language server: dispatches an editor's requests and commands."""
 
 from __future__ import annotations
 
@@ -20,40 +20,40 @@ if TYPE_CHECKING:
     from lmm.document import Document
     from lmm_editor.open_document import OpenDocument
 
-# What reads documents is imported when one is opened: an editor that starts waits for nothing but this file.
+# Modules that read documents are imported when one is opened: when an editor starts, only this module is imported.
 _ROOMS = ("lmm_editor.conversation", "lmm_editor.diagnostics", "lmm_editor.open_document", "lmm_education.course")
 _LEGEND = lsp.SemanticTokensLegend(["keyword", "property"], [])
 _SAME = ("ask", "cancel", "accept", "reject", "clear", "annotate", "undo", "run", "say", "prompt")
 _COMMANDS = {"askWith": "ask_with", "continue": "go_on"} | {name: name for name in _SAME}
-"""What an editor can have begun about a document, and by which method."""
-_QUIET = 0.02  # seconds without a change, before a document is read
-_REST = 1.0  # and before all of a long one is
+"""The commands about a document, and the methods that run them."""
+_QUIET = 0.02  # seconds without a change before a document is read
+_REST = 1.0  # and before the whole of a long one is read
 
 
 class EditorProtocol(LanguageServerProtocol):
-    """The protocol, but for the texts: `Buffer` keeps them. pygls ends lines at U+2028 and the like, too, and is slow
-    on long documents."""
+    """The protocol without pygls' handling of texts, which are in `Buffer`: pygls ends lines also at U+2028 and the
+    like, and is slow on long documents."""
 
     @lsp_method(lsp.TEXT_DOCUMENT_DID_OPEN)
     def lsp_text_document__did_open(self, params: lsp.DidOpenTextDocumentParams) -> Iterator[Any]:
-        """Hand it on."""
+        """Pass the notification on."""
         yield self.fm.features[lsp.TEXT_DOCUMENT_DID_OPEN], (params,), None
 
     @lsp_method(lsp.TEXT_DOCUMENT_DID_CHANGE)
     def lsp_text_document__did_change(self, params: lsp.DidChangeTextDocumentParams) -> Iterator[Any]:
-        """Hand it on."""
+        """Pass the notification on."""
         yield self.fm.features[lsp.TEXT_DOCUMENT_DID_CHANGE], (params,), None
 
 
 class EditorServer(LanguageServer):
-    """Serves one editor. Each document that it has open is an `OpenDocument`."""
+    """Serves one editor. Each open document is an `OpenDocument`."""
 
     def __init__(self) -> None:
         super().__init__("lmm", version("lmmarkdown"), protocol_cls=EditorProtocol)
         self.documents: dict[str, OpenDocument] = {}
         self.streams, self.folds = True, False
         self._tasks: set[asyncio.Task[None]] = set()
-        for method, feature, options in self._features():  # partial: pygls writes attributes on what it registers
+        for method, feature, options in self._features():  # partial: pygls sets attributes on registered functions
             self.feature(method, options)(partial(feature))
         for name, method in _COMMANDS.items():
             self.command(f"lmm.{name}")(self._beginning(getattr(self, method)))
@@ -86,7 +86,7 @@ class EditorServer(LanguageServer):
         ]
 
     def _beginning(self, command: Callable[..., Coroutine[Any, Any, None]]) -> Callable[..., None]:
-        """What begins a command about an open document, and returns at once, as some editors wait."""
+        """Return a function that starts a command about an open document and returns at once, as some editors wait."""
 
         def begin(uri: str, *arguments: Any) -> None:
             if opened := self.documents.get(uri):
@@ -95,7 +95,7 @@ class EditorServer(LanguageServer):
         return begin
 
     def answering(self, markdown: str, chat: str = "") -> Any:
-        """A request about an open document, answered off the loop: of a markdown document, of a ChatMD file."""
+        """Return a request handler that runs a function for markdown documents or ChatMD files in a thread."""
 
         async def answer(params: Any) -> Any:
             opened = self.documents.get(params.text_document.uri)
@@ -108,7 +108,7 @@ class EditorServer(LanguageServer):
     # -- the documents -----------------------------------------------------------------------------
 
     def initialize(self, params: lsp.InitializeParams) -> None:
-        """Take what the client says of itself: whether replies `stream` or arrive whole, if it can `fold`."""
+        """Read the client's options: whether replies `stream` or arrive whole, and whether it can `fold`."""
         self._loop = asyncio.get_running_loop()
         options = params.initialization_options
         if isinstance(options, dict):
@@ -116,30 +116,30 @@ class EditorServer(LanguageServer):
             self.folds = options.get("fold") is True
 
     def initialized(self, _: lsp.InitializedParams) -> None:
-        """Import what reads documents, aside."""
+        """Import the modules that read documents, in a thread."""
         asyncio.get_running_loop().run_in_executor(None, lambda: [*map(import_module, _ROOMS)])
 
     async def end(self, *_: object) -> None:
-        """End what goes on; replies that have arrived are remembered."""
+        """Cancel running work; replies that have arrived are remembered."""
         tasks = [*self._tasks]
         for task in tasks:
             task.cancel()
         await asyncio.gather(*tasks, return_exceptions=True)
 
     def did_open(self, params: lsp.DidOpenTextDocumentParams) -> None:
-        """Follow a document."""
+        """Open a document, and check it."""
         opened: OpenDocument = _call("open_document.OpenDocument", self, params.text_document)
         self.documents[opened.uri] = opened
         self._check(opened)
 
     def did_change(self, params: lsp.DidChangeTextDocumentParams) -> None:
-        """Take what was typed."""
+        """Apply changes to a document, and check it."""
         if opened := self.documents.get(params.text_document.uri):
             opened.change(params)
             self._check(opened)
 
     def did_close(self, params: lsp.DidCloseTextDocumentParams) -> None:
-        """Follow it no more; what is asked there ends."""
+        """Close a document, and cancel its requests."""
         if opened := self.documents.pop(params.text_document.uri, None):
             for task in opened.running.values():
                 task.cancel()
@@ -152,9 +152,9 @@ class EditorServer(LanguageServer):
             opened.checking = self.start(self._diagnose(opened))
 
     async def _diagnose(self, opened: OpenDocument) -> None:
-        """Report the problems of the newest version, off the loop, until there is no newer one.
+        """Report the problems of the newest version, computed in a thread, until there is no newer one.
 
-        In a long document, what is around the change is read at once, and all of it when its author rests.
+        In a long document, the blocks around the change are read at once, and all of it when its author pauses.
         """
         seen = -1
         while seen != opened.buffer.version:
@@ -184,12 +184,12 @@ class EditorServer(LanguageServer):
     # -- commands ----------------------------------------------------------------------------------
 
     async def ask(self, opened: OpenDocument, line: int, model: str | None = None) -> None:
-        """Answer the prompts of the block on that line, from 1; on line 0, all."""
+        """Answer the prompts of the block on a line, from 1; on line 0, all prompts."""
         if line not in opened.running:
             self._begin(opened, line, "notebook.ask", line or None, model)
 
     def _begin(self, opened: OpenDocument, line: int, name: str, *arguments: Any) -> None:
-        """Begin what can be cancelled."""
+        """Start work that can be cancelled."""
 
         def end(task: object) -> None:
             for known in (opened.running, opened.overlays, opened.cancels):
@@ -206,7 +206,7 @@ class EditorServer(LanguageServer):
             self.workspace_code_lens_refresh(None)
 
     async def ask_with(self, opened: OpenDocument, line: int) -> None:
-        """Let the author choose a model, and ask that."""
+        """Let the author choose a model, and ask it."""
 
         async def ask() -> None:
             settings = await asyncio.to_thread(lambda: opened.document().settings)
@@ -217,12 +217,12 @@ class EditorServer(LanguageServer):
         await self.trusting(opened, ask)
 
     async def cancel(self, opened: OpenDocument, line: int) -> None:
-        """End what is asked there."""
+        """Cancel the request on a line."""
         if task := opened.running.get(line):
             opened.cancels.get(line, task.cancel)()
 
     async def accept(self, opened: OpenDocument, line: int, hunk: int | None = None) -> None:
-        """Keep the new text of the edit on a line, or one change of it; where text would be lost, ask."""
+        """Accept the new text of the edit on a line, or one change of it; if text would be lost, ask first."""
         try:
             await self.put(opened, lambda it: it.accept(line=line, hunk=hunk), "lmm: accept")
         except EditError as error:
@@ -231,7 +231,7 @@ class EditorServer(LanguageServer):
                 await self.put(opened, lambda it: it.accept(line=line, force=True), "lmm: accept")
 
     async def reject(self, opened: OpenDocument, line: int, hunk: int | None = None) -> None:
-        """Restore the old text of the edit on a line, or take one change out of the new."""
+        """Restore the old text of the edit on a line, or remove one change from the new text."""
         await self.put(opened, lambda it: it.reject(line=line, hunk=hunk), "lmm: reject")
 
     async def clear(self, opened: OpenDocument, line: int) -> None:
@@ -239,7 +239,7 @@ class EditorServer(LanguageServer):
         await self.put(opened, lambda it: it.clear(line=line), "lmm: clear")
 
     def difference(self, uri: str, line: int) -> str:
-        """The change of the edit on a line, word by word, as `lmm messages --diff` shows it."""
+        """Show the change of the edit on a line, word by word, as `lmm messages --diff` does."""
         from lmm.terminal import word_diff
 
         opened = self.documents.get(uri)
@@ -249,7 +249,7 @@ class EditorServer(LanguageServer):
         return shown
 
     async def go_on(self, opened: OpenDocument, line: int) -> None:
-        """Put a prompt into the block on a line that continues its chat, and the cursor there."""
+        """Add a prompt that continues the chat of the block on a line, and put the cursor there."""
         block = next((one for one in opened.document().blocks if one.line == line), None)
         if block is not None:
             last = line + block.content.rstrip("\r\n").count("\n")  # the line that closes it, from 1
@@ -258,7 +258,7 @@ class EditorServer(LanguageServer):
             await self._write(opened, "".join(lines), last)
 
     async def prompt(self, opened: OpenDocument, line: int, word: str) -> None:
-        """Put a block for a prompt above a line, and the cursor into it."""
+        """Insert a block for a prompt above a line, and put the cursor into it."""
         await self._write(opened, *_call("notebook.with_prompt", opened.buffer.text, line, word))
 
     async def _write(self, opened: OpenDocument, text: str, line: int) -> None:
@@ -267,32 +267,32 @@ class EditorServer(LanguageServer):
         with opened.overlay() as overlay:
             await opened.settle(lambda author: (_rewritten(before, text, author), ()), overlay, "lmm: prompt")
         known = self.client_capabilities.window
-        if known and known.show_document:  # an editor may not let us
+        if known and known.show_document:  # an editor may not support it
             end = opened.buffer.whole_line(line - 1).end
             params = lsp.ShowDocumentParams(opened.uri, take_focus=True, selection=lsp.Range(end, end))
             self.window_show_document(params)
 
     async def annotate(self, opened: OpenDocument, field: str) -> None:
-        """Make a field again where its text has changed."""
+        """Regenerate a field where its text has changed."""
         self._begin(opened, 0, "notebook.annotate", field)
 
     async def run(self, opened: OpenDocument) -> None:
-        """Let the model of a chat go on."""
+        """Run a chat: let its model continue."""
         if not opened.running:
             self._begin(opened, 0, "conversation.run")
 
     async def say(self, opened: OpenDocument) -> None:
-        """Put the cursor into an empty message of the user's at the end of a chat."""
+        """Put the cursor into an empty user message at the end of a chat."""
         await self._write(opened, *_call("conversation.place_to_say", opened.buffer.text))
 
     async def search_course(self, uri: str, question: str, *how: str) -> list[dict[str, Any]]:
-        """What the course has about a question: for each passage its text, place, a link and a quotation to insert."""
+        """Search the course for a question; return text, place, link and quotation to insert for each passage."""
         opened = self.documents.get(uri)
         path = opened.path if opened else None
         return await asyncio.to_thread(_call, "notebook.search", path, question)
 
     async def undo(self, opened: OpenDocument) -> None:
-        """Take back what we changed last; what the author typed meanwhile stays."""
+        """Undo our last change; what the author has typed since stays."""
         if not opened.undone:
             raise LmmError("there is nothing to take back in this document")
         last = opened.undone.pop()
@@ -300,15 +300,15 @@ class EditorServer(LanguageServer):
             await opened.settle(
                 lambda text: (_call("open_document.without", last.author, last.shown, text), ()), overlay, "lmm: undo"
             )
-        opened.undone.pop()  # that of this undoing
+        opened.undone.pop()  # the change made by undoing
 
     def listen(self, event: Event, place: Place) -> None:
-        """Say what its author should know, as it is heard in another thread."""
+        """Show notices to the author; called from another thread."""
         if isinstance(event, Notice):
             self._loop.call_soon_threadsafe(self.tell, event.text, lsp.MessageType.Info)
 
     async def put(self, opened: OpenDocument, verb: Callable[[Document], object], label: str) -> None:
-        """Do something to the document that the editor has, and put it there."""
+        """Apply a method to the document in the editor, and put the result into the buffer."""
         document = opened.document(listener=self.listen)
         with opened.overlay() as overlay:
             await asyncio.to_thread(verb, document)
@@ -318,7 +318,7 @@ class EditorServer(LanguageServer):
     # -- the author --------------------------------------------------------------------------------
 
     def start(self, work: Coroutine[Any, Any, None]) -> asyncio.Task[None]:
-        """Let something go on; what goes wrong in it is told."""
+        """Start a task in the background; its errors are shown to the author."""
 
         async def watched() -> None:
             try:
@@ -332,18 +332,18 @@ class EditorServer(LanguageServer):
         return task
 
     def tell(self, text: str, kind: lsp.MessageType = lsp.MessageType.Error) -> None:
-        """Say something to the author."""
+        """Show a message to the author."""
         self.window_show_message(lsp.ShowMessageParams(kind, text))
 
     async def choose(self, question: str, *answers: str) -> str:
-        """What the author chooses; empty for nothing."""
+        """Ask the author to choose one of the answers; return it, or the empty string."""
         actions = [lsp.MessageActionItem(answer) for answer in answers]
         params = lsp.ShowMessageRequestParams(lsp.MessageType.Info, question, actions)
         chosen = await self.window_show_message_request_async(params)
         return chosen.title if chosen else ""
 
     async def trusting(self, opened: OpenDocument, act: Callable[[], Awaitable[None]]) -> None:
-        """Do something; where a config.toml that came with the folder asks for more than the folder, ask first.
+        """Do something; if a config.toml needs permissions that were not given, ask the author, and try again.
 
         Raises:
             Untrusted: the author did not agree.
@@ -368,7 +368,7 @@ class EditorServer(LanguageServer):
 
 
 def _call(name: str, *arguments: Any) -> Any:
-    """Call a function of a room of this package, which is imported now at the latest."""
+    """Call a function of a module of this package, importing the module if needed."""
     room, _, function = name.partition(".")
     return getattr(import_module(f"lmm_editor.{room}"), function)(*arguments)
 

@@ -90,7 +90,7 @@ def _run(
     as_json: bool,
     **options: Any,
 ) -> int:
-    """Let a verb work on every file, and tell what became of it; hints that several files share are told once."""
+    """Apply a method to all files, and print the outcomes; hints shared by several files are printed once."""
     from lmm import Document
     from lmm.models.budget import SharedBudget
 
@@ -136,7 +136,7 @@ def _summary(path: Path, report: Report[FieldStatus], *, estimate: bool, changed
 
 
 def _parts(report: Report[FieldStatus], *, estimate: bool) -> list[str]:
-    """What the line at the end tells."""
+    """Return the parts of the summary line."""
     from lmm.notebook.staleness import State
 
     verb = "would " if estimate else ""

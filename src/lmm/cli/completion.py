@@ -1,4 +1,4 @@
-"""`lmm completion`: the script that makes a shell complete commands, options and file names of `lmm`."""
+"""`lmm completion`: the script with which a shell completes commands, options and file names of `lmm`."""
 
 from __future__ import annotations
 
@@ -8,11 +8,11 @@ from click.shell_completion import CompletionItem, get_completion_class, shell_c
 from lmm import terminal
 from lmm.cli import main
 
-VARIABLE = "_LMM_COMPLETE"  # set by the script when it asks; its value is click's, such as bash_complete
+VARIABLE = "_LMM_COMPLETE"  # set by the script; its value is defined by click, such as bash_complete
 
 
 class _Commands(click.Group):
-    """All commands, of which only the module of the one on the command line is imported."""
+    """All commands; only the module of the one on the command line is imported."""
 
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
         row = next((row for row in main.COMMANDS if row.name == cmd_name), None)
@@ -33,10 +33,10 @@ def completion(shell: str) -> None:
     fish: lmm completion fish > ~/.config/fish/completions/lmm.fish
     """
     script = get_completion_class(shell)
-    assert script is not None  # one of the three that click knows
+    assert script is not None  # one of the three supported by click
     terminal.say(script(_Commands(), {}, "lmm", VARIABLE).source())
 
 
 def complete(instruction: str) -> int:
-    """Answer a shell that asks how the command line may go on; the exit code."""
+    """Answer a shell's request for completions; return the exit code."""
     return shell_complete(_Commands(), {}, "lmm", VARIABLE, instruction)

@@ -1,8 +1,8 @@
-"""`lmm demo`: the whole round on the example course, with real commands on real files.
+"""`lmm demo`: a complete tour on the example course, with real commands on real files.
 
-The steps are in ``example/demo.toml``: what an author would type into the file, and the command they would run.
-The commands run as processes of their own, without keys and configuration, so that the built-in models
-answer whatever is set on this machine. Nothing is written outside the demo's folder.
+The steps are in ``example/demo.toml``: the text that an author would type, and the command they would run.
+The commands run as separate processes, without keys and configuration, so that the built-in models
+answer, whatever is set on this machine. Nothing is written outside the demo's folder.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ from lmm.terminal import DONE, FAILED
 
 LECTURE = "01-linear-models.md"
 STATE = ".lmm"
-MOST_LINES = 16  # of a change that is shown
+MOST_LINES = 16  # shown of a change
 
 
 @options.command()
@@ -42,7 +42,7 @@ def demo(*, folder: Path | None) -> int:
     with resources.as_file(resources.files("lmm").joinpath("example")) as example:
         shutil.copytree(example / "course", course, dirs_exist_ok=True)
         script = tomllib.loads((example / "demo.toml").read_text("utf-8"))
-    (course / STATE).mkdir(exist_ok=True)  # marks the course's folder: no configuration above it counts
+    (course / STATE).mkdir(exist_ok=True)  # marks the course's folder: configurations above it are not used
     original = (course / LECTURE).read_bytes()
     _say(f"The example course is in {course}\n")
     for number, step in enumerate(script["steps"], 1):
@@ -84,9 +84,9 @@ def _run(step: Mapping[str, str], number: int, course: Path) -> None:
 
 
 def offline_environment(course: Path) -> dict[str, str]:
-    """The environment without anything that would choose or pay a model; state goes into the demo's folder.
+    """Return the environment without variables that choose or pay for models; state goes into the demo's folder.
 
-    Its vectors are the fast model's, also where the extra ``meaning`` is: the demo took twice the time with the other.
+    The fast embedding model is used even if the extra ``meaning`` is installed, which would take twice as long.
     """
     keys = {key for provider in PROVIDERS.values() for key in (*provider.keys, provider.base_url_variable)}
     kept = {k: v for k, v in os.environ.items() if k not in keys and not k.startswith("LMM_")}
@@ -103,7 +103,7 @@ def _read(file: Path) -> str:
 
 
 def _diff(before: str, after: str) -> str:
-    """The changed lines with two lines around them, coloured on a terminal."""
+    """Return the changed lines with two lines of context, coloured on a terminal."""
     lines = list(difflib.unified_diff(before.splitlines(), after.splitlines(), n=2, lineterm=""))[2:]
     shown = []
     for line in lines:

@@ -73,7 +73,7 @@ def _resolve(files: Sequence[Path], done: str, verb: Callable[[Document], int], 
 
 
 def _tell_losses(path: Path, error: EditError) -> None:
-    """What would be lost, and both texts where the author changed the old one."""
+    """Print what would be lost, and both texts if the author changed the old one."""
     from lmm import Document
     from lmm.notebook.edits import find_edits, visible_text
 
@@ -96,7 +96,7 @@ def undo(*, files: tuple[Path, ...]) -> int:
     you changed in the same place since is named, and left as it is. What commands and MCP servers changed stays.
     Repeat it to go further back.
     """
-    from lmm.disk.undo import take_back  # opening a document would not wait for an editor that saves it now
+    from lmm.disk.undo import take_back  # unlike this, opening a document does not wait for an editor that is saving it
 
     def act(path: Path) -> int:
         change = take_back(path)

@@ -78,7 +78,7 @@ def extract(
         return INTERRUPTED
     if output is None:
         terminal.say_document(json_lines(map(row_of, report.results)))
-    elif report.results or not report.failures:  # nothing at all does not replace an earlier table
+    elif report.results or not report.failures:  # without any results, an earlier table is not replaced
         save_records(output, report.results, compiled.fields)
     return _summary(report, len(jobs), output)
 
@@ -95,7 +95,7 @@ def _unwritten(output: Path | None) -> str:
 
 
 def _show(jobs: list[Job], again: bool) -> int:
-    """What would be asked: a line per section, then what it comes to."""
+    """Print what would be asked: a line per section, then the total."""
     from lmm.disk import journal
 
     new = [job for job in jobs if again or journal.get(job.source.client.journal_key(job.ask)) is None]
@@ -121,6 +121,6 @@ def _summary(report: Report[Record[Any]], sections: int, output: Path | None) ->
     ]
     written = output if report.results or not report.failures else None
     text = ", ".join(parts) if written else f"{', '.join(parts)}{_unwritten(output)}"
-    # Standard output is for rows.
+    # Standard output is reserved for rows.
     terminal.say(f"{written}: {text}" if written else text, err=written is None)
     return exit_code(report)

@@ -1,4 +1,4 @@
-"""`lmm import`: other people's files to markdown."""
+"""`lmm import`: convert other formats to markdown."""
 
 from __future__ import annotations
 
@@ -69,7 +69,7 @@ def import_(
                 hint = "if it is the log of llm: llm logs --json -c > session.jsonl, then import that"
                 raise ConfigError("databases cannot be imported", where=path, hint=hint)
             if path.lower().endswith(".jsonl"):
-                sessions = importlib.import_module("chatmd.sessions")  # by name: nothing here knows agents
+                sessions = importlib.import_module("chatmd.sessions")  # by name: this package does not depend on chatmd
                 target, number = sessions.import_session(Path(path), output, force=how["force"])
                 name = terminal.visible(str(target), line=True)
                 terminal.say(f"{name}: {terminal.count(number, 'message')}; lmm run continues it")
@@ -105,7 +105,7 @@ def _import_site(urls: Sequence[str], output: Path | None, pages: int, **how: An
 
 
 def _check_outputs(files: Sequence[str], output: Path | None) -> None:
-    """Refuse two files whose markdown would have one name."""
+    """Raise if two files would be written to the same markdown file."""
     from lmm.importing.import_document import output_of
 
     seen: dict[Path, str] = {}
@@ -120,7 +120,7 @@ def _check_outputs(files: Sequence[str], output: Path | None) -> None:
 
 
 def _summary(report: ImportReport) -> str:
-    """What became of a file, in a line, and what did not come along, in more."""
+    """Return one line about an imported file, and further lines about what was left out."""
     from lmm.markdown import parse_markdown_text
     from lmm.markdown.blocks import HeadingBlock, TextBlock
 

@@ -1,6 +1,6 @@
-"""The command `lmm`: the table of commands, and the one place where what went wrong becomes a line and an exit code.
+"""The command `lmm`: the table of commands, and the only place where errors become a line and an exit code.
 
-Other packages' commands are named in the table too; only the module of the command that is used is imported.
+Other packages' commands are in the table, too; only the module of the command that is used is imported.
 """
 
 from __future__ import annotations
@@ -28,8 +28,8 @@ SIGNALS = tuple(getattr(signal, name) for name in ("SIGTERM", "SIGHUP") if hasat
 
 
 class CommandRow(NamedTuple):
-    """One row: the click command is `function` in `file` of the folder ``cli`` of `package`; either is called as it is,
-    unless something else stands here."""
+    """One row of the table: the click command is `function` in `file` of the folder ``cli`` of `package`; both default
+    to the command's name."""
 
     name: str
     package: str
@@ -84,9 +84,9 @@ COMMANDS = (
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Run one command; its exit code: 0 done, 1 something failed or was found, 2 wrong usage, 130 interrupted."""
+    """Run one command; return its exit code: 0 done, 1 failure or findings, 2 wrong usage, 130 interrupted."""
     if instruction := os.environ.get("_LMM_COMPLETE"):
-        complete: Callable[[str], int] = importlib.import_module("lmm.cli.completion").complete  # it knows COMMANDS
+        complete: Callable[[str], int] = importlib.import_module("lmm.cli.completion").complete  # it uses COMMANDS
         return complete(instruction)
     words = list(sys.argv[1:] if arguments is None else arguments)
     if not words or words[0] in ("-h", "--help", "help"):
@@ -105,14 +105,14 @@ def main(arguments: Sequence[str] | None = None) -> int:
         return USAGE
     try:
         command = load(row)
-    except KeyboardInterrupt:  # before anything was begun
+    except KeyboardInterrupt:  # before anything was started
         return INTERRUPTED
     terminal.spell_out_unwritable()
     return run(command, row.name, words[1:])
 
 
 def help_text() -> str:
-    """The list of commands."""
+    """Return the list of commands for the help."""
     width = max(len(row.name) for row in COMMANDS)
     rows = "".join(f"  {row.name:<{width}}  {row.help}\n" for row in COMMANDS)
     return (
@@ -130,11 +130,11 @@ def load(row: CommandRow) -> click.Command:
 
 
 def run(command: click.Command, name: str, words: Sequence[str]) -> int:
-    """Run a command; errors of ours and wrong usage become a line, whatever ends it an exit code."""
+    """Run a command and return its exit code; our errors and wrong usage are printed as one line."""
     import click
 
     try:
-        # Not click's own `main`: it would put words and exit codes of its own between Ctrl-C, a closed pipe and us.
+        # Not click's own `main`, which has its own messages and exit codes for Ctrl-C and closed pipes.
         with ended_by_signals(), command.make_context(f"lmm {name}", list(words)) as context:
             code = command.invoke(context)
         return code if isinstance(code, int) else DONE
@@ -161,10 +161,10 @@ def _tell(error: LmmError) -> int:
 
 
 def each(paths: Sequence[Path], act: Callable[[Path], int]) -> int:
-    """Act on every file: the error of one does not end the others. The highest exit code.
+    """Act on all files, continuing after errors; return the highest exit code.
 
     Raises:
-        LmmError: there is only one.
+        LmmError: it failed, and there is only one file.
     """
     codes = [DONE]
     for path in paths:
@@ -184,9 +184,9 @@ def each(paths: Sequence[Path], act: Callable[[Path], int]) -> int:
 
 @contextlib.contextmanager
 def ended_by_signals() -> Iterator[None]:
-    """While this is open, the first such signal raises `KeyboardInterrupt`; what cleans up is not disturbed by others.
+    """Within this context, the first of these signals raises `KeyboardInterrupt`; further ones do not disturb cleanup.
 
-    A signal that whoever started us ignores (``nohup``) stays ignored.
+    A signal that the parent process ignores (``nohup``) stays ignored.
     """
     told = False
 
@@ -198,7 +198,7 @@ def ended_by_signals() -> Iterator[None]:
                 _leave_terminal()
             raise KeyboardInterrupt
 
-    here = threading.current_thread() is threading.main_thread()  # Python allows handlers there only
+    here = threading.current_thread() is threading.main_thread()  # Python allows handlers only there
     before = {number: signal.getsignal(number) for number in SIGNALS} if here else {}
     try:
         for number, handler in before.items():
@@ -211,7 +211,7 @@ def ended_by_signals() -> Iterator[None]:
 
 
 def _leave_terminal() -> None:
-    """The terminal has gone: what is written to it from now on goes nowhere, instead of failing."""
+    """Redirect output to the null device after the terminal has gone, so that writing does not fail."""
     for stream in (sys.stdout, sys.stderr):
         with contextlib.suppress(OSError, ValueError):
             if os.isatty(stream.fileno()):

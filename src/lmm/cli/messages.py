@@ -1,4 +1,4 @@
-"""`lmm messages` and `lmm watch`: answer the questions that wait in documents, now or on every save."""
+"""`lmm messages` and `lmm watch`: answer pending questions in documents, now or on every save."""
 
 from __future__ import annotations
 
@@ -85,7 +85,7 @@ def _open(path: Path, config: Path | None, *, quiet: bool) -> Document:
 
 
 def _tell_outcome(document: Document, path: Path, report: Report[AnsweredPrompt], *, diff: bool, as_json: bool) -> int:
-    """Tell what became of it; the exit code."""
+    """Print the outcome; return the exit code."""
     err = path == STDIN
     if not as_json:
         _tell_edits(str(path), document, diff, err=err)
@@ -99,7 +99,7 @@ def _tell_outcome(document: Document, path: Path, report: Report[AnsweredPrompt]
 
 
 def _tell_unasked(name: str, document: Document) -> int:
-    """Tell what was meant as a prompt and is not asked: nobody should wait for an answer; the exit code."""
+    """Print errors for prompts that will not be asked, so that nobody waits for an answer; return the exit code."""
     from lmm.notebook.problems import unasked_prompts
 
     unasked = unasked_prompts(document.blocks)
@@ -110,7 +110,7 @@ def _tell_unasked(name: str, document: Document) -> int:
 
 
 def _tell_edits(name: str, document: Document, diff: bool, *, err: bool = False) -> None:
-    """What waits in the document now, and what the author should know before accepting it."""
+    """Print the pending edits of a document, with their warnings."""
     for edit in document.edits:
         terminal.say(f"{terminal.styled(f'{name}:{edit.line}', 'cyan', err=err)} pending edit: {edit.prompt}", err=err)
         if diff:
@@ -198,7 +198,7 @@ def watch(*, paths: tuple[Path, ...], quiet: float, poll: bool, model: str | Non
 
 
 def _tell_event(event: Event, place: Place) -> None:
-    """A line for what is asked and what comes of it; what went wrong on standard error."""
+    """Print one line for an event; failures go to standard error."""
     match event:
         case Waiting() | Notice():
             terminal.tell_notice(event, place)

@@ -1,4 +1,4 @@
-"""What commands share: click's decorators with explained arguments, each option once, and work on documents."""
+"""Shared by commands: click decorators with explained arguments, common options, and work on documents."""
 
 from __future__ import annotations
 
@@ -22,15 +22,15 @@ F = TypeVar("F", bound=Callable[..., Any])
 
 
 class Decorator(Protocol):
-    """Declares something of a command, and hands its function back."""
+    """A decorator that declares an option or argument of a command, and returns its function."""
 
     def __call__(self, function: F, /) -> F:
-        """Declare it."""
+        """Declare the option or argument."""
         ...
 
 
 PATH = click.Path(path_type=Path, readable=False)
-"""A path as it was typed. What cannot be read is not click's to check: our own message says how to mend it."""
+"""A path as it was typed. Click does not check whether it is readable: our own message has a better hint."""
 FOLDER = click.Path(path_type=Path, file_okay=False)
 SETTINGS: Mapping[str, Any] = {"help_option_names": ["-h", "--help"], "show_default": True, "max_content_width": 80}
 
@@ -50,7 +50,7 @@ class ExplainedCommand(click.Command):
     """A command whose help explains its arguments, above its options."""
 
     def format_options(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
-        """Write both sections."""
+        """Write the sections of arguments and options."""
         rows = [(p.make_metavar(ctx), p.help) for p in self.get_params(ctx) if isinstance(p, Argument) and p.help]
         if rows:
             with formatter.section("Arguments"):
@@ -59,7 +59,7 @@ class ExplainedCommand(click.Command):
 
 
 class Group(click.Group):
-    """Commands under one name, listed in the order in which they were declared."""
+    """A group of commands, listed in the order of their declaration."""
 
     def command(  # type: ignore[override]  # click's may also be used without being called
         self, name: str | None = None, *, hidden: bool = False
@@ -68,7 +68,7 @@ class Group(click.Group):
         return super().command(name, cls=ExplainedCommand, context_settings=SETTINGS, hidden=hidden)
 
     def list_commands(self, ctx: click.Context) -> list[str]:
-        """The names for the help."""
+        """Return the names of the commands, for the help."""
         return list(self.commands)
 
 
@@ -93,16 +93,16 @@ def flag(*names: str, help: str) -> Decorator:
     return click.option(*names, is_flag=True, help=help)
 
 
-# -- what several commands have --------------------------------------------------------------------
+# -- options of several commands -------------------------------------------------------------------
 
 
 def _with_documents(context: click.Context, parameter: click.Parameter, paths: tuple[Path, ...]) -> tuple[Path, ...]:
-    """Files as they were named, and the documents in folders."""
+    """Return the named files, and the documents in named folders."""
     from lmm.disk.folder import SUFFIXES, documents_below
 
     found: list[Path] = []
     for path in paths:
-        is_folder = os.path.isdir(path)  # noqa: PTH112  # of a name that is too long, pathlib's raises
+        is_folder = os.path.isdir(path)  # noqa: PTH112  # pathlib's raises for a name that is too long
         inside = list(documents_below(path, on_skip=terminal.tell_error)) if is_folder else [path]
         if not inside:
             raise FileReadError(f"this folder has no {', '.join(SUFFIXES)} files", where=str(path))
@@ -111,7 +111,7 @@ def _with_documents(context: click.Context, parameter: click.Parameter, paths: t
 
 
 def documents(help: str) -> Decorator:
-    """Declare the documents that a command works on; a folder stands for those in it."""
+    """Declare the documents that a command works on; folders are replaced by the documents in them."""
     return argument("files", "PATH", help, many=True, type=PATH, callback=_with_documents)
 
 
@@ -129,12 +129,12 @@ def budget(help: str = "Spend at most this much: tokens (20000) or money (0.50$)
 
 
 def dry_run(help: str) -> Decorator:
-    """Declare ``--dry-run``; what it shows is the command's own."""
+    """Declare ``--dry-run``; the command decides what it shows."""
     return flag("--dry-run", help=help)
 
 
 def together(*decorators: Decorator) -> Decorator:
-    """One decorator for several, in the order of the help."""
+    """Combine several decorators into one, in the order of the help."""
 
     def declare(function: F) -> F:
         for decorator in reversed(decorators):
@@ -145,7 +145,7 @@ def together(*decorators: Decorator) -> Decorator:
 
 
 def yes(help: str, *, short: bool = True) -> Decorator:
-    """Declare ``--yes``; what is agreed to is the command's own."""
+    """Declare ``--yes``; the command decides what is agreed to."""
     return flag("--yes", *(["-y"] if short else []), help=help)
 
 
@@ -161,7 +161,7 @@ T = TypeVar("T")
 
 
 def work(document: Document, verb: Callable[[Document], Report[T]], *, save: bool = True) -> Report[T]:
-    """What a verb did to a document, which is saved; also where Ctrl-C, or the user's own function, ended it."""
+    """Apply a method to a document, save it, and return its report, even if Ctrl-C or user code ended it."""
     from lmm.document import BatchFailed, saved
     from lmm.loop import Stopped
 
@@ -175,7 +175,7 @@ def work(document: Document, verb: Callable[[Document], Report[T]], *, save: boo
 
 
 def change(path: Path, verb: Callable[[Document], T], *, save: bool = True, err: bool = False) -> T:
-    """What a verb that asks no model did to the document in a file, as it is now; it is saved."""
+    """Apply a method that asks no model to the document in a file, save it, and return the method's result."""
     from lmm import Document
 
     with Document.open(path, listener=terminal.EventPrinter(err=err)) as document:
@@ -187,12 +187,12 @@ def change(path: Path, verb: Callable[[Document], T], *, save: bool = True, err:
 
 
 def exit_code(report: Report[Any]) -> int:
-    """The exit code that a report stands for."""
+    """Return the exit code for a report."""
     return INTERRUPTED if report.interrupted else FAILED if report.failures or report.error else DONE
 
 
 def show_progress(event: Event, place: Place) -> None:
-    """Print what a person should know, and draw how far the work is; a `lmm.messages.Listener`."""
+    """Print notices, and draw a progress bar; a `lmm.messages.Listener`."""
     match event:
         case Waiting() | Notice():
             terminal.tell_notice(event, place, err=True)
@@ -201,7 +201,7 @@ def show_progress(event: Event, place: Place) -> None:
 
 
 def tell_failures(report: Report[Any]) -> None:
-    """Each failure once, where it was first met: a server that is down says the same of every section."""
+    """Print each kind of failure once, at its first place: if a server is down, all sections fail in the same way."""
     alike: dict[str, list[Failure]] = {}
     for failure in report.failures:
         alike.setdefault(str(failure.error), []).append(failure)
@@ -210,7 +210,7 @@ def tell_failures(report: Report[Any]) -> None:
 
 
 def cost_text(usage: Usage, model: str) -> str:
-    """What calls to a model would come to, in words; the price where it is known."""
+    """Describe the estimated cost of calls to a model, with the price if it is known."""
     from lmm.models.tokens import price
 
     if not usage.requests:

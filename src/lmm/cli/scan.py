@@ -74,13 +74,13 @@ def _list_authors(path: Path, *, as_json: bool) -> int:
 
 
 def _scan(path: Path, *, check: bool, fix: bool) -> tuple[tuple[Finding, ...], str]:
-    """The problems of a file, and what was done about it."""
+    """Scan a file; return its problems, and what was corrected or completed."""
     from lmm import Document
     from lmm.disk.files import read_document
     from lmm.disk.folder import SUFFIXES
 
     if not check and path.suffix.lower() not in SUFFIXES:
-        read_document(path)  # a file that is missing is told as such
+        read_document(path)  # reports a missing file as such
         hint = f"lmm scan writes headers into {', '.join(SUFFIXES)} only; lmm scan --check reads any file"
         raise LmmError("this is not a markdown file", where=str(path), hint=hint)
     document = Document.open(path)
@@ -94,14 +94,14 @@ def _scan(path: Path, *, check: bool, fix: bool) -> tuple[tuple[Finding, ...], s
 
 
 def _is_log(path: Path) -> bool:
-    """Whether a file is a log of lmm serve, as far as can be seen from outside: a database."""
+    """Return whether a file is a log of lmm serve, judging only by its being a database."""
     with contextlib.suppress(OSError), path.open("rb") as file:
         return file.read(16) == b"SQLite format 3\0"
     return False
 
 
 def _misquotations(path: Path, *, is_log: bool) -> tuple[Finding, ...]:
-    """What a document, or each answer in a log, quotes of files beside it that these do not hold."""
+    """Find quotations in a document, or in the answers of a log, that are not in the files beside it that they name."""
     from lmm import Document
     from lmm.disk.files import decode_document
     from lmm.disk.folder import Folder

@@ -120,7 +120,7 @@ def _tier_rows(tier: Mapping[str, Any]) -> Iterator[str]:
 
 
 def _windows(settings: Settings) -> dict[str, ContextWindow]:
-    """How much the models read at once that people talk to, and that read; of others there is nothing to know."""
+    """Return the context windows of the chat models; built-in models have none."""
     import asyncio
 
     from lmm import loop
@@ -146,7 +146,7 @@ def _describe(name: str, tier: ModelSettings) -> dict[str, Any]:
     return {"model": str(tier.model), "origin": tier.origin, "server": tier.base_url, "key": key, "other": other}
 
 
-# -- what a folder asks for --------------------------------------------------------------------------------
+# -- permissions of a folder -------------------------------------------------------------------------------
 
 
 @options.command()

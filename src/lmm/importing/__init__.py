@@ -1,4 +1,4 @@
-"""Office files, PDF, web pages, books, notebooks to markdown, to be read before anything is built on it."""
+"""Convert Office files, PDF, web pages, books and notebooks to markdown; check the result before building on it."""
 
 from lmm.importing.formats import FORMATS, Format, format_of
 from lmm.importing.import_document import ImportReport, import_file

@@ -1,4 +1,4 @@
-"""Zip archives with documents in them (Office files, EPUB): members in memory, bounded; nothing is unpacked to disk."""
+"""Reading zip archives of documents (Office files, EPUB) in memory, within limits; nothing is unpacked to disk."""
 
 from __future__ import annotations
 
@@ -20,9 +20,10 @@ from lmm.messages import picture_type
 
 @dataclass(frozen=True, slots=True)
 class ArchiveLimits:
-    """How much is taken out of an archive: members, bytes in all, bytes of one XML file and of one picture.
+    """Limits of an archive: members, bytes in total, bytes of one XML file and of one picture.
 
-    Of all pages of a book, and of all pictures, it is so many bytes, or so many times the bytes of the archive.
+    The limits for all pages of a book, and for all pictures, are in bytes or multiples of the archive's size, whichever
+    is larger.
     """
 
     members: int = 20_000
@@ -38,13 +39,13 @@ LIMITS = ArchiveLimits()
 
 
 class Archive:
-    """An archive that is read member by member; what is too much is refused before it is unpacked."""
+    """An archive that is read member by member; limits are checked before anything is unpacked."""
 
     def __init__(self, data: bytes, *, kind: str, limits: ArchiveLimits = LIMITS) -> None:
         """Open an archive; `kind` is what the file should be, for messages.
 
         Raises:
-            FileReadError: it is none, is encrypted, or holds more than a document does.
+            FileReadError: it is not an archive, is encrypted, or exceeds the limits.
         """
         self.limits = limits
         self._pages, self._most_pages = 0, max(limits.pages, limits.page_ratio * len(data))
@@ -70,7 +71,7 @@ class Archive:
         self._zip.close()
 
     def read(self, name: str) -> bytes:
-        """The bytes of a member.
+        """Read a member.
 
         Raises:
             FileReadError: there is none of this name, or it cannot be unpacked.
@@ -83,10 +84,10 @@ class Archive:
             raise FileReadError(f"'{name}' in it cannot be unpacked", hint="the file is damaged") from error
 
     def page(self, name: str) -> bytes:
-        """The bytes of a page of a book.
+        """Read a page of a book.
 
         Raises:
-            FileReadError: it is missing, or with those that were read before larger than pages of such a file are.
+            FileReadError: it is missing, or the pages read so far exceed the limit.
         """
         self._pages += self._zip.getinfo(name).file_size if name in self.names else 0
         if self._pages > self._most_pages:
@@ -94,7 +95,7 @@ class Archive:
         return self.read(name)
 
     def picture(self, name: str) -> bytes:
-        """The bytes of a picture; none if it is missing, damaged, no picture, or too large alone or with others."""
+        """Read a picture; empty if it is missing, damaged, not a picture, or too large alone or with others."""
         size = self._zip.getinfo(name).file_size if name in self.names else 0
         if size > min(self.limits.picture, self._pictures_left):
             return b""
@@ -105,8 +106,8 @@ class Archive:
         return b""
 
     def bounded(self, pages: Collection[str] = (), changed: Mapping[str, bytes] = MappingProxyType({})) -> bytes:
-        """The archive with its XML and pictures, each of which has been looked at, and with some `pages`; in place of
-        all else is nothing. `changed` members have other bytes.
+        """Return a copy of the archive with its checked XML and pictures, and some `pages`; all other members are
+        empty. The contents of `changed` members are replaced.
 
         Raises:
             FileReadError: an XML file in it is too large, or declares entities.
@@ -120,25 +121,25 @@ class Archive:
         return out.getvalue()
 
     def checked(self, name: str) -> bytes:
-        """The bytes of a member that is XML; one that declares entities is refused, whoever parses it.
+        """Read an XML member without parsing it; entity declarations are refused.
 
         Raises:
-            FileReadError: it is missing, too large, or declares some.
+            FileReadError: it is missing, too large, or declares entities.
         """
         size = self._zip.getinfo(name).file_size if name in self.names else 0
         if size > self.limits.xml:
             raise FileReadError(f"'{name}' in it has {size / 1e6:,.0f} MB of XML", hint=HARM)
         data = self.read(name)
-        # In UTF-16 the words have zero bytes between their letters.
+        # In UTF-16 there are zero bytes between the letters.
         if re.search(rb"<!(?:ENTITY|DOCTYPE[^<>\[]*\[)", data.replace(b"\0", b"")):
             raise FileReadError(f"'{name}' in it declares XML entities", hint=HARM)
         return data
 
     def xml(self, name: str) -> ElementTree.Element:
-        """A member that is XML; one that declares entities is refused.
+        """Parse an XML member; entity declarations are refused.
 
         Raises:
-            FileReadError: it is missing, too large, or no such XML.
+            FileReadError: it is missing, too large, declares entities, or is not valid XML.
         """
         try:
             return ElementTree.fromstring(self.checked(name))
@@ -147,12 +148,12 @@ class Archive:
 
 
 def local(name: str) -> str:
-    """A name without its name space."""
+    """Return a name without its namespace."""
     return name.rpartition("}")[2]
 
 
 def _what(data: bytes) -> str:
-    """What a file probably is that has the wrong suffix."""
+    """Return a hint about the probable format of a file with the wrong suffix."""
     if data.startswith(b"\xd0\xcf\x11\xe0"):
         return "it is in the format of Word 97, or has a password: open it and save it as .docx, without a password"
     if data.startswith(b"{\\rtf"):

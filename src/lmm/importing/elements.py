@@ -1,4 +1,4 @@
-"""The document in a PDF on its way to Pandoc: a tree of elements with HTML's names."""
+"""A tree of HTML elements: the form in which the document of a PDF is passed to Pandoc."""
 
 from __future__ import annotations
 
@@ -9,11 +9,11 @@ from html import escape
 from lmm.importing.markdown_text import plain
 
 HARM = "the file is damaged or malicious"
-"""What to say of a file that is more than any document is."""
+"""Hint for files that exceed the limits of any ordinary document."""
 
 
 def tags(names: str) -> frozenset[str]:
-    """Names of tags, from a text with spaces between them."""
+    """Return a set of tag names from a text that lists them, separated by spaces."""
     return frozenset(names.split())
 
 
@@ -22,14 +22,14 @@ HEADINGS = {f"h{level}": level for level in range(1, 7)}
 
 @dataclass(frozen=True, slots=True)
 class MarkupElement:
-    """An element: its tag in lower case, attributes, and children, which are elements and texts."""
+    """An element: its tag in lower case, attributes, and children (elements and texts)."""
 
     tag: str
     attributes: Mapping[str, str] = field(default_factory=dict)
     children: tuple[Node, ...] = ()
 
     def get(self, name: str) -> str:
-        """An attribute, or the empty string."""
+        """Return an attribute, or the empty string."""
         return self.attributes.get(name, "")
 
     @property
@@ -42,7 +42,7 @@ Node = MarkupElement | str
 
 
 def element(tag: str, *children: Node, **attributes: str) -> MarkupElement:
-    """An element, written shortly.
+    """Create an element, in a short notation.
 
     >>> text_of(element("p", "a ", element("em", "b")))
     'a b'
@@ -51,7 +51,7 @@ def element(tag: str, *children: Node, **attributes: str) -> MarkupElement:
 
 
 def text_of(node: Node) -> str:
-    """All text of a node as it stands; ``br`` is a newline.
+    """Return all text of a node as it is; ``br`` is a newline.
 
     >>> text_of(element("pre", "a", element("br"), "b"))
     'a\\nb'
@@ -62,12 +62,12 @@ def text_of(node: Node) -> str:
 
 
 def words_of(node: Node) -> str:
-    """The text of a node with single spaces."""
+    """Return the text of a node, with white space collapsed to single spaces."""
     return " ".join(text_of(node).split())
 
 
 def to_html(node: Node) -> str:
-    """A node as HTML.
+    """Serialize a node as HTML.
 
     >>> to_html(element("p", "a < b", element("img", src="x")))
     '<p>a &lt; b<img src="x"></p>'

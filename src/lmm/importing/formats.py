@@ -1,4 +1,4 @@
-"""The table of file formats that can be imported: what reads each, how much of it, and by what a file is told."""
+"""The table of file formats that can be imported: the reader and the limit of each, and how files are recognised."""
 
 from __future__ import annotations
 
@@ -9,11 +9,11 @@ from lmm.errors import ConfigError
 
 @dataclass(frozen=True, slots=True)
 class Format:
-    """One row: `module` has a function ``read(data, context)``, here that of Pandoc; `needs` are the packages that it
-    imports.
+    """One row of the table: `module` has a function ``read(data, context)``, by default that of Pandoc; `needs` are the
+    packages that it imports.
 
-    `reader` is Pandoc's name of what it is given: the file, or HTML that the module makes. `called` is what people
-    call such a file, `types` are the media types under which servers send it; `is_text` if people read it as it is.
+    `reader` is Pandoc's name of its input format: that of the file, or of the HTML that the module makes. `called` is
+    the common name of such a file, `types` are the media types used by servers; `is_text` if it is readable as it is.
     """
 
     name: str
@@ -54,7 +54,7 @@ _ROWS = {
     ".dbk .docbook": Format("DocBook", "XML", "docbook", is_text=True),
 }  # fmt: skip
 FORMATS: dict[str, Format] = {suffix: format for suffixes, format in _ROWS.items() for suffix in suffixes.split()}
-# What to do with files that people try all the same.
+# Hints for other files that users may try to import.
 _OTHERS = {
     ".doc .pages": "open it in a word processor and save it as .docx",
     ".ppt .odp .key": "save it as .pptx, or export it as PDF",
@@ -66,7 +66,7 @@ _OTHERS = {
 
 
 def format_of(name: str) -> Format:
-    """The format of a file by its name.
+    """Return the format of a file, by its name.
 
     Raises:
         ConfigError: files of this kind cannot be imported; the hint says what can be done instead.
@@ -82,19 +82,19 @@ def format_of(name: str) -> Format:
     return FORMATS[suffix]
 
 
-# -- What a file is, told by its first bytes, by what a server says, and by its name -------------------------------
+# -- kinds of files, recognised by their first bytes, by the server's media type, and by their name ----------------
 
 
 _UNKNOWN = "application/octet-stream"
 MARKDOWN = (".md", ".markdown", ".mdown", ".rmd", ".qmd", ".chatmd")
-"""What the names of texts end in that are markdown already."""
+"""Suffixes of files that are markdown already."""
 
 
 @dataclass(frozen=True, slots=True)
 class FileKind:
-    """`suffix` is that of a format that is turned into markdown, else empty; `name` is for people.
+    """A kind of file: `suffix` is that of a format that is converted to markdown, else empty; `name` is for messages.
 
-    `is_text` if the document can be read as it is.
+    `is_text` says that the document can be read as it is.
     """
 
     suffix: str
@@ -103,7 +103,7 @@ class FileKind:
 
     @property
     def is_page(self) -> bool:
-        """Whether it is HTML."""
+        """Whether the file is HTML."""
         return self.suffix == ".html"
 
 
@@ -115,8 +115,8 @@ _KINDS = {
 }
 HTML = _KINDS["HTML"]
 CONVERTED = {suffix: _KINDS[format.name] for suffix, format in FORMATS.items() if format.called}
-"""The kinds of files that nobody reads as they are, by their suffixes; texts with marks in them, such as LaTeX, are not
-among them."""
+"""The kinds of files that must be converted to be read, by their suffixes; markup that is readable, such as LaTeX, is
+not among them."""
 _BY_TYPE = {type: _KINDS[format.name] for format in FORMATS.values() if format.called for type in format.types}
 _MAGIC = {
     b"\x89PNG": "a PNG image",
@@ -130,14 +130,14 @@ _MAGIC = {
     b"SQLite format 3": "a database",
 }
 _BEGINS = {b"%PDF-": ".pdf", b"{\\rtf": ".rtf"}
-# Archives are told by the names of their members, which are not compressed, or by their first one.
+# Archives are recognised by the names of their members, which are not compressed, or by their first member.
 _FIRST = {b"application/epub+zip": ".epub", b"application/vnd.oasis.opendocument.text": ".odt"}
 _MEMBERS = {b"word/document.xml": ".docx", b"ppt/presentation.xml": ".pptx", b"xl/workbook.xml": ".xlsx"}
 _ARCHIVES = (*_FIRST.values(), *_MEMBERS.values())
 
 
 def file_kind(data: bytes, *, name: str, media_type: str = "") -> FileKind:
-    """What a document is. The bytes decide where they can, then a telling media type, then the name.
+    """Determine the kind of a document: by its bytes if possible, then by a specific media type, then by its name.
 
     >>> [file_kind(data, name=name).name for data, name in ((b"%PDF-1.7", "a.md"), (b"# A", "a.md"), (b"a\\0", "a"))]
     ['a PDF file', 'text', 'a binary file']
@@ -176,7 +176,7 @@ def _looks_like_html(data: bytes) -> bool:
 
 
 def suffix_of(name: str) -> str:
-    """The suffix of a file's name, with its dot, in lower case.
+    """Return the suffix of a file's name, with its dot, in lower case.
 
     >>> suffix_of("Notes.MD"), suffix_of("Makefile")
     ('.md', '')

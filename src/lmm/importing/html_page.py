@@ -1,6 +1,6 @@
-"""What of a web page is the document: its main part, without what serves the browser, as HTML for Pandoc.
+"""Extracting the document from a web page: its main part, without scripts and navigation, as HTML for Pandoc.
 
-Pages are read as browsers read them (selectolax, which is Lexbor), and changed in place.
+Pages are parsed as in browsers (by selectolax, which is Lexbor), and changed in place.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ _CHARSET = re.compile(rb"<meta[^>]+charset\s*=\s*[\"']?\s*([\w.:-]+)|<\?xml[^>]+
 _BOMS = ((codecs.BOM_UTF8, "utf-8-sig"), (codecs.BOM_UTF16_LE, "utf-16"), (codecs.BOM_UTF16_BE, "utf-16"))
 _TAG = re.compile(r"<(/?)([A-Za-z][^\s/>]*)([^<>]*)")
 _SPAN = re.compile(r"(?:col|row)span\s*=\s*[\"']?\s*(\d{1,6})", re.IGNORECASE)
-# Tags that a later one closes, so that a row of open ones is no nesting.
+# Tags that are closed implicitly by a later one, so that many open ones in a row are not nested.
 _CLOSED_BY_OTHERS = tags(
     "p li dt dd tr td th tbody thead tfoot option optgroup colgroup a area base br col embed hr img input "
     "link meta param source track wbr html head body"
@@ -53,14 +53,14 @@ _NO_LANGUAGE = tags(
     "programlisting literallayout code"
 )
 TEX_MARKS = (("\\(", "\\)"), ("\\[", "\\]"), ("$$", "$$"))
-DOLLARS = (*TEX_MARKS, ("$", "$"))  # where a page tells its script so
+DOLLARS = (*TEX_MARKS, ("$", "$"))  # if a page configures its script so
 _HOLDERS = tags("ol ul section aside div")
 _SCHEMES = tuple(f"{name}:" for name in ("http", "https", "ftp", "mailto", "doi", "tel", "file", "data"))
 _NOTE_MARKS = str.maketrans("*†‡§¶_", "xxxxxx")
 
 
 def decode_html(data: bytes) -> str:
-    """The text of a page in the encoding that it names, else in UTF-8, else in that of old Windows pages.
+    """Decode a page in the encoding that it names, else in UTF-8, else in cp1252, that of old Windows pages.
 
     >>> decode_html("<meta charset=latin1>é".encode("latin1"))
     '<meta charset=latin1>é'
@@ -72,7 +72,7 @@ def decode_html(data: bytes) -> str:
         try:
             return data.decode(codec_of((named[1] or named[2]).decode("ascii", "replace").lower()))
         except (LookupError, UnicodeDecodeError):
-            pass  # it says something else than it is
+            pass  # the name is wrong
     try:
         return data.decode("utf-8")
     except UnicodeDecodeError:
@@ -80,21 +80,21 @@ def decode_html(data: bytes) -> str:
 
 
 def codec_of(charset: str) -> str:
-    """Python's name of an encoding that a page or its server names, as browsers understand it."""
+    """Return Python's name of an encoding named by a page or its server, interpreted as in browsers."""
     return "cp1252" if charset in ("iso-8859-1", "latin1", "ascii", "us-ascii") else charset
 
 
 def read_page(
     text: str, images: list[ImportedImage], *, prefix: str = "", online: bool = False, dollars: bool = False
 ) -> Imported | None:
-    """The document in a page, its body in HTML still, or None if nothing is in it. The `images` that its ``data:``
-    addresses hold are added. With `dollars`, formulas may stand between single ones, as they do where the page tells
-    its script so.
+    """Extract the document from a page, its body still in HTML, or None if it is empty.
 
-    With the page's URL for a prefix, links become whole URLs. If the page is `online`, links and pictures get numbers.
+    Images in ``data:`` URLs are added to `images`. With `dollars`, formulas may be between single dollars, as in pages
+    that configure their script so. If `prefix` is the page's URL, links become absolute. If the page is `online`, links
+    and pictures are replaced by numbers.
 
     Raises:
-        FileReadError: it is nested too deeply, or has cells without end.
+        FileReadError: it is nested too deeply, or has too many table cells.
 
     >>> read_page("<nav>Home</nav><main>Text.</main>", []).body
     '<main>Text.</main>'
@@ -136,11 +136,11 @@ def _words(node: LexborNode) -> str:
 
 
 def check_nesting(text: str, most: int = _MAX_DEPTH, *, xhtml: bool = False) -> None:
-    """Refuse a page with elements that are nested deeply, or never closed: it would keep parsers busy. In XHTML any
+    """Check that elements are not nested too deeply, or never closed, which would keep parsers busy. In XHTML any
     element may close itself (``<a id="x"/>``).
 
     Raises:
-        FileReadError: it is one.
+        FileReadError: they are.
     """
     depth = 0
     for match in _TAG.finditer(text):
@@ -151,33 +151,33 @@ def check_nesting(text: str, most: int = _MAX_DEPTH, *, xhtml: bool = False) -> 
 
 
 def check_tables(text: str) -> None:
-    """Refuse a page whose cells span more than any table has.
+    """Check that the cells of tables do not span more than any ordinary table.
 
     Raises:
-        FileReadError: it is one.
+        FileReadError: they do.
     """
     spans = (map(int, _SPAN.findall(match[3])) for match in _TAG.finditer(text))
     if sum(map(math.prod, spans)) > _MAX_CELLS:
         raise FileReadError(f"its tables have more than {_MAX_CELLS:,} cells", hint=HARM)
 
 
-# -- what a page says of itself ----------------------------------------------------------------------------
+# -- metadata of a page ------------------------------------------------------------------------------------
 
 
 def _base(root: LexborNode, url: str) -> str:
-    """What the links of a page are relative to, if it says so itself."""
+    """Return the base URL of a page's links, which the page may set itself."""
     return _joined(url, next((_get(node, "href") for node in root.css("base[href]")), ""))
 
 
 def _joined(url: str, address: str) -> str:
     try:
         return urljoin(url, address)
-    except ValueError:  # no URL at all
+    except ValueError:  # not a URL
         return address
 
 
 def _values(root: LexborNode) -> dict[str, Any]:
-    """Authors and date of a page, as its head names them."""
+    """Return the authors and the date of a page, from its head."""
     named: dict[str, list[str]] = {}
     for meta in root.css("meta"):
         name = (_get(meta, "name") or _get(meta, "property") or _get(meta, "itemprop")).lower()
@@ -192,7 +192,7 @@ def _values(root: LexborNode) -> dict[str, Any]:
 
 
 def _ways(root: LexborNode, base: str) -> dict[str, Any]:
-    """Where a page leads, as far as it wants programs to follow it: `follows`, `next` and `listed` of `Imported`."""
+    """Return where a page leads, as far as it allows robots to follow: `follows`, `next` and `listed` of `Imported`."""
     metas = (_get(meta, "content") for meta in root.css("meta") if _get(meta, "name").lower() == "robots")
     robots = frozenset(re.findall(r"\w+", " ".join(metas).lower()))
     if robots & {"nofollow", "none"}:
@@ -205,11 +205,11 @@ def _ways(root: LexborNode, base: str) -> dict[str, Any]:
     return {"follows": tuple(filter(None, dict.fromkeys(follows))), "next": next_, "listed": "noindex" not in robots}
 
 
-# -- what of it is read ------------------------------------------------------------------------------------
+# -- content of a page -------------------------------------------------------------------------------------
 
 
 def _clean(body: LexborNode, title: str) -> None:
-    """Take out what serves the browser, and the title where Pandoc or knitr repeats it."""
+    """Remove scripts, navigation and the like, and the title if Pandoc or knitr repeats it."""
     for node in body.css(".katex, .mwe-math-element, mjx-container"):
         if (formula := node.css_first("math")) is not None:
             node.replace_with(formula)
@@ -228,7 +228,7 @@ def _clean(body: LexborNode, title: str) -> None:
 
 
 def _main(body: LexborNode) -> tuple[LexborNode, tuple[str, ...]]:
-    """The main part of a page, if the page says which one that is, and a note of what is not in it."""
+    """Return the main part of a page, if the page marks one, and a note about the rest."""
     mains = next(filter(None, map(body.css, ("main", "[role=main]", "article"))), [])
     if len(mains) != 1:
         return body, ()
@@ -241,9 +241,9 @@ def _main(body: LexborNode) -> tuple[LexborNode, tuple[str, ...]]:
 
 
 def _name_languages(main: LexborNode) -> None:
-    """Code whose class is its language, and nothing else; each of its lines that is an element on a line of its own."""
+    """Set the class of code blocks to their language only; put each line that is an element on its own line."""
     for part in main.css("code *:not(math, math *, img, br)"):
-        part.unwrap()  # it would be code in pieces
+        part.unwrap()  # else the code would be in pieces
     for pre in main.css("pre"):
         language = _language(pre)
         for part in (pre, *pre.css("code")):
@@ -258,7 +258,7 @@ def _name_languages(main: LexborNode) -> None:
                 line.insert_before("\n")
     for cell in main.css("table.highlighttable td.code, table.rouge-table td.code, table.highlight td.code"):
         table = next(node for node in _around(cell) if node.tag == "table")
-        table.replace_with(cell.css_first("pre") or cell)  # the numbers of its lines stood beside it
+        table.replace_with(cell.css_first("pre") or cell)  # the line numbers are in another cell
 
 
 def _around(node: LexborNode) -> Iterator[LexborNode]:
@@ -267,7 +267,7 @@ def _around(node: LexborNode) -> Iterator[LexborNode]:
 
 
 def _language(pre: LexborNode) -> str:
-    """The language that a code block's classes name, or those of a box around it, in the ways of usual highlighters."""
+    """Return the language named by the classes of a code block, or of a box around it, as common highlighters do."""
     codes = pre.css("code")
     candidates: list[str] = []
     for part in (pre, *(codes if len(codes) == 1 else ()), *islice(_around(pre), 2)):
@@ -282,7 +282,7 @@ def _language(pre: LexborNode) -> str:
 
 
 def _mark_formulas(main: LexborNode, parser: LexborHTMLParser, marks: Sequence[tuple[str, str]]) -> None:
-    """TeX between marks, or without any as Pandoc writes it for KaTeX, as the elements in which Pandoc knows it."""
+    """Replace TeX between marks, or without any as Pandoc writes it for KaTeX, by elements that Pandoc recognises."""
     for node in main.css("span.math.inline, span.math.display"):
         only = node.first_child
         is_bare = not node.text().strip().startswith(("\\(", "\\["))
@@ -302,7 +302,7 @@ def _mark_formulas(main: LexborNode, parser: LexborHTMLParser, marks: Sequence[t
 
 
 def find_tex(text: str, marks: Sequence[tuple[str, str]] = TEX_MARKS) -> Iterator[tuple[int, int, str, str]]:
-    """Where formulas begin and end in a text, their TeX, and the mark that opens each; in linear time.
+    """Iterate over formulas in a text: start, end, TeX, and opening mark of each; in linear time.
 
     >>> [tex for _, _, tex, _ in find_tex("\\\\(a\\\\) costs $5 and $6, $$b$$")]
     ['a', 'b']
@@ -316,7 +316,7 @@ def find_tex(text: str, marks: Sequence[tuple[str, str]] = TEX_MARKS) -> Iterato
         mark, start = found[0], found.end()
         at, end = start, text.find(closing[mark], start) if mark in closing else -1
         if end < 0:
-            closing.pop(mark, None)  # nor will any other of its kind end
+            closing.pop(mark, None)  # no other mark of its kind is closed either
             continue
         tex, behind = text[start:end], end + len(closing[mark])
         is_price = mark == "$" and (tex != tex.strip() or text[behind : behind + 1].isdigit())
@@ -334,8 +334,8 @@ def _formula(parser: LexborHTMLParser, tex: str, *, is_display: bool) -> LexborN
 
 
 def _relink(main: LexborNode, base: str, *, online: bool) -> tuple[str, ...]:
-    """Make links whole, and take away those that no reader of markdown should follow; of a page that is `online`, put
-    numbers for them, and give them."""
+    """Make links absolute, and remove those that readers of markdown should not follow; if the page is `online`,
+    replace links by numbers, and return their URLs."""
     links: dict[str, int] = {}
     for link in main.css("a[href]"):
         address = _get(link, "href")
@@ -351,7 +351,7 @@ def _relink(main: LexborNode, base: str, *, online: bool) -> tuple[str, ...]:
 
 
 def _take_images(main: LexborNode, images: list[ImportedImage], base: str, *, online: bool) -> None:
-    """Put numbers for the images that are in a page, or online; one that a script would have loaded is elsewhere."""
+    """Replace images that are in the page, or online, by numbers; lazily loaded ones have their URL elsewhere."""
     numbers: dict[str, int] = {}
     for node in main.css("img"):
         address, later = _get(node, "src"), _get(node, "data-src") or _get(node, "data-original")
@@ -374,7 +374,7 @@ def _take_images(main: LexborNode, images: list[ImportedImage], base: str, *, on
 
 
 def image_of(address: str) -> ImportedImage | None:
-    """The image in a ``data:`` address, or None if it holds none that can be read.
+    """Return the image in a ``data:`` URL, or None if there is none that can be read.
 
     >>> image_of("data:image/gif;base64,R0lGODlh")
     ImportedImage(data=b'GIF89a')
@@ -389,11 +389,11 @@ def image_of(address: str) -> ImportedImage | None:
         return None
 
 
-# -- footnotes: a mark that links to a note, and a note that links back, whatever program wrote them ---------
+# -- footnotes of any program: a mark that links to a note, and a note that links back ------------------------
 
 
 def _with_footnotes(main: LexborNode) -> str:
-    """The page with its footnotes as Pandoc knows them."""
+    """Return the page as HTML, with its footnotes in a form that Pandoc recognises."""
     notes = {_get(note, "id"): note for note in main.css("li[id], aside[id], p[id], div[id], dd[id]")}
     back = {id: {_get(link, "href") for link in note.css("a[href^='#']")} for id, note in notes.items()}
     called, marks = dict[str, str](), set[str]()
@@ -417,7 +417,7 @@ def _is_note_mark(words: str) -> bool:
 
 
 def _take_note(note: LexborNode, marks: set[str]) -> str:
-    """What is in a note, without its number and the links back; what held it leaves, too, once it is empty."""
+    """Remove a note from the page, with its parents if they become empty; return it without number and back links."""
     for node in note.css("a[href^='#'], .label"):
         if node.tag != "a" or _get(node, "href") in marks:
             node.decompose()

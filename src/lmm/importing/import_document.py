@@ -1,4 +1,4 @@
-"""Files to markdown files: `import_file` checks, reads in a process of its own, and writes."""
+"""Importing files as markdown: `import_file` checks, reads in a separate process, and writes."""
 
 from __future__ import annotations
 
@@ -26,16 +26,16 @@ from lmm.importing.formats import Format, format_of
 from lmm.importing.imported import Context, Imported, compose, image_name, with_true_pictures
 from lmm.importing.pandoc import find_pandoc
 
-MEMORY = 3_000_000_000  # bytes that reading a file may take
+MEMORY = 3_000_000_000  # limit of memory for reading a file, in bytes
 TIMEOUT = 300.0  # seconds
 _MARKDOWN = (".md", ".markdown")
 RESULT = "result"
-"""The file in the folder that holds what was read, or the message and the hint of an error."""
+"""The file in the temporary folder with the result, or with the message and the hint of an error."""
 
 
 @dataclass(frozen=True, slots=True)
 class ImportReport:
-    """What was written: the markdown file, its text, its images; `notes` say what did not come along.
+    """The outcome of an import: the markdown file, its text, its images; `notes` say what was left out.
 
     `source` is the file's name, or the URL.
     """
@@ -55,15 +55,15 @@ def import_file(
     timeout: float = TIMEOUT,
     styles: Mapping[str, str] | None = None,
 ) -> ImportReport:
-    """Turn a file of any of the `FORMATS` into a markdown file, with its images in a folder beside it.
+    """Convert a file of any of the `FORMATS` to a markdown file, with its images in a folder beside it.
 
-    `output` is a file or an existing folder; without it the markdown lies beside the source, under its name. Images
-    go to a folder ``NAME_files``. Nothing that exists is replaced unless `force` says so. `timeout` is in seconds.
-    `styles` say what paragraphs in styles of a Word file are (``{"HeadA": "heading 1"}``; ``code``, ``quote``); those
-    with usual names are known.
+    `output` is a file or an existing folder; by default, the markdown is written beside the source, under its name.
+    Images go to a folder ``NAME_files``. Existing files are replaced only with `force`. `timeout` is in seconds.
+    `styles` maps paragraph styles of a Word file to their meaning (``{"HeadA": "heading 1"}``; ``code``, ``quote``);
+    those with usual names are recognised.
 
     Raises:
-        ConfigError: the kind of file is not known, or the package that reads it is not installed.
+        ConfigError: the format is unknown, or the package that reads it is not installed.
         FileReadError: the file cannot be read, is encrypted, has no text, or takes too much time or memory.
         FileWriteError: something with the name of the output exists, or it cannot be written.
     """
@@ -78,7 +78,7 @@ def import_file(
 
 
 def output_of(source: Path, output: Path | None) -> Path:
-    """The markdown file that an import writes.
+    """Return the path of the markdown file that an import writes.
 
     Raises:
         ConfigError: the output would not be markdown, or its folder is missing.
@@ -87,7 +87,7 @@ def output_of(source: Path, output: Path | None) -> Path:
         return source.with_suffix(".md")
     if output.is_dir():
         return output / f"{source.stem}.md"
-    if output.suffix.lower() not in _MARKDOWN:  # R Markdown and Quarto run what is in it
+    if output.suffix.lower() not in _MARKDOWN:  # R Markdown and Quarto run code in it
         raise ConfigError("the output is markdown", where=str(output), hint="end its name in .md, or name a folder")
     if not output.parent.is_dir():
         raise ConfigError("there is no such folder", where=str(output.parent), hint=f"mkdir -p {output.parent}")
@@ -95,10 +95,10 @@ def output_of(source: Path, output: Path | None) -> Path:
 
 
 def check_installed(format: Format) -> None:
-    """Refuse a format whose package or program is missing.
+    """Check that the packages and the program for a format are installed.
 
     Raises:
-        ConfigError: it is.
+        ConfigError: one is missing.
     """
     extras.check_installed("import", f"{format.name} files need", *format.needs, kind=ConfigError)
     if format.reader:
@@ -106,10 +106,10 @@ def check_installed(format: Format) -> None:
 
 
 def check_source(source: Path, format: Format) -> None:
-    """Refuse a file that is missing, too large or not readable.
+    """Check that a file exists, is readable and not too large.
 
     Raises:
-        FileReadError: it is.
+        FileReadError: it does not, or is not.
     """
     with files.folder_of(source).open(source.name) as file:
         size = os.fstat(file.fileno()).st_size
@@ -119,10 +119,10 @@ def check_source(source: Path, format: Format) -> None:
 
 
 def check_target(target: Path, force: bool) -> None:
-    """Refuse an output that exists or cannot be written.
+    """Check that an output does not exist, unless `force` is set, and can be written.
 
     Raises:
-        FileWriteError: it does, or cannot.
+        FileWriteError: it exists, or cannot be written.
     """
     if target.is_dir():
         raise FileWriteError("a folder has this name", where=str(target), hint="name another file with -o")
@@ -136,7 +136,7 @@ def _exists(target: Path) -> FileWriteError:
 
 
 def _prefix(source: Path, target: Path) -> str:
-    """What leads from the output to the source's folder: relative links in the source go on from there."""
+    """Return the relative path from the output to the source's folder, the prefix for relative links in the source."""
     here, there = target.resolve().parent, source.resolve().parent
     return "" if here == there else Path(os.path.relpath(there, here)).as_posix()
 
@@ -153,10 +153,10 @@ def read_source(
     timeout: float = TIMEOUT,
     styles: Mapping[str, str] | None = None,
 ) -> Imported:
-    """What is in a file, read in a process of its own; `prefix`, `online` and `styles` are those of `Context`.
+    """Read a file in a separate process; `prefix`, `online` and `styles` are those of `Context`.
 
-    Files come from anywhere, and the libraries that read them are written in C: one that crashes, or that a file keeps
-    busy for ever, takes that process with it and nothing else.
+    Files come from anywhere, and the libraries that read them are written in C: if a file makes one crash or hang,
+    only that process is lost.
 
     Raises:
         FileReadError: it cannot be read, is encrypted, has no text, or takes too much time or memory.
@@ -168,7 +168,7 @@ def read_source(
         context |= {"prefix": prefix, "online": online, "timeout": timeout, "styles": dict(styles or {})}
         task = {"path": str(source.resolve()), "module": format.module, "context": context, "folder": name,
                 "memory": MEMORY}  # fmt: skip
-        # -P: no module is taken from the current folder, which came from anywhere
+        # -P: no module is imported from the current folder, which may come from anywhere
         code = "import sys; from lmm.importing.import_document import read_task; sys.exit(read_task())"
         command = [sys.executable, "-P", "-c", code]
         try:
@@ -192,7 +192,7 @@ def read_source(
 def _crashed(source: Path, format: Format, done: subprocess.CompletedProcess[bytes]) -> LmmError:
     how = done.stderr.decode("utf-8", "replace").strip().rpartition("\n")[2] or f"exit code {done.returncode}"
     cause = "has a bug"
-    if done.returncode < 0:  # as PDFium ends that gets no more memory
+    if done.returncode < 0:  # PDFium ends like this when it runs out of memory
         how, cause = f"signal {-done.returncode}", f"takes more than {MEMORY / 1e9:g} GB of memory to read"
     hint = f"the file is damaged, malicious, or {cause}"
     return FileReadError(f"the reader of {format.name} files crashed: {how}", where=str(source), hint=hint)
@@ -202,10 +202,10 @@ def _crashed(source: Path, format: Format, done: subprocess.CompletedProcess[byt
 
 
 def write_document(target: Path, document: Imported, *, source: str, name: str, force: bool) -> ImportReport:
-    """Write the images, then the markdown, so that what it links to is there.
+    """Write the images, then the markdown, so that its links are never broken.
 
     Raises:
-        FileWriteError: an image of another content exists, or the disk refuses.
+        FileWriteError: an image with different content exists, or a file cannot be written.
     """
     folder, below = f"{target.stem}_files", Folder(target.parent)
     pictures = {
@@ -223,14 +223,14 @@ def write_document(target: Path, document: Imported, *, source: str, name: str, 
     return ImportReport(source, target, text, tuple(target.parent / path for path in pictures), document.notes)
 
 
-# -- the process that reads ------------------------------------------------------------------------
+# -- the reading process ---------------------------------------------------------------------------
 
 
 def read_task() -> int:
-    """Read the file that standard input names, into a folder; 0 if that worked, 1 if the error is there."""
+    """Read the file named on standard input, and write the result to a folder; return 0, or 1 if it is an error."""
     task = json.loads(sys.stdin.buffer.read())
     _limit_memory(task["memory"])
-    sys.setrecursionlimit(4_000)  # trees are 150 deep at most, and a level takes a few calls
+    sys.setrecursionlimit(4_000)  # trees are at most 150 deep, and a level takes a few calls
     result: Imported | tuple[str, str]
     try:
         data = Path(task["path"]).read_bytes()
@@ -248,7 +248,7 @@ def read_task() -> int:
 
 
 def _limit_memory(limit: int) -> None:
-    """Let this process have `limit` bytes at most, where the system can do that."""
+    """Limit the memory of this process to `limit` bytes, if the system supports it."""
     with contextlib.suppress(ImportError, ValueError, OSError):
         import resource
 

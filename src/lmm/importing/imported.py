@@ -1,4 +1,4 @@
-"""What a reader makes of a file, and the markdown document that this becomes."""
+"""The result of reading a file, and composing a markdown document from it."""
 
 from __future__ import annotations
 
@@ -13,35 +13,34 @@ from lmm.markdown.blocks import HeaderBlock, HeadingBlock, serialize
 from lmm.markdown.parse_markdown import parse_markdown_text
 from lmm.messages import picture_type
 
-# An image that a reader took out of a file has this address, and its place in `Imported.images`.
+# Address of an image from the file: this, and its index in `Imported.images`.
 IMAGE = "lmm-image:"
-# A link of a page that was fetched has this one, and its place in `Imported.links`.
+# Address of a link in a fetched page: this, and its index in `Imported.links`.
 LINK = "lmm-link:"
 _MARKED = re.compile(rf"({IMAGE}|{LINK})(\d+)")
 
 
 @dataclass(frozen=True, slots=True)
 class ImportedImage:
-    """An image: its bytes; or the `address` of one elsewhere."""
+    """An image: its bytes, or the `address` of an image elsewhere."""
 
     data: bytes
     address: str = field(default="", repr=False)
 
     @property
     def suffix(self) -> str:
-        """The ending of its name, such as ``.png``; nothing where its bytes are no picture."""
+        """The suffix of its file name, such as ``.png``; empty if its bytes are not a picture."""
         kind = picture_type(self.data)
         return kind.suffix if kind else ""
 
 
 @dataclass(frozen=True, slots=True)
 class Imported:
-    """A document that was read: its markdown, title and language where it names them, its images.
+    """A document that was read: its markdown, its title and language if it names them, its images.
 
-    `notes` say what did not come along, for people; `values` go into its header: authors, date, abstract. Of a page
-    that was fetched, `links` are the addresses in its text; `follows` those that programs may follow, the navigation's
-    first, `next` the one to be read next. If it is not `listed`, it says to be no page of its own, as one with all
-    others in it to be printed.
+    `notes` say what was left out; `values` go into its header: authors, date, abstract. For a fetched page, `links` are
+    the addresses in its text, `follows` those that robots may follow, those in the navigation first, `next` is the
+    following page. If `listed` is false, the page asks not to be indexed, such as a print version of all others.
     """
 
     body: str
@@ -58,11 +57,11 @@ class Imported:
 
 @dataclass(frozen=True, slots=True)
 class Context:
-    """What a reader is told: `name` of the file, and the `prefix` that leads from the output to its folder.
+    """The parameters of a reader: `name` of the file, and the relative path `prefix` from the output to its folder.
 
-    Of a page from the web, `prefix` is its URL; if it is `online`, its links and pictures are to be told. `kind` is
-    what the file should be, for messages. Where Pandoc reads it, `pandoc` is the program, `reader` its name of the
-    format, and `timeout` in seconds. `styles` are what paragraphs in styles of a Word file are, by the styles' names.
+    For a page from the web, `prefix` is its URL; if it is `online`, its links and pictures are collected. `kind` is
+    the expected format, for messages. If Pandoc reads the file, `pandoc` is the program, `reader` its name of the
+    format, and `timeout` in seconds. `styles` maps paragraph styles of a Word file to their meaning.
     """
 
     name: str
@@ -76,7 +75,7 @@ class Context:
 
 
 def with_true_pictures(document: Imported) -> Imported:
-    """The document without those of its images that are none by their first bytes: their description is left."""
+    """Replace images that are not pictures, according to their first bytes, by their descriptions."""
     left_out = {number for number, each in enumerate(document.images) if not each.suffix and not each.address}
     if not left_out:
         return document
@@ -91,14 +90,14 @@ def with_true_pictures(document: Imported) -> Imported:
 
 
 def image_name(number: int, image: ImportedImage) -> str:
-    """The file name of an image; `number` counts from 0."""
+    """Return the file name of an image; `number` counts from 0."""
     return f"image-{number + 1}{image.suffix}"
 
 
 def compose(document: Imported, *, source: str, name: str, folder: str) -> str:
-    """The markdown document: a header with title, authors, source and language, and the body with its images linked.
+    """Compose the markdown document: a header with title, authors, source and language, and the body with image links.
 
-    `source` is the file's name, `name` its name if it has no title, `folder` where its images are.
+    `source` is the file's name, `name` is used if it has no title, `folder` is that of its images.
 
     >>> print(compose(Imported("# A\\n", language="de"), source="a.docx", name="a", folder="a_files"), end="")
     ---
@@ -114,19 +113,19 @@ def compose(document: Imported, *, source: str, name: str, folder: str) -> str:
     title = own or first_title(document.body) or name
     chapters = [block for block in blocks if isinstance(block, HeadingBlock) and block.title and block.level == 1]
     if len(chapters) > 1 and blocks[0] is chapters[0] and _unescaped(chapters[0].title) == own:
-        blocks = blocks[1:]  # a title page: the header says it
+        blocks = blocks[1:]  # a title page: the header has the title
     values = {"title": title, **document.values, "source": source, "lang": language_tag(document.language)}
     header = HeaderBlock.make({key: value for key, value in values.items() if value}).source
     return f"{header}\n{link_images(serialize(blocks), document.images, folder, document.links)}"
 
 
 def link_images(body: str, images: Sequence[ImportedImage], folder: str, links: Sequence[str] = ()) -> str:
-    """The markdown with the addresses that its images have in `folder`, and with those of its links."""
+    """Replace the numbers of images by their paths in `folder`, and those of links by their addresses."""
 
     def address(match: re.Match[str]) -> str:
         number = int(match[2])
         if number >= len(images if match[1] == IMAGE else links):
-            return match[0]  # the text of a file that speaks of us
+            return match[0]  # the text of a file that mentions our addresses
         if match[1] == LINK:
             return link_target(links[number])
         image = images[number]
@@ -136,7 +135,7 @@ def link_images(body: str, images: Sequence[ImportedImage], folder: str, links: 
 
 
 def language_tag(name: str) -> str:
-    """A language as BCP 47 writes it, or the empty string.
+    """Return a language as a BCP 47 tag, or the empty string.
 
     >>> language_tag("en_US.UTF-8"), language_tag("de"), language_tag("Deutsch (Schweiz)")
     ('', 'de', '')
@@ -152,12 +151,12 @@ def _line(text: str) -> str:
 
 
 def first_title(body: str) -> str:
-    """The text of the first heading of a document, or the empty string."""
+    """Return the text of the first heading of a document, or the empty string."""
     headings = (block for block in parse_markdown_text(body) if isinstance(block, HeadingBlock) and block.title)
     return next((_unescaped(heading.title) for heading in headings), "")
 
 
 def _unescaped(text: str) -> str:
-    """A heading's text without markup."""
+    """Return a heading's text without markup."""
     text = replace_spans(text, lambda span: WORDS if span.kind in ("link", "image") else None)
     return re.sub(r"\\(.)|[*`]", lambda match: match[1] or "", text)

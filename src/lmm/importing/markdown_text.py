@@ -1,7 +1,7 @@
-"""Text and markdown that were written elsewhere, made safe for our documents: Pandoc's markdown.
+"""Making text and markdown from elsewhere safe for our documents, which are in Pandoc's markdown.
 
-Elsewhere ``---`` is a rule or underlines a heading, every cell of a notebook is a document of its own, and nothing is
-metadata. Here it might become metadata, or swallow what follows.
+Elsewhere ``---`` is a rule or underlines a heading, every cell of a notebook is a separate document, and nothing is
+metadata. Here it might become metadata, or swallow the text after it.
 """
 
 from __future__ import annotations
@@ -13,7 +13,8 @@ from lmm.markdown.blocks import Block, ErrorBlock, HeaderBlock, MetadataBlock, T
 from lmm.markdown.parse_markdown import parse_markdown_text, unclosed_construct
 from lmm.markdown.spans import spans
 
-# Characters that no text has: they would not survive YAML, a terminal or XML. A soft hyphen is a place to break a word.
+# Characters that do not belong in text and would not survive YAML, a terminal or XML, and invisible ones such as the
+# soft hyphen.
 _CONTROLS = (*range(9), *range(14, 32), *range(0x7F, 0xA0), *range(0xD800, 0xE000))
 _INVISIBLE = (*_CONTROLS, 0xAD, 0x200B, 0x2060, 0xFEFF, 0xFFFE, 0xFFFF)
 _PLAIN = {**dict.fromkeys(_INVISIBLE), **dict.fromkeys(map(ord, "\r\x0b\x0c\x85\u2028\u2029"), "\n")}
@@ -21,7 +22,7 @@ _URL_UNSAFE = re.compile(r"[\s<>\[\]\\\"`{}|^]")
 
 
 def plain(text: str) -> str:
-    """Text without characters that cannot be seen, and with newlines only as line ends.
+    """Remove invisible characters from a text, and convert all line ends to newlines.
 
     >>> plain("hy\\u00adphen\\r\\nnext")
     'hyphen\\nnext'
@@ -30,7 +31,7 @@ def plain(text: str) -> str:
 
 
 def escaped(text: str) -> str:
-    """Text in a line, so that none of its marks means anything.
+    """Escape the text of a line, so that nothing in it is markup.
 
     >>> print(escaped("a_b [c]"))
     a\\_b \\[c\\]
@@ -39,7 +40,7 @@ def escaped(text: str) -> str:
 
 
 def link_target(address: str) -> str:
-    """A link's target in a form that ends where it should.
+    """Return a link's target, quoted so that it is read as a whole.
 
     >>> link_target("a b.html"), link_target("a(1).html")
     ('a%20b.html', '<a(1).html>')
@@ -55,7 +56,7 @@ _RULE = re.compile(r"(?m)^ {0,3}(?:-[ \t]*){3,}$")
 
 
 def front_matter(text: str) -> tuple[dict[str, str], str]:
-    """Title and language of a metadata block that a text begins with, and the text without it.
+    """Split a text into title and language of the metadata block at its start, and the rest.
 
     >>> front_matter("---\\ntitle: T\\n---\\n\\nText")
     ({'title': 'T'}, 'Text')
@@ -68,7 +69,7 @@ def front_matter(text: str) -> tuple[dict[str, str], str]:
 
 
 def defused(text: str) -> str:
-    """`text` without anything that our parser takes for metadata, and with all that it opens closed.
+    """Return `text` without anything that our parser would read as metadata, and with all constructs closed.
 
     Underlined headings become ``#`` headings.
 
@@ -83,7 +84,7 @@ def defused(text: str) -> str:
     * * *
     """
     text = _closed(plain(text))
-    for _ in range(3):  # what stands behind a block that was changed may read differently now
+    for _ in range(3):  # the text after a changed block may be read differently now
         blocks = [_safe(block) for block in parse_markdown_text(text)]
         text, before = "".join(blocks), text
         if text == before:
@@ -100,7 +101,7 @@ def _safe(block: Block) -> str:
 
 
 def _underlined(source: str) -> str:
-    """A text block with its underlined headings as ``#`` headings, and its rules of hyphens as stars."""
+    """Convert underlined headings in a text block to ``#`` headings, and rules of hyphens to stars."""
 
     def heading(match: re.Match[str]) -> str:
         mark = "#" if match["line"][0] == "=" else "##"
@@ -115,14 +116,14 @@ def _underlined(source: str) -> str:
 
 
 def _is_verbatim(source: str) -> bool:
-    """Whether a line of a block begins code, a displayed formula, a comment, or a row of a table."""
+    """Return whether a line of a block begins code, a displayed formula, a comment, or a row of a table."""
     found = (span for span in spans(source) if span.kind in ("code_block", "comment") or span.target == "display")
     lines = (source[: span.start].rpartition("\n")[2] for span in found)
     return any(not line.strip() for line in lines) or re.search(r"(?m)^[ \t]*\|", source) is not None
 
 
 def _closed(text: str) -> str:
-    """`text` with a fence, formula or comment that never ends ended, or taken literally."""
+    """Close unclosed fences in `text`, and escape the marks of unclosed formulas and comments."""
     for _ in range(20):
         opened = unclosed_construct(text)
         if opened is None:

@@ -1,8 +1,7 @@
-"""The one writer of markdown: Pandoc reads a file, or the HTML of another reader; pandoc.lua tidies what it writes.
+"""Converting to markdown with Pandoc: it reads a file, or the HTML of another reader; pandoc.lua tidies its output.
 
-Pandoc is looked for where those who write such files have it: on the path, in RStudio, in Quarto; the extra ``import``
-brings one. It runs in its sandbox, so that no file and no address which a document names is opened, with a bounded
-heap and a bounded time.
+Pandoc is looked for in the usual places: on the path, in RStudio, in Quarto; the extra ``import`` installs one. It runs
+in its sandbox, so that no file or address named in a document is opened, with limits on memory and time.
 """
 
 from __future__ import annotations
@@ -33,7 +32,7 @@ from lmm.importing.word_styles import known_styles
 from lmm.markdown.blocks import HeaderBlock, serialize
 from lmm.markdown.parse_markdown import parse_markdown_text
 
-OLDEST = (3, 0)  # older ones lose texts in Word's shapes, and write figures as paragraphs
+OLDEST = (3, 0)  # older versions lose texts in Word's shapes, and write figures as paragraphs
 _HEAP = "2g"
 _FILTER = Path(__file__).with_suffix(".lua")
 _ARCHIVES = ("docx", "pptx", "xlsx", "odt", "epub")
@@ -56,12 +55,12 @@ _FIXED = (
 )
 
 
-# -- finding it ------------------------------------------------------------------------------------------
+# -- finding Pandoc --------------------------------------------------------------------------------------
 
 
 @dataclass(frozen=True, slots=True, order=True)
 class Pandoc:
-    """A Pandoc on this machine: its version, such as (3, 9), and its program."""
+    """An installed Pandoc: its version, such as (3, 9), and the path of its program."""
 
     version: tuple[int, ...]
     program: str
@@ -71,7 +70,7 @@ class Pandoc:
 
 
 def find_pandoc(reader: str) -> Pandoc:
-    """The newest Pandoc on this machine, if it reads a format (by Pandoc's name for it).
+    """Find the newest Pandoc on this machine, which must read a format (by Pandoc's name for it).
 
     Raises:
         ConfigError: there is none, or it is too old.
@@ -97,7 +96,7 @@ def _installed() -> tuple[Pandoc, ...]:
 
 
 def _folders() -> Iterator[Path]:
-    """Where a Pandoc may be. What the path gives relative to the current folder is none of ours."""
+    """Iterate over the folders where Pandoc may be; relative entries of the path are ignored."""
     if "RSTUDIO_PANDOC" in os.environ:  # set by RStudio, as rmarkdown reads it
         yield Path(os.environ["RSTUDIO_PANDOC"])
     for program in ("pandoc", "quarto"):
@@ -134,10 +133,10 @@ def _said(program: str, *options: str) -> str:
 
 
 def read(data: bytes, context: Context) -> Imported:
-    """A file in a format that Pandoc reads, as markdown.
+    """Convert a file in a format that Pandoc reads to markdown.
 
     Raises:
-        FileReadError: it cannot be read, has nothing in it, or takes too much time or memory.
+        FileReadError: it cannot be read, is empty, or takes too much time or memory.
     """
     values: dict[str, Any] = {}
     notes: list[str] = []
@@ -164,7 +163,7 @@ def read(data: bytes, context: Context) -> Imported:
 
 
 def convert_html(html: str, context: Context, *, all_ids: bool = False) -> Imported:
-    """HTML as markdown, with `all_ids` of headings or those that are linked to."""
+    """Convert HTML to markdown, keeping the ids of headings that are linked to, or, with `all_ids`, of all headings."""
     more = {"LMM_IDS": "1"} if all_ids else {}
     return convert(html.encode("utf-8", "replace"), context, reader="html-auto_identifiers", **more)
 
@@ -172,8 +171,8 @@ def convert_html(html: str, context: Context, *, all_ids: bool = False) -> Impor
 def convert(
     data: bytes, context: Context, *, reader: str = "", speaker_notes: Sequence[str] = (), **more: str
 ) -> Imported:
-    """What Pandoc makes of a text or a file: its markdown with nothing in it that is metadata, the `values` of its
-    header, its images, and as notes what Pandoc warned of. `speaker_notes` are those of each slide, `more` is for the
+    """Run Pandoc on a text or a file; return its markdown without any metadata, the `values` of its header, its images,
+    and Pandoc's warnings as notes. `speaker_notes` are those of each slide; `more` are environment variables for the
     filter.
 
     Raises:
@@ -196,7 +195,7 @@ def convert(
 
 
 def _run(data: bytes, context: Context, reader: str, environment: Mapping[str, str]) -> tuple[str, tuple[str, ...]]:
-    """The markdown, and what Pandoc warned of."""
+    """Run Pandoc; return the markdown, and its warnings."""
     program = context.pandoc or find_pandoc("html").program
     command = [program, "+RTS", f"-M{_HEAP}", "-RTS", "--sandbox", "-s", "-L", str(_FILTER), "--wrap=none",
                "--markdown-headings=atx", "-f", reader or context.reader, "-t", _MARKDOWN]  # fmt: skip
@@ -217,7 +216,7 @@ def _run(data: bytes, context: Context, reader: str, environment: Mapping[str, s
 
 
 def _refused(told: str, context: Context) -> FileReadError:
-    """What Pandoc said of a file that it does not read, and where in it."""
+    """Convert Pandoc's message about a file that it cannot read to an error, with the place in the file."""
     if (ours := re.search(r"\blmm: (.*)", told)) is not None:
         return FileReadError(ours[1], hint=HARM)
     hint = f"is it {context.kind}? If so, it is damaged: open it in its program and save it again"
@@ -231,24 +230,24 @@ def _refused(told: str, context: Context) -> FileReadError:
 
 
 def _as_utf8(data: bytes) -> bytes:
-    """A text in UTF-8, which is what Pandoc reads; what is none is taken for Windows' Western encoding."""
+    """Convert a text to UTF-8 for Pandoc; text that is neither UTF-8 nor UTF-16 is read as cp1252."""
     try:
         return data.decode("utf-16" if data.startswith((b"\xff\xfe", b"\xfe\xff")) else "utf-8-sig").encode()
     except UnicodeDecodeError:
         return data.decode("cp1252", "replace").encode()
 
 
-# -- what Pandoc leaves out ------------------------------------------------------------------------------
+# -- properties and notes that Pandoc ignores, and copy protection ---------------------------------------
 
 
-_FONT_ONLY = ("http://www.idpf.org/2008/embedding", "http://ns.adobe.com/pdf/enc#RC")  # scrambled for anybody to read
+_FONT_ONLY = ("http://www.idpf.org/2008/embedding", "http://ns.adobe.com/pdf/enc#RC")  # obfuscated fonts only
 
 
 def _checked_book(archive: Archive) -> tuple[str, tuple[str, ...]]:
-    """The names of a book's files that are its table of contents, between slashes; and its pages in reading order.
+    """Check a book; return the names of its table of contents, between slashes, and its pages in reading order.
 
     Raises:
-        FileReadError: it is copy-protected, or its pages are more than such a file has.
+        FileReadError: it is copy-protected, or its pages exceed the limits.
     """
     if "META-INF/encryption.xml" in archive.names:
         for node in archive.xml("META-INF/encryption.xml").iter():
@@ -271,7 +270,7 @@ def _checked_book(archive: Archive) -> tuple[str, tuple[str, ...]]:
 
 
 def _properties(archive: Archive) -> dict[str, Any]:
-    """Title and language as an office file's properties name them; the language else of Word's default style."""
+    """Return title and language from an office file's properties; the language else from Word's default style."""
     values: dict[str, Any] = {}
     for name in {"docProps/core.xml", "meta.xml"} & archive.names:
         for node in archive.xml(name).iter():
@@ -287,7 +286,7 @@ def _properties(archive: Archive) -> dict[str, Any]:
 
 
 def _speaker_notes(archive: Archive) -> list[str]:
-    """The notes of each slide, a paragraph a line; Pandoc's reader leaves them out."""
+    """Return the notes of each slide, one line per paragraph; Pandoc's reader ignores them."""
     if "ppt/presentation.xml" not in archive.names:
         return []
     targets = _relations(archive, "ppt/presentation.xml")
@@ -300,7 +299,7 @@ def _notes_of(archive: Archive, slide: str) -> str:
     pages = [name for name in _relations(archive, slide).values() if name.startswith("ppt/notesSlides/")]
     nodes = (node for name in pages if name in archive.names for node in archive.xml(name).iter())
     shapes = (node for node in nodes if local(node.tag) == "sp")
-    # The body of a page of notes; other shapes are the slide's picture and number.
+    # The body of a notes page; other shapes are the slide's picture and number.
     bodies = [s for s in shapes if any(local(n.tag) == "ph" and n.get("type") == "body" for n in s.iter())]
     paragraphs = [node for body in bodies for node in body.iter() if local(node.tag) == "p"]
     texts = ("".join(run.text or "" for run in node.iter() if local(run.tag) == "t") for node in paragraphs)
@@ -308,7 +307,7 @@ def _notes_of(archive: Archive, slide: str) -> str:
 
 
 def _relations(archive: Archive, name: str) -> Mapping[str, str]:
-    """The members that a member refers to, by the ids that it uses."""
+    """Return the members that a member refers to, by the ids that it uses."""
     folder, _, file = name.rpartition("/")
     relations = f"{folder}/_rels/{file}.rels"
     if relations not in archive.names:

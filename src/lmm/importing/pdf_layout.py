@@ -1,4 +1,4 @@
-"""Pages without structure, such as LaTeX makes: headings, paragraphs, lists, code and tables by how they look."""
+"""Untagged PDF pages, such as those of LaTeX: recognising headings, paragraphs, lists, code and tables by layout."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ _SENTENCE_END = (".", "!", "?", ":", ";", "”", '"', ")")
 
 @dataclass(slots=True)
 class _Draft:
-    """A block that is being put together from lines."""
+    """A block that is being assembled from lines."""
 
     kind: str
     lines: list[Segment]
@@ -45,7 +45,7 @@ class _Draft:
 
 
 def elements_of_layout(page: PdfPage, look: Look) -> list[MarkupElement]:
-    """The blocks of a page in reading order: columns from left to right, each from top to bottom."""
+    """Return the blocks of a page in reading order: columns from left to right, each from top to bottom."""
     regions = tables_of(page, look.words)
     segments = look.lines.get(page.number) or ()
     if regions:
@@ -62,7 +62,7 @@ def elements_of_layout(page: PdfPage, look: Look) -> list[MarkupElement]:
 
 
 def _with_placed(lines: Sequence[Segment], placed: list[Region], page: PdfPage, look: Look) -> list[MarkupElement]:
-    """The blocks of a column with its tables and pictures between them, which are taken off the list."""
+    """Return the blocks of a column with its tables and pictures, which are removed from `placed`."""
     if not lines:
         return []
     x0, x1 = min(line.x0 for line in lines) - 20, max(line.x1 for line in lines) + 20
@@ -77,7 +77,7 @@ def _with_placed(lines: Sequence[Segment], placed: list[Region], page: PdfPage, 
 
 
 def _blocks(lines: Sequence[Segment], page: PdfPage, look: Look) -> Iterator[MarkupElement]:
-    """The blocks that lines are; items that follow each other are a list."""
+    """Iterate over the blocks formed by lines; consecutive items form a list."""
     drafts = _drafts(_merged_rows(lines, page, look), page, look)
     for kind, run in groupby(drafts, lambda draft: draft.kind if isinstance(draft, _Draft) else ""):
         if kind == "item":
@@ -87,9 +87,9 @@ def _blocks(lines: Sequence[Segment], page: PdfPage, look: Look) -> Iterator[Mar
 
 
 def _merged_rows(lines: Sequence[Segment], page: PdfPage, look: Look) -> list[Segment | MarkupElement]:
-    """Lines, and tables made of those that stand side by side; what is side by side and no table is one line.
+    """Merge segments side by side into tables, or into one line if they are not a table.
 
-    Columns of code are what a program printed.
+    Columns of code are a program's output, not a table.
     """
     rows = without_contents(rows_of(lines))
     merged: list[Segment | MarkupElement] = []
@@ -125,7 +125,7 @@ def _is_table_row(row: Sequence[Segment], page: PdfPage, look: Look) -> bool:
 
 
 def _drafts(lines: Sequence[Segment | MarkupElement], page: PdfPage, look: Look) -> list[_Draft | MarkupElement]:
-    """Lines put together into blocks."""
+    """Assemble lines into blocks."""
     segments = [line for line in lines if isinstance(line, Segment)]
     right = max((line.x1 for line in segments), default=0.0)
     leading = _leading(segments, look.body)
@@ -144,7 +144,7 @@ def _drafts(lines: Sequence[Segment | MarkupElement], page: PdfPage, look: Look)
 
 
 def _kind(line: Segment, page: PdfPage, look: Look) -> tuple[str, int, str]:
-    """What a line begins, or goes on with: its kind, a heading's level, an item's marker."""
+    """Return the kind of block that a line begins or continues, a heading's level, and an item's marker."""
     text = line.text.strip()
     level = heading_level(line, page, look)
     if level and line.text:
@@ -172,7 +172,7 @@ def _goes_on(draft: _Draft, line: Segment, kind: str, level: int, leading: float
         return step < 1.15 * leading and full and line.x0 < last.x0 + 2
     if draft.kind == "code" or kind == "code":
         return kind == draft.kind
-    if kind == "item":  # a dash at the beginning of a line may stand within a sentence
+    if kind == "item":  # a dash at the beginning of a line may be within a sentence
         return line.text[0] in "–-*·" and full and step < 1.35 * leading and abs(line.x0 - last.x0) < 2
     if step > 1.35 * leading:
         return False
@@ -184,7 +184,7 @@ def _goes_on(draft: _Draft, line: Segment, kind: str, level: int, leading: float
 
 
 def _leading(lines: Sequence[Segment], body: float) -> float:
-    """The usual distance of neighbouring lines."""
+    """Return the usual distance between neighbouring lines."""
     steps = Counter(round(b.base - a.base) for a, b in pairwise(lines) if 0.8 * body < b.base - a.base < 2.2 * body)
     return float(steps.most_common(1)[0][0]) if steps else 1.2 * body
 
@@ -199,7 +199,7 @@ def _block(draft: _Draft, look: Look) -> MarkupElement:
 
 
 def _list(items: Sequence[_Draft], look: Look) -> MarkupElement:
-    """A list; items that stand further right are lists within."""
+    """Return a list; items further right form nested lists."""
     number, left = re.search(r"\d+", items[0].marker), items[0].lines[0].x0 + 6
     children: list[MarkupElement] = []
     at = 0
@@ -216,7 +216,7 @@ def _list(items: Sequence[_Draft], look: Look) -> MarkupElement:
 
 
 # -- tables ----------------------------------------------------------------------------------------
-# From drawn lines, or from cells that stand in columns.
+# By drawn lines, or by cells aligned in columns.
 
 _NEAR = 3.0
 _MAX_COLUMNS = 40
@@ -224,7 +224,7 @@ _MAX_COLUMNS = 40
 
 @dataclass(frozen=True, slots=True)
 class Region:
-    """A table or a picture, and the place it takes on the page."""
+    """A table or a picture, and its area on the page."""
 
     x0: float
     top: float
@@ -233,13 +233,13 @@ class Region:
     block: MarkupElement
 
     def holds(self, char: Char) -> bool:
-        """Whether a character stands in it."""
+        """Return whether a character is inside the area."""
         middle = (char.x0 + char.x1) / 2
         return self.x0 - 1 <= middle <= self.x1 + 1 and self.top - 1 <= (char.top + char.bottom) / 2 <= self.bottom + 1
 
 
 def tables_of(page: PdfPage, words: Words) -> list[Region]:
-    """The tables of a page: those with a grid of lines, then those between rules, as books set them."""
+    """Return the tables of a page: those with a grid of lines, then those between rules, as in books."""
     found = list(_grids(page, words))
     inside = [char for char in page.chars if not any(region.holds(char) for region in found)]
     return found + list(_ruled(page, inside, found, words))
@@ -268,7 +268,7 @@ def _grids(page: PdfPage, words: Words) -> Iterable[Region]:
 
 
 def _connected(rules: Sequence[Rule]) -> list[list[Rule]]:
-    """Lines that touch or cross each other."""
+    """Group lines that touch or cross each other."""
 
     def touch(a: Rule, b: Rule) -> bool:
         beside = a.x0 - _NEAR <= b.x1 and b.x0 - _NEAR <= a.x1
@@ -284,7 +284,7 @@ def _connected(rules: Sequence[Rule]) -> list[list[Rule]]:
 
 
 def _positions(values: Iterable[float]) -> list[float]:
-    """Different positions, those that nearly coincide as one."""
+    """Return the distinct positions, treating those that nearly coincide as one."""
     found: list[float] = []
     for value in sorted(values):
         if not found or value - found[-1] > _NEAR:
@@ -297,7 +297,7 @@ def _between(positions: Sequence[float], value: float) -> int | None:
 
 
 def _is_head(cells: dict[tuple[int, int], list[Char]], columns: int) -> bool:
-    """Whether the first row is set bold, as no other is."""
+    """Return whether the first row is bold, and the second is not."""
 
     def bold(row: int) -> bool:
         chars = [char for column in range(columns) for char in cells.get((row, column), ())]
@@ -310,7 +310,7 @@ def _is_head(cells: dict[tuple[int, int], list[Char]], columns: int) -> bool:
 
 
 def _ruled(page: PdfPage, chars: Sequence[Char], found: Sequence[Region], words: Words) -> Iterable[Region]:
-    """Tables between horizontal rules of one width: at the top, below the header, and at the bottom."""
+    """Iterate over tables between horizontal rules of equal width: at the top, below the header, and at the bottom."""
     rules = sorted((r for r in page.rules if r.horizontal and r.x1 - r.x0 > 40), key=lambda r: (r.y0, r.x0))
     used: set[int] = set()
     for number, first in enumerate(rules):
@@ -334,7 +334,7 @@ def _ruled(page: PdfPage, chars: Sequence[Char], found: Sequence[Region], words:
 def aligned_table(
     segments: Sequence[Segment], words: Words, *, head_above: float | None = None
 ) -> MarkupElement | None:
-    """A table of segments that stand in columns, or None if they don't; rows end above `head_above` are the header."""
+    """Return a table of segments aligned in columns, None if they are not; rows above `head_above` are the header."""
     columns = columns_of(segments)
     if not 2 <= len(columns) <= _MAX_COLUMNS:
         return None
@@ -354,7 +354,7 @@ def aligned_table(
 
 
 def columns_of(segments: Sequence[Segment]) -> list[tuple[float, float]]:
-    """The columns that segments stand in: stretches of the page between which there is nothing."""
+    """Return the columns of segments: horizontal ranges of the page separated by empty space."""
     columns: list[tuple[float, float]] = []
     for segment in sorted(segments, key=lambda s: s.x0):
         if columns and segment.x0 < columns[-1][1] + 1:
@@ -365,7 +365,7 @@ def columns_of(segments: Sequence[Segment]) -> list[tuple[float, float]]:
 
 
 def _with_continued(rows: Sequence[tuple[float, list[list[Segment]]]]) -> list[tuple[float, list[list[Segment]]]]:
-    """Rows with the second lines of their cells: a row whose first cell is empty goes on with the one before."""
+    """Merge further lines of cells into their rows: a row with an empty first cell continues the one before."""
     steps = sorted(b[0] - a[0] for a, b in pairwise(rows))
     usual = steps[0] if steps else 0.0
     merged: list[tuple[float, list[list[Segment]]]] = []
@@ -387,7 +387,7 @@ def _cell(segments: Sequence[Segment], words: Words) -> MarkupElement:
 
 
 def _table(rows: Sequence[Sequence[MarkupElement]], *, head: bool) -> MarkupElement:
-    def header(cell: MarkupElement) -> MarkupElement:  # bold by its place
+    def header(cell: MarkupElement) -> MarkupElement:  # already bold as a header
         parts = ((node.children if isinstance(node, MarkupElement) and node.tag == "strong" else (node,))
                  for node in cell.children)  # fmt: skip
         return MarkupElement("th", {}, tuple(chain.from_iterable(parts)))
@@ -398,17 +398,17 @@ def _table(rows: Sequence[Sequence[MarkupElement]], *, head: bool) -> MarkupElem
     return element("table", *lines)
 
 
-# -- the order in which a page is read -------------------------------------------------------------
+# -- reading order ---------------------------------------------------------------------------------
 
-# Where gutters are looked for, as parts of the page's width: halves first, then thirds.
+# Positions where gutters are looked for, as fractions of the page's width: halves first, then thirds.
 _PLACES = (0.5, 0.48, 0.52, 0.35, 0.65, 0.33, 0.67, 0.4, 0.6, 0.45, 0.55)
-_FEWEST = 6  # lines in a column
+_FEWEST = 6  # minimum number of lines in a column
 
 
 def columns_in_order(lines: Sequence[Segment], width: float) -> list[list[Segment]]:
-    """The lines of a page of this width, parted into what is read one after the other.
+    """Split the lines of a page of this width into groups, in reading order.
 
-    A line from edge to edge parts the page: what stands above it is read first, in both columns.
+    A line across both columns divides the page: both columns above it are read first.
     """
     gutter = _gutter(lines, width)
     if gutter is None:
@@ -427,7 +427,7 @@ def columns_in_order(lines: Sequence[Segment], width: float) -> list[list[Segmen
 
 
 def _gutter(lines: Sequence[Segment], width: float) -> float | None:
-    """Where the page parts into columns of text: few lines cross it, and those beside it are long."""
+    """Return the position that divides the page into columns: few lines cross it, and those beside it are long."""
     for x in (place * width for place in _PLACES):
         left = [line for line in lines if line.x1 <= x]
         right = [line for line in lines if line.x0 >= x]
@@ -440,7 +440,7 @@ def _gutter(lines: Sequence[Segment], width: float) -> float | None:
 
 
 def _is_text(lines: Sequence[Segment]) -> bool:
-    """Whether lines are long, and many fill their column, as the cells of a table do not; those of code need not."""
+    """Return whether lines are long, and many fill their column, unlike cells of a table; lines of code need not."""
     x0, x1 = min(line.x0 for line in lines), max(line.x1 for line in lines)
     prose = _prose(lines)
     full = sum(line.x1 - line.x0 > 0.7 * (x1 - x0) for line in prose)

@@ -1,4 +1,4 @@
-"""Characters to lines: words, spaces, sub- and superscript, bold and code, joined over line ends."""
+"""Assembling characters into lines: words, spaces, sub- and superscript, bold and code, joined across line ends."""
 
 from __future__ import annotations
 
@@ -11,14 +11,14 @@ from itertools import groupby, pairwise
 from lmm.importing.elements import MarkupElement, Node
 from lmm.importing.pdf_page import Bookmark, Char, PdfPage, Style
 
-_SPACE = 0.18  # of the size of the letters: narrower is kerning, wider is a space
+_SPACE = 0.18  # fraction of the font size: narrower is kerning, wider is a space
 _GAP = 0.9  # wider is a gap between columns
 _LIGATURES = str.maketrans({"ﬀ": "ff", "ﬁ": "fi", "ﬂ": "fl", "ﬃ": "ffi", "ﬄ": "ffl", "ﬅ": "ft", "ﬆ": "st"})
 _SMALL = 0.85
 _SECTION = re.compile(
     r"(?:(?:chapter|part|appendix|kapitel|teil)\s+)?(\d{1,2}(?:\.\d{1,2})*|[A-Z](?:\.\d{1,2})+)\.?\s+\S", re.I
 )
-_LARGE, _LARGER = 1.12, 1.3  # times the size of the text: of headings in bold or with a number, of others
+_LARGE, _LARGER = 1.12, 1.3  # size relative to the text: of headings in bold or with a number, of others
 _LEADERS = re.compile(r"(?:\.[ ]?){4,}\s*(?:\d+|[ivxlc]+)?\s*\Z")
 _CONTENTS = (
     *("contents", "table of contents", "inhalt", "inhaltsverzeichnis", "table des matières", "table des matieres"),
@@ -27,12 +27,12 @@ _CONTENTS = (
 _PAGE_NUMBER = re.compile(
     r"[-–\s]*+(?:page|seite|p\.)?\s*(\d{1,4}|[ivxlc]{1,6})(?:\s*(?:/|of|von)\s*\d{1,4})?[-–\s]*+", re.I
 )
-_EDGE = 0.11  # of the page's height: where running heads stand
+_EDGE = 0.11  # fraction of the page's height with running heads
 
 
 @dataclass(frozen=True, slots=True)
 class Segment:
-    """Characters side by side on one base line without a wide gap: a line of a column, or a cell of a row.
+    """Adjacent characters on one base line without a wide gap: a line of a column, or a cell of a row.
 
     `style` and `base` are those of most of its characters; `text` has spaces between words.
     """
@@ -44,33 +44,33 @@ class Segment:
 
     @property
     def x0(self) -> float:
-        """Left end."""
+        """The left end."""
         return self.chars[0].x0
 
     @property
     def x1(self) -> float:
-        """Right end."""
+        """The right end."""
         return max(char.x1 for char in self.chars[-3:])
 
     @property
     def top(self) -> float:
-        """Upper end of its letters."""
+        """The upper end of its letters."""
         return min(char.top for char in self.chars)
 
     @property
     def bottom(self) -> float:
-        """Lower end of its letters."""
+        """The lower end of its letters."""
         return max(char.bottom for char in self.chars)
 
 
 def segments_of(chars: Iterable[Char]) -> list[Segment]:
-    """The segments of a page, from top to bottom and from left to right on a line."""
+    """Return the segments of a page, from top to bottom, and from left to right on a line."""
     found = [segment for row in _rows(chars) for segment in _split(row)]
     return sorted(found, key=lambda s: (round(s.base), s.x0))
 
 
 def _rows(chars: Iterable[Char]) -> list[list[Char]]:
-    """Characters on one base line, from left to right, with their sub- and superscripts."""
+    """Group characters by base line, each from left to right, with their sub- and superscripts."""
     rows: list[list[Char]] = []
     for char in sorted(chars, key=lambda c: (c.base, c.x0)):
         if rows and char.base - rows[-1][-1].base < 0.12 * char.style.size:
@@ -81,7 +81,7 @@ def _rows(chars: Iterable[Char]) -> list[list[Char]]:
 
 
 def _with_scripts(rows: list[list[Char]]) -> list[list[Char]]:
-    """Small letters that stand beside letters of a neighbouring row become a part of it."""
+    """Move small letters beside letters of a neighbouring row into that row."""
     for number, row in enumerate(rows):
         near = [other for other in rows[max(0, number - 3) : number + 4] if other is not row]
         for char in [char for char in row if any(_is_script(char, other) for other in near)]:
@@ -92,7 +92,7 @@ def _with_scripts(rows: list[list[Char]]) -> list[list[Char]]:
 
 
 def _is_script(char: Char, row: Sequence[Char]) -> bool:
-    """Whether a character is a sub- or superscript in a row."""
+    """Return whether a character is a sub- or superscript in a row."""
     if (
         not row
         or char.style.size >= _SMALL * row[0].style.size
@@ -104,7 +104,7 @@ def _is_script(char: Char, row: Sequence[Char]) -> bool:
 
 
 def _split(row: Sequence[Char]) -> Iterator[Segment]:
-    """A row at its wide gaps."""
+    """Split a row at its wide gaps."""
     part: list[Char] = []
     for char in row:
         if part and char.x0 - part[-1].x1 > _GAP * max(char.style.size, part[-1].style.size):
@@ -116,7 +116,7 @@ def _split(row: Sequence[Char]) -> Iterator[Segment]:
 
 
 def make_segment(chars: Sequence[Char]) -> Segment:
-    """A segment of some characters, from left to right."""
+    """Make a segment of characters, given from left to right."""
     style = _main_style(chars)
     base = next(char.base for char in chars if char.style == style)
     return Segment(tuple(chars), style, base, "".join(_spaced(chars)))
@@ -139,7 +139,7 @@ def _spaced(chars: Sequence[Char]) -> Iterator[str]:
 
 
 def needs_space(before: Char, char: Char) -> bool:
-    """Whether there is a space between two neighbours on a line; in a typewriter font half a letter is none."""
+    """Return whether there is a space between two neighbours on a line; in monospaced fonts the threshold is higher."""
     if char.spaced:
         return True
     size = max(before.style.size, char.style.size)
@@ -151,14 +151,14 @@ def needs_space(before: Char, char: Char) -> bool:
 
 
 class Words:
-    """The words of a document: they tell whether a hyphen at a line's end belongs to the word."""
+    """The words of a document, for deciding whether a hyphen at a line's end belongs to the word."""
 
     def __init__(self, texts: Iterable[str]) -> None:
         found = (re.findall(r"[^\W\d_]+(?:-[^\W\d_]+)*", text) for text in texts)
         self._known = Counter(word.lower() for line in found for word in line[1:-1])  # others may be parts of words
 
     def join(self, before: str, after: str) -> str:
-        """Two lines as one.
+        """Join two lines, removing a hyphen that only divides a word.
 
         >>> Words(["a well-known fact"]).join("is well-", "known for")
         'is well-known for'
@@ -173,7 +173,7 @@ class Words:
         whole, parted = (head[1] + tail[0]).lower(), f"{head[1]}-{tail[0]}".lower()
         keep = self._known[parted] > self._known[whole]
         if not self._known[whole] and self._known[head[1].lower()] and self._known[tail[0].lower()]:
-            keep = True  # two words of their own
+            keep = True  # two separate words
         return before[:-1] + "-" * keep + after
 
 
@@ -181,7 +181,7 @@ NO_WORDS = Words(())
 
 
 def inline_nodes(lines: Sequence[Sequence[Char]], words: Words = NO_WORDS, *, plain: bool = False) -> tuple[Node, ...]:
-    """Lines of characters as text with its formats, joined into one; `plain` leaves bold and slanted letters out."""
+    """Join lines of characters into formatted text; `plain` ignores bold and italic."""
     runs: list[tuple[tuple[str, ...], str]] = []
     for line in lines:
         for number, (format, text) in enumerate(_runs(line, plain)):
@@ -196,7 +196,7 @@ def inline_nodes(lines: Sequence[Sequence[Char]], words: Words = NO_WORDS, *, pl
 
 
 def _runs(line: Sequence[Char], plain: bool) -> Iterator[tuple[tuple[str, ...], str]]:
-    """The pieces of one format of a line."""
+    """Iterate over the pieces of a line with the same format."""
     if not line:
         return
     main = _main_style(line)
@@ -241,7 +241,7 @@ def _wrapped(format: tuple[str, ...], text: str) -> Node:
 
 
 def code_lines(lines: Sequence[Sequence[Char]]) -> str:
-    """Lines in a typewriter font as code: the place of each line's first letter gives back its indentation."""
+    """Return lines in a monospaced font as code, with indentation computed from the positions of the characters."""
     full = [[char for char in line if char.text.strip()] for line in lines]
     printed = [line for line in full if line]
     if not printed:
@@ -269,12 +269,12 @@ def _code_line(line: Sequence[Char], left: float, width: float) -> str:
     return text
 
 
-# -- how a document is set -------------------------------------------------------------------------
+# -- typography of a document ----------------------------------------------------------------------
 
 
 @dataclass(frozen=True, slots=True)
 class Look:
-    """How the document is set: the sizes of text and headings, its outline, what runs on every page."""
+    """The typography of a document: the sizes of text and headings, its outline, its running heads."""
 
     body: float
     sizes: tuple[int, ...] = ()  # of headings, the largest first
@@ -285,7 +285,7 @@ class Look:
 
 
 def look_of(pages: Sequence[PdfPage], outline: Sequence[Bookmark]) -> Look:
-    """What can only be seen from all pages."""
+    """Determine the typography of a document from all pages."""
     counts: Counter[float] = Counter()
     for page in pages:
         counts.update(char.style.size for char in page.chars if not char.style.mono)
@@ -301,7 +301,7 @@ def look_of(pages: Sequence[PdfPage], outline: Sequence[Bookmark]) -> Look:
 
 
 def _running(pages: Sequence[PdfPage], lines: Mapping[int, Sequence[Segment]]) -> frozenset[str]:
-    """Heads and feet: lines near the edge of the paper that stand on several pages, apart from numbers."""
+    """Return running heads and feet: lines near the edge of several pages that are equal except for numbers."""
     seen: Counter[str] = Counter()
     for page in pages:
         rows = rows_of([line for line in lines[page.number] if _at_edge(page, line)])
@@ -311,7 +311,7 @@ def _running(pages: Sequence[PdfPage], lines: Mapping[int, Sequence[Segment]]) -
 
 
 def rows_of(segments: Iterable[Segment]) -> list[list[Segment]]:
-    """Segments that stand side by side."""
+    """Group segments that are side by side."""
     rows: list[list[Segment]] = []
     for segment in segments:
         if rows and abs(rows[-1][0].base - segment.base) < 0.3 * segment.style.size:
@@ -343,7 +343,7 @@ def _without_number(text: str) -> str:
 
 
 def heading_level(segment: Segment, page: PdfPage, look: Look) -> int:
-    """The level of a heading, or 0 if a line is none: by the outline, else by its looks."""
+    """Return the level of a heading, or 0 if a line is not a heading: by the outline, else by its typography."""
     text = segment.text.strip()
     for title in (text, _without_number(text)):
         if level := look.outline.get((page.number, _letters(title)), 0):
@@ -354,7 +354,7 @@ def heading_level(segment: Segment, page: PdfPage, look: Look) -> int:
 
 
 def _level(segment: Segment, look: Look) -> int:
-    """A heading's level: its size's rank, bold headings of the text's size below them, and how deep it is numbered."""
+    """Return a heading's level: the rank of its size (bold ones in text size come last), and its numbering depth."""
     size = round(segment.style.size)
     large = segment.style.size >= _LARGE * look.body and size in look.sizes
     rank = look.sizes.index(size) + 1 if large else len(look.sizes) + 1
@@ -376,7 +376,7 @@ def _looks_like_heading(segment: Segment, body: float) -> bool:
 
 
 def without_running(page: PdfPage, rows: Sequence[Sequence[Segment]], look: Look) -> list[Segment]:
-    """The lines of a page without running heads and its number."""
+    """Remove running heads and the page number from the lines of a page."""
     kept: list[Segment] = []
     for place, row in enumerate(rows):
         text = text_of_row(row).strip()
@@ -389,7 +389,7 @@ def without_running(page: PdfPage, rows: Sequence[Sequence[Segment]], look: Look
 
 
 def without_contents(rows: Sequence[list[Segment]]) -> list[list[Segment]]:
-    """Rows without a table of contents: the headings say it again. Its lines end in dots and the page's number."""
+    """Remove a table of contents, which repeats the headings, from rows. Its lines end in dots and a page number."""
     texts = [text_of_row(row) for row in rows]
     dotted = [number for number, text in enumerate(texts) if _LEADERS.search(text)]
     if len(dotted) < 3:

@@ -1,6 +1,6 @@
-"""What a PDF page says: characters, lines, pictures, and the logical structure if it has one. No meaning yet.
+"""The raw content of a PDF page: characters, lines, pictures, and the logical structure if there is one.
 
-Lengths are in points; x grows to the right, y grows downwards from the top of the page as it is shown.
+Lengths are in points; x grows to the right, y grows downwards from the top of the page as displayed.
 """
 
 from __future__ import annotations
@@ -29,14 +29,14 @@ _MAX_OBJECTS = 200_000
 _MAX_TAGS = 50_000
 _LIGHT, _TILT = 1.5, 0.02
 _BLANKS = frozenset({*range(1, 33), 0xA0, 0x2002, 0x2003, 0x2009}) - {2}
-# What LaTeX's fonts have at the codes of control characters (Cork encoding), in fonts that do not name their letters.
+# Characters of LaTeX's fonts at the codes of control characters (Cork encoding), in fonts without glyph names.
 _CORK = dict(zip(range(0x10, 0x20), map(ord, "“”„«»–—\u200b\u200bıȷ\ufb00\ufb01\ufb02\ufb03\ufb04"), strict=True))
 Box = tuple[float, float, float, float]  # left, top, right, bottom
 Point = Callable[[float, float], tuple[float, float]]
 
 
-class Style(NamedTuple):  # this one and the next are made a million times for a book: tuples are quick to make
-    """How characters are set."""
+class Style(NamedTuple):  # this class and the next have a million instances per book: tuples are fast to create
+    """The font style of characters."""
 
     size: float
     bold: bool = False
@@ -45,7 +45,7 @@ class Style(NamedTuple):  # this one and the next are made a million times for a
 
 
 class Char(NamedTuple):
-    """A character: its advance box from `x0` to `x1` and `top` to `bottom`, its base line, its mark in the structure.
+    """A character: its advance box from `x0` to `x1` and `top` to `bottom`, its base line, its content mark.
 
     `spaced` says that there is a space before it.
     """
@@ -73,13 +73,13 @@ class Rule:
 
     @property
     def horizontal(self) -> bool:
-        """Whether it goes from left to right."""
+        """Whether the line is horizontal."""
         return self.x1 - self.x0 >= self.y1 - self.y0
 
 
 @dataclass(frozen=True, slots=True)
 class Picture:
-    """An image on the page; `number` is its place among the document's images."""
+    """An image on the page; `number` is its index in the document's images."""
 
     x0: float
     top: float
@@ -91,7 +91,7 @@ class Picture:
 
 @dataclass(frozen=True, slots=True)
 class PdfTag:
-    """A node of the logical structure: its type, and children, which are nodes and marks of content."""
+    """A node of the logical structure: its type, and its children, which are nodes and content marks."""
 
     type: str
     children: tuple[PdfTag | int, ...] = ()
@@ -125,7 +125,7 @@ class Bookmark:
 
 @dataclass(frozen=True, slots=True)
 class _Run:
-    """What all characters of one text object share; `upright` text is read, turned text is not."""
+    """The common properties of all characters in a text object; only `upright` text is read, not rotated text."""
 
     style: Style
     mark: int
@@ -135,10 +135,10 @@ class _Run:
 
 
 def read_page(document: Any, number: int, keep: Callable[[Any, int, int], int | None]) -> PdfPage:
-    """Page `number`, from 0. `keep` is given PDFium's images and their size; it returns their number, if any.
+    """Read page `number`, from 0. `keep` is called with PDFium's images and their size, and returns their number.
 
     Raises:
-        FileReadError: it is damaged, or has more on it than a page can have.
+        FileReadError: the page is damaged, or exceeds the limits.
     """
     import pypdfium2 as pdfium
 
@@ -160,7 +160,7 @@ def read_page(document: Any, number: int, keep: Callable[[Any, int, int], int | 
 
 
 def _placing(page: Any, width: float, height: float) -> Point:
-    """From PDF's coordinates, which do not know of the page's rotation, to those of the page as it is shown."""
+    """Return a function from PDF coordinates, which ignore the page's rotation, to those of the page as displayed."""
     left, bottom, right, top = page.get_cropbox()
     turns: dict[int, Point] = {
         0: lambda x, y: (x - left, top - y),
@@ -172,7 +172,7 @@ def _placing(page: Any, width: float, height: float) -> Point:
 
 
 def _placed(place: Point, left: float, bottom: float, right: float, top: float) -> Box:
-    """A box in PDF's coordinates as it lies on the page that is shown."""
+    """Convert a box in PDF coordinates to those of the page as displayed."""
     (ax, ay), (bx, by) = place(left, bottom), place(right, top)
     return min(ax, bx), min(ay, by), max(ax, bx), max(ay, by)
 
@@ -181,7 +181,7 @@ def _placed(place: Point, left: float, bottom: float, right: float, top: float) 
 
 
 def _chars(text: Any, place: Point, links: list[tuple[Box, str]]) -> Iterator[tuple[int, Char]]:
-    """The characters that are shown upright, each with its font."""
+    """Iterate over the upright characters, each with its font."""
     import pypdfium2.raw as c
 
     count = text.count_chars()
@@ -195,7 +195,7 @@ def _chars(text: Any, place: Point, links: list[tuple[Box, str]]) -> Iterator[tu
         source = c.FPDFText_GetTextObject(text, index)
         if not source or code in (0, 0xFFFE):
             spaced = spaced or code in _BLANKS
-            continue  # a space where PDFium sees one, or a line end
+            continue  # a space or a line end inserted by PDFium
         address = ctypes.addressof(source.contents)
         run = runs.get(address)
         if run is None:
@@ -213,14 +213,14 @@ def _chars(text: Any, place: Point, links: list[tuple[Box, str]]) -> Iterator[tu
         link = next(inside, "")
         high, letter = (code, "") if 0xD800 <= code < 0xDC00 else (0, _text(code, high))
         if not letter:
-            continue  # the first half of a letter that UTF-16 writes in two
+            continue  # the first half of a surrogate pair
         place_of = {"x0": x0, "x1": x1, "top": top, "bottom": bottom, "base": base}
         yield run.font, Char(letter, **place_of, style=run.style, mark=run.mark, link=link, spaced=spaced)
         spaced = False
 
 
 def _with_fixed_fonts(chars: list[tuple[int, Char]]) -> Iterator[Char]:
-    """The characters; a font whose narrow letters are as wide as its others is one of code, whatever its name."""
+    """Iterate over the characters; fonts whose narrow letters are as wide as others count as monospaced."""
     narrow: dict[int, float] = {}
     wide: dict[int, float] = {}
     for font, char in chars:
@@ -237,9 +237,9 @@ def _with_fixed_fonts(chars: list[tuple[int, Char]]) -> Iterator[Char]:
 
 
 def _text(code: int, high: int) -> str:
-    """The character of a code; letters of formulas, which Unicode has in many styles, as plain ones.
+    """Return the character for a code; mathematical letters, which Unicode has in many styles, become plain ones.
 
-    2 is PDFium's sign for a hyphen that divides a word at a line's end.
+    2 is PDFium's code for a hyphen that divides a word at a line's end.
     """
     if 0xDC00 <= code < 0xE000:
         code = 0x10000 + ((high - 0xD800) << 10) + code - 0xDC00 if high else 0xFFFD
@@ -264,7 +264,7 @@ def _run(text: Any, index: int, source: Any, place: Point) -> _Run:
 
 
 def _style(name: str, flags: int, size: float) -> Style:
-    lower = name.lower().replace("code2000", "")  # a font of all characters
+    lower = name.lower().replace("code2000", "")  # a font for all of Unicode
     return Style(
         size,
         bold=bool(flags & _FORCE_BOLD or _BOLD_NAME.search(name)),
@@ -274,7 +274,7 @@ def _style(name: str, flags: int, size: float) -> Style:
 
 
 def _string(function: Any, handle: Any) -> str:
-    """A text in UTF-8 that PDFium writes into a buffer."""
+    """Return a UTF-8 text that a function of PDFium writes to a buffer."""
     size = function(handle, None, 0)
     buffer = ctypes.create_string_buffer(max(1, size))
     function(handle, buffer, size)
@@ -282,7 +282,7 @@ def _string(function: Any, handle: Any) -> str:
 
 
 def _links(page: Any, place: Point) -> list[tuple[Box, str]]:
-    """The places on the page that link to addresses elsewhere."""
+    """Return the areas on the page that link to URLs, and the URLs."""
     import pypdfium2.raw as c
 
     found: list[tuple[Box, str]] = []
@@ -303,10 +303,10 @@ def _links(page: Any, place: Point) -> list[tuple[Box, str]]:
 def _drawn(
     page: Any, place: Point, keep: Callable[[Any, int, int], int | None]
 ) -> tuple[tuple[Rule, ...], tuple[Picture, ...]]:
-    """The lines and pictures of a page.
+    """Return the lines and pictures of a page.
 
     Raises:
-        FileReadError: there is more of them than a page has, or of text, which PDFium would run out of memory on.
+        FileReadError: there are too many, or there is so much text that PDFium would run out of memory.
     """
     import pypdfium2.raw as c
 
@@ -334,13 +334,13 @@ def _drawn(
 
 
 def _length(left: float, bottom: float, right: float, top: float) -> float:
-    """About how many letters stand side by side in a box."""
+    """Estimate how many letters are side by side in a box."""
     short, long = sorted((right - left, top - bottom))
     return long / short if short > 1e-6 else long
 
 
 def _bounds(item: Any) -> Box:
-    """Where an object lies on the page. One in a form, such as a figure that was a PDF of its own, says where in it."""
+    """Return the box of an object on the page; boxes in a form, such as an embedded figure, are relative to it."""
     box: Box = item.get_bounds()
     while (item := item.container) is not None:
         box = item.get_matrix().on_rect(*box)
@@ -348,7 +348,7 @@ def _bounds(item: Any) -> Box:
 
 
 def _is_drawing(item: Any, page: Any) -> bool:
-    """Whether an object is in a form of a small part of the page: a figure, whose lines are those of no table."""
+    """Return whether an object is in a small form on the page: a figure, whose lines do not belong to a table."""
     while item.container is not None:
         item = item.container
         if item.container is None:
@@ -358,7 +358,7 @@ def _is_drawing(item: Any, page: Any) -> bool:
 
 
 def _rules(item: Any, x0: float, y0: float, x1: float, y1: float) -> list[Rule]:
-    """A thin path as a line, a stroked box as its four edges."""
+    """Return a thin path as a line, and a stroked box as its four edges."""
     import pypdfium2.raw as c
 
     wide, high = x1 - x0 > 6, y1 - y0 > 6
@@ -377,7 +377,7 @@ def _rules(item: Any, x0: float, y0: float, x1: float, y1: float) -> list[Rule]:
 
 
 def _tags(page: Any) -> tuple[PdfTag, ...]:
-    """The logical structure of what is on the page."""
+    """Return the logical structure of the page's content."""
     import pypdfium2.raw as c
 
     tree = c.FPDF_StructTree_GetForPage(page)
@@ -408,7 +408,7 @@ def _tag(node: Any, seen: list[int], depth: int) -> PdfTag:
 
 
 def wide(function: Any, handle: Any) -> str:
-    """A text in UTF-16 that PDFium writes into a buffer."""
+    """Return a UTF-16 text that a function of PDFium writes to a buffer."""
     size = function(handle, None, 0)
     buffer = (ctypes.c_ushort * max(1, (size + 1) // 2))()
     function(handle, buffer, size)

@@ -1,4 +1,4 @@
-"""HTML files. Nothing is fetched: images that lie elsewhere stay links."""
+"""Reading HTML files. Nothing is fetched: images elsewhere stay links."""
 
 from __future__ import annotations
 
@@ -11,10 +11,10 @@ from lmm.importing.pandoc import convert_html
 
 
 def read(data: bytes, context: Context) -> Imported:
-    """An HTML page as markdown.
+    """Convert an HTML page to markdown.
 
     Raises:
-        FileReadError: there is nothing to read in it.
+        FileReadError: there is no text in it.
     """
     images: list[ImportedImage] = []
     page = read_page(decode_html(data), images, prefix=context.prefix, online=context.online)
@@ -28,6 +28,6 @@ def read(data: bytes, context: Context) -> Imported:
 
 
 def _title(title: str, body: str) -> str:
-    """What a page calls itself, without the name of its site: its first heading, if that is a part of it."""
+    """Return a page's title without the name of its site: its first heading, if the title contains it."""
     first = first_title(body)
     return first if first and first in title else title

@@ -1,4 +1,4 @@
-"""Jupyter notebooks: cells as they are, outputs that were saved. No code is run."""
+"""Reading Jupyter notebooks: cells as they are, and saved outputs. No code is run."""
 
 from __future__ import annotations
 
@@ -25,10 +25,10 @@ Json = Mapping[str, Any]
 
 
 def read(data: bytes, context: Context) -> Imported:
-    """A notebook as markdown: text cells as they are, code cells in fences, outputs below them.
+    """Convert a notebook to markdown: text cells as they are, code cells in fences, outputs below them.
 
     Raises:
-        FileReadError: it is no notebook, or one of a format that is older than 2015.
+        FileReadError: it is not a notebook, or in a format older than 2015.
     """
     notebook = _parse(data)
     metadata = _mapping(notebook.get("metadata"))
@@ -74,14 +74,14 @@ class _Reader:
         self.shortened = self.skipped = 0
 
     def notes(self) -> Iterator[str]:
-        """What did not come along."""
+        """Iterate over notes about what was left out."""
         if self.shortened:
             yield f"shortened: outputs of more than {MAX_OUTPUT_LINES} lines ({self.shortened})"
         if self.skipped:
             yield f"left out: outputs that only Jupyter can show ({self.skipped})"
 
     def cell(self, cell: Json) -> Iterator[str]:
-        """The blocks of a cell."""
+        """Iterate over the blocks of a cell."""
         source = _text(cell.get("source"))
         kind = cell.get("cell_type")
         if kind == "markdown":
@@ -96,12 +96,12 @@ class _Reader:
             yield fenced(plain(source).strip("\n"))
 
     def _language(self, source: str) -> str:
-        """A cell's language: the notebook's, or the one that its first line switches to."""
+        """Return a cell's language: the notebook's, or the one that its first line switches to."""
         magic = re.match(r"%%(bash|sh|javascript|js|html|latex|markdown|perl|ruby|R|sql|cython|writefile)\b", source)
         return magic[1] if magic and magic[1] != "writefile" else self.language
 
     def _markdown(self, source: str, attachments: Json) -> str:
-        """Markdown as it is, made safe for our documents, with its images beside it."""
+        """Return markdown as it is, made safe for our documents, and collect its images."""
 
         def take(span: Span) -> str | None:
             if span.kind != "image" or not span.target.startswith(("attachment:", "data:image/")):
@@ -126,7 +126,7 @@ class _Reader:
             yield from self._display(_mapping(output.get("data")))
 
     def _display(self, data: Json) -> Iterator[str]:
-        """The best form of an output that was saved in several."""
+        """Iterate over the blocks of an output, in the best of its saved forms."""
         image = _bundled(data)
         if image is not None:
             yield f"![]({self._keep(image)})"
@@ -145,7 +145,7 @@ class _Reader:
             self.skipped += 1
 
     def _html(self, html: str) -> str:
-        """A mark for an output, which Pandoc writes with all others of its kind."""
+        """Return a mark for an HTML output; Pandoc converts all of them at once."""
         if not html:
             self.skipped += 1
             return ""
@@ -153,7 +153,7 @@ class _Reader:
         return f"{self.mark}{len(self.pages) - 1}-"
 
     def written(self, text: str, context: Context) -> str:
-        """The text with the outputs that Pandoc writes in their places."""
+        """Replace the marks in a text by the outputs that Pandoc has converted."""
         if not self.pages:
             return text
         pages = (f"<p>{self.mark}</p><div>{page}</div>" for page in self.pages)
@@ -171,7 +171,7 @@ class _Reader:
 
 
 def _bundled(data: Json) -> ImportedImage | None:
-    """The image in a bundle of forms by their types."""
+    """Return the image in a bundle of forms, which are keyed by their media types."""
     for kind in _IMAGES:
         if kind in data:
             text = _text(data[kind])
@@ -185,7 +185,7 @@ def _bundled(data: Json) -> ImportedImage | None:
 
 
 def _text(value: object) -> str:
-    """Notebooks write text as one string or as its lines."""
+    """Return text that a notebook stores as one string or as a list of lines."""
     if isinstance(value, str):
         return value
     return "".join(part for part in value if isinstance(part, str)) if isinstance(value, list) else ""

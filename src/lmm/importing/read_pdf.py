@@ -1,6 +1,6 @@
-"""PDF files, read by PDFium: by their tags where they have some, else by how the pages look.
+"""Reading PDF files with PDFium: by their tags if they have any, else by the layout of the pages.
 
-Formulas come as their characters, and drawings are left out: a PDF does not say what they mean.
+Formulas become their characters, and drawings are left out: a PDF does not say what they mean.
 """
 
 from __future__ import annotations
@@ -25,16 +25,16 @@ from lmm.importing.pdf_page import Bookmark, Char, PdfPage, PdfTag, read_page, w
 MAX_PAGES = 5_000
 _MAX_PIXELS = 60_000_000
 _MAX_IMAGE_BYTES = 500_000_000
-_MIN_SIDE = 16  # points: smaller are signs, not pictures
+_MIN_SIDE = 16  # points: smaller ones are symbols, not pictures
 _OCR = "recognise the text first, for example: ocrmypdf IN.pdf OUT.pdf"
-# What programs write as a title when nobody gave one.
+# Titles that programs write if the author gave none.
 _NO_TITLE = re.compile(
     r"(?:microsoft word|untitled|unbenannt|title|document\d*|slide 1|powerpoint)\b"
     r"|.*\.(?:docx?|tex|dvi|indd|html?|pdf|md|odt|pptx?)\Z",
     re.IGNORECASE,
 )
 
-# PDF 32000-1, 14.8.4: our name for each type; None for what only groups, "" for what is not shown.
+# PDF 32000-1, 14.8.4: our element for each type; None for mere groups, "" for content that is not shown.
 _TYPES: dict[str, str | None] = {
     **{f"H{level}": f"h{level}" for level in range(1, 7)},
     **{"Title": "h1", "H": "h2", "P": "p", "L": "ul", "LI": "li", "LBody": "div", "Table": "table", "TR": "tr"},
@@ -52,10 +52,10 @@ _INLINE_PARENTS = frozenset(
 
 
 def read(data: bytes, context: Context) -> Imported:
-    """A PDF as markdown.
+    """Convert a PDF to markdown.
 
     Raises:
-        FileReadError: it is none, is encrypted or damaged, or its pages are pictures.
+        FileReadError: it is not a PDF, is encrypted or damaged, or its pages are pictures.
     """
     import pypdfium2 as pdfium
     import pypdfium2.raw as c
@@ -106,10 +106,10 @@ def _outline(document: Any) -> list[Bookmark]:
 
 
 def _check_text(pages: Sequence[PdfPage]) -> tuple[str, ...]:
-    """Notes about pages without text.
+    """Return notes about pages without text.
 
     Raises:
-        FileReadError: no page has any, or it cannot be told which letters they are.
+        FileReadError: no page has any, or its letters cannot be identified.
     """
     printed = {page.number: [char.text for char in page.chars if char.text.strip()] for page in pages}
     if not any(len(texts) > 3 for texts in printed.values()):
@@ -124,7 +124,7 @@ def _check_text(pages: Sequence[PdfPage]) -> tuple[str, ...]:
 
 
 def _ranges(numbers: Sequence[int]) -> str:
-    """Numbers in short.
+    """Format numbers as ranges.
 
     >>> _ranges([1, 2, 3, 7])
     '1–3, 7'
@@ -146,7 +146,7 @@ def _body(pages: Sequence[PdfPage], outline: Sequence[Bookmark]) -> MarkupElemen
         if blocks and found and (joined := _joined(blocks[-1], found[0])) is not None:
             blocks[-1], found = joined, found[1:]
         blocks += found
-    if not tagged:  # no gaps between the levels of headings: a size of letters that is none's after all took one
+    if not tagged:  # close gaps between heading levels, left by font sizes that turned out to be unused
         used = sorted({block.tag for block in blocks if block.tag in HEADINGS})
         tags = {tag: f"h{number}" for number, tag in enumerate(used, start=1)}
         blocks = [replace(block, tag=tags.get(block.tag, block.tag)) for block in blocks]
@@ -154,7 +154,7 @@ def _body(pages: Sequence[PdfPage], outline: Sequence[Bookmark]) -> MarkupElemen
 
 
 def _joined(before: MarkupElement, after: MarkupElement) -> MarkupElement | None:
-    """A block that goes on on the next page, as one; None if the second is another one."""
+    """Join a block with its continuation on the next page; None if the second is not a continuation."""
     if before.tag != after.tag:
         return None
     if before.tag == "p":
@@ -174,7 +174,7 @@ def _joined(before: MarkupElement, after: MarkupElement) -> MarkupElement | None
 
 
 def _joined_tables(before: MarkupElement, after: MarkupElement) -> MarkupElement | None:
-    """Two tables of the same columns as one; a header that is repeated is left out."""
+    """Join two tables with the same number of columns, without a repeated header; None if they do not match."""
     from_rows = [row for table in (before, after) for row in table.elements if row.tag in ("tr", "tbody", "thead")]
     widths = {len(list(row.elements)) for row in from_rows if row.tag == "tr"}
     if len(widths) != 1 or any(row.tag != "tr" for row in from_rows):
@@ -192,7 +192,7 @@ def _joined_tables(before: MarkupElement, after: MarkupElement) -> MarkupElement
 
 
 class _Images:
-    """The images of a document, each once."""
+    """Collects the images of a document, each once."""
 
     def __init__(self) -> None:
         self.kept: list[ImportedImage] = []
@@ -200,11 +200,11 @@ class _Images:
         self._bytes = self._too_large = 0
 
     def notes(self) -> list[str]:
-        """What did not come along."""
+        """Return notes about what was left out."""
         return [f"left out: {self._too_large} image(s) that are too large"] if self._too_large else []
 
     def keep(self, item: Any, width: int, height: int) -> int | None:
-        """The number of an image, or None if it is only a sign, or too large."""
+        """Keep an image and return its number, or None if it is only a symbol, or too large."""
         if min(width, height) < _MIN_SIDE:
             return None
         pixels = item.get_px_size()
@@ -223,13 +223,13 @@ class _Images:
 
 
 def _image(item: Any) -> ImportedImage | None:
-    """An image as the file holds it if it is a JPEG in RGB or grey, else as PNG."""
+    """Return an image as it is in the file if it is a JPEG in RGB or grey, else as PNG."""
     import pypdfium2 as pdfium
 
     try:
         if item.get_filters() == ["DCTDecode"]:
             data = bytes(item.get_data(decode_simple=False))
-            # Browsers show one or three components as they are, not the inverted four of printing.
+            # Browsers show one or three components correctly, but not the inverted four used in printing.
             frame = re.search(rb"\xff[\xc0\xc1\xc2].{7}(.)", data[:65536], re.DOTALL)
             if data.startswith(b"\xff\xd8") and frame is not None and frame[1] in (b"\x01", b"\x03"):
                 return ImportedImage(data)
@@ -242,7 +242,7 @@ def _image(item: Any) -> ImportedImage | None:
 
 
 def png(pixels: bytes, width: int, height: int, stride: int, mode: str) -> bytes:
-    """A PNG of a bitmap whose lines are `stride` bytes long; `mode` names its channels in their order.
+    """Encode a bitmap as PNG; its lines are `stride` bytes long, and `mode` names its channels in order.
 
     >>> png(b"\\x00", 1, 1, 1, "L")[:8]
     b'\\x89PNG\\r\\n\\x1a\\n'
@@ -268,19 +268,19 @@ def png(pixels: bytes, width: int, height: int, stride: int, mode: str) -> bytes
 
 
 def is_tagged(pages: Sequence[PdfPage]) -> bool:
-    """Whether the document's tags say more than that there is text."""
+    """Return whether the document's tags include structure such as headings, tables, lists or code."""
     return any(tag.type in _STRUCTURE for page in pages for root in page.tags for tag in _walk(root))
 
 
 def covers(page: PdfPage) -> bool:
-    """Whether the tags know most of a page's text; what they leave out are running heads and page numbers."""
+    """Return whether the tags cover most of a page's text; the rest would be running heads and page numbers."""
     marks = {mark for root in page.tags for mark in _marks(root)}
     printed = [char for char in page.chars if char.text.strip()]
     return sum(char.mark in marks for char in printed) >= _COVERED * len(printed)
 
 
 def elements_of_tags(page: PdfPage, words: Words) -> list[MarkupElement]:
-    """The blocks of a tagged page in the order of its structure; loose text is a paragraph."""
+    """Return the blocks of a tagged page in the order of its structure; loose text becomes a paragraph."""
     reader = _Reader(page, words)
     nodes = (node for tag in page.tags for node in reader.nodes(tag, parent=""))
     shown = (node for node in nodes if isinstance(node, MarkupElement) or node.strip())
@@ -288,7 +288,7 @@ def elements_of_tags(page: PdfPage, words: Words) -> list[MarkupElement]:
 
 
 class _Reader:
-    """Turns the tags of one page into elements."""
+    """Converts the tags of one page to elements."""
 
     def __init__(self, page: PdfPage, words: Words) -> None:
         self.words = words
@@ -301,7 +301,7 @@ class _Reader:
                 self.pictures.setdefault(picture.mark, []).append(picture.number)
 
     def nodes(self, tag: PdfTag, parent: str) -> Iterator[Node]:
-        """What a tag stands for."""
+        """Iterate over the nodes for a tag."""
         if tag.type == "Figure":
             yield from self.figure(tag)
         elif tag.type == "Code":
@@ -319,7 +319,7 @@ class _Reader:
                 yield MarkupElement(name, {}, tuple(children))
 
     def children(self, tag: PdfTag, *, plain: bool = False) -> list[Node]:
-        """The children of a tag; text that stands side by side in the structure is one run of lines."""
+        """Return the children of a tag; adjacent text in the structure is one run of lines."""
         nodes: list[Node] = []
         run: list[Char] = []
         for child in tag.children:
@@ -338,7 +338,7 @@ class _Reader:
         return nodes + list(self._text(run, plain))
 
     def _within_line(self, tag: PdfTag, parent: str) -> list[Char] | None:
-        """The characters of a tag that is a part of a line of text, formatted as it says; None if it is a block."""
+        """Return the characters of an inline tag, with its formatting; None if it is a block."""
         if tag.type in _TYPES or tag.type == "Figure" or (tag.type == "Code" and parent not in _INLINE_PARENTS):
             return None
         chars: list[Char] = []
@@ -361,7 +361,7 @@ class _Reader:
         return inline_nodes(_lines(chars), self.words, plain=plain)
 
     def figure(self, tag: PdfTag) -> Iterator[Node]:
-        """A figure: its images, else the text in it; its description is theirs."""
+        """Iterate over the images of a figure, with its description, or, if it has none, its text."""
         numbers = [number for mark in _marks(tag) for number in self.pictures.get(mark, ())]
         alt = next((part.alt for part in _walk(tag) if part.alt), "")
         for number in numbers:
@@ -370,7 +370,7 @@ class _Reader:
             yield from self.children(tag)
 
     def code(self, tag: PdfTag, parent: str) -> Iterator[Node]:
-        """Code within a line, or lines of it."""
+        """Iterate over the element for inline code, or a block of code."""
         lines = _lines([char for mark in _marks(tag) for char in self.chars.get(mark, ())])
         if len(lines) > 1 or (lines and parent not in _INLINE_PARENTS):
             yield element("pre", code_lines(lines))
@@ -378,7 +378,7 @@ class _Reader:
             yield element("code", text_of(element("p", *inline_nodes(lines, plain=True))))
 
     def list(self, tag: PdfTag) -> MarkupElement:
-        """A list; it is numbered if its first label is."""
+        """Return a list; it is numbered if its first label is."""
         label = next((text for child in tag.children if isinstance(child, PdfTag) if (text := self._label(child))), "")
         number = re.match(r"\W?(\d{1,6})\W?\Z", label)
         items = [node for child in tag.children if isinstance(child, PdfTag) for node in self.nodes(child, "L")]
@@ -394,7 +394,7 @@ class _Reader:
 
 
 def _lines(chars: Sequence[Char]) -> list[list[Char]]:
-    """Characters in the order of the text, as lines: a new one begins further left and lower."""
+    """Split characters, in text order, into lines: a new line begins further left and lower."""
     lines: list[list[Char]] = []
     for char in chars:
         last = lines[-1][-1] if lines else None
@@ -410,7 +410,7 @@ def _lines(chars: Sequence[Char]) -> list[list[Char]]:
 
 
 def _marks(tag: PdfTag) -> Iterator[int]:
-    """The marks of content in a tag and all below it."""
+    """Iterate over the content marks of a tag and all tags below it."""
     return (mark for part in _walk(tag) for mark in part.children if isinstance(mark, int))
 
 

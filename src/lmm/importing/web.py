@@ -1,7 +1,7 @@
-"""What lies at a URL as markdown: one document, or the pages of a site with working links between them.
+"""Importing URLs as markdown: one document, or the pages of a site with working links between them.
 
-Only public addresses are reached. Of a site, pages on the same host and below the first one's folder are read, a few
-at once, as far as its robots.txt agrees; all that comes is bounded.
+Only public addresses are fetched. Of a site, pages on the same host and below the first one's folder are read, a few
+at once, as far as its robots.txt allows; time, size and number of pages are limited.
 """
 
 from __future__ import annotations
@@ -46,18 +46,18 @@ if TYPE_CHECKING:
 
 _BY_HAND = "save it in your browser, and import the file"
 WEB = FetchRules(60.0, 50_000_000, more_time=_BY_HAND, more_bytes=_BY_HAND, more_private=_BY_HAND)
-"""What is fetched for an import."""
+"""The rules for fetching in an import."""
 MOST_PAGES = 200
 MOST_BYTES = 300_000_000  # of a whole import
 MOST_SECONDS = 1_800.0  # for all pages of a site
-AT_ONCE = 4  # pages of a site that are asked for, where its robots.txt asks for no pause
+AT_ONCE = 4  # pages of a site that are fetched concurrently, if its robots.txt asks for no pause
 _MOST_PICTURES = 500
 _MOST_PICTURE = 10_000_000  # bytes
 _MOST_ROBOTS = 500_000  # bytes
 _LONGEST_PAUSE = 10.0  # seconds between two requests
 _NAME = "lmmarkdown"
 Tell = Callable[[str, int, int], None]
-"""Told of each page of a site that is asked for: its URL, which one it is, and of how many that are known by then."""
+"""A function called for each requested page of a site: its URL, its number, and the number of pages known so far."""
 
 
 def import_url(
@@ -69,14 +69,14 @@ def import_url(
     rules: FetchRules = WEB,
     styles: Mapping[str, str] | None = None,
 ) -> ImportReport:
-    """Turn what lies at a URL (a page, or a file of any of the `FORMATS`) into a markdown file.
+    """Convert a page, or a file of any of the `FORMATS`, at a URL to a markdown file.
 
-    `output` is a file or an existing folder; without it the markdown lies in the current folder. Pictures from the
-    same host lie beside it. `timeout` is for reading, in seconds; `styles` are those of `import_file`.
+    `output` is a file or an existing folder; by default, the markdown is written to the current folder. Pictures from
+    the same host are saved beside it. `timeout` is for reading, in seconds; `styles` is as in `import_file`.
 
     Raises:
-        ConfigError: the kind of file is not known, or what reads it is not installed.
-        FetchFailed: it cannot be had, or must not.
+        ConfigError: the format is unknown, or the package that reads it is not installed.
+        FetchFailed: it cannot or must not be fetched.
         FileReadError, FileWriteError: as for `import_file`.
     """
     name = _safe(name_of(check_url(url)))
@@ -98,15 +98,15 @@ def import_site(
     rules: FetchRules = WEB,
     tell: Tell = lambda url, number, known: None,
 ) -> tuple[list[ImportReport], list[str]]:
-    """Turn the pages of a site into a folder of markdown files, in the order of ``SUMMARY.md``; and what is left out.
+    """Convert a site to a folder of markdown files with a ``SUMMARY.md``; return their reports and notes of omissions.
 
-    Read are at most so many `pages`: those that the first one leads to, on its host and below its folder. Without an
-    `output`, the markdown goes to a folder of the same name.
+    At most `pages` pages are read: those that the first one leads to, on its host and below its folder. Without an
+    `output`, the markdown goes to a folder named like the site's.
 
     Raises:
         ConfigError, FetchFailed, FileReadError: as for `import_url`, for the first page.
-        FileWriteError: there is something in the folder already, or it cannot be written.
-        Stopped: Ctrl-C came; the pages that had been read by then are written, and its `report` is what would have
+        FileWriteError: the folder is not empty, or cannot be written.
+        Stopped: interrupted by Ctrl-C; the pages read until then are written, and its `report` is what would have
             been returned.
     """
     target = check_named(Path(output or _name_of_site(check_url(url))))
@@ -140,7 +140,7 @@ def import_site(
 
 @dataclass(frozen=True, slots=True)
 class _Page:
-    """What lies at a URL, which is that after redirects, as it was read."""
+    """A page that was read, and its URL after redirects."""
 
     url: str
     document: Imported
@@ -148,7 +148,7 @@ class _Page:
 
 @dataclass(slots=True)
 class _Reader:
-    """Fetches and reads; `left` are the bytes that may still come, `pictures` those that came, by their addresses."""
+    """Fetches and reads documents; `left` is the number of bytes still allowed, `pictures` are by address."""
 
     rules: FetchRules
     timeout: float
@@ -158,10 +158,10 @@ class _Reader:
     _asking: defaultdict[str, asyncio.Lock] = field(default_factory=lambda: defaultdict(asyncio.Lock))
 
     async def fetch(self, url: str, most: int) -> Fetched:
-        """Get a document of at most `most` bytes.
+        """Fetch a document of at most `most` bytes.
 
         Raises:
-            FetchFailed: it cannot be had, or there were too many bytes before it.
+            FetchFailed: it cannot be fetched, or the limit of the whole import is reached.
         """
         if self.left <= 0:
             raise FetchFailed(f"together, the pages have {MOST_BYTES / 1e6:,.0f} MB", where=shown(url))
@@ -171,10 +171,10 @@ class _Reader:
         return came
 
     async def page(self, url: str, *, may: Callable[[str], bool] = lambda url: True, only: str = "") -> _Page:
-        """What lies at a URL, with its pictures from the same host, as far as they `may` be had.
+        """Fetch and read a page, with its pictures from the same host, as far as they `may` be fetched.
 
         Raises:
-            FetchFailed: it cannot be had, or is not of the `only` kind that is wanted.
+            FetchFailed: it cannot be fetched, or does not have the suffix `only`.
             ConfigError, FileReadError: it cannot be read.
         """
         file = github_file(url)
@@ -200,11 +200,11 @@ class _Reader:
             return read_source(file, format, prefix=came.url, online=True, timeout=self.timeout, styles=self.styles)
 
     async def _picture(self, image: ImportedImage, page: str, may: Callable[[str], bool]) -> ImportedImage:
-        """An image with its bytes, if it lies on the page's host and can be had; else as it is."""
+        """Fetch an image on the page's host; others, or if it cannot be fetched, are returned as they are."""
         address = image.address
         if not address or _origin(address) != _origin(page) or len(self.pictures) >= _MOST_PICTURES:
             return image
-        async with self._asking[address]:  # another page may be at it
+        async with self._asking[address]:  # another page may be fetching it
             if address not in self.pictures:
                 self.pictures[address] = await self._fetched_picture(address) if may(address) else None
         return self.pictures[address] or image
@@ -219,16 +219,16 @@ class _Reader:
 
 
 def _in_utf8(came: Fetched) -> bytes:
-    """A page in UTF-8, marked so, if it is in the encoding that its server names; else as it came."""
+    """Convert a page from the encoding that its server names to UTF-8 with a byte order mark; else return it as is."""
     try:
         text = came.data.decode(codec_of(came.charset)) if came.charset else ""
     except (LookupError, ValueError):
-        text = ""  # it says something else than it is
+        text = ""  # the name is wrong
     return text.encode("utf-8-sig", "replace") if "<" in text else came.data
 
 
 def _linked(page: _Page, files: Mapping[str, str], *, file: str = "", linked: set[str] | None = None) -> Imported:
-    """A document whose links to pages that are files lead there; `linked` are the ids that other pages link to."""
+    """Make links to imported pages lead to their files; `linked` are the ids that other pages link to."""
     here = file or files.get(_key(page.url), "")
     links = [_link(address, files, here) for address in page.document.links]
     wanted = {link[1:] for link in links if link.startswith("#")} | (linked or set())
@@ -239,14 +239,14 @@ def _linked(page: _Page, files: Mapping[str, str], *, file: str = "", linked: se
 
 
 def _without_id(block: Block, wanted: set[str]) -> Block:
-    """A heading without an id that nothing leads to."""
+    """Remove the id of a heading if nothing links to it."""
     if not isinstance(block, HeadingBlock) or block.anchor in wanted or block.attributes != f"{{#{block.anchor}}}":
         return block
     return block.with_source(block.source.replace(f" {block.attributes}", "", 1))
 
 
 def _link(address: str, files: Mapping[str, str], here: str) -> str:
-    """A link from the file `here`: to another one, to a place in this one, or to the web as it was."""
+    """Return a link from the file `here`: to another file, to a place in this one, or to the web as it was."""
     try:
         target, _, fragment = address.partition("#")
         file = files.get(_key(target))
@@ -263,11 +263,11 @@ def _link(address: str, files: Mapping[str, str], here: str) -> str:
 
 @dataclass(slots=True)
 class _Site:
-    """The pages of a site as they are read: `pages` by the keys of their URLs, `known` from other URLs to those keys.
+    """The pages of a site while it is read: `pages` by the keys of their URLs, `known` maps other URLs to these keys.
 
-    `below` are the pages to which each led first, `fragments` the ids in each to which others link, `seen` the keys of
-    all URLs that were met, `asked` how many were asked for, `waiting` those to be read, and what led there, `coming`
-    those of them that are asked for already.
+    `below` are the pages that each page led to first, `fragments` the ids in each that others link to, `seen` the keys
+    of all URLs found, `asked` the number of requested pages, `waiting` the URLs to be read, each with the page that led
+    there, `coming` those of them that are already requested.
     """
 
     reader: _Reader
@@ -287,11 +287,11 @@ class _Site:
     interrupted: bool = False
 
     async def read(self, start: str) -> None:
-        """Read the first page, and those that it and they lead to, nearest first.
+        """Read the first page, and the pages that it and they lead to, nearest first.
 
         Raises:
-            LmmError: the first page cannot be had.
-            CancelledError: Ctrl-C came before it; after it, this just ends.
+            LmmError: the first page cannot be read.
+            CancelledError: cancelled before the first page was read; later, reading just ends.
         """
         first, ends = check_url(start), time.monotonic() + MOST_SECONDS
         self.seen.add(_key(first))
@@ -299,8 +299,8 @@ class _Site:
         coming = self.coming
         try:
             while self.waiting and len(self.pages) < self.most and time.monotonic() < ends:
-                # What is read, and in which order, is as if pages were asked for one by one: these come next as far
-                # as is known.
+                # The pages and their order are as if they were requested one by one: these come next as far as is
+                # known.
                 for url, _ in islice(self.waiting, self._at_once()):
                     if url not in coming:
                         coming[url] = asyncio.create_task(self._page(url))
@@ -325,12 +325,12 @@ class _Site:
             self.notes.append(f"left out: {more} more page{'s' * (more > 1)} ({hint})")
 
     def _at_once(self) -> int:
-        """How many pages may be asked for: one if a pause between them is asked for, and no more than are wanted."""
+        """Return how many pages may be requested at once: one if pauses are required, and not more than needed."""
         pauses = any(map(_pause, self.robots.values()))
         return min(1 if pauses else AT_ONCE, self.most - len(self.pages))
 
     def _take(self, page: _Page, url: str, leads: str) -> None:
-        """Keep a page to which another one led first, and let those wait to which it leads."""
+        """Keep a page that the page `leads` led to first, and queue those that it leads to."""
         if not self.pages:
             self.folder = _folder(page.url)
         key = self.known[_key(url)] = _key(page.url)
@@ -346,7 +346,7 @@ class _Site:
         for address in page.document.follows:
             if self._is_inside(address) and _key(address) not in self.seen and len(self.seen) < 50 * self.most:
                 self.seen.add(_key(address))
-                # What is to be read next comes next, so that a bounded number of pages is the beginning.
+                # The `next` page is read first, so that a limited number of pages is the beginning of the site.
                 is_next = address == page.document.next
                 (self.waiting.appendleft if is_next else self.waiting.append)((address, key))
 
@@ -380,14 +380,14 @@ class _Site:
         return robots is not None and robots.can_fetch(url, _NAME)
 
     def _is_inside(self, address: str) -> bool:
-        """Whether an address may be a page of the site: on its host, below its folder, without a query."""
+        """Return whether an address may be a page of the site: on its host, below its folder, without a query."""
         if not address.startswith(self.folder) or "?" in address:
             return False
         kind, coding = _TYPES.guess_type(urlsplit(address).path)
         return coding is None and kind in (None, "text/html", "application/xhtml+xml")
 
     def ordered(self) -> list[_Page]:
-        """The pages in the order of reading: each, then what it names as the next one; else those to which it led."""
+        """Return the pages in reading order: after each, the one it names as next, else those that it led to."""
         order: dict[str, _Page] = {}
         waiting = list(reversed(self.below.get("", [])))
         while waiting:
@@ -400,7 +400,7 @@ class _Site:
 
 
 def _pause(robots: Protego) -> float:
-    """The seconds between two requests that a server asks for, at most ten."""
+    """Return the seconds between two requests that a server asks for, at most ten."""
     return min(robots.crawl_delay(_NAME) or 0.0, _LONGEST_PAUSE)
 
 
@@ -413,13 +413,13 @@ def _origin(url: str) -> str:
 
 
 def _folder(url: str) -> str:
-    """A URL up to its last slash."""
+    """Return a URL up to its last slash."""
     parts = urlsplit(url)
     return f"{_origin(url)}{parts.path.rpartition('/')[0]}/"
 
 
 def _name_of_site(url: str) -> str:
-    """What the folder of a site is called: as its folder on the web, or its host.
+    """Return the name for the folder of a site: that of its folder on the web, or of its host.
 
     >>> _name_of_site("https://e.org/book/index.html"), _name_of_site("https://e.org/book"), _name_of_site("https://e.org")
     ('book', 'book', 'e.org')
@@ -429,7 +429,7 @@ def _name_of_site(url: str) -> str:
 
 
 def _key(url: str) -> str:
-    """What URLs of one page have in common.
+    """Return a key that is the same for all URLs of one page.
 
     >>> _key("https://e.org/a/index.html#b") == _key("https://e.org/a/"), _key("https://e.org/a/b")
     (True, 'https://e.org/a/b')
@@ -440,7 +440,7 @@ def _key(url: str) -> str:
 
 
 def _files(pages: list[_Page], folder: str) -> dict[str, str]:
-    """A markdown file for each page, by its key, below the site's folder; all names are different, and harmless."""
+    """Return a markdown file name below the site's folder for each page, by its key; the names are unique and safe."""
     files, taken = dict[str, str](), {"summary"}
     for page in pages:
         path = urlsplit(page.url).path.removeprefix(urlsplit(folder).path) or "index"
@@ -457,7 +457,7 @@ def _files(pages: list[_Page], folder: str) -> dict[str, str]:
 
 
 def _safe(part: str) -> str:
-    """A part of a URL as the name of a file, without what a system or a link in markdown takes for something else.
+    """Return a part of a URL as a file name, without characters or names that are special to a system or in links.
 
     >>> _safe("../.ssh"), _safe("a b (1).html"), _safe("con.html"), _safe("")
     ('ssh', 'a-b-1-.html', '_con.html', 'page')

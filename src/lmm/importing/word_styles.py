@@ -1,7 +1,7 @@
-"""Styles of Word files that publishers name in their own ways: what is a heading, code or a quotation.
+"""Custom styles of Word files, as publishers use them: recognising headings, code and quotations.
 
-Pandoc knows styles by the names that Word gives them. So those that only have other names get these, in the file's
-table of styles, before Pandoc reads it; its own `docx+styles` would lose the indentation of code.
+Pandoc recognises styles by the names that Word gives them. So custom styles are renamed to these, in the file's
+table of styles, before Pandoc reads it; Pandoc's own `docx+styles` would lose the indentation of code.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ _KNOWN = (
     "header",
     "footer",
 )
-# Names in small letters without blanks and signs, as No Starch, Packt, Manning and others have them.
+# Names in lower case without blanks and punctuation, as used by No Starch, Packt, Manning and others.
 _HEAD = r"h(?:ead(?:ing)?)?"
 _PLACE = r"(?:wide|single|block|first|middle|last|annotated|sample|snippet|listing|line|text|para(?:graph)?|[a-d]|\d)*"
 _PARAGRAPHS = {
@@ -46,20 +46,20 @@ _PARAGRAPHS = {
     rf"(?:block)?(?:quote|quotation|extract|epigraph){_PLACE}": _QUOTE,
 }
 _CHARACTERS = {r"(?:literal|(?:inline)?code|monospaced?|verbatim)(?:inline|intext|bold|italic|gr[ae]y|char)*": _INLINE}
-# What is plain text by its name, and need not be told of.
+# Words in the names of styles for plain text, which need not be reported.
 _PLAIN = (
     *("body", "text", "normal", "standard", "para", "list", "bullet", "num", "caption", "figure", "table", "toc"),
     *("index", "header", "footer", "note", "compact", "intro", "abstract", "continued", "label", "slug", "author"),
     *("date", "bibliography", "reference", "definition", "subtitle"),
 )
-_MOST = 8  # names that a note has
+_MOST = 8  # names in a note
 
 
 def read_choice(choice: str) -> tuple[str, str]:
-    """A style's name and what it is, as ``--style NAME=KIND`` says it.
+    """Parse ``NAME=KIND`` of the option ``--style``; return a style's name and its kind.
 
     Raises:
-        ConfigError: it says something else.
+        ConfigError: it has another form, or the kind is unknown.
 
     >>> read_choice("HeadA=heading 1")
     ('HeadA', 'heading 1')
@@ -81,8 +81,8 @@ class _Style:
 
 
 def known_styles(archive: Archive, chosen: Mapping[str, str]) -> tuple[dict[str, bytes], tuple[str, ...]]:
-    """A Word file's table of styles with names that Pandoc knows, by what is `chosen` for them, else by the usual ones;
-    and notes of those in use that stay plain text.
+    """Rename a Word file's styles to names that Pandoc recognises, as `chosen`, else by usual names; return the changed
+    members, and notes of used styles that stay plain text.
 
     Raises:
         FileReadError: the file is damaged, or declares entities.
@@ -118,7 +118,7 @@ def _styles(root: ElementTree.Element) -> Iterator[_Style]:
 
 
 def _target(style: _Style, chosen: Mapping[str, str]) -> str:
-    """Pandoc's name for a style that it does not know, or the empty string."""
+    """Return Pandoc's name for a style that it does not recognise, or the empty string."""
     if style.name in chosen:
         return _KINDS[chosen[style.name]]
     if not style.is_custom or _is_known(style):
@@ -139,7 +139,7 @@ def _is_told(style: _Style) -> bool:
 
 
 def _renamed(styles: bytes, targets: Mapping[str, str]) -> bytes:
-    """The table with other names for some styles."""
+    """Rename some styles in the table of styles."""
 
     def name(match: re.Match[str]) -> str:
         target = targets.get(unescape(match[2]))
