@@ -1,4 +1,4 @@
-// Starts `lmm lsp`, and does what the protocol has no request for: folding, one step of undo for a reply, asking for words.
+// Starts `lmm lsp`, and adds what the protocol lacks: folding, undoing a reply in one step, asking for search words.
 import { spawn } from "node:child_process";
 import * as vscode from "vscode";
 import { LanguageClient, type ApplyWorkspaceEditParams, type ApplyWorkspaceEditRequest, type TextDocumentEdit, type TextEdit } from "vscode-languageclient/node";
@@ -21,7 +21,7 @@ export function activate(context: vscode.ExtensionContext): void {
   register("lmmarkdown.askAll", () => execute("lmm.ask", 0));
   register("lmmarkdown.takeBack", () => execute("lmm.undo"));
   register("lmmarkdown.searchCourse", searchCourse);
-  start().catch((error) => vscode.window.showErrorMessage(`LM Markdown: ${error}`)); // not awaited: the commands are there meanwhile
+  start().catch((error) => vscode.window.showErrorMessage(`LM Markdown: ${error}`)); // not awaited: the commands exist in the meantime
 }
 
 async function start(): Promise<void> {
@@ -42,7 +42,7 @@ function setting<T>(name: string): T {
   return vscode.workspace.getConfiguration("lmm").get(name) as T;
 }
 
-// Why the command does not start; empty if it does. Without input it ends at once; without the extra editor, badly.
+// Why the command does not start; empty if it does. Without input it ends at once, with an error if `editor` is missing.
 function failure(command: string): Promise<string> {
   return new Promise((resolve) => {
     const child = spawn(command, ["lsp"], { stdio: ["ignore", "ignore", "pipe"] });
@@ -67,7 +67,7 @@ async function offerToInstall(command: string, reason: string): Promise<void> {
   }
 }
 
-// A reply arrives in pieces, each a change: without a stop between them, one undo takes all of them back.
+// A reply arrives in pieces, each a change: without undo stops between them, one undo reverts all of them.
 const streaming = new Map<string, number>();
 
 async function applyEdit(params: ApplyWorkspaceEditParams, next: ApplyWorkspaceEditRequest.HandlerSignature) {

@@ -1,4 +1,4 @@
-"""What can be imported from here: for type checkers and editors, and for `lazy_loader`."""
+"""The public names of this package, for type checkers, editors and `lazy_loader`."""
 
 from .document import BatchFailed as BatchFailed, Document as Document, Edit as Edit
 from .errors import (

@@ -75,7 +75,7 @@ def _sections(tree: HeadingNode, test: Test) -> list[RecordSection]:
 
 
 def _may_be_chosen(node: Node, tree: HeadingNode) -> bool:
-    """Whether a node is a heading, a document without headings, or a paragraph with metadata."""
+    """Return whether a node is a heading, a document without headings, or a paragraph with metadata."""
     if isinstance(node, HeaderNode):
         return node is tree and not node.headings
     return isinstance(node, HeadingNode) or node.metadata_block is not None

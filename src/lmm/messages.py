@@ -134,7 +134,7 @@ class Message:
 
 @dataclass(frozen=True, slots=True)
 class ChatRequest:
-    """A request to a model. `task` tells built-in models, which do not read the prompt, what to do; others ignore it.
+    """A request to a model. `task` is for the built-in model, which cannot follow instructions; others ignore it.
 
     `tools` are offered to the model, which may request several calls at once. With `schema`, a JSON schema of type
     object, servers that support it must answer with such JSON only; the messages have to ask for it too.

@@ -1,6 +1,6 @@
-# RStudio's addins and the knit hook; `lmm` is on the path, or options(lmm = "/path/to/lmm") says where.
+# RStudio's addins and the knit hook; `lmm` must be on the path, or options(lmm = "/path/to/lmm") be set.
 
-# Runs lmm, in an environment without the libraries that R's own script puts before those of Python.
+# Runs lmm in an environment without the library path of R's own start script, which would precede Python's libraries.
 lmm <- function(...) {
   kept <- Sys.getenv("LD_LIBRARY_PATH", NA)
   if (!is.na(kept)) {
@@ -12,7 +12,7 @@ lmm <- function(...) {
   list(ok = is.null(status) || status == 0, said = paste(said, collapse = "\n"))
 }
 
-# The line at which the metadata block around (or right before) a line begins; 0 if there is none. lmm wants that one.
+# The first line of the metadata block around (or right before) a line, which lmm expects; 0 if there is none.
 block_at <- function(lines, line) {
   opened <- 0
   for (i in seq_len(min(line, length(lines)))) {
@@ -28,7 +28,7 @@ block_at <- function(lines, line) {
   opened
 }
 
-# What an addin does: save the document, run lmm on it, show what it said; RStudio reads the file again by itself.
+# Runs an addin: saves the document, runs lmm on it, shows its output; RStudio reloads the file by itself.
 on_document <- function(verb, options = function(context) character()) {
   context <- rstudioapi::getSourceEditorContext()
   if (is.null(context) || !nzchar(context$path)) stop("save the document first: lmm works on files", call. = FALSE)
@@ -60,7 +60,7 @@ addin_reject_here <- function() on_document("reject", function(context) c("--lin
 
 addin_scan <- function() on_document("scan", function(context) "--check")
 
-# knit: lmmarkdown::knit in the header: renders the notes without chats, edits that wait and special material.
+# knit: lmmarkdown::knit in the header: renders the notes without chats, pending edits and special material.
 knit <- function(input, ...) {
   clean <- file.path(dirname(input), paste0(".lmm-", basename(input)))
   on.exit(unlink(clean))

@@ -1,7 +1,7 @@
--- What Pandoc has read, so that its markdown is what a person would write: see lmm/importing/pandoc.py.
--- LMM_FOLDER takes the images out and has the notes of slides, LMM_PREFIX leads to the folder of the file;
--- with LMM_IDS headings keep their ids although nothing in the document links to them. Of a book, LMM_BOOK are the
--- names of the files with its contents; what it links to is in it, or nowhere.
+-- Tidies documents that Pandoc has read, so that its markdown is what a person would write: see
+-- lmm/importing/pandoc.py. Images are written to LMM_FOLDER, which contains the notes of slides; LMM_PREFIX is the path
+-- to the folder of the file; with LMM_IDS headings keep their ids even if nothing in the document links to them. For a
+-- book, LMM_BOOK lists the files with its contents; its links must lead to places in it.
 
 local folder, prefix, all_ids = os.getenv('LMM_FOLDER'), os.getenv('LMM_PREFIX') or '', os.getenv('LMM_IDS')
 local book = os.getenv('LMM_BOOK')
@@ -10,11 +10,11 @@ local KEPT = {'theorem', 'lemma', 'corollary', 'proposition', 'conjecture', 'def
 local META = {'title', 'subtitle', 'author', 'date', 'abstract', 'keywords', 'lang'}
 local NO_LANGUAGE = {sourceCode = true, numberLines = true}
 local PERMALINK = {['¶'] = true, ['§'] = true, ['#'] = true, ['🔗'] = true, ['⚓'] = true, [''] = true}
-local MOST_LETTERS = 20000000  -- of a table in which cells are repeated
+local MOST_LETTERS = 20000000  -- in a table with repeated cells
 local stringify = pandoc.utils.stringify
 local numbers, count, linked = {}, 0, {}
 
--- What cannot be seen goes, and what may end a line is a blank: neither may make a heading of what stands behind it.
+-- Remove invisible characters, and replace line ends by blanks, so that the text after them cannot become a heading.
 local function clean(text)
   return (text:gsub('[\0-\8\14-\31\127]', ''):gsub('\194[\128-\132\134-\159\173]', ''):gsub('\226\128\139', '')
     :gsub('\226\129\160', ''):gsub('\239\187\191', ''):gsub('\239\191[\190\191]', '')
@@ -49,7 +49,7 @@ local function image(node)
   return address and pandoc.Image(node.caption, address, title) or node.caption
 end
 
--- An entry of Word's table of contents: a link with the page's number, which is a link as well.
+-- An entry of Word's table of contents: a link that contains the page number, which is a link as well.
 local function is_contents(node)
   local only = #node.content == 1 and node.content[1].t == 'Link' and node.content[1]
   local inner = only and only.target:find('^#') and only.content[#only.content]
@@ -79,7 +79,7 @@ local function is_permalink(node)
       and #stringify(node) < 9
 end
 
--- A heading's id may be that of an anchor in it, and what links to it from there says nothing.
+-- A heading's id may be that of an anchor in it; permalinks in the heading are removed.
 local function named(node)
   local id = node.identifier
   node = node:walk {Span = function(part) if id == '' then id = part.identifier end end,
@@ -94,7 +94,7 @@ local function named(node)
   return pandoc.Header(node.level, node.content, pandoc.Attr(id, node.classes))
 end
 
--- A section's id is that of its heading.
+-- Move a section's id to its heading.
 local function section(node)
   local first = node.content[1]
   if first and first.t == 'Header' and first.identifier == '' and node.identifier ~= '' then
@@ -114,7 +114,7 @@ local function heading(node)
   return pandoc.Header(node.level, node.content, pandoc.Attr(kept and node.identifier or ''))
 end
 
--- In a list a heading would be none, or end it.
+-- In a list, a heading would not be read as one, or would end the list.
 local function items(node)
   for _, item in ipairs(node.content) do
     for place, block in ipairs(item) do
@@ -128,7 +128,7 @@ end
 
 -- -- texts ----------------------------------------------------------------------------------------------
 
--- Two pieces of code side by side would be one whose text has backticks in it; Word cuts one at its blanks.
+-- Separate adjacent pieces of code, which would be read as one with backticks; join those that Word split at blanks.
 local function together(inlines)
   for place = #inlines - 1, 1, -1 do
     local node, after = inlines[place], inlines[place + 1]
@@ -141,7 +141,7 @@ local function together(inlines)
   end
 end
 
--- What Pandoc does not escape at the beginning of a line, and reads as something else.
+-- Escape marks at the beginning of a line that Pandoc does not escape, but would read as something else.
 local function paragraph(node)
   if #node.content == 0 then return node.t == 'Para' and {} or nil end
   together(node.content)
@@ -159,7 +159,7 @@ local function paragraph(node)
   return node
 end
 
--- Two lists, one below the other, are two; so are two pieces of code.
+-- Separate consecutive lists, and consecutive pieces of code.
 local function apart(blocks)
   for place = #blocks, 2, -1 do
     if blocks[place].t == 'RawBlock' and blocks[place - 1].t == 'RawBlock' then
@@ -174,8 +174,8 @@ local function apart(blocks)
   return blocks
 end
 
--- A citation and a character's name would be written without a backslash;
--- in a list Pandoc takes backticks for code even behind a backslash.
+-- Escape @ and &, which Pandoc would write without a backslash, and backticks, which in a list Pandoc reads as code
+-- even after a backslash.
 local function word(node)
   if not node.text:find('[%c@&`\194\226\239]') then return nil end
   local text = clean(node.text)
@@ -192,7 +192,7 @@ local function word(node)
   return parts:filter(function(part) return part.text ~= '' end)
 end
 
--- A formula ends where it should: no comment, no blank line, no dollar and no last backslash takes its end away.
+-- Remove everything that would hide the end of a formula: comments, blank lines, dollars and a final backslash.
 local function formula(node)
   local lines = pandoc.List()
   for line in (node.text .. '\n'):gmatch('(.-)\r?\n') do
@@ -206,7 +206,7 @@ end
 
 local function code(node) return pandoc.Code(clean(node.text)) end
 
--- Code without a language would be indented, and with the class {r} be run by knitr.
+-- Without this, code without a language would be indented, and code with the class {r} would be run by knitr.
 local function fence(node)
   local language = ''
   for _, class in ipairs(node.classes) do
@@ -248,7 +248,7 @@ local function rows_of(node)
   local rows, heads = pandoc.List(node.head.rows), #node.head.rows
   for place, body in ipairs(node.bodies) do
     rows:extend(body.head)
-    if place == 1 and heads == 0 then heads = #body.head end  -- browsers put the row of names into the body
+    if place == 1 and heads == 0 then heads = #body.head end  -- browsers put the header row into the body
     rows:extend(body.body)
   end
   rows:extend(node.foot.rows)
@@ -261,7 +261,7 @@ local function holds(blocks, kinds)
   end
 end
 
--- A table that only places things on a page: it says so, has one cell, or holds tables or headings.
+-- A table used for layout only: it is marked so, has one cell, or contains tables or headings.
 local function layout(node, rows)
   local all, placed = pandoc.List(), node.attributes.role == 'presentation' or node.attributes.role == 'none'
   local cells = 0
@@ -274,7 +274,7 @@ local function layout(node, rows)
   return (placed or cells <= 1) and all
 end
 
--- What is in a cell on one line, which is all that a pipe table has: paragraphs, items and lines of code side by side.
+-- The content of a cell as lines, which a pipe table needs on one line: paragraphs, items and lines of code.
 local function lines_of(blocks, lines, mark)
   for _, block in ipairs(blocks) do
     if block.t == 'BulletList' or block.t == 'OrderedList' then
@@ -302,7 +302,7 @@ local function line_of(blocks)
     Math = function(part) return pandoc.Math('InlineMath', part.text:gsub('\\|', '\\Vert '):gsub('|', '\\vert ')) end}
 end
 
--- The cells by row and column; one that spans several is repeated, so that each row says all of it.
+-- The cells by row and column; a cell that spans several is repeated, so that each row is complete.
 local function spread(rows)
   local hanging, letters, all = {}, 0, pandoc.List()
   for number, row in ipairs(rows) do
@@ -326,7 +326,7 @@ local function spread(rows)
   return all
 end
 
--- Several rows of headers are one.
+-- Merge several header rows into one.
 local function stacked(rows)
   if #rows < 2 then return rows end
   local cells = rows[1].cells
@@ -371,7 +371,7 @@ local function notes_of(number)
   return pandoc.Div(lines, pandoc.Attr('', {'notes'}))
 end
 
--- Each slide is a section; what was to be said stands at its end.
+-- Each slide is a section, with the speaker's notes at its end.
 local function with_notes(blocks)
   local all, slide = pandoc.List(), 0
   for _, block in ipairs(blocks) do
@@ -387,7 +387,7 @@ end
 
 -- -- books ----------------------------------------------------------------------------------------------
 
--- Each file of a book begins with a paragraph that has its name for an id.
+-- Remove the book's contents. Each file of a book begins with a paragraph whose id is the file's name.
 local function without_navigation(blocks)
   local kept, all = true, pandoc.List()
   for _, block in ipairs(blocks) do

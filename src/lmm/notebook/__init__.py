@@ -1,1 +1,1 @@
-"""What is written in a document: questions and edits, annotations, problems; how each is planned and placed."""
+"""Questions, edits, annotations and problems in documents: how they are planned and placed."""

@@ -137,7 +137,7 @@ def _metadata_problems(block: MetadataBlock, before: Block | None) -> Iterator[F
         message = f"knitr or Quarto would run the code in this '{value.path[-1]}', even inside metadata"
         hint = "lmm scan --fix rewrites it so that it does not run"
         yield Finding(first + value.line - 1, value.column, message, hint)
-    # A block that Pandoc shows as text is not refused, except where a list and a prompt stand in one block.
+    # A block that Pandoc shows as text is not refused, except if it contains both a list and a prompt.
     if block.prompts and (shown is None or _is_list(block)):
         yield from _refused_by_pandoc(block, body, first)
     if isinstance(block, HeaderBlock):

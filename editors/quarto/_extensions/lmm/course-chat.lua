@@ -1,4 +1,4 @@
--- {{< course-chat URL >}}: the chat of a course (`lmm serve`) in a page or on a slide; in other formats a link to it.
+-- {{< course-chat URL >}}: embeds the chat of a course (`lmm serve`) in a page or slide; in other formats, a link.
 -- Options: height="600px", title="…".
 
 local function escaped(text)

@@ -1,6 +1,6 @@
--- Takes out of a document what LM Markdown has put there and readers are not to see: of an edit that waits the new text
--- (or with `lmm-edits: new` in the header the old one), its marks, and keys of ours in the metadata. Pandoc passes over
--- chats and annotations anyway. What a `type:` keeps from readers it cannot know: `lmm export` leaves that out.
+-- Removes from a document what LM Markdown has added and readers should not see: the new text of a pending edit (or,
+-- with `lmm-edits: new` in the header, the old one), its marks, and our keys in the metadata. Pandoc ignores chats and
+-- annotations anyway. It cannot remove material hidden by a `type:`; `lmm export` does.
 
 local function mark(block, which)
   return block and block.t == 'RawBlock' and block.text:match('^<!%-%- lmm:' .. which .. ' (%w+) %-%->%s*$')
@@ -10,7 +10,7 @@ local function is_heading(block, title)
   return block and block.t == 'Header' and block.level == 6 and pandoc.utils.stringify(block) == title
 end
 
--- Where the blocks of an edit begin and end whose new text begins at `place`: old text, new text, last.
+-- The positions of the first and last block of the edit whose new text begins at `place`.
 local function parts_of(blocks, place)
   local id, first, last = mark(blocks[place], 'new'), place, nil
   for at = place + 1, #blocks do
@@ -54,7 +54,7 @@ function Pandoc(doc)
   for key in pairs(doc.meta) do
     if key:find('^~') or key:find('=$') then doc.meta[key] = nil end
   end
-  -- A list of blocks may be a section, a div, an item: edits stand whole in one.
+  -- A list of blocks may be a section, a div, an item: an edit is always within one.
   doc = doc:walk {Blocks = function(blocks) return without_edits(blocks, keep) end}
   doc.blocks = without_edits(doc.blocks, keep)
   return doc

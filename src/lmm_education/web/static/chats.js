@@ -1,4 +1,4 @@
-// The chats that the browser keeps; this one as a file, or handed on.
+// The dialog of chats stored in the browser; downloading and sharing the current one.
 import { $, button, fill, make, say, texts } from "./dom.js";
 import { chat, conversation, shownOf, show } from "./conversation.js";
 import { copy } from "./copy.js";
@@ -27,7 +27,7 @@ function line(each) {
   return make("li", {}, open, button(texts.rename, (made) => rename(each, made.parentElement), { class: "quiet" }), twice(texts.delete, () => { forget(each); fillIn(); $("button", dialog).focus(); }));
 }
 
-// Enter, or leaving the field, gives the chat its name; Escape leaves it as it was.
+// Enter, or leaving the field, renames the chat; Escape cancels.
 function rename(each, item) {
   const field = make("input", { value: titleOf(each), maxlength: 200, "aria-label": texts.rename });
   field.addEventListener("keydown", (event) => {
@@ -49,7 +49,7 @@ function forget({ id }) {
   if (id === chat.id) show();
 }
 
-// What cannot be taken back is done when its button is pressed a second time.
+// A button for actions that cannot be undone: it must be pressed twice.
 function twice(label, does, made = button(label, () => {}, { class: "quiet" })) {
   const calm = () => { made.textContent = label; made.classList.remove("failure"); };
   made.addEventListener("click", () => {
@@ -70,7 +70,7 @@ kept.addEventListener("change", () => {
   fillIn();
 });
 
-// -- this chat ---------------------------------------------------------------------------------
+// -- the current chat --------------------------------------------------------------------------
 
 $("#download").addEventListener("click", () => {
   const file = new Blob([chatAsMarkdown(chat)], { type: "text/markdown;charset=utf-8" });

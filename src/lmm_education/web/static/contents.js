@@ -1,4 +1,4 @@
-// The table of contents, and the types of material that one can ask for.
+// The table of contents, and the types of material that can be requested.
 import { $, button, fetchJson, make, texts } from "./dom.js";
 import { openSection } from "./sources.js";
 
@@ -12,11 +12,11 @@ async function readContents() {
   markChips();
 }
 
-// Before the chapter with which a part of the book begins, the part's name.
+// The name of a part of the book, before its first chapter.
 const withPart = (chapter, at, all) =>
   [...(chapter.part ? [make("li", { class: "book-part" }, chapter.part)] : []), chapterLine(chapter, at, all)];
 
-// A chapter's title stands once: it opens the chapter's own text; what is below it folds.
+// A chapter's title is shown once: it opens the chapter's own text; the sections below it can be folded.
 function chapterLine({ number, title, depth, section, sections }, _, { length }) {
   const line = contentsLine({ number, title, depth: 0, section });
   line.className = depth ? "part" : "chapter";

@@ -1,9 +1,9 @@
-// The chat that is shown: its exchanges, each with the versions of its answer, and the text that the model is told of it.
+// The current chat: its exchanges, each with the versions of its answer, and its history for the model.
 import { $, say, texts } from "./dom.js";
 import { newView, showAnswer } from "./exchange.js";
 import * as storage from "./storage.js";
 
-const LONGEST = 8000, MOST = 20;  // characters of a text, and exchanges, of which the server reads the latest
+const LONGEST = 8000, MOST = 20;  // limits of the history: characters of a text (from its end), and exchanges
 
 const number = () => [...crypto.getRandomValues(new Uint32Array(3))].map((each) => each.toString(36)).join("");
 const fresh = (exchanges = []) => ({ id: number(), at: Date.now(), exchanges });
@@ -15,11 +15,11 @@ let views = [];
 export const place = (view) => views.indexOf(view);
 export const shownOf = ({ versions, shown }) => versions[shown];
 
-// What was said before an exchange: pairs of question and answer.
+// The history before an exchange: pairs of question and answer.
 export const history = (at) => chat.exchanges.slice(Math.max(0, at - MOST), at).map(shownOf)
   .map(({ asked, values }) => [asked, values.text.slice(-LONGEST)]);
 
-// A view for a new question.
+// Add a view for a new question.
 export function add(asked) {
   const view = newView(asked);
   views.push(view);
@@ -28,7 +28,7 @@ export function add(asked) {
   return view;
 }
 
-// A question that got no answer: what was there before is shown again.
+// Withdraw a question that got no answer: the exchange that was there before is shown again.
 export function withdraw(view) {
   const at = place(view), known = chat.exchanges[at];
   if (known) showAnswer(view, known);
@@ -36,7 +36,7 @@ export function withdraw(view) {
   return Boolean(known);
 }
 
-// Ask again at an earlier place: what follows it stays in the chat as it was, and this becomes another.
+// Ask again at an earlier place: the old chat keeps what follows, and this becomes a new one.
 export function branch(view) {
   const at = place(view);
   if (at === chat.exchanges.length - 1) return;
@@ -48,7 +48,7 @@ export function branch(view) {
 
 export function record(view, version) {
   const at = place(view);
-  if (at < 0) return;  // another chat is shown by now
+  if (at < 0) return;  // another chat is shown now
   const exchange = chat.exchanges[at] ??= { versions: [], shown: 0 };
   exchange.shown = exchange.versions.push(version) - 1;
   showAnswer(view, exchange);
@@ -62,7 +62,7 @@ export function save() {
   say($("#told").textContent);
 }
 
-conversation.addEventListener("changed", save);  // values of an answer: a reaction
+conversation.addEventListener("changed", save);  // values of an answer have changed, such as a reaction
 conversation.addEventListener("version", ({ detail: { view, shown } }) => {
   const exchange = chat.exchanges[place(view)];
   exchange.shown = shown;
@@ -71,7 +71,7 @@ conversation.addEventListener("version", ({ detail: { view, shown } }) => {
   save();
 });
 
-// Show a chat, or the beginning of a new one.
+// Show a chat, or start a new one.
 export function show(wanted = fresh()) {
   conversation.dispatchEvent(new CustomEvent("leaving"));
   chat = wanted;

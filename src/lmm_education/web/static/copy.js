@@ -1,10 +1,10 @@
-// Text for the clipboard, as text and nothing else; what one can do with code, formulas and pictures of a text.
+// Copying to the clipboard, as plain text only; controls for code, formulas and pictures in a text.
 import { button, make, say, texts } from "./dom.js";
 
 export async function copy(text) {
   try {
     await navigator.clipboard.writeText(text);
-  } catch {  // no TLS, or not allowed: the way that browsers had before
+  } catch {  // no TLS, or not allowed: the older way
     const field = make("textarea", { class: "unseen", "aria-hidden": "true", tabindex: "-1" });
     const focused = document.activeElement;
     field.value = text;
@@ -19,7 +19,7 @@ export async function copy(text) {
   return true;
 }
 
-// A button that says for a while that it has copied.
+// A button that copies, and shows for a while that it has.
 export const copier = (label, text, attributes = {}) => button(label, async (made) => {
   if (!await copy(text())) return;
   made.textContent = texts.copied;
@@ -29,7 +29,7 @@ export const copier = (label, text, attributes = {}) => button(label, async (mad
 export function equip(inside) {
   for (const code of inside.querySelectorAll("pre")) {
     const box = make("div", { class: "code" });
-    code.tabIndex = 0;  // it scrolls
+    code.tabIndex = 0;  // scrollable by keyboard
     code.replaceWith(box);
     box.append(code, copier(texts.copy, () => code.textContent, { class: "quiet", "aria-label": texts.copy_code }));
   }

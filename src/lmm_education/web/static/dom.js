@@ -1,5 +1,5 @@
-// What all modules of the page work with: elements, words, requests. Whatever is put into the page as HTML was rendered
-// by the server, which lets no markup through; all else is text.
+// Helpers of all modules of the page: elements, texts, requests. HTML that is inserted into the page was rendered by
+// the server, which lets no markup of others through; everything else is inserted as text.
 export const $ = (selector, inside = document) => inside.querySelector(selector);
 export const texts = JSON.parse(document.body.dataset.texts);
 export const fill = (text, values) => text.replace(/\{(\w+)\}/g, (_, name) => values[name]);
@@ -34,7 +34,7 @@ export async function fetchJson(address) {
   }
 }
 
-// What went wrong with what was sent, in words; nothing if nothing did.
+// Send values, and return an error message; empty if it succeeded.
 export async function refusal(address, values) {
   try {
     const response = await post(address, values);
@@ -49,7 +49,7 @@ for (const each of document.querySelectorAll("dialog")) {
   each.addEventListener("click", (event) => { if (event.target === each) each.close(); });
 }
 
-// A section, or why there is none, in its dialog.
+// Show a section, or an error message, in its dialog.
 export function showSection({ title, place = "", html, message }) {
   const dialog = $("#section");
   $("#section-title").innerHTML = title;
@@ -60,7 +60,7 @@ export function showSection({ title, place = "", html, message }) {
   return dialog;
 }
 
-// Enter sends a form, Shift and Enter begin a line.
+// Enter submits a form, Shift+Enter begins a new line.
 export const sendsOnEnter = (field, may = () => true) => field.addEventListener("keydown", (event) => {
   if (event.key !== "Enter" || event.shiftKey || event.isComposing) return;
   event.preventDefault();

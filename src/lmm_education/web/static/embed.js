@@ -1,6 +1,6 @@
-// The course's chat in another page, in the place of this element, or with `data-corner` behind a button in its corner:
+// Embeds the course's chat in another page, in place of this element, or, with `data-corner`, behind a corner button:
 //   <script src="https://chat.example.edu/static/embed.js" data-title="Ask the course" data-height="40rem" async></script>
-// The page's site has to stand in `frame_ancestors` of [serve]. The chat hears which heading of the page is read.
+// The page's site must be listed in `frame_ancestors` of [serve]. The chat is informed which heading is being read.
 {
   const own = document.currentScript, { title = "Chat", corner, height = "40rem" } = own.dataset;
   const place = new URL("..", own.src), inPage = corner === undefined;
@@ -19,14 +19,14 @@
     else addEventListener("DOMContentLoaded", add);
   }
 
-  // The id of a heading is its own, or that of the section around it, as Quarto, bookdown and Pandoc write them.
+  // The id of a heading, or of the section around it, as written by Quarto, bookdown and Pandoc.
   const idOf = (heading) => heading.id || heading.dataset.anchorId || heading.closest("section[id], .section[id]")?.id;
   const isShown = (element, box = element.getBoundingClientRect()) => box.bottom > 0 && box.top < innerHeight;
   const tell = () => { if (loaded && told !== here) frame.contentWindow.postMessage({ here: told = here }, place.origin); };
   let here, told, loaded = false, waiting;
 
-  // What is read stands below the heading that the address names, while that is to be seen, else below the last one that
-  // has come into the upper third of the window. A chat in the page is where one comes to ask, not to read.
+  // The heading being read is the one in the address, while it is visible, else the last one that has reached the upper
+  // third of the window. While a chat in the page is visible, scrolling does not count: students come there to ask.
   function look(why) {
     if (inPage && here && why === "scroll" && isShown(frame)) return;
     const headings = [...document.querySelectorAll(":is(h1, h2, h3, h4, h5, h6):not(nav *)")].filter(idOf);

@@ -1,4 +1,4 @@
-// One question and its answers on the page, with what can be done with them.
+// One question and its answers on the page, with their controls.
 import { $, button, fill, make, sendsOnEnter, texts } from "./dom.js";
 import { copier, equip } from "./copy.js";
 import { answerAsMarkdown } from "./markdown.js";
@@ -8,14 +8,14 @@ import { reader } from "./speech.js";
 const conversation = $("#conversation");
 const tell = (name, detail) => conversation.dispatchEvent(new CustomEvent(name, { detail }));
 
-// Where an answer arrives.
+// Create the elements for an arriving answer.
 export function answerView() {
   const done = make("div", { class: "done" }), tail = make("div", { class: "tail" });
   return { done, tail, body: make("div", { class: "answer", "aria-live": "polite" }, done, tail),
     note: make("p", { class: "note" }), aside: make("aside", { "aria-label": texts.sources, hidden: "" }) };
 }
 
-// An answer's text, with its sources and notices.
+// Show an answer's text, with its sources and notices.
 export function fillIn(view, values) {
   view.done.innerHTML = values.html;
   view.tail.textContent = "";
@@ -37,7 +37,7 @@ export function newView(asked) {
   return view;
 }
 
-// The question alone, while its answer is on its way.
+// Show only the question, while its answer is pending.
 export function ask(view, asked) {
   view.asked = asked;
   view.question.replaceChildren(make("span", { class: "unseen" }, `${texts.you}: `), asked);
@@ -50,11 +50,11 @@ export function ask(view, asked) {
 
 export function wait(view, waits) {
   view.article.setAttribute("aria-busy", String(waits));
-  view.body.setAttribute("aria-busy", String(waits));  // the answer is read out when it is whole
+  view.body.setAttribute("aria-busy", String(waits));  // screen readers read the answer when it is complete
   view.body.classList.toggle("waiting", waits);
 }
 
-// An answer that is there: one of the versions of this exchange.
+// Show a complete answer: one of the versions of this exchange.
 export function showAnswer(view, { versions, shown }) {
   const { asked, values } = versions[shown];
   ask(view, asked);

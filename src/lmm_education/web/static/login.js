@@ -1,4 +1,4 @@
-// The page on which one logs in. What is typed goes to the server as JSON, which no page elsewhere can send.
+// The login page. Names and passwords are sent as JSON, which pages of other sites cannot send.
 import { $, refusal } from "./dom.js";
 
 const name = $("#name"), password = $("#password"), form = $("#login"), told = $("#told"), button = $("#login button");

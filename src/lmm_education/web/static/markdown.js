@@ -1,4 +1,4 @@
-// An answer or a chat as markdown that means what the page shows: a tag in it is text, a picture loads from nowhere.
+// Converts an answer or a chat to markdown equivalent to the page: tags in it are text, and no pictures are loaded.
 import { $, texts } from "./dom.js";
 
 const TAG = /<(?=[a-z/!?])|!(?=\[)/gi;
@@ -10,8 +10,8 @@ const inText = (text) => text.replace(TAG, (mark) => INSTEAD[mark]);
 const inFormula = (text) => inText(text.replace(/<(?=[a-z/!?])/gi, "\\lt "));
 const inPiece = (piece) => INSTEAD[piece] ?? (piece.startsWith("$") ? inFormula(piece) : piece);
 
-// Tags and pictures are escaped, but not in code. A backtick without a partner in its line may begin code that ends
-// anywhere in its paragraph: there, everything is escaped. A fence that nothing closes is closed.
+// Escape tags and pictures, but not in code. An unpaired backtick in a line may begin code that ends anywhere in its
+// paragraph: there, everything is escaped. An unclosed fence is closed.
 export function asText(markdown) {
   let fence = "", loose = false, formula = false;
   const lines = markdown.split("\n").map((line) => {

@@ -1,5 +1,5 @@
-// The web chat: a question, and its answer as it arrives. Modules beside this one hear of every answer that is shown by
-// the event "shown" of the conversation.
+// The web chat: sending a question, and showing its answer as it arrives. For every answer that is shown, other modules
+// receive the event "shown" of the conversation.
 import { $, button, make, post, say, sendsOnEnter, texts } from "./dom.js";
 import { add, branch, chat, conversation, history, place, record, show, withdraw } from "./conversation.js";
 import { ask, wait } from "./exchange.js";
@@ -10,7 +10,7 @@ import { opened } from "./storage.js";
 import { ARRIVING, serverSent } from "./stream.js";
 
 const form = $("#form"), question = $("#question"), send = $("#ask");
-let running = null;  // the answer that is on its way
+let running = null;  // the answer that is arriving
 
 form.addEventListener("submit", async (event) => {
   event.preventDefault();
@@ -24,7 +24,7 @@ form.addEventListener("submit", async (event) => {
 });
 
 sendsOnEnter(question, () => !running);
-question.addEventListener("input", () => {  // it is as high as its text
+question.addEventListener("input", () => {  // grow with the text
   question.style.height = "";
   question.style.height = `${question.scrollHeight}px`;
 });
@@ -34,13 +34,13 @@ export function put(text) {
   question.dispatchEvent(new Event("input"));
 }
 
-// Asked again, or in other words, or chosen from what is suggested.
+// A question asked again, rephrased, or chosen from the suggestions.
 conversation.addEventListener("ask", async ({ detail: { view, text } }) => {
   if (running) { say(texts.wait); return; }
   if (!await mayAsk()) { say(texts.consent_needed); return; }
   if (!view || place(view) < 0) { view?.article.remove(); answer(add(text)); return; }
   branch(view);
-  const headers = view.asked === text ? { "Cache-Control": "no-cache" } : {};  // not the same answer from the server's memory
+  const headers = view.asked === text ? { "Cache-Control": "no-cache" } : {};  // not the same answer from the server's cache
   ask(view, text);
   view.article.scrollIntoView({ block: "start" });
   answer(view, headers);
@@ -87,7 +87,7 @@ const STEPS = {
   failure(now, { message }) { fail(now, message); },
 };
 
-// What came until now, as an answer with its `end`: notices, or how it broke off; false if nothing came.
+// Keep the text that has arrived as an answer, with its `end`: notices, or an error; return false if there is none.
 function keepPart({ view, at, text, found }, end) {
   if (!text.trim()) return false;
   const rest = view.tail.textContent.trim();
@@ -123,14 +123,14 @@ function fail(now, message, more = "") {
   say(message);
 }
 
-// A question that got no answer can be sent again; what was typed meanwhile stays.
+// Put a question without an answer back into the field, unless something else has been typed there.
 function giveBack({ view }, message, more = "") {
   const { asked } = view;
   if (!withdraw(view) || view.asked !== asked) put(question.value || asked);
   view.note.replaceChildren(message, " ", more);
 }
 
-// -- what leads on -----------------------------------------------------------------------------
+// -- suggestions -------------------------------------------------------------------------------
 
 conversation.addEventListener("shown", ({ detail: { view, values } }) => {
   if (!values.next?.length) return;
@@ -142,5 +142,5 @@ for (const starter of document.querySelectorAll(".starter")) {
   starter.addEventListener("click", () => { put(starter.textContent); form.requestSubmit(); });
 }
 
-document.addEventListener("DOMContentLoaded", () => { const left = opened(); if (left) show(left); });  // for all modules
+document.addEventListener("DOMContentLoaded", () => { const left = opened(); if (left) show(left); });  // once all modules are loaded
 if (!matchMedia("(pointer: coarse)").matches) question.focus({ preventScroll: true });  // else a keyboard covers the page

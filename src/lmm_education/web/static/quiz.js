@@ -1,11 +1,11 @@
-// Exercises and cards one after the other: one writes an answer, and reads what is right in it and what is missing.
+// The quiz: exercises and cards one after the other; students write an answer, and get feedback on it.
 import { $, button, fetchJson, fill, make, post, say, texts } from "./dom.js";
 import { equip } from "./copy.js";
 import { answerView, fillIn } from "./exchange.js";
 import { mayAsk } from "./guard.js";
 import { ARRIVING, serverSent } from "./stream.js";
 
-let stopping = new AbortController();  // the feedback that is on its way
+let stopping = new AbortController();  // aborts the feedback that is arriving
 
 export const pathOf = (first, headings) => [first, ...headings]
   .filter((part, i, all) => part.toLowerCase() !== all[i - 1]?.toLowerCase()).join(" › ");

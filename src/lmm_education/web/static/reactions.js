@@ -1,4 +1,4 @@
-// Thumbs and a comment for every answer that is in the log; both can be changed.
+// Thumbs and a comment for every logged answer; both can be changed.
 import { $, make, refusal, say, sendsOnEnter, texts } from "./dom.js";
 
 const conversation = $("#conversation");

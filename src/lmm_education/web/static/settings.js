@@ -1,4 +1,4 @@
-// How the page looks, and its language, as the student chooses. A cookie, so that the server knows before it writes a page.
+// The student's choice of theme and language, in cookies, so that the server knows them when it renders a page.
 import { $ } from "./dom.js";
 
 const dialog = $("#settings"), root = document.documentElement;

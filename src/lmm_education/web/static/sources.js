@@ -1,16 +1,16 @@
-// The passages of an answer: beside it, as a preview, and opened in their section.
+// The sources of an answer: beside it, as a preview, and opened in their section.
 import { $, button, fetchJson, make, showSection, texts } from "./dom.js";
 import { equip } from "./copy.js";
 
 const preview = $("#preview"), conversation = $("#conversation");
-const offered = new WeakMap();  // to the model: the sources of an article
+const offered = new WeakMap();  // the sources of an article that the model received
 
 // -- beside the answer -------------------------------------------------------------------------
 
-// What the model reads: until its answer is there, the numbers in the text open it.
+// Set the sources that the model reads; citations in the text open them, also before the answer is complete.
 export const offer = (article, sources) => offered.set(article, sources);
 
-// Those that the answer cites; folded below, what was read besides. Where none is cited, what was read stands there.
+// Show the sources that the answer cites, with the others that were read folded below; if none is cited, show those.
 export function showSources({ article, aside }, { sources, read, html, found, quoted = {} }) {
   for (const source of sources) source.quoted = quoted[source.number];
   offer(article, [...sources, ...read]);
@@ -42,7 +42,7 @@ document.addEventListener("click", (event) => {
   if (source) openSection(source.section, source);
 });
 
-// -- opened ------------------------------------------------------------------------------------
+// -- opening a section -------------------------------------------------------------------------
 
 const sectionAt = (id, values) => fetchJson(`sections/${encodeURIComponent(id)}?${new URLSearchParams(values)}`);
 
@@ -58,12 +58,12 @@ export async function openSection(id, { passage = "", searched = "", quoted = ""
     marked.setAttribute("role", "region");
     marked.setAttribute("aria-label", texts.passage);
   }
-  dialog.style.scrollPaddingTop = `${$(".bar", dialog).offsetHeight + 8}px`;  // it covers what is scrolled below it
+  dialog.style.scrollPaddingTop = `${$(".bar", dialog).offsetHeight + 8}px`;  // the bar covers text scrolled below it
   const marked = $(".passage", dialog) ?? $(".here", dialog);
   (marked?.closest("details:not([open])") ?? marked)?.scrollIntoView({ block: "start" });
 }
 
-// The ways from a section to those beside it, or, where all of a chapter is shown, to the chapters; and to all of its own.
+// Buttons to the previous and next section (or chapter, if a whole chapter is shown), and to the whole chapter.
 function leadingOn(id, wanted, { before, after }) {
   const go = async (section, values) => { await openSection(section, values); $("#section .close").focus(); };
   const way = (to, title, html) => (to ? [button("", () => go(to.section, { whole: wanted.whole }), { title, html })] : []);
@@ -73,10 +73,10 @@ function leadingOn(id, wanted, { before, after }) {
 }
 
 // -- the preview -------------------------------------------------------------------------------
-// For the mouse and for the keyboard; it stays while one points at it, and Escape takes it away.
+// For mouse and keyboard; it stays while the pointer is over it, and Escape closes it.
 
-const WAIT = 300;  // milliseconds: who only passes by wants none
-const known = new Map();  // what was fetched
+const WAIT = 300;  // milliseconds: no preview if the pointer only passes by
+const known = new Map();  // fetched sections
 let pointed = null, timer = 0;
 
 const over = ({ target }) => target.closest?.("a.cite, aside button[data-number]");
@@ -113,7 +113,7 @@ async function show(target) {
   if (!known.has(key)) known.set(key, sectionAt(source.section, { passage: source.passage }));
   const found = await known.get(key);
   if (!found.html) known.delete(key);
-  if (pointed !== target) return;  // one points at something else by now
+  if (pointed !== target) return;  // the pointer is elsewhere now
   const text = make("div", { class: "text", html: found.html ?? "" });
   const passages = [...text.querySelectorAll(".passage")];
   if (passages.length) text.replaceChildren(...passages.flatMap((each) => [...each.childNodes]));
@@ -131,7 +131,7 @@ function place(box) {
   preview.style.top = `${below + height < innerHeight || above < 0 ? below : above}px`;
 }
 
-// A link from elsewhere, such as from a citation that a program shows: #section=ID&passage=ID.
+// Open a section linked from elsewhere, such as from a citation in another program: #section=ID&passage=ID.
 function openLinked() {
   const { section, ...more } = Object.fromEntries(new URLSearchParams(location.hash.slice(1)));
   if (section) openSection(section, more);

@@ -1,9 +1,9 @@
-// Reading aloud by the browser's own voices, piece by piece: some voices stop in long texts. Code is not read.
+// Reading aloud with the browser's voices, piece by piece, as some voices stop in long texts. Code is not read.
 import { button, say, texts } from "./dom.js";
 
 const speech = window.SpeechSynthesisUtterance && window.speechSynthesis;
 const READ = "p, li, h1, h2, h3, h4, h5, h6, th, td, dt, dd";
-let silence = () => {};  // ends what is being read
+let silence = () => {};  // stops reading
 
 function piecesOf(text) {
   const copy = text.cloneNode(true);
@@ -12,7 +12,7 @@ function piecesOf(text) {
   return leaves.map((each) => each.textContent.trim()).filter(Boolean);
 }
 
-// A button that reads the text or stops; nothing where the browser has no speech.
+// A button that starts or stops reading; an empty string if the browser has no speech synthesis.
 export function reader(text) {
   if (!speech) return "";
   return button(texts.read_aloud, (made) => {

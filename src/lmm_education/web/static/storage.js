@@ -1,9 +1,9 @@
-// Chats in the browser: in this tab, or where the student wants it, until he deletes them. One entry for each, so that two
-// tabs do not overwrite each other's.
-const COURSE = new URL(".", location).pathname;  // one course of several on a server
+// Chats stored in the browser: for this tab, or, if the student wishes, until they are deleted. Each has its own entry,
+// so that two tabs do not overwrite each other's.
+const COURSE = new URL(".", location).pathname;  // a server may have several courses
 const PLACE = `lmm-chat ${COURSE} ${document.body.dataset.reader} `, OPEN = `lmm-open ${COURSE}`, KEEPS = `lmm-keeps ${COURSE}`;
 
-// What a storage does, or what stands for it where the browser has none for us.
+// Access a storage, or return `otherwise` if the browser does not allow it.
 function attempt(does, otherwise) {
   try {
     return does();
@@ -17,13 +17,13 @@ const place = () => (keeps() ? localStorage : sessionStorage);
 const keysOf = (storage) => Object.keys(storage).filter((key) => key.startsWith(PLACE));
 const written = (storage, key) => attempt(() => JSON.parse(storage.getItem(key)), null);
 
-// The latest first.
+// All chats, the latest first.
 export const chats = () => attempt(() => keysOf(place()), []).map((key) => written(place(), key)).filter(Boolean)
   .sort((one, other) => other.at - one.at);
 
 export const chat = (id) => attempt(() => written(place(), PLACE + id), null);
 
-// What is wrong: "full", "off", or nothing. A chat that another tab has gone on with becomes a chat of its own.
+// Save a chat; return "full" or "off" if it failed. If another tab has continued it, it is saved as a separate chat.
 export function save(chat, fresh) {
   const there = attempt(() => written(place(), PLACE + chat.id), null);
   if (there && there.mark !== chat.mark) chat.id = fresh();
@@ -38,14 +38,14 @@ export const put = (chat) => attempt(() => write(place(), chat));
 
 export const remove = (id) => attempt(() => place().removeItem(PLACE + id));
 
-// Whoever logs out leaves nothing.
+// Delete all chats, when the student logs out.
 export const clear = () => { for (const { id } of chats()) remove(id); open(""); };
 
-// Which chat this tab shows after a reload.
+// Remember the chat that this tab shows after a reload.
 export const open = (id) => attempt(() => (id ? sessionStorage.setItem(OPEN, id) : sessionStorage.removeItem(OPEN)));
 export const opened = () => chat(attempt(() => sessionStorage.getItem(OPEN), ""));
 
-// Keep chats when the tab is closed, or do not; those that there are move. Whether that could be done.
+// Choose whether chats are kept when the tab is closed, and move existing ones; return whether it succeeded.
 export function keep(wanted) {
   const all = chats(), from = place();
   return attempt(() => {

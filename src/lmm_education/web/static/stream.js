@@ -2,7 +2,7 @@ import { make, say, texts } from "./dom.js";
 
 const LATE = 10_000;  // milliseconds without an event
 
-// What is done in a view with an answer that arrives: the element `done`, `tail` for what is no whole block yet, a `note`.
+// Handlers of events for the view of an arriving answer: `done` has complete blocks, `tail` the rest, `note` a message.
 export const ARRIVING = {
   waiting({ note }, { message }) { note.textContent = message; },
   found({ note }) { note.textContent = texts.thinking; },
@@ -19,8 +19,8 @@ export const ARRIVING = {
   },
 };
 
-// The events of a stream that the server sends: pairs of a name and values. While none comes for long, the `note` of the
-// view says so, unless it says how many questions are before this one.
+// Iterate over the server-sent events of a stream: pairs of a name and values. If none arrives for long, the `note` of
+// the view says so, unless it shows the position in the queue.
 export async function* serverSent(stream, { note }) {
   let text = "", last = "";
   const wait = () => { if (last !== "waiting") say(note.textContent = texts.still_waiting); };

@@ -1,4 +1,4 @@
-// Study material in panels: plan, cards, exercises. Solutions are fetched when one asks for them.
+// Study material in panels: plan, cards, exercises. Solutions are fetched when they are opened.
 import { $, button, fetchJson, fill, make, say, texts } from "./dom.js";
 import { equip } from "./copy.js";
 import { pathOf, showQuiz } from "./quiz.js";
@@ -6,8 +6,8 @@ import { openSection } from "./sources.js";
 
 const dialog = $("#study"), panel = $("#study .text"), tabs = $("#study nav"), starters = $("#starters");
 const KINDS = { plan: showPlan, cards: showCards, exercises: showExercises, quiz: () => showQuiz(panel) };
-let turn = null;  // what keys do to the card that is shown
-let opening = 0;  // counts what was opened: what comes late is not shown
+let turn = null;  // actions of keys on the current card
+let opening = 0;  // counts openings: late responses are not shown
 
 // -- the dialog --------------------------------------------------------------------------------
 
@@ -53,7 +53,7 @@ function showPlan({ steps, time, words_per_minute: pace }) {
   panel.append(make("p", {}, fill(texts.plan_total, { time, pace })));
   if (before.length) panel.append(make("p", {}, `${texts.beforehand} ${before.join(", ")}`));
   let list;
-  steps.forEach((step, i) => {  // a first step that is called like its document is its heading: each title stands once
+  steps.forEach((step, i) => {  // a first step titled like its document is its heading: a title is shown once
     const first = step.file !== steps[i - 1]?.file, same = first && step.title.toLowerCase() === step.document.toLowerCase();
     if (first) panel.append(make("h3", {}, ...(same ? headOf(step) : [step.document])));
     if (same) { panel.append(...notesOf(step)); list = null; return; }
@@ -105,7 +105,7 @@ function showCards(cards) {
 dialog.addEventListener("keydown", (event) => {
   const does = turn?.[event.key];
   if (!does || event.ctrlKey || event.metaKey || event.altKey) return;
-  if (event.key === " " && event.target.closest("button")) return;  // it presses that button
+  if (event.key === " " && event.target.closest("button")) return;  // the space key presses that button
   event.preventDefault();
   does();
 });

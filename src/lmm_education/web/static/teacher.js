@@ -1,4 +1,4 @@
-// The teacher's page: the choice of days, sections in a dialog, the way out.
+// The teacher's page: the range of days, sections in a dialog, logins, settings, documents, logging out.
 import { $, make, post, showSection, texts } from "./dom.js";
 
 $("#range")?.addEventListener("submit", (event) => {
@@ -6,7 +6,7 @@ $("#range")?.addEventListener("submit", (event) => {
   location.search = new URLSearchParams(new FormData(event.target));
 });
 
-// What is on the page, at its side.
+// The contents of the page, at its side.
 const headings = [...document.querySelectorAll(".report h2")];
 headings.forEach((heading, i) => { heading.id = `part-${i}`; });
 if (headings.length > 1) {
@@ -25,7 +25,7 @@ document.addEventListener("click", async ({ target }) => {
   if (exchange) $("#section-title").textContent = found.title ?? texts.question; // a student wrote it: no HTML
 });
 
-// What the teacher changes: the server says what became of it, and how the list is then.
+// Send a change by the teacher; the server returns a message, and maybe the new list.
 async function change(address, values, status) {
   try {
     const said = await (await post(`teacher/${address}`, values)).json();
@@ -54,7 +54,7 @@ for (const part of document.querySelectorAll("[data-logins]")) {
   $(".held", part).addEventListener("click", ({ target }) => {
     const { name, again, remove, sure } = target.dataset;
     if (name === undefined) return;
-    if (!sure) { // the first press asks
+    if (!sure) { // the first press asks for confirmation
       target.dataset.sure = "yes";
       target.textContent = texts.sure;
       target.ariaLabel = `${texts.sure} ${name}`;
@@ -67,7 +67,7 @@ $("#settings")?.addEventListener("submit", async (event) => {
   event.preventDefault();
   const form = event.target, fields = [...form.querySelectorAll("[name]")];
   const values = Object.fromEntries(fields.filter((field) => field.value !== field.defaultValue)
-    .map((field) => [field.name, field.value])); // what others change meanwhile stays
+    .map((field) => [field.name, field.value])); // changed fields only: others' changes stay
   const { told, errors = {} } = await change("settings", values, $("[role=status]", form));
   for (const field of fields) {
     if (told && field.name in values) field.defaultValue = values[field.name];
