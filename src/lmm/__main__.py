@@ -1,4 +1,4 @@
-"""`python -m lmm` is `lmm`."""
+"""Run the command `lmm` with `python -m lmm`."""
 
 import sys
 

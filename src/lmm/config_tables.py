@@ -318,7 +318,7 @@ class Config:
 
     @property
     def name(self) -> str:
-        """Its path, for messages."""
+        """The path, for messages."""
         return str(self.path) if self.path else "config.toml"
 
     @property

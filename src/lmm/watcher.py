@@ -162,7 +162,7 @@ class Watcher:
             tasks.create_task(self._attend(document))
 
     async def _attend(self, document: _Document) -> None:
-        """Scan a document as often as it changes."""
+        """Scan a document, again after each change, until it is settled."""
         while not self.stopped:
             await self._until_quiet(document)
             before = document.state

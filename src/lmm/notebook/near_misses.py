@@ -310,7 +310,7 @@ def _slips(lines: Sequence[str], own: Collection[int]) -> Iterator[tuple[int, in
         if right:
             column = len(line) - len(line.lstrip()) + 1
             yield k, column, f"'{_beginning(line)}' is not a prompt", f"write '{_shown(right)}'", right
-        elif below and not (indented or _KEY.match(line) or (k and line.startswith(":"))):  # the value of a "? key"
+        elif below and not (indented or _KEY.match(line) or (k and line.startswith(":"))):  # ": value" of a "? key"
             readable = metadata.check(body) is None if readable is None else readable
             if not readable:
                 yield k, 1, "this line of a prompt is not indented", f"write '  {_shown(line)}'", f"  {line}"
