@@ -228,7 +228,7 @@ class EditorServer(LanguageServer):
         except EditError as error:
             lost = "\n".join(loss for _, loss in error.losses)
             if await self.choose(f"Accepting would lose text:\n{lost}", "Accept anyway", "Cancel") == "Accept anyway":
-                await self.put(opened, lambda it: it.accept(line=line, force=True), "lmm: accept")
+                await self.put(opened, lambda it: it.accept(line=line, hunk=hunk, force=True), "lmm: accept")
 
     async def reject(self, opened: OpenDocument, line: int, hunk: int | None = None) -> None:
         """Restore the old text of the edit on a line, or remove one change from the new text."""
@@ -296,11 +296,12 @@ class EditorServer(LanguageServer):
         if not opened.undone:
             raise LmmError("there is nothing to take back in this document")
         last = opened.undone.pop()
+        left = len(opened.undone)
         with opened.overlay() as overlay:
             await opened.settle(
                 lambda text: (_call("open_document.without", last.author, last.shown, text), ()), overlay, "lmm: undo"
             )
-        opened.undone.pop()  # the change made by undoing
+        del opened.undone[left:]  # the change made by undoing, if the author had not undone it already
 
     def listen(self, event: Event, place: Place) -> None:
         """Show notices to the author; called from another thread."""

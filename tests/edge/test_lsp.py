@@ -165,6 +165,35 @@ def test_what_would_be_lost_is_asked_about(editor: FakeEditor) -> None:
     wait_until(lambda: editor.text("a.md") == "As they say.\n")
 
 
+CITED = "# A\n\n---\n=: other\n---\nAs [@darwin] says.\nTwo.\nThree.\n\nIt falls.\n"
+
+
+def test_accepting_a_loss_of_one_change_leaves_the_others_pending(editor: FakeEditor) -> None:
+    """The author is asked about the change, and agrees to that alone."""
+    editor.open("a.md", answered(CITED, "As they say.\nTwo.\nFive.\n"))
+    editor.choices = ["Accept"]
+    editor.press("a.md", "Accept this change")
+    wait_until(lambda: [title for _, title in editor.titles("a.md")].count("Accept this change") == 0)
+    editor.press("a.md", "Reject")
+    wait_until(lambda: editor.text("a.md") == "# A\n\nAs they say.\nTwo.\nThree.\n\nIt falls.\n")
+
+
+def test_a_change_that_the_editor_took_back_is_not_taken_back_twice(editor: FakeEditor) -> None:
+    """Its author pressed Ctrl-Z: taking back removes nothing more, and the change before it comes next."""
+    text = "A.\n\n---\n=: one\n---\nB.\n\nC.\n\n---\n=: two\n---\nD.\n"
+    both = answered(text, "b.", "d.")
+    editor.open("a.md", both)
+    editor.press("a.md", "Accept")
+    wait_until(lambda: [title for _, title in editor.titles("a.md")].count("Accept") == 1)
+    one = editor.text("a.md")
+    editor.press("a.md", "Accept")
+    wait_until(lambda: "lmm:new" not in editor.text("a.md"))
+    editor.type("a.md", 0, len(editor.text("a.md")), one)
+    editor.execute("lmm.undo", editor.uri("a.md"))
+    editor.execute("lmm.undo", editor.uri("a.md"))
+    wait_until(lambda: editor.text("a.md") == both)
+
+
 def test_chats_go_on_and_are_cleared(editor: FakeEditor) -> None:
     """A prompt that continues is put below the log."""
     editor.open("a.md", answered(NOTES, "Green."))
