@@ -5,16 +5,15 @@ from __future__ import annotations
 import os
 import shlex
 import shutil
-import signal
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager, nullcontext
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
 
 from chatmd.context import Run
 from chatmd.errors import ChatmdError
 from chatmd.language.agent import AgentSpec, Tool
-from chatmd.tools.process import FLOOD, Program, ProgramEnd, bubblewrap, report, run_program, sandboxed
+from chatmd.tools.process import Program, bubblewrap, run_program, sandboxed
 from chatmd.tools.registry import FunctionTool
 from chatmd.tools.roots import roots_of
 from lmm.config import TIERS, Settings
@@ -109,41 +108,6 @@ OPERATORS = frozenset(("|", "||", "&", "&&", ";", ">", ">>", "<", "<<", "2>", "2
 """Words that have a meaning only in a shell, if they are unquoted."""
 
 
-@dataclass(frozen=True, slots=True)
-class DeclaredCommand:
-    """A program as it was declared; `timeout` in seconds, `limit` in characters of output."""
-
-    program: Program
-    timeout: float
-    limit: int
-
-    async def run(self, arguments: Sequence[str], stdin: str | None = None) -> ToolOutput:
-        """Run it with further arguments.
-
-        Raises:
-            ChatmdError: it cannot be started, or something cannot be handed to it.
-        """
-        for argument in arguments:
-            if "\0" in argument:
-                hint = "leave it out"
-                raise ChatmdError("an argument contains a NUL character, which no program can be given", hint=hint)
-            _encoded(argument)
-        program = replace(self.program, argv=(*self.program.argv, *arguments))
-        ended = await run_program(program, stdin=_encoded(stdin), timeout=self.timeout, limit=self.limit)
-        text = report(self._ending(ended), {"stdout": ended.stdout, "stderr": ended.stderr}, self.limit)
-        return ToolOutput(text, failed=bool(ended.stopped))
-
-    def _ending(self, ended: ProgramEnd) -> str:
-        left = "; remaining processes were killed" if ended.left and not ended.stopped else ""
-        if ended.stopped == "time":
-            return f"stopped after {self.timeout:g} s, which is the limit"
-        if ended.stopped == "output":
-            return f"stopped after {FLOOD:,} bytes of output, which is the limit"
-        if ended.code < 0:
-            return f"killed by {_signal_name(-ended.code)}{left}"
-        return f"exit code {ended.code}{left}"
-
-
 def open_command(declared: Tool, run: Run) -> AbstractAsyncContextManager[Sequence[RunnableTool]]:
     """The tool that a declaration with ``command`` makes.
 
@@ -156,20 +120,25 @@ def open_command(declared: Tool, run: Run) -> AbstractAsyncContextManager[Sequen
     folder = command_folder(declared, run)
     environment = environment_for(declared, run)
     program = find_program(words[0], run.folder, environment["PATH"], where)
-    runs = Program((program, *words[1:]), folder, environment)
+    timeout, limit = declared.timeout or run.rules.tool_timeout, declared.max_output or run.rules.max_output
+    started = Program((program, *words[1:]), folder, environment, timeout, limit)
     confined = declared.sandbox and bool(bubblewrap())
     if declared.sandbox and not confined:
         run.tell(Notice(f"{declared.name} runs without the sandbox that it asks for: install bubblewrap"))
     if confined:
         roots = roots_of(declared, run)
-        runs = sandboxed(runs, [root.real for root in roots.roots], roots.protected)
-    command = DeclaredCommand(
-        runs,
-        declared.timeout or run.rules.tool_timeout,
-        declared.max_output or run.rules.max_output,
-    )
-    tool: RunnableTool = FunctionTool(_definition(declared, command, confined), command.run)
-    return nullcontext((tool,))
+        started = sandboxed(started, [root.real for root in roots.roots], roots.protected)
+
+    async def call(arguments: Sequence[str], stdin: str | None = None) -> ToolOutput:
+        if any("\0" in argument for argument in arguments):
+            raise ChatmdError(
+                "an argument contains a NUL character, which no program can be given", hint="leave it out"
+            )
+        for argument in arguments:
+            _encoded(argument)
+        return await run_program(replace(started, argv=(*started.argv, *arguments)), _encoded(stdin))
+
+    return nullcontext((FunctionTool(_definition(declared, timeout, confined), call),))
 
 
 def split_command(command: str, where: str = "") -> tuple[str, ...]:
@@ -230,12 +199,12 @@ def find_program(name: str, folder: Path, path: str, where: str = "") -> str:
     raise ChatmdError(f"there is no program '{name}' on the PATH", where=where, hint=hint)
 
 
-def _definition(declared: Tool, command: DeclaredCommand, confined: bool) -> ToolDefinition:
+def _definition(declared: Tool, timeout: float, confined: bool) -> ToolDefinition:
     folder = "the working folder" if declared.cwd in ("", ".", "./") else f"the folder `{declared.cwd}`"
     does = (
         f"Runs `{declared.command}` with your arguments after it, in {folder}. "
         "There is no shell: every argument arrives as it is, without quotes, and | > $ * mean nothing. "
-        f"Returns the exit code, stdout and stderr; it is stopped after {command.timeout:g} s."
+        f"Returns the exit code, stdout and stderr; it is stopped after {timeout:g} s."
         + (f" There is no network, and it writes only below {', '.join(declared.roots) or '.'}." if confined else "")
     )
     schema = object_schema(
@@ -255,13 +224,6 @@ def _encoded(text: str | None) -> bytes | None:
         return text.encode() if text is not None else None
     except UnicodeEncodeError:
         raise ChatmdError("a text contains half of a surrogate pair", hint="leave it out") from None
-
-
-def _signal_name(number: int) -> str:
-    try:
-        return signal.Signals(number).name
-    except ValueError:
-        return f"signal {number}"
 
 
 def scrubber(spec: AgentSpec, run: Run) -> Callable[[str], str]:

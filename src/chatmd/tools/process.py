@@ -24,6 +24,7 @@ from pathlib import Path
 from typing import IO, Literal
 
 from chatmd.errors import ChatmdError
+from lmm.messages import ToolOutput
 from lmm.terminal import ESCAPES
 
 # -- What a program printed, as a model can read it: no escapes, bounded, its beginning and its end -----------
@@ -146,64 +147,53 @@ _LAST_GRACE = 0.2  # seconds to read what is in the pipes at the end
 
 @dataclass(frozen=True, slots=True)
 class Program:
-    """What to run: `argv` begins with the file to execute, as an absolute path; nothing else is inherited."""
+    """What to run: `argv` begins with the file to execute, as an absolute path; nothing else is inherited.
+
+    `timeout` is in seconds; of each stream of its output, `limit` characters are kept.
+    """
 
     argv: tuple[str, ...]
     folder: Path
     environment: Mapping[str, str]
+    timeout: float
+    limit: int
 
 
-@dataclass(frozen=True, slots=True)
-class ProgramEnd:
-    """How it ended: `code` is negative for a signal; `stopped` says why we ended it, if we did.
-
-    `left` says that processes that it had started were still running, and were killed.
-    """
-
-    code: int
-    stopped: Literal["", "time", "output"]
-    left: bool
-    stdout: Stream
-    stderr: Stream
-
-
-async def run_program(program: Program, *, stdin: bytes | None, timeout: float, limit: int) -> ProgramEnd:
-    """Run a program to its end; `timeout` is in seconds, `limit` how many characters of each stream are kept.
+async def run_program(program: Program, stdin: bytes | None) -> ToolOutput:
+    """Run a program to its end; how it ended, and what it printed. It failed if it had to be stopped.
 
     Cancelling it, or the time-out, leaves no process behind.
 
     Raises:
         ChatmdError: it cannot be started.
     """
-    run = await _start(program, stdin, limit)
-    stopped: Literal["", "time", "output"] = ""
-    finished = False
+    run = await _start(program, stdin)
+    stopped, finished = "", False
     try:
-        try:
-            async with asyncio.timeout(timeout):
-                await run.output.exited_or_flooding.wait()
-                stopped = "" if run.output.exited.is_set() else "output"
-        except TimeoutError:
-            stopped = "time"
-        finished = not stopped
+        async with asyncio.timeout(program.timeout):
+            await run.output.exited_or_flooding.wait()
+        finished = run.output.exited.is_set()
+        stopped = "" if finished else f"stopped after {FLOOD:,} bytes of output, which is the limit"
+    except TimeoutError:
+        stopped = f"stopped after {program.timeout:g} s, which is the limit"
     finally:
         left = await (run.clean_up() if finished else run.stop())
-    code = run.transport.get_returncode()
-    return ProgramEnd(0 if code is None else code, stopped, left, *run.output.streams)
+    ending = run.exit_status + ("; remaining processes were killed" if left else "")
+    return ToolOutput(report(stopped or ending, run.output.streams, program.limit), failed=bool(stopped))
 
 
 class _Output(asyncio.SubprocessProtocol):
     """What comes from a process, and what is known of its end."""
 
     def __init__(self, limit: int) -> None:
-        self.streams = (Stream(limit), Stream(limit))
+        self.streams = {"stdout": Stream(limit), "stderr": Stream(limit)}
         self.open = 2
         self.exited, self.drained, self.closed = asyncio.Event(), asyncio.Event(), asyncio.Event()
         self.exited_or_flooding = asyncio.Event()
 
     def pipe_data_received(self, fd: int, data: bytes) -> None:
-        self.streams[fd - 1].add(data)
-        if sum(stream.size for stream in self.streams) > FLOOD:
+        self.streams["stdout" if fd == 1 else "stderr"].add(data)
+        if sum(stream.size for stream in self.streams.values()) > FLOOD:
             self.exited_or_flooding.set()
 
     def pipe_connection_lost(self, fd: int, exc: Exception | None) -> None:
@@ -226,6 +216,12 @@ class _Run:
     transport: asyncio.SubprocessTransport
     output: _Output
     mark: str
+
+    @property
+    def exit_status(self) -> str:
+        """How the program ended by itself."""
+        code = self.transport.get_returncode() or 0
+        return f"exit code {code}" if code >= 0 else f"killed by {_signal_name(-code)}"
 
     async def clean_up(self) -> bool:
         """Read what is still to come after the program ended; kill what it left, and say whether there was any."""
@@ -269,7 +265,7 @@ class _Run:
         return False
 
 
-async def _start(program: Program, stdin: bytes | None, limit: int) -> _Run:
+async def _start(program: Program, stdin: bytes | None) -> _Run:
     """Start a process, and do not lose it if this is cancelled meanwhile."""
     mark = uuid.uuid4().hex
     outer = program.environment.get(MARK)
@@ -278,7 +274,7 @@ async def _start(program: Program, stdin: bytes | None, limit: int) -> _Run:
     with _as_file(stdin) as file:
         starting = loop.create_task(
             loop.subprocess_exec(
-                lambda: _Output(limit),
+                lambda: _Output(program.limit),
                 *program.argv,
                 stdin=file,
                 cwd=program.folder,
@@ -326,6 +322,13 @@ def _not_started(program: Program, error: OSError) -> ChatmdError:
             "this file is not a program", where=name, hint="a script begins with a line such as #!/bin/sh"
         )
     return ChatmdError(f"cannot be started: {error.strerror or error}", where=name)
+
+
+def _signal_name(number: int) -> str:
+    try:
+        return signal.Signals(number).name
+    except ValueError:
+        return f"signal {number}"
 
 
 async def _wait(event: asyncio.Event, seconds: float) -> None:
