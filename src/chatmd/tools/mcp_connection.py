@@ -14,7 +14,7 @@ import os
 import re
 import shlex
 import threading
-from collections.abc import AsyncGenerator, Callable, Coroutine, Iterator, Mapping, Sequence
+from collections.abc import AsyncGenerator, Coroutine, Iterator, Mapping
 from contextlib import AbstractAsyncContextManager, asynccontextmanager, contextmanager
 from dataclasses import dataclass, field
 from importlib.metadata import version
@@ -24,11 +24,11 @@ from urllib.parse import urlsplit
 
 import httpx2
 
-from chatmd.context import Rules, Run
+from chatmd.context import Run
 from chatmd.errors import ChatmdError
 from chatmd.language.agent import AgentSpec, Tool
 from chatmd.sidecar import SUFFIXES
-from chatmd.tools.command import check_variables, environment_for, scrubber, split_command
+from chatmd.tools.command import check_variables, command_folder, environment_for, scrubber, split_command
 from lmm.extras import check_installed
 from lmm.fetch import CheckedTransport, same_host
 from lmm.hosts import certificates, is_loopback
@@ -192,29 +192,7 @@ class StandardError:
                 self._tail = (self._tail + data)[-2 * _KEPT :]
 
 
-@asynccontextmanager
-async def program(
-    command: Sequence[str], folder: Path, env: Mapping[str, str], errors: StandardError
-) -> AsyncGenerator[TransportStreams]:
-    """A running server: what it says, and what it is told. At the end it is asked to stop, then made to.
-
-    Raises:
-        OSError: it cannot be started.
-    """
-    from mcp.client.stdio import StdioServerParameters, stdio_client
-
-    parameters = StdioServerParameters(
-        command=command[0], args=list(command[1:]), env=dict(env), cwd=folder, encoding_error_handler="replace"
-    )
-    with errors.opened() as stream:
-        async with stdio_client(parameters, errlog=stream) as streams:
-            yield streams
-
-
-# -- MCP servers behind a URL: where requests may go, and how the client says who it is -----------------------
-
-
-_LONGEST_SILENCE = 300.0  # seconds between two pieces of a stream; calls have limits of their own
+# -- MCP servers behind a URL: how the client says who it is --------------------------------------------------
 
 
 def credentials_for(declared: Tool, address: Address, run: Run) -> tuple[dict[str, str], httpx2.Auth | None]:
@@ -259,37 +237,10 @@ class _Tokens:
         self.client = client_info
 
 
-@asynccontextmanager
-async def connection(
-    address: Address, rules: Rules, headers: dict[str, str], auth: httpx2.Auth | None, refused: Callable[[int], None],
-    timeout: float,
-) -> AsyncGenerator[TransportStreams]:  # fmt: skip
-    """The streams of a server behind a URL, within the rules for the network.
-
-    `refused` is told the status of each answer that is an error of HTTP, which the SDK does not tell, and 0 of others.
-
-    Raises:
-        httpx2.HTTPError: it cannot be reached.
-    """
-    from mcp.client.streamable_http import streamable_http_client
-
-    async def note(response: httpx2.Response) -> None:
-        refused(response.status_code if response.status_code >= 400 else 0)
-
-    tls = await asyncio.to_thread(certificates) if address.is_encrypted or auth else None
-    async with (
-        httpx2.AsyncClient(
-            headers=headers,
-            auth=auth,
-            timeout=httpx2.Timeout(timeout, read=_LONGEST_SILENCE),
-            event_hooks={"response": [note]},
-            transport=CheckedTransport(rules.fetching, tls, loopback=address.is_loopback),
-        ) as client,
-        streamable_http_client(address.url, http_client=client) as streams,
-    ):
-        yield streams
+# -- A connection, whichever way --------------------------------------------------------------------------------
 
 
+_LONGEST_SILENCE = 300.0  # seconds between two pieces of a stream; calls have limits of their own
 _MOST_PAGES = 100  # of a catalogue: a server that never comes to an end is wrong
 _MOST_TOOLS = 1000
 _TOLD = 1000  # characters of standard error in a message
@@ -412,19 +363,50 @@ class Connection:
                               hint='is it an MCP server? set a longer timeout="…"')  # fmt: skip
         raise self._error(f"cannot connect: {self._reason(self._life.exception())}")
 
-    def _transport(self) -> AbstractAsyncContextManager[Any]:
-        run, declared, address = self.run, self.declared, self.address
-        if address.url:
-            return connection(
-                address, run.rules, *credentials_for(declared, address, run), self._refused, self.patience
-            )
-        folder = (run.folder / declared.cwd).resolve()
-        if not folder.is_dir():
-            raise ChatmdError(f"there is no folder '{declared.cwd}'", hint="cwd is relative to the prompt's folder")
-        return program(address.command, folder, environment_for(declared, run), self._errors)
+    def _transport(self) -> AbstractAsyncContextManager[TransportStreams]:
+        """The way to the server, not yet gone.
 
-    def _refused(self, status: int) -> None:
-        self._status = status
+        Raises:
+            ChatmdError: its declaration does not say how.
+        """
+        if self.address.url:
+            return self._http(*credentials_for(self.declared, self.address, self.run))
+        return self._program(command_folder(self.declared, self.run), environment_for(self.declared, self.run))
+
+    @asynccontextmanager
+    async def _program(self, folder: Path, env: dict[str, str]) -> AsyncGenerator[TransportStreams]:
+        """The streams of a program, which runs as long; at the end it is asked to stop, then made to."""
+        from mcp.client.stdio import StdioServerParameters, stdio_client
+
+        name, *arguments = self.address.command
+        parameters = StdioServerParameters(
+            command=name, args=arguments, env=env, cwd=folder, encoding_error_handler="replace"
+        )
+        with self._errors.opened() as stream:
+            async with stdio_client(parameters, errlog=stream) as streams:
+                yield streams
+
+    @asynccontextmanager
+    async def _http(self, headers: dict[str, str], auth: httpx2.Auth | None) -> AsyncGenerator[TransportStreams]:
+        """The streams of a server behind a URL, within the rules for the network."""
+        from mcp.client.streamable_http import streamable_http_client
+
+        async def note(response: httpx2.Response) -> None:  # which the SDK does not tell
+            self._status = response.status_code if response.status_code >= 400 else 0
+
+        address = self.address
+        tls = await asyncio.to_thread(certificates) if address.is_encrypted or auth else None
+        async with (
+            httpx2.AsyncClient(
+                headers=headers,
+                auth=auth,
+                timeout=httpx2.Timeout(self.patience, read=_LONGEST_SILENCE),
+                event_hooks={"response": [note]},
+                transport=CheckedTransport(self.run.rules.fetching, tls, loopback=address.is_loopback),
+            ) as client,
+            streamable_http_client(address.url, http_client=client) as streams,
+        ):
+            yield streams
 
     async def _live(self, transport: AbstractAsyncContextManager[Any], ready: asyncio.Future[Client]) -> None:
         """The life of a connection, in one task from beginning to end."""
