@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 import contextlib
-import importlib
-import importlib.util
 import os
+import pkgutil
 import socket
 from collections.abc import Callable
 from contextlib import AsyncExitStack
@@ -18,7 +17,6 @@ import click
 from lmm import terminal
 from lmm.cli import options
 from lmm.errors import ConfigError
-from lmm.extras import check_installed
 from lmm.hosts import is_loopback
 from lmm.server_socket import listen, url_of
 from lmm.terminal import DONE
@@ -26,7 +24,7 @@ from lmm.terminal import DONE
 if TYPE_CHECKING:
     from chatmd.mcp_server import Library
 
-_COURSE = "lmm_education.agent_tools:open_published_course"
+_COURSE = "lmm_education.agent_tools:open_published_course"  # of a package that this one does not import
 _SHORTEST_TOKEN = 16
 _SILENT_FOR = 300.0  # seconds that a prompt may take; clients give up earlier
 
@@ -61,9 +59,11 @@ def mcp(
 
     These programs start this command themselves: see docs/mcp.md. Needs the extra `mcp`.
     """
-    check_installed("mcp", "lmm mcp needs", "mcp")
-    from chatmd.mcp_server import Library
+    from chatmd.tools.mcp_connection import check_sdk
     from lmm import loop
+
+    check_sdk()
+    from chatmd.mcp_server import Library  # which imports the SDK
 
     folder = _folder(prompts)
     if no_course and folder is None:
@@ -72,7 +72,7 @@ def mcp(
     token = _checked(host, public, token_env, http is not None)
     how = {"model": model or "", "config": config, "budget": budget, "timeout": _SILENT_FOR, "yes": yes}
     library = Library(folder=folder, options=how, note=terminal.note)
-    open_course = None if no_course else partial(_open_course, config, course, model)
+    open_course = None if no_course else partial(pkgutil.resolve_name(_COURSE), config, course, model)
     terminal.log_to_stderr("%(levelname)s %(name)s: %(message)s")  # standard output belongs to the protocol
     with contextlib.suppress(KeyboardInterrupt), listen(host, port) if http else contextlib.nullcontext() as listener:
         loop.run(_serve(library, open_course, listener, public, token))  # until Ctrl-C, or until the client ends it
@@ -96,12 +96,6 @@ async def _serve(
         names = terminal.count(len(library.tools), "tool")
         terminal.say(f"{names} at {url_of(listener, '/mcp')}  (Ctrl-C ends it)", err=True)
         await serve_http(library, listener, public=public, token=token)
-
-
-def _open_course(config: Path | None, name: str | None, model: str | None) -> Any:
-    """The course of the package that this one does not import."""
-    module, _, function = _COURSE.partition(":")
-    return getattr(importlib.import_module(module), function)(config, name, model)
 
 
 def _folder(prompts: Path | None) -> Path | None:

@@ -130,22 +130,28 @@ def kind_of(declared: Tool) -> ToolKind:
 
 @dataclass(frozen=True, slots=True)
 class FunctionTool:
-    """`function` gets the arguments by name, in a thread unless it is ``async``; a text is a result without images.
+    """`function` gets the arguments by name, in a thread unless it is ``async``; what it returns is sent as text, or as
+    JSON, unless it is a `ToolOutput`.
 
     `read_arguments` makes arguments of what a model wrote, and raises ValueError if there are none in it.
     """
 
     definition: ToolDefinition
-    function: Callable[..., Awaitable[ToolOutput | str] | ToolOutput | str]
+    function: Callable[..., Any]
     read_arguments: Callable[[str], Any] = json.loads
 
     async def call(self, arguments: Mapping[str, Any]) -> ToolOutput:
-        function: Callable[..., Any] = self.function
-        if inspect.iscoroutinefunction(function):
-            output = await function(**arguments)
+        if inspect.iscoroutinefunction(self.function):
+            output = await self.function(**arguments)
         else:
-            output = await asyncio.to_thread(function, **arguments)
-        return ToolOutput(output) if isinstance(output, str) else output
+            output = await asyncio.to_thread(self.function, **arguments)
+        if isinstance(output, ToolOutput):
+            return output
+        if not isinstance(output, str):
+            from pydantic_core import to_json  # which our own tools do without
+
+            output = to_json(output, fallback=str).decode()
+        return ToolOutput(output)
 
 
 def offer(
@@ -204,7 +210,6 @@ def function_tool(function: PythonTool) -> RunnableTool:
     if not callable(function):
         return function
     from pydantic import PydanticUserError, TypeAdapter, validate_call
-    from pydantic_core import to_json
 
     name = getattr(function, "__name__", type(function).__name__)
     try:
@@ -219,15 +224,7 @@ def function_tool(function: PythonTool) -> RunnableTool:
     for parameter, text in described.items():
         if parameter in schema["properties"]:
             schema["properties"][parameter]["description"] = text
-
-    async def call(**arguments: Any) -> ToolOutput | str:
-        if inspect.iscoroutinefunction(function):
-            value = await checked(**arguments)
-        else:
-            value = await asyncio.to_thread(checked, **arguments)
-        return value if isinstance(value, str | ToolOutput) else to_json(value, fallback=str).decode()
-
-    return FunctionTool(ToolDefinition(name, about, schema), call)
+    return FunctionTool(ToolDefinition(name, about, schema), checked)
 
 
 _SECTION = re.compile(r"^(Args|Arguments|Parameters|Returns|Raises|Yields|Examples?):?\s*$|^:\w+|^>>> ", re.MULTILINE)
