@@ -7,7 +7,8 @@ from __future__ import annotations
 
 import codecs
 import re
-from dataclasses import dataclass
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
 from itertools import islice
 from typing import BinaryIO
 
@@ -114,7 +115,7 @@ class Excerpt:
     shown is not shown to its end; `crlf` if lines end with CRLF.
     """
 
-    lines: tuple[str, ...]
+    lines: Sequence[str]
     total: int
     exact: bool = True
     cut: bool = False
@@ -142,19 +143,23 @@ def read_excerpt(file: BinaryIO, name: str, *, offset: int = 0, count: int | Non
         text = taken.decode("utf-8")
     except UnicodeDecodeError:
         text = decode_text(data[: start + room], name)  # which says where
-    lines, cut = _shown(TextLines.of(text), start + room >= len(data), count, budget)
-    return Excerpt(lines.texts, total, exact=len(data) < READ, cut=cut, crlf=lines.newline == "\r\n")
+    lines = TextLines.of(text)
+    complete = lines.texts if start + room >= len(data) else lines.texts[:-1]
+    shown, cut = fitting((complete or lines.texts)[:count], budget)
+    crlf = replace(lines, ends=lines.ends[: len(shown)]).newline == "\r\n"
+    return Excerpt(shown, total, exact=len(data) < READ, cut=cut, crlf=crlf)
 
 
-def _shown(lines: TextLines, whole: bool, count: int | None, budget: int) -> tuple[TextLines, bool]:
-    """The lines that fit, and whether the last one is cut; that of a text that is not `whole` is."""
-    complete = len(lines.texts) if whole else len(lines.texts) - 1
-    size = fitting = 0
-    for line in lines.texts[: complete if count is None else min(complete, count)]:
+def fitting(lines: Sequence[str], budget: int) -> tuple[Sequence[str], bool]:
+    """The lines that fit into so many characters; where the first is longer, its beginning, and True.
+
+    >>> fitting(["one", "two", "three"], 9), fitting(["one", "two"], 2)
+    ((['one', 'two'], False), (['on'], True))
+    """
+    size = count = 0
+    for line in lines:
         size += len(line) + 1
         if size > budget:
             break
-        fitting += 1
-    if fitting or not lines.texts or count == 0:
-        return TextLines(lines.texts[:fitting], lines.ends[:fitting]), False
-    return TextLines((lines.texts[0][:budget],), lines.ends[:1]), True
+        count += 1
+    return (lines[:count], False) if count or not lines else ([lines[0][:budget]], True)

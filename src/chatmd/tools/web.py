@@ -11,6 +11,7 @@ from chatmd.context import Rules, Run
 from chatmd.errors import ChatmdError
 from chatmd.language.agent import Tool
 from chatmd.tools.registry import OpenTools, offer
+from chatmd.tools.text_lines import fitting
 from lmm.errors import LmmError
 from lmm.fetch import GitHubFile, Resolve, fetch, github_file, resolve_host, shown
 from lmm.importing.formats import MARKDOWN, suffix_of
@@ -121,13 +122,7 @@ def _excerpt(page: _Page, offset: int, most: int) -> str:
     if page.title and page.title not in page.lines[0]:
         head = f"Title: {page.title[:200]}\n{head}"
     head += "".join(f"[{note}]\n" for note in page.notes) if not offset else f"[from line {offset + 1}]\n"
-    left = max(most - len(head) - _AROUND_TEXT, 100)
-    taken: list[str] = []
-    for line in page.lines[offset:]:
-        left -= len(line) + 1
-        if left < 0 and taken:
-            break
-        taken.append(line if left >= 0 else line[: left + len(line)] + " […]")
+    taken, cut = fitting(page.lines[offset:], max(most - len(head) - _AROUND_TEXT, 100))
     more = len(page.lines) - offset - len(taken)
-    footer = f"\n[{more} more lines; read on with offset={offset + len(taken)}]" if more else ""
+    footer = " […]" * cut + (f"\n[{more} more lines; read on with offset={offset + len(taken)}]" if more else "")
     return f"{head}\n" + "\n".join(taken) + footer
