@@ -9,6 +9,7 @@ import asyncio
 from collections.abc import Callable
 from concurrent.futures import Future
 from dataclasses import dataclass, field
+from typing import Any
 
 from rich.text import Text
 
@@ -20,10 +21,12 @@ from lmm.messages import ToolCall
 
 @dataclass(slots=True)
 class _Question:
+    """`read` makes the answer of a line that is typed, or None if it is none."""
+
     text: Text
     label: str
-    understood: Callable[[str], bool]
-    answer: Future[str] = field(default_factory=Future)
+    read: Callable[[str], Any]
+    answer: Future[Any] = field(default_factory=Future)
 
 
 class Questions:
@@ -40,21 +43,21 @@ class Questions:
     async def _decide(self, call: ToolCall) -> CallDecision:
         name, _, arguments = call_in_words(call).partition("\n")
         text = Text.assemble((name, "bold"), f"\n{arguments}\n" if arguments else "\n", (CHOICES, "dim"))
-        question = _Question(text, "y/n/a/q ›", lambda line: bool(read_answer(line)))
+        question = _Question(text, "y/n/a/q ›", read_answer)
         self._loop.call_soon_threadsafe(self._show, question)
         try:
-            answer = read_answer(await asyncio.wrap_future(question.answer))
+            answer: CallDecision = await asyncio.wrap_future(question.answer)
         except asyncio.CancelledError:
             self._loop.call_soon_threadsafe(self._show, None)
             raise
-        assert answer is not None
         return answer
 
     def confirm(self, text: str) -> bool:
         """Whether the user agrees to what tools can do; called in a thread that may wait."""
-        question = _Question(Text.assemble(f"{clean(text)}\n", (AGREE, "dim")), "y/N ›", lambda line: True)
+        shown = Text.assemble(f"{clean(text)}\n", (AGREE, "dim"))
+        question = _Question(shown, "y/N ›", lambda line: line.strip().lower() in ("y", "yes"))
         self._loop.call_soon_threadsafe(self._show, question)
-        return question.answer.result().strip().lower() in ("y", "yes")
+        return bool(question.answer.result())
 
     # -- from the screen ---------------------------------------------------------------------------------
 
@@ -63,12 +66,13 @@ class Questions:
         question = self.waiting
         if question is None:
             return False
-        if not question.understood(line):
+        answer = question.read(line)
+        if answer is None:
             self.screen.print(self.view.note(f"{line.strip()!r} is not an answer: y, n, a or q", "yellow"))
             return True
         self.screen.print(self.view.said(line.strip() or "no"))
         self._show(None)
-        question.answer.set_result(line)
+        question.answer.set_result(answer)
         return True
 
     def withdraw(self) -> None:

@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from operator import itemgetter
 from pathlib import PurePath
-from typing import ClassVar, NamedTuple
+from typing import ClassVar
 
 from markdown_it.token import Token
 from prompt_toolkit.data_structures import Size
@@ -255,12 +255,6 @@ _RESULT = 500  # characters of which the first that fit are shown
 _SHORTEST = 0.05  # seconds; what is faster took no time
 
 
-class _Call(NamedTuple):
-    text: str
-    began: float
-    chain: tuple[str, ...]
-
-
 @dataclass(slots=True)
 class ChatView:
     """What is shown. `waiting` are notes that the model has not got yet, oldest first."""
@@ -271,7 +265,7 @@ class ChatView:
     _reply: Arriving = field(default_factory=Arriving)
     _thought: str = ""
     _asked: dict[tuple[str, ...], tuple[str, float]] = field(default_factory=dict)
-    _calls: dict[tuple[tuple[str, ...], str], _Call] = field(default_factory=dict)
+    _calls: dict[tuple[tuple[str, ...], str], tuple[str, float]] = field(default_factory=dict)
     _began: float = 0.0
     _last: str = ""  # kind of what was printed last: kinds are parted by blank lines
 
@@ -285,7 +279,7 @@ class ChatView:
             self._began = self._began or now
             return [] if chain else self._end_reply()
         if isinstance(event, ToolCall):
-            self._calls[chain, event.id] = _Call(call_line(event), now, chain)
+            self._calls[chain, event.id] = (call_line(event), now)
             return []
         if isinstance(event, ToolResult):
             return self._called(event, chain)
@@ -358,9 +352,8 @@ class ChatView:
         return lines + self.note(f"{event.reason}; again in {event.wait:.1f} s", "yellow", chain)
 
     def _called(self, result: ToolResult, chain: tuple[str, ...]) -> list[str]:
-        call = self._calls.pop((chain, result.call), None)
+        text, _ = self._calls.pop((chain, result.call), (clean(result.name), 0.0))
         mark = ("✗ ", "red") if result.failed else ("✓ ", "green")
-        text = call.text if call else clean(result.name)
         first = " ".join(clean(result.text[:_RESULT]).split()) or ("an image" if result.images else "")
         return self._print("call", self._call_line(mark, text, result.seconds, first, chain))
 
@@ -430,7 +423,7 @@ class ChatView:
 
     def _at_work(self, now: float) -> list[str]:
         """A line for each call that runs, and each agent that is asked."""
-        rows = [(call.chain, call.began, call.text) for call in self._calls.values()]
+        rows = [(chain, began, text) for (chain, _), (text, began) in self._calls.items()]
         rows += [(chain, began, clean(f"{model} …")) for chain, (model, began) in self._asked.items()
                  if chain or not self._reply.begun]  # fmt: skip
         rows = sorted(rows, key=itemgetter(0, 1))[: max(2, self.size.rows // 3)]
