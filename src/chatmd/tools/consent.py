@@ -15,7 +15,6 @@ import os
 from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path, PurePath
-from typing import NamedTuple
 
 from chatmd.content.expand import in_working_folder, locate
 from chatmd.context import Confirm, Run
@@ -122,19 +121,17 @@ def declared_by(spec: AgentSpec, run: Run) -> tuple[DeclaringFile, ...]:
     Raises:
         ChatmdError: the first file names a tool that does not exist.
     """
-    path = _path_of(spec, run)
     for tool in spec.tools:
         with contextlib.suppress(ToolNotAvailable):  # a run goes on without it
             kind_of(tool)
-    found = list(_walk(spec, path, spec.file or str(run.folder), run, {path}, 0))
-    together = functools.reduce(operator.or_, (traffic_of(one.spec, one.run) for one in found))
-    return tuple(
-        replace(own_declarations(one.spec, one.run, together), path=one.path, name=one.name, depth=one.depth)
-        for one in found
-    )
+    files = list(_walk(spec, run, "", 0, set()))
+    together = functools.reduce(operator.or_, (traffic_of(one, inside) for one, inside, _, _ in files))
+    return tuple(own_declarations(one, inside, together, name, depth) for one, inside, name, depth in files)
 
 
-def own_declarations(spec: AgentSpec, run: Run, together: Traffic = Traffic()) -> DeclaringFile:
+def own_declarations(
+    spec: AgentSpec, run: Run, together: Traffic = _NO_TRAFFIC, name: str = "", depth: int = 0
+) -> DeclaringFile:
     """What a file itself declares; `together` is the traffic of those that it works with."""
     own = traffic_of(spec, run)
     together |= own
@@ -143,8 +140,8 @@ def own_declarations(spec: AgentSpec, run: Run, together: Traffic = Traffic()) -
         declarations.append(_declaration(spec.output.tool, run, together))
     declarations += dict.fromkeys(_inline(one, together) for one in _inline_agents(spec) if not one.local)
     declarations += [_sending(real, part, run) for real, part in sent_files(spec, run).items()]
-    name = spec.file or str(run.folder)
-    return DeclaringFile(_path_of(spec, run), name, tuple(declarations), traffic=own)
+    name = name or spec.file or str(run.folder)
+    return DeclaringFile(_path_of(spec, run), name, tuple(declarations), depth, own)
 
 
 def traffic_of(spec: AgentSpec, run: Run) -> Traffic:
@@ -161,18 +158,12 @@ def traffic_of(spec: AgentSpec, run: Run) -> Traffic:
 # -- the files ---------------------------------------------------------------------------------------------
 
 
-class _File(NamedTuple):
-    """One of the files that work together."""
-
-    spec: AgentSpec
-    path: str
-    name: str
-    run: Run
-    depth: int
-
-
-def _walk(spec: AgentSpec, path: str, name: str, run: Run, seen: set[str], depth: int) -> Iterator[_File]:
-    yield _File(spec, path, name, run, depth)
+def _walk(
+    spec: AgentSpec, run: Run, name: str, depth: int, seen: set[str]
+) -> Iterator[tuple[AgentSpec, Run, str, int]]:
+    """A file and those that it could ask, each once, with the run of its folder, how it was named, and its depth."""
+    seen.add(_path_of(spec, run))
+    yield spec, run, name, depth
     asked = [tool.agent for tool in spec.tools if tool.kind == "agent" and tool.local]
     for src in (*asked, *(part.src for part in _inline_agents(spec) if part.local)):
         try:
@@ -182,7 +173,7 @@ def _walk(spec: AgentSpec, path: str, name: str, run: Run, seen: set[str], depth
         found = None if str(below) in seen else _read(below, run)
         seen.add(str(below))
         if found is not None:
-            yield from _walk(found, str(below), src, replace(run, folder=below.parent), seen, depth + 1)
+            yield from _walk(found, replace(run, folder=below.parent), src, depth + 1, seen)
 
 
 def _inline_agents(spec: AgentSpec) -> Iterator[SubAgent]:
