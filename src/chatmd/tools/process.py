@@ -305,23 +305,22 @@ def _as_file(data: bytes | None) -> Iterator[IO[bytes] | int]:
         yield file
 
 
+_NOT_STARTED = {  # what is wrong, and what to do
+    errno.E2BIG: ("the arguments are too long", "pass less at once, or pass it as stdin"),
+    errno.ENOENT: ("there is no such program", 'install it, or correct command="…"'),
+    errno.EACCES: ("this file is not executable", "chmod +x {name}"),
+    errno.ENOEXEC: ("this file is not a program", "a script begins with a line such as #!/bin/sh"),
+}
+
+
 def _not_started(program: Program, error: OSError) -> ChatmdError:
     name = program.argv[0]
     if not program.folder.is_dir():
         return ChatmdError("there is no such folder to run in", where=str(program.folder), hint="create it")
-    if error.errno == errno.E2BIG:
-        return ChatmdError("the arguments are too long", where=name, hint="pass less at once, or pass it as stdin")
     if error.errno == errno.ENOENT and Path(name).exists():
         return ChatmdError("its first line names an interpreter that does not exist", where=name)
-    if error.errno == errno.ENOENT:
-        return ChatmdError("there is no such program", where=name, hint='install it, or correct command="…"')
-    if error.errno == errno.EACCES:
-        return ChatmdError("this file is not executable", where=name, hint=f"chmod +x {name}")
-    if error.errno == errno.ENOEXEC:
-        return ChatmdError(
-            "this file is not a program", where=name, hint="a script begins with a line such as #!/bin/sh"
-        )
-    return ChatmdError(f"cannot be started: {error.strerror or error}", where=name)
+    message, hint = _NOT_STARTED.get(error.errno or 0, (f"cannot be started: {error.strerror or error}", ""))
+    return ChatmdError(message, where=name, hint=hint.format(name=name))
 
 
 def _signal_name(number: int) -> str:
