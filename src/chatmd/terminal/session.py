@@ -126,7 +126,7 @@ class TerminalSession:
             if self.tally.turns:
                 done = f"{terminal.count(self.tally.turns, 'request')}, {usage_text(self.tally.usage)}"
                 text = f"{self.path}: {done}; lmm run -i {self.path.name} continues from there"
-                self.print(self.view.note(text))
+                self.screen.print(self.view.note(text))
             self.screen.close()
             await shown
         if self.killed:
@@ -161,7 +161,7 @@ class TerminalSession:
             self._acting = None
             task.cancel()
         if task.cancelled():
-            self.print(self.view.note("cancelled", "yellow"))
+            self.screen.print(self.view.note("cancelled", "yellow"))
         elif isinstance(error := task.exception(), LmmError):
             self._tell(error)
         elif error is not None:
@@ -223,7 +223,7 @@ class TerminalSession:
             self.used = event.usage.input_tokens + event.usage.output_tokens
         elif self._cancelling and self.runner is not None:
             self.runner.cancel()  # the turn had not begun when it was cancelled
-        self.print(self.view.happened(event, place, time.monotonic()))
+        self.screen.print(self.view.happened(event, place, time.monotonic()))
 
     def _asked(self, answer: Future[str | Element | None]) -> None:
         """It is the user's turn. What was typed too late for the last one is a message, unless that was cancelled."""
@@ -255,7 +255,7 @@ class TerminalSession:
             self._tell(error)
             self.screen.draft(text)
             return False
-        self.print(self.view.said(shown or text, f"[{', '.join(files)}]" if files else ""))
+        self.screen.print(self.view.said(shown or text, f"[{', '.join(files)}]" if files else ""))
         self.go_on(element)
         return True
 
@@ -343,13 +343,8 @@ class TerminalSession:
         self.killed = True
         self.screen.close()
 
-    def print(self, lines: list[str]) -> None:
-        """Lines that stay."""
-        self.screen.print(lines)
-        self.screen.redraw()
-
     def _tell(self, error: LmmError) -> None:
-        self.print(self.view.note(str(error), "red"))
+        self.screen.print(self.view.note(str(error), "red"))
 
     # -- the file ------------------------------------------------------------------------------------------------
 
@@ -366,7 +361,7 @@ class TerminalSession:
 
     async def _remark(self, text: str, style: str = "dim") -> None:
         """Say something between two runs: the next one begins with what has changed."""
-        self.print(self.view.note(text, style))
+        self.screen.print(self.view.note(text, style))
 
     # -- commands ----------------------------------------------------------------------------------------------
 
@@ -378,7 +373,7 @@ class TerminalSession:
             if self._acting is None:
                 self._shelling = asyncio.create_task(self._act(partial(self._shell, text[1:].strip())))
             else:
-                self.print(self.view.note("another command is at work; Ctrl-C cancels it"))
+                self.screen.print(self.view.note("another command is at work; Ctrl-C cancels it"))
             return True
         try:
             found = read_command(text)
@@ -403,7 +398,7 @@ class TerminalSession:
             "quit": lambda _: self.screen.close(),
         }
         command, argument = found
-        self.print(self.view.said(text.strip(), style="dim"))
+        self.screen.print(self.view.said(text.strip(), style="dim"))
         done[command.name](argument)
         return True
 
@@ -415,13 +410,13 @@ class TerminalSession:
         table.add_column(style="bold", overflow="fold", max_width=_WIDEST_NAME)
         for row in rows:
             table.add_row(*map(clean, row))
-        self.print(self.view.shown(table))
+        self.screen.print(self.view.shown(table))
 
     def _show_last(self) -> None:
         """Show how far the conversation came."""
         with contextlib.suppress(LmmError):
             said, answer = conversations.exchange_in(interpret(parse(read_transcript(self.path)))[0].items)
-            self.print((self.view.said(cut(said, _SHOWN)) if said else []) + self.view.replied(answer))
+            self.screen.print((self.view.said(cut(said, _SHOWN)) if said else []) + self.view.replied(answer))
 
     async def _measure(self) -> None:
         """See how much of the model's window the conversation takes."""
@@ -435,17 +430,16 @@ class TerminalSession:
 
     def _show_tools(self) -> None:
         if not self.tools:
-            self.print(self.view.note("the file declares no tools"))
+            self.screen.print(self.view.note("the file declares no tools"))
             return
         self._table([(tool.name, _first_sentence(tool.description)) for tool in self.tools])
 
     def _show_cost(self) -> None:
-        limits, usage = self.tally.limits, self.tally.usage
-        tokens = "" if limits.tokens is None else f"{limits.tokens - usage.input_tokens - usage.output_tokens:,} tokens"
-        money = "" if limits.dollars is None else f"${limits.dollars - (usage.cost or 0.0):.4f}"
-        left = " and ".join(part for part in (tokens, money) if part)
-        text = f"{self.model}: {terminal.count(self.tally.turns, 'request')}, {usage_text(usage)}"
-        self.print(self.view.note(f"{text}; {left} left" if left else text))
+        may = self.tally.left()
+        tokens = "" if may.tokens is None else f"{may.tokens:,} tokens"
+        left = " and ".join(filter(None, (tokens, "" if may.dollars is None else f"${may.dollars:.4f}")))
+        text = f"{self.model}: {terminal.count(self.tally.turns, 'request')}, {usage_text(self.tally.usage)}"
+        self.screen.print(self.view.note(f"{text}; {left} left" if left else text))
 
     def _allow(self, amount: str) -> None:
         try:
@@ -466,15 +460,15 @@ class TerminalSession:
     def _with_the_file(self, name: str, act: Act) -> None:
         if not self.end_run(act):
             self._then = act
-            self.print(self.view.note(f"/{name} comes once the model is done; Ctrl-C cancels what it does"))
+            self.screen.print(self.view.note(f"/{name} comes once the model is done; Ctrl-C cancels what it does"))
 
     async def _taken_back(self) -> Draft | None:
         """The last message, no more in the file; None if there is none."""
         taken = await asyncio.to_thread(rewind_file, self.path)
         if taken is None:
-            self.print(self.view.note("there is no message of yours that could be taken back"))
+            self.screen.print(self.view.note("there is no message of yours that could be taken back"))
             return None
-        self.print(self.view.note(f"taken back; the original is kept in {FOLDER}/{taken.original.name}"))
+        self.screen.print(self.view.note(f"taken back; the original is kept in {FOLDER}/{taken.original.name}"))
         return taken.draft
 
     async def _edit(self) -> None:
@@ -482,7 +476,7 @@ class TerminalSession:
         if (draft := await self._taken_back()) is not None:
             self.markup = draft.markup
             if draft.markup:
-                self.print(self.view.note("it is ChatMD: its tags count"))
+                self.screen.print(self.view.note("it is ChatMD: its tags count"))
             self.screen.draft(draft.text)
 
     async def _again(self) -> None:
@@ -492,11 +486,11 @@ class TerminalSession:
             self._queue.append(draft.text)
 
     async def _compact(self) -> None:
-        self.print(self.view.note("writing a summary …"))
+        self.screen.print(self.view.note("writing a summary …"))
         done = await loop.run_async(compact_file(self.path, self.context))
         kept = f"; the original is kept in {FOLDER}/{done.original.name}" if done.original else ""
         paid = f"{done.model}: {usage_text(done.usage)}"
-        self.print(self.view.note(f"{done.before:,} tokens became {done.after:,}{kept} ({paid})"))
+        self.screen.print(self.view.note(f"{done.before:,} tokens became {done.after:,}{kept} ({paid})"))
 
     def _fork_at(self, number: str) -> None:
         if number:
@@ -512,7 +506,7 @@ class TerminalSession:
         names = (self.path.with_stem(f"{self.path.stem}-{n}") for n in range(2, 1000))
         output = next(path for path in names if not path.exists())
         await asyncio.to_thread(write_copy, self.path, taken.text, output)
-        self.print(self.view.note(f"{output.name} goes another way; {self.path.name} stays as it is"))
+        self.screen.print(self.view.note(f"{output.name} goes another way; {self.path.name} stays as it is"))
         self._go_to(output, taken.draft.text)
 
     # -- other models and conversations -------------------------------------------------------------------------
@@ -527,7 +521,7 @@ class TerminalSession:
         self.context = replace(self.context, configuration=configuration)  # of the next run
         told = f"{model.model} is asked from now on"
         if self._stuck:
-            self.print(self.view.note(told))
+            self.screen.print(self.view.note(told))
             self._retry.set()
         else:
             self._with_the_file("model", partial(self._remark, told))
@@ -542,9 +536,9 @@ class TerminalSession:
             others = [path for path in conversations.latest() if path != self.path.resolve()]
             for path in others:
                 head, last = conversations.described(path, self.view.size.columns)
-                self.print(self.view.shown(Text.assemble((head, "bold"), f"\n{last}")))
+                self.screen.print(self.view.shown(Text.assemble((head, "bold"), f"\n{last}")))
             if not others:
-                self.print(self.view.note("there is no other conversation yet"))
+                self.screen.print(self.view.note("there is no other conversation yet"))
 
     def _go_to(self, path: Path, draft: str = "") -> None:
         self.goes_to, self.draft = path, draft
@@ -554,7 +548,7 @@ class TerminalSession:
 
     async def _shell(self, command: str) -> None:
         """Run a command as a tool would be: agreed to, in the prompt's folder, without keys, within its limits."""
-        self.print(self.view.said(f"!{command}", style="dim"))
+        self.screen.print(self.view.said(f"!{command}", style="dim"))
         spec = AgentSpec(tools=(_SHELL,))
         run = replace(self.context, confirm=self.questions.confirm)
         await asyncio.to_thread(consent, spec, run)
@@ -568,7 +562,7 @@ class TerminalSession:
 
         await loop.run_async(called())
         output = results[0].text.strip()
-        self.print(self.view.shown(Text(clean(output))))
+        self.screen.print(self.view.shown(Text(clean(output))))
         self.screen.draft(self.screen.folded(f"$ {command}\n{output}\n\n", f"!{command}") + " ")
 
 
