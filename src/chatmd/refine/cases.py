@@ -16,7 +16,7 @@ from lmm.disk.files import read_document
 from lmm.errors import LmmError, MetadataError, nearest
 from lmm.markdown.yaml_core import compose, to_value
 from lmm.messages import ToolCall, Usage
-from lmm.models.structured import Mismatch, NoJson, Schema, make_schema, read_json
+from lmm.models.structured import Mismatch, NoJson, Schema, make_schema, valid_records
 
 PASS_MARK = 7.0
 """The score, from 0 to 10, from which a judged reply passes."""
@@ -114,17 +114,13 @@ def _schema(value: Any) -> Schema:
 
 def _misfit(schema: Schema, outcome: RunOutcome) -> str:
     """What is wrong with the JSON in a reply, whatever text is around it."""
-    faults = []
     try:
-        for value in read_json(outcome.text):
-            try:
-                schema.validate(value)
-                return ""
-            except Mismatch as error:
-                faults.append(str(error).removeprefix("- ").partition("\n")[0][: 4 * _SHOWN])
+        valid_records(outcome.text, schema)
     except NoJson as error:
         return str(error)
-    return faults[0]
+    except Mismatch as error:
+        return str(error).removeprefix("- ").partition("\n")[0][: 4 * _SHOWN]
+    return ""
 
 
 Holds = Callable[[Any, RunOutcome], bool]

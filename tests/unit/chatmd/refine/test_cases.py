@@ -113,6 +113,15 @@ def test_a_run_that_failed_fails_every_check(kind: str) -> None:
     assert check.fault(RunOutcome("", error="it took longer than 3 s")).endswith("it took longer than 3 s")
 
 
+def test_a_list_passes_in_the_form_that_is_told() -> None:
+    """The proposer reads a schema with the list under a key, as models are sent it; the bare list passes, too."""
+    check = Check("json_schema", CHECKS["json_schema"].read({"type": "array", "items": {"type": "string"}}))
+    assert '"records": {"type": "array"' in check.words
+    assert check.fault(RunOutcome('{"records": ["Rome"]}')) == ""
+    assert check.fault(RunOutcome('["Rome"]')) == ""
+    assert "$[0]: 1 is not" in check.fault(RunOutcome('{"records": [1]}'))
+
+
 def test_a_schema_fetches_nothing() -> None:
     """A reference to another schema is an error of the schema, not a request."""
     check = Check("json_schema", CHECKS["json_schema"].read({"$ref": "http://127.0.0.1:9/schema.json"}))
