@@ -360,16 +360,6 @@ STORE = "consents.json"
 REFUSED = "The user refused this call. Do not repeat it; go on without it, or ask the user what to do instead."
 """What the model reads if a call is refused without a reason."""
 
-# Whether it is tools that are asked about, not only files that are sent.
-_MORE = {
-    True: "its tools can do more than read in its folder",
-    False: "it sends more than ordinary files of its folder",
-}
-_CHANGED = {
-    True: "its tools have changed since you agreed to them",
-    False: "the files that it sends have changed since you agreed to them",
-}
-
 
 @dataclass(frozen=True, slots=True)
 class Consent:
@@ -388,13 +378,13 @@ class Consent:
         if own.traffic.reads and self.together == Traffic(sends=True):
             raise ConsentNeeded(
                 "its new tools read files here, and what they read could be sent",
-                where=visible(own.name),
+                where=visible(own.name, line=True),
                 hint="its file changed during the run: check it, then run again",
             )
         if own.keys <= self.agreed:
             return
         raise ConsentNeeded(
-            f"{_CHANGED[_has_tools((own,))]}: {_listed((own,))}",
+            f"{_reason((own,), changed=True)}: {_listed((own,))}",
             where=visible(own.name, line=True),
             hint="its file changed during the run: check it with lmm tools, then run again",
         )
@@ -441,13 +431,12 @@ def question(files: tuple[DeclaringFile, ...], before: Sequence[str] = ()) -> st
       + search  runs rg -n
       - sh  runs sh
     """
-    name, lines = visible(files[0].name, line=True), [line for file in files for line in _lines(file)]
-    has_tools = _has_tools(files)
-    if not before:
-        return "\n  ".join([f"{name}: {_MORE[has_tools]}:", *lines]) + "\n"
-    shown = [f"{' ' if line in before else '+'} {line}" for line in lines]
-    gone = [f"- {line}" for line in before if line not in lines]
-    return "\n  ".join([f"{name}: {_CHANGED[has_tools]}:", *shown, *gone]) + "\n"
+    lines = [line for file in files for line in _lines(file)]
+    if before:
+        gone = [f"- {line}" for line in before if line not in lines]
+        lines = [*(f"{' ' if line in before else '+'} {line}" for line in lines), *gone]
+    head = f"{visible(files[0].name, line=True)}: {_reason(files, changed=bool(before))}:"
+    return "\n  ".join([head, *lines]) + "\n"
 
 
 def _lines(file: DeclaringFile) -> list[str]:
@@ -460,16 +449,26 @@ def _lines(file: DeclaringFile) -> list[str]:
 
 
 def _ask(files: tuple[DeclaringFile, ...], before: Sequence[str], confirm: Confirm | None) -> None:
+    where = visible(files[0].name, line=True)
     if confirm is None:
-        what = (_CHANGED if before else _MORE)[_has_tools(files)]
         raise ConsentNeeded(
-            f"{what}: {_listed(files)}",
-            where=visible(files[0].name, line=True),
+            f"{_reason(files, changed=bool(before))}: {_listed(files)}",
+            where=where,
             hint="run it in a terminal, which asks once, or agree with --yes; in Python run(yes=True)",
         )
     if not confirm(question(files, before)):
         what = "its tools" if _has_tools(files) else "what it sends"
-        raise ConsentNeeded(f"not run: you did not agree to {what}", where=visible(files[0].name, line=True))
+        raise ConsentNeeded(f"not run: you did not agree to {what}", where=where)
+
+
+def _reason(files: tuple[DeclaringFile, ...], *, changed: bool) -> str:
+    """Why somebody is asked: the first time, or because something has `changed`."""
+    has_tools = _has_tools(files)
+    if changed:
+        return f"{'its tools' if has_tools else 'the files that it sends'} have changed since you agreed to them"
+    if has_tools:
+        return "its tools can do more than read in its folder"
+    return "it sends more than ordinary files of its folder"
 
 
 def _has_tools(files: tuple[DeclaringFile, ...]) -> bool:

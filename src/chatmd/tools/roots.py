@@ -133,17 +133,13 @@ class ToolRoots:
             FileRefused: it leads out of the roots, by whatever way, or is no path.
         """
         check_path(path, windows=WINDOWS)
-        given = _as_on_disk(self.folder / path)
-        real = _real(given, visible(path, line=True))
+        given, shown = _as_on_disk(self.folder / path), visible(path, line=True)
+        real = _real(given, shown)
         fits = [root for root in self.roots if real.is_relative_to(root.real)]
         if not fits:
-            raise FileRefused(
-                "this is outside of what the tool may use",
-                where=visible(path, line=True),
-                hint=f"it may use: {self.names}",
-            )
+            raise FileRefused("this is outside of what the tool may use", where=shown, hint=f"it may use: {self.names}")
         if real.as_posix().startswith(tuple(f"{folder}/" for folder in SYSTEM)):
-            raise FileRefused("files of the system are not for tools", where=visible(path, line=True))
+            raise FileRefused("files of the system are not for tools", where=shown)
         innermost = max(fits, key=lambda root: len(root.real.parts))
         return RootedPath(_name_of(innermost, real), real, innermost, _is(given.is_symlink))
 
