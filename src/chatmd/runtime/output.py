@@ -42,7 +42,7 @@ class AnswerJudge:
             return str(error)
         if self.program is not None:
             output = await self.program.call({"arguments": [], "stdin": answer})
-            if output.failed or output.text.split()[:3] not in (["exit", "code", "0"], ["exit", "code", "0,"]):
+            if not output.text.startswith("exit code 0"):
                 return output.text
         if self.check is None:
             return ""

@@ -55,6 +55,12 @@ def test_the_file_names_schema_and_check_and_holds_what_was_asked_again(tmp_path
     assert [one.message.role for one in chat.render().messages][:3] == ["system", "system", "user"]
 
 
+def test_a_check_that_ends_with_0_passes_whatever_it_leaves_running() -> None:
+    """What it left is killed; the reply is right all the same."""
+    chat = Chat.from_text(f"""<output check="sh -c 'sleep 60 &gt;/dev/null 2&gt;&amp;1 &amp;'" retries="0"/>{ASK}""")
+    assert chat.run(model=ScriptedModel(["An oak."]), yes=True).answer == "An oak."
+
+
 @pytest.mark.parametrize(
     ("check", "why"),
     [
