@@ -6,7 +6,7 @@ import os
 import shlex
 import shutil
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from contextlib import AbstractAsyncContextManager, nullcontext
+from contextlib import nullcontext
 from dataclasses import replace
 from pathlib import Path
 
@@ -14,12 +14,11 @@ from chatmd.context import Run
 from chatmd.errors import ChatmdError
 from chatmd.language.agent import AgentSpec, Tool
 from chatmd.tools.process import Program, bubblewrap, run_program, sandboxed
-from chatmd.tools.registry import FunctionTool
+from chatmd.tools.registry import FunctionTool, OpenTools
 from chatmd.tools.roots import roots_of
 from lmm.config import TIERS, Settings
 from lmm.disk.names import is_secret_variable
 from lmm.messages import Notice, ToolDefinition, ToolOutput, object_schema
-from lmm.models.port import RunnableTool
 from lmm.providers import PROVIDERS
 
 # -- The environment that programs get: what programs need, and what a prompt names; never a key of a model's provider
@@ -108,7 +107,7 @@ OPERATORS = frozenset(("|", "||", "&", "&&", ";", ">", ">>", "<", "<<", "2>", "2
 """Words that have a meaning only in a shell, if they are unquoted."""
 
 
-def open_command(declared: Tool, run: Run) -> AbstractAsyncContextManager[Sequence[RunnableTool]]:
+def open_command(declared: Tool, run: Run) -> OpenTools:
     """The tool that a declaration with ``command`` makes.
 
     Raises:

@@ -16,7 +16,7 @@ from dataclasses import dataclass
 from difflib import get_close_matches
 from importlib import import_module
 from importlib.metadata import entry_points
-from typing import Any, Literal, Protocol, cast
+from typing import Any, Literal, cast
 
 from chatmd.context import Run
 from chatmd.errors import ChatmdError, ToolNotAvailable
@@ -27,15 +27,11 @@ from lmm.models.port import RunnableTool
 
 Power = Literal["read", "write", "process", "network", "agent"]
 OpenTools = AbstractAsyncContextManager[Sequence[RunnableTool]]
+Opener = Callable[[Tool, Run], OpenTools]
+"""How tools are opened: what a declaration offers, for as long as the context is open.
 
-
-class Opener(Protocol):
-    """How tools are opened: what a declaration offers, for as long as the context is open.
-
-    Raises: `ChatmdError`, where and what is wrong with the declaration.
-    """
-
-    def __call__(self, declared: Tool, run: Run) -> OpenTools: ...
+Raises: `ChatmdError`, where and what is wrong with the declaration.
+"""
 
 
 @dataclass(frozen=True, slots=True)
