@@ -8,9 +8,7 @@ agents it asks included. The answer is kept with a hash of what was declared, so
 from __future__ import annotations
 
 import contextlib
-import functools
 import json
-import operator
 import os
 from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
@@ -46,33 +44,21 @@ _DOES: dict[Power, str] = {
 }
 
 
-@dataclass(frozen=True, slots=True)
-class Traffic:
-    """What files that work together do with their surroundings: read what is here, send to others than the model."""
-
-    reads: bool = False
-    sends: bool = False
-
-    def __or__(self, other: Traffic) -> Traffic:
-        return Traffic(self.reads or other.reads, self.sends or other.sends)
-
-
-_NO_TRAFFIC = Traffic()
-
-
-def is_asked(powers: Collection[Power], together: Traffic) -> bool:
+def is_asked(powers: Collection[Power], together: Collection[Power]) -> bool:
     """Whether somebody has to agree to a tool with these powers: the rule, whichever way a file is called.
+
+    `together` are the powers of all that works together with it (`powers_of`).
 
     What changes things or starts programs is asked about always. What sends is asked about where something that works
     together with it reads what is here, be it a tool, a document, an image or an import: a model that was led
     astray could send what was read.
 
-    >>> is_asked({"network"}, Traffic(sends=True)), is_asked({"network"}, Traffic(reads=True, sends=True))
+    >>> is_asked({"network"}, {"network"}), is_asked({"network"}, {"read", "network"})
     (False, True)
-    >>> is_asked({"read"}, Traffic(reads=True, sends=True)), is_asked({"process"}, Traffic())
+    >>> is_asked({"read"}, {"read", "network"}), is_asked({"process"}, {"process"})
     (False, True)
     """
-    return bool({"write", "process"} & set(powers)) or ("network" in powers and together.reads)
+    return bool({"write", "process"} & set(powers)) or ("network" in powers and "read" in together)
 
 
 @dataclass(frozen=True, slots=True)
@@ -93,14 +79,14 @@ class Declaration:
 class DeclaringFile:
     """A file, by its real `path` and as it was named, and what it declares; `depth` counts the agents above it.
 
-    `traffic` is its own, not that of the agents that it asks.
+    `powers` are its own, not those of the agents that it asks.
     """
 
     path: str
     name: str
     declarations: tuple[Declaration, ...]
     depth: int = 0
-    traffic: Traffic = _NO_TRAFFIC
+    powers: frozenset[Power] = frozenset()
 
     @property
     def asking(self) -> tuple[Declaration, ...]:
@@ -125,15 +111,15 @@ def declared_by(spec: AgentSpec, run: Run) -> tuple[DeclaringFile, ...]:
         with contextlib.suppress(ToolNotAvailable):  # a run goes on without it
             kind_of(tool)
     files = list(_walk(spec, run, "", 0, set()))
-    together = functools.reduce(operator.or_, (traffic_of(one, inside) for one, inside, _, _ in files))
+    together = frozenset[Power]().union(*(powers_of(one, inside) for one, inside, _, _ in files))
     return tuple(own_declarations(one, inside, together, name, depth) for one, inside, name, depth in files)
 
 
 def own_declarations(
-    spec: AgentSpec, run: Run, together: Traffic = _NO_TRAFFIC, name: str = "", depth: int = 0
+    spec: AgentSpec, run: Run, together: frozenset[Power] = frozenset(), name: str = "", depth: int = 0
 ) -> DeclaringFile:
-    """What a file itself declares; `together` is the traffic of those that it works with."""
-    own = traffic_of(spec, run)
+    """What a file itself declares; `together` are the powers of those that it works with."""
+    own = powers_of(spec, run)
     together |= own
     declarations = [_declaration(tool, run, together) for tool in spec.tools]
     if spec.output is not None and spec.output.check:
@@ -144,15 +130,21 @@ def own_declarations(
     return DeclaringFile(_path_of(spec, run), name, tuple(declarations), depth, own)
 
 
-def traffic_of(spec: AgentSpec, run: Run) -> Traffic:
-    """What a file itself reads and sends, without the agents that it asks: they are looked at as well."""
+def powers_of(spec: AgentSpec, run: Run) -> frozenset[Power]:
+    """What a file itself can do, by its tools and by what it shows, imports and asks elsewhere.
+
+    Not what the agents can that it asks here: they are looked at as well.
+    """
     powers = frozenset[Power]().union(*map(_powers, spec.tools))
     parts = tuple(_parts(spec))
     shows = any(
         part.local and not isinstance(part, SubAgent) and _real_path(part.src, run) is not None for part in parts
     )
-    elsewhere = any(isinstance(part, SubAgent) and not part.local for part in parts)
-    return Traffic(reads=shows or bool(spec.imported) or "read" in powers, sends=elsewhere or "network" in powers)
+    if shows or spec.imported:
+        powers |= {"read"}
+    if any(isinstance(part, SubAgent) and not part.local for part in parts):
+        powers |= {"network"}
+    return powers
 
 
 # -- the files ---------------------------------------------------------------------------------------------
@@ -264,7 +256,7 @@ def _powers(tool: Tool) -> frozenset[Power]:
         return frozenset()
 
 
-def _declaration(tool: Tool, run: Run, together: Traffic) -> Declaration:
+def _declaration(tool: Tool, run: Run, together: Collection[Power]) -> Declaration:
     try:
         kind_of(tool)
     except ChatmdError as error:
@@ -279,9 +271,9 @@ def _declaration(tool: Tool, run: Run, together: Traffic) -> Declaration:
 _LEAVES = ": files read here could be sent that way"
 
 
-def _inline(agent: SubAgent, together: Traffic) -> Declaration:
+def _inline(agent: SubAgent, together: Collection[Power]) -> Declaration:
     """An agent from a URL in a message."""
-    asks = is_asked(frozenset[Power](("network",)), together)
+    asks = is_asked({"network"}, together)
     known_by = digest(json.dumps(["agent", agent.src]))
     return Declaration("<agent>", f"asks the agent {agent.src}{_LEAVES * asks}", asks, known_by, is_tool=False)
 
@@ -363,10 +355,10 @@ REFUSED = "The user refused this call. Do not repeat it; go on without it, or as
 
 @dataclass(frozen=True, slots=True)
 class Consent:
-    """What was agreed to, for one run: declarations by the file that they stand in, with what they do together."""
+    """What was agreed to, for one run: declarations by the file that they stand in, with their powers together."""
 
     agreed: frozenset[tuple[str, str]] = frozenset()
-    together: Traffic = _NO_TRAFFIC
+    together: frozenset[Power] = frozenset()
 
     def check(self, spec: AgentSpec, run: Run) -> None:
         """Let an agent start only with tools that were agreed to: a tool may have written to its file meanwhile.
@@ -375,7 +367,7 @@ class Consent:
             ConsentNeeded: it has others.
         """
         own = own_declarations(spec, run, self.together)
-        if own.traffic.reads and self.together == Traffic(sends=True):
+        if "read" in own.powers and "network" in self.together and "read" not in self.together:
             raise ConsentNeeded(
                 "its new tools read files here, and what they read could be sent",
                 where=visible(own.name, line=True),
@@ -408,7 +400,7 @@ def consent(spec: AgentSpec, run: Run) -> Consent:
         lines = [line for file in files for line in _lines(file)]
         record = {"agreed": sorted(asked), "shown": lines}  # hashes, to compare, and lines, to tell what changed
         trust.remember(STORE, files[0].path, json.dumps(record, ensure_ascii=False))
-    return Consent(asked, functools.reduce(operator.or_, (file.traffic for file in files)))
+    return Consent(asked, frozenset[Power]().union(*(file.powers for file in files)))
 
 
 def is_agreed(spec: AgentSpec, run: Run) -> bool:

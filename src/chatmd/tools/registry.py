@@ -28,10 +28,7 @@ from lmm.models.port import RunnableTool
 Power = Literal["read", "write", "process", "network", "agent"]
 OpenTools = AbstractAsyncContextManager[Sequence[RunnableTool]]
 Opener = Callable[[Tool, Run], OpenTools]
-"""How tools are opened: what a declaration offers, for as long as the context is open.
-
-Raises: `ChatmdError`, where and what is wrong with the declaration.
-"""
+"""How tools are opened: what a declaration offers, or a `ChatmdError` that says where and what is wrong with it."""
 
 
 @dataclass(frozen=True, slots=True)
