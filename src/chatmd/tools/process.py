@@ -21,7 +21,7 @@ import uuid
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import IO, Literal
+from typing import IO, Literal, cast
 
 from chatmd.errors import ChatmdError
 from lmm.messages import ToolOutput
@@ -167,29 +167,36 @@ async def run_program(program: Program, stdin: bytes | None) -> ToolOutput:
     Raises:
         ChatmdError: it cannot be started.
     """
-    run = await _start(program, stdin)
+    process = await _start(program, stdin)
     stopped, finished = "", False
     try:
         async with asyncio.timeout(program.timeout):
-            await run.output.exited_or_flooding.wait()
-        finished = run.output.exited.is_set()
+            await process.exited_or_flooding.wait()
+        finished = process.exited.is_set()
         stopped = "" if finished else f"stopped after {FLOOD:,} bytes of output, which is the limit"
     except TimeoutError:
         stopped = f"stopped after {program.timeout:g} s, which is the limit"
     finally:
-        left = await (run.clean_up() if finished else run.stop())
-    ending = run.exit_status + ("; remaining processes were killed" if left else "")
-    return ToolOutput(report(stopped or ending, run.output.streams, program.limit), failed=bool(stopped))
+        left = await (process.clean_up() if finished else process.stop())
+    ending = process.exit_status + ("; remaining processes were killed" if left else "")
+    return ToolOutput(report(stopped or ending, process.streams, program.limit), failed=bool(stopped))
 
 
-class _Output(asyncio.SubprocessProtocol):
-    """What comes from a process, and what is known of its end."""
+class _Process(asyncio.SubprocessProtocol):
+    """A process that was started: what comes from it, and what is known of its end. Its environment has the `mark`."""
 
-    def __init__(self, limit: int) -> None:
+    transport: asyncio.SubprocessTransport
+
+    def __init__(self, limit: int, mark: str) -> None:
         self.streams = {"stdout": Stream(limit), "stderr": Stream(limit)}
-        self.open = 2
+        self.mark, self.open = mark, 2
         self.exited, self.drained, self.closed = asyncio.Event(), asyncio.Event(), asyncio.Event()
         self.exited_or_flooding = asyncio.Event()
+
+    # -- what the loop tells -----------------------------------------------------------------------------
+
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        self.transport = cast(asyncio.SubprocessTransport, transport)
 
     def pipe_data_received(self, fd: int, data: bytes) -> None:
         self.streams["stdout" if fd == 1 else "stderr"].add(data)
@@ -208,14 +215,7 @@ class _Output(asyncio.SubprocessProtocol):
     def connection_lost(self, exc: Exception | None) -> None:
         self.closed.set()
 
-
-@dataclass(frozen=True, slots=True)
-class _Run:
-    """A process that was started."""
-
-    transport: asyncio.SubprocessTransport
-    output: _Output
-    mark: str
+    # -- its end -----------------------------------------------------------------------------------------
 
     @property
     def exit_status(self) -> str:
@@ -226,7 +226,7 @@ class _Run:
     async def clean_up(self) -> bool:
         """Read what is still to come after the program ended; kill what it left, and say whether there was any."""
         try:
-            await _wait(self.output.drained, _PIPE_GRACE)
+            await _wait(self.drained, _PIPE_GRACE)
             return self._signal_group("SIGKILL")
         finally:
             await self._close()
@@ -235,12 +235,12 @@ class _Run:
         """Ask all to end, and soon make them."""
         try:
             self._signal_group("SIGTERM")
-            await _wait(self.output.exited, _TERM_GRACE)
+            await _wait(self.exited, _TERM_GRACE)
         finally:
             self._signal_group("SIGKILL")
             _kill_marked(self.mark)
             try:
-                await _wait(self.output.exited, _KILL_GRACE)
+                await _wait(self.exited, _KILL_GRACE)
             finally:
                 await self._close()
         return True
@@ -248,15 +248,15 @@ class _Run:
     async def _close(self) -> None:
         """Stop reading, even if somebody who got away holds the pipes open."""
         try:
-            await _wait(self.output.drained, _LAST_GRACE)
+            await _wait(self.drained, _LAST_GRACE)
         finally:
             self.transport.close()
-        await _wait(self.output.closed, _LAST_GRACE)
+        await _wait(self.closed, _LAST_GRACE)
 
     def _signal_group(self, name: Literal["SIGTERM", "SIGKILL"]) -> bool:
         """Signal the group, whose number is that of its leader; whether there was anybody left in it."""
         if not hasattr(os, "killpg"):  # Windows: only the program itself can be reached
-            if not self.output.exited.is_set():
+            if not self.exited.is_set():
                 self.transport.kill()
             return False
         with contextlib.suppress(ProcessLookupError, PermissionError):
@@ -265,7 +265,7 @@ class _Run:
         return False
 
 
-async def _start(program: Program, stdin: bytes | None) -> _Run:
+async def _start(program: Program, stdin: bytes | None) -> _Process:
     """Start a process, and do not lose it if this is cancelled meanwhile."""
     mark = uuid.uuid4().hex
     outer = program.environment.get(MARK)
@@ -274,7 +274,7 @@ async def _start(program: Program, stdin: bytes | None) -> _Run:
     with _as_file(stdin) as file:
         starting = loop.create_task(
             loop.subprocess_exec(
-                lambda: _Output(program.limit),
+                lambda: _Process(program.limit, mark),
                 *program.argv,
                 stdin=file,
                 cwd=program.folder,
@@ -283,14 +283,15 @@ async def _start(program: Program, stdin: bytes | None) -> _Run:
             )
         )
         try:
-            transport, output = await asyncio.shield(starting)
+            _, process = await asyncio.shield(starting)
         except asyncio.CancelledError:
             with contextlib.suppress(OSError):
-                await _Run(*await starting, mark).stop()
+                _, process = await starting
+                await process.stop()
             raise
         except OSError as error:
             raise _not_started(program, error) from error
-    return _Run(transport, output, mark)
+    return process
 
 
 @contextlib.contextmanager
