@@ -10,7 +10,7 @@ from __future__ import annotations
 import contextlib
 import secrets
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 
 from chatmd.tools.roots import LOOK, RootedPath
@@ -35,7 +35,7 @@ _PATIENCE = 20.0  # seconds to wait for another change of the same file
 class Change:
     """One file: its content before and after, None where there is no file. A new one gets the mode of `like`.
 
-    `mode` is that of the file before.
+    `mode` is that of the file before; the new content is first written beside it, under a `temporary` name.
     """
 
     target: RootedPath
@@ -43,6 +43,7 @@ class Change:
     new: bytes | None
     like: RootedPath | None = None
     mode: int | None = None
+    temporary: str = field(default_factory=lambda: f".lmm-{secrets.token_hex(8)}.tmp")
 
 
 def read_content(target: RootedPath) -> bytes | None:
@@ -90,19 +91,18 @@ def apply_changes(changes: Sequence[Change]) -> None:
                 where=change.target.name,
                 hint="read it again",
             )
-    names = [f".lmm-{secrets.token_hex(8)}.tmp" for _ in changes]
     made: list[Path] = []
     done: list[str] = []
     try:
-        for change, name in zip(changes, names, strict=True):
+        for change in changes:
             with write_errors(change.target.name, look=LOOK):
                 if change.new is not None:
                     made += make_folders(change.target.real.parent)
-                _prepare(change, name)
+                _prepare(change)
         # What is removed goes last: it may have been moved.
-        for change, name in sorted(zip(changes, names, strict=True), key=lambda pair: pair[0].new is None):
+        for change in sorted(changes, key=lambda change: change.new is None):
             with write_errors(change.target.name, look=LOOK):
-                _exchange(change, name)
+                _exchange(change)
             done.append(change.target.name)
             with contextlib.suppress(LmmError, OSError):  # a full disk must not make a change fail that is done
                 remember(change.target.real, change.old, change.new, mode=change.mode)
@@ -111,13 +111,13 @@ def apply_changes(changes: Sequence[Change]) -> None:
             error.message += f", after these files had been changed: {', '.join(done)}"
         raise
     finally:
-        for change, name in zip(changes, names, strict=True):
+        for change in changes:
             with contextlib.suppress(OSError), open_folder(change.target.real.parent) as folder:
-                folder.remove(name, missing_ok=True)
+                folder.remove(change.temporary, missing_ok=True)
         remove_folders(made)
 
 
-def _prepare(change: Change, temporary: str) -> None:
+def _prepare(change: Change) -> None:
     """Write the new content beside the file; see to it that the old one may be changed."""
     name = change.target.real.name
     with open_folder(change.target.real.parent) as folder:
@@ -128,14 +128,14 @@ def _prepare(change: Change, temporary: str) -> None:
             with open_folder(change.like.real.parent) as other:
                 like = other.stat(change.like.real.name)
         if change.new is not None:
-            folder.write_new(temporary, change.new, like)
+            folder.write_new(change.temporary, change.new, like)
     remove_leftovers(change.target.real.parent)
 
 
-def _exchange(change: Change, temporary: str) -> None:
+def _exchange(change: Change) -> None:
     with open_folder(change.target.real.parent) as folder:
         if change.new is not None:
-            folder.rename(temporary, change.target.real.name)
+            folder.rename(change.temporary, change.target.real.name)
         else:
             folder.remove(change.target.real.name)
         folder.sync()
