@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
 from contextlib import suppress
 from datetime import datetime
 from pathlib import Path
 
 from chatmd.compaction.summary import is_summary, said
-from chatmd.language.agent import Item, MessageItem, interpret
+from chatmd.language.agent import MessageItem, interpret
 from chatmd.language.syntax import parse
 from chatmd.language.transcript import answer_of
 from chatmd.runtime.transcript_file import read_transcript
@@ -22,13 +21,13 @@ _STORE = "conversations.json"
 _MOST = 15
 
 
-def exchange_in(items: Sequence[Item]) -> tuple[str, str]:
+def exchange_in(transcript: str) -> tuple[str, str]:
     """The last exchange of a conversation: what the user said, and what the model said to that.
 
-    >>> from chatmd.language.transcript import items_of
-    >>> exchange_in(items_of("<user>Why?</user><assistant>Because.</assistant><user>\\n</user>"))
+    >>> exchange_in("<user>Why?</user><assistant>Because.</assistant><user>\\n</user>")
     ('Why?', 'Because.')
     """
+    items = interpret(parse(transcript))[0].items
     users = (one for one in reversed(items) if isinstance(one, MessageItem) and one.role == "user")
     last = next((one for one in users if not one.is_blank and not is_summary(one)), MessageItem("user"))
     return said(last.content, {}).strip(), answer_of(items).strip()
@@ -60,6 +59,6 @@ def described(path: Path, width: int) -> tuple[str, str]:
     cost = used_for(path).cost
     head = f"{visible(str(here), line=True)}  {datetime.fromtimestamp(path.stat().st_mtime):%d %b %Y, %H:%M}"
     with suppress(LmmError):
-        last = " → ".join(exchange_in(interpret(parse(read_transcript(path)))[0].items))
+        last = " → ".join(exchange_in(read_transcript(path)))
         return head + (f"  ${cost:.4f}" if cost else ""), clipped(last, width)
     return head, ""

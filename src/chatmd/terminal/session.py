@@ -27,7 +27,7 @@ from rich.text import Text
 from chatmd.compaction.compact import estimate
 from chatmd.compaction.summary import cut
 from chatmd.context import model_settings
-from chatmd.language.agent import AgentConfig, AgentSpec, Tool, interpret, read_agent
+from chatmd.language.agent import AgentConfig, AgentSpec, Tool, read_agent
 from chatmd.language.nodes import Element
 from chatmd.language.syntax import parse
 from chatmd.runtime import events
@@ -415,7 +415,7 @@ class TerminalSession:
     def _show_last(self) -> None:
         """Show how far the conversation came."""
         with contextlib.suppress(LmmError):
-            said, answer = conversations.exchange_in(interpret(parse(read_transcript(self.path)))[0].items)
+            said, answer = conversations.exchange_in(read_transcript(self.path))
             self.screen.print((self.view.said(cut(said, _SHOWN)) if said else []) + self.view.replied(answer))
 
     async def _measure(self) -> None:

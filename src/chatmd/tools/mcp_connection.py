@@ -215,26 +215,16 @@ def credentials_for(declared: Tool, address: Address, run: Run) -> tuple[dict[st
     from mcp.client.auth.extensions.client_credentials import ClientCredentialsOAuthProvider
 
     client, issuer = run.environment[declared.client_id_env], declared.issuer or address.origin
-    return {}, ClientCredentialsOAuthProvider(address.url, _Tokens(), client, secret, issuer=issuer)
+    return {}, ClientCredentialsOAuthProvider(address.url, _NoStorage(), client, secret, issuer=issuer)
 
 
-class _Tokens:
-    """Tokens live as long as the connection, and nowhere but in memory."""
+class _NoStorage:
+    """Keeps nothing: tokens live as long as the connection, with what got them, and nowhere but in memory."""
 
-    tokens: Any = None
-    client: Any = None
-
-    async def get_tokens(self) -> Any:
-        return self.tokens
-
-    async def set_tokens(self, tokens: Any) -> None:
-        self.tokens = tokens
-
-    async def get_client_info(self) -> Any:
-        return self.client
-
-    async def set_client_info(self, client_info: Any) -> None:
-        self.client = client_info
+    async def get_tokens(self) -> None: ...
+    async def set_tokens(self, tokens: object) -> None: ...
+    async def get_client_info(self) -> None: ...
+    async def set_client_info(self, client_info: object) -> None: ...
 
 
 # -- A connection, whichever way --------------------------------------------------------------------------------

@@ -169,7 +169,7 @@ class _Parser:
             self._update(section, number, line)
 
     def _add(self, section: FilePatch, number: int, line: str) -> None:
-        hunk = section.hunks[0] if section.hunks else Hunk(number)
+        hunk = self.hunk or self._begin(section, number)
         before = hunk.lines[-1].line if hunk.lines else section.line
         if line.startswith("+") and before == number - 1:
             hunk.lines.append(PatchLine("+", line[1:], number))
@@ -178,7 +178,6 @@ class _Parser:
         elif line.strip():
             bad = number - line.startswith("+")
             raise self._wrong(bad, "each line of a new file begins with '+', an empty one too")
-        section.hunks = [hunk]
 
     def _update(self, section: FilePatch, number: int, line: str) -> None:
         if line.startswith("@@"):
@@ -277,10 +276,10 @@ class PlacedHunk:
 
 
 class _Matcher:
-    """The lines of one file, prepared for each level when it is needed; `name` stands for the file in messages."""
+    """The lines of one file, prepared for each level when it is needed."""
 
-    def __init__(self, lines: Sequence[str], name: str) -> None:
-        self.lines, self.name = lines, name
+    def __init__(self, lines: Sequence[str]) -> None:
+        self.lines = lines
         self._keys: dict[int, list[str]] = {}
 
     def keys(self, level: int) -> list[str]:
@@ -413,7 +412,7 @@ def update_text(text: str, hunks: Sequence[Hunk], name: str) -> tuple[str, list[
         PatchError: a hunk fits nowhere, or in several places, or all of them change nothing.
     """
     old = TextLines.of(text)
-    matcher, placed = _Matcher(old.texts, name), list[PlacedHunk]()
+    matcher, placed = _Matcher(old.texts), list[PlacedHunk]()
     for number, hunk in enumerate(hunks, 1):
         try:
             placed.append(matcher.place(hunk, placed))
