@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-import contextlib
 import re
 from collections import Counter
 from collections.abc import AsyncGenerator, Iterator, Mapping, Sequence
-from contextlib import asynccontextmanager
+from contextlib import AsyncExitStack, aclosing, asynccontextmanager
 from dataclasses import dataclass
 from typing import Any
 
@@ -86,27 +85,16 @@ async def open_server(declared: Tool, run: Run) -> AsyncGenerator[Sequence[Runna
     Raises:
         ChatmdError: the address is wrong, the server does not answer, or lacks a tool that is declared.
     """
-    with _at(declared):
-        check_sdk()
-        address = read_address(declared.server)
-        connection = Connection(address, declared, run, declared.timeout or run.rules.tool_timeout)
-    try:
-        with _at(declared):
+    async with AsyncExitStack() as stack:
+        try:
+            check_sdk()
+            address, patience = read_address(declared.server), declared.timeout or run.rules.tool_timeout
+            connection = await stack.enter_async_context(aclosing(Connection(address, declared, run, patience)))
             offered = offered_tools(await connection.tools(), declared)
-            tools = [McpTool(connection, name, definition) for name, definition in offered.items()]
-        yield tools
-    finally:
-        await connection.aclose()
-
-
-@contextlib.contextmanager
-def _at(declared: Tool) -> Any:
-    """Errors inside say where the declaration stands."""
-    try:
-        yield
-    except LmmError as error:
-        error.where = error.where or declared.span.where
-        raise
+        except LmmError as error:
+            error.where = error.where or declared.span.where
+            raise
+        yield [McpTool(connection, name, definition) for name, definition in offered.items()]
 
 
 # -- their schemas as language models accept them --------------------------------------------------
