@@ -127,6 +127,7 @@ def _looks(tool: Tool, run: Run) -> Iterator[tuple[Severity, Callable[[], object
         yield "warning", lambda: check_variables(tool, run)
         yield "warning", check_sdk
         if tool.server and (command := read_address(tool.server).command):
+            yield "error", lambda: command_folder(tool, run)
             yield "warning", lambda: _find(command[0], run)
 
 

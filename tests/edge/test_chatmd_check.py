@@ -106,6 +106,7 @@ AROUND = {
     '<tool name="read_file" roots="none"/>': 'roots="none" is not a folder',
     '<tool name="a" command="ls | wc"/>': "uses '|'",
     '<tool name="b" command="cat" cwd="none"/>': 'cwd="none" is not a folder',
+    '<tool mcp_server="stdio:cat" cwd="none"/>': 'cwd="none" is not a folder',
     '<tool name="c" command="no-such-program"/>': "warning: there is no program 'no-such-program' on the PATH",
     '<tool name="d" command="./none.sh"/>': "warning: there is no program './none.sh' (it would be ",
     '<tool name="e" command="cat" env="NO_SUCH"/>': "warning: the environment variable NO_SUCH is not set",
