@@ -97,6 +97,13 @@ def test_keys_of_model_providers_are_handed_to_nobody(tmp_path: Path, server: st
     assert "sk-12345" not in told
 
 
+def test_the_attribute_that_names_a_key_is_the_one_that_is_told(tmp_path: Path) -> None:
+    """Not another one whose name contains it."""
+    tool = declared(command(PLAIN), client_id_env="MY_OPENAI_API_KEY", client_secret_env="OPENAI_API_KEY")
+    environment = {"OPENAI_API_KEY": "sk-12345", "MY_OPENAI_API_KEY": "x"}
+    assert 'client_secret_env="OPENAI_API_KEY": a key' in opening(tool, workplace(tmp_path, environment=environment))
+
+
 def test_a_failure_is_told_as_one(tmp_path: Path) -> None:
     """The model reads what the server said."""
     (output,) = called(declared(command(PLAIN)), workplace(tmp_path), ("fail", {"why": "no such page"}))

@@ -49,9 +49,11 @@ def environment_for(declared: Tool, run: Run) -> dict[str, str]:
     return minimal_environment(run.environment, variables_of(declared))
 
 
-def variables_of(declared: Tool) -> tuple[str, ...]:
-    """The variables that a declaration hands over."""
-    return tuple(filter(None, (*declared.env, declared.client_id_env, declared.client_secret_env)))
+def variables_of(declared: Tool) -> dict[str, str]:
+    """The variables that a declaration hands over, each with the attribute that names it."""
+    variables = dict.fromkeys(declared.env, "env")
+    variables |= {declared.client_id_env: "client_id_env", declared.client_secret_env: "client_secret_env"}
+    return {name: attribute for name, attribute in variables.items() if name}
 
 
 def check_variables(declared: Tool, run: Run) -> None:
@@ -61,10 +63,8 @@ def check_variables(declared: Tool, run: Run) -> None:
         ChatmdError: a variable is not set, or is one that holds a key of a model's provider.
     """
     keys = keys_of(run.settings)
-    for name in variables_of(declared):
+    for name, attribute in variables_of(declared).items():
         if name in keys:
-            attribute = next(one for one in ("env", "client_id_env", "client_secret_env")
-                             if name in getattr(declared, one))  # fmt: skip
             raise ChatmdError(
                 f'{attribute}="{name}": a key of a model provider is not given to programs or servers',
                 where=declared.span.where,
