@@ -331,10 +331,9 @@ def misfit(tool: RunnableTool, arguments: object) -> str:
     if getattr(tool, "judges_arguments", False):
         return ""
     schema = dict(tool.definition.parameters)
-    validator = validator_for(schema, default=Draft202012Validator)(
-        schema, registry=Registry()
-    )  # which fetches nothing
-    error = next(iter(sorted(validator.iter_errors(arguments), key=str)), None)
+    # With an empty registry, a validator fetches nothing.
+    validator = validator_for(schema, default=Draft202012Validator)(schema, registry=Registry())
+    error = min(validator.iter_errors(arguments), key=str, default=None)
     if error is None:
         return ""
     place = ".".join(str(key) for key in error.absolute_path)
