@@ -48,14 +48,13 @@ class Instructions:
     and imports stand in it, and it is spelled as ChatMD; else it is plain text.
     """
 
-    role: str
     text: str
     start: int
     end: int
     before: str
     after: str
     raw: bool
-    parts: tuple[Element, ...] = ()
+    parts: tuple[Element, ...]
 
     def put(self, text: str, source: str) -> str:
         """The text of their file with other instructions; nothing else of it changes.
@@ -110,10 +109,8 @@ def find_instructions(document: SyntaxTree) -> Instructions:
     if not text:
         raise RefineError("the message is empty", where=fits.span.where, hint="write a first version of it")
     before, _, after = shown.partition(text)
-    return Instructions(
-        _role(fits), text, start=fits.opening.end, end=fits.closing.start, before=before, after=after,
-        raw=any(node.raw for node in texts), parts=parts,
-    )  # fmt: skip
+    raw = any(node.raw for node in texts)
+    return Instructions(text, fits.opening.end, fits.closing.start, before, after, raw, parts)
 
 
 def _role(element: Element) -> str:

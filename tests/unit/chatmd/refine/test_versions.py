@@ -58,7 +58,7 @@ def test_documents_in_instructions_must_stay() -> None:
 def test_which_message_is_refined() -> None:
     source = "<developer>D</developer><system>S</system><system>T</system><msg role='developer'>E</msg>"
     assert find_instructions(parse(source)).text == "S"
-    assert find_instructions(parse("<msg role='system'>M</msg>")).role == "system"
+    assert find_instructions(parse("<msg role='system'>M</msg>")).text == "M"
     with pytest.raises(RefineError, match="there is no <system> or <developer>"):
         find_instructions(parse("<user>Hi</user>"))
     with pytest.raises(RefineError, match="empty"):
