@@ -12,6 +12,7 @@ import unicodedata
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from difflib import get_close_matches
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -276,16 +277,11 @@ class PlacedHunk:
 
 
 class _Matcher:
-    """The lines of one file, prepared for each level when it is needed."""
+    """The lines of one file, and what is compared of them: their `keys` at a level, made when it is needed."""
 
     def __init__(self, lines: Sequence[str]) -> None:
         self.lines = lines
-        self._keys: dict[int, list[str]] = {}
-
-    def keys(self, level: int) -> list[str]:
-        if level not in self._keys:
-            self._keys[level] = [LEVELS[level][1](line) for line in self.lines]
-        return self._keys[level]
+        self.keys = cache(lambda level: [LEVELS[level][1](line) for line in lines])
 
     def place(self, hunk: Hunk, placed: Sequence[PlacedHunk]) -> PlacedHunk:
         """The place of one hunk, after those that are placed already if it can be.
