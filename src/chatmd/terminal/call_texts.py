@@ -79,7 +79,7 @@ def call_line(call: ToolCall) -> str:
         inside = " ".join(call.arguments.split())
     else:
         inside = ", ".join(f"{name}={json.dumps(value, ensure_ascii=False)}" for name, value in arguments.items())
-    return exact(f"{call.name}({inside})").replace("\n", " ")
+    return _one_line(f"{call.name}({inside})")
 
 
 def call_in_words(call: ToolCall) -> str:

@@ -249,7 +249,7 @@ class TerminalSession:
         """Send a message, with the files that it names; False if it cannot be, and stays in the prompt."""
         try:
             draft = Draft(text, self.markup)
-            files = () if self.markup else attached_files(text, self.path.resolve().parent)
+            files = () if self.markup else attached_files(text, self.screen.folder)
             element = message_element(draft, files)
         except LmmError as error:
             self._tell(error)

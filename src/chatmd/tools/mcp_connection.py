@@ -354,10 +354,10 @@ class Connection:
         raise self._error(f"cannot connect: {self._reason(self._life.exception())}")
 
     def _transport(self) -> AbstractAsyncContextManager[TransportStreams]:
-        """The way to the server, not yet gone.
+        """What opens the streams to the server.
 
         Raises:
-            ChatmdError: its declaration does not say how.
+            ChatmdError: a folder, a variable or a secret that it declares cannot be had, or not be handed over.
         """
         if self.address.url:
             return self._http(*credentials_for(self.declared, self.address, self.run))

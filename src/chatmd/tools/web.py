@@ -7,13 +7,13 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 from chatmd.content.documents import ConvertedDocument, SourceDocument, as_markdown, language_of, plain_text
-from chatmd.context import Rules, Run
+from chatmd.context import Run
 from chatmd.errors import ChatmdError
 from chatmd.language.agent import Tool
 from chatmd.tools.registry import OpenTools, offer
 from chatmd.tools.text_lines import fitting
 from lmm.errors import LmmError
-from lmm.fetch import GitHubFile, Resolve, fetch, github_file, resolve_host, shown
+from lmm.fetch import FetchRules, GitHubFile, Resolve, fetch, github_file, resolve_host, shown
 from lmm.importing.formats import MARKDOWN, suffix_of
 from lmm.markdown.blocks import fenced
 
@@ -23,7 +23,8 @@ _AROUND_TEXT = 300  # characters of a result that are not the page's
 
 def open_webpage_to_markdown(declared: Tool, run: Run, *, resolve: Resolve = resolve_host) -> OpenTools:
     """`webpage_to_markdown`, within the rules for the network."""
-    reader = _Reader(run.rules, declared.max_output or run.rules.max_output, declared.timeout, resolve)
+    most, timeout = declared.max_output or run.rules.max_output, declared.timeout or run.rules.tool_timeout
+    reader = _Reader(run.rules.fetching, most, timeout, resolve)
     return offer(
         "webpage_to_markdown",
         reader.read,
@@ -50,9 +51,9 @@ class _Page:
 class _Reader:
     """Reads pages; those that were read last are kept, so that one can read on in them."""
 
-    rules: Rules
+    rules: FetchRules
     most: int
-    timeout: float | None
+    timeout: float
     resolve: Resolve
     pages: OrderedDict[str, _Page] = field(default_factory=OrderedDict)
 
@@ -70,7 +71,7 @@ class _Reader:
 
     async def _fetch(self, url: str) -> _Page:
         file = github_file(url)
-        came = await fetch(file.url if file else url, self.rules.fetching, resolve=self.resolve)
+        came = await fetch(file.url if file else url, self.rules, resolve=self.resolve)
         raw = SourceDocument.of(came, file.name if file else "")
         source = url.strip() if file or came.url.partition("#")[0] == url.partition("#")[0].strip() else shown(came.url)
         try:
@@ -84,8 +85,7 @@ class _Reader:
     async def _converted(self, raw: SourceDocument, file: GitHubFile | None) -> ConvertedDocument:
         """A document as markdown; of a text that is none, as a block of code."""
         if raw.kind.suffix and not (file and file.lines):
-            timeout = self.timeout or self.rules.tool_timeout
-            return await as_markdown(raw, timeout=timeout, rules=self.rules.fetching)
+            return await as_markdown(raw, timeout=self.timeout, rules=self.rules)
         text = plain_text(raw)
         is_markdown = suffix_of(raw.name) in MARKDOWN or raw.media_type == "text/markdown"
         if file and file.lines:
