@@ -174,18 +174,19 @@ async def open_tools(declared: Iterable[Tool], run: Run, stack: AsyncExitStack) 
                 raise
             run.tell(Notice(f"the run continues without a tool: {error}"))
             continue
+        hint = 'give its tools a prefix="…"' if one.kind == "mcp" else "rename one of them"
         for tool in opened:
-            name = tool.definition.name
-            if name in tools:
-                hint = 'give its tools a prefix="…"' if one.kind == "mcp" else "rename one of them"
-                raise ChatmdError(f"there are two tools named '{name}'", where=one.span.where, hint=hint)
-            tools[name] = OpenTool(tool, _timeout(one, run))
+            _add(tools, OpenTool(tool, _timeout(one, run)), one.span.where, hint)
     for function in run.functions:
-        name = function.definition.name
-        if name in tools:
-            raise ChatmdError(f"there are two tools named '{name}'", hint="rename the function")
-        tools[name] = OpenTool(function, run.rules.tool_timeout)
+        _add(tools, OpenTool(function, run.rules.tool_timeout), "", "rename the function")
     return tools
+
+
+def _add(tools: dict[str, OpenTool], added: OpenTool, where: str, hint: str) -> None:
+    name = added.tool.definition.name
+    if name in tools:
+        raise ChatmdError(f"there are two tools named '{name}'", where=where, hint=hint)
+    tools[name] = added
 
 
 def _timeout(declared: Tool, run: Run) -> float | None:
