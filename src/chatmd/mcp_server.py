@@ -8,7 +8,7 @@ import contextlib
 import hmac
 import logging
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from importlib.metadata import version
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol
@@ -35,7 +35,7 @@ from chatmd.tools.calling import agent_schema, misfit
 from chatmd.tools.mcp import model_names
 from lmm.disk.files import read_document
 from lmm.errors import LmmError
-from lmm.messages import Image, Message, ToolDefinition, ToolOutput, render
+from lmm.messages import Image, Message, ToolDefinition, ToolOutput, message_parts
 from lmm.models.port import RunnableTool
 from lmm.server_socket import bounded
 from lmm.stdin_lines import lines_of_stdin
@@ -50,11 +50,18 @@ SUFFIXES = (".chatmd", ".md")
 _MOST = 500  # files
 
 
-@dataclass(frozen=True, slots=True)
-class PromptFile:
-    """One file. `name` is its tool's and its prompt's; `problem` says why it cannot be run, if it cannot.
+LONGEST_INPUT = 200_000
+"""Characters that a prompt may be given."""
+_INPUT = {"type": "string", "maxLength": LONGEST_INPUT}
 
-    `needs_input` if nothing is asked in the file itself.
+
+@dataclass(frozen=True, slots=True)
+class PromptTool:
+    """A prompt file as a tool: each call is a run of its own, with all the limits in `options`, which `prepare` takes.
+
+    `name` is its tool's and its prompt's; `problem` says why it cannot be run, if it cannot; `needs_input` if nothing
+    is asked in the file itself. The file stays as it is. Nobody can be asked about what it does: without ``yes``, what
+    its user agreed to before counts, whichever way it is called.
     """
 
     path: Path
@@ -63,9 +70,42 @@ class PromptFile:
     needs_input: bool
     problem: str = ""
     inputs: tuple[DeclaredInput, ...] = ()
+    options: Mapping[str, Any] = field(default_factory=dict)
+
+    @property
+    def definition(self) -> ToolDefinition:
+        meaning = "what it is to do, with all that it has to know: it sees nothing else"
+        schema = agent_schema(self.inputs, input={**_INPUT, "description": meaning}, needs_input=self.needs_input)
+        return ToolDefinition(self.name, self.description, schema)
+
+    async def call(self, arguments: Mapping[str, Any]) -> ToolOutput:
+        if self.problem:
+            raise ChatmdError(f"this prompt has errors: {self.problem}", hint="lmm check lists them")
+        text, input, run = await self._prepared(arguments)
+        return ToolOutput((await reply_to(text, input, run))[0])
+
+    async def messages(self, arguments: Mapping[str, Any]) -> Sequence[Message]:
+        """What its model would get, documents and images in place.
+
+        Raises:
+            LmmError: it cannot be read or run, nobody agreed to what it does, or its model does not answer.
+        """
+        text, input, run = await self._prepared(arguments)
+        text += gap(text) + user_text(input) if input.strip() else ""
+        async with run.in_time():
+            rendered = await render_text(text, self.path, run, run_agents=True)
+        return [one.message for one in rendered.messages]
+
+    async def _prepared(self, arguments: Mapping[str, Any]) -> tuple[str, str, Run]:
+        """The file's text, what its user says, and how it is run, with the values of declared inputs."""
+        values = dict(arguments)
+        if len(input := values.pop("input", "")) > LONGEST_INPUT:
+            raise ChatmdError(f"the input has more than {LONGEST_INPUT:,} characters", where=self.path.name)
+        text = await asyncio.to_thread(read_document, self.path)
+        return text, input, prepare(self.path, **self.options, inputs=values)
 
 
-def read_prompts(folder: Path, *, taken: Iterable[str] = ()) -> tuple[list[PromptFile], list[str]]:
+def read_prompts(folder: Path, *, taken: Iterable[str] = ()) -> tuple[list[PromptTool], list[str]]:
     """The prompt files of a folder, by name, and notes on what is not published, and why.
 
     Files that end in ``.chatmd`` are prompts; those in ``.md`` if they begin as prompts do. `taken` are names of
@@ -81,7 +121,7 @@ def read_prompts(folder: Path, *, taken: Iterable[str] = ()) -> tuple[list[Promp
         if path.suffix == ".chatmd" or _begins_as_a_prompt(document):
             found.append((path, document))
     names = model_names([path.stem for path, _ in found])
-    others, prompts = set(taken), list[PromptFile]()
+    others, prompts = set(taken), list[PromptTool]()
     for path, document in found:
         name = names[path.stem]
         if name in others:
@@ -92,7 +132,7 @@ def read_prompts(folder: Path, *, taken: Iterable[str] = ()) -> tuple[list[Promp
         errors = errors_of((*document.problems, *wrong))
         problem = f"{errors[0].span.where}: {errors[0].message}" if errors else ""
         about = describe_prompt(path, document, spec)
-        prompts.append(PromptFile(path, name, about, spec.waits_for_user, problem, spec.inputs))
+        prompts.append(PromptTool(path, name, about, spec.waits_for_user, problem, spec.inputs))
     return prompts, notes
 
 
@@ -111,11 +151,6 @@ def _begins_as_a_prompt(document: SyntaxTree) -> bool:
     return False
 
 
-LONGEST_INPUT = 200_000
-"""Characters that a prompt may be given."""
-_INPUT = {"type": "string", "maxLength": LONGEST_INPUT}
-
-
 class PublishedCourse(Protocol):
     """A course, as `lmm_education.agent_tools` opens it."""
 
@@ -129,85 +164,7 @@ class PublishedCourse(Protocol):
     def is_empty(self) -> bool: ...
 
 
-@dataclass(frozen=True, slots=True)
-class PromptTool:
-    """A prompt file as a tool: each call is a run of its own, with all the limits in `options`, which `prepare` takes.
-
-    The file stays as it is. Nobody can be asked about what it does: without ``yes``, what its user agreed to before
-    counts, whichever way it is called.
-    """
-
-    prompt: PromptFile
-    options: Mapping[str, Any] = field(default_factory=dict)
-
-    @property
-    def definition(self) -> ToolDefinition:
-        meaning = "what it is to do, with all that it has to know: it sees nothing else"
-        said = {**_INPUT, "description": meaning}
-        schema = agent_schema(self.prompt.inputs, input=said, needs_input=self.prompt.needs_input)
-        return ToolDefinition(self.prompt.name, self.prompt.description, schema)
-
-    async def call(self, arguments: Mapping[str, Any]) -> ToolOutput:
-        if self.prompt.problem:
-            raise ChatmdError(f"this prompt has errors: {self.prompt.problem}", hint="lmm check lists them")
-        text, input, run = await self._prepared(arguments)
-        return ToolOutput((await reply_to(text, input, run))[0])
-
-    async def messages(self, arguments: Mapping[str, Any]) -> Sequence[Message]:
-        """What its model would get, documents and images in place.
-
-        Raises:
-            LmmError: it cannot be read or run, nobody agreed to what it does, or its model does not answer.
-        """
-        text, input, run = await self._prepared(arguments)
-        text += gap(text) + user_text(input) if input.strip() else ""
-        async with run.in_time():
-            rendered = await render_text(text, self.prompt.path, run, run_agents=True)
-        return [one.message for one in rendered.messages]
-
-    async def _prepared(self, arguments: Mapping[str, Any]) -> tuple[str, str, Run]:
-        """The file's text, what its user says, and how it is run, with the values of declared inputs."""
-        path, values = self.prompt.path, dict(arguments)
-        if len(input := values.pop("input", "")) > LONGEST_INPUT:
-            raise ChatmdError(f"the input has more than {LONGEST_INPUT:,} characters", where=path.name)
-        text = await asyncio.to_thread(read_document, path)
-        return text, input, prepare(path, **self.options, inputs=values)
-
-
-@dataclass(slots=True)
-class Library:
-    """Everything that is published now: a course, and the prompt files of a folder, run with `options`.
-
-    `note` is told what a person at the server should know.
-    """
-
-    course: PublishedCourse | None = None
-    folder: Path | None = None
-    options: Mapping[str, Any] = field(default_factory=dict)
-    note: Callable[[str], None] = lambda text: None
-    prompts: Mapping[str, PromptTool] = field(default_factory=dict)
-    _notes: frozenset[str] = frozenset()
-
-    @property
-    def tools(self) -> dict[str, RunnableTool]:
-        """The tools by their names: the course's, then one for each prompt file."""
-        own = self.course.tools if self.course else ()
-        return {**{tool.definition.name: tool for tool in own}, **self.prompts}
-
-    def refresh(self) -> None:
-        """Read the folder again."""
-        if self.folder is None:
-            return
-        taken = [tool.definition.name for tool in self.course.tools] if self.course else []
-        prompts, notes = read_prompts(self.folder, taken=taken)
-        for text in notes:
-            if text not in self._notes:
-                self.note(text)
-        self.prompts = {prompt.name: PromptTool(prompt, self.options) for prompt in prompts}
-        self._notes = frozenset(notes)
-
-
-# -- Serve a library: over standard input and output, or over HTTP, until the client or the user ends it ---
+# -- All of it, and a server of it: over standard input and output, or over HTTP, until the client or user ends it -----
 
 
 logger = logging.getLogger("lmm.mcp")
@@ -216,40 +173,63 @@ _HEARTBEAT = 5.0  # seconds between signs of life during a long call
 
 
 @dataclass(slots=True)
-class Publisher:
-    """Answers a server's requests from a library as it is then."""
+class Library:
+    """Everything that is published now: a course, and the prompt files of a folder, run with `options`.
 
-    library: Library
+    Each request is answered from what it is then. `note` is told what a person at the server should know.
+    """
+
+    course: PublishedCourse | None = None
+    folder: Path | None = None
+    options: Mapping[str, Any] = field(default_factory=dict)
+    note: Callable[[str], None] = lambda text: None
+    prompts: Mapping[str, PromptTool] = field(default_factory=dict)
+    _notes: frozenset[str] = frozenset()
     _calls: asyncio.Semaphore = field(default_factory=lambda: asyncio.Semaphore(_MOST_CALLS))
 
+    @property
+    def tools(self) -> dict[str, RunnableTool]:
+        """The tools by their names: the course's, then one for each prompt file."""
+        return {**self._course_tools, **self.prompts}
+
+    @property
+    def _course_tools(self) -> dict[str, RunnableTool]:
+        return {tool.definition.name: tool for tool in self.course.tools} if self.course else {}
+
+    def refresh(self) -> None:
+        """Read the folder again."""
+        if self.folder is None:
+            return
+        prompts, notes = read_prompts(self.folder, taken=self._course_tools)
+        for text in notes:
+            if text not in self._notes:
+                self.note(text)
+        self.prompts = {prompt.name: replace(prompt, options=self.options) for prompt in prompts}
+        self._notes = frozenset(notes)
+
     def server(self) -> Server[Any]:
-        """The SDK's server over the library."""
-        course = self.library.course
+        """The SDK's server over it."""
         prompts: dict[str, Any] = {}
-        if self.library.folder is not None:
+        if self.folder is not None:
             prompts = {"on_list_prompts": self._list_prompts, "on_get_prompt": self._get_prompt}
         return Server(
             "lmm",
-            title=course.title if course is not None else "LM Markdown",
+            title=self.course.title if self.course is not None else "LM Markdown",
             version=version("lmmarkdown"),
-            instructions=course.instructions if course is not None else None,
+            instructions=self.course.instructions if self.course is not None else None,
             on_list_tools=self._list_tools,
             on_call_tool=self._call_tool,
             **prompts,
         )
 
-    # -- tools -------------------------------------------------------------------------------------
-
     async def _list_tools(self, ctx: Any, params: Any) -> types.ListToolsResult:
-        self.library.refresh()
-        course = self.library.course
-        own = {tool.definition.name for tool in course.tools} if course is not None else set()
-        tools = [_tool(tool, reads=name in own) for name, tool in self.library.tools.items()]
-        return types.ListToolsResult(tools=tools)
+        self.refresh()
+        own = self._course_tools
+        return types.ListToolsResult(tools=[_tool(tool, reads=name in own) for name, tool in self.tools.items()])
 
     async def _call_tool(self, ctx: Any, params: types.CallToolRequestParams) -> types.CallToolResult:
-        self.library.refresh()
-        tool = self.library.tools.get(params.name)
+        self.refresh()
+        tool = self.tools.get(params.name)
         if tool is None:
             raise MCPError(types.INVALID_PARAMS, f"there is no tool '{params.name}'")
         arguments = params.arguments or {}
@@ -267,14 +247,11 @@ class Publisher:
         finally:
             beating.cancel()
 
-    # -- prompts -----------------------------------------------------------------------------------
-
     async def _list_prompts(self, ctx: Any, params: Any) -> types.ListPromptsResult:
-        self.library.refresh()
+        self.refresh()
         said = types.PromptArgument(name="input", description="what the prompt is to work on")
         prompts = []
-        for tool in self.library.prompts.values():
-            prompt = tool.prompt
+        for prompt in self.prompts.values():
             arguments = [types.PromptArgument(name=one.name, description=one.description, required=one.value is None)
                          for one in prompt.inputs]  # fmt: skip
             arguments.append(said.model_copy(update={"required": prompt.needs_input}))
@@ -282,15 +259,15 @@ class Publisher:
         return types.ListPromptsResult(prompts=prompts)
 
     async def _get_prompt(self, ctx: Any, params: types.GetPromptRequestParams) -> types.GetPromptResult:
-        self.library.refresh()
-        if (tool := self.library.prompts.get(params.name)) is None:
+        self.refresh()
+        if (prompt := self.prompts.get(params.name)) is None:
             raise MCPError(types.INVALID_PARAMS, f"there is no prompt '{params.name}'")
         try:
             async with self._calls:
-                messages = await tool.messages(params.arguments or {})
+                messages = await prompt.messages(params.arguments or {})
         except LmmError as error:
             raise MCPError(types.INVALID_PARAMS, str(error)) from None
-        return types.GetPromptResult(description=tool.prompt.description, messages=prompt_messages(messages))
+        return types.GetPromptResult(description=prompt.description, messages=prompt_messages(messages))
 
 
 # -- values of the protocol ------------------------------------------------------------------------
@@ -305,15 +282,14 @@ def prompt_messages(messages: Sequence[Message]) -> list[types.PromptMessage]:
     made = []
     for message in messages:
         role: Any = "assistant" if message.role == "assistant" else "user"
-        text = render(message) if message.text or message.attachments else ""
-        parts = _joined([text, *message.content])
-        made += [types.PromptMessage(role=role, content=_content(part)) for part in parts if part]
+        parts = _joined(message_parts(message))
+        made += [types.PromptMessage(role=role, content=_content(part)) for part in parts]
         for result in message.results:
             made.append(types.PromptMessage(role="user", content=types.TextContent(text=result.text)))
     return made
 
 
-def _joined(parts: Sequence[str | Image]) -> list[str | Image]:
+def _joined(parts: Iterable[str | Image]) -> list[str | Image]:
     """The same with the texts between images in one piece."""
     made: list[str | Image] = []
     for part in parts:
@@ -368,7 +344,7 @@ async def serve_stdio(library: Library) -> None:
     from mcp.server.stdio import stdio_server
 
     library.refresh()
-    server = Publisher(library).server()
+    server = library.server()
     async with lines_of_stdin() as lines, stdio_server(stdin=lines) as (reading, writing):
         await server.run(reading, writing, server.create_initialization_options())
 
@@ -381,12 +357,8 @@ async def serve_http(library: Library, listener: socket.socket, *, public: bool 
     # Unless `public`, requests must name this machine as their host and their origin. A page of another site cannot
     # send JSON, which the SDK asks for, unless it is allowed to, and nobody is.
     security = TransportSecuritySettings(enable_dns_rebinding_protection=False) if public else None
-    app: ASGIApp = (
-        Publisher(library)
-        .server()
-        .streamable_http_app(
-            transport_security=security, max_request_body_size=_LONGEST_REQUEST, max_sessions=_MOST_SESSIONS
-        )
+    app: ASGIApp = library.server().streamable_http_app(
+        transport_security=security, max_request_body_size=_LONGEST_REQUEST, max_sessions=_MOST_SESSIONS
     )
     config = uvicorn.Config(
         Gate(app, token) if token else app, **bounded(), log_level="warning", access_log=False,

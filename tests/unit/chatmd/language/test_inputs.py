@@ -13,7 +13,7 @@ from chatmd import Chat, Element, Text
 from chatmd.errors import ChatmdError, InvalidDocument
 from chatmd.language.agent import content_of
 from chatmd.language.inputs import set_inputs
-from chatmd.mcp_server import PromptTool, read_prompts
+from chatmd.mcp_server import read_prompts
 from lmm import loop
 from lmm.messages import Event, Notice, Reply, ToolCall
 from lmm.testing import ScriptedModel
@@ -111,8 +111,7 @@ def test_agents_take_inputs_as_arguments_from_models_and_over_mcp(tmp_path: Path
     assert schema["required"] == ["topic"]
     assert schema["properties"]["words"] == {"type": "integer", "default": 100}
     assert model.seen[1].messages[1].text == "Write 7 words on leaves."
-    (prompt,), _ = read_prompts(tmp_path)
-    tool = PromptTool(prompt)
+    (tool,), _ = read_prompts(tmp_path)
     published = tool.definition.parameters
     assert (published["required"], published["properties"]["topic"]) == (["topic"], schema["properties"]["topic"])
     messages = loop.run(tool.messages({"topic": "roots"}))
