@@ -250,7 +250,7 @@ class Run:
     skip_missing_tools: bool = False
     working: Path | None = None
     functions: tuple[RunnableTool, ...] = ()
-    expects: AnswerRule | None = None
+    expects: AnswerRule = AnswerRule()
     records: Path | None = None
     once: bool = False
     timeout: float | None = None

@@ -23,7 +23,8 @@ from chatmd.language.repair import repair
 from chatmd.language.syntax import parse, serialize
 from chatmd.language.transcript import data_uri, messages_of
 from chatmd.runtime.output import schema_of, with_shown
-from chatmd.runtime.runner import agree, with_inputs
+from chatmd.runtime.runner import agree
+from chatmd.runtime.turns import with_inputs
 from chatmd.sidecar import ExpansionRecord, Payloads
 from chatmd.tools.calling import offered_by
 from lmm.markdown.blocks import MetadataBlock

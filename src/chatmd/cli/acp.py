@@ -23,7 +23,8 @@ from urllib.request import url2pathname
 from chatmd.chat import Chat
 from chatmd.errors import ChatmdError, LimitReached
 from chatmd.language.agent import CallItem, Content, Item, MessageItem, OutputItem
-from chatmd.runtime.runner import Runner, agree, open_run, prepare, with_inputs
+from chatmd.runtime.runner import Runner, agree, open_run, prepare
+from chatmd.runtime.turns import with_inputs
 from chatmd.terminal.call_texts import call_line
 from chatmd.tools.registry import BUILTINS
 from lmm import loop, terminal

@@ -253,7 +253,7 @@ class Evaluator:
                 error = reached.message
             except (EmptyReply, ModelRejected) as rejected:  # which may be so for this input only
                 error = rejected.message
-            return RunOutcome(answer, _calls(conversation.items), count_tokens(answer), tally.usage, error)
+            return RunOutcome(answer, _calls(conversation.spec.items), count_tokens(answer), tally.usage, error)
 
     @asynccontextmanager
     async def _folder(self, agent: str) -> AsyncIterator[Run]:

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from chatmd.content.expand import locate
-from chatmd.context import AnswerRule, Run
+from chatmd.context import Run
 from chatmd.errors import ChatmdError
 from chatmd.language.agent import AgentSpec
 from chatmd.tools.command import open_command
@@ -70,7 +70,7 @@ async def open_judge(spec: AgentSpec, run: Run, stack: AsyncExitStack) -> Answer
     Raises:
         LmmError: its schema or its check cannot be used.
     """
-    rule, declared = run.expects or AnswerRule(), spec.output
+    rule, declared = run.expects, spec.output
     schema = schema_of(spec, run)
     if schema is None and rule.check is None and (declared is None or not declared.check):
         return None
@@ -87,7 +87,7 @@ def schema_of(spec: AgentSpec, run: Run) -> Schema | None:
     Raises:
         LmmError: the file of the schema is none, or cannot be read.
     """
-    if run.expects is not None and run.expects.schema is not None:
+    if run.expects.schema is not None:
         return run.expects.schema
     if spec.output is None or not spec.output.schema:
         return None

@@ -18,16 +18,15 @@ from chatmd.content.documents import SourceDocument, plain_text
 from chatmd.content.expand import locate
 from chatmd.context import AgentRequest, AnswerRule, Configuration, Rules, Run, open_model, settings_of
 from chatmd.errors import LimitReached
-from chatmd.language.agent import interpret, read_agent
-from chatmd.language.inputs import check_values, set_inputs
+from chatmd.language.agent import read_agent
+from chatmd.language.inputs import check_values
 from chatmd.language.repair import repair
-from chatmd.language.syntax import parse
 from chatmd.language.transcript import gap, parse_cached, user_element_text, user_text
 from chatmd.runtime import events
 from chatmd.runtime.events import RunResult
 from chatmd.runtime.rewind import fork
 from chatmd.runtime.transcript_file import Transcript, open_transcript, read_transcript, without_blank_turn
-from chatmd.runtime.turns import Conversation
+from chatmd.runtime.turns import Conversation, with_inputs
 from chatmd.sidecar import ExpansionRecord, keep_record
 from chatmd.tools.consent import consent
 from chatmd.tools.registry import PythonTool, function_tool
@@ -59,11 +58,12 @@ async def ask_agent(run: Run, request: AgentRequest) -> str:
     else:
         came = await fetch(request.src, run.rules.fetching)
         text, name, folder = plain_text(SourceDocument.of(came)), request.src, request.folder
-    below = replace(run, folder=folder, chain=(*run.chain, name), ask=ask_agent, functions=(), expects=None)
+    below = replace(
+        run, folder=folder, chain=(*run.chain, name), ask=ask_agent, functions=(), expects=AnswerRule(), once=False,
+        inputs=request.values,
+    )  # fmt: skip
     check_depth(below.chain, run.rules.max_depth)
-    if request.values:
-        declared = interpret(run.rules.imported(parse(text, file=name)))[0].inputs
-        text = set_inputs(text, request.values, declared, file=name)
+    text = with_inputs(text, below)
     if any(not isinstance(part, str) or part.strip() for part in request.input):
         text += gap(text) + user_element_text(request.input)
     transcript = Transcript(text)
@@ -139,21 +139,9 @@ def prepare(
         ask=ask_agent,
         working=Path.cwd(),
         functions=tuple(map(function_tool, tools)),
-        expects=None if schema is check is None else AnswerRule(schema and make_schema(schema), check, retries),
+        expects=AnswerRule(schema and make_schema(schema), check, retries),
         **fields,
     )
-
-
-def with_inputs(text: str, run: Run) -> str:
-    """The text with the values that its inputs were given.
-
-    Raises:
-        ChatmdError: it has no such input, or the value is none of its type.
-    """
-    if not run.inputs:
-        return text
-    declared = interpret(run.rules.imported(parse_cached(text, run.chain[-1])))[0].inputs
-    return set_inputs(text, run.inputs, declared, file=run.chain[-1])
 
 
 def agree(run: Run, text: str) -> Run:
@@ -161,11 +149,11 @@ def agree(run: Run, text: str) -> Run:
 
     Raises:
         InvalidDocument: the text has errors.
-        ChatmdError: an input has no value.
+        ChatmdError: an input has no value, or none of its type.
         ConsentNeeded: nobody agreed.
     """
     name = run.chain[-1]
-    spec = read_agent(run.rules.imported(parse_cached(repair(text, name).text, name)))
+    spec = read_agent(run.rules.imported(parse_cached(repair(with_inputs(text, run), name).text, name)))
     check_values(spec.inputs)
     run = replace(run, settings=settings_of(spec.config, run.configuration))
     return replace(run, agreement=consent(spec, run))
@@ -268,7 +256,7 @@ class Runner:
 
     async def _turn_done(self, conversation: Conversation) -> bool:
         """One turn; whether it came to its end."""
-        self._turn = asyncio.create_task(conversation.turn(once=self.context.once))
+        self._turn = asyncio.create_task(conversation.turn())
         self._cancelled = False
         try:
             async with self.context.in_time():
@@ -318,20 +306,15 @@ def open_run(
     """What runs a ChatMD file, to steer or cancel it; ``run.confirm`` is asked here.
 
     With `output`, the file stays as it is, and a copy of it that is made there is run; with `fork_at`, the copy ends
-    before the user's message of that number. Values of inputs are written into the file. `locked` says that the caller
-    has its lock.
+    before the user's message of that number. `locked` says that the caller has its lock.
 
     Raises: as `chatmd.Chat.run`, before anything is sent.
     """
-    read = read_transcript(path)
-    text = with_inputs(read, run)
+    text = read_transcript(path)
     if output is not None and fork_at is not None:
         text = fork(text, fork_at, str(path)).text
     agreed = agree(run, text)
     if output is None:
-        if text != read:
-            with open_transcript(path, locked=locked) as transcript:
-                transcript.restart(transcript.text, with_inputs(transcript.text, run))
         return Runner(path, agreed, locked=locked)
     write_copy(path, text, output)
     # Its tools are those that were agreed to a moment ago, under another name.
@@ -341,7 +324,6 @@ def open_run(
 
 def open_text(text: str, run: Run) -> Runner:
     """`open_run` for a text that is in no file: nothing is written."""
-    text = with_inputs(text, run)
     return Runner(run.folder / "text", agree(run, text), Transcript(text))
 
 
@@ -372,10 +354,10 @@ async def reply_to(text: str, input: str, run: Run) -> tuple[str, str]:
 
     Nothing is written. Without an input, it answers what the text itself asks.
     """
-    text = with_inputs(without_blank_turn(text), run)
+    text = without_blank_turn(text)
     text += gap(text) + user_text(input) if input.strip() else ""
     run, transcript = await asyncio.to_thread(agree, run, text), Transcript(text)
     conversation = Conversation(run, transcript, user_turn="")
     async with run.in_time():
-        answer = await conversation.answered(once=run.once)
+        answer = await conversation.answered()
     return answer, transcript.text

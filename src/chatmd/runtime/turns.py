@@ -18,17 +18,9 @@ from chatmd.compaction.compact import LOOK_BACK, Compactor, look_back_in
 from chatmd.content.expand import Expansions, expansions
 from chatmd.context import AgentRequest, AskAgent, Run, model_settings, settings_of
 from chatmd.errors import AnswerRejected, ChatmdError, StoppedByUser
-from chatmd.language.agent import (
-    AgentSpec,
-    Item,
-    MessageItem,
-    content_of,
-    interpret,
-    parts_in,
-    read_agent,
-)
+from chatmd.language.agent import AgentSpec, MessageItem, content_of, interpret, parts_in, read_agent
 from chatmd.language.imports import imports_in
-from chatmd.language.inputs import check_values
+from chatmd.language.inputs import check_values, set_inputs
 from chatmd.language.lint import find_unseen, problem_line, unseen_note
 from chatmd.language.nodes import Element, SyntaxTree
 from chatmd.language.syntax import errors_of, parse, write
@@ -89,6 +81,18 @@ def restrict(document: SyntaxTree) -> AgentSpec:
     return replace(spec, tools=())
 
 
+def with_inputs(text: str, run: Run) -> str:
+    """The text with the values that its inputs were given.
+
+    Raises:
+        ChatmdError: it has no such input, or the value is none of its type.
+    """
+    if not run.inputs:
+        return text
+    declared = interpret(run.rules.imported(parse_cached(text, run.chain[-1])))[0].inputs
+    return set_inputs(text, run.inputs, declared, file=run.chain[-1])
+
+
 # -- one transcript, turn after turn ----------------------------------------------------------------------------
 
 
@@ -110,24 +114,24 @@ class Conversation:
     remote: bool = False
     user_turn: str = USER_TURN
     spec: AgentSpec = field(default_factory=AgentSpec)
-    items: list[Item] = field(default_factory=list)
     _model: ChatModel | None = None
-    _name: str = ""
-    _stack: AsyncExitStack | None = None
-    _opening: asyncio.Task[ChatModel] | None = None
-    _caller: ToolCaller = field(default_factory=lambda: ToolCaller({}))
-    _payloads: Payloads = field(default_factory=lambda: Payloads(None, inline=True))
     _records: dict[str, list[str]] = field(default_factory=dict)
     _expanded: Expansions = field(default_factory=Expansions)
-    _compactor: Compactor | None = None
-    _judge: AnswerJudge | None = None
+    # What `open` opens:
+    _stack: AsyncExitStack = field(init=False)
+    _name: str = field(init=False)
+    _opening: asyncio.Task[ChatModel] = field(init=False)
+    _caller: ToolCaller = field(init=False)
+    _payloads: Payloads = field(init=False)
+    _compactor: Compactor = field(init=False)
+    _judge: AnswerJudge | None = field(init=False)
 
     # -- before the first turn -----------------------------------------------------------------------
 
     async def open(self, stack: AsyncExitStack, *, though_waiting: bool = False) -> bool:
         """Read the agent and open its tools, which stay open as long as `stack`; whether there is something to do.
 
-        If it is the user's turn, nothing is opened, unless `though_waiting`.
+        Values of inputs are put into the text. If it is the user's turn, nothing is opened, unless `though_waiting`.
 
         Raises:
             InvalidDocument: the text has errors.
@@ -135,9 +139,12 @@ class Conversation:
             ConsentNeeded: nobody agreed to its tools.
             ChatmdError: a tool cannot be had.
         """
+        text = self.transcript.text
+        if (filled := with_inputs(text, self.run)) != text:
+            self.transcript.restart(text, filled)
         document = self._read()
         if self.waits_for_user and not though_waiting:
-            last = self.items[-1] if self.items else None
+            last = self.spec.items[-1] if self.spec.items else None
             if self.user_turn and not (isinstance(last, MessageItem) and last.role == "user"):  # a place to write
                 self._add(self._turn.removeprefix(self.transcript.newline))
             return False
@@ -175,20 +182,21 @@ class Conversation:
 
     def _offer_look_back(self) -> None:
         """Offer to look into what a summary stands for, if the whole is kept."""
-        tool = look_back_in(self.items, self.transcript.folder)
+        tool = look_back_in(self.spec.items, self.transcript.folder)
         if tool is not None:
             self._caller.tools = {LOOK_BACK: OpenTool(tool, self.run.rules.tool_timeout), **self._caller.tools}
 
-    async def _connect(self) -> None:
-        """See to it that the model can be asked: while the user writes, its vendor's library may still be loading.
+    async def _connect(self) -> ChatModel:
+        """The model, once it can be asked: while the user writes, its vendor's library may still be loading.
 
         Raises:
             ModelError: it cannot be.
         """
-        if self._model is None and self._opening is not None and self._stack is not None:
+        if self._model is None:
             model = await asyncio.shield(self._opening)
             await self._stack.enter_async_context(connected(model))
             self._model = model
+        return self._model
 
     def _keeping_records(self, ask: AskAgent) -> AskAgent:
         """Ask other agents, perhaps for a call, whose result then tells where it is kept what they did."""
@@ -201,7 +209,7 @@ class Conversation:
 
     @property
     def model(self) -> str:
-        """The model that is asked; empty before `open`."""
+        """The model that is asked."""
         return self._model.name if self._model else self._name
 
     @property
@@ -212,12 +220,12 @@ class Conversation:
     @property
     def waits_for_user(self) -> bool:
         """Whether there is nothing for the model to do."""
-        return AgentSpec(items=tuple(self.items)).waits_for_user
+        return self.spec.waits_for_user
 
     @property
     def answer(self) -> str:
         """What the model said last."""
-        return answer_of(self.items)
+        return answer_of(self.spec.items)
 
     def say(self, said: str | Element) -> None:
         """What the user says, in the place that waits for it: a text, or a ``<user>`` element.
@@ -239,7 +247,7 @@ class Conversation:
         self.transcript.drop_blank_turn()
         self._add(text)
 
-    async def answered(self, *, once: bool = False) -> str:
+    async def answered(self) -> str:
         """What the model says to what the text asks, until it is the user's turn; the tools are closed then.
 
         Raises:
@@ -249,13 +257,13 @@ class Conversation:
         async with AsyncExitStack() as stack:
             if not await self.open(stack):
                 raise ChatmdError("this agent was asked nothing", where=self.run.chain[-1], hint="give it an input")
-            await self.turn(once=once)
+            await self.turn()
         return self.answer
 
     # -- turns ---------------------------------------------------------------------------------------
 
-    async def turn(self, *, once: bool = False) -> None:
-        """Ask the model, and carry out its calls, until it is the user's turn; with `once`, one request.
+    async def turn(self) -> None:
+        """Ask the model, and carry out its calls, until it is the user's turn; with ``run.once``, one request.
 
         If it is cancelled or fails, the transcript holds what was said and done so far, and can be gone on with.
 
@@ -267,8 +275,8 @@ class Conversation:
         """
         file, asked = self.run.chain[0], not self.waits_for_user
         with as_one_change(Path(file)) if file else contextlib.nullcontext():
-            done = await self._exchange(once=once)
-            judge = self._judge if asked and not once else None
+            done = await self._exchange()
+            judge = self._judge if asked and not self.run.once else None
             retries = judge.retries if judge is not None else 0
             while judge is not None and done and (problem := await judge.problem(self.answer)):
                 if not retries:
@@ -279,12 +287,12 @@ class Conversation:
                 self.say(AGAIN.format(problem))
                 done = await self._exchange()
 
-    async def _exchange(self, *, once: bool = False) -> bool:
+    async def _exchange(self) -> bool:
         """Ask the model, and carry out its calls, until it is the user's turn; False if the user ended that."""
         await self._refresh()
         while not self.waits_for_user:
-            if self._compactor is not None and await self._compactor.is_due(self.transcript.text):
-                await self._make_room(self._compactor)
+            if await self._compactor.is_due(self.transcript.text):
+                await self._make_room()
             await self._refresh()  # what others write from now on comes after the reply
             if self.waits_for_user:
                 break
@@ -295,7 +303,7 @@ class Conversation:
                 calls = await self._ask()
             if calls and not await self._carry_out(calls):
                 return False
-            if once:
+            if self.run.once:
                 break
         return True
 
@@ -307,21 +315,21 @@ class Conversation:
         """
         if self.transcript.path is not None:
             refusal.hint = f"lmm compact {self.transcript.path.name} makes room; or choose a model with a larger window"
-        compactor, before = self._compactor, self.transcript.text
-        if compactor is None or not compactor.can_make_room(refusal, before):
+        before = self.transcript.text
+        if not self._compactor.can_make_room(refusal, before):
             raise refusal
-        await self._make_room(compactor)
+        await self._make_room()
         if self.transcript.text == before:
             raise refusal
         await self._refresh()
 
-    async def _make_room(self, compactor: Compactor) -> None:
+    async def _make_room(self) -> None:
         """Put a summary in the place of the older part, because the conversation outgrows its model."""
         if self.run.replay:
             return
         text = self.transcript.text
         try:
-            done = await compactor.compact(text)
+            done = await self._compactor.compact(text)
         except LmmError as error:
             why = self._caller.scrub(str(error))
             self.run.tell(Notice(f"the conversation is too long for its model, but could not be compacted: {why}"))
@@ -338,20 +346,18 @@ class Conversation:
 
     async def _ask(self) -> tuple[ToolCall, ...]:
         """One request, and its reply in the transcript at the mark; the calls that the model asks for."""
-        await self._connect()
-        assert self._model is not None
+        model, items = await self._connect(), self.spec.sent
         schema = self._judge.schema if self._judge is not None else None
-        items = AgentSpec(items=tuple(self.items)).sent
         self._expanded = await expansions(items, self.run, self.recorded, self._payloads, self._expanded)
         messages = with_shown(messages_of(items, expand=self._expanded.__getitem__), schema)
         await asyncio.to_thread(self.transcript.check_room)
-        self.run.tally.begin(self._model.name)
+        self.run.tally.begin(model.name)
         request = ChatRequest(messages, tools=self.tools, schema=schema.sent if schema is not None else None)
-        self.run.tell(Asked(request, self._model.name))
+        self.run.tell(Asked(request, model.name))
         before, newline = gap(self.transcript.end, self.transcript.newline), self.transcript.newline
         writer, reply = ReplyWriter(before, newline), None
         try:
-            async with aclosing(self.run.tally.counted(self._model, request)) as stream:
+            async with aclosing(self.run.tally.counted(model, request)) as stream:
                 async for event in stream:
                     if isinstance(event, Retrying):
                         self.transcript.take_back()
@@ -379,7 +385,7 @@ class Conversation:
             if isinstance(error, LmmError):
                 error.message = self._caller.scrub(error.message)
             raise
-        assert reply is not None, f"{self._model.name} ended its stream without a reply"
+        assert reply is not None, f"{model.name} ended its stream without a reply"
         return reply.calls
 
     async def _finish(self, reply: Reply, writer: ReplyWriter) -> None:
@@ -396,8 +402,7 @@ class Conversation:
         await self._calm()
         self._reread()
         self.run.tell(reply)
-        if self._compactor is not None:
-            self._compactor.used = reply.usage.input_tokens + reply.usage.output_tokens
+        self._compactor.used = reply.usage.input_tokens + reply.usage.output_tokens
         if notes:
             self.run.tell(events.Delivered(notes, with_result=False))
         if reply.cut:
@@ -477,7 +482,7 @@ class Conversation:
             self.run.tell(Notice("the file was changed, and is read again"))
             self._read()
         else:
-            self.items += items_of(self.transcript.since_mark)
+            self.spec = replace(self.spec, items=(*self.spec.items, *items_of(self.transcript.since_mark)))
 
     def _read(self) -> SyntaxTree:
         """Agent and items of the whole text, which is returned with its imports in place."""
@@ -487,5 +492,4 @@ class Conversation:
         else:
             document = self.run.rules.imported(document)
             self.spec = read_agent(document)
-        self.items = list(self.spec.items)
         return document

@@ -250,6 +250,17 @@ def test_compaction(path: Path) -> None:
     assert "They named leaves." in memory.text
 
 
+def test_refinement_measures_with_the_inputs_that_were_given(path: Path, tmp_path: Path) -> None:
+    """Not with the defaults that the file has; the file stays as it is."""
+    path.write_text(text := f'<input name="what" default="trees"/>\n<system>Name {{{{what}}}}.</system>\n{TURN}')
+    (tmp_path / "cases.yaml").write_text("- input: One?\n  contains: Rose\n")
+    model = ScriptedModel(["Rose."])
+    found = Chat.open(path).refine(tmp_path / "cases.yaml", rounds=0, model=model, inputs={"what": "flowers"})
+    assert found.baseline.results["case 1"].passed
+    assert [message.text for message in model.seen[0].messages] == ["Name flowers.", "One?"]
+    assert path.read_text() == text
+
+
 def test_refinement_measures(path: Path, tmp_path: Path) -> None:
     """With no rounds, the cases are only run; a chat in no file is told so."""
     cases = tmp_path / "cases.yaml"

@@ -78,6 +78,15 @@ def test_a_check_of_python_says_what_is_wrong_and_the_limit_holds(check: Any, wh
     assert chat.answer == "Elm."
 
 
+def test_retries_of_the_caller_count_more_than_those_of_the_file(tmp_path: Path) -> None:
+    (tmp_path / "tree.json").write_text(json.dumps(SCHEMA))
+    chat = Chat.from_text(f'<output schema="tree.json"/>{ASK}', folder=tmp_path)
+    model = ScriptedModel(["Tall.", '{"height": 3}'])
+    with pytest.raises(AnswerRejected):
+        chat.run(model=model, retries=0)
+    assert len(model.seen) == 1
+
+
 def test_only_the_last_reply_counts_and_a_step_of_one_does_not() -> None:
     call = Reply("Let me look.", "m", calls=(ToolCall("c", "no_such_tool", "{}"),))
     chat = Chat.from_text(ASK)
