@@ -132,6 +132,18 @@ def test_ctrl_c_while_the_model_speaks(server: ScriptedServer, folder: Path) -> 
         assert [role for role, _ in server.requests[-1].messages] == ["user", "assistant", "user"]
 
 
+def test_ctrl_c_where_nothing_is_written_names_no_file(server: ScriptedServer, folder: Path) -> None:
+    """What came from standard input is in no file that one could go on with."""
+    server.queue(Action("late", hold=threading.Event()))
+    with write(folder, HI).open() as file:
+        process = start("run", "-", stdin=file.fileno())
+    server.wait_for(1)
+    process.send_signal(signal.SIGINT)
+    done = finish(process)
+    assert done.code == terminal.INTERRUPTED
+    assert re.fullmatch(r"lmm: cancelled \(1 request, .+\)\n", done.err)
+
+
 def test_ctrl_c_before_the_model_speaks(server: ScriptedServer, folder: Path) -> None:
     """Nothing happened, and the next run asks again."""
     path = write(folder, HI)

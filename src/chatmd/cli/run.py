@@ -290,12 +290,12 @@ class RunPrinter:
             self.in_line = not text.endswith("\n")
             terminal.say(text, end="")
 
-    def interrupted(self, path: Path, turns: int, usage: Usage) -> None:
+    def interrupted(self, path: Path | None, turns: int, usage: Usage) -> None:
         """Print that the user ended the run."""
         self.end_line()
         used = f" ({terminal.count(turns, 'request')}, {usage_text(usage)})" if turns else ""
-        text = f"lmm: cancelled{used}; everything so far is in {path}, and lmm run continues from there"
-        terminal.say(text, err=True)
+        kept = f"; everything so far is in {path}, and lmm run continues from there" if path else ""
+        terminal.say(f"lmm: cancelled{used}{kept}", err=True)
 
     def end(self, result: events.RunResult) -> None:
         """Print a summary of the finished run."""

@@ -165,10 +165,12 @@ def agree(run: Run, text: str) -> Run:
 class Runner:
     """Runs a file on the background loop. `steer` and `cancel` may be called from any thread there is.
 
-    With `memory`, that is run instead, as if it stood beside `path`. `locked` says that the caller has the file's lock.
+    Without a `path`, what is in `memory` is run. `locked` says that the caller has the file's lock.
     """
 
-    def __init__(self, path: Path, context: Run, memory: Transcript | None = None, *, locked: bool = False) -> None:
+    def __init__(
+        self, path: Path | None, context: Run, memory: Transcript | None = None, *, locked: bool = False
+    ) -> None:
         self.path, self.context, self.memory, self.locked = path, context, memory, locked
         self._notes: deque[str] = deque()
         self._turn: asyncio.Task[None] | None = None
@@ -234,7 +236,7 @@ class Runner:
             result = RunResult(
                 conversation.answer,
                 conversation.transcript.text,
-                path=None if self.memory else self.path,
+                path=self.path,
                 usage=self.context.tally.usage,
                 turns=self.context.tally.turns,
                 turn_of="user" if conversation.waits_for_user else "model",
@@ -247,6 +249,7 @@ class Runner:
         """The conversation, whose file is open and locked as long as `stack`."""
         if self.memory is not None:
             return Conversation(self.context, self.memory, self.take_notes)
+        assert self.path is not None
         transcript = stack.enter_context(open_transcript(self.path, locked=self.locked, goes_on=goes_on))
         for note in transcript.notes:
             self.context.tell(Notice(note))
@@ -324,7 +327,7 @@ def open_run(
 
 def open_text(text: str, run: Run) -> Runner:
     """`open_run` for a text that is in no file: nothing is written."""
-    return Runner(run.folder / "text", agree(run, text), Transcript(text))
+    return Runner(None, agree(run, text), Transcript(text))
 
 
 def write_copy(path: Path, text: str, output: Path) -> None:

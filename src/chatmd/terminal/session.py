@@ -67,6 +67,7 @@ class TerminalSession:
 
     def __init__(self, start: Runner, *, ask: bool) -> None:
         self._main = asyncio.get_running_loop()
+        assert start.path is not None, "a conversation is in a file"
         self.path, self.tally = start.path, start.context.tally
         self.before = conversations.used_for(self.path)
         self.goes_to: Path | None = None
