@@ -259,7 +259,7 @@ class Run:
     ask_user: AskUser | None = None
     goes_on: bool = False
     inputs: Mapping[str, object] = field(default_factory=dict)
-    say: str = ""
+    say: str | Element = ""
 
     @asynccontextmanager
     async def in_time(self) -> AsyncGenerator[None]:

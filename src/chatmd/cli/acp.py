@@ -12,7 +12,7 @@ import secrets
 import threading
 import time
 from collections.abc import Awaitable, Callable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from functools import partial
 from importlib.metadata import version
 from pathlib import Path
@@ -23,8 +23,8 @@ from urllib.request import url2pathname
 from chatmd.chat import Chat
 from chatmd.errors import ChatmdError, LimitReached
 from chatmd.language.agent import CallItem, Content, Item, MessageItem, OutputItem
-from chatmd.runtime.runner import Runner, agree, open_run, prepare
-from chatmd.runtime.turns import with_inputs
+from chatmd.runtime.rewind import Draft, message_element
+from chatmd.runtime.runner import Runner, open_run, prepare
 from chatmd.terminal.call_texts import call_line
 from chatmd.tools.registry import BUILTINS
 from lmm import loop, terminal
@@ -160,12 +160,10 @@ class AcpAgent:
             return asyncio.run_coroutine_threadsafe(asking, here).result() == "yes"
 
         def begin() -> Runner:
-            run, chat = prepare(self.file, confirm=confirm, **self.how), Chat.open(path if path.exists() else self.file)
-            agree(run, with_inputs(chat.text, run))
-            (chat if chat.path == path else chat.copy(path)).say(text, docs=docs)
+            said, listener = message_element(Draft(text), docs), partial(self._tell, session)
             approve = partial(self._approve, session) if self.asks else None
-            run = prepare(path, listener=partial(self._tell, session), approve=approve, **{**self.how, "yes": True})
-            return open_run(path, replace(run, protected=(*run.protected, self.file.resolve())))
+            run = prepare(self.file, confirm=confirm, approve=approve, listener=listener, say=said, **self.how)
+            return open_run(path if path.exists() else self.file, run, path)
 
         await (await asyncio.to_thread(begin)).run()
 

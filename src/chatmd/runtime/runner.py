@@ -309,7 +309,8 @@ def open_run(
     """What runs a ChatMD file, to steer or cancel it; ``run.confirm`` is asked here.
 
     With `output`, the file stays as it is, and a copy of it that is made there is run; with `fork_at`, the copy ends
-    before the user's message of that number. `locked` says that the caller has its lock.
+    before the user's message of that number. A copy goes on as its own `output`, with a `run` that was prepared for the
+    original, whose consent holds. `locked` says that the caller has the file's lock.
 
     Raises: as `chatmd.Chat.run`, before anything is sent.
     """
@@ -319,7 +320,8 @@ def open_run(
     agreed = agree(run, text)
     if output is None:
         return Runner(path, agreed, locked=locked)
-    write_copy(path, text, output)
+    if output != path:
+        write_copy(path, text, output)
     # Its tools are those that were agreed to a moment ago, under another name.
     run = replace(run, protected=(*run.protected, output.resolve()), chain=(str(output),))
     return Runner(output, replace(agree(replace(run, yes=True), text), yes=run.yes))
