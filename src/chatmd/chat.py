@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import Any, Literal, Self, TypedDict, TypeVar, Unpack, overload
 
 from chatmd.checking import check_text, differences
-from chatmd.compaction.compact import KEEP, Compaction, CompactOptions, compact_text
+from chatmd.compaction.compact import KEEP, Compaction, CompactOptions
 from chatmd.context import Approve, AskUser, Confirm, Run, ask_nobody, settings_of
 from chatmd.errors import ChatmdError
 from chatmd.language.agent import AgentSpec, read_agent
@@ -29,7 +29,7 @@ from chatmd.refine.search import ROUNDS, Progress, Refinement, refine
 from chatmd.rendering import Rendered, render_text, self_contained
 from chatmd.runtime.events import RunResult
 from chatmd.runtime.output import value_in
-from chatmd.runtime.rewind import Draft, compact_file, message_element, rewind_file, rewind_text
+from chatmd.runtime.rewind import Draft, compact_transcript, message_element, rewind_transcript
 from chatmd.runtime.runner import Runner, open_run, open_text, prepare, reply_to, write_copy
 from chatmd.runtime.transcript_file import Transcript, open_transcript, read_transcript
 from chatmd.runtime.turns import Conversation
@@ -322,18 +322,12 @@ class Chat:
             DocumentBusy: another process runs the file.
             FileWriteError: it cannot be written.
         """
-        self.reload()
         if docs:
             if isinstance(said, Element):
                 raise ChatmdError("docs can only be added to a text", hint="put <doc> elements into the element")
             said = message_element(Draft(said), [str(name) for name in docs])
-        with contextlib.ExitStack() as stack:
-            if self.path is None:
-                transcript: Transcript = Transcript(repair(self._raw or "", goes_on=True).text)
-            else:
-                transcript = stack.enter_context(open_transcript(self.path, locked=self._locked, goes_on=True))
+        with self._writing(goes_on=True) as transcript:
             Conversation(self._prepared(), transcript).say(said)
-            self._take(transcript.text)
 
     @background
     async def arun(self, **how: Unpack[How]) -> RunResult:
@@ -457,15 +451,8 @@ class Chat:
             NothingToCompact: it is as short as it can be made.
             ModelError, ChatmdError: there is no summary; the chat is as it was.
         """
-        self.reload()
-        run, options = self._prepared(), CompactOptions(keep, to)
-        if self.path is None:
-            done = await compact_text(self.text, run, options, model=model)
-            self._take(done.text)
-        else:
-            done = await compact_file(self.path, run, options, model=model, locked=self._locked)
-            self.reload()
-        return done
+        with self._writing() as transcript:
+            return await compact_transcript(transcript, self._prepared(), CompactOptions(keep, to), model=model)
 
     compact = blocking(acompact)
 
@@ -479,14 +466,8 @@ class Chat:
         Raises:
             DocumentBusy: another process works on the file.
         """
-        self.reload()
-        if self.path is None:
-            cut = rewind_text(self.text)
-            if cut is not None:
-                self._take(cut.text)
-            return cut.draft if cut is not None else None
-        taken = rewind_file(self.path, locked=self._locked)
-        self.reload()
+        with self._writing() as transcript:
+            taken = rewind_transcript(transcript)
         return taken.draft if taken is not None else None
 
     @background
@@ -547,6 +528,18 @@ class Chat:
             self.path, self.folder.resolve(), config=Path(config) if config is not None else None, roots=roots,
             listener=self.listener, schema=schema, **how,
         )  # fmt: skip
+
+    @contextlib.contextmanager
+    def _writing(self, *, goes_on: bool = False) -> Iterator[Transcript]:
+        """The transcript as it is now, to be changed; what comes of it is the chat's text. See `open_transcript`."""
+        self.reload()
+        if self.path is None:
+            transcript = Transcript(repair(self._raw or "", goes_on=goes_on).text)
+            yield transcript
+        else:
+            with open_transcript(self.path, locked=self._locked, goes_on=goes_on) as transcript:
+                yield transcript
+        self._take(transcript.text)
 
     def _open_run(self, how: How) -> Runner:
         self.reload()

@@ -17,7 +17,7 @@ from chatmd.language.agent import MessageItem, interpret
 from chatmd.language.nodes import Attribute, Element, Node, Text
 from chatmd.language.syntax import errors_of, parse, parse_body, serialize
 from chatmd.language.transcript import USER_TURN, gap, storable
-from chatmd.runtime.transcript_file import Transcript, open_transcript
+from chatmd.runtime.transcript_file import Transcript
 from chatmd.sidecar import PICTURES, ExpansionRecord, free_name, keep
 from lmm.errors import DocumentBusy
 from lmm.models.port import ChatModel
@@ -142,45 +142,40 @@ def fork(text: str, number: int, file: str = "") -> RewindResult:
     return found[number - 1]
 
 
-# -- What changes a file as a whole; `locked` says that the caller has its lock -------------------------------
+# -- What changes a transcript as a whole; what was in a file is kept beside it --------------------------------
 
 
-def rewind_file(path: Path, *, locked: bool = False) -> RewindResult | None:
-    """Cut a file before its last message of the user, in one step; None if it has none.
+def rewind_transcript(transcript: Transcript) -> RewindResult | None:
+    """Cut a transcript before its last message of the user, in one step; None if it has none.
 
     Raises:
-        DocumentBusy: another process works on it, or somebody changed it meanwhile.
-        DocumentError: it cannot be read or written.
+        DocumentBusy: somebody changed it meanwhile.
+        FileWriteError: it cannot be written.
     """
-    with open_transcript(path, locked=locked) as transcript:
-        text = transcript.text
-        done = rewind_text(text, str(path))
-        if done is None:
-            return None
-        original = free_name(path)
-        keep(text, original)
-        _restart(transcript, text, done.text)
-        return dataclasses.replace(done, original=original)
+    text, path = transcript.text, transcript.path
+    done = rewind_text(text, str(path or ""))
+    if done is None:
+        return None
+    if path is not None:
+        done = dataclasses.replace(done, original=free_name(path))
+        keep(text, done.original)
+    _restart(transcript, text, done.text)
+    return done
 
 
-async def compact_file(
-    path: Path,
-    run: Run,
-    options: CompactOptions = CompactOptions(),
-    *,
-    model: str | ChatModel = "",
-    locked: bool = False,
+async def compact_transcript(
+    transcript: Transcript, run: Run, options: CompactOptions = CompactOptions(), *, model: str | ChatModel = ""
 ) -> Compaction:
-    """Compact the conversation in a file by `model`, else the aux model; what is appended meanwhile stays.
+    """Compact a conversation by `model`, else the aux model; what is appended meanwhile stays.
 
-    Raises: as `compact_text` and `rewind_file`.
+    Raises: as `compact_text` and `rewind_transcript`.
     """
-    with open_transcript(path, locked=locked) as transcript:
-        text = transcript.text
-        done = await compact_text(text, run, options, model=model, path=path)
-        await asyncio.to_thread(_restart, transcript, text, done.text)
+    text, path = transcript.text, transcript.path
+    done = await compact_text(text, run, options, model=model, path=path)
+    await asyncio.to_thread(_restart, transcript, text, done.text)
+    if path is not None:
         ExpansionRecord(path).carry_over(done.was, done.items)
-        return done
+    return done
 
 
 def _restart(transcript: Transcript, was: str, text: str) -> None:

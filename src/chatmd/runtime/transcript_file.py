@@ -385,11 +385,12 @@ def open_transcript(path: Path, *, locked: bool = False, goes_on: bool = False) 
     """
     with contextlib.nullcontext() if locked else document_lock(path, timeout=0):
         data = read_bytes(path)
-        text = read_transcript(path)
+        whole = whole_characters(data)
+        text = decode_document(whole, str(path))
         check_writable(path)
         repaired = repair(text, str(path), goes_on=goes_on)
         notes = repaired.notes
-        if torn := len(data) - len(text.encode("utf-8")):
+        if torn := len(data) - len(whole):
             kept = free_name(path)
             keep(data, kept)
             notes = (*notes, f"{torn} bytes at the end are half a character, and were taken away; {kept} has them")

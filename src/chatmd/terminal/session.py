@@ -31,9 +31,9 @@ from chatmd.language.agent import AgentConfig, AgentSpec, Tool, read_agent
 from chatmd.language.nodes import Element
 from chatmd.language.syntax import parse
 from chatmd.runtime import events
-from chatmd.runtime.rewind import Draft, compact_file, fork, forks, message_element, rewind_file
+from chatmd.runtime.rewind import Draft, compact_transcript, fork, forks, message_element, rewind_transcript
 from chatmd.runtime.runner import Runner, open_run, write_copy
-from chatmd.runtime.transcript_file import read_transcript
+from chatmd.runtime.transcript_file import open_transcript, read_transcript
 from chatmd.sidecar import FOLDER
 from chatmd.terminal import conversations
 from chatmd.terminal.questions import Questions
@@ -465,7 +465,8 @@ class TerminalSession:
 
     async def _taken_back(self) -> Draft | None:
         """The last message, no more in the file; None if there is none."""
-        taken = await asyncio.to_thread(rewind_file, self.path)
+        with open_transcript(self.path) as transcript:
+            taken = rewind_transcript(transcript)
         if taken is None:
             self.screen.print(self.view.note("there is no message of yours that could be taken back"))
             return None
@@ -488,7 +489,8 @@ class TerminalSession:
 
     async def _compact(self) -> None:
         self.screen.print(self.view.note("writing a summary …"))
-        done = await loop.run_async(compact_file(self.path, self.context))
+        with open_transcript(self.path) as transcript:
+            done = await loop.run_async(compact_transcript(transcript, self.context))
         kept = f"; the original is kept in {FOLDER}/{done.original.name}" if done.original else ""
         paid = f"{done.model}: {usage_text(done.usage)}"
         self.screen.print(self.view.note(f"{done.before:,} tokens became {done.after:,}{kept} ({paid})"))
