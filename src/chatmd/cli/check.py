@@ -22,15 +22,7 @@ if TYPE_CHECKING:
 @options.roots("Also allow files from this folder.")
 @options.json_lines
 @options.config
-def check(
-    *,
-    files: tuple[Path, ...],
-    strict: bool,
-    replay: bool,
-    roots: tuple[Path, ...],
-    as_json: bool,
-    config: Path | None,
-) -> int:
+def check(*, files: tuple[Path, ...], roots: tuple[Path, ...], as_json: bool, config: Path | None, **how: bool) -> int:
     """Report problems of ChatMD files, as path:line:col: message.
 
     Files, programs and agents that they refer to are checked; nothing is fetched, asked or run, except, with --replay,
@@ -42,7 +34,7 @@ def check(
     code, found = DONE, 0
     for path in files:
         try:
-            problems = Chat.open(path, config=config, roots=roots).problems(strict=strict, replay=replay)
+            problems = Chat.open(path, config=config, roots=roots).problems(**how)
         except LmmError as error:
             terminal.tell_error(error)
             code = FAILED

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import click
 
+from chatmd.cli.asking import model_option
 from lmm import terminal
 from lmm.cli import options
 from lmm.terminal import DONE, usage_text
@@ -30,18 +31,10 @@ if TYPE_CHECKING:
     type=click.IntRange(min=1),
     help="Keep fewer turns if needed to get down to this many tokens.",
 )
-@click.option("--model", metavar="NAME", help="Summarise with this model instead of the file's own.")
+@model_option("Summarise with this model instead of the file's own.")
 @options.config
 @options.roots("Also allow files from this folder.")
-def compact(
-    *,
-    file: Path,
-    keep: int,
-    to: int | None,
-    model: str | None,
-    config: Path | None,
-    roots: tuple[Path, ...],
-) -> int:
+def compact(*, file: Path, config: Path | None, roots: tuple[Path, ...], **how: Any) -> int:
     """Replace the older part of a conversation with a summary, so that it fits the model again.
 
     Instructions, decisions and the last turns stay. The original is kept beside the file, in .chatmd.
@@ -51,7 +44,7 @@ def compact(
 
     chat = Chat.open(file, config=config, roots=roots)
     try:
-        done = chat.compact(keep=keep, to=to, model=model or "")
+        done = chat.compact(**how)
     except NothingToCompact as nothing:
         terminal.say(f"{file}: {nothing}")
         return DONE

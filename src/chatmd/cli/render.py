@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 from chatmd.cli.asking import input_values, model_option
 from lmm import terminal
@@ -33,12 +34,9 @@ def render(
     skill: bool,
     run_agents: bool,
     servers: bool,
-    replay: bool,
-    inputs: dict[str, str],
-    yes: bool,
-    model: str,
     config: Path | None,
     roots: tuple[Path, ...],
+    **how: Any,
 ) -> int:
     """Print the next request: every message with its documents in place, the tools, and their tokens.
 
@@ -50,12 +48,9 @@ def render(
 
     chat = Chat.open(file, config=config, roots=roots)
     if transcript:
-        terminal.say_document(chat.export(replay=replay, inputs=inputs))
+        terminal.say_document(chat.export(**how))
         return DONE
-    confirm = confirm_on_terminal()
-    rendered = chat.render(
-        servers=servers, run_agents=run_agents, model=model, yes=yes, replay=replay, inputs=inputs, confirm=confirm
-    )
+    rendered = chat.render(servers=servers, run_agents=run_agents, confirm=confirm_on_terminal(), **how)
     if as_json:
         terminal.say_json(as_data(rendered), indent=1)
         return DONE

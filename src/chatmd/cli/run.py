@@ -124,13 +124,9 @@ def run(
         from chatmd.cli.acp import serve
 
         return serve(file, {**how, "inputs": inputs}, asks=ask)
-    replayed = (
-        _replayed(file, how["config"], how["roots"])
-        if replay and not (interactive or say or output or from_input)
-        else None
-    )
-    if replayed is not None:
-        return replayed
+    compares = replay and not (interactive or say or output or from_input)
+    if compares and (code := _replayed(file, how["config"], how["roots"])) is not None:
+        return code
     if fork_at is not None and output is None:
         raise click.UsageError("--fork-at needs a file for the branch: -o FILE")
     printer = RunPrinter()
@@ -197,10 +193,9 @@ def _replayed(file: Path, config: Path | None, roots: tuple[Path, ...]) -> int |
 
 
 def _standard_input() -> str:
-    try:
-        return sys.stdin.buffer.read().decode("utf-8")
-    except UnicodeDecodeError as error:
-        raise FileReadError("this is not UTF-8", where="standard input", hint="convert it") from error
+    from lmm.disk.files import decode_document
+
+    return decode_document(sys.stdin.buffer.read(), "standard input")
 
 
 def _run(runner: Runner, printer: RunPrinter, *, as_json: bool) -> int:
