@@ -64,16 +64,14 @@ def value_in(answer: str, schema: Schema) -> Any:
     return records if schema.many else records[0]
 
 
-async def open_judge(spec: AgentSpec, run: Run, stack: AsyncExitStack) -> AnswerJudge | None:
-    """What judges the replies of an agent; None if any will do.
+async def open_judge(spec: AgentSpec, run: Run, stack: AsyncExitStack) -> AnswerJudge:
+    """What judges the replies of an agent, as its file and its caller ask.
 
     Raises:
         LmmError: its schema or its check cannot be used.
     """
     rule, declared = run.expects, spec.output
     schema = schema_of(spec, run)
-    if schema is None and rule.check is None and (declared is None or not declared.check):
-        return None
     retries = rule.retries if rule.retries is not None else declared.retries if declared else _RETRIES
     program: RunnableTool | None = None
     if declared is not None and declared.check:

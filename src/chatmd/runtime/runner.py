@@ -226,9 +226,9 @@ class Runner:
                 conversation.say(self.context.say)
             stack.callback(self._say_notes, conversation)  # whatever ends the run
             ready = await conversation.open(stack, though_waiting=has_user)
-            if ready:
-                self.context.tell(events.Ready(conversation.model, conversation.tools))
-            while ready:
+            if ready is not None:
+                self.context.tell(ready)
+            while ready is not None:
                 done = user_first or await self._turn_done(conversation)
                 user_first = False
                 if not (done and self._say_notes(conversation)) and not await self._user_says(conversation):
@@ -239,7 +239,7 @@ class Runner:
                 path=self.path,
                 usage=self.context.tally.usage,
                 turns=self.context.tally.turns,
-                turn_of="user" if conversation.waits_for_user else "model",
+                turn_of="user" if conversation.spec.waits_for_user else "model",
                 cancelled=self._cancelled,
             )
         self.context.tell(result)
@@ -294,7 +294,7 @@ class Runner:
         if ask is None:
             return False
         conversation.transcript.hand_over()
-        self.context.tell(events.YourTurn(pending=not conversation.waits_for_user))
+        self.context.tell(events.YourTurn(pending=not conversation.spec.waits_for_user))
         said = await ask()
         if said is None:
             return False

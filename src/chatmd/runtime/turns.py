@@ -119,17 +119,16 @@ class Conversation:
     _expanded: Expansions = field(default_factory=Expansions)
     # What `open` opens:
     _stack: AsyncExitStack = field(init=False)
-    _name: str = field(init=False)
     _opening: asyncio.Task[ChatModel] = field(init=False)
     _caller: ToolCaller = field(init=False)
     _payloads: Payloads = field(init=False)
     _compactor: Compactor = field(init=False)
-    _judge: AnswerJudge | None = field(init=False)
+    _judge: AnswerJudge = field(init=False)
 
     # -- before the first turn -----------------------------------------------------------------------
 
-    async def open(self, stack: AsyncExitStack, *, though_waiting: bool = False) -> bool:
-        """Read the agent and open its tools, which stay open as long as `stack`; whether there is something to do.
+    async def open(self, stack: AsyncExitStack, *, though_waiting: bool = False) -> events.Ready | None:
+        """Read the agent and open its tools, which stay open as long as `stack`; None if there is nothing to do.
 
         Values of inputs are put into the text. If it is the user's turn, nothing is opened, unless `though_waiting`.
 
@@ -143,11 +142,11 @@ class Conversation:
         if (filled := with_inputs(text, self.run)) != text:
             self.transcript.restart(text, filled)
         document = self._read()
-        if self.waits_for_user and not though_waiting:
+        if self.spec.waits_for_user and not though_waiting:
             last = self.spec.items[-1] if self.spec.items else None
             if self.user_turn and not (isinstance(last, MessageItem) and last.role == "user"):  # a place to write
                 self._add(self._turn.removeprefix(self.transcript.newline))
-            return False
+            return None
         config, configuration, own = self.spec.config, self.run.configuration, len(self.run.chain) == 1
         model = model_settings(config, configuration, own=own)
         ask = self._keeping_records(self.run.ask)
@@ -161,7 +160,7 @@ class Conversation:
         check_values(self.spec.inputs)
         (run.agreement or Consent()).check(self.spec, run)
         run.tally.limits.check_price(str(model.model))
-        self._name, self._stack = str(model.model), stack
+        self._stack = stack
         self._opening = asyncio.create_task(asyncio.to_thread(run.open_model, model))
         self._opening.add_done_callback(lambda opening: opening.cancelled() or opening.exception())
         tools = await open_tools(self.spec.tools, run, stack)
@@ -176,9 +175,8 @@ class Conversation:
         )
         self._offer_look_back()
         done, _ = await asyncio.wait([self._opening], timeout=_AT_ONCE)
-        if done or not self.waits_for_user:
-            await self._connect()
-        return True
+        known = (await self._connect()).name if done or not self.spec.waits_for_user else str(model.model)
+        return events.Ready(known, self.tools)
 
     def _offer_look_back(self) -> None:
         """Offer to look into what a summary stands for, if the whole is kept."""
@@ -208,19 +206,9 @@ class Conversation:
         return asking
 
     @property
-    def model(self) -> str:
-        """The model that is asked."""
-        return self._model.name if self._model else self._name
-
-    @property
     def tools(self) -> tuple[ToolDefinition, ...]:
         """What the model is offered."""
         return tuple(tool.tool.definition for tool in self._caller.tools.values())
-
-    @property
-    def waits_for_user(self) -> bool:
-        """Whether there is nothing for the model to do."""
-        return self.spec.waits_for_user
 
     @property
     def answer(self) -> str:
@@ -255,7 +243,7 @@ class Conversation:
             LmmError: as `open` and `turn`.
         """
         async with AsyncExitStack() as stack:
-            if not await self.open(stack):
+            if await self.open(stack) is None:
                 raise ChatmdError("this agent was asked nothing", where=self.run.chain[-1], hint="give it an input")
             await self.turn()
         return self.answer
@@ -273,12 +261,10 @@ class Conversation:
             AnswerRejected: no reply was what `<output>` or the caller asks for.
             FileWriteError: the transcript cannot be written.
         """
-        file, asked = self.run.chain[0], not self.waits_for_user
+        file, asked = self.run.chain[0], not self.spec.waits_for_user
         with as_one_change(Path(file)) if file else contextlib.nullcontext():
-            done = await self._exchange()
-            judge = self._judge if asked and not self.run.once else None
-            retries = judge.retries if judge is not None else 0
-            while judge is not None and done and (problem := await judge.problem(self.answer)):
+            done, retries = await self._exchange(), self._judge.retries
+            while asked and done and not self.run.once and (problem := await self._judge.problem(self.answer)):
                 if not retries:
                     hint = "it is in the transcript; say what is wrong with it, or allow more retries"
                     raise AnswerRejected(f"the reply is not what was asked for: {problem}", hint=hint)
@@ -290,11 +276,11 @@ class Conversation:
     async def _exchange(self) -> bool:
         """Ask the model, and carry out its calls, until it is the user's turn; False if the user ended that."""
         await self._refresh()
-        while not self.waits_for_user:
+        while not self.spec.waits_for_user:
             if await self._compactor.is_due(self.transcript.text):
                 await self._make_room()
             await self._refresh()  # what others write from now on comes after the reply
-            if self.waits_for_user:
+            if self.spec.waits_for_user:
                 break
             try:
                 calls = await self._ask()
@@ -346,8 +332,7 @@ class Conversation:
 
     async def _ask(self) -> tuple[ToolCall, ...]:
         """One request, and its reply in the transcript at the mark; the calls that the model asks for."""
-        model, items = await self._connect(), self.spec.sent
-        schema = self._judge.schema if self._judge is not None else None
+        model, items, schema = await self._connect(), self.spec.sent, self._judge.schema
         self._expanded = await expansions(items, self.run, self.recorded, self._payloads, self._expanded)
         messages = with_shown(messages_of(items, expand=self._expanded.__getitem__), schema)
         await asyncio.to_thread(self.transcript.check_room)
