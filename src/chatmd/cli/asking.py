@@ -14,6 +14,7 @@ import click
 
 from chatmd.terminal.call_texts import AGREE, CHOICES, Approvals, CallDecision, call_in_words, read_answer
 from lmm import terminal
+from lmm.errors import ConfigError
 from lmm.messages import ToolCall
 
 if TYPE_CHECKING:
@@ -49,9 +50,17 @@ def confirm_on_terminal() -> Confirm | None:
     return _confirm if terminal.can_ask() else None
 
 
-def approve_on_terminal() -> Approve | None:
-    """A function that asks about each call, or None if there is no terminal; it remembers what is always allowed."""
-    return Approvals(_ask) if terminal.can_ask() else None
+def approve_on_terminal() -> Approve:
+    """A function that asks about each call; it remembers what is always allowed.
+
+    Raises:
+        ConfigError: there is no terminal.
+    """
+    if not terminal.can_ask():
+        raise ConfigError(
+            "--ask needs a terminal, where you are asked", hint="run it in a terminal, or leave out --ask"
+        )
+    return Approvals(_ask)
 
 
 def _confirm(question: str) -> bool:

@@ -19,7 +19,6 @@ from lmm import terminal
 from lmm.cli import options
 from lmm.errors import ConfigError, FileReadError, LmmError, Place
 from lmm.messages import (
-    Asked,
     Event,
     Failed,
     Image,
@@ -96,7 +95,6 @@ def run(
     as_json: bool,
     acp: bool,
     interactive: bool,
-    once: bool,
     ask: bool,
     replay: bool,
     inputs: dict[str, str],
@@ -134,14 +132,8 @@ def run(
         if not from_input and not os.path.lexists(file):
             _begin(file, interactive)
         approve = approve_on_terminal() if ask else None
-        if ask and approve is None:
-            raise ConfigError(
-                "--ask needs a terminal, where you are asked", hint="run it in a terminal, or leave out --ask"
-            )
-        how |= {
-            "once": once, "replay": replay, "confirm": confirm_on_terminal(), "approve": approve,
-            "listener": print_event if as_json else printer,
-        }  # fmt: skip
+        listener = print_event if as_json else printer
+        how |= {"replay": replay, "confirm": confirm_on_terminal(), "approve": approve, "listener": listener}
         first = prepare(
             None if from_input else file, **how, inputs=inputs, say=_standard_input() if say == "-" else say
         )
@@ -246,24 +238,17 @@ class RunPrinter:
     def __init__(self) -> None:
         self.in_line = False  # what the model says has not ended its line
         self.live = terminal.is_terminal()
-        self.waiting: list[str] = []  # pieces that are not printed yet
 
     def __call__(self, event: Event, place: Place) -> None:
         """Print an event."""
         if place.path:
             self._tell_note(event, "  " * len(place.path))
         elif isinstance(event, TextDelta):
-            if self.live:
-                self._print(event.text)
-            else:
-                self.waiting.append(event.text)
+            self._print(event.text if self.live else "")
         elif isinstance(event, Reply):
-            self._print("".join(self.waiting))
-            self.waiting.clear()
+            self._print("" if self.live else event.text)
             self.end_line()
         else:
-            if isinstance(event, Asked | Retrying):
-                self.waiting.clear()
             self._tell_note(event)
 
     def _tell_note(self, event: Event, indent: str = "") -> None:
