@@ -72,16 +72,17 @@ def _records(text: str, file: str) -> list[Mapping[str, Any]]:
     with contextlib.suppress(ValueError):
         whole = json.loads(text)
         return [value for value in (whole if isinstance(whole, list) else [whole]) if isinstance(value, dict)]
-    found, bad = list[Mapping[str, Any]](), 0
-    for number, line in enumerate(text.rstrip().split("\n"), 1):
-        if found and bad:  # not the last line, of a session that goes on
-            hint = "correct or delete it: what it says would be missing"
-            raise ChatmdError(f"line {bad} is not JSON", where=file, hint=hint)
+    lines = text.rstrip().split("\n")
+    found, bad = list[Mapping[str, Any]](), list[int]()
+    for number, line in enumerate(lines, 1):
         try:
             value = json.loads(line) if line.strip() else None
             found += [value] if isinstance(value, dict) else []
         except ValueError:
-            bad = number
+            bad.append(number)
+    if found and bad and bad[0] < len(lines):  # not the last line, of a session that goes on
+        hint = "correct or delete it: what it says would be missing"
+        raise ChatmdError(f"line {bad[0]} is not JSON", where=file, hint=hint)
     return found
 
 

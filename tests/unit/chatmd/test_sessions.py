@@ -109,5 +109,7 @@ def test_a_line_that_cannot_be_read_is_told_and_not_left_out() -> None:
     lines = [json.dumps(claude("user", text), ensure_ascii=False) for text in ("One", "Two\u2028", "Three")]
     with pytest.raises(ChatmdError, match="line 2 is not JSON"):
         read_session("\n".join([lines[0], lines[1][:-9], "", lines[2]]))
+    with pytest.raises(ChatmdError, match="line 1 is not JSON"):
+        read_session("\n".join([lines[0][:-9], lines[1]]))
     found = read_session("\n".join([*lines, lines[0][:-9], ""]))
     assert [message.text for message in found] == ["One", "Two\u2028", "Three"]
