@@ -249,12 +249,11 @@ class Library:
 
     async def _list_prompts(self, ctx: Any, params: Any) -> types.ListPromptsResult:
         self.refresh()
-        said = types.PromptArgument(name="input", description="what the prompt is to work on")
-        prompts = []
+        meaning, prompts = "what the prompt is to work on", []
         for prompt in self.prompts.values():
             arguments = [types.PromptArgument(name=one.name, description=one.description, required=one.value is None)
                          for one in prompt.inputs]  # fmt: skip
-            arguments.append(said.model_copy(update={"required": prompt.needs_input}))
+            arguments.append(types.PromptArgument(name="input", description=meaning, required=prompt.needs_input))
             prompts.append(types.Prompt(name=prompt.name, description=prompt.description, arguments=arguments))
         return types.ListPromptsResult(prompts=prompts)
 

@@ -466,6 +466,7 @@ def test_the_public_needs_to_be_let_in(place: Path) -> None:
         (["--no-course"], "nothing to publish"),
         (["--prompts", "gone"], "there is no such folder"),
         (["--http", "here"], "'here' is not a port number"),
+        (["--http", "", "--public"], "'' is not a port number"),
         (["--public"], "this needs --http"),
     ],
 )

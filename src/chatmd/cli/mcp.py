@@ -68,13 +68,13 @@ def mcp(
     folder = _folder(prompts)
     if no_course and folder is None:
         raise ConfigError("there is nothing to publish", where="--no-course", hint="give a folder: --prompts DIR")
-    host, port = _address(http) if http else ("", 0)
-    token = _checked(host, public, token_env, http is not None)
+    host, port = _address(http) if http is not None else ("", 0)
+    token = _checked(host, public, token_env)
     how = {"model": model or "", "config": config, "budget": budget, "timeout": _SILENT_FOR, "yes": yes}
     library = Library(folder=folder, options=how, note=terminal.note)
     open_course = None if no_course else partial(pkgutil.resolve_name(_COURSE), config, course, model)
     terminal.log_to_stderr("%(levelname)s %(name)s: %(message)s")  # standard output belongs to the protocol
-    with contextlib.suppress(KeyboardInterrupt), listen(host, port) if http else contextlib.nullcontext() as listener:
+    with contextlib.suppress(KeyboardInterrupt), listen(host, port) if host else contextlib.nullcontext() as listener:
         loop.run(_serve(library, open_course, listener, public, token))  # until Ctrl-C, or until the client ends it
     return DONE
 
@@ -120,15 +120,15 @@ def _address(written: str) -> tuple[str, int]:
     return host.strip("[]") or "127.0.0.1", int(port)
 
 
-def _checked(host: str, public: bool, token_env: str | None, http: bool) -> str:
-    """The token that callers need; none where nobody else can call.
+def _checked(host: str, public: bool, token_env: str | None) -> str:
+    """The token that callers need; none where nobody else can call. Without --http, there is no `host`.
 
     Raises:
         ConfigError: others could call, and that was not said; or the token is missing or too short.
     """
-    if not http and (public or token_env):
+    if not host and (public or token_env):
         raise ConfigError("this needs --http", where="--public" if public else "--token-env")
-    if http and not public and not is_loopback(host):
+    if host and not public and not is_loopback(host):
         who = "--public lets others call the tools; with --token-env NAME, only those with the token"
         raise ConfigError(f"{host} can be reached by others", where="--http", hint=who)
     token = os.environ.get(token_env, "") if token_env else ""

@@ -99,7 +99,7 @@ class Transcript:
     behind it.
     """
 
-    def __init__(self, text: str = "", path: Path | None = None, notes: tuple[str, ...] = ()) -> None:
+    def __init__(self, text: str, path: Path | None = None, notes: tuple[str, ...] = ()) -> None:
         self.path, self.notes = path, notes
         self.folder = path.resolve().parent if path is not None else None
         self._begin, self._tail = text, ""  # `_tail`: what others wrote behind what we wrote
