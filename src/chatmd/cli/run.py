@@ -142,7 +142,7 @@ def run(
             from chatmd.terminal.session import converse
 
             return converse(runner, lambda path: open_run(path, prepare(path, **how)), ask=ask)
-        return _run(runner, printer, as_json=as_json)
+        return _run(runner, printer)
 
 
 def _chosen(interactive: bool) -> Path:
@@ -190,19 +190,17 @@ def _standard_input() -> str:
     return decode_document(sys.stdin.buffer.read(), "standard input")
 
 
-def _run(runner: Runner, printer: RunPrinter, *, as_json: bool) -> int:
+def _run(runner: Runner, printer: RunPrinter) -> int:
     from lmm import loop
 
     try:
-        result = loop.run(runner.run())
+        loop.run(runner.run())
     except KeyboardInterrupt:
         printer.interrupted(runner.path, runner.context.tally.turns, runner.context.tally.usage)
         return INTERRUPTED
     except LmmError:
         printer.end_line()
         raise
-    if not as_json:
-        printer.end(result)
     return DONE
 
 
@@ -248,6 +246,8 @@ class RunPrinter:
         elif isinstance(event, Reply):
             self._print("" if self.live else event.text)
             self.end_line()
+        elif isinstance(event, events.RunResult):
+            self._end(event)
         else:
             self._tell_note(event)
 
@@ -277,7 +277,7 @@ class RunPrinter:
         kept = f"; everything so far is in {path}, and lmm run continues from there" if path else ""
         terminal.say(f"lmm: cancelled{used}{kept}", err=True)
 
-    def end(self, result: events.RunResult) -> None:
+    def _end(self, result: events.RunResult) -> None:
         """Print a summary of the finished run."""
         self.end_line()
         requests = terminal.count(result.turns, "request")
