@@ -81,8 +81,8 @@ class PromptTool:
     async def call(self, arguments: Mapping[str, Any]) -> ToolOutput:
         if self.problem:
             raise ChatmdError(f"this prompt has errors: {self.problem}", hint="lmm check lists them")
-        text, input, run = await self._prepared(arguments)
-        return ToolOutput((await reply_to(text, input, run))[0])
+        text, run = await self._prepared(arguments)
+        return ToolOutput((await reply_to(text, "", run))[0])
 
     async def messages(self, arguments: Mapping[str, Any]) -> Sequence[Message]:
         """What its model would get, documents and images in place.
@@ -90,19 +90,19 @@ class PromptTool:
         Raises:
             LmmError: it cannot be read or run, nobody agreed to what it does, or its model does not answer.
         """
-        text, input, run = await self._prepared(arguments)
-        text += gap(text) + user_text(input) if input.strip() else ""
+        text, run = await self._prepared(arguments)
         async with run.in_time():
             rendered = await render_text(text, self.path, run, run_agents=True)
         return [one.message for one in rendered.messages]
 
-    async def _prepared(self, arguments: Mapping[str, Any]) -> tuple[str, str, Run]:
-        """The file's text, what its user says, and how it is run, with the values of declared inputs."""
+    async def _prepared(self, arguments: Mapping[str, Any]) -> tuple[str, Run]:
+        """The file's text with what its user says, and how it is run, with the values of declared inputs."""
         values = dict(arguments)
         if len(input := values.pop("input", "")) > LONGEST_INPUT:
             raise ChatmdError(f"the input has more than {LONGEST_INPUT:,} characters", where=self.path.name)
         text = await asyncio.to_thread(read_document, self.path)
-        return text, input, prepare(self.path, **self.options, inputs=values)
+        text += gap(text) + user_text(input) if input.strip() else ""
+        return text, prepare(self.path, **self.options, inputs=values)
 
 
 def read_prompts(folder: Path, *, taken: Iterable[str] = ()) -> tuple[list[PromptTool], list[str]]:
