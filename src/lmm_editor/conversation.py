@@ -36,8 +36,7 @@ _SAY = "\n<user>\n\n</user>\n"
 
 def elements(opened: OpenDocument) -> list[Element]:
     """Return the elements of the text, at any depth."""
-    found = (node for node, _ in walk(parse(opened.buffer.text).children))
-    return [node for node in found if isinstance(node, Element) and node.opening is not None]
+    return [node for node, _ in walk(parse(opened.buffer.text).children) if isinstance(node, Element)]
 
 
 def code_lenses(opened: OpenDocument) -> list[lsp.CodeLens]:
@@ -76,7 +75,7 @@ def _values(opened: OpenDocument, tag: str, name: str) -> list[str]:
 def hover(opened: OpenDocument, at: lsp.Position) -> lsp.Hover | None:
     """Describe an element, with the beginning of the file that it names. Nothing is fetched."""
     offset = opened.buffer.offset(at)
-    here = [one for one in elements(opened) if one.opening and one.opening.start <= offset < one.opening.end]
+    here = [one for one in elements(opened) if one.opening.start <= offset < one.opening.end]
     if not here:
         return None
     from lmm.disk.folder import Folder
@@ -101,7 +100,6 @@ def semantic_tokens(opened: OpenDocument) -> lsp.SemanticTokens:
     """Return tokens for known tags and attributes."""
     found = []
     for element in elements(opened):
-        assert element.opening is not None
         found.append((element.opening.start + 1, len(element.tag), 0))
         if element.closing is not None:
             found.append((element.closing.start + 2, len(element.tag), 0))

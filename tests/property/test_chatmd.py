@@ -74,12 +74,10 @@ def test_every_node_knows_its_place(text: str) -> None:
     def visit(nodes: tuple[Node, ...], start: int, end: int) -> None:
         at = start
         for node in nodes:
-            assert node.span is not None
             assert node.span.start == at
             assert node.span.line == text.count("\n", 0, at) + 1
             assert node.span.column == at - (text.rfind("\n", 0, at) + 1) + 1
             if isinstance(node, Element):
-                assert node.opening is not None
                 closing = node.closing.start if node.closing else None
                 visit(node.children, node.opening.end, closing if closing is not None else -1)
             at = node.span.end if not isinstance(node, Element) or node.closing else _end(node)
@@ -95,7 +93,6 @@ def _end(element: Element) -> int:
         return element.span.end
     if isinstance(last, Element) and last.closing is None:
         return _end(last)
-    assert last.span is not None
     return last.span.end
 
 

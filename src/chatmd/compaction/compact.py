@@ -116,8 +116,6 @@ def group_items(items: Sequence[Item]) -> tuple[tuple[int, ...], ...]:
         if index >= reach and (index + 1 == len(items) or not _goes_on(item, items[index + 1])):
             groups.append(tuple(range(start, index + 1)))
             start = index + 1
-    if start < len(items):
-        groups.append(tuple(range(start, len(items))))
     return tuple(groups)
 
 
@@ -210,11 +208,10 @@ def replace_elements(document: SyntaxTree, gone: Collection[int], summary: str) 
 def _pieces(nodes: Sequence[Node], gone: Collection[int], summary: str, last: int) -> Iterator[str]:
     before_is_gone = False
     for node in nodes:
-        start = node.span.start if node.span is not None else -1
-        if isinstance(node, Element) and start in gone:
-            if start == last:
+        if isinstance(node, Element) and node.span.start in gone:
+            if node.span.start == last:
                 yield summary
-            before_is_gone = start != last
+            before_is_gone = node.span.start != last
             continue
         if not (before_is_gone and isinstance(node, Text) and node.is_blank):
             yield serialize([node])

@@ -300,14 +300,12 @@ def interpret(document: SyntaxTree) -> tuple[AgentSpec, tuple[Problem, ...]]:
 
 def attribute_span(element: Element, name: str) -> SourceRange:
     """Where an attribute stands; the opening tag, if it is not there."""
-    return attribute_spans(element).get(name, element.opening or element.span)
+    return attribute_spans(element).get(name, element.opening)
 
 
 def attribute_spans(element: Element) -> dict[str, SourceRange]:
     """Where the attributes of an element stand, if it was read from a text."""
     opening = element.opening
-    if opening is None:
-        return {}
     inside = opening.start + 1 + len(element.tag)
     offsets = attribute_offsets(opening.source.text[inside : opening.end - 1])
     return {name: opening._replace(start=inside + offset) for name, offset in offsets.items()}
@@ -339,18 +337,14 @@ class _Reader:
 
     def stray_text(self, node: Text) -> None:
         """Report text that stands in no element."""
-        span = node.span
-        if span is not None:
-            offset = len(node.value) - len(node.value.lstrip(BLANK)) if not node.raw else 0
-            span = span._replace(start=min(span.start + offset, span.end))
-            foreign = [match for match in _TAG_NAME.finditer(span.text) if match[1] in OCHAT]
-            for match in foreign:
-                at = span._replace(start=span.start + match.start())
-                self._problem(at, f"<{match[1]}> is an element of ochat, and not available here", OCHAT[match[1]])
-            if not foreign:
-                self._problem(
-                    span, "this text is outside of any element, and would not be sent", _meant_tag(node.value)
-                )
+        offset = len(node.value) - len(node.value.lstrip(BLANK)) if not node.raw else 0
+        span = node.span._replace(start=min(node.span.start + offset, node.span.end))
+        foreign = [match for match in _TAG_NAME.finditer(span.text) if match[1] in OCHAT]
+        for match in foreign:
+            at = span._replace(start=span.start + match.start())
+            self._problem(at, f"<{match[1]}> is an element of ochat, and not available here", OCHAT[match[1]])
+        if not foreign:
+            self._problem(span, "this text is outside of any element, and would not be sent", _meant_tag(node.value))
 
     # -- elements ------------------------------------------------------------------------------------
 
@@ -479,7 +473,7 @@ class _Reader:
         if not isinstance(node, Text) or not node.plain:
             return node
         for name, *_ in slots_in(node):
-            if name not in self.values and node.span is not None:
+            if name not in self.values:
                 hint = f"lmm run --set {name}=…" if name in self.inputs else f'declare it: <input name="{name}"/>'
                 found = re.search(rf"\{{\{{[ \t]*{name}[ \t]*\}}\}}", node.span.text)
                 span = node.span._replace(start=node.span.start + (found.start() if found else 0))

@@ -75,7 +75,7 @@ def _warning(span: SourceRange, message: str, hint: str, *, unseen: bool = False
 def _elements(document: SyntaxTree) -> Iterator[Problem]:
     """Misplaced elements, attributes and contents that mean nothing, at any depth."""
     for node, parent in walk(document.children):
-        if isinstance(node, Text) and node.span is not None:
+        if isinstance(node, Text):
             if _STRAY_END in node.span.text and not node.raw:
                 at = node.span._replace(start=node.span.start + node.span.text.index(_STRAY_END))
                 yield _warning(at, "'|RAW' ends no RAW block, so it is text", "open one before it: RAW|")
@@ -133,11 +133,10 @@ def _meant(tag: Tag, name: str) -> str:
 
 
 def _loose_characters(element: Element) -> Iterator[Problem]:
-    if element.opening is not None:
-        inside = element.opening.text[1 + len(element.tag) :].removesuffix(">").removesuffix("/")
-        if (loose := passed_over(inside)) and loose.strip("\"'"):
-            message = f"'{loose}' in this tag is ignored"
-            yield _warning(element.opening, message, 'write attributes as name="value"', unseen=True)
+    inside = element.opening.text[1 + len(element.tag) :].removesuffix(">").removesuffix("/")
+    if (loose := passed_over(inside)) and loose.strip("\"'"):
+        message = f"'{loose}' in this tag is ignored"
+        yield _warning(element.opening, message, 'write attributes as name="value"', unseen=True)
 
 
 # -- To the letter -----------------------------------------------------------------------------------
@@ -158,7 +157,7 @@ def letter(document: SyntaxTree) -> Iterator[Problem]:
         span = configs[1].span if configs else SourceRange(document.source, 0, 0)
         yield Problem(span, "ochat requires one <config>", 'write <config model="…"/> once, at the top')
     for node, parent in walk(document.children):
-        if isinstance(node, Text) and node.span is not None:
+        if isinstance(node, Text):
             for at, message, hint in _loose_text(node.span.text):
                 yield Problem(node.span._replace(start=node.span.start + at), message, hint)
         elif isinstance(node, Element):
@@ -175,7 +174,7 @@ def _loose_text(text: str) -> Iterator[tuple[int, str, str]]:
 
 
 def _loose_tags(element: Element, parent: str) -> Iterator[tuple[str, str]]:
-    tag, opening = element.tag, element.opening.text if element.opening else ""
+    tag, opening = element.tag, element.opening.text
     if ">" in opening[:-1]:
         yield "ochat reads '>' in a value as the end of the tag", "write &gt;"
     if "\\" in opening and re.search(r"\\[\"']", opening):

@@ -35,9 +35,6 @@ class SourceText:
         line = bisect_right(self._starts, offset)
         return line, offset - self._starts[line - 1] + 1
 
-    def __repr__(self) -> str:
-        return f"Source({len(self.text)} characters of {self.file!r})"
-
 
 class SourceRange(NamedTuple):
     """A piece of a source: from `start` up to, not including, `end`."""
@@ -97,7 +94,7 @@ class Text:
 
     value: str
     raw: bool = field(default=False, compare=False)
-    span: SourceRange | None = field(default=None, compare=False, repr=False)
+    span: SourceRange = field(default=NOWHERE, compare=False, repr=False)
     plain: tuple[tuple[int, int], ...] = field(default=(), compare=False, repr=False)
 
     @property
@@ -111,7 +108,7 @@ class Comment:
     """``<!-- … -->``: `value` is the text between the marks. The model does not see it."""
 
     value: str
-    span: SourceRange | None = field(default=None, compare=False, repr=False)
+    span: SourceRange = field(default=NOWHERE, compare=False, repr=False)
 
 
 @dataclass(frozen=True, slots=True)
@@ -126,14 +123,12 @@ class Element:
     tag: str
     attributes: tuple[Attribute, ...] = ()
     children: tuple[Node, ...] = ()
-    opening: SourceRange | None = field(default=None, compare=False, repr=False)
+    opening: SourceRange = field(default=NOWHERE, compare=False, repr=False)
     closing: SourceRange | None = field(default=None, compare=False, repr=False)
 
     @property
     def span(self) -> SourceRange:
         """From its opening to its closing tag; the opening tag alone, if nothing closes it."""
-        if self.opening is None:
-            return NOWHERE
         return self.opening if self.closing is None else self.opening._replace(end=self.closing.end)
 
     @property

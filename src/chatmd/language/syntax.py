@@ -9,6 +9,7 @@ from typing import NamedTuple
 
 from chatmd.language.nodes import (
     BLANK,
+    NOWHERE,
     Attribute,
     Comment,
     Element,
@@ -501,8 +502,8 @@ def serialize(tree: SyntaxTree | Iterable[Node]) -> str:
 
 def _serialized(node: Node) -> str:
     if not isinstance(node, Element):
-        return node.span.text if node.span else _written(node)
-    if node.opening is None:
+        return _written(node) if node.span is NOWHERE else node.span.text
+    if node.opening is NOWHERE:
         return _element(node, serialize(node.children))
     closing = node.closing.text if node.closing else ""
     return f"{node.opening.text}{serialize(node.children)}{closing}"

@@ -96,7 +96,7 @@ def find_instructions(document: SyntaxTree) -> Instructions:
     'Be brief.'
     """
     fits = next((element for role in ROLES for element in document.elements if _role(element) == role), None)
-    if fits is None or fits.opening is None or fits.closing is None:
+    if fits is None or fits.closing is None:
         raise RefineError(
             "there is no <system> or <developer> message in this file", where=document.file or "the file",
             hint="its instructions must be in the file itself, not in an import at its top",
