@@ -10,6 +10,7 @@ import re
 from bisect import bisect_right
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
+from itertools import groupby
 from typing import Literal, NamedTuple
 
 BLANK = " \t\r\n"  # what the language takes for white space
@@ -195,22 +196,28 @@ def walk(nodes: Iterable[Node], parent: str = "") -> Iterator[tuple[Node, str]]:
             yield from walk(node.children, node.tag)
 
 
+def joined(nodes: Iterable[Node]) -> tuple[Text | Element, ...]:
+    """Nodes without comments, the texts that are side by side then as one, and none of them empty.
+
+    >>> joined((Text("x"), Comment(" c "), Text(" y", raw=True), Element("doc")))
+    (Text(value='x y', raw=True), Element(tag='doc', attributes=(), children=()))
+    """
+    made: list[Text | Element] = []
+    counting = (node for node in nodes if not isinstance(node, Comment))
+    for kind, group in groupby(counting, type):
+        if kind is Element:
+            made += group
+            continue
+        texts = [node for node in group if isinstance(node, Text)]
+        if value := "".join(text.value for text in texts):
+            made.append(Text(value, any(text.raw for text in texts)))
+    return tuple(made)
+
+
 def body(children: Iterable[Node]) -> tuple[str | Element, ...]:
     """What counts of an element's inside: texts and elements in order, without comments.
 
     >>> body((Text("x"), Comment(" c "), Text(" y"), Element("doc")))
     ('x y', Element(tag='doc', attributes=(), children=()))
     """
-    parts: list[str | Element] = []
-    texts: list[str] = []
-    for node in children:
-        if isinstance(node, Text):
-            texts.append(node.value)
-        elif isinstance(node, Element):
-            if text := "".join(texts):
-                parts.append(text)
-            texts.clear()
-            parts.append(node)
-    if text := "".join(texts):
-        parts.append(text)
-    return tuple(parts)
+    return tuple(node.value if isinstance(node, Text) else node for node in joined(children))

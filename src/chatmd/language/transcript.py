@@ -28,9 +28,9 @@ from chatmd.language.agent import (
     SubAgent,
     read_agent,
 )
-from chatmd.language.nodes import Attribute, Element, Node, SyntaxTree, Text, body
+from chatmd.language.nodes import Attribute, Element, Node, SyntaxTree, Text, joined
 from chatmd.language.syntax import CLOSE_RAW, OPEN_RAW, parse, raw_piece, write, write_attributes
-from lmm.messages import ChatEvent, Image, Message, Reasoning, Reply, TextDelta, ToolCall, ToolResult, render
+from lmm.messages import ChatEvent, Image, Message, Reasoning, Reply, TextDelta, ToolCall, ToolResult, message_parts
 
 Expand = Callable[[Doc | Img | SubAgent], str | Image]
 """What a document, a local image or an agent stands for; who runs a conversation knows, we do not."""
@@ -244,27 +244,13 @@ def _elements(message: Message) -> Iterator[Element]:
         yield from (result_element(result) for result in message.results)
     elif message.role == "assistant":
         yield from reasoning_elements(message.reasoning)
-        text = "\n".join(part for part in (render(message), *message.content) if isinstance(part, str) and part)
+        text = "\n".join(part for part in message_parts(message) if isinstance(part, str))
         if text or message.item or not message.calls:
             yield Element("assistant", _item(message.item), _body(text))
         yield from (call_element(call) for call in message.calls)
     else:
-        yield Element(message.role, (), tuple(_content(message)))
-
-
-def _content(message: Message) -> Iterator[Node]:
-    """Texts and images in order; documents as the model sees them."""
-    texts: list[str] = []
-    for part in (render(message), *message.content):
-        if isinstance(part, str):
-            texts.append(part)
-            continue
-        if any(texts):
-            yield Text("".join(texts))
-        texts = []
-        yield image_element(part)
-    if any(texts):
-        yield Text("".join(texts))
+        parts = (Text(part) if isinstance(part, str) else image_element(part) for part in message_parts(message))
+        yield Element(message.role, (), joined(parts))
 
 
 def _body(text: str, stored_at: str = "") -> tuple[Node, ...]:
@@ -335,10 +321,9 @@ def user_element_text(content: Content) -> str:
     >>> user_element_text(("See ", Img("data:image/png;base64,AA=="), " here"))
     '<user>See <img src="data:image/png;base64,AA=="/> here</user>\\n'
     """
-    parts = body(Text(part) if isinstance(part, str) else Element("img", (Attribute("src", part.src),))
-                 for part in content if isinstance(part, str | Img))  # fmt: skip
-    children = tuple(Text(storable(part)) if isinstance(part, str) else part for part in parts)
-    return element_text(Element("user", (), children)) + "\n"
+    parts = (Text(storable(part)) if isinstance(part, str) else _img_element(Img(part.src))
+             for part in content if isinstance(part, str | Img))  # fmt: skip
+    return element_text(Element("user", (), joined(parts))) + "\n"
 
 
 def user_text(text: str) -> str:

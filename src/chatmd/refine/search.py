@@ -6,12 +6,11 @@ import asyncio
 import dataclasses
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from itertools import groupby
 from pathlib import Path
 
 from chatmd.context import Run
 from chatmd.errors import LimitReached, RefineError
-from chatmd.language.nodes import BLANK, Comment, Element, Node, SyntaxTree, Text
+from chatmd.language.nodes import BLANK, Element, SyntaxTree, Text, joined
 from chatmd.language.syntax import errors_of, parse, parse_body, write
 from chatmd.language.transcript import storable
 from chatmd.refine.cases import Case
@@ -101,10 +100,10 @@ def find_instructions(document: SyntaxTree) -> Instructions:
             "there is no <system> or <developer> message in this file", where=document.file or "the file",
             hint="its instructions must be in the file itself, not in an import at its top",
         )  # fmt: skip
-    children = [node for node in fits.children if not isinstance(node, Comment)]
+    children = joined(fits.children)
     parts = tuple(node for node in children if isinstance(node, Element))
     texts = [node for node in children if isinstance(node, Text)]
-    shown = write(_joined(children)) if parts else "".join(node.value for node in texts)
+    shown = write(children) if parts else "".join(node.value for node in texts)
     text = shown.strip(BLANK)
     if not text:
         raise RefineError("the message is empty", where=fits.span.where, hint="write a first version of it")
@@ -115,16 +114,6 @@ def find_instructions(document: SyntaxTree) -> Instructions:
 
 def _role(element: Element) -> str:
     return (element.get("role") or "").strip().lower() if element.tag == "msg" else element.tag
-
-
-def _joined(nodes: Sequence[Node]) -> list[Node]:
-    """Nodes with texts side by side as one: a comment stood between them."""
-    made: list[Node] = []
-    for is_text, some in groupby(nodes, lambda node: isinstance(node, Text)):
-        group = list(some)
-        texts = [node for node in group if isinstance(node, Text)]
-        made += [Text("".join(t.value for t in texts), any(t.raw for t in texts))] if is_text else group
-    return made
 
 
 # -- How versions fare: compared on the same cases, some of which no proposal was made from -------------
