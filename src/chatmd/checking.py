@@ -22,21 +22,23 @@ from chatmd.language.agent import (
     CallItem,
     Content,
     Doc,
+    Expandable,
     Img,
     OutputItem,
     SubAgent,
     Tool,
     interpret,
+    parts_in,
     read_agent,
 )
 from chatmd.language.lint import check, letter
 from chatmd.language.nodes import Problem, SourceRange, SyntaxTree
 from chatmd.language.repair import repair
 from chatmd.language.syntax import errors_of, parse
-from chatmd.language.transcript import answer_of, image_of, parse_cached
+from chatmd.language.transcript import answer_of, parse_cached
 from chatmd.runtime.output import schema_of, value_in
 from chatmd.runtime.runner import check_depth
-from chatmd.sidecar import Expandable, ExpansionRecord, Occurrence, Payloads, occurrences, places
+from chatmd.sidecar import ExpansionRecord, Occurrence, Payloads, occurrences, places
 from chatmd.tools.calling import OpenTool, ToolCaller, agent_in, misfit, open_tools, read_arguments
 from chatmd.tools.command import (
     check_variables,
@@ -164,7 +166,7 @@ def _contents(spec: AgentSpec, run: Run, recorded: ExpansionRecord | None = None
     """Documents and images that cannot be had."""
     done: set[tuple[Expandable, bool]] = set()
     for one in _open(spec, recorded):
-        for part in _inside(one.part):
+        for part in parts_in((one.part,)):
             if not part.local or isinstance(part, SubAgent) or (part, bool(one.key)) in done:
                 continue
             done.add((part, bool(one.key)))
@@ -172,16 +174,6 @@ def _contents(spec: AgentSpec, run: Run, recorded: ExpansionRecord | None = None
                 _read(part, run, stored=not one.key)
             except LmmError as error:
                 yield _problem(part.span, with_place(error, part))
-
-
-def _inside(part: Expandable) -> Iterator[Expandable]:
-    """A part, and those in it that are read with it."""
-    if not (isinstance(part, Img) and image_of(part) is not None):
-        yield part
-    if isinstance(part, SubAgent):
-        for child in part.content:
-            if not isinstance(child, str):
-                yield from _inside(child)
 
 
 def _read(part: Doc | Img, run: Run, *, stored: bool) -> None:
@@ -214,7 +206,7 @@ class _Edge:
 
 def _agents_of(spec: AgentSpec, recorded: ExpansionRecord | None = None) -> Iterator[_Edge]:
     for one in _open(spec, recorded):
-        for part in _inside(one.part):
+        for part in parts_in((one.part,)):
             if isinstance(part, SubAgent) and part.local:
                 yield _Edge(part.src, part.span, True)
     yield from (_Edge(tool.agent, tool.span, False) for tool in spec.tools if tool.kind == "agent" and tool.local)

@@ -16,9 +16,9 @@ from typing import Annotated, Any
 import msgspec
 
 from chatmd.errors import ChatmdError
-from chatmd.language.agent import Doc, Img, Item, MessageItem, Part, SubAgent, content_of
+from chatmd.language.agent import Doc, Expandable, Img, Item, MessageItem, Part, SubAgent, content_of
 from chatmd.language.nodes import Attribute, Element
-from chatmd.language.transcript import call_element, image_element, image_of, result_element, storable
+from chatmd.language.transcript import call_element, image_element, result_element, storable
 from lmm.disk import digest
 from lmm.disk.files import decode_document
 from lmm.disk.folder import Folder
@@ -27,9 +27,6 @@ from lmm.errors import FileReadError
 from lmm.messages import Image, ToolCall, ToolResult
 
 # -- Where in a conversation documents, images and agents stand, and by what each is known again on a later run
-
-
-Expandable = Doc | Img | SubAgent
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,7 +63,7 @@ def occurrences(items: Iterable[Item]) -> tuple[Occurrence, ...]:
             message = _key(item.role, [json_of(part) for part in content])
             seen[message] += 1
         for index, part in enumerate(content):
-            if not isinstance(part, str) and not (isinstance(part, Img) and image_of(part) is not None):
+            if not isinstance(part, str) and (part.local or not isinstance(part, Img)):
                 found.append(Occurrence(part, _key(message, seen[message], index) if message else "", False))
     return tuple(found)
 
@@ -121,7 +118,6 @@ def keep(original: str | bytes, path: Path) -> None:
 
 
 INDEX = f"{FOLDER}/expansions.jsonl"
-_KINDS = {Doc: "doc", Img: "img"}
 
 
 class _Entry(msgspec.Struct, frozen=True):
@@ -178,8 +174,7 @@ class ExpansionRecord:
             return
         data = value.data if isinstance(value, Image) else value.encode("utf-8")
         media_type = value.media_type if isinstance(value, Image) else ""
-        kind = _KINDS.get(type(part), "agent")
-        entry = _Entry(self._name, key, kind, part.src, digest(data), media_type)
+        entry = _Entry(self._name, key, part.tag, part.src, digest(data), media_type)
         same_place = (one for one in reversed(self._entries) if (one.transcript, one.key) == (self._name, key))
         if next(same_place, None) == entry:
             return

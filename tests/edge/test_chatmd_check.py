@@ -151,6 +151,15 @@ def test_what_a_file_refers_to_is_looked_for(folder: Path) -> None:
         assert told.startswith(expected.format(folder=folder)) or expected in told
 
 
+def test_an_inline_image_that_is_none_hides_no_other_problem(tmp_path: Path) -> None:
+    told = '<user>\n<img src="data:image/png;base64,?"/>\n<agent src="a.chatmd" local/></user>'
+    problems = Chat.from_text(told, folder=tmp_path).problems()
+    assert [(problem.span.line, problem.message[:31]) for problem in problems] == [
+        (2, "this inline image is not base64"),
+        (3, "'a.chatmd': there is no such fi"),
+    ]
+
+
 def test_a_missing_package_for_servers_is_a_warning(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "mcp", None)
     (problem,) = Chat.from_text('<tool mcp_server="https://mcp.example.org"/><user>Hi</user>').problems()

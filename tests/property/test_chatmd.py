@@ -9,7 +9,7 @@ import pytest
 from hypothesis import example, given, strategies as st
 
 from chatmd.errors import NotStorable
-from chatmd.language.agent import Img, Item, MessageItem, interpret, read_agent
+from chatmd.language.agent import Img, Item, MessageItem, image_of, interpret, read_agent
 from chatmd.language.lint import check, letter
 from chatmd.language.nodes import Attribute, Comment, Element, Node, Text
 from chatmd.language.repair import mend
@@ -25,7 +25,7 @@ from chatmd.language.syntax import (
     write_attributes,
 )
 from chatmd.language.tags import TAGS, means_something
-from chatmd.language.transcript import elements_of, image_of, messages_of, storable, transcript_text
+from chatmd.language.transcript import elements_of, messages_of, storable, transcript_text
 from lmm.messages import Image, Message, Reasoning, ToolCall, ToolResult
 
 # Everything that means something to some reader, whole and in parts.

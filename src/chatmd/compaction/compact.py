@@ -26,12 +26,22 @@ from chatmd.compaction.summary import (
 from chatmd.content.expand import Expansions
 from chatmd.context import Run, settings_of
 from chatmd.errors import ChatmdError, NothingToCompact
-from chatmd.language.agent import CallItem, Doc, Item, MessageItem, OutputItem, ReasoningItem, answers_in, read_agent
+from chatmd.language.agent import (
+    CallItem,
+    Doc,
+    Expandable,
+    Item,
+    MessageItem,
+    OutputItem,
+    ReasoningItem,
+    answers_in,
+    read_agent,
+)
 from chatmd.language.nodes import Element, Node, SyntaxTree, Text
 from chatmd.language.syntax import parse, serialize
 from chatmd.language.transcript import items_of, storable, transcript_text
 from chatmd.prompts.templates import chatmd_prompts
-from chatmd.sidecar import FOLDER, Expandable, ExpansionRecord, free_name, keep, occurrences
+from chatmd.sidecar import FOLDER, ExpansionRecord, free_name, keep, occurrences
 from chatmd.tools.registry import FunctionTool
 from lmm.config import ModelSettings, is_chosen
 from lmm.disk.files import read_document

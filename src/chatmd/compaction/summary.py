@@ -15,6 +15,7 @@ from dataclasses import dataclass
 from chatmd.language.agent import (
     CallItem,
     Doc,
+    Expandable,
     Img,
     Item,
     MessageItem,
@@ -107,7 +108,7 @@ def headings_of(text: str) -> frozenset[str]:
 # -- Items of a conversation as what a model is given to summarise, in parts that fit its window --------------
 
 
-Expanded = Mapping[Doc | Img | SubAgent, str | Image]
+Expanded = Mapping[Expandable, str | Image]
 """What documents and agents stand for, as far as it is known; the others are named."""
 IMAGE_TOKENS = 1000
 _SHORTEST = 80  # characters to which a text is cut
@@ -147,7 +148,7 @@ def _part(part: Part, expanded: Expanded) -> str:
     return value if isinstance(value, str) else f"[{name_of(part)}]"
 
 
-def name_of(part: Doc | Img | SubAgent) -> str:
+def name_of(part: Expandable) -> str:
     """What a document, an image or an agent is called.
 
     >>> name_of(Doc("notes.md", local=True)), name_of(Img("data:image/png;base64,AAAA"))

@@ -16,11 +16,10 @@ from pathlib import Path
 from chatmd.content.documents import SourceDocument, as_markdown, image_from, plain_text, strip_markup
 from chatmd.context import AgentRequest, Run
 from chatmd.errors import ChatmdError
-from chatmd.language.agent import Doc, Img, Item, SubAgent
-from chatmd.language.transcript import data_uri, image_of
+from chatmd.language.agent import Doc, Expandable, Img, Item, SubAgent
+from chatmd.language.transcript import data_uri
 from chatmd.sidecar import (
     PICTURES,
-    Expandable,
     ExpansionRecord,
     Occurrence,
     Payloads,
@@ -219,7 +218,7 @@ async def _read(
 
 async def _inside(part: str | Expandable, run: Run, recorded: ExpansionRecord | None, key: str) -> str | Img:
     """What stands inside of an agent as a text or an inline image; it is recorded for the place `key`."""
-    if isinstance(part, str) or (isinstance(part, Img) and image_of(part) is not None):
+    if isinstance(part, str) or (isinstance(part, Img) and not part.local):
         return part
     try:
         value = await _read(part, run, recorded, key=key)

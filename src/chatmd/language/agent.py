@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import base64
+import binascii
 import math
 import re
 from collections import deque
@@ -9,13 +11,14 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from difflib import get_close_matches
 from functools import lru_cache
-from typing import Any, Literal, cast
+from typing import Any, ClassVar, Literal, cast
 
-from chatmd.errors import InvalidDocument
+from chatmd.errors import ChatmdError, InvalidDocument
 from chatmd.language.inputs import TYPES, DeclaredInput, fill, slots_in
 from chatmd.language.nodes import BLANK, NOWHERE, Element, Node, Problem, SourceRange, SyntaxTree, Text, body
 from chatmd.language.syntax import attribute_offsets, errors_of
 from chatmd.language.tags import OCHAT, ROLES, TAGS
+from lmm.messages import Image
 
 # -- What a ChatMD document means, as values: configuration, tools, and the items of the conversation
 #
@@ -99,6 +102,7 @@ class DeclaredOutput:
 class Doc:
     """`<doc>`: the text of a document. Stripped of tags or converted to markdown, not both."""
 
+    tag: ClassVar = "doc"
     src: str
     local: bool = False
     strip: bool = False
@@ -108,8 +112,9 @@ class Doc:
 
 @dataclass(frozen=True, slots=True)
 class Img:
-    """`<img>`: an image on disk (`local`), or the address that the provider fetches it from."""
+    """`<img>`: an image on disk (`local`), inline, or at the address that the provider fetches it from."""
 
+    tag: ClassVar = "img"
     src: str
     local: bool = False
     span: SourceRange = field(default=NOWHERE, compare=False, repr=False)
@@ -119,14 +124,32 @@ class Img:
 class SubAgent:
     """`<agent>`: the answer of another ChatMD file, with `content` as further input of its user."""
 
+    tag: ClassVar = "agent"
     src: str
     local: bool = False
     content: tuple[Part, ...] = ()
     span: SourceRange = field(default=NOWHERE, compare=False, repr=False)
 
 
-Part = str | Doc | Img | SubAgent
+Expandable = Doc | Img | SubAgent
+Part = str | Expandable
 Content = tuple[Part, ...]
+
+
+def image_of(img: Img) -> Image | None:
+    """An image that needs no reading: inline, or at an address that the provider fetches. None for a local one.
+
+    Raises:
+        ChatmdError: an inline image that is no base64.
+    """
+    data = _DATA_URI.match(img.src)
+    if data is None:
+        return None if img.local else Image(url=img.src)
+    try:
+        return Image(base64.b64decode(img.src[data.end() :], validate=True), media_type=data[1] or "image/png")
+    except binascii.Error as error:
+        hint = "encode its bytes, or name a file"
+        raise ChatmdError("this inline image is not base64", where=img.span.where, hint=hint) from error
 
 
 @dataclass(frozen=True, slots=True)
@@ -196,7 +219,7 @@ def content_of(item: Item) -> Content:
     return item.content if isinstance(item, MessageItem | OutputItem) else ()
 
 
-def parts_in(content: Content) -> Iterator[Doc | Img | SubAgent]:
+def parts_in(content: Content) -> Iterator[Expandable]:
     """All documents, images and agents of a content, those that agents in it get among them."""
     for part in content:
         if not isinstance(part, str):
@@ -259,6 +282,7 @@ class AgentSpec:
 
 _KINDS = {"command": "command", "agent": "agent", "mcp_server": "mcp"}
 _URL = re.compile(r"[A-Za-z][A-Za-z0-9+.-]+:")
+_DATA_URI = re.compile(r"data:([\w.+/-]*)(?:;[\w=.-]+)*;base64,", re.IGNORECASE)
 _CUSTOM = "custom_tool_call"
 
 
@@ -488,8 +512,17 @@ class _Reader:
         if part.tag == "doc":
             return Doc(*self._src(part), self._flag(part, "strip"), self._flag(part, "markdown"), part.span)
         if part.tag == "img":
-            return Img(*self._src(part), part.span)
+            return self._img(part)
         return SubAgent(*self._src(part), self._content(part), part.span) if part.tag == "agent" else None
+
+    def _img(self, element: Element) -> Img:
+        src, local = self._src(element)
+        img = Img(src, local and not _DATA_URI.match(src), element.span)
+        try:
+            image_of(img)
+        except ChatmdError as error:
+            self._problem(img.span, error.message, error.hint)
+        return img
 
     def _src(self, element: Element) -> tuple[str, bool]:
         src, local = self._required(element, "src", may_be_empty=False), self._local(element)

@@ -8,7 +8,6 @@ and `storable` replaces them before anything is sent or written.
 from __future__ import annotations
 
 import base64
-import binascii
 import re
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
@@ -19,33 +18,32 @@ from chatmd.errors import ChatmdError, NotStorable
 from chatmd.language.agent import (
     CallItem,
     Content,
-    Doc,
+    Expandable,
     Img,
     Item,
     MessageItem,
     OutputItem,
+    Part,
     ReasoningItem,
-    SubAgent,
+    image_of,
     read_agent,
 )
 from chatmd.language.nodes import Attribute, Element, Node, SyntaxTree, Text, joined
 from chatmd.language.syntax import CLOSE_RAW, OPEN_RAW, parse, raw_piece, write, write_attributes
 from lmm.messages import ChatEvent, Image, Message, Reasoning, Reply, TextDelta, ToolCall, ToolResult, message_parts
 
-Expand = Callable[[Doc | Img | SubAgent], str | Image]
+Expand = Callable[[Expandable], str | Image]
 """What a document, a local image or an agent stands for; who runs a conversation knows, we do not."""
 
-_DATA_URI = re.compile(r"data:([\w.+/-]*)(?:;[\w=.-]+)*;base64,", re.IGNORECASE)
 _UNSTORABLE = re.compile(r"[\x00\ud800-\udfff]")
 
 
 # -- items to messages ---------------------------------------------------------------------------
 
 
-def refuse(part: Doc | Img | SubAgent) -> str | Image:
+def refuse(part: Expandable) -> str | Image:
     """The `Expand` of who fetches nothing."""
-    what = type(part).__name__.lower()
-    raise ChatmdError(f"what <{what.replace('sub', '')}> stands for is not recorded here", where=part.span.where)
+    raise ChatmdError(f"what <{part.tag}> stands for is not recorded here", where=part.span.where)
 
 
 def messages_of(items: Iterable[Item], *, expand: Expand = refuse) -> tuple[Message, ...]:
@@ -113,7 +111,7 @@ class _Conversation:
             texts.append(value if isinstance(value, str) else "")
         return "\n".join(texts)
 
-    def _expanded(self, part: str | Doc | Img | SubAgent) -> str | Image:
+    def _expanded(self, part: Part) -> str | Image:
         if isinstance(part, str):
             return part
         inline = image_of(part) if isinstance(part, Img) else None
@@ -124,21 +122,6 @@ def _thoughts(item: ReasoningItem) -> Iterator[Reasoning]:
     """One `Reasoning` per summary; the signature is the first one's, as providers send it."""
     for number, text in enumerate(item.summaries or ("",)):
         yield Reasoning(text, item.id, "" if number else item.signature, item.provider)
-
-
-def image_of(img: Img) -> Image | None:
-    """An image that needs no reading: inline, or at an address that the provider fetches. None for a local one.
-
-    Raises:
-        ChatmdError: an inline image that is no base64.
-    """
-    data = _DATA_URI.match(img.src)
-    if data is None:
-        return None if img.local else Image(url=img.src)
-    try:
-        return Image(base64.b64decode(img.src[data.end() :], validate=True), media_type=data[1] or "image/png")
-    except binascii.Error as error:
-        raise ChatmdError("this inline image is not base64", where=img.span.where) from error
 
 
 def _img_element(img: Img) -> Element:

@@ -17,7 +17,7 @@ from pathlib import Path, PurePath
 from chatmd.content.expand import in_working_folder, locate
 from chatmd.context import Confirm, Run
 from chatmd.errors import ChatmdError, ConsentNeeded, ToolNotAvailable
-from chatmd.language.agent import AgentSpec, Doc, Img, SubAgent, Tool, content_of, interpret, parts_in
+from chatmd.language.agent import AgentSpec, Doc, Expandable, Img, SubAgent, Tool, content_of, interpret, parts_in
 from chatmd.language.syntax import parse
 from chatmd.sidecar import is_stored
 from chatmd.tools.command import variables_of
@@ -172,7 +172,7 @@ def _inline_agents(spec: AgentSpec) -> Iterator[SubAgent]:
     return (part for part in _parts(spec) if isinstance(part, SubAgent))
 
 
-def _parts(spec: AgentSpec) -> Iterator[Doc | Img | SubAgent]:
+def _parts(spec: AgentSpec) -> Iterator[Expandable]:
     """Everything that messages, calls and results refer to."""
     return (part for item in spec.items for part in parts_in(content_of(item)))
 
@@ -222,7 +222,7 @@ def why_asked(part: Doc | Img, run: Run) -> str:
 def _sending(real: Path, part: Doc | Img, run: Run) -> Declaration:
     words = f"sends the file {part.src}, which {why_asked(part, run)}, to the model"
     known_by = digest(json.dumps(["sent", str(real)]))
-    return Declaration("<doc>" if isinstance(part, Doc) else "<img>", words, True, known_by, is_tool=False)
+    return Declaration(f"<{part.tag}>", words, True, known_by, is_tool=False)
 
 
 def _real_path(src: str, run: Run) -> Path | None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import fields, is_dataclass
 
 import pytest
 from golden_files import Case, read_cases
@@ -23,10 +24,9 @@ def described(source: str) -> Iterator[str]:
 def _shown(value: object) -> str:
     if isinstance(value, tuple):
         return f"[{', '.join(map(_shown, value))}]"
-    fields = getattr(value, "__dataclass_fields__", None)
-    if fields is None:
+    if not is_dataclass(value):
         return repr(value)
-    said = {name: getattr(value, name) for name, field in fields.items() if field.compare}
+    said = {field.name: getattr(value, field.name) for field in fields(value) if field.compare}
     shown = ", ".join(f"{name}={_shown(v)}" for name, v in said.items() if v or (v == 0 and v is not False))
     return f"{type(value).__name__}({shown})"
 
