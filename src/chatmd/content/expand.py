@@ -10,7 +10,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import json
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 
 from chatmd.content.documents import SourceDocument, as_markdown, image_from, plain_text, strip_markup
@@ -132,40 +132,45 @@ async def expansions(
     Raises:
         ChatmdError: something cannot be had; of several, the first.
     """
-    found: dict[int, tuple[Expandable, Value]] = {}
+    found: list[tuple[Expandable, Value]] = []
     open_: list[Occurrence] = []
     for one in occurrences(items):
-        value = known.get(one.part)
-        if value is None and payloads is not None:
-            value = payloads.read(one.part)
-        if value is None and recorded is not None and one.key and (one.answered or recorded.only):
-            value = _from_record(one, recorded)
-        if value is None:
+        if (value := _known(one, recorded, payloads, known)) is None:
             open_.append(one)
         else:
-            found[id(one.part)] = (one.part, value)
+            found.append((one.part, value))
     limit = asyncio.Semaphore(run.rules.max_parallel)
+
+    async def read(group: list[Occurrence]) -> Value:
+        keys = [one.key for one in group if one.key]
+        async with limit:
+            return await _value(group[0].part, keys, run, recorded, exactly=not keys)
+
     for asks in (False, True):
         same: dict[tuple[Expandable, bool], list[Occurrence]] = {}
         for one in open_:
             if isinstance(one.part, SubAgent) == asks:
                 same.setdefault((one.part, bool(one.key)), []).append(one)
-        read = (_value(group, run, recorded, limit) for group in same.values())
-        for group, came in zip(same.values(), await asyncio.gather(*read, return_exceptions=True), strict=True):
+        values = await asyncio.gather(*map(read, same.values()), return_exceptions=True)
+        for group, came in zip(same.values(), values, strict=True):
             if isinstance(came, BaseException):
                 raise came
-            found |= {id(one.part): (one.part, came) for one in group}
-    return Expansions(found.values())
+            found += [(one.part, came) for one in group]
+    return Expansions(found)
 
 
-def _from_record(one: Occurrence, recorded: ExpansionRecord) -> Value | None:
-    value = recorded.find(one.key)
-    if value is None and recorded.only:
-        raise ChatmdError(
-            f"what {shown_part(one.part)} stood for was not recorded",
-            where=one.part.span.where,
-            hint="run it without --replay, and it is",
-        )
+def _known(
+    one: Occurrence, recorded: ExpansionRecord | None, payloads: Payloads | None, known: Mapping[Expandable, Value]
+) -> Value | None:
+    """What a part stands for, if it need not be read."""
+    value = known.get(one.part)
+    if value is None and payloads is not None:
+        value = payloads.read(one.part)
+    if value is None and recorded is not None and one.key and (one.answered or recorded.only):
+        value = recorded.find(one.key)
+        if value is None and recorded.only:
+            message = f"what {shown_part(one.part)} stood for was not recorded"
+            raise ChatmdError(message, where=one.part.span.where, hint="run it without --replay, and it is")
     return value
 
 
@@ -175,19 +180,17 @@ def shown_part(part: Expandable) -> str:
 
 
 async def _value(
-    group: list[Occurrence], run: Run, recorded: ExpansionRecord | None, limit: asyncio.Semaphore
+    part: Expandable, keys: Sequence[str], run: Run, recorded: ExpansionRecord | None, *, exactly: bool = False
 ) -> Value:
-    """What a part stands for that is at several places; it is recorded for each."""
-    part, keys = group[0].part, [one.key for one in group if one.key]
-    async with limit:
-        try:
-            value = await _read(part, run, recorded, key="".join(keys[:1]), exactly=not keys)
-        except LmmError as error:
-            raise with_place(error, part) from error
-        if recorded is not None:
-            for key in keys:
-                await asyncio.to_thread(recorded.keep, key, part, value)
-        return value
+    """What a part stands for; it is recorded for each of the places `keys`."""
+    try:
+        value = await _read(part, run, recorded, key="".join(keys[:1]), exactly=exactly)
+    except LmmError as error:
+        raise with_place(error, part) from error
+    if recorded is not None:
+        for key in keys:
+            await asyncio.to_thread(recorded.keep, key, part, value)
+    return value
 
 
 async def _read(
@@ -220,12 +223,7 @@ async def _inside(part: str | Expandable, run: Run, recorded: ExpansionRecord | 
     """What stands inside of an agent as a text or an inline image; it is recorded for the place `key`."""
     if isinstance(part, str) or (isinstance(part, Img) and not part.local):
         return part
-    try:
-        value = await _read(part, run, recorded, key=key)
-    except LmmError as error:
-        raise with_place(error, part) from error
-    if recorded is not None and key:
-        await asyncio.to_thread(recorded.keep, key, part, value)
+    value = await _value(part, [key] if key else [], run, recorded)
     return value if isinstance(value, str) else Img(data_uri(value), span=part.span)
 
 
