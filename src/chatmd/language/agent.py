@@ -307,7 +307,9 @@ def interpret(document: SyntaxTree) -> tuple[AgentSpec, tuple[Problem, ...]]:
     """The agent as far as it can be made out, and what is wrong; never raises."""
     reader = _Reader()
     reader.characters(document)
-    reader.inputs = {one.name: one for one in map(reader.input, document.elements) if one is not None}
+    for element in document.elements:
+        if element.tag == "input":
+            reader.input(element)
     reader.values = {one.name: one.value for one in reader.inputs.values() if one.value is not None}
     for node in document.children:
         if isinstance(node, Element):
@@ -402,13 +404,10 @@ class _Reader:
             self._bad(element, "name", "is the name of another tool", "give each its own")
         self.tool_names |= {name} if name else set()
         fields, kind = self._values(element), cast(Any, _KINDS[given[0]] if given else "builtin")
-        lists = {
-            attribute: tuple(word.strip() for word in fields.pop(attribute).split(",") if word.strip())
-            for attribute in ("include", "includes", "roots", "env")
-        }
-        include = (name,) if name and kind == "mcp" else lists["include"] or lists["includes"]  # the most particular
+        include, includes = fields.pop("include"), fields.pop("includes")
+        include = (name,) if name and kind == "mcp" else include or includes  # the most particular
         fields |= {"server": fields.pop("mcp_server"), "local": self._local(element), "include": include,
-                   "roots": lists["roots"], "env": lists["env"], "shell": element.get("type") == "shell"}  # fmt: skip
+                   "shell": element.get("type") == "shell"}  # fmt: skip
         tool = Tool(kind, span=element.span, **fields)
         if tool.sandbox and kind != "command":
             self._bad(element, "sandbox", "is for commands", "leave it out")
@@ -416,10 +415,8 @@ class _Reader:
             self._bad(element, "agent", "is not a URL", "write 'local' for a file on disk", error=False)
         self.tools.append(tool)
 
-    def input(self, element: Element) -> DeclaredInput | None:
-        """What an ``<input>`` declares; of several with one name, one that has a value counts."""
-        if element.tag != "input":
-            return None
+    def input(self, element: Element) -> None:
+        """Add what an ``<input>`` declares; of several with one name, one that has a value counts."""
         values = element.values
         name, kind = self._required(element, "name", may_be_empty=False).strip(), values.get("type", "string")
         if kind not in TYPES:
@@ -429,8 +426,8 @@ class _Reader:
         made = DeclaredInput(name, kind, values.get("description", ""), value, element.span)
         if value is not None and not made.accepts(value):
             self._bad(element, "value" if "value" in values else "default", f"is not of the type {kind}", "correct it")
-        self.inputs[name] = known = self.inputs[name] if name in self.inputs and "value" not in values else made
-        return known
+        if name not in self.inputs or "value" in values:
+            self.inputs[name] = made
 
     def _output(self, element: Element) -> None:
         schema, check = ((element.get(name) or "").strip() for name in ("schema", "check"))
@@ -557,10 +554,11 @@ class _Reader:
         return False
 
     def _values(self, element: Element) -> dict[str, Any]:
-        """Its attributes but `local`, as the table says what they are: texts, stripped; flags; numbers."""
+        """Its attributes but `local`, as the table says what they are: texts, stripped; lists; flags; numbers."""
         values = element.values
         readers: dict[str, Callable[[Element, str], Any]] = {
             "text": lambda element, name: values.get(name, "").strip(),
+            "list": lambda element, name: tuple(filter(None, map(str.strip, values.get(name, "").split(",")))),
             "flag": self._flag,
             "integer": self._integer,
             "number": self._number,

@@ -10,10 +10,9 @@ from functools import lru_cache
 
 from chatmd.language.agent import AgentSpec, CallItem, MessageItem, OutputItem, attribute_spans, interpret
 from chatmd.language.nodes import BLANK, Element, Problem, SourceRange, SyntaxTree, Text, body, walk
-from chatmd.language.syntax import MAX_PROBLEMS, has_open_quote, passed_over, right_place
+from chatmd.language.syntax import CLOSE_RAW, MAX_PROBLEMS, has_open_quote, passed_over, right_place
 from chatmd.language.tags import DOCUMENT, OCHAT, TAGS, VOID, Tag
 
-_STRAY_END = "|RAW"
 _KNOWN_TAG = re.compile(rf"<(?:{'|'.join(TAGS)})[ \t\r\n/>]")
 
 
@@ -76,8 +75,8 @@ def _elements(document: SyntaxTree) -> Iterator[Problem]:
     """Misplaced elements, attributes and contents that mean nothing, at any depth."""
     for node, parent in walk(document.children):
         if isinstance(node, Text):
-            if _STRAY_END in node.span.text and not node.raw:
-                at = node.span._replace(start=node.span.start + node.span.text.index(_STRAY_END))
+            if CLOSE_RAW in node.span.text and not node.raw:
+                at = node.span._replace(start=node.span.start + node.span.text.index(CLOSE_RAW))
                 yield _warning(at, "'|RAW' ends no RAW block, so it is text", "open one before it: RAW|")
         elif isinstance(node, Element):
             tag = TAGS[node.tag]
@@ -96,7 +95,7 @@ def element_problems(element: Element) -> Iterator[Problem]:
 
 def _content(element: Element, tag: Tag) -> Iterator[Problem]:
     parts = body(element.children)
-    if tag.content == "nothing" and any(not isinstance(part, str) or part.strip(BLANK) for part in parts):
+    if tag.is_void and any(not isinstance(part, str) or part.strip(BLANK) for part in parts):
         message = f"the content of <{tag.name}> is dropped"
         has_roots = tag.name == "tool" and "<read" in element.span.text
         hint = OCHAT["tool <read>"] if has_roots else f"write <{tag.name} …/>"

@@ -14,22 +14,22 @@ DOCUMENT = ""  # stands for the document itself where a parent is named
 
 @dataclass(frozen=True, slots=True)
 class AttributeRule:
-    """What an attribute is: text, a flag (present or not), a number."""
+    """What an attribute is: text, words between commas, a flag (present or not), a number."""
 
     name: str
     help: str
-    kind: Literal["text", "flag", "integer", "number"] = "text"
+    kind: Literal["text", "list", "flag", "integer", "number"] = "text"
 
 
 @dataclass(frozen=True, slots=True)
 class Tag:
-    """One element: `parents` are the tags it may stand in; `content` says what of its inside counts."""
+    """One element: `parents` are the tags it may stand in; of one that `is_void`, nothing of its inside counts."""
 
     name: str
     help: str
     attributes: tuple[AttributeRule, ...]
     parents: tuple[str, ...] = (DOCUMENT,)
-    content: Literal["nothing", "text", "parts", "summaries"] = "parts"
+    is_void: bool = False
 
     def attribute(self, name: str) -> AttributeRule | None:
         """The rule for an attribute, or None if the tag has no such one."""
@@ -66,7 +66,7 @@ _ROWS: Iterable[Tag] = (
             AttributeRule("show_tool_call", "keep calls and results in this file, not in files beside it", "flag"),
             AttributeRule("id", "a label for the session"),
         ),
-        content="nothing",
+        is_void=True,
     ),
     Tag(
         "tool",
@@ -78,24 +78,24 @@ _ROWS: Iterable[Tag] = (
             AttributeRule("agent", "the ChatMD file that does the work"),
             AttributeRule("local", "the agent's file is on disk", "flag"),
             AttributeRule("mcp_server", "the MCP server whose tools are offered"),
-            AttributeRule("include", "as includes, which it overrides"),
-            AttributeRule("includes", "the tools of the server to offer, between commas"),
+            AttributeRule("include", "as includes, which it overrides", "list"),
+            AttributeRule("includes", "the tools of the server to offer, between commas", "list"),
             AttributeRule("prefix", "a prefix for the names of the server's tools"),
             AttributeRule("strict", "the model must keep to the tool's schema", "flag"),
             AttributeRule("client_id_env", "the environment variable with the client's id"),
             AttributeRule("client_secret_env", "the environment variable with the client's secret"),
             AttributeRule("issuer", "the authorization server that may get the secret; by default the server itself"),
-            AttributeRule("roots", "the folders that it may touch, between commas; this file's if left out"),
+            AttributeRule("roots", "the folders that it may touch, between commas; this file's if left out", "list"),
             AttributeRule(
                 "cwd", "the folder in which a command runs, a file tool's paths begin; this file's if left out"
             ),
-            AttributeRule("env", "the environment variables that a command gets, between commas"),
+            AttributeRule("env", "the environment variables that a command gets, between commas", "list"),
             AttributeRule("sandbox", "a command reaches no network, and writes below the roots alone", "flag"),
             AttributeRule("timeout", "how long a call may take, in seconds", "number"),
             AttributeRule("max_output", "how many characters of its output are kept", "integer"),
             AttributeRule("course", "the folder of the course that is searched"),
         ),
-        content="nothing",
+        is_void=True,
     ),
     Tag(
         "input",
@@ -107,7 +107,7 @@ _ROWS: Iterable[Tag] = (
             AttributeRule("default", "its value, if none is set"),
             AttributeRule("value", "the value that was set"),
         ),
-        content="nothing",
+        is_void=True,
     ),
     Tag(
         "output",
@@ -117,7 +117,7 @@ _ROWS: Iterable[Tag] = (
             AttributeRule("check", "a program that reads it and exits with 0 if it is right"),
             AttributeRule("retries", "how often the model is asked again; 2 if left out", "integer"),
         ),
-        content="nothing",
+        is_void=True,
     ),
     Tag(
         "msg",
@@ -147,28 +147,26 @@ _ROWS: Iterable[Tag] = (
             AttributeRule("signature", "lets the provider recognise the thought when it is sent back"),
             AttributeRule("provider", "the provider that can recognise it"),
         ),
-        content="summaries",
     ),
     Tag(
         "summary",
         "one thought of a <reasoning>",
         (AttributeRule("type", "summary_text unless the provider says otherwise"),),
         ("reasoning",),
-        "text",
     ),
     Tag(
         "import",
         "another file, put in its place before anything else is read",
         (AttributeRule("src", "a path, relative to this file"), _LOCAL),
         (DOCUMENT, "msg", *IMPORTING),
-        "nothing",
+        is_void=True,
     ),
     Tag(
         "img",
         "an image",
         (_SRC, _LOCAL, AttributeRule("alt", "what it shows; not sent")),
         BODIES,
-        "nothing",
+        is_void=True,
     ),
     Tag(
         "doc",
@@ -180,7 +178,7 @@ _ROWS: Iterable[Tag] = (
             AttributeRule("markdown", "converted to markdown", "flag"),
         ),
         BODIES,
-        "nothing",
+        is_void=True,
     ),
     Tag("agent", "the answer of another ChatMD file; the body is more input for it", (_SRC, _LOCAL), BODIES),
 )
@@ -199,7 +197,7 @@ OCHAT = {
 
 TAGS: dict[str, Tag] = {tag.name: tag for tag in _ROWS}
 # Elements without content: one that is not closed ends where it begins.
-VOID = frozenset(tag.name for tag in TAGS.values() if tag.content == "nothing")
+VOID = frozenset(tag.name for tag in TAGS.values() if tag.is_void)
 
 
 def means_something(tag: str, parent: str, role: str | None = None) -> bool:
