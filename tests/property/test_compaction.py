@@ -214,7 +214,7 @@ def test_a_text_that_is_cut_says_so(text: str, limit: int) -> None:
 @given(items=_ITEMS)
 def test_what_is_summarised_fits_one_request(room: int, items: list[Item]) -> None:
     """In order, the last ones at least, and earlier summaries whole; everything, where there is room."""
-    shown = fitting(items, {}, room, count_tokens)
+    shown = fitting(items, {}, room)
     whole = [one for item in items if (one := attachment_of(item, {}, room * 4)) is not None]
     summaries = [one for one in whole if one.label == LABEL]
     assert sum(count_tokens(one.text) for one in shown) <= max(room, sum(count_tokens(one.text) for one in summaries))

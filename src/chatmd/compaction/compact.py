@@ -26,22 +26,12 @@ from chatmd.compaction.summary import (
 from chatmd.content.expand import Expansions
 from chatmd.context import Run, settings_of
 from chatmd.errors import ChatmdError, NothingToCompact
-from chatmd.language.agent import (
-    CallItem,
-    Doc,
-    Expandable,
-    Item,
-    MessageItem,
-    OutputItem,
-    ReasoningItem,
-    answers_in,
-    read_agent,
-)
+from chatmd.language.agent import CallItem, Doc, Item, MessageItem, OutputItem, ReasoningItem, answers_in, read_agent
 from chatmd.language.nodes import Element, Node, SyntaxTree, Text
 from chatmd.language.syntax import parse, serialize
 from chatmd.language.transcript import items_of, storable, transcript_text
 from chatmd.prompts.templates import chatmd_prompts
-from chatmd.sidecar import FOLDER, ExpansionRecord, free_name, keep, occurrences
+from chatmd.sidecar import FOLDER, ExpansionRecord, Occurrence, free_name, keep, occurrences
 from chatmd.tools.registry import FunctionTool
 from lmm.config import ModelSettings, is_chosen
 from lmm.disk.files import read_document
@@ -277,7 +267,7 @@ async def compact_items(
         ModelError: the model did not answer.
     """
     contents: Expanded = expanded or {}
-    sizes = [tokens_of(item, contents, count_tokens) for item in items]
+    sizes = [tokens_of(item, contents) for item in items]
     plan = plan_compaction(items, sizes, options, fixed)
     if not plan.gone:
         raise NothingToCompact("there is nothing to compact", hint=_hint(options))
@@ -335,7 +325,7 @@ async def _ask(
                 f"{model.name} with a window of {window:,} tokens has no room to summarise a conversation",
                 hint="set a larger model, or correct 'context_window' under [aux] in config.toml",
             )
-        message = Message("user", prompt, fitting(items, contents, room, count_tokens))
+        message = Message("user", prompt, fitting(items, contents, room))
         key = key_of("compact", model.name, server, [render(message)])
         try:
             return await ask_once(model, ChatRequest((message,), task="summary"), key)
@@ -422,18 +412,23 @@ def known_texts(items: Iterable[Item], path: Path) -> Expanded:
     Results that are kept beside it are such files; what may contain keys is not read.
     """
     recorded, folder = ExpansionRecord(path, keeps=False), path.resolve().parent
-    found: list[tuple[Expandable, str | Image]] = []
-    for one in occurrences(items):
-        with contextlib.suppress(OSError, ValueError, LmmError):
-            value = recorded.find(one.key) if one.key else None
-            if value is None and isinstance(one.part, Doc) and one.part.local:
-                real = (folder / one.part.src).resolve()
-                secret = is_secret_file(real.relative_to(folder))  # or ValueError: it lies outside
-                readable = not secret and real.is_file() and real.stat().st_size <= _LARGEST
-                value = read_document(real) if readable else None
-            if value is not None and not (one.part.local and is_secret_file(PurePath(one.part.src))):
-                found.append((one.part, value))
-    return Expansions(found)
+    values = ((one.part, _known_text(one, recorded, folder)) for one in occurrences(items))
+    return Expansions((part, value) for part, value in values if value is not None)
+
+
+def _known_text(one: Occurrence, recorded: ExpansionRecord, folder: Path) -> str | Image | None:
+    part = one.part
+    if part.local and is_secret_file(PurePath(part.src)):
+        return None
+    with contextlib.suppress(OSError, ValueError, LmmError):
+        if one.key and (value := recorded.find(one.key)) is not None:
+            return value
+        if isinstance(part, Doc) and part.local:
+            real = (folder / part.src).resolve()
+            secret = is_secret_file(real.relative_to(folder))  # or ValueError: it lies outside
+            if not secret and real.is_file() and real.stat().st_size <= _LARGEST:
+                return read_document(real)
+    return None
 
 
 # -- Automatic compaction: before a conversation outgrows its model, its older part becomes a summary

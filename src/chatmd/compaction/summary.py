@@ -9,7 +9,7 @@ from __future__ import annotations
 import json
 import re
 from collections import defaultdict
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from chatmd.language.agent import (
@@ -27,6 +27,7 @@ from chatmd.language.agent import (
 )
 from chatmd.language.transcript import NOTE_TAG, notes_in
 from lmm.messages import Attachment, Image, Message
+from lmm.models.tokens import count_tokens
 
 LABEL, NOTE, SHOWN, KEPT = "conversation-summary", NOTE_TAG, "shown", "kept"
 NOTICE = (
@@ -36,7 +37,8 @@ NOTICE = (
 MOST_SHOWN = 50
 
 _OPENING = re.compile(rf'<(?P<label>{LABEL}|{NOTE}|{SHOWN}|{KEPT})(?P<more>-\d+)?(?: from="(?P<source>[^"]*)")?>\n')
-_HEADING = re.compile(r"^#{1,6}[ \t](.*)$", re.MULTILINE)
+# A heading, and what stands below it.
+_SECTION = re.compile(r"^#{1,6}[ \t](?P<title>.*)(?P<body>(?s:.*?))(?=^#{1,6}[ \t]|\Z)", re.MULTILINE)
 
 
 @dataclass(frozen=True, slots=True)
@@ -102,7 +104,12 @@ def headings_of(text: str) -> frozenset[str]:
     >>> sorted(headings_of("## Goal\\nTidy files.\\n## Open ##"))
     ['goal', 'open']
     """
-    return frozenset(title.strip(" \t#").casefold() for title in _HEADING.findall(text))
+    return frozenset(title for title, _ in _sections(text))
+
+
+def _sections(text: str) -> Iterator[tuple[str, str]]:
+    """Its headings, as they are compared, each with what stands below it."""
+    return ((one["title"].strip(" \t#").casefold(), one["body"]) for one in _SECTION.finditer(text))
 
 
 # -- Items of a conversation as what a model is given to summarise, in parts that fit its window --------------
@@ -198,20 +205,18 @@ def notes_of(items: Iterable[Item], expanded: Expanded) -> tuple[str, ...]:
     return tuple(dict.fromkeys(found))
 
 
-def tokens_of(item: Item, expanded: Expanded, count: Callable[[str], int]) -> int:
+def tokens_of(item: Item, expanded: Expanded) -> int:
     """Return the number of tokens of an item, as far as its contents are known."""
     if isinstance(item, ReasoningItem):
-        return sum(map(count, item.summaries))
-    total = count(item.name) if isinstance(item, CallItem) else 0
+        return sum(map(count_tokens, item.summaries))
+    total = count_tokens(item.name) if isinstance(item, CallItem) else 0
     for part in content_of(item):
         value = part if isinstance(part, str) else expanded.get(part)
-        total += count(value) if isinstance(value, str) else IMAGE_TOKENS if isinstance(part, Img) else 0
+        total += count_tokens(value) if isinstance(value, str) else IMAGE_TOKENS if isinstance(part, Img) else 0
     return total
 
 
-def fitting(
-    items: Sequence[Item], expanded: Expanded, room: int, count: Callable[[str], int]
-) -> tuple[Attachment, ...]:
+def fitting(items: Sequence[Item], expanded: Expanded, room: int) -> tuple[Attachment, ...]:
     """The items as documents that have at most `room` tokens together.
 
     Long texts are cut in the middle, as little as can be; if there are too many all the same, the last ones are left.
@@ -220,19 +225,19 @@ def fitting(
     limit = room * 4  # characters
     while True:
         documents = [d for item in items if (d := attachment_of(item, expanded, limit)) is not None]
-        if limit == _SHORTEST or _size(documents, count) <= room:
+        if limit == _SHORTEST or _size(documents) <= room:
             break
         limit = max(limit * 3 // 4, _SHORTEST)
     kept: list[Attachment] = []
-    room -= _size((document for document in documents if document.label == LABEL), count)
+    room -= _size(document for document in documents if document.label == LABEL)
     for document in reversed(documents):
-        room -= 0 if document.label == LABEL else _size((document,), count)
+        room -= 0 if document.label == LABEL else _size((document,))
         kept += [document] if room >= 0 or document.label == LABEL else []
     return tuple(reversed(kept))
 
 
-def _size(documents: Iterable[Attachment], count: Callable[[str], int]) -> int:
-    return sum(count(document.text) + 12 for document in documents)  # and its tags
+def _size(documents: Iterable[Attachment]) -> int:
+    return sum(count_tokens(document.text) + 12 for document in documents)  # and its tags
 
 
 # -- What is carried over a compaction by code, whatever the summary leaves out ----------------------------
@@ -241,7 +246,6 @@ def _size(documents: Iterable[Attachment], count: Callable[[str], int]) -> int:
 DECIDED, SAID, FOUND, FILE = "decided: ", "the user: ", "found: ", "file: "
 _ORDER = (DECIDED, SAID, FOUND, FILE)  # what counts more comes first
 _LONGEST_LINE = 300  # characters of a line
-_BULLETS = re.compile(r"^#{1,6}[ \t]+(?P<title>[^\n]*)\n(?P<body>.*?)(?=^#{1,6}[ \t]|\Z)", re.MULTILINE | re.DOTALL)
 _BULLET = re.compile(r"^[-*][ \t]+(\S.*(?:\n[ \t]+\S.*)*)", re.MULTILINE)
 _SENTENCE = re.compile(r"(?<=[.!?])\s+|\n+")
 # What a finding has: a word in code quotes, a number, a name with a dot, a slash or an underscore in it.
@@ -291,7 +295,7 @@ def bullets(text: str, heading: str) -> list[str]:
     >>> bullets("## Decisions\\n- In German,\\n  always.\\n## Open\\n- All.", "decisions")
     ['In German, always.']
     """
-    found = (part["body"] for part in _BULLETS.finditer(text) if part["title"].strip(" \t#").casefold() == heading)
+    found = (body for title, body in _sections(text) if title == heading)
     return [" ".join(one[1].split()) for body in found for one in _BULLET.finditer(body)]
 
 
