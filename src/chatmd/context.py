@@ -7,7 +7,7 @@ from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING
 
 from chatmd.config import ChatmdSettings
 from chatmd.errors import ChatmdError, LimitReached
@@ -202,12 +202,8 @@ AskAgent = Callable[["Run", AgentRequest], Awaitable[str]]
 """How a run asks another agent, within the limits that hold for all of them together."""
 
 
-class Agreement(Protocol):
-    """What somebody agreed to (`chatmd.tools.consent.Consent`)."""
-
-    def check(self, spec: AgentSpec, run: Run) -> None:
-        """Let an agent start only with tools that were agreed to."""
-        ...
+CheckAgreement = Callable[[AgentSpec, "Run"], None]
+"""Let an agent start only with tools that were agreed to (`chatmd.tools.consent.Consent`)."""
 
 
 async def ask_nobody(run: Run, request: AgentRequest) -> str:
@@ -241,7 +237,7 @@ class Run:
     chain: tuple[str, ...] = ("",)
     configuration: Configuration = field(default_factory=Configuration)
     tally: SharedBudget = field(default_factory=SharedBudget)
-    agreement: Agreement | None = None
+    check_agreement: CheckAgreement | None = None
     approve: Approve | None = None
     listener: Listener = ignore
     open_model: OpenModel = open_model

@@ -156,7 +156,7 @@ def agree(run: Run, text: str) -> Run:
     spec = read_agent(run.rules.imported(parse_cached(repair(with_inputs(text, run), name).text, name)))
     check_values(spec.inputs)
     run = replace(run, settings=settings_of(spec.config, run.configuration))
-    return replace(run, agreement=consent(spec, run))
+    return replace(run, check_agreement=consent(spec, run).check)
 
 
 # -- Running it ------------------------------------------------------------------------------------------------------

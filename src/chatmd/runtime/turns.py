@@ -158,7 +158,7 @@ class Conversation:
         for problem in self.spec.unset:
             run.tell(Notice(problem_line(problem)))
         check_values(self.spec.inputs)
-        (run.agreement or Consent()).check(self.spec, run)
+        (run.check_agreement or Consent().check)(self.spec, run)
         run.tally.limits.check_price(str(model.model))
         self._stack = stack
         self._opening = asyncio.create_task(asyncio.to_thread(run.open_model, model))
