@@ -80,8 +80,8 @@ def surroundings(spec: AgentSpec, path: Path, run: Run) -> Iterator[Problem]:
         message = f"{shown_part(part)} {why_asked(part, run)}, and is sent to the model"
         yield Problem(part.span, message, "lmm run asks for your consent", "warning")
     for edge in _agents_of(spec, recorded):
-        for problem, certain in _below(edge, run, (str(path.resolve()),), edge.certain, set()):
-            yield _report(problem, edge, certain)
+        for problem in _below(edge, run, (str(path.resolve()),), edge.certain, set()):
+            yield _report(problem, edge)
 
 
 def _problem(span: SourceRange, error: LmmError, severity: Severity = "error") -> Problem:
@@ -212,13 +212,12 @@ def _agents_of(spec: AgentSpec, recorded: ExpansionRecord | None = None) -> Iter
     yield from (_Edge(tool.agent, tool.span, False) for tool in spec.tools if tool.kind == "agent" and tool.local)
 
 
-def _below(
-    edge: _Edge, run: Run, chain: tuple[str, ...], certain: bool, seen: set[str]
-) -> Iterator[tuple[Problem, bool]]:
-    """Why an agent, or one that it asks, cannot answer: with the place in its own file, and whether a run stops.
+def _below(edge: _Edge, run: Run, chain: tuple[str, ...], certain: bool, seen: set[str]) -> Iterator[Problem]:
+    """Why an agent, or one that it asks, cannot answer: with the place in its own file; errors if a run stops there.
 
     Those in `seen` were looked at before.
     """
+    severity: Severity = "error" if certain else "warning"
     try:
         path = locate(edge.src, run)
         if str(path) in chain:
@@ -228,27 +227,27 @@ def _below(
         spec = agent_in(edge.src, run)
     except LimitReached as error:
         hint = f"at most {run.rules.max_depth} deep: max_depth in [chatmd]"
-        yield Problem(edge.span, error.message, hint), certain
+        yield Problem(edge.span, error.message, hint, severity)
     except LmmError as error:
         told = f"{error.where}: {error.message}" if error.where else error.message
-        yield Problem(edge.span, told, error.hint), certain
+        yield Problem(edge.span, told, error.hint, severity)
     else:
         seen.add(str(path))
         inside = replace(run, folder=path.parent)
         own = (*_model(spec, run.configuration, own=False), *_tools(spec, inside), *_contents(spec, inside))
-        yield from ((problem, certain) for problem in own if problem.severity == "error")
+        yield from (replace(problem, severity=severity) for problem in errors_of(own))
         for further in _agents_of(spec):
             yield from _below(further, inside, (*chain, str(path)), certain and further.certain, seen)
 
 
-def _report(problem: Problem, edge: _Edge, certain: bool) -> Problem:
+def _report(problem: Problem, edge: _Edge) -> Problem:
     """What is wrong below, told where the file itself names the agent."""
     message = problem.message
     if problem.span is not edge.span:
         message = f"{problem.span.where}: {message}"
     if not message.startswith(f"'{edge.src}'"):
         message = f"'{edge.src}': {message}"
-    return Problem(edge.span, message, problem.hint, "error" if certain else "warning")
+    return Problem(edge.span, message, problem.hint, problem.severity)
 
 
 # -- all of it -----------------------------------------------------------------------------------------------
