@@ -176,18 +176,19 @@ def _beginning(message: Message) -> str:
 
 def as_data(rendered: Rendered) -> dict[str, Any]:
     """All of it as JSON holds it, images in base64."""
-    tools = [
-        {"name": one.name, "tokens": tokens, "description": one.description, "parameters": dict(one.parameters)}
-        for one, tokens in ((tool.definition, tool.tokens) for tool in rendered.tools)
-    ]
     return {
         "model": rendered.model,
         "tokens": rendered.tokens,
         "window": rendered.window,
         "messages": [_message(one.message, one.tokens) for one in rendered.messages],
-        "tools": tools,
+        "tools": [_tool(one.definition, one.tokens) for one in rendered.tools],
         "notes": list(rendered.notes),
     }
+
+
+def _tool(tool: ToolDefinition, tokens: int) -> dict[str, Any]:
+    described = {"description": tool.description, "parameters": dict(tool.parameters)}
+    return {"name": tool.name, "tokens": tokens, **described}
 
 
 def _message(message: Message, tokens: int) -> dict[str, Any]:
@@ -261,16 +262,10 @@ class _Unasked:
 
     def notes(self, spec: AgentSpec) -> tuple[str, ...]:
         """Where answers are missing."""
-        places = [
-            part
-            for item in spec.items
-            if isinstance(item, MessageItem)
-            for part in item.content
-            if isinstance(part, SubAgent) and part.src in self.sources
-        ]
-        return tuple(
-            f"{part.span.where}: {shown_part(part)} was not asked yet (--run-agents asks it)" for part in places
-        )
+        parts = (part for item in spec.items if isinstance(item, MessageItem) for part in item.content)
+        places = (part for part in parts if isinstance(part, SubAgent) and part.src in self.sources)
+        told = "was not asked yet (--run-agents asks it)"
+        return tuple(f"{part.span.where}: {shown_part(part)} {told}" for part in places)
 
 
 # -- a transcript in one file ----------------------------------------------------------------------------------

@@ -18,7 +18,7 @@ from lmm.errors import FileReadError, LmmError
 from lmm.fetch import Fetched, FetchRules, name_of
 from lmm.importing.elements import tags
 from lmm.importing.formats import FORMATS, FileKind, file_kind, suffix_of
-from lmm.importing.html_page import decode_html
+from lmm.importing.html_page import codec_of, decode_html
 from lmm.importing.import_document import check_installed, read_source
 from lmm.importing.imported import Imported, link_images
 from lmm.messages import Image, picture_type
@@ -177,9 +177,13 @@ def plain_text(raw: SourceDocument) -> str:
         hint = "add 'markdown' to convert it" if kind.suffix else "a message can only contain texts"
         raise ChatmdError(f"this is {kind.name}, not text", hint=hint)
     if kind.is_page and not raw.charset:
-        return _no_nul(decode_html(raw.data))
-    marked = next((name for mark, name in _BOMS.items() if raw.data.startswith(mark)), "")
-    return _no_nul(_decoded(raw, marked or raw.charset).removeprefix("\ufeff"))
+        text = decode_html(raw.data)
+    else:
+        marked = next((name for mark, name in _BOMS.items() if raw.data.startswith(mark)), "")
+        text = _decoded(raw, marked or raw.charset).removeprefix("\ufeff")
+    if "\0" in text:
+        raise ChatmdError("this is a binary file, not text", hint="a message can only contain texts")
+    return text
 
 
 def strip_markup(raw: SourceDocument) -> str:
@@ -233,17 +237,11 @@ def _decoded(raw: SourceDocument, charset: str) -> str:
             at = error.where.removeprefix(f"{raw.name}:")
             raise ChatmdError(f"{error.message} (line {at.replace(':', ', column ')})", hint=error.hint) from error
     try:
-        text = raw.data.decode("cp1252" if charset in ("iso-8859-1", "latin1") else charset)  # as browsers do
+        text = raw.data.decode(codec_of(charset))
         text.encode("utf-8")  # some codecs make halves of characters
         return text
     except (LookupError, UnicodeDecodeError, ValueError) as error:
         raise ChatmdError(f"it claims to be in {charset[:40]}, but is not") from error
-
-
-def _no_nul(text: str) -> str:
-    if "\0" in text:
-        raise ChatmdError("this is a binary file, not text", hint="a message can only contain texts")
-    return text
 
 
 # -- Images by their bytes: of which kind they are, whatever a file is called ------------------------------
@@ -264,14 +262,13 @@ def image_from(data: bytes, *, limit: int) -> Image:
     kind = picture_type(data)
     if kind and kind.media_type in SUFFIXES:
         return Image(data, media_type=kind.media_type)
-    what = (
-        f"an image in the format {kind.suffix[1:].upper()}"
-        if kind
-        else f"{file_kind(data, name='').name}, not an image"
-    )
-    raise ChatmdError(
-        f"this is {what if data else 'an empty file'}", hint="models support PNG, JPEG, GIF and WebP: convert it"
-    )
+    if not data:
+        what = "an empty file"
+    elif kind:
+        what = f"an image in the format {kind.suffix[1:].upper()}"
+    else:
+        what = f"{file_kind(data, name='').name}, not an image"
+    raise ChatmdError(f"this is {what}", hint="models support PNG, JPEG, GIF and WebP: convert it")
 
 
 def describe_image(image: Image) -> str:
