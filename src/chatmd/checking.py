@@ -38,7 +38,7 @@ from chatmd.language.syntax import errors_of, parse
 from chatmd.language.transcript import answer_of, parse_cached
 from chatmd.runtime.output import schema_of, value_in
 from chatmd.runtime.runner import check_depth
-from chatmd.sidecar import ExpansionRecord, Occurrence, Payloads, occurrences, places
+from chatmd.sidecar import ExpansionRecord, Payloads, occurrences, places
 from chatmd.tools.calling import OpenTool, ToolCaller, agent_in, misfit, open_tools, read_arguments
 from chatmd.tools.command import (
     check_variables,
@@ -155,25 +155,25 @@ def _output(spec: AgentSpec, run: Run) -> Iterator[Problem]:
 # -- documents and images --------------------------------------------------------------------------
 
 
-def _open(spec: AgentSpec, recorded: ExpansionRecord | None) -> Iterator[Occurrence]:
-    """What the next run would read: of what was answered, only that which was not recorded."""
+def _open(spec: AgentSpec, recorded: ExpansionRecord | None) -> Iterator[tuple[Expandable, bool]]:
+    """What the next run would read, of what was answered only that which was not recorded; and whether it was stored
+    by a run."""
     for one in occurrences(spec.sent):
         if not (recorded and one.key and one.answered and recorded.find(one.key) is not None):
-            yield one
+            yield from ((part, not one.key) for part in parts_in((one.part,)))
 
 
 def _contents(spec: AgentSpec, run: Run, recorded: ExpansionRecord | None = None) -> Iterator[Problem]:
     """Documents and images that cannot be had."""
     done: set[tuple[Expandable, bool]] = set()
-    for one in _open(spec, recorded):
-        for part in parts_in((one.part,)):
-            if not part.local or isinstance(part, SubAgent) or (part, bool(one.key)) in done:
-                continue
-            done.add((part, bool(one.key)))
-            try:
-                _read(part, run, stored=not one.key)
-            except LmmError as error:
-                yield _problem(part.span, with_place(error, part))
+    for part, stored in _open(spec, recorded):
+        if not part.local or isinstance(part, SubAgent) or (part, stored) in done:
+            continue
+        done.add((part, stored))
+        try:
+            _read(part, run, stored=stored)
+        except LmmError as error:
+            yield _problem(part.span, with_place(error, part))
 
 
 def _read(part: Doc | Img, run: Run, *, stored: bool) -> None:
@@ -205,10 +205,9 @@ class _Edge:
 
 
 def _agents_of(spec: AgentSpec, recorded: ExpansionRecord | None = None) -> Iterator[_Edge]:
-    for one in _open(spec, recorded):
-        for part in parts_in((one.part,)):
-            if isinstance(part, SubAgent) and part.local:
-                yield _Edge(part.src, part.span, True)
+    for part, _ in _open(spec, recorded):
+        if isinstance(part, SubAgent) and part.local:
+            yield _Edge(part.src, part.span, True)
     yield from (_Edge(tool.agent, tool.span, False) for tool in spec.tools if tool.kind == "agent" and tool.local)
 
 
