@@ -279,15 +279,12 @@ class Payloads:
     def call(self, call: ToolCall) -> Element:
         """A call as an element, its arguments stored."""
         call = ToolCall(*map(storable, (call.id, call.name, call.arguments, call.item)))
-        if self.folder is None or self.inline:
-            return call_element(call)
-        return call_element(call, stored_at=self._store(call.arguments.encode("utf-8"), ".json"))
+        return call_element(call, stored_at=self._store(call.arguments, ".json"))
 
     def result(self, result: ToolResult, records: Sequence[str] = ()) -> Element:
         """A result as an element, its text and images stored; `records` hold what agents said and did for it."""
         result = replace(result, call=storable(result.call), name=storable(result.name), text=storable(result.text))
-        is_stored = self.folder is not None and not self.inline and result.text
-        stored = self._store(result.text.encode("utf-8"), ".txt") if is_stored else ""
+        stored = self._store(result.text, ".txt") if result.text else ""
         element = result_element(replace(result, images=()), stored_at=stored)
         more = (Attribute("record", ", ".join(records)),) if records else ()
         children = (*element.children, *map(self._image, result.images))
@@ -308,10 +305,11 @@ class Payloads:
     def _image(self, image: Image) -> Element:
         if self.folder is None or image.url or image.media_type not in SUFFIXES:
             return image_element(image)
-        stored = self._store(image.data, SUFFIXES[image.media_type])
+        stored = store(Folder(self.folder), image.data, SUFFIXES[image.media_type])
         return Element("img", (Attribute("src", stored), Attribute("local")))
 
-    def _store(self, data: bytes, suffix: str) -> str:
-        """Keep a content; its path as it stands in the transcript."""
-        assert self.folder is not None
-        return store(Folder(self.folder), data, suffix)
+    def _store(self, text: str, suffix: str) -> str:
+        """Keep a text; its path as it stands in the transcript, or none if the text itself does."""
+        if self.folder is None or self.inline:
+            return ""
+        return store(Folder(self.folder), text.encode("utf-8"), suffix)

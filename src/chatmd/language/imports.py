@@ -65,11 +65,9 @@ class _Resolver:
         """`children` with the imports among and inside them in place."""
         made: list[Node] = []
         for node in children:
-            if not isinstance(node, Element):
-                made.append(node)
-            elif node.tag == "import":
+            if isinstance(node, Element) and node.tag == "import":
                 made += self._imported(node, chain, in_body)
-            elif any(imports_in(node.children)):
+            elif isinstance(node, Element) and any(imports_in(node.children)):
                 made.append(replace(node, children=self.nodes(node.children, chain, True)))
             else:
                 made.append(node)
@@ -77,13 +75,14 @@ class _Resolver:
 
     def _imported(self, element: Element, chain: _Chain, in_body: bool) -> tuple[Node, ...]:
         """What stands for an import; the element itself, if there is a problem."""
+        src = element.get("src") or ""
         try:
-            path, real = self._find(element.get("src") or "", chain)
+            path, real = self._find(src, chain)
             document = self._document(path, real, in_body)
         except LmmError as error:
-            src, message = element.get("src") or "", error.message
+            message = error.message
             if error.where:
-                message = f"'{src}' cannot be imported: {error.message}; looked for at {error.where}"
+                message = f"'{src}' cannot be imported: {message}; looked for at {error.where}"
             self.problems.append(Problem(attribute_span(element, "src"), message, error.hint))
             return (element,)
         if element.span not in self.replaced:

@@ -9,6 +9,7 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass
 from functools import lru_cache
+from itertools import groupby
 from typing import NamedTuple
 
 from chatmd.language.agent import AgentSpec, CallItem, Item, MessageItem, OutputItem, ReasoningItem, interpret
@@ -252,12 +253,7 @@ def _answered(text: str, file: str) -> tuple[str, int]:
 def _ends_of_replies(items: tuple[Item, ...]) -> dict[int, int]:
     """For each call, the end of the last call or response of the reply that it stands in."""
     ends: dict[int, int] = {}
-    group: list[CallItem] = []
-    for item in items:
-        if isinstance(item, CallItem):
-            group.append(item)
-        elif not isinstance(item, OutputItem):
-            group = []
-            continue
-        ends.update({id(call): item.span.end for call in group})
+    for _, group in groupby(items, lambda item: isinstance(item, CallItem | OutputItem)):
+        neighbours = list(group)
+        ends |= {id(item): neighbours[-1].span.end for item in neighbours}
     return ends

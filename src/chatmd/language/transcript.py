@@ -176,17 +176,15 @@ def storable(text: str) -> str:
 
 def call_element(call: ToolCall, *, stored_at: str = "") -> Element:
     """A call; with `stored_at`, its arguments are in that file, relative to the transcript."""
-    attributes = (Attribute("tool_call_id", call.id), Attribute("function_name", call.name), *_item(call.item))
+    attributes = (Attribute("tool_call_id", call.id), Attribute("function_name", call.name), *_given(id=call.item))
     return Element("tool_call", attributes, _body(call.arguments, stored_at))
 
 
 def result_element(result: ToolResult, *, stored_at: str = "") -> Element:
     """A result; with `stored_at`, its text is in that file, relative to the transcript."""
-    attributes = [Attribute("tool_call_id", result.call)]
-    attributes += [Attribute("name", result.name)] if result.name else []
-    attributes += [Attribute("status", "failed")] if result.failed else []
+    more = _given(name=result.name, status="failed" if result.failed else "")
     children = (*_body(result.text, stored_at), *(image_element(image) for image in result.images))
-    return Element("tool_response", tuple(attributes), children)
+    return Element("tool_response", (Attribute("tool_call_id", result.call), *more), children)
 
 
 def image_element(image: Image) -> Element:
@@ -215,11 +213,9 @@ def reasoning_elements(thoughts: Sequence[Reasoning]) -> Iterator[Element]:
 
 def _reasoning(group: Sequence[Reasoning]) -> Element:
     first = group[0]
-    attributes = [Attribute("id", first.id)]
-    attributes += [Attribute("signature", first.signature)] if first.signature else []
-    attributes += [Attribute("provider", first.provider)] if first.provider else []
+    attributes = (Attribute("id", first.id), *_given(signature=first.signature, provider=first.provider))
     summaries = tuple(Element("summary", (), (Text(thought.text, raw=True),)) for thought in group)
-    return Element("reasoning", tuple(attributes), summaries)
+    return Element("reasoning", attributes, summaries)
 
 
 def _elements(message: Message) -> Iterator[Element]:
@@ -229,7 +225,7 @@ def _elements(message: Message) -> Iterator[Element]:
         yield from reasoning_elements(message.reasoning)
         text = "\n".join(part for part in message_parts(message) if isinstance(part, str))
         if text or message.item or not message.calls:
-            yield Element("assistant", _item(message.item), _body(text))
+            yield Element("assistant", _given(id=message.item), _body(text))
         yield from (call_element(call) for call in message.calls)
     else:
         parts = (Text(part) if isinstance(part, str) else image_element(part) for part in message_parts(message))
@@ -243,8 +239,9 @@ def _body(text: str, stored_at: str = "") -> tuple[Node, ...]:
     return (Text(text, raw=True),) if text else ()
 
 
-def _item(id: str) -> tuple[Attribute, ...]:
-    return (Attribute("id", id),) if id else ()
+def _given(**values: str) -> tuple[Attribute, ...]:
+    """Attributes, but for those without a value."""
+    return tuple(Attribute(name, value) for name, value in values.items() if value)
 
 
 def _laid_out(element: Element, newline: str) -> str:
@@ -378,10 +375,10 @@ class ReplyWriter:
 
     def whole(self, reply: Reply, calls: Sequence[Element] = ()) -> str:
         """A reply of which nothing was appended."""
-        thoughts = [_storable(thought) for thought in reply.reasoning]
-        said = [element for element in elements_of((reply.as_message(),)) if element.tag == "assistant"]
-        said = [_storable_text(element) for element in said]
-        return self.before + lines_of((*reasoning_elements(thoughts), *said, *calls), self.newline)
+        thoughts = tuple(map(_storable, reply.reasoning))
+        message = replace(reply.as_message(), text=storable(reply.text), reasoning=thoughts)
+        said = [element for element in elements_of((message,)) if element.tag != "tool_call"]
+        return self.before + lines_of((*said, *calls), self.newline)
 
     def cut(self) -> str:
         """All of it in place of what was appended, if nothing more comes: it says that it is incomplete."""
@@ -399,8 +396,7 @@ class ReplyWriter:
             return ""
         close = self._close()
         self._open, self._item, self._tail = True, event.item, ""
-        attributes = (Attribute("id", storable(event.item)),) if event.item else ()
-        return f"{close}<assistant{write_attributes(attributes)}>{self.newline}{OPEN_RAW}"
+        return f"{close}<assistant{write_attributes(_given(id=storable(event.item)))}>{self.newline}{OPEN_RAW}"
 
     def _close(self) -> str:
         closing, self._open = f"{_CLOSE_ASSISTANT}{self.newline}" if self._open else "", False
@@ -426,11 +422,6 @@ def _letters(text: str) -> str:
 
 def _storable(thought: Reasoning) -> Reasoning:
     return Reasoning(*map(storable, (thought.text, thought.id, thought.signature, thought.provider)))
-
-
-def _storable_text(element: Element) -> Element:
-    children = [Text(storable(node.value), node.raw) if isinstance(node, Text) else node for node in element.children]
-    return Element(element.tag, element.attributes, tuple(children))
 
 
 # -- Notes: what the user says while tools run reaches the model in the first of their results -------------
