@@ -27,6 +27,7 @@ from chatmd.language.agent import (
     OutputItem,
     SubAgent,
     Tool,
+    answers_in,
     interpret,
     parts_in,
     read_agent,
@@ -353,14 +354,15 @@ async def _calls(spec: AgentSpec, run: Run, stack: AsyncExitStack) -> AsyncItera
         if tools and kind_of(tool).powers == {"read"} and not declaration.asks:
             reads |= tools.keys()
     calls = [item for item in spec.items if isinstance(item, CallItem)]
-    outputs = {item.call: item for item in spec.items if isinstance(item, OutputItem)}
     # What was changed meanwhile, by a tool of this very run, reads otherwise.
     severity: Literal["error", "warning"] = "warning" if {one.name for one in calls} - reads else "error"
     servers = any(tool.kind == "mcp" for tool in spec.tools)
     caller = ToolCaller(opened, scrub=scrubber(spec, run))
-    for call in calls:
-        output = outputs.get(call.call)
-        if output is None or (call.name not in opened and servers):
+    for number, answer in sorted(answers_in(spec.items).items()):
+        call, output = spec.items[number], spec.items[answer]
+        assert isinstance(call, CallItem)
+        assert isinstance(output, OutputItem)
+        if call.name not in opened and servers:
             continue
         arguments = _text(call.arguments, run)
         if not output.failed and (problem := _refusal(call, opened.get(call.name), arguments)):

@@ -74,6 +74,15 @@ def test_tools_that_are_gone_or_take_something_else(path: Path) -> None:
     assert [one.partition(" today")[0] for one in found(path)] == ["error: read_directory returns something else"]
 
 
+def test_calls_that_share_an_id_have_each_its_own_result(path: Path) -> None:
+    """Some servers number the calls of each reply anew."""
+    call = ToolCall("c1", "read_file", '{"path": "notes.md"}')
+    chat = Chat.open(path)
+    chat.say("And the notes?")
+    chat.run(model=ScriptedModel([Reply("", "m", calls=(call,)), '{"n": 3}']))
+    assert found(path) == []
+
+
 def test_what_a_run_itself_changed_is_a_warning(path: Path) -> None:
     chat = Chat.open(path)
     path.write_text(path.read_text().replace("<tool ", '<tool name="write_file"/><tool ', 1))
