@@ -158,13 +158,12 @@ def _with_model(config: AgentConfig, configuration: Configuration, own: bool) ->
         if by_user:
             return configuration.settings(overrides={"major": full}), "major", True
         return configuration.settings(full), "major", True
-    except Untrusted:
-        raise
     except ConfigError as error:
-        if error.where == "command line" or error.where.startswith("header"):
-            where = "--model" if by_user else config.span.where
-            raise ConfigError(error.message, where=where, hint=error.hint) from error
-        raise
+        names_it = error.where == "command line" or error.where.startswith("header")
+        if isinstance(error, Untrusted) or not names_it:
+            raise
+        where = "--model" if by_user else config.span.where
+        raise ConfigError(error.message, where=where, hint=error.hint) from error
 
 
 OpenModel = Callable[[ModelSettings], ChatModel]

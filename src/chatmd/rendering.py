@@ -18,10 +18,10 @@ from chatmd.context import AgentRequest, Run, model_settings, settings_of
 from chatmd.language.agent import AgentSpec, MessageItem, SubAgent, read_agent
 from chatmd.language.inputs import fill
 from chatmd.language.lint import find_unseen, problem_line, unseen_note
-from chatmd.language.nodes import Attribute, Comment, Element, Node, SyntaxTree, Text
+from chatmd.language.nodes import Comment, Element, Node, SyntaxTree, Text
 from chatmd.language.repair import repair
 from chatmd.language.syntax import parse, serialize
-from chatmd.language.transcript import data_uri, messages_of
+from chatmd.language.transcript import image_element, messages_of
 from chatmd.runtime.output import schema_of, with_shown
 from chatmd.runtime.runner import agree
 from chatmd.runtime.turns import with_inputs
@@ -300,7 +300,7 @@ def _with_contents(node: Node, values: Mapping[tuple[str, int], str | Image], gi
     if isinstance(value, str):
         return Text(value, raw=True)
     if value is not None:
-        return Element("img", (Attribute("src", data_uri(value)),))
+        return image_element(value)
     children = tuple(_with_contents(child, values, given) for child in node.children)
     if all(map(operator.is_, children, node.children)):
         return node

@@ -251,7 +251,7 @@ async def compact_items(
     *,
     window: int,
     options: CompactOptions = CompactOptions(),
-    expanded: Expanded | None = None,
+    expanded: Expanded = Expansions(),
     fixed: Collection[int] = (),
     source: str = "",
     server: str = "",
@@ -266,8 +266,7 @@ async def compact_items(
         ChatmdError: the model has no language to write in, or its window or its output limit is too small.
         ModelError: the model did not answer.
     """
-    contents: Expanded = expanded or {}
-    sizes = [tokens_of(item, contents) for item in items]
+    sizes = [tokens_of(item, expanded) for item in items]
     plan = plan_compaction(items, sizes, options, fixed)
     if not plan.gone:
         raise NothingToCompact("there is nothing to compact", hint=_hint(options))
@@ -276,10 +275,10 @@ async def compact_items(
     # An eighth of it, but between 120 and 900.
     words = min(max(told // 8, 120), 900 if options.to is None else max(options.to // 8, 60))
     prompt = prompts.fill("compact", words=str(words))
-    reply = await _ask(gone, model, prompt, window, words, contents, server)
+    reply = await _ask(gone, model, prompt, window, words, expanded, server)
     text = _summary(reply, prompt)
-    kept = memory_of(gone, contents, text, min(words * _KEPT, told))  # a quarter of it, at most
-    message = Summary(text, notes_of(gone, contents), shown_in(gone), source, kept).as_message()
+    kept = memory_of(gone, expanded, text, min(words * _KEPT, told))  # a quarter of it, at most
+    message = Summary(text, notes_of(gone, expanded), shown_in(gone), source, kept).as_message()
     before, after = sum(sizes), sum(sizes[index] for index in plan.stays) + count_tokens(render(message))
     if after >= before:
         raise NothingToCompact(

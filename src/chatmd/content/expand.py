@@ -17,6 +17,7 @@ from chatmd.content.documents import SourceDocument, as_markdown, image_from, pl
 from chatmd.context import AgentRequest, Run
 from chatmd.errors import ChatmdError
 from chatmd.language.agent import Doc, Expandable, Img, Item, SubAgent
+from chatmd.language.imports import name_inside
 from chatmd.language.transcript import data_uri
 from chatmd.sidecar import (
     PICTURES,
@@ -64,8 +65,7 @@ def locate(src: str, run: Run) -> Path:
         raise ChatmdError("this path cannot be followed", hint="check the path") from error
     if (other := in_working_folder(src, run)) is not None:
         return other
-    if not any(real.is_relative_to(folder) for folder in allowed):
-        raise ChatmdError(f"'{src}' is outside of {allowed[0]}", hint=f"allow its folder: --root {real.parent}")
+    name_inside(real, allowed, src)
     return real
 
 
@@ -209,13 +209,12 @@ async def _read(
         if recorded is not None and key and path is not None:
             text = await asyncio.to_thread(read_local, path, limit=MOST_CONVERTED)
             paid = digest(json.dumps([key, digest(text), *map(json_of, content)]))
-    if recorded is None or not paid:
-        return await run.ask(run, AgentRequest(part.src, part.local, run.folder, tuple(content)))
-    if (answer := recorded.find(paid)) is not None:
+    if recorded and paid and (known := recorded.find(paid)) is not None:
         run.tell(Notice(f"{shown_part(part)} answered this already: the answer is taken from the record"))
-        return answer
+        return known
     answer = await run.ask(run, AgentRequest(part.src, part.local, run.folder, tuple(content)))
-    await asyncio.to_thread(recorded.keep, paid, part, answer)
+    if recorded and paid:
+        await asyncio.to_thread(recorded.keep, paid, part, answer)
     return answer
 
 
@@ -248,9 +247,8 @@ async def read_doc(doc: Doc, run: Run) -> str:
         raw = await asyncio.to_thread(read_raw, doc, run)
     elif "://" in doc.src:
         file = github_file(doc.src) if doc.markdown else None
-        raw = SourceDocument.of(
-            await fetch(file.url if file else doc.src, run.rules.fetching), file.name if file else ""
-        )
+        came = await fetch(file.url if file else doc.src, run.rules.fetching)
+        raw = SourceDocument.of(came, file.name if file else "")
     else:
         raise ChatmdError("this is not a URL", hint="write 'local' for a file on disk")
     if doc.strip:

@@ -395,9 +395,8 @@ class _Reader:
             self._problem(
                 attribute_span(element, given[1]), f"a tool cannot have both {' and '.join(given)}", "keep one of them"
             )
-        for attribute in given[:1]:
-            if not values[attribute].strip():
-                self._bad(element, attribute, "is empty", "add the missing attribute")
+        if given and not values[given[0]].strip():
+            self._bad(element, given[0], "is empty", "add the missing attribute")
         if not name and given[:1] != ["mcp_server"]:
             self._problem(element.span, "this tool has no name", 'write name="…"')
         elif name in self.tool_names:

@@ -51,6 +51,18 @@ def imports_in(nodes: tuple[Node, ...]) -> Iterator[Element]:
     return (node for node, _ in walk(nodes) if isinstance(node, Element) and node.tag == "import")
 
 
+def name_inside(real: Path, folders: Sequence[Path], src: str) -> PurePath:
+    """The name of a file below the innermost of the folders that it is in; in the document it is called `src`.
+
+    Raises:
+        ChatmdError: it is in none of them.
+    """
+    inside = [real.relative_to(folder).parts for folder in folders if real.is_relative_to(folder)]
+    if not inside:
+        raise ChatmdError(f"'{src}' is outside of {folders[0]}", hint=f"allow its folder: --root {real.parent}")
+    return PurePath(*min(inside, key=len))
+
+
 class _Resolver:
     """The imports of one document; each file is read once."""
 
@@ -104,12 +116,7 @@ class _Resolver:
             real = path.resolve()
         except (OSError, RuntimeError) as error:  # a loop of links, a name that is too long
             raise ChatmdError(f"cannot be imported: {error}", hint="check the path") from error
-        inside = [real.relative_to(folder).parts for folder in self.allowed if real.is_relative_to(folder)]
-        if not inside:
-            raise ChatmdError(
-                f"'{src}' is outside of {self.allowed[0]}", hint=f"allow its folder: --root {real.parent}"
-            )
-        if is_secret_file(PurePath(*min(inside, key=len))):
+        if is_secret_file(name_inside(real, self.allowed, src)):
             why = f"'{src}': files of this name usually contain keys or passwords, and imports are sent to the model"
             raise ChatmdError(why, hint='if you want to send it: <doc src="…" local/> in a message; lmm run asks first')
         files = [file for _, file in chain]

@@ -31,7 +31,7 @@ def check(document: SyntaxTree) -> list[Problem]:
     problems = [*document.problems, *found, *_elements(document)]
     problems += _configuration(document, spec)
     problems += _calls(spec)
-    return list(_at_most(MAX_PROBLEMS, sorted(problems, key=lambda one: (one.span.file, one.span.start, one.severity))))
+    return list(_at_most(sorted(problems, key=lambda one: (one.span.file, one.span.start, one.severity))))
 
 
 def find_unseen(document: SyntaxTree) -> list[Problem]:
@@ -55,12 +55,12 @@ def problem_line(problem: Problem, about: str = "") -> str:
     return f"{problem.span.where}: {about}{problem.message} ({problem.hint})"
 
 
-def _at_most(number: int, problems: list[Problem]) -> Iterator[Problem]:
+def _at_most(problems: list[Problem]) -> Iterator[Problem]:
     """The first problems of each severity: nobody reads more."""
     kept: dict[str, int] = {}
     for problem in problems:
         kept[problem.severity] = kept.get(problem.severity, 0) + 1
-        if kept[problem.severity] <= number:
+        if kept[problem.severity] <= MAX_PROBLEMS:
             yield problem
 
 
@@ -90,10 +90,6 @@ def element_problems(element: Element) -> Iterator[Problem]:
     """Report attributes and contents of an element that mean nothing."""
     tag = TAGS[element.tag]
     yield from _attributes(element, tag)
-    yield from _content(element, tag)
-
-
-def _content(element: Element, tag: Tag) -> Iterator[Problem]:
     parts = body(element.children)
     if tag.is_void and any(not isinstance(part, str) or part.strip(BLANK) for part in parts):
         message = f"the content of <{tag.name}> is dropped"

@@ -176,7 +176,8 @@ class Flaw(NamedTuple):
 
 Token = TextToken | RawToken | CommentToken | OpenToken | CloseToken
 
-MAX_FLAWS = 1000  # of each kind; a text made to have more gets no more attention
+MAX_PROBLEMS = 1000
+"""How many errors, and how many warnings, a document tells of; nobody reads more."""
 OPEN_RAW, CLOSE_RAW = "RAW|", "|RAW"
 _NAMES = "|".join(TAGS)
 _QUOTED = r'"(?:[^"\\]++|\\"?+)*+"' + "|" + r"'(?:[^'\\]++|\\'?+)*+'"
@@ -209,7 +210,7 @@ def tokens(text: str, flaws: list[Flaw]) -> Iterator[Token]:
         else:
             token = _tag(text, start)
         if token is None:
-            if len(flaws) < MAX_FLAWS or stop[0] == "<!--":
+            if len(flaws) < MAX_PROBLEMS or stop[0] == "<!--":
                 flaws.append(_flaw(text, start, stop[0]))
             at = stop.end()
             continue
@@ -290,8 +291,6 @@ def _flaw(text: str, start: int, mark: str) -> Flaw:
 
 MAX_DEPTH = 64
 """How deep elements may stand in each other; a tag any deeper is text, and an error."""
-MAX_PROBLEMS = 1000
-"""How many errors, and how many warnings, a document tells of; nobody reads more."""
 
 
 def parse(text: str, *, file: str = "") -> SyntaxTree:

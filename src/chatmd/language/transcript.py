@@ -12,7 +12,6 @@ import re
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from functools import lru_cache
-from itertools import pairwise
 
 from chatmd.errors import ChatmdError, NotStorable
 from chatmd.language.agent import (
@@ -200,10 +199,9 @@ def data_uri(image: Image) -> str:
 def reasoning_elements(thoughts: Sequence[Reasoning]) -> Iterator[Element]:
     """Thoughts; those that their provider counts as one (same id) are the summaries of one element."""
     group: list[Reasoning] = []
-    for before, thought in pairwise((None, *thoughts)):
-        assert thought is not None
-        if before and not (thought.id and (thought.id, thought.provider) == (before.id, before.provider)
-                           and not thought.signature):  # fmt: skip
+    for thought in thoughts:
+        may_go_on = thought.id and not thought.signature
+        if group and not (may_go_on and (thought.id, thought.provider) == (group[-1].id, group[-1].provider)):
             yield _reasoning(group)
             group = []
         group.append(thought)
