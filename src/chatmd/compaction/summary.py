@@ -131,15 +131,13 @@ def attachment_of(item: Item, expanded: Expanded, limit: int) -> Attachment | No
     if is_summary(item):
         return Attachment(read_summary(item).text, LABEL)
     text = "\n".join(item.summaries) if isinstance(item, ReasoningItem) else said(content_of(item), expanded)
-    label: str
+    label, source = "thought", ""
     if isinstance(item, MessageItem):
         label, source = item.role, item.name
     elif isinstance(item, CallItem):
         label, source = "call", item.name
     elif isinstance(item, OutputItem):
         label, source = "result", f"{item.name}{' (failed)' * item.failed}"
-    else:
-        label, source = "thought", ""
     return Attachment(cut(text.strip(), limit), label, source) if text.strip() else None
 
 

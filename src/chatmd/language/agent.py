@@ -148,8 +148,7 @@ def image_of(img: Img) -> Image | None:
     try:
         return Image(base64.b64decode(img.src[data.end() :], validate=True), media_type=data[1] or "image/png")
     except binascii.Error as error:
-        hint = "encode its bytes, or name a file"
-        raise ChatmdError("this inline image is not base64", where=img.span.where, hint=hint) from error
+        raise ChatmdError("this inline image is not base64", where=img.span.where, hint="encode its bytes") from error
 
 
 @dataclass(frozen=True, slots=True)
@@ -312,8 +311,8 @@ def interpret(document: SyntaxTree) -> tuple[AgentSpec, tuple[Problem, ...]]:
             reader.input(element)
     reader.values = {one.name: one.value for one in reader.inputs.values() if one.value is not None}
     for node in document.children:
-        if isinstance(node, Element):
-            _READERS.get(node.tag, _Reader.skip)(reader, node)
+        if isinstance(node, Element) and node.tag in _READERS:
+            _READERS[node.tag](reader, node)
         elif isinstance(node, Text) and node.value.strip(BLANK + "\ufeff") and not document.is_body:
             reader.stray_text(node)
     spec = AgentSpec(
@@ -350,9 +349,6 @@ class _Reader:
         self.values: dict[str, str] = {}
         self.unset: list[Problem] = []
         self.output: DeclaredOutput | None = None
-
-    def skip(self, element: Element) -> None:
-        """Leave out an element that means nothing at the top, or was read before."""
 
     def characters(self, document: SyntaxTree) -> None:
         """Report what no text holds."""
@@ -599,10 +595,7 @@ _READERS: dict[str, Callable[[_Reader, Element], None]] = {
     "tool": _Reader._tool,
     "output": _Reader._output,
     "msg": _Reader._msg,
-    "user": _Reader._said,
-    "assistant": _Reader._said,
-    "system": _Reader._said,
-    "developer": _Reader._said,
+    **dict.fromkeys(("user", "assistant", "system", "developer"), _Reader._said),
     "tool_call": _Reader._call,
     "tool_response": _Reader._response,
     "reasoning": _Reader._reasoning,

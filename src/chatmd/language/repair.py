@@ -211,13 +211,12 @@ def _is_turn(text: str, mending: Mending) -> bool:
 
 def _is_half(text: str, whole: str, mending: Mending) -> bool:
     """Whether a text ends within a reply, of which calls and the last closing tag are written together."""
+    ends_in_thought = whole.rstrip(BLANK).endswith("</reasoning>")
     if whole == text:
-        return whole.rstrip(BLANK).endswith("</reasoning>") and isinstance(_items(whole)[-1], ReasoningItem)
+        return ends_in_thought and isinstance(_items(whole)[-1], ReasoningItem)
     if mending.suffix:
         return not _is_turn(text, mending)
-    if text[mending.keep :].startswith(("<assistant", "<reasoning", "<tool_c")):
-        return True
-    return whole.rstrip(BLANK).endswith("</reasoning>")
+    return ends_in_thought or text[mending.keep :].startswith(("<assistant", "<reasoning", "<tool_c"))
 
 
 def _items(text: str, file: str = "") -> tuple[Item, ...]:
@@ -240,8 +239,6 @@ def _answered(text: str, file: str) -> tuple[str, int]:
         return text, 0
     spec = AgentSpec(items=_items(text, file))
     waiting = spec.unanswered()
-    if not waiting:
-        return text, 0
     ends = _ends_of_replies(spec.items)
     for call in reversed(waiting):
         end = ends[id(call)]
