@@ -115,11 +115,10 @@ def describe_prompt(path: Path, document: SyntaxTree, spec: AgentSpec) -> str:
             return words[:_LONGEST_ABOUT]
         if isinstance(node, Element):
             break
-    for item in spec.items:
-        if isinstance(item, MessageItem) and item.role in ("system", "developer"):
-            text = " ".join("".join(part for part in item.content if isinstance(part, str)).split())
-            return re.split(r"(?<=[.!?]) ", text)[0][:_LONGEST_ABOUT] or f"The agent {path.name}."
-    return f"The agent {path.name}."
+    said = (item for item in spec.items if isinstance(item, MessageItem) and item.role in ("system", "developer"))
+    instructions = next(said, MessageItem("system"))
+    text = " ".join("".join(part for part in instructions.content if isinstance(part, str)).split())
+    return re.split(r"(?<=[.!?]) ", text)[0][:_LONGEST_ABOUT] or f"The agent {path.name}."
 
 
 def as_skill(rendered: Rendered, name: str, description: str) -> str:
