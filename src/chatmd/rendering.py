@@ -15,7 +15,7 @@ from typing import Any
 from chatmd.content.documents import describe_image
 from chatmd.content.expand import expansions, shown_part
 from chatmd.context import AgentRequest, Run, model_settings, settings_of
-from chatmd.language.agent import AgentSpec, MessageItem, SubAgent, read_agent
+from chatmd.language.agent import AgentSpec, MessageItem, SubAgent, read_agent, text_of
 from chatmd.language.inputs import fill
 from chatmd.language.lint import find_unseen, problem_line, unseen_note
 from chatmd.language.nodes import Comment, Element, Node, SyntaxTree, Text
@@ -88,8 +88,7 @@ def as_text(rendered: Rendered) -> str:
         lines.append(f"── {one.message.role} ── {_tokens(one.tokens)}")
         lines += _body(one.message)
     if rendered.tools:
-        total = sum(tool.tokens for tool in rendered.tools)
-        lines.append(f"── tools ── {_tokens(total)}")
+        lines.append(f"── tools ── {_tokens(sum(tool.tokens for tool in rendered.tools))}")
         lines.append(", ".join(tool.definition.name for tool in rendered.tools))
     lines.append(_total(rendered))
     return "".join(f"{line}\n" for line in lines)
@@ -117,7 +116,7 @@ def describe_prompt(path: Path, document: SyntaxTree, spec: AgentSpec) -> str:
             break
     said = (item for item in spec.items if isinstance(item, MessageItem) and item.role in ("system", "developer"))
     instructions = next(said, MessageItem("system"))
-    text = " ".join("".join(part for part in instructions.content if isinstance(part, str)).split())
+    text = " ".join(text_of(instructions.content).split())
     return re.split(r"(?<=[.!?]) ", text)[0][:_LONGEST_ABOUT] or f"The agent {path.name}."
 
 

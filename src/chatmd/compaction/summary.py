@@ -24,6 +24,7 @@ from chatmd.language.agent import (
     ReasoningItem,
     SubAgent,
     content_of,
+    text_of,
 )
 from chatmd.language.transcript import NOTE_TAG, notes_in
 from lmm.messages import Attachment, Image, Message
@@ -94,8 +95,7 @@ def read_summary(item: Item) -> Summary:
 
 
 def _text(item: Item) -> str:
-    parts = item.content if isinstance(item, MessageItem) else ()
-    return "".join(part for part in parts if isinstance(part, str)).lstrip()
+    return text_of(item.content).lstrip() if isinstance(item, MessageItem) else ""
 
 
 def headings_of(text: str) -> frozenset[str]:

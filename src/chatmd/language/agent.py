@@ -218,6 +218,11 @@ def content_of(item: Item) -> Content:
     return item.content if isinstance(item, MessageItem | OutputItem) else ()
 
 
+def text_of(content: Content) -> str:
+    """The texts of a content, without what else is in it."""
+    return "".join(part for part in content if isinstance(part, str))
+
+
 def parts_in(content: Content) -> Iterator[Expandable]:
     """All documents, images and agents of a content, those that agents in it get among them."""
     for part in content:

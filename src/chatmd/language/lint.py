@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from difflib import get_close_matches
 from functools import lru_cache
 
-from chatmd.language.agent import AgentSpec, CallItem, MessageItem, OutputItem, attribute_spans, interpret
+from chatmd.language.agent import AgentSpec, CallItem, MessageItem, OutputItem, attribute_spans, interpret, text_of
 from chatmd.language.nodes import BLANK, Element, Problem, SourceRange, SyntaxTree, Text, body, walk
 from chatmd.language.syntax import CLOSE_RAW, MAX_PROBLEMS, has_open_quote, passed_over, right_place
 from chatmd.language.tags import DOCUMENT, OCHAT, TAGS, VOID, Tag
@@ -237,10 +237,8 @@ def _calls(spec: AgentSpec) -> Iterator[Problem]:
 
 
 def _arguments(item: CallItem) -> Iterator[Problem]:
-    if item.custom or not all(isinstance(part, str) for part in item.arguments):
-        return
-    text = "".join(part for part in item.arguments if isinstance(part, str)).strip(BLANK)
-    if not text:
+    text = text_of(item.arguments).strip(BLANK)
+    if not text or item.custom or not all(isinstance(part, str) for part in item.arguments):
         return
     try:
         json.loads(text)

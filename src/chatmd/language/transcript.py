@@ -26,6 +26,7 @@ from chatmd.language.agent import (
     ReasoningItem,
     image_of,
     read_agent,
+    text_of,
 )
 from chatmd.language.nodes import Attribute, Element, Node, SyntaxTree, Text, joined
 from chatmd.language.syntax import CLOSE_RAW, OPEN_RAW, parse, raw_piece, write, write_attributes
@@ -322,7 +323,7 @@ def answer_of(items: Sequence[Item]) -> str:
     texts: list[str] = []
     for item in reversed(items):
         if isinstance(item, MessageItem) and item.role == "assistant":
-            texts.append("".join(part for part in item.content if isinstance(part, str)))
+            texts.append(text_of(item.content))
         elif isinstance(item, OutputItem) or (isinstance(item, MessageItem) and not item.is_blank):
             break
     return "\n".join(reversed(texts))

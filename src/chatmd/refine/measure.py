@@ -16,7 +16,7 @@ import msgspec
 
 from chatmd.context import Run
 from chatmd.errors import LimitReached, RefineError
-from chatmd.language.agent import AgentSpec, CallItem, Item, Tool, read_agent
+from chatmd.language.agent import AgentSpec, CallItem, Item, Tool, read_agent, text_of
 from chatmd.language.nodes import BLANK
 from chatmd.language.syntax import parse
 from chatmd.language.transcript import gap, user_text
@@ -289,7 +289,7 @@ def _calls(items: Sequence[Item]) -> tuple[ToolCall, ...]:
     """The calls that a run made: those after the last thing that the user said."""
     begin = max((n for n, item in enumerate(items) if getattr(item, "role", "") == "user"), default=-1)
     return tuple(
-        ToolCall(item.call, item.name, "".join(part for part in item.arguments if isinstance(part, str)))
+        ToolCall(item.call, item.name, text_of(item.arguments))
         for item in items[begin + 1 :] if isinstance(item, CallItem)
     )  # fmt: skip
 
