@@ -156,10 +156,9 @@ class ExpansionRecord:
             ChatmdError: the record is damaged.
         """
         entries = [entry for entry in self._entries if entry.key == key]
-        own = [entry for entry in entries if entry.transcript == self._name]
         if not entries:
             return None
-        entry = (own or entries)[-1]
+        entry = next((own for own in reversed(entries) if own.transcript == self._name), entries[-1])
         name = f"{FOLDER}/{entry.sha256[:32]}{SUFFIXES.get(entry.media_type, '.txt')}"
         hint = "restore it, or delete its line in expansions.jsonl to have it read again"
         return _load(self._below, name, f"what {entry.src} held", str(self._below.root / name), hint)
