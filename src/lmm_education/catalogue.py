@@ -200,11 +200,14 @@ def contents_of(sections: Iterable[tuple[Section, str]]) -> Iterator[Entry]:
     [('Botany', 0, ''), ('Leaves', 1, ''), ('Colour', 2, '1'), ('Roots', 1, '2')]
     """
     above: tuple[str, ...] = ()
+    by_heading = False
     for section, title in sections:
         place = section.place
         path = (place.document, *place.headings)
+        if above[:1] != path[:1]:  # all sections of a document are cut in one way
+            by_heading = _has_heading(section)
         known = next((i for i, pair in enumerate(zip(above, path, strict=False)) if pair[0] != pair[1]), len(above))
-        if known >= len(path) and _has_heading(section):  # same heading as an earlier section
+        if known >= len(path) and by_heading:  # called as one above it
             known = len(path) - 1
         for level in range(min(known, len(path)), len(path)):
             name = place.headings[level - 1] if level else title or place.file

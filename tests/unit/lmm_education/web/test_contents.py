@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
+from growth import is_linear
 from hypothesis import given, strategies as st
 
 from lmm_education.catalogue import contents_of
 from lmm_education.material import Lines, Location, Section
-from lmm_education.payloads import StoredDocument
+from lmm_education.payloads import Ids, StoredDocument
 from lmm_education.search.instructions import topic_of
 from lmm_education.web.contents import STARTERS, Chapter, chapters_of, course_title, starters
 from lmm_education.web.words import LANGUAGES, words_in
 
 TEXTS = words_in("en")["page"]
+PART = "A leaf is green, and a part of a text that was cut at a size is as long as this. "
 
 
 def titles(file: str, *headings: str, order: int = 0) -> tuple[Section, str]:
@@ -40,6 +42,18 @@ def test_every_document_has_a_chapter(documents: list[tuple[str, str]]) -> None:
     found = chapters_of(contents_of(sections))
     assert {chapter.title.strip() for chapter in found} == {title.strip() for _, title in sections}
     assert len(starters([], found, TEXTS)) <= STARTERS
+
+
+def test_the_contents_of_a_long_document_take_no_longer_for_each_part() -> None:
+    """Where a text is cut at a size, thousands of parts may stand under one heading."""
+
+    def read(text: str) -> None:
+        ids, headings = Ids("a.md"), ("Leaves",)
+        parts = (ids.of("part", *headings, str(number)) for number in range(len(text)))
+        places = [Section(id, Location("a.md", "a.md", Lines(1, 2), headings), 1, n, "") for n, id in enumerate(parts)]
+        assert len(list(contents_of((place, "Botany") for place in places))) == 2
+
+    assert is_linear(lambda text: read(text[:: len(PART)]), PART)
 
 
 def test_the_course_is_called_as_it_calls_itself() -> None:
