@@ -134,9 +134,9 @@ class Service:
         return "the model does not answer" if await self.model.check() else "ok"
 
     def _check_store(self) -> None:
-        """Read the part of the store that every question needs."""
+        """Read the part of the store that every question needs, once for each state of the documents."""
         with self.searching.course.view() as catalogue:
-            catalogue.reader.frequencies()
+            _ = catalogue.frequencies
 
     def refresh(self) -> None:
         """Apply changes of config.toml that take effect at once."""

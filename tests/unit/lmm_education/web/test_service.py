@@ -18,7 +18,7 @@ from lmm.testing import ScriptedModel
 from lmm_education import Course
 from lmm_education.answer.answer import Answer
 from lmm_education.errors import Denied
-from lmm_education.store.edge import EdgeStore
+from lmm_education.store.edge import EdgeStore, EdgeView
 from lmm_education.web.questions import CACHED, Queue, ServedQuestion
 from lmm_education.web.service import A_CLASS, Service
 
@@ -201,8 +201,17 @@ def test_as_many_are_answered_at_once_as_the_model_bears(tmp_path: Path) -> None
 
 def test_a_store_without_its_word_counts_is_not_well(botany: Course, tmp_path: Path) -> None:
     """Every question needs them, though the manifest can be read."""
-    served = service(botany, ScriptedModel([]))
-    assert asyncio.run(served.health()) == "ok"
+    assert asyncio.run(service(botany, ScriptedModel([])).health()) == "ok"
     for file in (tmp_path / "store").rglob("frequencies.bin"):
         file.write_bytes(b"")
-    assert asyncio.run(served.health()) == "nothing to search"
+    assert asyncio.run(service(botany, ScriptedModel([])).health()) == "nothing to search"
+
+
+def test_checks_of_health_read_the_word_counts_once(botany: Course, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A server of a store has them in the records of all documents, and is asked every few seconds."""
+    read = list[EdgeView]()
+    frequencies = EdgeView.frequencies
+    monkeypatch.setattr(EdgeView, "frequencies", lambda view: (read.append(view), frequencies(view))[1])
+    served = service(botany, ScriptedModel([]))
+    assert [asyncio.run(served.health()) for _ in range(3)] == ["ok"] * 3
+    assert len(read) == 1
