@@ -200,14 +200,15 @@ def contents_of(sections: Iterable[tuple[Section, str]]) -> Iterator[Entry]:
     [('Botany', 0, ''), ('Leaves', 1, ''), ('Colour', 2, '1'), ('Roots', 1, '2')]
     """
     above: tuple[str, ...] = ()
-    by_heading = False
+    twins = _Twins("")
     for section, title in sections:
         place = section.place
         path = (place.document, *place.headings)
-        if above[:1] != path[:1]:  # all sections of a document are cut in one way
-            by_heading = _has_heading(section)
+        if above[:1] != path[:1]:
+            twins = _Twins(place.document)
+        twins.count(section)
         known = next((i for i, pair in enumerate(zip(above, path, strict=False)) if pair[0] != pair[1]), len(above))
-        if known >= len(path) and by_heading:  # called as one above it
+        if known >= len(path) and twins.has_heading(section):  # called as one above it
             known = len(path) - 1
         for level in range(min(known, len(path)), len(path)):
             name = place.headings[level - 1] if level else title or place.file
@@ -218,11 +219,28 @@ def contents_of(sections: Iterable[tuple[Section, str]]) -> Iterator[Entry]:
         above = path
 
 
-def _has_heading(section: Section) -> bool:
-    """Return whether a section begins with a heading rather than with a cut by size. Its id tells: it counts sections
-    with the same headings, of which there can be no more than sections before it."""
-    ids = Ids(section.place.document)
-    return any(ids.of("section", *section.place.headings) == section.id for _ in range(section.order + 1))
+class _Twins:
+    """Sections of a document that are called the same, in order: some have a heading each, others are cut at a size.
+
+    Ids tell which (`payloads.Ids`): those of headings count the twins before them, also the ones that are withheld.
+    """
+
+    def __init__(self, document: str) -> None:
+        self._ids, self._of_headings, self._made = Ids(document), set[str](), Counter[tuple[str, ...]]()
+        self._seen, self._counted = Counter[tuple[str, ...]](), 0
+
+    def count(self, section: Section) -> None:
+        """Count the next section."""
+        self._seen[section.place.headings] += 1
+        self._counted += 1
+
+    def has_heading(self, section: Section) -> bool:
+        """Return whether a heading begins the section that was counted last. Each id is made once."""
+        headings, withheld = section.place.headings, section.order + 1 - self._counted
+        while self._made[headings] < self._seen[headings] + withheld:
+            self._made[headings] += 1
+            self._of_headings.add(self._ids.of("section", *headings))
+        return section.id in self._of_headings
 
 
 def _spaced(text: str) -> str:

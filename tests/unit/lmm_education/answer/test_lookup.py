@@ -165,6 +165,21 @@ def test_headings_of_one_name_are_all_in_the_contents(size: bool) -> None:
     )
 
 
+def test_headings_of_one_name_are_in_the_contents_of_a_book() -> None:
+    """Where another heading refers to a chapter, and is shown with its number; and where students do not get a twin."""
+    with temporary_folder() as folder:
+        course = Course(folder)
+        course.config.write_text('[serve]\nwithhold = ["solution"]\n')
+        course.write("_quarto.yml", "project: {type: book}\nbook: {title: Botany, chapters: [index.qmd]}\n")
+        twin = "## Exercise\n\nDraw a leaf.\n\n"
+        solved = "---\ntype: solution\n---\n" + twin
+        course.write("index.qmd", f"# Before @sec-leaves\n\n# Leaves {{#sec-leaves}}\n\n{solved}{twin}{twin}")
+        course.ingest()
+        with course.open() as opened, opened.for_students().view() as catalogue:
+            titles = [entry.title for entry in catalogue.contents if entry.level]
+    assert titles == ["Before Chapter 2", "Leaves", "Exercise", "Exercise"]
+
+
 def test_the_contents_of_a_large_course_are_its_documents(monkeypatch: pytest.MonkeyPatch) -> None:
     """Thousands of headings are of use to nobody; those of one document can be asked for."""
     monkeypatch.setattr("lmm_education.answer.lookup._MOST_HEADINGS", 4)
