@@ -211,7 +211,12 @@ def test_checks_of_health_read_the_word_counts_once(botany: Course, monkeypatch:
     """A server of a store has them in the records of all documents, and is asked every few seconds."""
     read = list[EdgeView]()
     frequencies = EdgeView.frequencies
-    monkeypatch.setattr(EdgeView, "frequencies", lambda view: (read.append(view), frequencies(view))[1])
+
+    def counted(view: EdgeView) -> Any:
+        read.append(view)
+        return frequencies(view)
+
+    monkeypatch.setattr(EdgeView, "frequencies", counted)
     served = service(botany, ScriptedModel([]))
     assert [asyncio.run(served.health()) for _ in range(3)] == ["ok"] * 3
     assert len(read) == 1
