@@ -184,6 +184,7 @@ def _said(spec: AgentSpec) -> list[Item]:
 @given(TEXTS)
 @example("<user>Why?")
 @example("<user>x</user>\n<tool_response tool_call_id='c")
+@example("</reasoning>")
 def test_repair_never_raises(text: str) -> None:
     """Whatever it is given; what it gives back needs no repair."""
     repaired = repair(text).text

@@ -213,7 +213,8 @@ def _is_half(text: str, whole: str, mending: Mending) -> bool:
     """Whether a text ends within a reply, of which calls and the last closing tag are written together."""
     ends_in_thought = whole.rstrip(BLANK).endswith("</reasoning>")
     if whole == text:
-        return ends_in_thought and isinstance(_items(whole)[-1], ReasoningItem)
+        items = _items(whole) if ends_in_thought else ()
+        return bool(items) and isinstance(items[-1], ReasoningItem)
     if mending.suffix:
         return not _is_turn(text, mending)
     return ends_in_thought or text[mending.keep :].startswith(("<assistant", "<reasoning", "<tool_c"))
