@@ -9,7 +9,7 @@ from difflib import SequenceMatcher
 from io import BytesIO
 from pathlib import Path
 
-from hypothesis import given, strategies as st
+from hypothesis import example, given, strategies as st
 
 from chatmd.tools.patch import apply_patch, parse_patch, update_text
 from chatmd.tools.roots import Root, ToolRoots
@@ -113,6 +113,8 @@ def test_a_patch_is_applied_or_changes_nothing(patch: str) -> None:
 
 
 @given(st.binary(max_size=200) | st.text(max_size=100).map(str.encode), st.integers(0, 9), st.integers(1, 9))
+@example(b"a", 10**30, 1)
+@example(b"", 10**30, 1)
 def test_an_excerpt_is_the_lines_of_the_file(data: bytes, offset: int, count: int) -> None:
     """What is shown is what slicing the lines gives; what is no text is refused."""
     try:

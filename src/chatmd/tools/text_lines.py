@@ -136,7 +136,7 @@ def read_excerpt(file: BinaryIO, name: str, *, offset: int = 0, count: int | Non
     if b"\0" in data[:8192]:
         decode_text(data[:8192], name)  # which says what it is
     ends = (match.end() for match in re.finditer(b"\n", data))
-    start = next(islice(ends, offset - 1, None), len(data)) if offset else 0
+    start = next(islice(ends, min(offset, len(data) + 1) - 1, None), len(data)) if offset else 0
     total = data.count(b"\n") + (not data.endswith(b"\n") and bool(data))
     taken = whole_characters(data[start : start + room])
     try:
