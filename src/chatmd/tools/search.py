@@ -18,7 +18,7 @@ from chatmd.tools.roots import LOOK, RootedPath, ToolRoots, roots_of
 from lmm.disk.folder import FolderEntry, walk
 from lmm.disk.names import Glob, is_secret_file
 from lmm.disk.opened import open_folder, read_errors
-from lmm.errors import LmmError
+from lmm.errors import FileReadError, LmmError
 from lmm.terminal import count, megabytes, visible
 
 DEEPEST = 20
@@ -137,6 +137,7 @@ class _Search:
     size: int = 0
     found: int = 0
     files: int = 0
+    too_large: int = 0
     late: bool = False
 
     def run(self, roots: ToolRoots, target: RootedPath, glob: Glob | None) -> str:
@@ -147,32 +148,45 @@ class _Search:
             one = not target.real.is_dir()
             for file in [target] if one else _files(roots, target, glob):
                 # In a folder, what cannot be read has no lines.
-                with contextlib.nullcontext() if one else contextlib.suppress(OSError):
+                with contextlib.nullcontext() if one else contextlib.suppress(OSError, FileReadError):
                     self._search(file)
+                self.late = time.monotonic() > self.deadline
                 if self.late:
                     break
+        large = f"more than {megabytes(_LARGEST)}"
+        if one and self.too_large:
+            raise ChatmdError(f"it has {large}, and is not searched", where=target.name, hint="read_file shows its lines")
         what = f"{count(self.found, 'line')} in {count(self.files, 'file')}"
         notes = [f"[{what} contain the text]" if self.found else f"No line in {target.name} contains the text."]
         if self.found > len(self.lines):
             notes.append(f"[{self.found - len(self.lines)} of them are left out; give a path or a glob]")
+        if self.too_large:
+            notes.append(f"[not searched: {count(self.too_large, 'file')} of {large}]")
         if self.late:
             notes.append("[the time was over before all files were searched; give a path or a glob]")
         return "\n".join([*self.lines, *notes])
 
     def _search(self, file: RootedPath) -> None:
-        """Add the lines of one file; one that is no text, or very large, has none."""
+        """Add the lines of one file; one that is very large is counted instead.
+
+        Raises:
+            FileReadError: it is no text.
+        """
         with open_folder(file.real.parent) as folder, folder.open(file.real.name) as opened:
             data = opened.read(_LARGEST + 1)
-        if len(data) <= _LARGEST and b"\0" not in data[:8192]:
-            before = self.found
-            for number, line in self._matches(data.decode("utf-8", "replace")):
-                found = f"{file.name}:{number}: {line}"
-                self.found += 1
-                self.size += len(found) + 1
-                if self.size <= self.limit - _LONGEST - len(self.text):
-                    self.lines.append(found)
-            self.files += self.found > before
-        self.late = time.monotonic() > self.deadline
+        if b"\0" in data[:8192]:
+            raise FileReadError("this is not a text file", where=file.name)
+        if len(data) > _LARGEST:
+            self.too_large += 1
+            return
+        before = self.found
+        for number, line in self._matches(data.decode("utf-8", "replace")):
+            found = f"{file.name}:{number}: {line}"
+            self.found += 1
+            self.size += len(found) + 1
+            if self.size <= self.limit - _LONGEST - len(self.text):
+                self.lines.append(found)
+        self.files += self.found > before
 
     def _matches(self, text: str) -> Iterator[tuple[int, str]]:
         wanted = self.text.casefold() if self.ignore_case else self.text

@@ -168,6 +168,24 @@ def test_ways_of_searching(course: Path) -> None:
         call("search_files", course, text="a\nb")
 
 
+def test_files_that_are_not_searched(tmp_path: Path) -> None:
+    """What is no text, or very large, is not said to be without the text: it is refused, or counted."""
+    (tmp_path / "a.md").write_text("Leaves\n")
+    (tmp_path / "a.bin").write_bytes(b"Leaves\0")
+    with (tmp_path / "large.txt").open("wb") as file:
+        file.write(b"Leaves\n" + b" " * 10_000)
+        file.truncate(20_000_001)
+    assert call("search_files", tmp_path, text="Leaves").splitlines() == [
+        "a.md:1: Leaves",
+        "[1 line in 1 file contain the text]",
+        "[not searched: 1 file of more than 20 MB]",
+    ]
+    with pytest.raises(ChatmdError, match="more than 20 MB"):
+        call("search_files", tmp_path, text="Leaves", path="large.txt")
+    with pytest.raises(FileReadError, match="not a text file"):
+        call("search_files", tmp_path, text="Leaves", path="a.bin")
+
+
 def test_results_that_are_too_long(tmp_path: Path) -> None:
     """They are cut, and counted."""
     (tmp_path / "a.md").write_text("the same line\n" * 1000)
