@@ -155,7 +155,8 @@ class _Search:
                     break
         large = f"more than {megabytes(_LARGEST)}"
         if one and self.too_large:
-            raise ChatmdError(f"it has {large}, and is not searched", where=target.name, hint="read_file shows its lines")
+            hint = "read_file shows its lines"
+            raise ChatmdError(f"it has {large}, and is not searched", where=target.name, hint=hint)
         what = f"{count(self.found, 'line')} in {count(self.files, 'file')}"
         notes = [f"[{what} contain the text]" if self.found else f"No line in {target.name} contains the text."]
         if self.found > len(self.lines):
