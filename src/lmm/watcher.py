@@ -79,7 +79,7 @@ async def awatch_documents(
         FileReadError: one of the paths does not exist.
     """
     roots = WatchedPaths.at(paths)
-    for error in await asyncio.to_thread(roots.links_out):
+    for error in await asyncio.to_thread(roots.left_out):
         listener(Failed(error), Place(error.where))
 
     async def scan(path: Path, since: str, told: Listener) -> Scanned:

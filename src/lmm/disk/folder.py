@@ -59,7 +59,8 @@ _MADE_BY_KNITR = (".knit.md", ".utf8.md")  # copies of a document that exist whi
 _LARGEST_IGNORE = 200_000  # bytes
 _Layers = tuple[tuple[int, tuple[IgnoreRule, ...]], ...]
 Kind = Literal["file", "folder", "link", "other"]
-Skip = Callable[[LinkOutside], None]
+Skip = Callable[[DocumentError], None]
+Unreadable = Callable[[tuple[str, ...], OSError], None]
 
 
 @dataclass(frozen=True, slots=True)
@@ -289,18 +290,23 @@ class Folder:
         """Iterate over the files below, in order, with paths that begin with `root`; linked folders are not entered.
 
         A link counts as a file if it leads to a file inside. One that leads out is skipped, and `on_skip` gets
-        the `LinkOutside` that opening it would raise. Without `hidden`, names with a leading dot are left out;
-        with `ignore`, what ``.gitignore`` names and folders such as ``node_modules``.
+        the `LinkOutside` that opening it would raise; a folder that cannot be read is, with a `FileReadError`. Without
+        `hidden`, names with a leading dot are left out; with `ignore`, what ``.gitignore`` names and folders such as
+        ``node_modules``.
 
         Raises:
             LinkOutside: `relative` leads out.
-            FileReadError: it cannot be read; folders below it that cannot be read count as empty.
+            FileReadError: it cannot be read.
         """
         top = self.path(relative)
         patterns = [Glob.of(glob) for glob in globs]
         ending = tuple(suffix.casefold() for suffix in suffixes)
+
+        def unreadable(place: tuple[str, ...], error: OSError) -> None:
+            on_skip(FileReadError(f"this folder cannot be read: {error.strerror}", where=self._shown(PurePath(*place))))
+
         with read_errors(self._shown(relative)):
-            for entry in walk(top, self.real, depth=depth, hidden=hidden, ignore=ignore):
+            for entry in walk(top, self.real, depth=depth, hidden=hidden, ignore=ignore, on_unreadable=unreadable):
                 inside = PurePath(*top.relative_to(self.real).parts, *entry.parts)
                 if entry.kind not in ("file", "link") or entry.aside:
                     continue
@@ -421,7 +427,13 @@ def is_internal(parts: Sequence[str]) -> bool:
 
 
 def walk(
-    top: Path, root: Path, *, depth: int | None = 1, hidden: bool = False, ignore: bool = True
+    top: Path,
+    root: Path,
+    *,
+    depth: int | None = 1,
+    hidden: bool = False,
+    ignore: bool = True,
+    on_unreadable: Unreadable = lambda place, error: None,
 ) -> Iterator[FolderEntry]:
     """Iterate over entries of `top` and of folders below, `depth` folders deep, in order, folders before their content.
 
@@ -430,16 +442,18 @@ def walk(
     ``.gitignore`` are read from `root` down. `hidden` and ``ignore=False`` turn these exclusions off.
 
     Raises:
-        OSError: `top` cannot be read; folders below it that cannot be read count as empty.
+        OSError: `top` cannot be read; folders below it that cannot be read count as empty, and `on_unreadable` gets
+            their parts below `root`, and the error.
     """
     layers = _layers_above(top, root) if ignore else ()
-    yield from _Walk(hidden, ignore).below(top, (), top.relative_to(root).parts, layers, depth)
+    yield from _Walk(hidden, ignore, on_unreadable).below(top, (), top.relative_to(root).parts, layers, depth)
 
 
 @dataclass(frozen=True, slots=True)
 class _Walk:
     hidden: bool
     ignore: bool
+    on_unreadable: Unreadable
 
     def below(
         self, folder: Path, parts: tuple[str, ...], place: tuple[str, ...], layers: _Layers, depth: int | None
@@ -462,8 +476,12 @@ class _Walk:
                 continue
             yield FolderEntry((*parts, name), kind, status.st_size, aside, is_folder and aside and deeper)
             if is_folder and not aside and deeper:
-                with contextlib.suppress(OSError):  # a folder that may not be read, or has disappeared
+                try:
                     yield from self.below(folder / name, (*parts, name), (*place, name), layers, depth and depth - 1)
+                except (FileNotFoundError, NotADirectoryError):  # it has disappeared
+                    pass
+                except OSError as error:
+                    self.on_unreadable((*place, name), error)
 
     def _is_aside(self, name: str, layers: _Layers, place: tuple[str, ...], is_folder: bool) -> bool:
         if name.startswith(".") and not self.hidden:
@@ -574,7 +592,7 @@ def is_document(path: PurePath) -> bool:
 def documents_below(*paths: Path, on_skip: Skip = lambda error: None) -> Iterator[Path]:
     """Iterate over the documents at paths that the user named: files as they are, and all below folders, each once.
 
-    Links that lead out of a folder are skipped; `on_skip` gets the error that opening one would raise.
+    Links that lead out of a folder, and folders that cannot be read, are skipped; `on_skip` gets the error.
 
     Raises:
         LinkOutside: a path that was named is a link out of its folder.

@@ -17,7 +17,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from lmm.disk.folder import Folder, check_named, is_document
-from lmm.errors import FileReadError, LinkOutside
+from lmm.errors import DocumentError, FileReadError, LinkOutside
 
 _OFTEN, _SELDOM = 0.4, 5.0  # seconds between looks, without and with notifications
 _SHARE = 20  # looking takes at most one part in so many of a processor
@@ -81,9 +81,9 @@ class WatchedPaths:
         below = (path for folder in self.folders for path in Folder(folder).documents())
         return {path: state for path in (*self.files, *below) if (state := signature(path)) is not None}
 
-    def links_out(self) -> list[LinkOutside]:
-        """Return the errors of documents that are not watched, since they are links out of a folder."""
-        found: list[LinkOutside] = []
+    def left_out(self) -> list[DocumentError]:
+        """Return the errors of what is not watched: links out of a folder, and folders that cannot be read."""
+        found: list[DocumentError] = []
         for given in self.folders.values():
             for _ in Folder(given).documents(on_skip=found.append):
                 pass

@@ -219,8 +219,11 @@ def _matching(pattern: str, places: _Places, sources: SourceFiles) -> Iterator[S
 
 
 def _in_folder(folder: Path, places: _Places, sources: SourceFiles) -> Iterator[SourceFile]:
-    def skip(error: LinkOutside) -> None:
-        sources.skipped.append((Path(error.where), error.message))
+    def skip(error: DocumentError) -> None:
+        if isinstance(error, LinkOutside):
+            sources.skipped.append((Path(error.where), error.message))
+        else:
+            sources.errors.append(error)
 
     for path in Folder(folder).documents(on_skip=skip):
         yield from _unless_knitted(path, places, sources)

@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
+import errno
 import os
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from lmm.disk import opened
 from lmm.disk.folder import Folder, check_named, documents_below, is_document, is_foreign, is_internal
-from lmm.errors import FileReadError, FileWriteError, LinkOutside
+from lmm.disk.opened import open_folder
+from lmm.errors import DocumentError, FileReadError, FileWriteError, LinkOutside
 
 
 @pytest.fixture(params=["open folders", "paths"])
@@ -172,7 +175,7 @@ def test_walk(clone: Path) -> None:
     (clone / "pictures").mkdir()
     (clone / "pictures" / "p.png").symlink_to("/etc/hostname")
     (clone / ".gitignore").write_text("notes/\n")
-    told: list[LinkOutside] = []
+    told: list[DocumentError] = []
     found = list(Folder(clone).walk(suffixes=[".md"], on_skip=told.append))
     assert found == [clone / "a.md", clone / "inside.md"]
     assert {Path(str(error.where)).name for error in told} == {"out.md", "chain.md", "up.md", "loop.md", "folder"}
@@ -182,9 +185,30 @@ def test_walk(clone: Path) -> None:
     assert clone / "notes" / "b.md" not in Folder(clone).walk(ignore=False, depth=1)
 
 
+def test_a_folder_that_cannot_be_read_is_told_of(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Its documents are missing from what is found; one that has disappeared meanwhile is not missed."""
+    for name in ("closed", "gone", "open"):
+        (tmp_path / name).mkdir()
+        (tmp_path / name / "a.md").touch()
+    errors = {
+        "closed": PermissionError(errno.EACCES, "Permission denied"),
+        "gone": FileNotFoundError(errno.ENOENT, "x"),
+    }
+
+    def opened(path: Path, **how: Any) -> Any:
+        if path.name in errors:
+            raise errors[path.name]
+        return open_folder(path, **how)
+
+    monkeypatch.setattr("lmm.disk.folder.open_folder", opened)
+    told: list[DocumentError] = []
+    assert list(documents_below(tmp_path, on_skip=told.append)) == [tmp_path / "open" / "a.md"]
+    assert [str(error) for error in told] == [f"{tmp_path / 'closed'}: this folder cannot be read: Permission denied"]
+
+
 def test_documents_below(clone: Path) -> None:
     """Documents of folders and files that were named, each once."""
-    told: list[LinkOutside] = []
+    told: list[DocumentError] = []
     found = list(documents_below(clone / "notes" / "b.md", clone, on_skip=told.append))
     assert found == [clone / "notes" / "b.md", clone / "a.md"]
     assert len(told) == 5
