@@ -9,6 +9,7 @@ from __future__ import annotations
 import hashlib
 import json
 import re
+import stat
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path, PurePosixPath
@@ -300,12 +301,12 @@ def held_by(stored: Iterable[StoredDocument], documents: Iterable[DocumentFile],
     """
     here, ids = {document.file for document in documents}, {document.id for document in documents}
     held = {each.file: _held(each, root, look=each.id in ids) for each in stored if each.file not in here}
-    return held | {each.prepared: each.id for each in stored if each.prepared and (root / each.prepared).is_file()}
+    return held | {each.prepared: each.id for each in stored if each.prepared and _may_exist(root / each.prepared)}
 
 
 def _held(stored: StoredDocument, root: Path, *, look: bool) -> str | None:
     path = root / stored.file
-    if not path.is_file():
+    if not _may_exist(path):
         return None
     if not look:
         return stored.id
@@ -313,6 +314,16 @@ def _held(stored: StoredDocument, root: Path, *, look: bool) -> str | None:
         return docid_of(files.read_document(path)) or file_name(path, root)
     except LmmError:
         return stored.id
+
+
+def _may_exist(path: Path) -> bool:
+    """Return whether there is a file, or may be one, in a folder that cannot be read."""
+    try:
+        return stat.S_ISREG(path.stat().st_mode)
+    except PermissionError:
+        return True
+    except (OSError, ValueError):
+        return False
 
 
 # -- what must change ------------------------------------------------------------------------------

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 
 import pytest
 
 from lmm_education.books.chapters import Books
 from lmm_education.errors import IngestError
-from lmm_education.ingestion.plan import DocumentFile, Read, docid_of, is_chatmd, plan_ingest, read_file
+from lmm_education.ingestion.plan import DocumentFile, Read, docid_of, held_by, is_chatmd, plan_ingest, read_file
 from lmm_education.ingestion.source_files import SourceFile
 from lmm_education.payloads import StoredDocument
 
@@ -166,3 +167,17 @@ def test_a_chapter_that_changes_during_a_run_has_its_own_numbers(tmp_path: Path)
     assert books.chapter(tmp_path / "index.qmd").numbers.headings == {1: "1"}
     (tmp_path / "b.qmd").write_text("\n---\n~summary_: x\n---\n# Two\n")
     assert books.chapter(tmp_path / "b.qmd").numbers.headings == {5: "2"}
+
+
+def test_a_file_in_a_folder_that_cannot_be_read_is_not_gone(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Nobody can see whether it is there: what is stored of it stays."""
+    stored = [record("closed/a.md"), record("b.md")]
+    real = Path.stat
+
+    def status(path: Path, **how: bool) -> os.stat_result:
+        if path.parent.name == "closed":
+            raise PermissionError
+        return real(path, **how)
+
+    monkeypatch.setattr(Path, "stat", status)
+    assert held_by(stored, [], tmp_path) == {"closed/a.md": "closed/a.md", "b.md": None}
