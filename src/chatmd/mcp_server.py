@@ -39,6 +39,7 @@ from lmm.messages import Image, Message, ToolDefinition, ToolOutput, message_par
 from lmm.models.port import RunnableTool
 from lmm.server_socket import bounded
 from lmm.stdin_lines import lines_of_stdin
+from lmm.terminal import count
 
 if TYPE_CHECKING:
     import socket
@@ -112,7 +113,7 @@ def read_prompts(folder: Path, *, taken: Iterable[str] = ()) -> tuple[list[Promp
     other tools.
     """
     found, notes = list[tuple[Path, SyntaxTree]](), list[str]()
-    for path in _paths(folder):
+    for path in _paths(folder, notes):
         try:
             document = parse(read_document(path), file=str(path))
         except LmmError as error:
@@ -136,12 +137,19 @@ def read_prompts(folder: Path, *, taken: Iterable[str] = ()) -> tuple[list[Promp
     return prompts, notes
 
 
-def _paths(folder: Path) -> Sequence[Path]:
+def _paths(folder: Path, notes: list[str]) -> Sequence[Path]:
+    """The files that may be prompts; what is left out is noted."""
     try:
         names = sorted(path for path in folder.iterdir() if path.suffix in SUFFIXES and not path.name.startswith("."))
-    except OSError:
+    except OSError as error:
+        notes.append(f"{folder} cannot be read: {error.strerror}")
         return []
-    return [path for path in names if path.is_file()][:_MOST]
+    files = [path for path in names if path.is_file()]
+    more = len(files) - _MOST
+    if more > 0:
+        left_out = f"{count(more, 'file')} of {folder} {'is' if more == 1 else 'are'} not published"
+        notes.append(f"{left_out}: there are more than {_MOST}")
+    return files[:_MOST]
 
 
 def _begins_as_a_prompt(document: SyntaxTree) -> bool:

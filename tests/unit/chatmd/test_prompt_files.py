@@ -33,6 +33,18 @@ def test_what_is_a_prompt_and_what_is_not(tmp_path: Path) -> None:
     assert notes == []
 
 
+def test_what_is_left_out_is_told(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Files beyond the limit, and a folder that cannot be listed."""
+    publish(tmp_path, a__chatmd=WAITING, b__chatmd=WAITING, c__chatmd=WAITING)
+    monkeypatch.setattr("chatmd.mcp_server._MOST", 2)
+    prompts, notes = read_prompts(tmp_path)
+    assert [prompt.name for prompt in prompts] == ["a", "b"]
+    assert notes == [f"1 file of {tmp_path} is not published: there are more than 2"]
+    none, notes = read_prompts(tmp_path / "a.chatmd")
+    assert not none
+    assert notes == [f"{tmp_path / 'a.chatmd'} cannot be read: Not a directory"]
+
+
 @pytest.mark.parametrize(
     ("text", "description"),
     [
