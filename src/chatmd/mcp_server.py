@@ -141,6 +141,8 @@ def _paths(folder: Path, notes: list[str]) -> Sequence[Path]:
     """The files that may be prompts; what is left out is noted."""
     try:
         names = sorted(path for path in folder.iterdir() if path.suffix in SUFFIXES and not path.name.startswith("."))
+    except FileNotFoundError:  # until it is back
+        return []
     except OSError as error:
         notes.append(f"{folder} cannot be read: {error.strerror}")
         return []
