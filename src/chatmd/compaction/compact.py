@@ -33,6 +33,7 @@ from chatmd.language.transcript import items_of, storable, transcript_text
 from chatmd.prompts.templates import chatmd_prompts
 from chatmd.sidecar import FOLDER, ExpansionRecord, Occurrence, free_name, keep, occurrences
 from chatmd.tools.registry import FunctionTool
+from lmm import terminal
 from lmm.config import ModelSettings, is_chosen
 from lmm.disk.files import read_document
 from lmm.disk.folder import Folder
@@ -515,7 +516,11 @@ def look_back_in(items: Sequence[Item], folder: Path | None) -> FunctionTool | N
     whole: Path = folder
 
     async def look_back(text: str) -> str:
-        found = [one for one in _folded(items, whole) if text.casefold() in one.text.casefold()][-_MOST_FOUND:]
+        folded, lost = _folded(items, whole)
+        found = [one for one in folded if text.casefold() in one.text.casefold()][-_MOST_FOUND:]
+        if not found and lost:
+            gone = f"{terminal.count(lost, 'file')} of it cannot be read any more"
+            return f"Nothing in what is left of what was summarised contains this text: {gone}."
         if not found:
             return "Nothing in what was summarised contains this text. Try fewer words."
         return render(Message("user", "", tuple(reversed(found)))).strip()
@@ -530,18 +535,24 @@ def _sources(items: Sequence[Item]) -> Iterator[str]:
             yield str(source)
 
 
-def _folded(items: Sequence[Item], folder: Path) -> list[Attachment]:
-    """What was said and done before, oldest first, in all conversations that were compacted into this one."""
-    waiting, seen, found = list(_sources(items)), set[str](), list[Attachment]()
+def _folded(items: Sequence[Item], folder: Path) -> tuple[list[Attachment], int]:
+    """What was said and done before, oldest first, in all conversations that were compacted into this one.
+
+    With it, how many of them cannot be read.
+    """
+    waiting, seen, found, lost = list(_sources(items)), set[str](), list[Attachment](), 0
     while waiting and len(seen) < _MOST_ORIGINALS:
         source = waiting.pop()
         if source in seen:
             continue
         seen.add(source)
-        with contextlib.suppress(LmmError):  # it was deleted
+        try:
             before = items_of(Folder(folder).read(source).decode("utf-8", "replace"))
-            waiting += _sources(before)
             texts = known_texts(before, folder / PurePosixPath(source).name)
-            kept = (attachment_of(item, texts, _LONGEST_FOUND) for item in before if not is_summary(item))
-            found = [*(one for one in kept if one is not None), *found]
-    return found
+        except LmmError:  # it was deleted
+            lost += 1
+            continue
+        waiting += _sources(before)
+        kept = (attachment_of(item, texts, _LONGEST_FOUND) for item in before if not is_summary(item))
+        found = [*(one for one in kept if one is not None), *found]
+    return found, lost

@@ -78,6 +78,19 @@ def test_the_model_looks_back_into_what_was_folded(tmp_path: Path) -> None:
     assert "The port was 8471" in model.seen[1].messages[-1].results[0].text
 
 
+def test_looking_back_into_what_was_deleted_says_so(tmp_path: Path) -> None:
+    """The original is gone: that nothing is found does not mean that nobody said it."""
+    chat = talk(tmp_path / "a.chatmd")
+    done = chat.compact(keep=1, model=ScriptedModel([DULL]))
+    assert done.original is not None
+    (tmp_path / done.original).unlink()
+    chat.say("Which port?")
+    call = ToolCall("l", "look_back", '{"text": "the PORT was"}')
+    model = ScriptedModel([Reply("", "m", calls=(call,)), "Nobody knows."])
+    chat.run(model=model)
+    assert "1 file of it cannot be read any more" in model.seen[1].messages[-1].results[0].text
+
+
 class Slow:
     """A model that says a word, and then nothing."""
 
