@@ -7,6 +7,7 @@ import threading
 from collections.abc import AsyncGenerator, Iterator
 from contextlib import ExitStack
 from pathlib import Path
+from typing import Any
 
 import pytest
 from unit.lmm_education.search.conftest import EMBEDDER, course, encoder_for, fill
