@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import contextlib
 import json
 import os
 import re
@@ -138,6 +137,9 @@ class ExpansionRecord:
     """The record beside a transcript. With `only`, nothing else counts: what is not recorded is an error.
 
     `keeps` says whether what is new is recorded.
+
+    Raises:
+        ChatmdError: a line of it is damaged.
     """
 
     def __init__(self, transcript: Path, *, only: bool = False, keeps: bool = True) -> None:
@@ -145,9 +147,18 @@ class ExpansionRecord:
         self._below = Folder(transcript.resolve().parent)
         self._name = transcript.name.encode("utf-8", "backslashreplace").decode()  # which may be in another encoding
         self._entries: list[_Entry] = []
-        for line in self._below.read(INDEX).splitlines() if self._below.stat(INDEX) is not None else ():
-            with contextlib.suppress(msgspec.MsgspecError, UnicodeDecodeError):  # a crash may have torn the last one
+        lines = self._below.read(INDEX).splitlines() if self._below.stat(INDEX) is not None else ()
+        for number, line in enumerate(lines, 1):
+            try:
                 self._entries.append(msgspec.json.decode(line, type=_Entry))
+            except msgspec.MsgspecError as error:
+                if "truncated" in str(error) or not line.strip(
+                    b"\0"
+                ):  # torn by a crash, before a model saw its content
+                    continue
+                hint = "restore it, or delete the line to have its document read again"
+                where = f"{self._below.root / INDEX}:{number}"
+                raise ChatmdError("this line of the record is damaged", where=where, hint=hint) from error
 
     def find(self, key: str) -> str | Image | None:
         """What stood at a place; None if that was not recorded.

@@ -114,14 +114,16 @@ def test_a_torn_line_harms_no_other(tmp_path: Path) -> None:
         "1",
         "{}",
         '{"transcript": 1}',
-        "\x00",
+        "<<<<<<< HEAD",
         '{"transcript":"a","key":"k","kind":"doc","src":"s","sha256":"../../x"}',
     ],
 )
-def test_lines_that_mean_nothing(tmp_path: Path, line: str) -> None:
+def test_a_damaged_line_is_an_error(tmp_path: Path, line: str) -> None:
+    """What a model saw there would be read anew, and could be something else by now."""
     (tmp_path / ".chatmd").mkdir()
-    (tmp_path / ".chatmd" / "expansions.jsonl").write_text(line + "\n")
-    assert ExpansionRecord(tmp_path / "a").find("k") is None
+    (tmp_path / ".chatmd" / "expansions.jsonl").write_text(f"\n\0\n{line}\n")
+    with pytest.raises(ChatmdError, match=r"expansions\.jsonl:3: this line of the record is damaged \(restore it"):
+        ExpansionRecord(tmp_path / "a")
 
 
 def test_a_record_names_no_file_elsewhere(tmp_path: Path) -> None:
@@ -138,7 +140,8 @@ def test_a_record_names_no_file_elsewhere(tmp_path: Path) -> None:
         "media_type": "",
     }
     (tmp_path / ".chatmd" / "expansions.jsonl").write_text(json.dumps(entry))
-    assert ExpansionRecord(tmp_path / "a").find("k") is None
+    with pytest.raises(ChatmdError, match="damaged"):
+        ExpansionRecord(tmp_path / "a")
 
 
 def test_nothing_is_written_behind_a_link(tmp_path: Path) -> None:
