@@ -183,9 +183,7 @@ class Runner:
 
     def take_notes(self) -> tuple[str, ...]:
         """What was said with `steer` and has not been delivered; whoever takes it sees to that."""
-        notes = tuple(self._notes)
-        self._notes.clear()
-        return notes
+        return tuple(self._notes.popleft() for _ in range(len(self._notes)))  # another thread may add one meanwhile
 
     def cancel(self) -> None:
         """End the turn; what was said and done so far stays. Without a turn, nothing happens."""
