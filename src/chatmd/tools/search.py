@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-import contextlib
 import os
 import time
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path, PurePath
 from typing import Any
@@ -15,7 +14,7 @@ from chatmd.errors import ChatmdError
 from chatmd.language.agent import Tool
 from chatmd.tools.registry import OpenTools, offer, renaming
 from chatmd.tools.roots import LOOK, RootedPath, ToolRoots, roots_of
-from lmm.disk.folder import FolderEntry, walk
+from lmm.disk.folder import FolderEntry, Unreadable, walk
 from lmm.disk.names import Glob, is_secret_file
 from lmm.disk.opened import open_folder, read_errors
 from lmm.errors import FileReadError, LmmError
@@ -63,9 +62,14 @@ def list_folder(roots: ToolRoots, target: RootedPath, depth: int, glob: Glob | N
         FileReadError: it is not a folder, or cannot be read.
     """
     lines: list[str] = []
+    unread: list[OSError] = []
     size = len(target.name) + _LONGEST
+
+    def skip(place: tuple[str, ...], error: OSError) -> None:
+        unread.append(error)
+
     with read_errors(target.name, look=LOOK):
-        for entry in walk(target.real, target.root.real, depth=depth):
+        for entry in walk(target.real, target.root.real, depth=depth, on_unreadable=skip):
             if glob and (entry.kind == "folder" or entry.aside or not glob.fits(entry.parts)):
                 continue
             line = _listed(entry, roots, target)
@@ -74,9 +78,13 @@ def list_folder(roots: ToolRoots, target: RootedPath, depth: int, glob: Glob | N
                 lines.append("[there is more than can be shown; list one of the folders, or give a glob]")
                 break
             lines.append(line)
-    if not lines:
-        return f"Nothing in {target.name} fits." if glob else f"{target.name} is empty."
-    return "\n".join([f"{target.name.removesuffix('/')}/:", *lines])
+    if lines:
+        lines.insert(0, f"{target.name.removesuffix('/')}/:")
+    else:
+        lines.append(f"Nothing in {target.name} fits." if glob else f"{target.name} is empty.")
+    if unread:
+        lines.append(f"[{count(len(unread), 'folder')} below cannot be read]")
+    return "\n".join(lines)
 
 
 def _listed(entry: FolderEntry, roots: ToolRoots, target: RootedPath) -> str:
@@ -138,21 +146,19 @@ class _Search:
     found: int = 0
     files: int = 0
     too_large: int = 0
+    unread: int = 0
     late: bool = False
 
     def run(self, roots: ToolRoots, target: RootedPath, glob: Glob | None) -> str:
         """Search, and say what was found."""
         if "\n" in self.text:
             raise ChatmdError("the text to be found is on one line", hint="search for its first line")
+        one = not target.real.is_dir()
         with read_errors(target.name, look=LOOK):
-            one = not target.real.is_dir()
-            for file in [target] if one else _files(roots, target, glob):
-                # In a folder, what cannot be read has no lines.
-                with contextlib.nullcontext() if one else contextlib.suppress(OSError, FileReadError):
-                    self._search(file)
-                self.late = time.monotonic() > self.deadline
-                if self.late:
-                    break
+            if one:
+                self._search(target)
+            else:
+                self._search_all(_files(roots, target, glob, self._skip))
         large = f"more than {megabytes(_LARGEST)}"
         if one and self.too_large:
             hint = "read_file shows its lines"
@@ -163,9 +169,26 @@ class _Search:
             notes.append(f"[{self.found - len(self.lines)} of them are left out; give a path or a glob]")
         if self.too_large:
             notes.append(f"[not searched: {count(self.too_large, 'file')} of {large}]")
+        if self.unread:
+            notes.append(f"[not searched: {self.unread} files or folders that cannot be read]")
         if self.late:
             notes.append("[the time was over before all files were searched; give a path or a glob]")
         return "\n".join([*self.lines, *notes])
+
+    def _search_all(self, files: Iterable[RootedPath]) -> None:
+        """Add the lines of files, until the time is over."""
+        for file in files:
+            try:
+                self._search(file)
+            except (OSError, FileReadError) as error:
+                self._skip((file.name,), error)
+            self.late = time.monotonic() > self.deadline
+            if self.late:
+                break
+
+    def _skip(self, place: tuple[str, ...], error: Exception) -> None:
+        """Count what cannot be read; what is no text, or has disappeared, has no lines."""
+        self.unread += not isinstance(error, FileReadError | FileNotFoundError)
 
     def _search(self, file: RootedPath) -> None:
         """Add the lines of one file; one that is very large is counted instead.
@@ -207,10 +230,10 @@ def _around(line: str, at: int) -> str:
     return f"{'…' if start else ''}{line[start : start + _LONGEST]}{'…' if start + _LONGEST < len(line) else ''}"
 
 
-def _files(roots: ToolRoots, target: RootedPath, glob: Glob | None) -> Iterator[RootedPath]:
+def _files(roots: ToolRoots, target: RootedPath, glob: Glob | None, on_unreadable: Unreadable) -> Iterator[RootedPath]:
     """The files below a folder that nobody hides; without the transcript, which holds whatever is looked for."""
     own = {Path(os.path.realpath(file)) for file in roots.protected}
-    for entry in walk(target.real, target.root.real, depth=DEEPEST):
+    for entry in walk(target.real, target.root.real, depth=DEEPEST, on_unreadable=on_unreadable):
         inside = PurePath(*target.inside, *entry.parts)
         if (
             entry.kind == "file"

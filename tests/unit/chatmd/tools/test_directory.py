@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import errno
 import os
 from pathlib import Path
+from typing import Any
 
 import pytest
 from unit.chatmd.tools.file_tools import call, workplace
 
 from chatmd.errors import ChatmdError, FileRefused
+from lmm.disk.opened import open_folder
 from lmm.errors import FileReadError
 
 
@@ -184,6 +187,30 @@ def test_files_that_are_not_searched(tmp_path: Path) -> None:
         call("search_files", tmp_path, text="Leaves", path="large.txt")
     with pytest.raises(FileReadError, match="not a text file"):
         call("search_files", tmp_path, text="Leaves", path="a.bin")
+
+
+def test_what_cannot_be_read_is_reported(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A folder below and a file: they may hold what is looked for. One that has disappeared does not."""
+    for name in ("open/a.md", "closed/b.md", "gone/c.md"):
+        (tmp_path / name).parent.mkdir()
+        (tmp_path / name).write_text("Leaves\n")
+    errors = {"closed": PermissionError(errno.EACCES, "no"), "gone": FileNotFoundError(errno.ENOENT, "no")}
+
+    def opened(path: Path, **how: Any) -> Any:
+        if path.name in errors:
+            raise errors[path.name]
+        return open_folder(path, **how)
+
+    monkeypatch.setattr("lmm.disk.folder.open_folder", opened)
+    assert call("search_files", tmp_path, text="Roots").splitlines() == [
+        "No line in . contains the text.",
+        "[not searched: 1 files or folders that cannot be read]",
+    ]
+    assert call("read_directory", tmp_path, depth=2).splitlines()[-1] == "[1 folder below cannot be read]"
+    monkeypatch.undo()
+    errors["open"] = errors.pop("closed")
+    monkeypatch.setattr("chatmd.tools.search.open_folder", opened)
+    assert call("search_files", tmp_path, text="Leaves").splitlines()[-1].startswith("[not searched: 1 ")
 
 
 def test_results_that_are_too_long(tmp_path: Path) -> None:
