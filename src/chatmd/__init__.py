@@ -1,7 +1,7 @@
-"""ChatMD: agents, and what was said and done with them, as text files.
+"""ChatMD: agents and their conversations, tool calls included, as text files.
 
-`parse` reads a document into a tree and never fails; `serialize` gives it back byte for byte; `check` finds
-what is wrong with it. Importing this package reads no file, writes no file and opens no connection.
+`parse` reads a document into a tree and never fails; `serialize` restores it byte for byte; `check` finds its
+problems. Importing this package reads no file, writes no file and opens no connection.
 
 >>> import chatmd
 >>> chatmd.serialize(chatmd.parse("<user>Hello</user>"))
@@ -10,5 +10,5 @@ what is wrong with it. Importing this package reads no file, writes no file and 
 
 import lazy_loader
 
-# Nothing is loaded before it is used; the file beside this one says what there is, and where.
+# Nothing is loaded before it is used; __init__.pyi lists the names and their modules.
 __getattr__, __dir__, __all__ = lazy_loader.attach_stub(__name__, __file__)

@@ -1,4 +1,4 @@
-"""The table [chatmd] of config.toml: what runs may do."""
+"""The settings of runs: the table [chatmd] of config.toml."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from lmm.config_tables import Config, Count, Key, Positive, Share, Table, check_
 
 
 class ChatmdSettings(Table, frozen=True):
-    """What a run may do, from ``[chatmd]`` and the command line. Times are in seconds, sizes in bytes."""
+    """The limits and permissions of a run, from ``[chatmd]`` and the command line; times are in seconds."""
 
     ABOUT: ClassVar = {"chatmd": "What ChatMD files may do when they are run."}
 
@@ -37,7 +37,7 @@ class ChatmdSettings(Table, frozen=True):
 
     @classmethod
     def of(cls, config: Config) -> Self:
-        """What a configuration file says in ``[chatmd]``; folders are relative to the file's.
+        """Read the table ``[chatmd]`` of a configuration file; folders are relative to the file's folder.
 
         Raises:
             ConfigError: unreadable TOML, an unknown key, a value of the wrong kind.

@@ -1,4 +1,4 @@
-"""What a run works with: `Run`; the model that a file's `<config>` asks for, and the settings that hold everywhere."""
+"""The context of a run (`Run`): its settings and limits, and the model that a file's `<config>` names."""
 
 from __future__ import annotations
 
@@ -28,12 +28,12 @@ if TYPE_CHECKING:
 
 
 class Rules(ChatmdSettings, frozen=True):
-    """What a run may do, and what follows from that."""
+    """The limits and permissions of a run, applied to fetching and imports."""
 
     @property
     def fetching(self) -> FetchRules:
-        """What may be fetched."""
-        from lmm.fetch import FetchRules  # with httpx2, which most commands do without
+        """The limits for fetching documents."""
+        from lmm.fetch import FetchRules  # imports httpx2, which most commands do not need
 
         allows = "under [chatmd] in config.toml allows more"
         return FetchRules(
@@ -46,17 +46,16 @@ class Rules(ChatmdSettings, frozen=True):
         )
 
     def imported(self, document: SyntaxTree) -> SyntaxTree:
-        """The document with its imports in place, of the folders that are allowed."""
+        """Replace the imports of a document, from the allowed folders."""
         return resolve_imports(document, roots=self.roots)
 
 
 @dataclass(frozen=True, slots=True)
 class AgentRequest:
-    """Another ChatMD file is to be asked: `src` is a path (`local`), relative to `folder`, or a URL.
+    """A request to another ChatMD file: `src` is a path (`local`), relative to `folder`, or a URL.
 
-    `input` is what its user says, after what the file itself makes the user say; `values` are those of its declared
-    inputs. `kept` is told of the file that
-    holds what was said and done, relative to the transcript's folder, if there is one.
+    `input` is the user's message to it, after the messages in the file itself; `values` are those of its declared
+    inputs. `kept` is called with the path of its transcript, relative to the folder of this one, if there is one.
     """
 
     src: str
@@ -67,7 +66,7 @@ class AgentRequest:
     kept: Callable[[str], None] = field(default=lambda path: None, compare=False, repr=False)
 
 
-# -- The model that a file's `<config>` asks for, with the settings that hold everywhere ----------------------
+# -- The model that a file's `<config>` names, and the user's settings -----------------------------------------
 
 
 _TIERS = ("major", "minor", "aux")
@@ -76,7 +75,10 @@ _WITHOUT_EFFORT = ("Builtin", "Recorded")
 
 @dataclass(frozen=True, slots=True)
 class Configuration:
-    """Where settings come from: config.toml, the environment, what overrides them; `document` is the conversation."""
+    """The sources of settings: config.toml, the environment, and the model that overrides them.
+
+    `document` is the path of the conversation.
+    """
 
     file: Config = field(default_factory=Config)
     environment: Mapping[str, str] | None = None
@@ -85,8 +87,7 @@ class Configuration:
     _known: dict[tuple[tuple[str, str], ...], Settings] = field(default_factory=dict, repr=False, compare=False)
 
     def settings(self, named: str = "", overrides: Mapping[str, str] | None = None) -> Settings:
-        """The settings that hold; `named` is the model that a conversation's file names, and `overrides` model names by
-        tier that the user does."""
+        """Load the settings. `named` is the model that the document names, `overrides` the user's models by tier."""
         key = (("", named), *sorted((overrides or {}).items()))
         if key not in self._known:
             header = {"model": {"major": named}} if named else None
@@ -97,13 +98,13 @@ class Configuration:
 
 
 def model_settings(config: AgentConfig, configuration: Configuration, *, own: bool = True) -> ModelSettings:
-    """The model that `<config>` names, with what it says of temperature, tokens and effort; else the major one.
+    """Return the model that `<config>` names, or the major one, with its temperature, tokens and effort.
 
-    A tier's name stands for its model; a name without a provider is OpenAI's, as in the published language.
-    `configuration.model` counts more than what an agent's own file says (`own` is False for agents below).
+    The name of a tier stands for its model; a name without a provider is OpenAI's, as in the published language.
+    `configuration.model` overrides the agent's own file (`own` is False for agents that it asks).
 
     Raises:
-        ConfigError: there is no such provider, or it cannot do what is asked for.
+        ConfigError: the provider is unknown, or does not support what is requested.
 
     >>> settings = model_settings(AgentConfig("gpt-4o", temperature=0.2), Configuration(environment={}))
     >>> str(settings.model), settings.temperature
@@ -127,10 +128,10 @@ def model_settings(config: AgentConfig, configuration: Configuration, *, own: bo
 
 
 def settings_of(config: AgentConfig, configuration: Configuration, *, own: bool = True) -> Settings:
-    """The settings with which a file is worked on: what it tells no other model than its own, nobody else gets.
+    """Return the settings for work on a file, so that no model gets its text that was not chosen for it.
 
-    Summaries, judgements and the like are made by the model that the file names, unless its author chose a model for
-    that tier.
+    Summaries, judgements and the like are made by the model that the file names, unless another was chosen for that
+    tier.
 
     >>> config = Configuration(environment={"OPENAI_API_KEY": "sk-…"})
     >>> [str(settings_of(AgentConfig(name), config).aux.model) for name in ("Ollama/qwen3", "")]
@@ -148,7 +149,7 @@ def settings_of(config: AgentConfig, configuration: Configuration, *, own: bool 
 
 
 def _with_model(config: AgentConfig, configuration: Configuration, own: bool) -> tuple[Settings, str, bool]:
-    """The settings with the model that the user or the file names, its tier, and whether it is more than a tier."""
+    """Return the settings with the model that the user or the file names, its tier, and whether a model was named."""
     by_user = own and bool(configuration.model)
     name = configuration.model if by_user else config.model
     if name.lower() in ("", *_TIERS):
@@ -173,23 +174,23 @@ open_model: OpenModel = shared_chat
 # -- One run ----------------------------------------------------------------------------------------------------
 
 Confirm = Callable[[str], bool]
-"""Show a text of several lines that says what is asked for, and return whether the user agrees."""
+"""Show the user a request of several lines, and return whether they agree."""
 
 Approve = Callable[[ToolCall], Awaitable[bool | str]]
-"""Ask about one call before it is made (``--ask``): True makes it; False refuses it; a text refuses it and is what
-the model is told. Raises `StoppedByUser` if the user wants the run to end there."""
+"""Ask about one call before it is made (``--ask``): True makes it; False refuses it; a text refuses it and is sent
+to the model as the reason. Raises `StoppedByUser` to end the run."""
 
 
 AskUser = Callable[[], Awaitable[str | Element | None]]
-"""Ask the user for the next message, a text or a ``<user>`` element; an empty text goes on from the file as it is (a
-turn that failed is tried again); None ends the run."""
+"""Ask the user for the next message, a text or a ``<user>`` element; an empty text continues from the file as it is
+(a failed turn is tried again); None ends the run."""
 
 
 @dataclass(frozen=True, slots=True)
 class AnswerRule:
-    """What the last reply of a run has to be; after so many `retries` the run fails (None: what the file says, or 2).
+    """The requirements on the last reply of a run; after `retries` repetitions it fails (None: the file's, or 2).
 
-    `check` is called with the reply, and returns what is wrong with it; None, True and the empty text pass.
+    `check` is called with the reply and returns its errors; with None, True or an empty text, the reply is accepted.
     """
 
     schema: Schema | None = None
@@ -198,34 +199,34 @@ class AnswerRule:
 
 
 AskAgent = Callable[["Run", AgentRequest], Awaitable[str]]
-"""How a run asks another agent, within the limits that hold for all of them together."""
+"""Ask another agent, within the limits that all agents of a run share."""
 
 
 CheckAgreement = Callable[[AgentSpec, "Run"], None]
-"""Let an agent start only with tools that were agreed to (`chatmd.tools.consent.Consent`)."""
+"""Raise an error unless the user agreed to the tools of an agent (`chatmd.tools.consent.Consent`)."""
 
 
 async def ask_nobody(run: Run, request: AgentRequest) -> str:
-    """Stand in for agents where none is asked."""
+    """Raise an error: the default of `Run.ask`, for runs that ask no agents."""
     raise ChatmdError(f"{request.src} is not asked here")
 
 
 @dataclass(frozen=True, slots=True)
 class Run:
-    """What a run works with; each agent that it asks has one of its own, the same but for folder, settings, chain.
+    """The context of a run; each agent that it asks gets its own, which differs in folder, settings and chain.
 
-    `folder` is the prompt's, as a real path: what the prompt names is relative to it, wherever one runs it. `chain`
-    are the files from the first that was run down to this one. No tool may change the `protected` files: the
-    transcripts that are being written, the settings that rule the run. With `replay`, documents and agents in messages
-    are taken as they were recorded; with `skip_missing_tools`, programs and servers that cannot be had are left out.
-    Documents that are not in the prompt's folder are looked for in the `working` folder. `functions` are tools beside
-    those that the file declares. What agents below say and do is kept below the folder `records`, if there is one.
+    `folder` is the real path of the prompt's folder: paths in the prompt are relative to it. `chain` lists the files
+    from the first that was run down to this one. No tool may change the `protected` files: the transcripts that are
+    being written, and the settings of the run. With `replay`, documents and agents in messages are taken from the
+    record; with `skip_missing_tools`, unavailable programs and servers are left out. Documents that are not in the
+    prompt's folder are looked up in the `working` folder. `functions` are tools besides those that the file declares.
+    Transcripts of agents that the run asks are kept below the folder `records`, if there is one.
 
     `once` stops after one reply and its calls; `timeout` is in seconds, for a turn. `yes` agrees to what the tools can
-    do, else `confirm` is asked; `approve` is asked about each call, `ask_user` for the next message (without it, a run
-    ends when it is the user's turn); `listener` is told what happens, and where (`chatmd.runtime.events`). With
-    `goes_on`, a failed turn does not end the run: it is told, and the user asked. `inputs` are those of each
-    ``<input>``; `say` is what the user says first.
+    do, otherwise `confirm` is called; `approve` is called for each call, `ask_user` for the next message (without it,
+    a run ends when it is the user's turn); `listener` receives events and their places (`chatmd.runtime.events`). With
+    `goes_on`, a failed turn does not end the run: the error is reported, and the user is asked. `inputs` are the
+    values of ``<input>`` elements; `say` is the user's first message.
     """
 
     folder: Path
@@ -258,10 +259,10 @@ class Run:
 
     @asynccontextmanager
     async def in_time(self) -> AsyncGenerator[None]:
-        """Cancel what takes longer than `timeout`.
+        """Cancel the block if it takes longer than `timeout`.
 
         Raises:
-            LimitReached: it did.
+            LimitReached: it took longer.
         """
         try:
             async with asyncio.timeout(self.timeout) as limit:

@@ -1,22 +1,22 @@
-"""What goes wrong with ChatMD, as errors with a place, a cause and a next step.
+"""The errors of ChatMD, each with a place, a cause and a next step.
 
 ::
 
     LmmError
     ├── LimitReached          a run used up its requests, tokens, money or time, or agents ask agents too deep
-    ├── FetchFailed           a document at a URL cannot be had
+    ├── FetchFailed           a document at a URL cannot be fetched
     └── ChatmdError           anything that is raised on purpose here
-        ├── InvalidDocument   a document has errors, and something asked for what it means
-        ├── NotStorable       a text that no file of ours can hold exactly
-        ├── ToolNotAvailable  ochat has this tool, and we have another
+        ├── InvalidDocument   a document has errors, so that it cannot be interpreted
+        ├── NotStorable       a text cannot be stored exactly in a transcript
+        ├── ToolNotAvailable  a tool of ochat is not available here
         ├── FileRefused       a file tool may not touch this path
         ├── PatchError        a patch cannot be read, or does not fit
         ├── AnswerRejected    the model's replies do not fit the schema, or do not pass the check
-        ├── ConsentNeeded     a file's tools could do what nobody has agreed to
-        ├── StoppedByUser     asked about a call, the user ended the run
-        ├── NothingToCompact  a conversation is as short as it can be made
-        └── RefineError       a prompt cannot be refined, or its cases not be measured
-            └── InvalidCases  a file of cases is none
+        ├── ConsentNeeded     a file's tools need permissions that were not granted
+        ├── StoppedByUser     the user ended the run when asked about a call
+        ├── NothingToCompact  a conversation cannot be made shorter
+        └── RefineError       a prompt cannot be refined, or its cases cannot be measured
+            └── InvalidCases  a file of cases is not valid
 """
 
 from __future__ import annotations
@@ -44,15 +44,15 @@ class InvalidDocument(ChatmdError):
 
 
 class NotStorable(ChatmdError):
-    """A text holds a NUL or half of a surrogate pair; `chatmd.language.transcript.storable` gives one that does not."""
+    """A text contains a NUL or half of a surrogate pair; `chatmd.language.transcript.storable` replaces them."""
 
 
 class ToolNotAvailable(ChatmdError):
-    """A tool of ochat that does not exist here; a run goes on without it."""
+    """A tool of ochat is not available here; a run goes on without it."""
 
 
 class FileRefused(ChatmdError):
-    """A path that a file tool may not touch, or that names nothing it could."""
+    """A file tool may not touch a path, or cannot use it."""
 
 
 class PatchError(ChatmdError):
@@ -60,23 +60,23 @@ class PatchError(ChatmdError):
 
 
 class AnswerRejected(ChatmdError):
-    """The last reply is not what was asked for, and neither were those before."""
+    """The last reply does not fit the schema or pass the check, and neither did those before."""
 
 
 class ConsentNeeded(ChatmdError):
-    """A file's tools could do what nobody has agreed to; nothing was run."""
+    """A file's tools need permissions that were not granted; nothing was run."""
 
 
 class StoppedByUser(ChatmdError):
-    """Asked about a call, the user ended the run; the call was not made."""
+    """The user ended the run when asked about a call, which was not made."""
 
 
 class NothingToCompact(ChatmdError):
-    """Nothing of a conversation can be told in fewer words; it is as it was."""
+    """A conversation cannot be made shorter; it was not changed."""
 
 
 class RefineError(ChatmdError):
-    """A prompt cannot be refined, or its cases not be measured."""
+    """A prompt cannot be refined, or its cases cannot be measured."""
 
 
 class InvalidCases(RefineError):

@@ -1,1 +1,1 @@
-"""The language: text to a tree and back, what the tree means, what is wrong with it. No file is written here."""
+"""The ChatMD language: parse and serialize documents, interpret and check them. Nothing here writes files."""

@@ -1,4 +1,4 @@
-"""A document to the agent that it means, with everything that is wrong with it on the way."""
+"""Read a parsed document as an agent: its configuration, tools and conversation, and the problems found on the way."""
 
 from __future__ import annotations
 
@@ -22,13 +22,13 @@ from lmm.messages import Image
 
 # -- What a ChatMD document means, as values: configuration, tools, and the items of the conversation
 #
-# Contents are not expanded: a `Doc`, an `Img`, a `SubAgent` says what has to be fetched, and where it stands.
+# Contents are not expanded: a `Doc`, an `Img`, a `SubAgent` says what has to be fetched, and where the element is.
 
 
 ItemRole = Literal["user", "assistant", "system", "developer"]
 
-# What can be asked of a model's reasoning. The published example says "detailed", which asks for detailed
-# summaries and no particular effort; it is read as the most that every provider offers.
+# Accepted values of `reasoning_effort`, and the effort that is requested. The published example uses "detailed",
+# which asks for detailed summaries and no particular effort; it is read as the most that every provider offers.
 EFFORTS = {
     **{name: name for name in ("none", "minimal", "low", "medium", "high", "xhigh")},
     "detailed": "high",
@@ -37,7 +37,7 @@ EFFORTS = {
 
 @dataclass(frozen=True, slots=True)
 class AgentConfig:
-    """`<config>`; what is None or empty was not said. `reasoning_effort` is a value of `EFFORTS`."""
+    """`<config>`; None or empty means not set. `reasoning_effort` is a value of `EFFORTS`."""
 
     model: str = ""
     max_tokens: int | None = None
@@ -50,13 +50,13 @@ class AgentConfig:
 
 @dataclass(frozen=True, slots=True)
 class Tool:
-    """`<tool>`: a built-in one by its name, a program, another agent, or tools of an MCP server.
+    """`<tool>`: a built-in tool, a program, another agent, or the tools of an MCP server.
 
-    Of a declaration that stands for several tools, `include` names those that are offered; none means all. An
-    MCP server's get names that begin with `prefix`; `issuer` is who may see its client's secret. `roots` are the
-    folders that a file tool, or a command in a `sandbox`, may touch, `cwd` and `env` folder and variables of a command,
-    all relative to the prompt's folder and as written; `timeout` is in seconds, `max_output` in characters; `course`
-    is the folder of a course. `shell` marks what ochat's ``type="shell"`` declares without a command of its own.
+    If a declaration stands for several tools, `include` names those that are offered; empty means all. The names of
+    an MCP server's tools get the `prefix`; `issuer` is the authorization server that may get the client's secret.
+    `roots` are the folders that a file tool, or a command in a `sandbox`, may touch; `cwd` and `env` are the folder
+    and the variables of a command; folders are as written, relative to the prompt's folder. `timeout` is in seconds,
+    `max_output` in characters; `course` is the folder of a course. `shell` marks ochat's ``type="shell"``.
     """
 
     kind: Literal["builtin", "command", "agent", "mcp"]
@@ -85,7 +85,7 @@ class Tool:
 
 @dataclass(frozen=True, slots=True)
 class DeclaredOutput:
-    """`<output>`: the last reply fits the JSON schema in a file, and `check`, a program that reads it, ends with 0."""
+    """`<output>`: a file with the JSON schema that the last reply must fit, and a program that must accept it."""
 
     schema: str = ""
     check: str = ""
@@ -94,13 +94,13 @@ class DeclaredOutput:
 
     @property
     def tool(self) -> Tool:
-        """The check as a program like that of a tool."""
+        """The check as a command tool, so that it is run like one."""
         return Tool("command", "<output>", command=self.check, span=self.span)
 
 
 @dataclass(frozen=True, slots=True)
 class Doc:
-    """`<doc>`: the text of a document. Stripped of tags or converted to markdown, not both."""
+    """`<doc>`: the text of a document, as it is, stripped of tags, or converted to markdown."""
 
     tag: ClassVar = "doc"
     src: str
@@ -112,7 +112,7 @@ class Doc:
 
 @dataclass(frozen=True, slots=True)
 class Img:
-    """`<img>`: an image on disk (`local`), inline, or at the address that the provider fetches it from."""
+    """`<img>`: an image on disk (`local`), inline, or at a URL from which the provider fetches it."""
 
     tag: ClassVar = "img"
     src: str
@@ -122,7 +122,7 @@ class Img:
 
 @dataclass(frozen=True, slots=True)
 class SubAgent:
-    """`<agent>`: the answer of another ChatMD file, with `content` as further input of its user."""
+    """`<agent>`: the answer of another ChatMD file, which gets `content` as further user input."""
 
     tag: ClassVar = "agent"
     src: str
@@ -137,10 +137,10 @@ Content = tuple[Part, ...]
 
 
 def image_of(img: Img) -> Image | None:
-    """An image that needs no reading: inline, or at an address that the provider fetches. None for a local one.
+    """Return an image that needs no file: an inline one, or a URL that the provider fetches; None for a local one.
 
     Raises:
-        ChatmdError: an inline image that is no base64.
+        ChatmdError: an inline image that is not base64.
     """
     data = _DATA_URI.match(img.src)
     if data is None:
@@ -153,7 +153,7 @@ def image_of(img: Img) -> Image | None:
 
 @dataclass(frozen=True, slots=True)
 class MessageItem:
-    """What somebody said. `name` is a label; `id` the provider's, of an assistant's message."""
+    """A message of the conversation. `name` is a label; `id` is the provider's id of an assistant's message."""
 
     role: ItemRole
     content: Content = ()
@@ -164,7 +164,7 @@ class MessageItem:
 
     @property
     def is_blank(self) -> bool:
-        """Whether nothing is said: the place where the user is to write.
+        """Whether the message is empty, like the one in which the user is to write.
 
         >>> MessageItem("user", ("\\n\\n",)).is_blank
         True
@@ -174,7 +174,7 @@ class MessageItem:
 
 @dataclass(frozen=True, slots=True)
 class CallItem:
-    """A call of a tool: `arguments` are JSON, or with `custom` free text, as the model wrote them."""
+    """A tool call: `arguments` are JSON, or free text if `custom`, as the model wrote them."""
 
     call: str
     name: str
@@ -186,7 +186,7 @@ class CallItem:
 
 @dataclass(frozen=True, slots=True)
 class OutputItem:
-    """What the call with the id `call` returned. `name` is the function's, if it is told here."""
+    """The result of the call with the id `call`. `name` is the function's, if the document gives it here."""
 
     call: str
     content: Content = ()
@@ -198,7 +198,7 @@ class OutputItem:
 
 @dataclass(frozen=True, slots=True)
 class ReasoningItem:
-    """What a model thought, in the order in which it thought."""
+    """The reasoning that a model showed, as summaries in order."""
 
     id: str
     summaries: tuple[str, ...] = ()
@@ -212,19 +212,19 @@ Item = MessageItem | CallItem | OutputItem | ReasoningItem
 
 
 def content_of(item: Item) -> Content:
-    """What an item says: a message, the arguments of a call, a result."""
+    """Return the content of an item: of a message or result, or the arguments of a call; empty for reasoning."""
     if isinstance(item, CallItem):
         return item.arguments
     return item.content if isinstance(item, MessageItem | OutputItem) else ()
 
 
 def text_of(content: Content) -> str:
-    """The texts of a content, without what else is in it."""
+    """Join the texts of a content; documents, images and agents are left out."""
     return "".join(part for part in content if isinstance(part, str))
 
 
 def parts_in(content: Content) -> Iterator[Expandable]:
-    """All documents, images and agents of a content, those that agents in it get among them."""
+    """Iterate over the documents, images and agents of a content, and those in the content of its agents."""
     for part in content:
         if not isinstance(part, str):
             yield part
@@ -233,7 +233,7 @@ def parts_in(content: Content) -> Iterator[Expandable]:
 
 
 def answers_in(items: Sequence[Item]) -> dict[int, int]:
-    """The index of each call's output, by the call's. Ids may come again: the first output is the first call's."""
+    """Map the index of each call to that of its output. If an id occurs again, calls and outputs pair up in order."""
     waiting: dict[str, deque[int]] = {}
     found: dict[int, int] = {}
     for index, item in enumerate(items):
@@ -246,10 +246,9 @@ def answers_in(items: Sequence[Item]) -> dict[int, int]:
 
 @dataclass(frozen=True, slots=True)
 class AgentSpec:
-    """What a document means: how the model is called, its tools, and the conversation so far.
+    """The meaning of a document: the model's parameters, the tools, and the conversation so far.
 
-    `imported` names the files that parts of it come from. `unset` are the places where something should stand that
-    nobody has set.
+    `imported` names the files that were imported. `unset` has a warning for each ``{{name}}`` that has no value.
     """
 
     config: AgentConfig = AgentConfig()
@@ -263,7 +262,7 @@ class AgentSpec:
 
     @property
     def waits_for_user(self) -> bool:
-        """Whether it is the user's turn: what comes last is no question, and no result for the model.
+        """Whether it is the user's turn: the last item, if any, is a message, but not a user's with text.
 
         >>> AgentSpec(items=(MessageItem("user", ("\\n",)),)).waits_for_user
         True
@@ -275,11 +274,11 @@ class AgentSpec:
 
     @property
     def sent(self) -> tuple[Item, ...]:
-        """The items that a model gets: all but the place where the user is to write."""
+        """The items that are sent to a model: all but blank messages."""
         return tuple(item for item in self.items if not (isinstance(item, MessageItem) and item.is_blank))
 
     def unanswered(self) -> tuple[CallItem, ...]:
-        """The calls that no later output answers: a run was interrupted."""
+        """Return the calls without a later output; a run was interrupted."""
         answers = answers_in(self.items)
         return tuple(item for n, item in enumerate(self.items) if isinstance(item, CallItem) and n not in answers)
 
@@ -291,7 +290,7 @@ _CUSTOM = "custom_tool_call"
 
 
 def read_agent(document: SyntaxTree) -> AgentSpec:
-    """The agent that a document means; its imports must be resolved before, or they are left out.
+    """Return the agent that a document describes. Unresolved imports are left out: resolve them first.
 
     Raises:
         InvalidDocument: the document has errors.
@@ -308,7 +307,7 @@ def read_agent(document: SyntaxTree) -> AgentSpec:
 
 
 def interpret(document: SyntaxTree) -> tuple[AgentSpec, tuple[Problem, ...]]:
-    """The agent as far as it can be made out, and what is wrong; never raises."""
+    """Return the agent as far as it can be read, and the problems of the document; never raises."""
     reader = _Reader()
     reader.characters(document)
     for element in document.elements:
@@ -329,12 +328,12 @@ def interpret(document: SyntaxTree) -> tuple[AgentSpec, tuple[Problem, ...]]:
 
 
 def attribute_span(element: Element, name: str) -> SourceRange:
-    """Where an attribute stands; the opening tag, if it is not there."""
+    """Return the place of an attribute; that of the opening tag, if the element does not have it."""
     return attribute_spans(element).get(name, element.opening)
 
 
 def attribute_spans(element: Element) -> dict[str, SourceRange]:
-    """Where the attributes of an element stand, if it was read from a text."""
+    """Return the places of an element's attributes by name; empty if it was not read from a text."""
     opening = element.opening
     inside = opening.start + 1 + len(element.tag)
     offsets = attribute_offsets(opening.source.text[inside : opening.end - 1])
@@ -342,7 +341,7 @@ def attribute_spans(element: Element) -> dict[str, SourceRange]:
 
 
 class _Reader:
-    """Elements to values; what is wrong is added to `problems`, and reading goes on."""
+    """Converts elements to values; problems are collected in `problems`, and reading goes on."""
 
     def __init__(self) -> None:
         self.config: AgentConfig | None = None
@@ -356,14 +355,14 @@ class _Reader:
         self.output: DeclaredOutput | None = None
 
     def characters(self, document: SyntaxTree) -> None:
-        """Report what no text holds."""
+        """Report a NUL character, which text files do not contain."""
         at = document.source.text.find("\0")
         if at >= 0:
             span = SourceRange(document.source, at, at + 1)
             self._problem(span, "this file contains a NUL character", "delete it, to make this a text file")
 
     def stray_text(self, node: Text) -> None:
-        """Report text that stands in no element."""
+        """Report text outside of any element."""
         offset = len(node.value) - len(node.value.lstrip(BLANK)) if not node.raw else 0
         span = node.span._replace(start=min(node.span.start + offset, node.span.end))
         foreign = [match for match in _TAG_NAME.finditer(span.text) if match[1] in OCHAT]
@@ -416,7 +415,7 @@ class _Reader:
         self.tools.append(tool)
 
     def input(self, element: Element) -> None:
-        """Add what an ``<input>`` declares; of several with one name, one that has a value counts."""
+        """Add the input that an ``<input>`` declares; of several with the same name, one that has a value counts."""
         values = element.values
         name, kind = self._required(element, "name", may_be_empty=False).strip(), values.get("type", "string")
         if kind not in TYPES:
@@ -478,7 +477,7 @@ class _Reader:
         self.items.append(ReasoningItem(self._required(element, "id"), tuple(told), **texts, span=element.span))
 
     def _summary(self, element: Element) -> str:
-        """Its text, without the white space around it; but RAW is what was thought, character for character."""
+        """Return the text of a summary, without the white space around it; text in RAW is kept as it is."""
         texts = [node for node in element.children if isinstance(node, Text)]
         value = "".join(node.value for node in texts)
         return value if any(node.raw for node in texts) else value.strip(BLANK)
@@ -490,7 +489,7 @@ class _Reader:
         return tuple(value for part in parts if (value := self._part(part)) is not None)
 
     def _filled(self, node: Node) -> Node:
-        """The node with the values of inputs in it; what nobody sets is noted."""
+        """Fill in the values of inputs; names without a value are added to `unset`."""
         if not isinstance(node, Text) or not node.plain:
             return node
         for name, *_ in slots_in(node):
@@ -503,7 +502,7 @@ class _Reader:
         return fill(node, self.values)
 
     def _part(self, part: str | Element) -> Part | None:
-        """A part of a message, or None for an element that means nothing there."""
+        """Return a part of a message, or None for an element that means nothing there."""
         if isinstance(part, str):
             return part
         if part.tag == "doc":
@@ -540,13 +539,13 @@ class _Reader:
         return value or ""
 
     def _local(self, element: Element) -> bool:
-        """Whether ``local`` stands there, with whatever value, as in the reference."""
+        """Return whether the attribute ``local`` is there, with any value, as in the reference."""
         if _is_cleared(element, "local"):
             self._bad(element, "local", "sets the flag", "leave it out for a URL", error=False)
         return element.has("local")
 
     def _flag(self, element: Element, name: str) -> bool:
-        """Whether a flag is set; ``"false"`` clears it, where the reference would take it for set."""
+        """Return whether a flag is set; ``"false"`` clears it, unlike in the reference."""
         if not _is_cleared(element, name):
             return element.has(name)
         hint = "delete it: other programs read its presence as true"
@@ -554,7 +553,7 @@ class _Reader:
         return False
 
     def _values(self, element: Element) -> dict[str, Any]:
-        """Its attributes but `local`, as the table says what they are: texts, stripped; lists; flags; numbers."""
+        """Return the attributes but `local`, by their kinds in `TAGS`: stripped texts, lists, flags, numbers."""
         values = element.values
         readers: dict[str, Callable[[Element, str], Any]] = {
             "text": lambda element, name: values.get(name, "").strip(),
@@ -608,7 +607,7 @@ _READERS: dict[str, Callable[[_Reader, Element], None]] = {
 
 
 def _texts(element: Element, *names: str) -> dict[str, Any]:
-    """Attributes as they are written, by their names; the empty text for those that are not there."""
+    """Return the named attributes as written; an empty text for those that are missing."""
     return {name: element.get(name) or "" for name in names}
 
 
@@ -620,7 +619,7 @@ _TAG_NAME = re.compile(r"<([A-Za-z_][\w-]{0,30})")
 
 
 def _meant_tag(text: str) -> str:
-    """What to do about text at the top; a tag in it may be a misspelt one of ours."""
+    """Return a hint for text outside of elements; a tag in it may be a misspelt one of ours."""
     found = re.search(r"</?([A-Za-z_][\w-]{0,30})", text)
     close = _close_tag(found[1].lower()) if found else ""
     if found and close and found[1] != close:

@@ -1,6 +1,6 @@
-"""`<import>`: other files, put in place of the element before anything else is read.
+"""`<import>`: other files, which replace the element before anything else is read.
 
-A path is relative to the file that it stands in. In a message, the file is read as the inside of that message,
+A path is relative to the file that contains it. In a message, the imported file is read as part of that message,
 so that it may be plain prose; between messages, as a document. Files are confined, by their real paths, to the
 folder of the first one and to further `roots`.
 """
@@ -22,20 +22,19 @@ from lmm.disk.names import is_secret_file
 from lmm.errors import LmmError
 
 MAX_IMPORTS = 1000
-"""How many imports one document may make, those of imported files included."""
+"""The limit of imports in one document, including those of imported files."""
 MAX_SIZE = 10_000_000
-"""How many bytes an imported file may have."""
+"""The largest file that can be imported, in bytes."""
 
 _Chain = tuple[tuple[Path, Path], ...]
-"""The files that import each other, outermost first: each as it was named, and its real path."""
+"""The files that import each other, outermost first: each with its path as named, and its real path."""
 
 
 def resolve_imports(document: SyntaxTree, *, roots: Sequence[Path] = ()) -> SyntaxTree:
-    """The document with its imports in place; the spans of nodes from other files say so.
+    """Replace the imports of a document by the files' nodes, whose spans name the file they come from.
 
-    `document.file` is the path that imports are relative to (without one, the current folder). An import that
-    fails stays where it is, and is one more of the document's `problems`. Texts from several files stand side
-    by side.
+    Imports are relative to `document.file` (without one, to the current folder). An import that fails stays in
+    place and is added to the document's `problems`. Texts from several files are not joined.
     """
     if not any(imports_in(document.children)):
         return document
@@ -47,15 +46,15 @@ def resolve_imports(document: SyntaxTree, *, roots: Sequence[Path] = ()) -> Synt
 
 
 def imports_in(nodes: tuple[Node, ...]) -> Iterator[Element]:
-    """The imports among and inside nodes."""
+    """Iterate over the import elements of some nodes, at any depth."""
     return (node for node, _ in walk(nodes) if isinstance(node, Element) and node.tag == "import")
 
 
 def name_inside(real: Path, folders: Sequence[Path], src: str) -> PurePath:
-    """The name of a file below the innermost of the folders that it is in; in the document it is called `src`.
+    """Return the path of a file relative to the innermost of `folders` that contains it; `src` is its name in messages.
 
     Raises:
-        ChatmdError: it is in none of them.
+        ChatmdError: none of the folders contains it.
     """
     inside = [real.relative_to(folder).parts for folder in folders if real.is_relative_to(folder)]
     if not inside:
@@ -64,7 +63,7 @@ def name_inside(real: Path, folders: Sequence[Path], src: str) -> PurePath:
 
 
 class _Resolver:
-    """The imports of one document; each file is read once."""
+    """Resolves the imports of one document; each file is read once."""
 
     def __init__(self, allowed: tuple[Path, ...]) -> None:
         self.allowed = allowed
@@ -74,7 +73,7 @@ class _Resolver:
         self.count = 0
 
     def nodes(self, children: tuple[Node, ...], chain: _Chain, in_body: bool) -> tuple[Node, ...]:
-        """`children` with the imports among and inside them in place."""
+        """Replace the imports in `children`, at any depth."""
         made: list[Node] = []
         for node in children:
             if isinstance(node, Element) and node.tag == "import":
@@ -86,7 +85,7 @@ class _Resolver:
         return tuple(made)
 
     def _imported(self, element: Element, chain: _Chain, in_body: bool) -> tuple[Node, ...]:
-        """What stands for an import; the element itself, if there is a problem."""
+        """Return the nodes that replace an import; the element itself, if there is a problem."""
         src = element.get("src") or ""
         try:
             path, real = self._find(src, chain)
@@ -99,11 +98,11 @@ class _Resolver:
             return (element,)
         if element.span not in self.replaced:
             self.replaced.add(element.span)
-            self.problems += element_problems(element)  # nobody sees the element any more
+            self.problems += element_problems(element)  # the element is gone from the tree that is checked
         return self.nodes(document.children, (*chain, (path, real)), in_body)
 
     def _find(self, src: str, chain: _Chain) -> tuple[Path, Path]:
-        """The file that `src` names, as named and really."""
+        """Return the path that `src` names, as named and resolved."""
         self.count += 1
         if self.count > MAX_IMPORTS:
             raise ChatmdError(f"more than {MAX_IMPORTS} imports", hint="import less")
@@ -126,10 +125,10 @@ class _Resolver:
         return path, real
 
     def _document(self, path: Path, real: Path, in_body: bool) -> SyntaxTree:
-        """The file as a tree; its problems are told once."""
+        """Parse a file, or return its tree from before; its problems are reported once."""
         if (known := self.read.get((real, in_body))) is not None:
             return known
-        with contextlib.suppress(OSError):  # reading tells
+        with contextlib.suppress(OSError):  # reading it raises the error
             if real.stat().st_size > MAX_SIZE:
                 raise ChatmdError(f"this file has more than {MAX_SIZE // 1_000_000} MB", hint="import a smaller one")
         text = read_document(real).removeprefix("\ufeff")

@@ -1,7 +1,7 @@
 """Declared inputs: ``<input name="topic" default="leaves"/>``, and ``{{topic}}`` in the messages of a prompt.
 
-Only names that are declared are filled in, only in what the prompt itself says outside of RAW: what is said with
-`Chat.say`, and what models and tools say, is always taken literally.
+Only declared names are filled in, and only in the prompt's own text outside of RAW: the messages of `Chat.say`, and
+the output of models and tools, are always taken literally.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ _SLOT = re.compile(r"\{\{[ \t]*([A-Za-z_][\w-]*)[ \t]*\}\}")
 
 @dataclass(frozen=True, slots=True)
 class DeclaredInput:
-    """`<input>`; `value` is what was set, else its default; None if it has neither. `type` is one of `TYPES`."""
+    """`<input>`; `value` is the set value or the default; None if it has neither. `type` is one of `TYPES`."""
 
     name: str
     type: str = "string"
@@ -33,12 +33,12 @@ class DeclaredInput:
 
     @property
     def schema(self) -> dict[str, Any]:
-        """Its JSON schema, for whoever calls the agent."""
+        """Its JSON schema, for callers of the agent."""
         default = {} if self.value is None else {"default": self.value if self.type == "string" else _read(self.value)}
         return {"type": self.type, **({"description": self.description} if self.description else {}), **default}
 
     def accepts(self, written: str) -> bool:
-        """Whether a text is a value of its type.
+        """Return whether a text is a value of the input's type.
 
         >>> DeclaredInput("n", "integer").accepts("3"), DeclaredInput("n", "integer").accepts("x")
         (True, False)
@@ -56,13 +56,13 @@ def _read(written: str) -> object:
 
 
 def slots_in(text: Text) -> Iterator[tuple[str, int, int]]:
-    """The names in double braces outside of RAW, with where they stand in the value."""
+    """Iterate over the names in double braces outside of RAW, with their start and end in the value."""
     for start, end in text.plain:
         yield from ((match[1], *match.span()) for match in _SLOT.finditer(text.value, start, end))
 
 
 def fill(text: Text, values: Mapping[str, str]) -> Text:
-    """The text with the values in the places of their names.
+    """Replace the names in double braces by their values.
 
     >>> fill(parse("<user>On {{ topic }}, RAW|not {{topic}}|RAW.</user>").children[0].children[0], {"topic": "<b>"})
     Text(value='On <b>, not {{topic}}.', raw=True)
@@ -76,10 +76,10 @@ def fill(text: Text, values: Mapping[str, str]) -> Text:
 
 
 def check_values(inputs: Iterable[DeclaredInput]) -> None:
-    """See to it that each input has a value.
+    """Raise an error if an input has no value.
 
     Raises:
-        ChatmdError: one has none.
+        ChatmdError: an input has no value.
     """
     for one in inputs:
         if one.value is None:
@@ -88,10 +88,10 @@ def check_values(inputs: Iterable[DeclaredInput]) -> None:
 
 
 def set_inputs(text: str, values: Mapping[str, object], known: Iterable[DeclaredInput], *, file: str = "") -> str:
-    """A document in which inputs have these values; an input that it imports is declared once more, at its top.
+    """Set the values of inputs in a document; an input from an import is declared again, at the top.
 
     Raises:
-        ChatmdError: it declares no such input, or the value is none of its type.
+        ChatmdError: there is no such input, or the value is not of its type.
 
     >>> set_inputs('<input name="n" type="integer"/>', {"n": 3}, [DeclaredInput("n", "integer")])
     '<input name="n" type="integer" value="3"/>'

@@ -1,4 +1,4 @@
-"""What is wrong with a document, or would be dropped without a word: each finding with its place and a way out."""
+"""Find problems of a document, and what would be dropped from it silently, each with its place and a way out."""
 
 from __future__ import annotations
 
@@ -17,9 +17,9 @@ _KNOWN_TAG = re.compile(rf"<(?:{'|'.join(TAGS)})[ \t\r\n/>]")
 
 
 def check(document: SyntaxTree) -> list[Problem]:
-    """All problems of a document, in the order in which they stand, errors first where two meet.
+    """Return all problems of a document, sorted by place, and errors first at the same place.
 
-    Imports are not read: `chatmd.language.imports.resolve_imports` does that, and finds what is wrong with them.
+    Imports are not read: `chatmd.language.imports.resolve_imports` does that, and finds their problems.
 
     >>> from chatmd.language.syntax import parse
     >>> for p in check(parse('<user>Hi</user>\\n<doc src="a.md" local/>\\n<user nmae="x">Hi</user>')):
@@ -35,7 +35,7 @@ def check(document: SyntaxTree) -> list[Problem]:
 
 
 def find_unseen(document: SyntaxTree) -> list[Problem]:
-    """What a document says and no model will see: those of the problems that `check` finds.
+    """Return the problems about content that no model will see, of those that `check` finds.
 
     >>> from chatmd.language.syntax import parse
     >>> [problem.message for problem in find_unseen(parse('<tool name="read_dir">Only once.</tool>'))]
@@ -46,17 +46,17 @@ def find_unseen(document: SyntaxTree) -> list[Problem]:
 
 
 def unseen_note(problem: Problem) -> str:
-    """What somebody is told of one before a model is asked."""
+    """Return the line that warns of an unseen part before a model is asked."""
     return problem_line(problem, "the model will not see this: ")
 
 
 def problem_line(problem: Problem, about: str = "") -> str:
-    """A problem with its place, on a line."""
+    """Return a problem with its place, as one line."""
     return f"{problem.span.where}: {about}{problem.message} ({problem.hint})"
 
 
 def _at_most(problems: list[Problem]) -> Iterator[Problem]:
-    """The first problems of each severity: nobody reads more."""
+    """Iterate over the first `MAX_PROBLEMS` problems of each severity."""
     kept: dict[str, int] = {}
     for problem in problems:
         kept[problem.severity] = kept.get(problem.severity, 0) + 1
@@ -72,7 +72,7 @@ def _warning(span: SourceRange, message: str, hint: str, *, unseen: bool = False
 
 
 def _elements(document: SyntaxTree) -> Iterator[Problem]:
-    """Misplaced elements, attributes and contents that mean nothing, at any depth."""
+    """Report misplaced elements, and attributes and contents without a meaning, at any depth."""
     for node, parent in walk(document.children):
         if isinstance(node, Text):
             if CLOSE_RAW in node.span.text and not node.raw:
@@ -87,7 +87,7 @@ def _elements(document: SyntaxTree) -> Iterator[Problem]:
 
 
 def element_problems(element: Element) -> Iterator[Problem]:
-    """Report attributes and contents of an element that mean nothing."""
+    """Report attributes and contents of an element that have no meaning."""
     tag = TAGS[element.tag]
     yield from _attributes(element, tag)
     parts = body(element.children)
@@ -134,14 +134,14 @@ def _loose_characters(element: Element) -> Iterator[Problem]:
         yield _warning(element.opening, message, 'write attributes as name="value"', unseen=True)
 
 
-# -- To the letter -----------------------------------------------------------------------------------
+# -- strict reading: what ochat reads otherwise ----------------------------------------------------------
 
 _RAW_BLOCK = re.compile(r"(?:(?<![A-Za-z0-9_])|(?<=\|RAW))RAW\|.*?(?:\|RAW|\Z)", re.DOTALL)
 _FOREIGN = re.compile(r"(</?[A-Za-z_][^<>]*)(>?)|(?<=[A-Za-z0-9_])RAW\|")
 
 
 def letter(document: SyntaxTree) -> Iterator[Problem]:
-    """What another reader, which keeps to the letter of the published language, reads otherwise than we do.
+    """Report what ochat, which keeps to the letter of the published language, reads otherwise than we do.
 
     >>> from chatmd.language.syntax import parse
     >>> [problem.message for problem in letter(parse('<config model="m"/><user>a</user >'))]
@@ -198,7 +198,7 @@ def _more_configs(document: SyntaxTree) -> Iterator[Problem]:
 
 
 def _configuration(document: SyntaxTree, spec: AgentSpec) -> Iterator[Problem]:
-    """The published rule is: once, near the top. Without one, the settings of `config.toml` count."""
+    """Report further and late configurations: the published rule is one, near the top. None at all is fine."""
     if document.is_body:
         return
     yield from _more_configs(document)
@@ -211,7 +211,7 @@ def _configuration(document: SyntaxTree, spec: AgentSpec) -> Iterator[Problem]:
 
 
 def _calls(spec: AgentSpec) -> Iterator[Problem]:
-    """Calls and responses that do not belong together: providers refuse such a conversation."""
+    """Report calls and responses that do not match: providers refuse such a conversation."""
     waiting: dict[str, int] = {}
     for item in spec.items:
         if isinstance(item, CallItem):
@@ -226,7 +226,7 @@ def _calls(spec: AgentSpec) -> Iterator[Problem]:
                 yield Problem(item.span, f"no call '{item.call}' matches this response", hint)
             else:
                 waiting[item.call] -= 1
-    # Of those without a response, the ones at the end were interrupted, and are mended by the next run.
+    # Calls without a response at the end were interrupted; the next run repairs them.
     said = [n for n, item in enumerate(spec.items) if isinstance(item, MessageItem) and not item.is_blank]
     later = {id(item) for item in spec.items[said[-1] + 1 if said else 0 :]}
     for call in spec.unanswered():

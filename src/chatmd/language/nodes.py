@@ -1,7 +1,7 @@
-"""The tree of a ChatMD document: values that know where they stand.
+"""The syntax tree of a ChatMD document: nodes with their places in the source.
 
-Two trees are equal if they say the same: the place of a node, and how it is spelled, do not count.
-`chatmd.language.syntax.serialize` gives back the exact spelling, `chatmd.language.syntax.write` a canonical one.
+Comparison of trees ignores the place and the spelling of their nodes.
+`chatmd.language.syntax.serialize` restores the exact spelling, `chatmd.language.syntax.write` makes a canonical one.
 """
 
 from __future__ import annotations
@@ -13,11 +13,11 @@ from dataclasses import dataclass, field
 from itertools import groupby
 from typing import Literal, NamedTuple
 
-BLANK = " \t\r\n"  # what the language takes for white space
+BLANK = " \t\r\n"  # the characters that the language treats as white space
 
 
 class SourceText:
-    """A text and the name of the file it came from; finds lines when asked.
+    """A text and the name of its file; lines are counted on demand.
 
     >>> SourceText("one\\ntwo").place(5)
     (2, 2)
@@ -30,7 +30,7 @@ class SourceText:
         self._starts: list[int] | None = None
 
     def place(self, offset: int) -> tuple[int, int]:
-        """Line and column of an offset, both from 1; lines end with LF."""
+        """Return the line and column of an offset, both from 1; lines end with LF."""
         if self._starts is None:
             self._starts = [0, *(match.end() for match in re.finditer("\n", self.text))]
         line = bisect_right(self._starts, offset)
@@ -46,7 +46,7 @@ class SourceRange(NamedTuple):
 
     @property
     def text(self) -> str:
-        """The piece itself."""
+        """The text of the range."""
         return self.source.text[self.start : self.end]
 
     @property
@@ -56,12 +56,12 @@ class SourceRange(NamedTuple):
 
     @property
     def line(self) -> int:
-        """The line on which it starts, from 1."""
+        """The line of its start, from 1."""
         return self.source.place(self.start)[0]
 
     @property
     def column(self) -> int:
-        """The column at which it starts, from 1."""
+        """The column of its start, from 1."""
         return self.source.place(self.start)[1]
 
     @property
@@ -75,7 +75,7 @@ class SourceRange(NamedTuple):
 
 
 NOWHERE = SourceRange(SourceText(""), 0, 0)
-"""The span of what was not read from a text."""
+"""The span of a node that was not read from a text."""
 
 
 class Attribute(NamedTuple):
@@ -87,10 +87,10 @@ class Attribute(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Text:
-    """Text as the model sees it, RAW blocks and all; `raw` if any of it is in a RAW block.
+    """Text as the model sees it, including RAW blocks; `raw` if any of it was in a RAW block.
 
-    Neighbouring texts are one node; only comments and elements part them. `plain` are the ranges of the value, outside
-    of RAW, that hold double braces.
+    Adjacent texts are one node; only comments and elements separate texts. `plain` are the ranges of the value that
+    are outside of RAW and contain double braces.
     """
 
     value: str
@@ -100,7 +100,7 @@ class Text:
 
     @property
     def is_blank(self) -> bool:
-        """Whether it is white space only."""
+        """Whether it is only white space."""
         return not self.value.strip(BLANK)
 
 
@@ -114,7 +114,7 @@ class Comment:
 
 @dataclass(frozen=True, slots=True)
 class Element:
-    """An element of the vocabulary. `opening` and `closing` are its tags, where it was read from a text.
+    """An element of the vocabulary. `opening` and `closing` are the ranges of its tags, if it was read from a text.
 
     >>> doc = Element("doc", (Attribute("src", "a.md"), Attribute("local")))
     >>> doc.get("src"), doc.get("local"), doc.has("local"), doc.has("strip")
@@ -129,20 +129,20 @@ class Element:
 
     @property
     def span(self) -> SourceRange:
-        """From its opening to its closing tag; the opening tag alone, if nothing closes it."""
+        """The range from its opening to its closing tag; the opening tag alone, if there is no closing tag."""
         return self.opening if self.closing is None else self.opening._replace(end=self.closing.end)
 
     @property
     def values(self) -> dict[str, str]:
-        """Its attributes by their names, the last one if there are two; without a value, the empty text."""
+        """The values of its attributes by name; the last one if a name occurs twice, empty if there is no value."""
         return {attribute.name: attribute.value or "" for attribute in self.attributes}
 
     def has(self, name: str) -> bool:
-        """Whether it has this attribute, with or without a value."""
+        """Return whether it has this attribute, with or without a value."""
         return any(attribute.name == name for attribute in self.attributes)
 
     def get(self, name: str) -> str | None:
-        """The value of an attribute, the last one if there are two; None if it has none."""
+        """Return the value of an attribute, the last one if there are two; None if it is missing or has no value."""
         return next((a.value for a in reversed(self.attributes) if a.name == name), None)
 
 
@@ -151,7 +151,7 @@ Node = Text | Comment | Element
 
 @dataclass(frozen=True, slots=True)
 class Problem:
-    """One finding. An ``error`` keeps the document from being run; what is `unseen`, no model is shown."""
+    """A problem of a document. An ``error`` keeps it from being run; `unseen` marks content that no model gets."""
 
     span: SourceRange
     message: str
@@ -162,9 +162,9 @@ class Problem:
 
 @dataclass(frozen=True, slots=True)
 class SyntaxTree:
-    """A parsed text. `problems` are those of its form; `chatmd.check` finds the others too.
+    """A parsed text. `problems` are those of its syntax and imports; `chatmd.check` finds the others too.
 
-    `is_body` if the text was read as the inside of a message. `imported` are the files that were put in place.
+    `is_body` if the text was read as the inside of a message. `imported` are the files that replaced imports.
     """
 
     children: tuple[Node, ...]
@@ -175,17 +175,17 @@ class SyntaxTree:
 
     @property
     def file(self) -> str:
-        """The name of the file it came from."""
+        """The name of its file."""
         return self.source.file
 
     @property
     def elements(self) -> Iterator[Element]:
-        """The elements at the top, in order."""
+        """The elements at the top level, in order."""
         return (node for node in self.children if isinstance(node, Element))
 
 
 def walk(nodes: Iterable[Node], parent: str = "") -> Iterator[tuple[Node, str]]:
-    """All nodes at any depth, in order, each with the tag that it stands in; at the top, that is `parent`.
+    """Iterate over all nodes at any depth, in order, with the tag of their parent; at the top it is `parent`.
 
     >>> [(node.tag, inside) for node, inside in walk([Element("user", (), (Element("doc"),))])]
     [('user', ''), ('doc', 'user')]
@@ -197,7 +197,7 @@ def walk(nodes: Iterable[Node], parent: str = "") -> Iterator[tuple[Node, str]]:
 
 
 def joined(nodes: Iterable[Node]) -> tuple[Text | Element, ...]:
-    """Nodes without comments, the texts that are side by side then as one, and none of them empty.
+    """Drop comments and empty texts, and join the texts that are adjacent then.
 
     >>> joined((Text("x"), Comment(" c "), Text(" y", raw=True), Element("doc")))
     (Text(value='x y', raw=True), Element(tag='doc', attributes=(), children=()))
@@ -215,7 +215,7 @@ def joined(nodes: Iterable[Node]) -> tuple[Text | Element, ...]:
 
 
 def body(children: Iterable[Node]) -> tuple[str | Element, ...]:
-    """What counts of an element's inside: texts and elements in order, without comments.
+    """Return the texts and elements inside an element, in order and without comments.
 
     >>> body((Text("x"), Comment(" c "), Text(" y"), Element("doc")))
     ('x y', Element(tag='doc', attributes=(), children=()))

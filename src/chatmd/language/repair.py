@@ -1,7 +1,7 @@
-"""A transcript that a crash left, made fit to go on from: whole, each call answered, no half reply.
+"""Repair a transcript after a crash, so that it can be continued: close elements, drop half replies, answer calls.
 
-A reply that was cut off, with nothing said after it, is taken away, and asked for again: `ReplyWriter` sees to it that
-a part of one cannot be taken for all of it. A call of which nobody knows how it ended gets a response that says so.
+A reply that was cut off, with no message after it, is removed and requested again: `ReplyWriter` ensures that a part
+of a reply cannot be mistaken for all of it. A call whose outcome is unknown gets a response that says so.
 """
 
 from __future__ import annotations
@@ -31,10 +31,10 @@ from chatmd.language.tags import TAGS, VOID
 from chatmd.language.transcript import INCOMPLETE, USER_TURN, element_text, parse_cached, result_element
 from lmm.messages import ToolResult
 
-# -- What a crash left behind: a transcript that ends in the middle of something, made whole again ------------
+# -- Transcripts that end in the middle of an element -----------------------------------------------------------
 #
-# Text of a message that was cut off stays. A call, a result, a thought of which a part is missing would be taken for
-# whole: it is cut away.
+# The text of an incomplete message stays. An incomplete call, result or thought could be mistaken for a complete one,
+# so it is cut away.
 
 
 _KEPT = ("assistant", "user", "system", "developer", "msg")
@@ -44,18 +44,18 @@ _RAW_ENDS = tuple(CLOSE_RAW[:n] for n in (3, 2, 1))
 
 @dataclass(frozen=True, slots=True)
 class Mending:
-    """What to do: keep the first `keep` characters, and append `suffix`."""
+    """A repair of a text: keep the first `keep` characters, and append `suffix`."""
 
     keep: int
     suffix: str
 
     def apply(self, text: str) -> str:
-        """The text made whole."""
+        """Return the repaired text."""
         return text[: self.keep] + self.suffix
 
 
 def mend(text: str) -> Mending:
-    """How to make a torn transcript whole; nothing is changed in one that is not torn.
+    """Return the repair that completes a torn transcript; it changes nothing if the text is complete.
 
     >>> torn = "<user>Why?</user>\\n<assistant>\\nRAW|Because |RA"
     >>> mend(torn).apply(torn)
@@ -65,13 +65,13 @@ def mend(text: str) -> Mending:
     """
     flaws: list[Flaw] = []
     open_, last = _open_at_end(text, flaws)
-    if flaws and is_torn_tag(text, flaws[-1].start):  # whatever its values hold was no token
+    if flaws and is_torn_tag(text, flaws[-1].start):  # tokens inside its values were none
         return mend(text[: flaws[-1].start])
     if open_ and open_[0].tag not in _KEPT:
         return Mending(open_[0].start, "")
     keep, suffix = len(text), ""
     if isinstance(last, RawToken) and not last.closed:
-        # Part of an end mark may be text too, but is not missed in a text that was cut off.
+        # Part of an end mark may also be text, but its loss does not matter in a text that was cut off.
         part = next((part for part in _RAW_ENDS if last.value.endswith(part)), "")
         suffix = CLOSE_RAW[len(part) :]
     elif isinstance(last, TextToken):
@@ -84,7 +84,7 @@ def mend(text: str) -> Mending:
 
 
 def _open_at_end(text: str, flaws: list[Flaw]) -> tuple[list[OpenToken], Token | None]:
-    """The elements that are open at the end of a text, outermost first, and its last token."""
+    """Return the elements that are open at the end of a text, outermost first, and its last token."""
     open_: list[OpenToken] = []
     token: Token | None = None
     for token in tokens(text, flaws):
@@ -98,7 +98,7 @@ def _open_at_end(text: str, flaws: list[Flaw]) -> tuple[list[OpenToken], Token |
 
 
 def _without_torn_mark(text: str, last: TextToken, inside: str) -> tuple[int, str]:
-    """Where a text that ends in part of a mark is cut, and what completes it."""
+    """Return where to cut a text that ends in part of a mark, and what completes it."""
     tail = text[last.start : last.end]
     if inside and tail.strip(BLANK) in ("", *_RAW_BEGINS):
         return last.start, ""
@@ -115,7 +115,7 @@ def _without_torn_mark(text: str, last: TextToken, inside: str) -> tuple[int, st
 
 
 def _is_torn_tag(torn: str) -> bool:
-    """Whether a text could go on to be one of our tags, of which only the name is there.
+    """Return whether a text is the beginning of one of our tags, up to its name at most.
 
     >>> _is_torn_tag("<tool_r"), _is_torn_tag("<doc/"), _is_torn_tag("<b"), _is_torn_tag("<docs")
     (True, True, False, False)
@@ -128,7 +128,7 @@ def _is_torn_tag(torn: str) -> bool:
     return name[1] in TAGS and torn[name.end() :] in ("/", *BLANK)
 
 
-# -- half replies, and calls without a response ------------------------------------------------------------------
+# -- Half replies, and calls without a response ------------------------------------------------------------------
 
 
 INTERRUPTED = (
@@ -143,18 +143,18 @@ _TORN_TURN = re.compile(r"<user>\s*(?:<(?:/(?:u(?:s(?:e(?:r)?)?)?)?)?)?\Z")
 
 
 class RepairedText(NamedTuple):
-    """The text, and what was done to it, for people."""
+    """A repaired text, and notes on what was changed, for people."""
 
     text: str
     notes: tuple[str, ...]
 
 
-@lru_cache(maxsize=2)  # asked before and after the file is locked
+@lru_cache(maxsize=2)  # called before and after the file is locked
 def repair(text: str, file: str = "", *, goes_on: bool = False) -> RepairedText:
-    """Make a transcript whole. Text that is no transcript of ours, or has other errors, stays as it is.
+    """Complete a transcript. Text that is not a transcript of ours, or has other errors, stays as it is.
 
-    A reply that a run marked as cut off stays if the user `goes_on` after it; else it is asked for again. `file` is
-    whose text it is: one that is whole is parsed once, here and by who reads it next (`parse_cached`).
+    A reply that a run marked as incomplete stays if the user `goes_on` after it; otherwise it is requested again.
+    `file` is the file of the text, so that a complete one is parsed only once, with later readers (`parse_cached`).
 
     >>> torn = '<user>Why?</user>\\n<assistant>\\nRAW|Beca'
     >>> repair(torn)
@@ -180,7 +180,7 @@ def repair(text: str, file: str = "", *, goes_on: bool = False) -> RepairedText:
 
 
 def _without_incomplete(text: str) -> str:
-    """The text without a reply at its end that a run has marked as cut off, and the empty place behind it."""
+    """Remove a reply at the end that a run has marked as incomplete, and the blank user message after it."""
     if f'<assistant status="{INCOMPLETE}">' not in text:
         return text
     items = list(_items(text))
@@ -195,9 +195,9 @@ def _without_incomplete(text: str) -> str:
 
 
 def _is_ours(text: str, mending: Mending) -> bool:
-    """Whether a run can have left a text so. What a person has not closed is reported when it is read.
+    """Return whether an interrupted run can have left the text. What a person left open is reported when it is read.
 
-    So is a message that a person wrote behind a torn reply, in which it would be lost.
+    So is a message that a person wrote after a torn reply, of which it would become a part.
     """
     if text.rstrip(BLANK).endswith("</user>"):
         return False
@@ -205,12 +205,12 @@ def _is_ours(text: str, mending: Mending) -> bool:
 
 
 def _is_turn(text: str, mending: Mending) -> bool:
-    """Whether the text ends in the place that was being made for the user."""
+    """Return whether the text ends in the middle of the blank message for the user."""
     return USER_TURN.endswith(mending.suffix) and bool(_TORN_TURN.search(text[-100:]))
 
 
 def _is_half(text: str, whole: str, mending: Mending) -> bool:
-    """Whether a text ends within a reply, of which calls and the last closing tag are written together."""
+    """Return whether a text ends within a reply: its calls and its last closing tag are written together."""
     ends_in_thought = whole.rstrip(BLANK).endswith("</reasoning>")
     if whole == text:
         items = _items(whole) if ends_in_thought else ()
@@ -225,7 +225,7 @@ def _items(text: str, file: str = "") -> tuple[Item, ...]:
 
 
 def _reply_start(text: str) -> int:
-    """Where the reply begins that the text ends with."""
+    """Return the start of the reply at the end of the text."""
     start = len(text)
     for item in reversed(_items(text)):
         if isinstance(item, OutputItem) or (isinstance(item, MessageItem) and item.role != "assistant"):
@@ -235,7 +235,7 @@ def _reply_start(text: str) -> int:
 
 
 def _answered(text: str, file: str) -> tuple[str, int]:
-    """The text with a response for each call that has none, behind the last call or response of its reply."""
+    """Add a response for each call without one, after the last call or response of its reply; count these calls."""
     if "tool_call" not in text:
         return text, 0
     spec = AgentSpec(items=_items(text, file))
@@ -249,7 +249,7 @@ def _answered(text: str, file: str) -> tuple[str, int]:
 
 
 def _ends_of_replies(items: tuple[Item, ...]) -> dict[int, int]:
-    """For each call, the end of the last call or response of the reply that it stands in."""
+    """Map the id() of each call to the end of the last call or response of its reply."""
     ends: dict[int, int] = {}
     for _, group in groupby(items, lambda item: isinstance(item, CallItem | OutputItem)):
         neighbours = list(group)

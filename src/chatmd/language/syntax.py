@@ -1,4 +1,4 @@
-"""Text to a tree of nodes, and back: `parse` reads, `serialize` gives back what was read, `write` writes anew."""
+"""Convert text to a tree of nodes, and back: `parse` reads, `serialize` restores the source, `write` spells it anew."""
 
 from __future__ import annotations
 
@@ -24,14 +24,14 @@ from chatmd.language.tags import DOCUMENT, TAGS, VOID, means_something
 
 # -- Attributes: the inside of an opening tag to names and values, and back -----------------------------------
 #
-# A name alone is a flag. A value stands in quotes, or goes up to the next white space. In quoted values the five
-# entities of XML are decoded, and numeric ones; a backslash before the quote keeps the value open, and does not belong
-# to it. Other characters are passed over.
+# A name alone is a flag. A value is in quotes, or ends at the next white space. In quoted values the five entities of
+# XML and numeric ones are decoded; a backslash before the quote keeps the value open, and is not part of it. Other
+# characters are skipped.
 
 
 _DOUBLE = r'"((?:[^"\\]++|\\"?+)*+)"'
 _SINGLE = r"'((?:[^'\\]++|\\'?+)*+)'"
-# A value in double quotes, in single quotes, or without; a stray quoted text (no name: nothing is read from it).
+# A name with a value in double quotes, in single quotes, or bare; or stray quoted text (without a name: ignored).
 _ATTRIBUTE = re.compile(
     rf"([A-Za-z0-9_:-]+)(?:[ \t\r\n]*=[ \t\r\n]*(?:{_DOUBLE}|{_SINGLE}|([^ \t\r\n\"'][^ \t\r\n]*))?)?"
     rf"|=[ \t\r\n]*(?:{_DOUBLE}|{_SINGLE})"
@@ -44,7 +44,7 @@ _ESCAPES = str.maketrans({"&": "&amp;", "<": "&lt;", ">": "&gt;", '"': "&quot;"}
 
 
 def read_attributes(inside: str) -> tuple[Attribute, ...]:
-    """The attributes of a tag, in order; `inside` is what follows its name, without ``/>`` or ``>``.
+    """Return the attributes of a tag, in order; `inside` is what follows its name, without ``/>`` or ``>``.
 
     >>> read_attributes(" src='a &amp; b' local n=1")
     (Attribute(name='src', value='a & b'), Attribute(name='local', value=None), Attribute(name='n', value='1'))
@@ -66,7 +66,7 @@ def read_attributes(inside: str) -> tuple[Attribute, ...]:
 
 
 def attribute_offsets(inside: str) -> dict[str, int]:
-    """Where each attribute starts in the inside of a tag; of one that stands there twice, the last.
+    """Return the offset of each attribute in the inside of a tag; the last one, if a name occurs twice.
 
     >>> attribute_offsets(" src='a' local")
     {'src': 1, 'local': 9}
@@ -75,7 +75,7 @@ def attribute_offsets(inside: str) -> dict[str, int]:
 
 
 def passed_over(inside: str) -> str:
-    """The characters in a tag that no attribute takes up.
+    """Return the characters in a tag that are not part of an attribute.
 
     >>> passed_over(" src='a', local; x")
     ',;'
@@ -85,7 +85,7 @@ def passed_over(inside: str) -> str:
 
 
 def has_open_quote(inside: str) -> bool:
-    """Whether a value in a tag begins with a quote that nothing closes."""
+    """Return whether a value in a tag begins with a quote that is never closed."""
     return any(value["open"] for value in _VALUE.finditer(inside))
 
 
@@ -102,10 +102,10 @@ def _character(match: re.Match[str]) -> str:
 
 
 def write_attributes(attributes: Iterable[Attribute]) -> str:
-    """The inside of a tag that reads as these attributes, whatever their values hold.
+    """Write attributes as the inside of a tag, so that it reads as them whatever their values contain.
 
     Raises:
-        ValueError: a name that no tag can hold.
+        ValueError: a name is not a valid attribute name.
 
     >>> write_attributes([Attribute("src", 'a"b\\\\'), Attribute("local")])
     ' src="a&quot;b&#92;" local'
@@ -132,7 +132,7 @@ class TextToken(NamedTuple):
 
 
 class RawToken(NamedTuple):
-    """A RAW block with the white space that it eats; `closed` unless the text ends inside."""
+    """A RAW block with the white space before it that is ignored; `closed` unless the text ends inside."""
 
     start: int
     end: int
@@ -166,7 +166,7 @@ class CloseToken(NamedTuple):
 
 
 class Flaw(NamedTuple):
-    """Something that is no token, though it was probably meant as one."""
+    """A piece of text that was probably meant as a token, but is not one."""
 
     start: int
     message: str
@@ -177,7 +177,7 @@ class Flaw(NamedTuple):
 Token = TextToken | RawToken | CommentToken | OpenToken | CloseToken
 
 MAX_PROBLEMS = 1000
-"""How many errors, and how many warnings, a document tells of; nobody reads more."""
+"""The limit of reported errors, and of reported warnings, of a document."""
 OPEN_RAW, CLOSE_RAW = "RAW|", "|RAW"
 _NAMES = "|".join(TAGS)
 _QUOTED = r'"(?:[^"\\]++|\\"?+)*+"' + "|" + r"'(?:[^'\\]++|\\'?+)*+'"
@@ -185,7 +185,7 @@ _QUOTED = r'"(?:[^"\\]++|\\"?+)*+"' + "|" + r"'(?:[^'\\]++|\\'?+)*+'"
 # -- Text to tokens ------------------------------------------------------------------------------------------
 
 
-# RAW| counts at the start of a word, and directly behind the end of another RAW block.
+# RAW| counts at the start of a word, and directly after another RAW block.
 _STOP = re.compile(rf"<(?:!--|/?(?:{_NAMES})(?=[ \t\r\n]|/?>))|R(?:(?<![A-Za-z0-9_]R)|(?<=\|RAWR))AW\|")
 _OPEN = re.compile(rf"<({_NAMES})(?=[ \t\r\n]|/?>)((?:[^<>\"'=]++|=[ \t\r\n]*+(?:{_QUOTED})?+)*+)>")
 _TORN = re.compile(
@@ -196,7 +196,7 @@ _MARKUP_END = re.compile(r"</?[A-Za-z_][^>]*>\Z")
 
 
 def tokens(text: str, flaws: list[Flaw]) -> Iterator[Token]:
-    """The tokens of a text; they cover it without gaps. What goes wrong is added to `flaws`."""
+    """Iterate over the tokens of a text, which cover it without gaps; problems are added to `flaws`."""
     begin = at = 0
     last_comment = text.rfind("-->")
     while (stop := _STOP.search(text, at)) is not None:
@@ -223,9 +223,9 @@ def tokens(text: str, flaws: list[Flaw]) -> Iterator[Token]:
 
 
 def raw_token(text: str, begin: int, start: int) -> RawToken:
-    """The RAW block whose ``RAW|`` is at `start`, behind text that goes on since `begin`.
+    """Return the RAW block whose ``RAW|`` is at `start`, after plain text that starts at `begin`.
 
-    White space before it is eaten if a token could begin with it: not behind a word.
+    White space before it is ignored, unless it follows a word.
     """
     before = text[begin:start]
     kept = before.rstrip(BLANK)
@@ -243,7 +243,7 @@ def raw_token(text: str, begin: int, start: int) -> RawToken:
 
 
 def _ends_markup(text: str) -> bool:
-    """Whether a text ends with a tag of another vocabulary, such as ``<b>``."""
+    """Return whether a text ends with a tag of another vocabulary, such as ``<b>``."""
     opening = text.rfind("<")
     return opening >= 0 and _MARKUP_END.match(text, opening) is not None
 
@@ -261,7 +261,7 @@ def _tag(text: str, start: int) -> OpenToken | CloseToken | None:
 
 
 def is_torn_tag(text: str, start: int) -> bool:
-    """Whether the text ends in the middle of an opening tag that begins at `start`.
+    """Return whether the text ends in the middle of an opening tag that begins at `start`.
 
     >>> is_torn_tag('<user>x</user><doc src="a', 14)
     True
@@ -272,7 +272,7 @@ def is_torn_tag(text: str, start: int) -> bool:
 def _flaw(text: str, start: int, mark: str) -> Flaw:
     if mark == "<!--":
         return Flaw(start, "this comment never ends", "end it with -->; until then it is text", True)
-    # Enough of it to see what is wrong; a quote that is open for longer is as good as never closed.
+    # Enough of it to find the cause; a quote that is open for longer counts as never closed.
     inside = text[start + len(mark) : start + 1000].split("<")[0]
     hint = "close its quotes" if has_open_quote(inside) else "end it with >"
     if has_open_quote(inside) and re.search(r"\\[\"']", inside):
@@ -284,19 +284,18 @@ def _flaw(text: str, start: int, mark: str) -> Flaw:
 
 # -- Text to tree: lossless, linear in the text, and never raising --------------------------------------------
 #
-# An element that is not closed ends where the element around it does, or the text; a closing tag that closes nothing
-# is text. Both are errors of the document. An element without content (``<doc src="a" local>``) may do without its
-# slash.
+# An element that is not closed ends with its parent, or with the text; a closing tag that closes nothing is text. Both
+# are errors of the document. The slash of an element without content may be missing (``<doc src="a" local>``).
 
 
 MAX_DEPTH = 64
-"""How deep elements may stand in each other; a tag any deeper is text, and an error."""
+"""The limit of nested elements; a tag below it is text, and an error."""
 
 
 def parse(text: str, *, file: str = "") -> SyntaxTree:
-    """The tree of a document. Nothing raises: what is wrong is in its `problems`.
+    """Parse a document. This never raises: errors are in the `problems` of the tree.
 
-    `file` names it in messages.
+    `file` is its name in messages.
 
     >>> document = parse("<user>Is 1 < 2? RAW|</user>|RAW</user>", file="a.chatmd")
     >>> document.children
@@ -308,7 +307,7 @@ def parse(text: str, *, file: str = "") -> SyntaxTree:
 
 
 def parse_body(text: str, *, file: str = "") -> SyntaxTree:
-    """The same for the inside of a message: what an import puts there.
+    """Parse the inside of a message, such as an imported file.
 
     >>> parse_body("Be brief.").children
     (Text(value='Be brief.', raw=False),)
@@ -317,7 +316,7 @@ def parse_body(text: str, *, file: str = "") -> SyntaxTree:
 
 
 class _Frame:
-    """An element that is open: what it has so far, the text that is still growing, tags in it that are text."""
+    """An open element: its children so far, the text that is still growing, and open tags in it that are text."""
 
     __slots__ = ("attributes", "children", "end", "literal", "plain", "raw", "start", "tag", "text_start", "texts")
 
@@ -331,7 +330,7 @@ class _Frame:
 
 
 class _Builder:
-    """One pass over the tokens of one text, with the elements that are open on a stack."""
+    """Builds the tree in one pass over the tokens, with the open elements on a stack."""
 
     def __init__(self, source: SourceText) -> None:
         self.source = source
@@ -385,7 +384,7 @@ class _Builder:
         if not means_something(tag, host.tag or self.root, role):
             self._add_text(frame, start, self.source.text[start:end])
             host.literal += () if empty else (tag,)
-            if tag not in ("import", "input", "output"):  # of which the latter two are elements of HTML as well
+            if tag not in ("import", "input", "output"):  # the latter two are also elements of HTML
                 self._problem(start, end, f"<{tag}> means nothing here, and is text", right_place(tag), error=False)
         elif len(self.stack) > MAX_DEPTH:
             self._add_text(frame, start, self.source.text[start:end])
@@ -399,7 +398,7 @@ class _Builder:
 
     @property
     def _host(self) -> _Frame:
-        """The innermost element that can have content: one without may lack its slash."""
+        """The innermost open element that can have content; void elements may be open for lack of a slash."""
         return next(frame for frame in reversed(self.stack) if frame.tag not in VOID)
 
     def _close(self, frame: _Frame, token: CloseToken) -> None:
@@ -421,7 +420,7 @@ class _Builder:
         self.stack[-1].children.append(Element(tag, done.attributes, tuple(done.children), opening, closing))
 
     def _end_unclosed(self, at: int, how: str) -> None:
-        """End the innermost element at `at`, where no closing tag stands."""
+        """End the innermost element at `at`, without a closing tag."""
         done = self.stack.pop()
         self._end_text(done, at)
         parent, tag = self.stack[-1], done.tag
@@ -440,7 +439,7 @@ class _Builder:
         frame.texts.append(value)
 
     def _end_text(self, frame: _Frame, end: int) -> None:
-        """Make a node of the text that grew up to `end`."""
+        """Add the text collected up to `end` as a node."""
         if not frame.texts:
             return
         value = frame.texts[0] if len(frame.texts) == 1 else "".join(frame.texts)
@@ -459,7 +458,7 @@ class _Builder:
 
 
 def right_place(tag: str) -> str:
-    """Where an element would mean something."""
+    """Return a hint that says where an element belongs."""
     parents = TAGS[tag].parents
     if parents == (DOCUMENT,):
         return "it belongs outside of all other elements; as text, put it in RAW|…|RAW"
@@ -472,24 +471,24 @@ def _stray_hint(tag: str, inside: str) -> str:
 
 
 def errors_of(problems: Sequence[Problem]) -> tuple[Problem, ...]:
-    """Those that keep a document from being run."""
+    """Return the problems that keep a document from being run."""
     return tuple(problem for problem in problems if problem.severity == "error")
 
 
 # -- Tree to text: `serialize` keeps every spelling that was read, `write` spells everything anew -------------
 #
-# RAW blocks have no escape for the end mark. A text that holds one is split between its ``|`` and its ``RAW`` into
+# RAW blocks have no escape for the end mark. A text that contains one is split between its ``|`` and its ``RAW`` into
 # two blocks, which any reader joins again: ``a|RAWb`` is written ``RAW|a||RAWRAW|RAWb|RAW``.
 
 
 _SPLIT = "|RAWRAW|"
 _END_MARK_PARTS = tuple((CLOSE_RAW[:n], CLOSE_RAW[n:]) for n in (3, 2, 1))
-# Anything that some reader takes for a tag, a comment or a mark.
+# Anything that some reader could take for a tag, a comment or a mark.
 _NEEDS_RAW = re.compile(r"<[A-Za-z_/!?]|<\Z|RAW\||\|RAW")
 
 
 def serialize(tree: SyntaxTree | Iterable[Node]) -> str:
-    """The text that a tree was read from, byte for byte; nodes that were made are spelled as by `write`.
+    """Return the text that a tree was read from, byte for byte; nodes from no text are spelled as by `write`.
 
     >>> from chatmd.language.syntax import parse
     >>> serialize(parse("<user >RAW|x|RAW<!-- y --></user >"))
@@ -509,11 +508,11 @@ def _serialized(node: Node) -> str:
 
 
 def write(tree: SyntaxTree | Iterable[Node]) -> str:
-    """A text that parses to equal nodes.
+    """Return a text that parses to equal nodes.
 
     Raises:
-        ValueError: no text does: an unknown tag, or one that means nothing where it stands, a name that is none, two
-            texts side by side, a comment that holds ``-->``, or more than `MAX_DEPTH` levels.
+        ValueError: there is no such text, because of an unknown or misplaced tag, an invalid attribute name, two
+            adjacent texts, a comment that contains ``-->``, or more than `MAX_DEPTH` levels.
 
     >>> write([Element("user", (), (Text("Close with </user>"), Element("doc")))])
     '<user>RAW|Close with </user>|RAW<doc/></user>'
@@ -559,7 +558,7 @@ def _written(node: Text | Comment) -> str:
 
 
 def raw(text: str) -> str:
-    """A text as RAW blocks that read as exactly that text.
+    """Encode a text as RAW blocks that read as exactly that text.
 
     >>> raw("a|RAWb")
     'RAW|a||RAWRAW|RAWb|RAW'
@@ -568,9 +567,9 @@ def raw(text: str) -> str:
 
 
 def raw_piece(before: str, piece: str) -> str:
-    """A piece of text that goes on inside an open RAW block, as a stream brings it.
+    """Encode the next piece of a streamed text inside an open RAW block.
 
-    `before` is what was written of the text so far, unencoded (its last three characters are enough).
+    `before` is the text so far, not encoded (its last three characters are enough).
 
     >>> "RAW|" + raw_piece("", "a|R") + raw_piece("a|R", "AWb") + "|RAW"
     'RAW|a|R|RAWRAW|AWb|RAW'

@@ -1,6 +1,6 @@
-"""The vocabulary: one row per tag, with its attributes, where it may stand, and one line of help.
+"""The vocabulary: one row per tag, with its attributes, the elements it may be in, and one line of help.
 
-Tags are lower case, and compared whole; whatever is not in this table is literal text.
+Tags are lower case, and compared whole; a tag that is not in this table is literal text.
 """
 
 from __future__ import annotations
@@ -9,12 +9,12 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Literal
 
-DOCUMENT = ""  # stands for the document itself where a parent is named
+DOCUMENT = ""  # the name of the document itself as a parent
 
 
 @dataclass(frozen=True, slots=True)
 class AttributeRule:
-    """What an attribute is: text, words between commas, a flag (present or not), a number."""
+    """An attribute of a tag, and its kind: text, words between commas, a flag (present or not), a number."""
 
     name: str
     help: str
@@ -23,7 +23,7 @@ class AttributeRule:
 
 @dataclass(frozen=True, slots=True)
 class Tag:
-    """One element: `parents` are the tags it may stand in; of one that `is_void`, nothing of its inside counts."""
+    """One element: `parents` are the tags it may be in; if it `is_void`, its content is ignored."""
 
     name: str
     help: str
@@ -32,14 +32,14 @@ class Tag:
     is_void: bool = False
 
     def attribute(self, name: str) -> AttributeRule | None:
-        """The rule for an attribute, or None if the tag has no such one."""
+        """Return the rule for an attribute, or None if the tag does not have it."""
         return next((rule for rule in self.attributes if rule.name == name), None)
 
 
 ROLES = ("user", "assistant", "system", "developer", "tool")
-# Bodies of which text, documents, images and agents reach the model.
+# Elements whose text, documents, images and agents are sent to the model.
 BODIES = ("msg", "user", "assistant", "system", "developer", "tool_call", "tool_response", "agent")
-# Bodies into which files are imported; <msg> only with one of these roles.
+# Elements into which files are imported; <msg> only with one of these roles.
 IMPORTING = ("user", "system", "developer", "agent")
 
 _NAME = AttributeRule("name", "a label for people; not sent")
@@ -183,7 +183,7 @@ _ROWS: Iterable[Tag] = (
     Tag("agent", "the answer of another ChatMD file; the body is more input for it", (_SRC, _LOCAL), BODIES),
 )
 
-# What ochat has and we do not: elements, attributes and contents, with what to use instead.
+# Elements, attributes and contents that only ochat supports, with what to use instead.
 OCHAT = {
     "shell_access": 'use <tool name="…" command="…"/> for a program, and delete the element',
     "script": "you approve calls with lmm run --ask; scripts are not supported; delete the element",
@@ -196,14 +196,14 @@ OCHAT = {
 }
 
 TAGS: dict[str, Tag] = {tag.name: tag for tag in _ROWS}
-# Elements without content: one that is not closed ends where it begins.
+# Elements without content: if one is not closed, it ends with its opening tag.
 VOID = frozenset(tag.name for tag in TAGS.values() if tag.is_void)
 
 
 def means_something(tag: str, parent: str, role: str | None = None) -> bool:
-    """Whether an element means something in the body of `parent` (with that ``role`` attribute); else it is text.
+    """Return whether an element has a meaning inside `parent` (with this ``role`` attribute); otherwise it is text.
 
-    At the top nothing can be text, and each is an element.
+    At the top level there is no text, so that each tag is an element.
 
     >>> means_something("doc", "user"), means_something("summary", "user"), means_something("summary", DOCUMENT)
     (True, False, True)

@@ -1,8 +1,8 @@
-"""Items of a conversation to the messages that are exchanged with a model, and such messages to text.
+"""Convert items of a conversation to messages of a model's protocol, and messages to text.
 
-The two are inverse: whatever a model said or a tool returned, the text that is appended to the file parses to
-those very messages. Only NUL and halves of surrogate pairs cannot stand in a file of ours: they are refused,
-and `storable` replaces them before anything is sent or written.
+The two are inverse: whatever a model wrote or a tool returned, the text that is appended to the file parses to
+the same messages. Only NUL and halves of surrogate pairs cannot be stored: they are refused, and `storable`
+replaces them before anything is sent or written.
 """
 
 from __future__ import annotations
@@ -33,23 +33,23 @@ from chatmd.language.syntax import CLOSE_RAW, OPEN_RAW, parse, raw_piece, write,
 from lmm.messages import ChatEvent, Image, Message, Reasoning, Reply, TextDelta, ToolCall, ToolResult, message_parts
 
 Expand = Callable[[Expandable], str | Image]
-"""What a document, a local image or an agent stands for; who runs a conversation knows, we do not."""
+"""Return the content of a document, a local image or an agent. The runtime provides it."""
 
 _UNSTORABLE = re.compile(r"[\x00\ud800-\udfff]")
 
 
-# -- items to messages ---------------------------------------------------------------------------
+# -- Items to messages ---------------------------------------------------------------------------
 
 
 def refuse(part: Expandable) -> str | Image:
-    """The `Expand` of who fetches nothing."""
+    """Raise an error: an `Expand` for callers that fetch nothing."""
     raise ChatmdError(f"what <{part.tag}> stands for is not recorded here", where=part.span.where)
 
 
 def messages_of(items: Iterable[Item], *, expand: Expand = refuse) -> tuple[Message, ...]:
-    """The messages that a model gets. Reasoning, text and calls of one reply are one message, as they came.
+    """Return the messages for a model. Reasoning, text and calls of one reply are one message, as received.
 
-    `expand` is asked for everything that is not inline; images at an address are left to the provider.
+    `expand` is called for everything that is not inline; images at a URL are left to the provider.
 
     Raises:
         ChatmdError: from `expand`, or for an inline image that cannot be read.
@@ -61,7 +61,7 @@ def messages_of(items: Iterable[Item], *, expand: Expand = refuse) -> tuple[Mess
 
 
 class _Conversation:
-    """Messages as they grow; `stage` says what the last one is made of so far."""
+    """Collects messages; `stage` is the kind of item that was last added to the last one."""
 
     def __init__(self, expand: Expand) -> None:
         self.expand, self.stage = expand, ""
@@ -69,7 +69,7 @@ class _Conversation:
         self.names: dict[str, str] = {}
 
     def add(self, item: Item) -> None:
-        """Add an item as a message, or to the message that it belongs to."""
+        """Add an item as a new message, or to the last one if both belong to one reply."""
         if isinstance(item, ReasoningItem):
             last = self._last("reasoning", {"reasoning"}, Message("assistant", ""))
             self.messages[-1] = replace(last, reasoning=(*last.reasoning, *_thoughts(item)))
@@ -91,7 +91,7 @@ class _Conversation:
             self.messages.append(Message(item.role, first or "", content=parts if first is None else parts[1:]))
 
     def _last(self, stage: str, joins: set[str], new: Message) -> Message:
-        """The message that goes on: the last one, if its stage is one of `joins`, else a new one."""
+        """Return the message to extend: the last one, if its stage is one of `joins`, otherwise a new one."""
         if self.stage not in joins:
             self.messages.append(new)
         self.stage = stage
@@ -104,7 +104,7 @@ class _Conversation:
         return ToolResult(item.call, item.name or self.names.get(item.call, ""), text, images, item.failed)
 
     def _joined(self, content: Content) -> str:
-        """Parts as the one text that a provider takes from an assistant; an image is told of by its tag."""
+        """Join parts to one text, as providers accept no more from an assistant; an image becomes its tag."""
         texts = []
         for part in content:
             value = write([_img_element(part)]) if isinstance(part, Img) else self._expanded(part)
@@ -119,7 +119,7 @@ class _Conversation:
 
 
 def _thoughts(item: ReasoningItem) -> Iterator[Reasoning]:
-    """One `Reasoning` per summary; the signature is the first one's, as providers send it."""
+    """Iterate over one `Reasoning` per summary; the first one has the signature, as providers send it."""
     for number, text in enumerate(item.summaries or ("",)):
         yield Reasoning(text, item.id, "" if number else item.signature, item.provider)
 
@@ -128,14 +128,14 @@ def _img_element(img: Img) -> Element:
     return Element("img", (Attribute("src", img.src), *([Attribute("local")] if img.local else [])))
 
 
-# -- messages to text ----------------------------------------------------------------------------
+# -- Messages to text ----------------------------------------------------------------------------
 
 
 def transcript_text(messages: Iterable[Message]) -> str:
-    """The text to append to a file for messages, one element after the other, each ending its line.
+    """Return the text of messages in a transcript, one element after the other, each ending its line.
 
     Raises:
-        NotStorable: a message holds a NUL or half of a surrogate pair.
+        NotStorable: a message contains a NUL or half of a surrogate pair.
 
     >>> print(transcript_text([Message("assistant", "Close with |RAW</user>.", item="m1")]), end="")
     <assistant id="m1">
@@ -145,17 +145,17 @@ def transcript_text(messages: Iterable[Message]) -> str:
 
 
 def elements_of(messages: Iterable[Message]) -> tuple[Element, ...]:
-    """The elements that stand for messages. Neighbouring texts of a message become one."""
+    """Return the elements for messages. Adjacent texts of a message become one."""
     return tuple(element for message in messages for element in _elements(message))
 
 
 def element_text(element: Element, newline: str = "\n") -> str:
-    """An element as it stands in a transcript: RAW blocks and summaries begin on a line of their own.
+    """Return the text of an element in a transcript: RAW blocks and summaries begin on a line of their own.
 
-    What is laid out has that `newline`; what is said stays as it is.
+    The layout uses `newline`; the content stays as it is.
 
     Raises:
-        NotStorable: it holds a NUL or half of a surrogate pair.
+        NotStorable: it contains a NUL or half of a surrogate pair.
     """
     text = _laid_out(element, newline)
     found = _UNSTORABLE.search(text)
@@ -166,7 +166,7 @@ def element_text(element: Element, newline: str = "\n") -> str:
 
 
 def storable(text: str) -> str:
-    """`text` with U+FFFD for what no file of ours can hold; do this before a tool's output is sent.
+    """Replace characters that a transcript cannot store by U+FFFD; do this before a tool's output is sent.
 
     >>> storable("a\\x00b")
     'a\\ufffdb'
@@ -175,30 +175,30 @@ def storable(text: str) -> str:
 
 
 def call_element(call: ToolCall, *, stored_at: str = "") -> Element:
-    """A call; with `stored_at`, its arguments are in that file, relative to the transcript."""
+    """Return the element of a call; `stored_at` is the file with its arguments, relative to the transcript."""
     attributes = (Attribute("tool_call_id", call.id), Attribute("function_name", call.name), *_given(id=call.item))
     return Element("tool_call", attributes, _body(call.arguments, stored_at))
 
 
 def result_element(result: ToolResult, *, stored_at: str = "") -> Element:
-    """A result; with `stored_at`, its text is in that file, relative to the transcript."""
+    """Return the element of a result; `stored_at` is the file with its text, relative to the transcript."""
     more = _given(name=result.name, status="failed" if result.failed else "")
     children = (*_body(result.text, stored_at), *(image_element(image) for image in result.images))
     return Element("tool_response", (Attribute("tool_call_id", result.call), *more), children)
 
 
 def image_element(image: Image) -> Element:
-    """An image, inline unless it is at an address."""
+    """Return the element of an image, inline unless it has a URL."""
     return _img_element(Img(image.url or data_uri(image)))
 
 
 def data_uri(image: Image) -> str:
-    """An image in an address of its own."""
+    """Return an image as a data URI."""
     return f"data:{image.media_type};base64,{base64.b64encode(image.data).decode('ascii')}"
 
 
 def reasoning_elements(thoughts: Sequence[Reasoning]) -> Iterator[Element]:
-    """Thoughts; those that their provider counts as one (same id) are the summaries of one element."""
+    """Iterate over the elements of thoughts; thoughts with the same id are the summaries of one element."""
     group: list[Reasoning] = []
     for thought in thoughts:
         may_go_on = thought.id and not thought.signature
@@ -232,14 +232,14 @@ def _elements(message: Message) -> Iterator[Element]:
 
 
 def _body(text: str, stored_at: str = "") -> tuple[Node, ...]:
-    """What a model or a tool said: always RAW, as it is when it arrives piece by piece."""
+    """Return the body of a model's or tool's text: always RAW, as when it is streamed."""
     if stored_at:
         return (Element("doc", (Attribute("src", stored_at), Attribute("local"))),)
     return (Text(text, raw=True),) if text else ()
 
 
 def _given(**values: str) -> tuple[Attribute, ...]:
-    """Attributes, but for those without a value."""
+    """Return the values as attributes, without the empty ones."""
     return tuple(Attribute(name, value) for name, value in values.items() if value)
 
 
@@ -250,16 +250,16 @@ def _laid_out(element: Element, newline: str) -> str:
     if element.tag == "reasoning":
         inside = "".join(f"{newline}{_laid_out(child, newline)}" for child in children if isinstance(child, Element))
         inside += newline
-    else:  # white space before RAW| is eaten
+    else:  # white space before RAW| is ignored
         inside = newline * (isinstance(children[0], Text) and children[0].raw) + write(children)
     return f"<{element.tag}{write_attributes(element.attributes)}>{inside}</{element.tag}>"
 
 
-# -- What comes next in a conversation, and what a reply adds to its text: decided here, done elsewhere
+# -- The next turn of a conversation, and the text that a reply adds; this only makes text, others write it
 
 
 USER_TURN = "<user>\n\n</user>\n"
-"""The place where the user is to write."""
+"""The blank message in which the user is to write."""
 
 INCOMPLETE = "incomplete"
 """The status of a reply that was cut off."""
@@ -269,17 +269,17 @@ _CLOSE_ASSISTANT = f"{CLOSE_RAW}</assistant>"
 
 @lru_cache(maxsize=2)
 def parse_cached(text: str, file: str) -> SyntaxTree:
-    """`parse`, once for a text that is read again and again at the start of a run."""
+    """`parse` with a cache: the start of a run reads the same text several times."""
     return parse(text, file=file)
 
 
 def items_of(text: str) -> tuple[Item, ...]:
-    """The items that a piece of a transcript stands for; `text` is one that we wrote."""
+    """Return the items of a piece of a transcript that we wrote."""
     return read_agent(parse(text)).items
 
 
 def gap(before: str, newline: str = "\n") -> str:
-    """What parts a message from the text before it: one blank line.
+    """Return the line ends between `before` and the next message, so that one blank line separates them.
 
     >>> gap("<user>Why?</user>"), gap("</user>\\n"), gap("</user>\\n\\n"), gap("")
     ('\\n\\n', '\\n', '', '')
@@ -290,12 +290,12 @@ def gap(before: str, newline: str = "\n") -> str:
 
 
 def lines_of(elements: Sequence[Element], newline: str = "\n") -> str:
-    """Elements as they stand in a transcript, each ending its line."""
+    """Return the text of elements in a transcript, each ending its line."""
     return "".join(f"{element_text(element, newline)}{newline}" for element in elements)
 
 
 def user_element_text(content: Content) -> str:
-    """What a user says, as an element; of parts other than text, only inline images mean the same wherever it stands.
+    """Return a user message as text. Images must be inline or at a URL; documents and agents are left out.
 
     >>> user_element_text(("See ", Img("data:image/png;base64,AA=="), " here"))
     '<user>See <img src="data:image/png;base64,AA=="/> here</user>\\n'
@@ -306,7 +306,7 @@ def user_element_text(content: Content) -> str:
 
 
 def user_text(text: str) -> str:
-    """What a user says, as an element that means exactly that.
+    """Return a user message whose content is exactly `text`.
 
     >>> user_text("Close it with </user>.")
     '<user>RAW|Close it with </user>.|RAW</user>\\n'
@@ -315,7 +315,7 @@ def user_text(text: str) -> str:
 
 
 def answer_of(items: Sequence[Item]) -> str:
-    """What the model said last: the texts after the last thing that somebody else said.
+    """Return the model's last answer: its texts after the last user message or result.
 
     >>> answer_of(items_of("<user>Why?</user><assistant>Because.</assistant><user>\\n</user>"))
     'Because.'
@@ -331,10 +331,10 @@ def answer_of(items: Sequence[Item]) -> str:
 
 @dataclass(slots=True)
 class ReplyWriter:
-    """A reply as it arrives, as text that is appended to a transcript; thoughts, then text, then calls.
+    """Encodes a reply as it arrives, as text to append to a transcript: thoughts, then text, then calls.
 
-    What is appended is open until `end`: the last closing tag and all calls come together, so that a transcript
-    that stops before them shows it. `before` parts it from what stands there.
+    The element stays open until `end`: the last closing tag and all calls come together, so that a transcript that
+    was cut off before them shows it. `before` separates the reply from the text before it.
 
     >>> writer = ReplyWriter()
     >>> writer.feed(TextDelta("Beca")) + writer.feed(TextDelta("use.")) + writer.end(Reply("Because.", "m"))
@@ -352,7 +352,7 @@ class ReplyWriter:
     _waiting: list[Reasoning] = field(default_factory=list)
 
     def feed(self, event: ChatEvent) -> str:
-        """What to append now."""
+        """Return the text to append for an event."""
         if isinstance(event, Reasoning):
             self._waiting.append(event)
             return ""
@@ -365,7 +365,7 @@ class ReplyWriter:
         return ""
 
     def end(self, reply: Reply, calls: Sequence[Element] = ()) -> str | None:
-        """The rest of it; None if what was appended is not the reply, which is to be taken back (see `whole`)."""
+        """Return the rest of the reply; None if the appended text differs and must be replaced (see `whole`)."""
         if not self.written:
             return self.whole(reply, calls)
         if not self._is(reply):
@@ -373,19 +373,19 @@ class ReplyWriter:
         return self._wrote(self._thoughts() + self._close() + lines_of(calls, self.newline))
 
     def whole(self, reply: Reply, calls: Sequence[Element] = ()) -> str:
-        """A reply of which nothing was appended."""
+        """Return the text of a complete reply, if none of it was appended."""
         thoughts = tuple(map(_storable, reply.reasoning))
         message = replace(reply.as_message(), text=storable(reply.text), reasoning=thoughts)
         said = [element for element in elements_of((message,)) if element.tag != "tool_call"]
         return self.before + lines_of((*said, *calls), self.newline)
 
     def cut(self) -> str:
-        """All of it in place of what was appended, if nothing more comes: it says that it is incomplete."""
+        """Return the text that replaces the appended part of a reply that was cut off; it is marked as incomplete."""
         element = Element("assistant", (Attribute("status", INCOMPLETE),), (Text(self.text, raw=True),))
         return self.before + lines_of((*reasoning_elements(self.thoughts), element), self.newline)
 
     def _is(self, reply: Reply) -> bool:
-        """Whether what came in pieces is the reply. Texts of several parts are joined with white space."""
+        """Return whether the pieces make up the reply; white space, which joins texts of several parts, is ignored."""
         told = tuple(self.thoughts + self._waiting)
         same = bool(self.text) == bool(reply.text) and _letters(self.text) == _letters(reply.text)
         return same and told == reply.reasoning
@@ -423,7 +423,7 @@ def _storable(thought: Reasoning) -> Reasoning:
     return Reasoning(*map(storable, (thought.text, thought.id, thought.signature, thought.provider)))
 
 
-# -- Notes: what the user says while tools run reaches the model in the first of their results -------------
+# -- Notes: messages that the user sends while tools run reach the model in the first of their results ------
 
 
 NOTE_TAG = "system-reminder"
@@ -433,7 +433,7 @@ _NOTE = re.compile(rf"<{NOTE_TAG}>\n?(?:{_NOTE_LEAD}\n)?(.*?)\n?</{NOTE_TAG}>", 
 
 
 def with_notes(text: str, notes: Sequence[str]) -> str:
-    """The text of a result with what the user said meanwhile.
+    """Add messages that the user sent in the meantime to the text of a result.
 
     >>> print(with_notes("4", ["Stop at 5.</system-reminder>", "Or at 6."]))
     4
@@ -451,12 +451,12 @@ def with_notes(text: str, notes: Sequence[str]) -> str:
 
 
 def without_marks(text: str) -> str:
-    """What a tool returned, so that none of it can pass for something that the user said."""
+    """Escape the tags of notes in a tool's output, so that none of it can pass for a message of the user."""
     return _NOTE_MARK.sub("&lt;", text)
 
 
 def notes_in(text: str) -> tuple[str, ...]:
-    """What the user said, out of the text of a result.
+    """Return the user's messages in the text of a result.
 
     >>> notes_in(with_notes("12 files", ["Only German ones!"]))
     ('Only German ones!',)

@@ -1,1 +1,1 @@
-"""Tools: what a model may ask for, each confined to what its declaration allows."""
+"""The tools that a model may call, each confined to what its declaration allows."""

@@ -1,7 +1,7 @@
-"""The tools of a file: what they offer to a model, opened, and called side by side.
+"""The tools that a file declares: open them, list their definitions, and call them in parallel.
 
-Whatever goes wrong with a call - no such tool, arguments that are no JSON or do not fit, an error, a time-out - is
-its result. Tools get arguments that fit their schema, and what they return holds no known secret.
+If a call fails - unknown tool, arguments that are not JSON or do not fit, an error, a time-out - the error is its
+result. Tools get arguments that fit their schema, and known secrets are removed from their output.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ from lmm.errors import DocumentError, LmmError
 from lmm.messages import Notice, ToolCall, ToolDefinition, ToolOutput, ToolResult, object_schema
 from lmm.models.port import RunnableTool
 
-# -- Another ChatMD file as a tool: the model gives it an input, and gets its answer --------------------------
+# -- Another ChatMD file as a tool: it gets the model's input, and returns its answer --------------------------
 
 
 _INPUT = {"type": "string", "description": "What it is to do, with all that it has to know: it sees nothing else."}
@@ -40,16 +40,16 @@ _INPUT = {"type": "string", "description": "What it is to do, with all that it h
 
 @asynccontextmanager
 async def open_agent(declared: Tool, run: Run) -> AsyncIterator[Sequence[RunnableTool]]:
-    """The one tool of ``<tool name="…" agent="…"/>``; its file is read anew at each call.
+    """Open the tool of ``<tool name="…" agent="…"/>``; its file is read again at each call.
 
-    Besides ``input``, it takes what the file declares.
+    Its arguments are ``input`` and the inputs that the file declares.
     """
 
     async def ask(input: str = "", **values: object) -> str:
         return await run.ask(run, AgentRequest(declared.agent, declared.local, run.folder, (input,), values))
 
     inputs: tuple[DeclaredInput, ...] = ()
-    with contextlib.suppress(LmmError):  # a call tells what is wrong with it
+    with contextlib.suppress(LmmError):  # a call reports the error
         inputs = agent_in(declared.agent, run).inputs if declared.local else ()
     description = declared.description or f"Ask the agent in {declared.agent}, and get its answer."
     yield [FunctionTool(ToolDefinition(declared.name, description, agent_schema(inputs, input=_INPUT)), ask)]
@@ -58,9 +58,9 @@ async def open_agent(declared: Tool, run: Run) -> AsyncIterator[Sequence[Runnabl
 def agent_schema(
     inputs: Sequence[DeclaredInput], *, input: Mapping[str, Any], needs_input: bool = True
 ) -> dict[str, Any]:
-    """What an agent takes as a tool: the inputs that its file declares, and what its user says.
+    """Return the schema of an agent as a tool: the inputs that its file declares, and `input`, its user message.
 
-    An agent that declares inputs needs no more.
+    `input` is optional if the agent declares inputs.
     """
     declared = {one.name: one.schema for one in inputs}
     needed = [one.name for one in inputs if one.value is None]
@@ -68,11 +68,11 @@ def agent_schema(
 
 
 def agent_in(src: str, run: Run) -> AgentSpec:
-    """The agent in a file, as it would be asked now.
+    """Read the agent in a file.
 
     Raises:
-        InvalidDocument: its file has errors.
-        ChatmdError: it is missing, lies where no agent is taken from, or cannot be read.
+        InvalidDocument: the file has errors.
+        ChatmdError: the file is missing, outside of the allowed folders, or cannot be read.
     """
     path = locate(src, run)
     try:
@@ -82,20 +82,20 @@ def agent_in(src: str, run: Run) -> AgentSpec:
     return read_agent(run.rules.imported(document))
 
 
-# -- What a model would be offered by the tools that a file declares ------------------------------------------
+# -- The definitions that a file's tools would offer to a model ------------------------------------------------
 
 
 KINDS = {"builtin": "built in", "command": "command", "agent": "agent", "mcp": "MCP server"}
-"""What kinds of tools are called."""
+"""The names of the kinds of tools, for people."""
 
 
 @dataclass(frozen=True, slots=True)
 class Offer:
-    """What one declaration offers: `definitions` as the model gets them, or the `problem` with it.
+    """The tools of one declaration: `definitions` as the model gets them, or the `problem` with it.
 
-    An agent whose file is missing or has errors can be called, but is of no use.
+    An agent whose file is missing or has errors has a problem too, although a run would offer it.
 
-    `powers` are names as in `chatmd.tools.registry.Power`. A server that was not `opened` offers what nobody knows yet.
+    `powers` are names as in `chatmd.tools.registry.Power`. The tools of a server that was not `opened` are unknown.
     """
 
     declared: Tool
@@ -107,9 +107,9 @@ class Offer:
 
 
 async def offered_by(spec: AgentSpec, run: Run, *, servers: bool = False) -> tuple[Offer, ...]:
-    """What the tools of a file offer, in its order.
+    """Return what each tool declaration of a file offers, in order.
 
-    With `servers`, its MCP servers are started or called, for what they have: see to consent before.
+    With `servers`, its MCP servers are started or called to list their tools: get consent before.
     """
     declarations = own_declarations(spec, run).declarations
     return tuple([await _offer(*pair, run, servers) for pair in zip(spec.tools, declarations, strict=False)])
@@ -131,7 +131,7 @@ async def _offer(tool: Tool, declaration: Declaration, run: Run, servers: bool) 
 
 
 def type_in_words(schema: Mapping[str, Any]) -> str:
-    """What a JSON schema asks for, in few words.
+    """Describe the type of a JSON schema in a few words.
 
     >>> type_in_words({"type": "array", "items": {"type": "string"}}), type_in_words({"enum": ["a", 1]})
     ('list of string', '"a" or 1')
@@ -153,17 +153,17 @@ def type_in_words(schema: Mapping[str, Any]) -> str:
 # -- Open the tools that a file declares ----------------------------------------------------------------------
 
 
-_GRACE = 5.0  # seconds: tools that keep the time themselves tell more about it
+_GRACE = 5.0  # seconds: tools with a timeout of their own report it better
 
 
 async def open_tools(declared: Iterable[Tool], run: Run, stack: AsyncExitStack) -> dict[str, OpenTool]:
-    """The tools by the names that the model calls them by; they are closed with `stack`.
+    """Open the declared tools and return them by the names that the model uses; they are closed with `stack`.
 
-    A tool that only ochat has is left out, and named in a notice; with ``run.skip_missing_tools`` also a program
-    that is not there and an MCP server that does not answer.
+    A tool that only ochat supports is left out, with a notice; with ``run.skip_missing_tools`` also a program that is
+    missing and an MCP server that does not answer.
 
     Raises:
-        ChatmdError: there is no such tool, it cannot be opened, or two have the same name.
+        ChatmdError: a tool is unknown, it cannot be opened, or two have the same name.
     """
     tools: dict[str, OpenTool] = {}
     for one in declared:
@@ -190,13 +190,13 @@ def _add(tools: dict[str, OpenTool], added: OpenTool, where: str, hint: str) -> 
 
 
 def _timeout(declared: Tool, run: Run) -> float | None:
-    """After how many seconds a call is given up; an agent's only if that is declared, since it has the run's limits."""
+    """Return the timeout of a call in seconds; None for an agent without one, which has the limits of the run."""
     if declared.timeout is None and declared.kind == "agent":
         return None
     return (declared.timeout or run.rules.tool_timeout) + _GRACE
 
 
-# -- Carry out the calls of a reply, side by side, each to a result that the model can read -------------------
+# -- Carry out the calls of a reply in parallel, each with a result for the model ------------------------------
 
 
 _log = logging.getLogger(__name__)
@@ -204,12 +204,12 @@ _LONGEST_MESSAGE = 500
 CANCELLED = "The user cancelled this call before it returned. It may have had an effect."
 NOT_MADE = "The user ended the turn before this call was made. It had no effect."
 PRESENT: ContextVar[str] = ContextVar("PRESENT", default="")
-"""The id of the call that is being carried out, for whoever is asked to do something for it."""
+"""The id of the call that is being carried out, for code that acts on its behalf."""
 
 
 @dataclass(frozen=True, slots=True)
 class OpenTool:
-    """A tool that can be called now, and after how many seconds a call of it is given up; None waits."""
+    """An open tool, and the timeout of its calls in seconds; None for no limit."""
 
     tool: RunnableTool
     timeout: float | None = None
@@ -217,9 +217,9 @@ class OpenTool:
 
 @dataclass(slots=True)
 class ToolCaller:
-    """Carries out calls of `tools`, at most `parallel` at once; `scrub` takes secrets out of texts.
+    """Carries out calls of `tools`, at most `parallel` at once; `scrub` removes secrets from texts.
 
-    `began` and `ended` are told of each call.
+    `began` is called before each call, `ended` with its result.
     """
 
     tools: Mapping[str, OpenTool]
@@ -232,12 +232,12 @@ class ToolCaller:
     _stopped: bool = False
 
     async def call(self, calls: Sequence[ToolCall], results: dict[int, ToolResult]) -> None:
-        """Carry out `calls`; the result of number n comes into `results` under n, as soon as it is there.
+        """Carry out `calls`; the result of number n is stored in `results` under n, as soon as it is available.
 
         Raises:
-            StoppedByUser: asked about a call, the user wants the run to end; calls that have not ended are cancelled.
+            StoppedByUser: the user ended the run when asked about a call; calls that have not ended are cancelled.
 
-        If this is cancelled or raises, those that had not begun have a result that says so, others have none.
+        If this is cancelled or raises, calls that had not begun have a result that says so, unfinished ones have none.
         """
         made: set[int] = set()
         self._stopped = False
@@ -275,7 +275,7 @@ class ToolCaller:
         except Exception as error:  # whatever a tool does, the run goes on
             _log.exception("the tool %s failed", call.name)
             output = ToolOutput(f"{call.name} failed: {type(error).__name__}: {error}", failed=True)
-        # It cannot pass for something that the user said.
+        # A tool's output must not pass for a message of the user.
         text = without_marks(self.scrub(storable(output.text)))
         return ToolResult(call.id, call.name, text, output.images, output.failed)
 
@@ -314,16 +314,16 @@ class ToolCaller:
 
 
 def read_arguments(tool: RunnableTool, written: str) -> Any:
-    """What a model wrote as arguments. Some tools understand what is no JSON, or has other names: a patch as it is.
+    """Parse the arguments that a model wrote. Some tools also accept other names, or text that is not JSON: a patch.
 
     Raises:
-        ValueError, RecursionError: there are none in it.
+        ValueError, RecursionError: they cannot be parsed.
     """
     return getattr(tool, "read_arguments", json.loads)(written or "{}")
 
 
 def misfit(tool: RunnableTool, arguments: object) -> str:
-    """What is wrong with arguments, and where; empty if they fit the schema of a tool."""
+    """Return the place and reason why arguments do not fit the schema of a tool; empty if they fit."""
     from jsonschema.validators import Draft202012Validator, validator_for
     from referencing import Registry
 

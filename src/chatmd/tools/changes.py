@@ -1,8 +1,8 @@
 """Change several files at once.
 
-Everything that can fail is done first, beside the files: new contents are written under temporary names. Then names are
-exchanged, one after the other, for which no space is needed. If that is interrupted, some files are as before the
-change and others as after it, each of them whole. `lmm undo` takes the changes back.
+Everything that can fail is done first: new contents are written beside the files, under temporary names. Then the files
+are renamed, one after the other, which needs no space. If that is interrupted, some files have their old content and
+others the new one, each of them complete. `lmm undo` reverts the changes.
 """
 
 from __future__ import annotations
@@ -27,15 +27,15 @@ from lmm.disk.undo import remember
 from lmm.errors import FileWriteError, LmmError
 
 MAX_EDITED = 50_000_000
-"""How many bytes a file may have that is changed: it is held in memory."""
+"""The largest file that can be changed, in bytes: it is held in memory."""
 _PATIENCE = 20.0  # seconds to wait for another change of the same file
 
 
 @dataclass(slots=True)
 class Change:
-    """One file: its content before and after, None where there is no file. A new one gets the mode of `like`.
+    """The change of one file: its content before and after, None for no file. A new one gets the mode of `like`.
 
-    `mode` is that of the file before; the new content is first written beside it, under a `temporary` name.
+    `mode` is the old file's; the new content is first written beside it, under a `temporary` name.
     """
 
     target: RootedPath
@@ -47,7 +47,7 @@ class Change:
 
 
 def read_content(target: RootedPath) -> bytes | None:
-    """The content of a file that is to be changed; None if there is no file.
+    """Return the content of a file that is to be changed; None if there is no file.
 
     Raises:
         FileReadError: it cannot be read, or is too large.
@@ -68,7 +68,7 @@ def lock_files(targets: Sequence[RootedPath]) -> Iterator[None]:
     """Hold the locks of all these files.
 
     Raises:
-        DocumentBusy: another process holds one of them for long.
+        DocumentBusy: another process holds one of them for too long.
     """
     with contextlib.ExitStack() as held:
         for path, name in sorted({target.real: target.name for target in targets}.items()):
@@ -78,11 +78,11 @@ def lock_files(targets: Sequence[RootedPath]) -> Iterator[None]:
 
 
 def apply_changes(changes: Sequence[Change]) -> None:
-    """Make the changes. The caller holds the locks.
+    """Apply changes to files whose locks the caller holds.
 
     Raises:
-        FileWriteError: the disk refuses, a file is read-only, or changed since it was read. All is as it was, unless
-            the message names files that were changed before.
+        FileWriteError: a file cannot be written, is read-only, or changed since it was read. Nothing was changed,
+            except for files that the message names.
     """
     for change in changes:
         if read_content(change.target) != change.old:
@@ -99,12 +99,12 @@ def apply_changes(changes: Sequence[Change]) -> None:
                 if change.new is not None:
                     made += make_folders(change.target.real.parent)
                 _prepare(change)
-        # What is removed goes last: it may have been moved.
+        # Files are removed last, as they may have been moved.
         for change in sorted(changes, key=lambda change: change.new is None):
             with write_errors(change.target.name, look=LOOK):
                 _exchange(change)
             done.append(change.target.name)
-            with contextlib.suppress(LmmError, OSError):  # a full disk must not make a change fail that is done
+            with contextlib.suppress(LmmError, OSError):  # a full disk must not turn a finished change into an error
                 remember(change.target.real, change.old, change.new, mode=change.mode)
     except FileWriteError as error:
         if done:
@@ -118,7 +118,7 @@ def apply_changes(changes: Sequence[Change]) -> None:
 
 
 def _prepare(change: Change) -> None:
-    """Write the new content beside the file; see to it that the old one may be changed."""
+    """Write the new content beside the file, after a check that the old one may be changed."""
     name = change.target.real.name
     with open_folder(change.target.real.parent) as folder:
         like = folder.stat(name)

@@ -1,4 +1,4 @@
-"""Programs as tools: ``<tool name="search" command="rg -n"/>``. No shell ever sees what a model wrote."""
+"""Programs as tools: ``<tool name="search" command="rg -n"/>``. A model's arguments never reach a shell."""
 
 from __future__ import annotations
 
@@ -21,26 +21,26 @@ from lmm.disk.names import is_secret_variable
 from lmm.messages import Notice, ToolDefinition, ToolOutput, object_schema
 from lmm.providers import PROVIDERS
 
-# -- The environment that programs get: what programs need, and what a prompt names; never a key of a model's provider
+# -- The environment of programs: common variables, and those that a prompt names; never a key of a model provider
 #
-# What it names is told in the question for consent, and taken out of what the model reads where it is a secret.
+# The question for consent lists the named variables; the values of secret ones are removed from texts for the model.
 
 
 PASSED_ON = (
     *("PATH", "HOME", "USER", "LOGNAME", "SHELL", "LANG", "LANGUAGE", "TZ", "TMPDIR"),
     *("SYSTEMROOT", "COMSPEC", "PATHEXT", "TEMP", "TMP", "USERPROFILE"),  # Windows
 )
-"""What every program gets, if it is set, besides all that begins with ``LC_``."""
+"""Variables that every program gets if they are set, besides those that begin with ``LC_``."""
 ALWAYS = {"TERM": "dumb", "NO_COLOR": "1"}
-"""What every program gets: what it prints is read, not looked at."""
+"""Variables that every program gets, as its output is not shown in a terminal."""
 
 
 SHORTEST_SECRET = 8
-"""What is shorter could stand in any text."""
+"""The length of the shortest secret that is removed; shorter ones could occur in any text."""
 
 
 def environment_for(declared: Tool, run: Run) -> dict[str, str]:
-    """What the program of a declaration sees: what programs need, and the variables that the declaration names.
+    """Return the environment of a declared program: common variables, and those that the declaration names.
 
     Raises:
         ChatmdError: as `check_variables`.
@@ -50,17 +50,17 @@ def environment_for(declared: Tool, run: Run) -> dict[str, str]:
 
 
 def variables_of(declared: Tool) -> dict[str, str]:
-    """The variables that a declaration hands over, each with the attribute that names it."""
+    """Map the variables that a declaration names to the attribute that names them."""
     variables = dict.fromkeys(declared.env, "env")
     variables |= {declared.client_id_env: "client_id_env", declared.client_secret_env: "client_secret_env"}
     return {name: attribute for name, attribute in variables.items() if name}
 
 
 def check_variables(declared: Tool, run: Run) -> None:
-    """See to it that what a declaration hands over, to a program or to a server, is there and may be handed over.
+    """Raise an error unless the variables that a declaration names are set and may be passed to programs and servers.
 
     Raises:
-        ChatmdError: a variable is not set, or is one that holds a key of a model's provider.
+        ChatmdError: a variable is not set, or contains a key of a model provider.
     """
     keys = keys_of(run.settings)
     for name, attribute in variables_of(declared).items():
@@ -77,9 +77,9 @@ def check_variables(declared: Tool, run: Run) -> None:
 
 
 def minimal_environment(given: Mapping[str, str], names: Iterable[str] = ()) -> dict[str, str]:
-    """The part of an environment that a program gets, the variables `names` among it if they are set.
+    """Return the part of an environment that a program gets, including the variables `names` if they are set.
 
-    Folders of ``PATH`` that are relative are left out: they would mean another one wherever a program runs.
+    Relative folders in ``PATH`` are left out, as their meaning depends on where a program runs.
 
     >>> minimal_environment({"PATH": "/bin:.", "LANG": "de_DE.UTF-8", "OPENAI_API_KEY": "sk", "CI": "1"}, ["CI"])
     {'PATH': '/bin', 'LANG': 'de_DE.UTF-8', 'CI': '1', 'TERM': 'dumb', 'NO_COLOR': '1'}
@@ -92,7 +92,7 @@ def minimal_environment(given: Mapping[str, str], names: Iterable[str] = ()) -> 
 
 
 def keys_of(settings: Settings) -> frozenset[str]:
-    """The variables that hold keys of model providers, in general and in these settings.
+    """Return the variables that contain keys of model providers, by default and in these settings.
 
     >>> from lmm.config import load_settings
     >>> "OPENAI_API_KEY" in keys_of(load_settings(env={}))
@@ -104,15 +104,15 @@ def keys_of(settings: Settings) -> frozenset[str]:
 
 
 OPERATORS = frozenset(("|", "||", "&", "&&", ";", ">", ">>", "<", "<<", "2>", "2>&1", "|&", "&>"))
-"""Words that have a meaning only in a shell, if they are unquoted."""
+"""Words that only a shell interprets, if they are unquoted."""
 
 
 def open_command(declared: Tool, run: Run) -> OpenTools:
-    """The tool that a declaration with ``command`` makes.
+    """Open the tool of a declaration with ``command``.
 
     Raises:
-        ChatmdError: the command cannot be split, its program is not there, its folder neither, or it is to see a
-            variable that is not set or holds a key of a model's provider.
+        ChatmdError: the command cannot be split, its program or folder is missing, or it names a variable that is not
+            set or contains a key of a model provider.
     """
     where = declared.span.where
     words = split_command(declared.command, where)
@@ -141,10 +141,10 @@ def open_command(declared: Tool, run: Run) -> OpenTools:
 
 
 def split_command(command: str, where: str = "") -> tuple[str, ...]:
-    """A command's words, as a POSIX shell would split them; nothing is expanded.
+    """Split a command into words like a POSIX shell; nothing is expanded.
 
     Raises:
-        ChatmdError: there is no word, a quote is not closed, or something is there that only a shell would do.
+        ChatmdError: there is no word, a quote is not closed, or it uses an operator of the shell.
 
     >>> split_command("rg -n --glob '*.md' -e \\"a b\\"")
     ('rg', '-n', '--glob', '*.md', '-e', 'a b')
@@ -157,7 +157,7 @@ def split_command(command: str, where: str = "") -> tuple[str, ...]:
         ) from None
     if not words or "\0" in command:
         raise ChatmdError(f'command="{command}" contains no program', where=where, hint='as in command="rg -n"')
-    # Quotes are kept here, so that a word that is an operator stands unquoted.
+    # Quotes are kept here, so that only unquoted words equal an operator.
     found = OPERATORS.intersection(shlex.split(command, posix=False))
     if found:
         raise ChatmdError(
@@ -169,7 +169,7 @@ def split_command(command: str, where: str = "") -> tuple[str, ...]:
 
 
 def command_folder(declared: Tool, run: Run) -> Path:
-    """The folder that a command runs in.
+    """Return the folder that a command runs in.
 
     Raises:
         ChatmdError: there is no such folder.
@@ -182,9 +182,9 @@ def command_folder(declared: Tool, run: Run) -> Path:
 
 
 def find_program(name: str, folder: Path, path: str, where: str = "") -> str:
-    """The file that a program's name means: found on `path`, or with a slash in it, relative to `folder`.
+    """Return the file of a program, found on `path`; a name with a slash is relative to `folder`.
 
-    A file that is named with its folder may be missing: another tool may be about to build it.
+    A file that is named with a slash may be missing, as another tool may build it first.
 
     Raises:
         ChatmdError: it is not on the path.
@@ -226,7 +226,7 @@ def _encoded(text: str | None) -> bytes | None:
 
 
 def scrubber(spec: AgentSpec, run: Run) -> Callable[[str], str]:
-    """A function that takes the keys and secrets that a file's tools could know out of a text."""
+    """Return a function that removes the keys and secrets that a file's tools could know from a text."""
     names = keys_of(run.settings) | {one for tool in spec.tools for one in (tool.client_id_env, tool.client_secret_env)}
     names |= {name for tool in spec.tools for name in tool.env if is_secret_variable(name)}
     values = sorted((run.environment.get(name, "") for name in names), key=len, reverse=True)
