@@ -1,4 +1,4 @@
-"""Convert text to a tree of nodes, and back: `parse` reads, `serialize` restores the source, `write` spells it anew."""
+"""Convert text to a tree of nodes, and back: `parse` reads, `serialize` restores the source, `write` normalizes it."""
 
 from __future__ import annotations
 

@@ -1,8 +1,8 @@
-"""Consent: what a file's tools could do is shown to its user once, before it runs for the first time.
+"""Consent: before a file runs for the first time, its user must agree to what its tools could do.
 
 A file may have come from somewhere else. If its tools can start processes, change files, read outside of its folder
-or use an MCP server, or if it sends files that may contain keys, somebody must agree to its declarations, those of the
-agents it asks included. The answer is kept with a hash of what was declared, so that a change is asked about again.
+or use an MCP server, or if it sends files that may contain keys, the user must agree to its declarations and those of
+the agents it asks. The answer is stored with a hash of the declarations, so that a change is asked about again.
 """
 
 from __future__ import annotations
@@ -29,10 +29,10 @@ from lmm.disk.names import is_secret_file, is_secret_variable
 from lmm.errors import LmmError
 from lmm.terminal import visible
 
-# -- What a file and the agents that it asks declare, and what that could do, in plain words ------------------
+# -- The declarations of a file and of the agents that it asks, and their powers in plain words ----------------
 #
-# So do documents that by their names hold keys or passwords: whoever wrote the file had them sent to a model. What
-# has to be agreed to, `is_asked` says.
+# Documents whose names suggest keys or passwords are declarations too, as the author of the file chose to send them to
+# a model. `is_asked` decides which declarations need consent.
 
 
 _DOES: dict[Power, str] = {
@@ -45,13 +45,13 @@ _DOES: dict[Power, str] = {
 
 
 def is_asked(powers: Collection[Power], together: Collection[Power]) -> bool:
-    """Whether somebody has to agree to a tool with these powers: the rule, whichever way a file is called.
+    """Return whether the user must agree to a tool with these powers; the rule is the same for all callers of a file.
 
-    `together` are the powers of all that works together with it (`powers_of`).
+    `together` are the powers of everything that works together with the tool (`powers_of`).
 
-    What changes things or starts programs is asked about always. What sends is asked about where something that works
-    together with it reads what is here, be it a tool, a document, an image or an import: a model that was led
-    astray could send what was read.
+    Tools that change files or start programs always need consent. Tools that send data need it if something that works
+    together with them reads local files, be it a tool, a document, an image or an import: a model that was led astray
+    could send what it read.
 
     >>> is_asked({"network"}, {"network"}), is_asked({"network"}, {"read", "network"})
     (False, True)
@@ -63,10 +63,7 @@ def is_asked(powers: Collection[Power], together: Collection[Power]) -> bool:
 
 @dataclass(frozen=True, slots=True)
 class Declaration:
-    """One tool: what it can do, in words; `asks` if somebody has to agree to that.
-
-    It need not be a tool (`is_tool`), but may be a file that is sent.
-    """
+    """A tool, or (not `is_tool`) a file that is sent: what it can do, in words; `asks` if the user must agree to it."""
 
     name: str
     words: str
@@ -77,9 +74,9 @@ class Declaration:
 
 @dataclass(frozen=True, slots=True)
 class DeclaringFile:
-    """A file, by its real `path` and as it was named, and what it declares; `depth` counts the agents above it.
+    """A file, by its real `path` and its name as given, with its declarations; `depth` counts the agents above it.
 
-    `powers` are its own, not those of the agents that it asks.
+    `powers` are its own, without those of the agents that it asks.
     """
 
     path: str
@@ -90,17 +87,17 @@ class DeclaringFile:
 
     @property
     def asking(self) -> tuple[Declaration, ...]:
-        """The declarations that somebody has to agree to."""
+        """The declarations that need consent."""
         return tuple(one for one in self.declarations if one.asks)
 
     @property
     def keys(self) -> frozenset[tuple[str, str]]:
-        """Those declarations as values that can be kept and compared."""
+        """The declarations that need consent, as values that can be stored and compared."""
         return frozenset((self.path, one.digest) for one in self.asking)
 
 
 def declared_by(spec: AgentSpec, run: Run) -> tuple[DeclaringFile, ...]:
-    """The file of `spec`, and all files that it could ask as agents, each once, in the order in which they are named.
+    """Return the file of `spec` and all files that it could ask as agents, each once, in the order they are named.
 
     Files that cannot be read are left out: asking them fails.
 
@@ -108,7 +105,7 @@ def declared_by(spec: AgentSpec, run: Run) -> tuple[DeclaringFile, ...]:
         ChatmdError: the first file names a tool that does not exist.
     """
     for tool in spec.tools:
-        with contextlib.suppress(ToolNotAvailable):  # a run goes on without it
+        with contextlib.suppress(ToolNotAvailable):  # a run continues without it
             kind_of(tool)
     files = list(_walk(spec, run, "", 0, set()))
     together = frozenset[Power]().union(*(powers_of(one, inside) for one, inside, _, _ in files))
@@ -118,7 +115,7 @@ def declared_by(spec: AgentSpec, run: Run) -> tuple[DeclaringFile, ...]:
 def own_declarations(
     spec: AgentSpec, run: Run, together: frozenset[Power] = frozenset(), name: str = "", depth: int = 0
 ) -> DeclaringFile:
-    """What a file itself declares; `together` are the powers of those that it works with."""
+    """Return a file with its own declarations; `together` are the powers of the files that it works with."""
     own = powers_of(spec, run)
     together |= own
     declarations = [_declaration(tool, run, together) for tool in spec.tools]
@@ -131,9 +128,9 @@ def own_declarations(
 
 
 def powers_of(spec: AgentSpec, run: Run) -> frozenset[Power]:
-    """What a file itself can do, by its tools and by what it shows, imports and asks elsewhere.
+    """Return the powers of a file itself: of its tools, documents, images, imports and agents at URLs.
 
-    Not what the agents can that it asks here: they are looked at as well.
+    The powers of local agents are not included: their files are checked too.
     """
     powers = frozenset[Power]().union(*map(_powers, spec.tools))
     parts = tuple(_parts(spec))
@@ -147,20 +144,20 @@ def powers_of(spec: AgentSpec, run: Run) -> frozenset[Power]:
     return powers
 
 
-# -- the files ---------------------------------------------------------------------------------------------
+# -- files and agents --------------------------------------------------------------------------------------
 
 
 def _walk(
     spec: AgentSpec, run: Run, name: str, depth: int, seen: set[str]
 ) -> Iterator[tuple[AgentSpec, Run, str, int]]:
-    """A file and those that it could ask, each once, with the run of its folder, how it was named, and its depth."""
+    """Iterate over a file and those that it could ask, each once, with the run for its folder, its name and depth."""
     seen.add(_path_of(spec, run))
     yield spec, run, name, depth
     asked = [tool.agent for tool in spec.tools if tool.kind == "agent" and tool.local]
     for src in (*asked, *(part.src for part in _inline_agents(spec) if part.local)):
         try:
             below = locate(src, run)
-        except LmmError:  # nor will it be asked
+        except LmmError:  # it cannot be asked either
             continue
         found = None if str(below) in seen else _read(below, run)
         seen.add(str(below))
@@ -173,12 +170,12 @@ def _inline_agents(spec: AgentSpec) -> Iterator[SubAgent]:
 
 
 def _parts(spec: AgentSpec) -> Iterator[Expandable]:
-    """Everything that messages, calls and results refer to."""
+    """Iterate over the documents, images and agents in messages, calls and results."""
     return (part for item in spec.items for part in parts_in(content_of(item)))
 
 
 def _read(path: Path, run: Run) -> AgentSpec | None:
-    """What a file means, however much is wrong with it; None if it cannot be read."""
+    """Return the agent in a file, even if it has errors; None if it cannot be read."""
     try:
         if not path.is_file():
             return None
@@ -189,7 +186,7 @@ def _read(path: Path, run: Run) -> AgentSpec | None:
 
 
 def _path_of(spec: AgentSpec, run: Run) -> str:
-    """Under which name answers are kept: the real path, a URL, or for a text that is no file its folder."""
+    """Return the key of stored answers: the real path, a URL, or the folder of a text that is not a file."""
     if spec.file.lower().startswith(("http://", "https://")):
         return spec.file
     return str((run.folder / Path(spec.file).name).resolve()) if spec.file else str(run.folder)
@@ -199,8 +196,7 @@ def _path_of(spec: AgentSpec, run: Run) -> str:
 
 
 def sent_files(spec: AgentSpec, run: Run) -> dict[Path, Doc | Img]:
-    """The documents and images that may contain keys or are in the working folder, by real path: where each
-    appears first."""
+    """Map the real paths of files that may contain keys, or are in the working folder, to where each appears first."""
     roots = [Path(os.path.realpath(folder)) for folder in (run.folder, *run.rules.roots)]
     sent: dict[Path, Doc | Img] = {}
     for part in _parts(spec):
@@ -214,7 +210,7 @@ def sent_files(spec: AgentSpec, run: Run) -> dict[Path, Doc | Img]:
 
 
 def why_asked(part: Doc | Img, run: Run) -> str:
-    """Why it takes consent to send a file."""
+    """Return the reason why sending a file needs consent."""
     elsewhere = in_working_folder(part.src, run)
     return "may contain keys" if elsewhere is None else f"is in the working folder ({elsewhere})"
 
@@ -226,7 +222,7 @@ def _sending(real: Path, part: Doc | Img, run: Run) -> Declaration:
 
 
 def _real_path(src: str, run: Run) -> Path | None:
-    """Where a local file really is; None for what a run has stored, of which there may be thousands."""
+    """Return the real path of a local file; None for files that a run has stored, which may be thousands."""
     path = run.folder / src.strip()
     with contextlib.suppress(OSError, ValueError):
         if not is_stored(src) or path.is_symlink() or path.parent.is_symlink():
@@ -235,9 +231,9 @@ def _real_path(src: str, run: Run) -> Path | None:
 
 
 def _may_hold_keys(real: Path, roots: Iterable[Path], part: Doc | Img) -> bool:
-    """Whether a file's name below the innermost root says so; what is itself a root was allowed.
+    """Return whether a file's path below the innermost root suggests keys; a root itself was allowed.
 
-    What lies outside is not read at all, unless it is called like what a run has stored.
+    Files outside of the roots are not read at all, except under the name of a file that a run has stored.
     """
     inside = [real.relative_to(root).parts for root in roots if real.is_relative_to(root)]
     return is_secret_file(PurePath(*min(inside, key=len))) if inside else is_stored(part.src)
@@ -247,7 +243,7 @@ def _may_hold_keys(real: Path, roots: Iterable[Path], part: Doc | Img) -> bool:
 
 
 def _powers(tool: Tool) -> frozenset[Power]:
-    """What a tool can do; an agent that comes from a URL is somebody else's."""
+    """Return the powers of a tool; an agent from a URL only needs the network."""
     if tool.kind == "agent":
         return frozenset(("agent",) if tool.local else ("network",))
     try:
@@ -279,14 +275,14 @@ def _inline(agent: SubAgent, together: Collection[Power]) -> Declaration:
 
 
 def _words(tool: Tool, powers: Iterable[Power], run: Run) -> str:
-    """What a tool does."""
+    """Describe in words what a tool does."""
     if tool.kind == "command":
         return f"runs {tool.command}{_circumstances(tool)}"
     if tool.kind == "agent":
         return f"asks the agent {tool.agent}" + ("" if tool.local else ", which gets no tools")
     if tool.kind == "mcp":
         stdio = tool.server.lower().startswith("stdio:")
-        # A query may hold a key, which is nothing to show.
+        # A query may contain a key, so it is not shown.
         does = (
             f"starts the MCP server {tool.server[6:]}" if stdio else f"calls the MCP server {tool.server.split('?')[0]}"
         )
@@ -296,21 +292,21 @@ def _words(tool: Tool, powers: Iterable[Power], run: Run) -> str:
 
 
 def _confinement(tool: Tool, run: Run) -> str:
-    """What a sandbox keeps a program from, or that there is none."""
+    """Describe the limits of a sandbox, or say that there is none."""
     if not bubblewrap():
         return ", without the sandbox that it asks for, which needs bubblewrap (bwrap)"
     return f", in a sandbox: no network, writes only below {in_prose(map(str, _folders(tool, run) or [run.folder]))}"
 
 
 def _circumstances(tool: Tool) -> str:
-    """Where a program runs, and what it gets."""
+    """Describe the folder and the environment variables of a program."""
     where = f", in {tool.cwd}" if tool.cwd else ""
     given = [f"{name} (a secret, by its name)" if is_secret_variable(name) else name for name in variables_of(tool)]
     return where + (f", and gives it {in_prose(given)} of your environment" if given else "")
 
 
 def _folders(tool: Tool, run: Run) -> list[Path]:
-    """The folders, or single files, that a tool names, as real paths; those that cannot be are left out."""
+    """Return the real paths of the folders, or single files, that a tool names; invalid ones are left out."""
     found = []
     for root in (*tool.roots, tool.course):
         with contextlib.suppress(OSError, RuntimeError, ValueError):
@@ -319,7 +315,7 @@ def _folders(tool: Tool, run: Run) -> list[Path]:
 
 
 def _reads_more(tool: Tool, run: Run) -> bool:
-    """Whether it reads outside of the prompt's folder, or what is otherwise kept from it."""
+    """Return whether a tool reads outside of the prompt's folder, or files there that are otherwise refused."""
     return any(
         not root.is_relative_to(run.folder) or is_secret_file(root.relative_to(run.folder))
         for root in _folders(tool, run)
@@ -327,7 +323,7 @@ def _reads_more(tool: Tool, run: Run) -> bool:
 
 
 def _digest(tool: Tool, powers: Iterable[Power], run: Run) -> str:
-    """A hash of all that decides what a tool can do: not of how it is described, nor of its limits."""
+    """Return a hash of everything that affects what a tool can do, without its description and limits."""
     decides = [
         *(tool.kind, tool.name, tool.command, tool.cwd, sorted(tool.env), tool.agent, tool.local, tool.server),
         *(sorted(tool.include), tool.client_id_env, tool.client_secret_env, tool.issuer, sorted(powers)),
@@ -338,7 +334,7 @@ def _digest(tool: Tool, powers: Iterable[Power], run: Run) -> str:
 
 
 def in_prose(words: Iterable[str]) -> str:
-    """Words as a list in prose.
+    """Join words as a list in prose.
 
     >>> in_prose(["a"]), in_prose(["a", "b", "c"])
     ('a', 'a, b and c')
@@ -350,21 +346,21 @@ def in_prose(words: Iterable[str]) -> str:
 STORE = "consents.json"
 
 REFUSED = "The user refused this call. Do not repeat it; go on without it, or ask the user what to do instead."
-"""What the model reads if a call is refused without a reason."""
+"""The result of a call that is refused without a reason."""
 
 
 @dataclass(frozen=True, slots=True)
 class Consent:
-    """What was agreed to, for one run: declarations by the file that they stand in, with their powers together."""
+    """The consent for one run: pairs of file and declaration, and the powers of all files together."""
 
     agreed: frozenset[tuple[str, str]] = frozenset()
     together: frozenset[Power] = frozenset()
 
     def check(self, spec: AgentSpec, run: Run) -> None:
-        """Let an agent start only with tools that were agreed to: a tool may have written to its file meanwhile.
+        """Raise an error unless the user agreed to an agent's tools: its file may have changed during the run.
 
         Raises:
-            ConsentNeeded: it has others.
+            ConsentNeeded: the agent has other tools.
         """
         own = own_declarations(spec, run, self.together)
         if "read" in own.powers and "network" in self.together and "read" not in self.together:
@@ -383,13 +379,13 @@ class Consent:
 
 
 def consent(spec: AgentSpec, run: Run) -> Consent:
-    """See to it that somebody agreed to what a file's tools, and those of the agents that it asks, can do.
+    """Get the user's consent to the tools of a file and of the agents that it asks.
 
-    ``run.yes`` agrees for this run only. Else what is kept from an earlier run counts; else ``run.confirm`` is asked,
-    and if it agrees, that is kept. Every agent that starts later is to pass the result's `check`.
+    ``run.yes`` agrees for this run only. Otherwise stored consent is used, or ``run.confirm`` is called, and its
+    agreement is stored. Every agent that starts later must pass the result's `check`.
 
     Raises:
-        ConsentNeeded: nobody agreed: ``run.confirm`` is None (no terminal), or said no.
+        ConsentNeeded: ``run.confirm`` is None (no terminal), or the user did not agree.
         ChatmdError: a tool does not exist.
     """
     files = declared_by(spec, run)
@@ -398,13 +394,13 @@ def consent(spec: AgentSpec, run: Run) -> Consent:
     if not run.yes and not asked <= agreed:
         _ask(files, shown, run.confirm)
         lines = [line for file in files for line in _lines(file)]
-        record = {"agreed": sorted(asked), "shown": lines}  # hashes, to compare, and lines, to tell what changed
+        record = {"agreed": sorted(asked), "shown": lines}  # hashes to compare, and lines to show changes
         trust.remember(STORE, files[0].path, json.dumps(record, ensure_ascii=False))
     return Consent(asked, frozenset[Power]().union(*(file.powers for file in files)))
 
 
 def is_agreed(spec: AgentSpec, run: Run) -> bool:
-    """Whether the file would run without a question.
+    """Return whether the file would run without a question.
 
     Raises:
         ChatmdError: a tool does not exist.
@@ -414,7 +410,7 @@ def is_agreed(spec: AgentSpec, run: Run) -> bool:
 
 
 def question(files: tuple[DeclaringFile, ...], before: Sequence[str] = ()) -> str:
-    """What a user is asked to agree to, in lines; `before` are the lines that were agreed to last time.
+    """Return the question for consent, in lines; `before` are the lines that were agreed to last time.
 
     >>> from chatmd.tools.consent import Declaration
     >>> search = Declaration("search", "runs rg -n", True, "…")
@@ -432,7 +428,7 @@ def question(files: tuple[DeclaringFile, ...], before: Sequence[str] = ()) -> st
 
 
 def _lines(file: DeclaringFile) -> list[str]:
-    """A file's declarations, a line each; under its name, if it is another agent's."""
+    """Return a file's declarations, one per line; under its name, if it is another agent."""
     width = max((len(visible(one.name, line=True)) for one in file.declarations), default=0)
     rows = [f"{visible(one.name, line=True):<{width}}  {visible(one.words, line=True)}" for one in file.declarations]
     if file.depth and rows:
@@ -454,7 +450,7 @@ def _ask(files: tuple[DeclaringFile, ...], before: Sequence[str], confirm: Confi
 
 
 def _reason(files: tuple[DeclaringFile, ...], *, changed: bool) -> str:
-    """Why somebody is asked: the first time, or because something has `changed`."""
+    """Return the reason for the question: the file's powers, or that something has `changed`."""
     has_tools = _has_tools(files)
     if changed:
         return f"{'its tools' if has_tools else 'the files that it sends'} have changed since you agreed to them"
@@ -464,12 +460,12 @@ def _reason(files: tuple[DeclaringFile, ...], *, changed: bool) -> str:
 
 
 def _has_tools(files: tuple[DeclaringFile, ...]) -> bool:
-    """Whether it is tools that are asked about, not only files that are sent."""
+    """Return whether the question is about tools, not only about files that are sent."""
     return any(one.is_tool for file in files for one in file.asking)
 
 
 def _listed(files: tuple[DeclaringFile, ...]) -> str:
-    """The declarations that are asked about, on one line; those that can do the same together."""
+    """Return the declarations that need consent on one line, grouped by what they can do."""
     sentences: list[str] = []
     for file in files:
         names: dict[str, list[str]] = {}
@@ -479,11 +475,11 @@ def _listed(files: tuple[DeclaringFile, ...]) -> str:
     return visible("; ".join(sentences), line=True)
 
 
-# -- what is kept ------------------------------------------------------------------------------------------
+# -- stored consent ----------------------------------------------------------------------------------------
 
 
 def _kept(path: str) -> tuple[frozenset[tuple[str, str]], Sequence[str]]:
-    """What was agreed to before, and the lines that were shown then."""
+    """Return the declarations that were agreed to before, and the lines that were shown then."""
     with contextlib.suppress(ValueError, TypeError, KeyError):
         record = json.loads(trust.remembered(STORE)[path])
         return frozenset((str(file), str(known)) for file, known in record["agreed"]), [*map(str, record["shown"])]

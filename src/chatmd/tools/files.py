@@ -30,12 +30,12 @@ from lmm.messages import ToolOutput
 
 PATH: dict[str, Any] = {"type": "string", "description": "the file's path", "minLength": 1}
 _CONTENT = {"type": "string"}
-_AROUND_TEXT = 300  # characters of a result that are not the file's
-_MOST_PLACES = 20  # that are told
+_AROUND_TEXT = 300  # characters of a result around the file's text
+_MOST_PLACES = 20  # that a report lists
 
 
 def open_read_file(declared: Tool, run: Run) -> OpenTools:
-    """`read_file`, for the roots of its declaration."""
+    """Open `read_file` for the roots of its declaration."""
     roots, limit = roots_of(declared, run), declared.max_output or run.rules.max_output
 
     def call(path: str, offset: int = 0, line_count: int | None = None) -> str:
@@ -55,11 +55,11 @@ def open_read_file(declared: Tool, run: Run) -> OpenTools:
 
 
 def read_file(roots: ToolRoots, path: str, offset: int, count: int | None, limit: int) -> str:
-    """Some lines of a file with a header and, if there are more, a footer, in at most `limit` characters.
+    """Return lines of a file with a header and, if there are more, a footer, in at most `limit` characters.
 
     Raises:
-        FileRefused: the roots do not hold it.
-        DocumentError: it cannot be read, or is no text.
+        FileRefused: the file is not in the roots.
+        DocumentError: it cannot be read, or is not text.
         ChatmdError: it has no such lines.
     """
     target = roots.readable(path)
@@ -89,7 +89,7 @@ def read_file(roots: ToolRoots, path: str, offset: int, count: int | None, limit
 
 
 def open_write_file(declared: Tool, run: Run) -> OpenTools:
-    """`write_file`, for the roots of its declaration."""
+    """Open `write_file` for the roots of its declaration."""
     roots = roots_of(declared, run)
 
     def write_file(path: str, content: str, overwrite: bool = False) -> str:
@@ -114,7 +114,7 @@ def open_write_file(declared: Tool, run: Run) -> OpenTools:
 
 
 def open_append_to_file(declared: Tool, run: Run) -> OpenTools:
-    """`append_to_file`, for the roots of its declaration."""
+    """Open `append_to_file` for the roots of its declaration."""
     roots = roots_of(declared, run)
 
     def append_to_file(path: str, content: str) -> str:
@@ -138,7 +138,7 @@ def open_append_to_file(declared: Tool, run: Run) -> OpenTools:
 
 
 def open_find_and_replace(declared: Tool, run: Run) -> OpenTools:
-    """`find_and_replace`, for the roots of its declaration."""
+    """Open `find_and_replace` for the roots of its declaration."""
     roots = roots_of(declared, run)
 
     def find_and_replace(path: str, find: str, replace: str, all: bool = False) -> str:
@@ -163,15 +163,15 @@ def open_find_and_replace(declared: Tool, run: Run) -> OpenTools:
 
 
 def replace_text(text: str, find: str, replace: str, name: str, *, every: bool = False) -> tuple[str, str]:
-    """A text with one piece of it, or every such piece, replaced; and what to tell of it.
+    """Replace one piece of a text, or every such piece; return the new text and a report.
 
-    Line ends in `find` and `replace` mean those of the text.
+    Line ends in `find` and `replace` are converted to those of the text.
 
     >>> replace_text("a\\r\\nb\\r\\n", "a\\nb", "c\\nd", "f")
     ('c\\r\\nd\\r\\n', 'Replaced 1 occurrence in f, line 1.')
 
     Raises:
-        ChatmdError: the piece is not there, or several times.
+        ChatmdError: the piece does not occur, or occurs several times.
     """
     if find == replace:
         raise ChatmdError("what is to be found and what is to replace it are the same", where=name)
@@ -193,11 +193,11 @@ def replace_text(text: str, find: str, replace: str, name: str, *, every: bool =
 
 
 def edit_file(roots: ToolRoots, path: str, edit: Callable[[str | None, RootedPath], tuple[str, str]]) -> str:
-    """Change one file in one step: `edit` gets its text, None if there is no file, and gives the new one and a report.
+    """Change one file in one step: `edit` gets its text, None if there is no file, and returns a new one and a report.
 
     Raises:
         FileRefused: the file may not be changed.
-        DocumentError: it cannot be read or written, or is no text; then it is as it was.
+        DocumentError: it cannot be read or written, or is not text; it was not changed.
     """
     target = roots.writable(path)
     with lock_files([target]):
@@ -235,7 +235,7 @@ def _lines(text: str) -> str:
 
 
 def open_import_image(declared: Tool, run: Run) -> OpenTools:
-    """`import_image`, for the roots of its declaration."""
+    """Open `import_image` for the roots of its declaration."""
     roots, limit = roots_of(declared, run), run.rules.fetch_limit
 
     def import_image(path: str) -> ToolOutput:
@@ -258,7 +258,7 @@ def open_import_image(declared: Tool, run: Run) -> OpenTools:
     )
 
 
-# -- `read_skill`: folders with a `SKILL.md`, of which the model knows name and description -------------------
+# -- `read_skill`: folders with a `SKILL.md`; the model gets their names and descriptions ---------------------
 
 
 SKILL = "SKILL.md"
@@ -266,7 +266,7 @@ _LONGEST = 1024  # characters of a description
 
 
 def open_read_skill(declared: Tool, run: Run) -> OpenTools:
-    """`read_skill`, for the skills in the roots of its declaration."""
+    """Open `read_skill` for the skills in the roots of its declaration."""
     roots, limit = roots_of(declared, run), declared.max_output or run.rules.max_output
     skills = {path.parent.name: path for path in _skills(roots)}
     if not skills:
@@ -289,7 +289,7 @@ def open_read_skill(declared: Tool, run: Run) -> OpenTools:
 
 
 def _skills(roots: ToolRoots) -> Iterator[Path]:
-    """The `SKILL.md` of each skill in the roots, and in folders in them."""
+    """Iterate over the `SKILL.md` files in the roots and in their folders."""
     for root in roots.roots:
         for path in (root.real / SKILL, *sorted(root.real.glob(f"*/{SKILL}"))):
             if path.is_file():
@@ -297,10 +297,10 @@ def _skills(roots: ToolRoots) -> Iterator[Path]:
 
 
 def _description(path: Path) -> str:
-    """What a skill is for, as it says itself.
+    """Return the description in the header of a skill.
 
     Raises:
-        ChatmdError: it does not.
+        ChatmdError: there is none.
     """
     description = " ".join(str(header_values(read_document(path)).get("description") or "").split())
     if not description:

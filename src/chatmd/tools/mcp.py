@@ -19,17 +19,17 @@ from lmm.errors import LmmError, nearest
 from lmm.messages import ToolDefinition, ToolOutput
 from lmm.models.port import RunnableTool
 
-# -- The tools of an MCP server as a model is offered them: which of them, under which names, with which schemas
+# -- The tools of an MCP server that a model is offered: selection, names and schemas ---------------------------
 
 
 _LONGEST = 64  # characters of a name: OpenAI's limit, the lowest
 
 
 def offered_tools(tools: Sequence[ToolDefinition], declared: Tool) -> dict[str, ToolDefinition]:
-    """What a declaration offers of a server's catalogue, by the server's names.
+    """Return the tools of a server's catalogue that a declaration offers, by the server's names.
 
     Raises:
-        ChatmdError: it names a tool that the server does not have.
+        ChatmdError: the declaration names a tool that the server does not have.
     """
     by_name = {tool.name: tool for tool in tools}
     for name in declared.include:
@@ -37,7 +37,7 @@ def offered_tools(tools: Sequence[ToolDefinition], declared: Tool) -> dict[str, 
             raise ChatmdError(f"the server has no tool '{name}'", hint=nearest(name, sorted(by_name)))
     chosen = [by_name[name] for name in declared.include or by_name]
     names = model_names([tool.name for tool in chosen], declared.prefix)
-    # An author who takes one tool may know better than the server what it is for.
+    # If only one tool is included, the author's description is about that tool.
     better = declared.description if len(declared.include) == 1 else ""
     return {
         tool.name: ToolDefinition(
@@ -48,9 +48,9 @@ def offered_tools(tools: Sequence[ToolDefinition], declared: Tool) -> dict[str, 
 
 
 def model_names(names: Sequence[str], prefix: str = "") -> dict[str, str]:
-    """The names under which models are offered tools: letters, digits, ``_`` and ``-``, at most 64 of them.
+    """Return names that models accept: at most 64 letters, digits, ``_`` and ``-``.
 
-    A name that had to be changed never takes that of another tool.
+    A name that had to be changed never equals that of another tool.
 
     >>> model_names(["search", "docs.search", "docs/search"])
     {'search': 'search', 'docs.search': 'docs_search_a7e5', 'docs/search': 'docs_search_8a3c'}
@@ -67,7 +67,7 @@ def model_names(names: Sequence[str], prefix: str = "") -> dict[str, str]:
 
 @dataclass(frozen=True, slots=True)
 class McpTool:
-    """One tool of a server, which judges itself what it is given: a stranger's schema may take years to match."""
+    """One tool of a server, which checks its arguments itself: matching a foreign schema may take years."""
 
     connection: Connection
     name: str
@@ -80,10 +80,10 @@ class McpTool:
 
 @asynccontextmanager
 async def open_server(declared: Tool, run: Run) -> AsyncGenerator[Sequence[RunnableTool]]:
-    """The tools of the server that a declaration names, for as long as the context is open.
+    """Open the tools of a declared server for the duration of the context.
 
     Raises:
-        ChatmdError: the address is wrong, the server does not answer, or lacks a tool that is declared.
+        ChatmdError: the address is not valid, the server does not answer, or lacks a declared tool.
     """
     async with AsyncExitStack() as stack:
         try:
@@ -97,19 +97,19 @@ async def open_server(declared: Tool, run: Run) -> AsyncGenerator[Sequence[Runna
         yield [McpTool(connection, name, definition) for name, definition in offered.items()]
 
 
-# -- their schemas as language models accept them --------------------------------------------------
-# Servers may describe arguments by any JSON schema; providers take less. What a provider would not understand is left
-# out: the server itself checks what it gets.
+# -- Schemas for providers -------------------------------------------------------------------------
+# Servers may describe arguments by any JSON schema; providers accept less. What they do not support is left out: the
+# server checks its arguments itself.
 
 Schema = Mapping[str, Any]
-# At the top, providers want an object, and nothing that combines schemas.
+# At the top level, providers require an object, without keywords that combine schemas.
 _COMBINE = ("oneOf", "anyOf", "allOf", "not", "enum", "if", "then", "else")
 _BRANCHES = ("anyOf", "oneOf", "allOf")
 _DEEPEST = 80
 
 
 def accept_schema(schema: Schema) -> dict[str, Any]:
-    """The schema of a tool's arguments: of type object, with properties, and with references into itself only.
+    """Convert a schema to one that providers accept: of type object, with properties, and only internal references.
 
     >>> accept_schema({"type": "object", "$schema": "http://json-schema.org/draft-07/schema#"})
     {'type': 'object', 'properties': {}}
@@ -126,7 +126,7 @@ def accept_schema(schema: Schema) -> dict[str, Any]:
 
 
 def _local(value: Any, depth: int = 0) -> Any:
-    """A copy without references that lead elsewhere, which nobody shall fetch, and that ends somewhere."""
+    """Copy a schema up to a depth, without references to other documents, so that nobody fetches them."""
     if depth > _DEEPEST:
         return {}
     if isinstance(value, Mapping):
@@ -139,7 +139,7 @@ def _leads_out(key: str, value: Any) -> bool:
 
 
 def _branches(schema: Any, root: Schema) -> Iterator[Schema]:
-    """The schemas that a value may be described by, each once: itself, what it refers to, and each alternative."""
+    """Iterate over the schemas that may describe a value, each once: itself, its references, and its alternatives."""
     waiting, seen = [schema], set[int]()
     while waiting:
         branch = waiting.pop()

@@ -1,7 +1,7 @@
-"""A connection to an MCP server: made when it is needed, and made anew after the server has ended.
+"""A connection to an MCP server: opened when it is needed, and again after the server has ended.
 
-The SDK's client lives in a task of its own, from its first to its last moment: what goes wrong in its background
-ends that task, and never the run that uses it. Calls may come from any task of the loop.
+The SDK's client runs in a task of its own, from start to end: an error in its background ends that task, but never
+the run that uses it. Calls may come from any task of the loop.
 """
 
 from __future__ import annotations
@@ -40,12 +40,12 @@ if TYPE_CHECKING:
     from mcp.client._transport import TransportStreams
 
 
-# -- Where an MCP server is: a program to start, or an address to ask -----------------------------------------
+# -- The address of an MCP server: a program to start, or a URL -----------------------------------------------
 
 
 @dataclass(frozen=True, slots=True)
 class Address:
-    """A program that speaks on its standard input and output, as its name and arguments; else a URL (streamable HTTP).
+    """A program, as name and arguments, that uses its standard input and output; or a URL (streamable HTTP).
 
     >>> address = Address(url="http://localhost:8000/mcp?key=abc")
     >>> address.label, address.origin, address.is_loopback, Address(("rg", "a b")).label
@@ -57,7 +57,7 @@ class Address:
 
     @property
     def label(self) -> str:
-        """For people and logs: without the query, which may hold a key."""
+        """The address for people and logs, without the query, which may contain a key."""
         return shlex.join(self.command) or urlsplit(self.url)._replace(query="", fragment="").geturl()
 
     @property
@@ -67,7 +67,7 @@ class Address:
 
     @property
     def is_loopback(self) -> bool:
-        """Whether the author names this very machine."""
+        """Whether the URL names this machine."""
         return is_loopback(urlsplit(self.url).hostname or "")
 
     @property
@@ -76,10 +76,10 @@ class Address:
 
 
 def read_address(written: str) -> Address:
-    """What ``mcp_server="…"`` says. A command is split as a POSIX shell does; no shell ever runs it.
+    """Parse ``mcp_server="…"``. A command is split like in a POSIX shell, but no shell runs it.
 
     Raises:
-        ChatmdError: it is neither a command nor a URL, or holds a password.
+        ChatmdError: it is neither a command nor a URL, or contains a password.
 
     >>> read_address('stdio:python srv.py --name "my notes"').command
     ('python', 'srv.py', '--name', 'my notes')
@@ -99,7 +99,7 @@ def read_address(written: str) -> Address:
         if parts.scheme in ("http", "https") and parts.hostname:
             return Address(url=same_host(url))
     except ValueError as error:
-        why = "" if "@" in url else f": {error}"  # which may quote a password
+        why = "" if "@" in url else f": {error}"  # the error may quote a password
     shown = re.sub(r"//[^/@]*@", "//…@", written.partition("?")[0])[:100]  # without what might be a password
     raise ChatmdError(f"'{shown}' is not the address of an MCP server{why}",
                       hint='write mcp_server="stdio:COMMAND", or a URL that begins with https://')  # fmt: skip
@@ -112,9 +112,9 @@ _LARGEST = 5_000_000  # bytes of an image
 
 
 def output_of(result: Any) -> ToolOutput:
-    """What a ``CallToolResult`` says: its texts in order, what it links to, and its images.
+    """Convert a ``CallToolResult``: its texts and links in order, and its images.
 
-    Sound and other data are told of in a sentence, as no model gets them from a tool.
+    Sound and other data are replaced by a sentence, as models do not get them from tools.
     """
     parts = [_part(block) for block in result.content]
     text = "\n\n".join(part for part in parts if isinstance(part, str) and part)
@@ -144,7 +144,7 @@ def _part(block: Any) -> Image | str:
 
 
 def _data(data: str, media_type: str, what: str) -> Image | str:
-    """An image; a sentence about other data, and about an image that is too large."""
+    """Return an image, or a sentence about other data or an image that is too large."""
     try:
         decoded = base64.b64decode(data, validate=True)
     except ValueError:
@@ -154,29 +154,29 @@ def _data(data: str, media_type: str, what: str) -> Image | str:
     return f"[{what} that is not shown: {media_type}, {megabytes(len(decoded))}]"
 
 
-# -- MCP servers that are programs: how they run, and what they write to their standard error -----------------
+# -- The standard error of MCP servers that are programs ------------------------------------------------------
 
 
-_KEPT = 4000  # bytes of standard error: its end
+_KEPT = 4000  # bytes at the end of standard error
 _LAST_WORDS = 0.3  # seconds to read what is still in the pipe when the program has ended
 
 
 class StandardError:
-    """The end of what a program writes to its standard error, read in a thread of its own: it must never wait."""
+    """The end of a program's standard error, read in a thread, so that the program is never blocked."""
 
     def __init__(self) -> None:
         self._tail = b""
 
     @property
     def text(self) -> str:
-        """What it wrote last, without a line that is cut off at the beginning."""
+        """The last output, without a line that is cut off at the beginning."""
         tail = self._tail
         whole = tail[-_KEPT:].partition(b"\n")[2] if len(tail) > _KEPT else tail
         return whole.decode("utf-8", "replace").strip()
 
     @contextmanager
     def opened(self) -> Iterator[TextIO]:
-        """What the program is to write to, for as long as it runs."""
+        """Open the stream for the program to write to while it runs."""
         reading, writing = os.pipe()
         reader = threading.Thread(target=self._read, args=(reading,), name="mcp-stderr", daemon=True)
         reader.start()
@@ -184,7 +184,7 @@ class StandardError:
             with os.fdopen(writing, "w", encoding="utf-8") as stream:
                 yield stream
         finally:
-            reader.join(_LAST_WORDS)  # not for long: what the program started may still hold its standard error
+            reader.join(_LAST_WORDS)  # with a timeout: processes that the program started may keep it open
 
     def _read(self, descriptor: int) -> None:
         with os.fdopen(descriptor, "rb", buffering=0) as stream:
@@ -192,15 +192,14 @@ class StandardError:
                 self._tail = (self._tail + data)[-2 * _KEPT :]
 
 
-# -- MCP servers behind a URL: how the client says who it is --------------------------------------------------
+# -- Credentials for MCP servers at a URL ---------------------------------------------------------------------
 
 
 def credentials_for(declared: Tool, address: Address, run: Run) -> tuple[dict[str, str], httpx2.Auth | None]:
-    """Who we are to a server, by what a declaration says in names of environment variables: the header with a token; or
-    a client with its secret, which gets one (OAuth client credentials).
+    """Return the header with a token, or OAuth client credentials, from the environment variables of a declaration.
 
     Raises:
-        ChatmdError: the secret is missing, or would be sent where others can read it.
+        ChatmdError: the secret is missing, or would be sent unencrypted.
     """
     check_variables(declared, run)
     if declared.client_id_env and not declared.client_secret_env:
@@ -219,7 +218,7 @@ def credentials_for(declared: Tool, address: Address, run: Run) -> tuple[dict[st
 
 
 class _NoStorage:
-    """Keeps nothing: tokens live as long as the connection, with what got them, and nowhere but in memory."""
+    """A storage that stores nothing: tokens are kept in memory, for as long as the connection."""
 
     async def get_tokens(self) -> None: ...
     async def set_tokens(self, tokens: object) -> None: ...
@@ -227,22 +226,22 @@ class _NoStorage:
     async def set_client_info(self, client_info: object) -> None: ...
 
 
-# -- A connection, whichever way --------------------------------------------------------------------------------
+# -- Connections --------------------------------------------------------------------------------------------------
 
 
 _LONGEST_SILENCE = 300.0  # seconds between two pieces of a stream; calls have limits of their own
-_MOST_PAGES = 100  # of a catalogue: a server that never comes to an end is wrong
+_MOST_PAGES = 100  # of a catalogue: a server might return pages without end
 _MOST_TOOLS = 1000
 _TOLD = 1000  # characters of standard error in a message
 _PATIENCE_AT_THE_END = 10.0  # seconds; the SDK needs up to 7 for a program that will not stop
-# Like any library's, the SDK's log is shown if the program around us wants one, and not by itself.
+# As with any library, the SDK's log is shown only if the application configures logging.
 for _name in ("mcp", "client"):
     logging.getLogger(_name).addHandler(logging.NullHandler())
 
 
 @dataclass(slots=True)
 class Connection:
-    """One declared server. `patience` is how long it may take to answer, in seconds."""
+    """The connection to a declared server. `patience` is the longest time for an answer, in seconds."""
 
     address: Address
     declared: Tool
@@ -256,10 +255,10 @@ class Connection:
     _status: int = 0  # of the last answer, if it was an error of HTTP
 
     async def tools(self) -> tuple[ToolDefinition, ...]:
-        """The server's catalogue as it describes it, all pages of it.
+        """Return the server's catalogue of tools, from all its pages.
 
         Raises:
-            ChatmdError: the server cannot be reached, or does not answer as it should.
+            ChatmdError: the server cannot be reached, or its answer is not valid.
         """
         client, found, cursor = await self._connected(), dict[str, ToolDefinition](), None
         for _ in range(_MOST_PAGES):
@@ -275,10 +274,10 @@ class Connection:
         raise self._error("its list of tools does not end")
 
     async def call(self, name: str, arguments: Mapping[str, Any]) -> ToolOutput:
-        """What a tool returns.
+        """Call a tool and return its output.
 
         Raises:
-            ChatmdError: the server has ended, is silent for too long, or refuses the call.
+            ChatmdError: the server has ended, takes too long, or refuses the call.
         """
         client = await self._connected()
         limit = self.patience
@@ -286,7 +285,7 @@ class Connection:
         return output_of(result)
 
     async def aclose(self) -> None:
-        """Take leave of the server; a program is stopped."""
+        """Close the connection; a program is stopped."""
         self._stop.set()
         if self._life is not None:
             done, _ = await asyncio.wait([self._life], timeout=_PATIENCE_AT_THE_END)
@@ -297,7 +296,7 @@ class Connection:
     # -- asking ------------------------------------------------------------------------------------
 
     async def _asked(self, answer: Coroutine[Any, Any, Any], what: str) -> Any:
-        """An answer of the SDK, or what went wrong in our words."""
+        """Wait for an answer of the SDK, and convert its errors to ours."""
         from mcp.shared.exceptions import MCPError
         from mcp_types import CONNECTION_CLOSED, REQUEST_TIMEOUT
         from pydantic import ValidationError
@@ -354,10 +353,10 @@ class Connection:
         raise self._error(f"cannot connect: {self._reason(self._life.exception())}")
 
     def _transport(self) -> AbstractAsyncContextManager[TransportStreams]:
-        """What opens the streams to the server.
+        """Return the context that opens the streams to the server.
 
         Raises:
-            ChatmdError: a folder, a variable or a secret that it declares cannot be had, or not be handed over.
+            ChatmdError: a declared folder, variable or secret is missing, or may not be passed on.
         """
         if self.address.url:
             return self._http(*credentials_for(self.declared, self.address, self.run))
@@ -365,7 +364,7 @@ class Connection:
 
     @asynccontextmanager
     async def _program(self, folder: Path, env: dict[str, str]) -> AsyncGenerator[TransportStreams]:
-        """The streams of a program, which runs as long; at the end it is asked to stop, then made to."""
+        """Run a program and yield its streams; at the end it is asked to stop, then killed."""
         from mcp.client.stdio import StdioServerParameters, stdio_client
 
         name, *arguments = self.address.command
@@ -378,10 +377,10 @@ class Connection:
 
     @asynccontextmanager
     async def _http(self, headers: dict[str, str], auth: httpx2.Auth | None) -> AsyncGenerator[TransportStreams]:
-        """The streams of a server behind a URL, within the rules for the network."""
+        """Yield the streams of a server at a URL, within the rules for the network."""
         from mcp.client.streamable_http import streamable_http_client
 
-        async def note(response: httpx2.Response) -> None:  # which the SDK does not tell
+        async def note(response: httpx2.Response) -> None:  # the SDK does not report it
             self._status = response.status_code if response.status_code >= 400 else 0
 
         address = self.address
@@ -399,7 +398,7 @@ class Connection:
             yield streams
 
     async def _live(self, transport: AbstractAsyncContextManager[Any], ready: asyncio.Future[Client]) -> None:
-        """The life of a connection, in one task from beginning to end."""
+        """Keep the client open in one task, from start to end."""
         from mcp import Client
         from mcp_types import Implementation
 
@@ -414,7 +413,7 @@ class Connection:
             ready.set_result(client)
             await self._stop.wait()
 
-    # -- words -------------------------------------------------------------------------------------
+    # -- messages ----------------------------------------------------------------------------------
 
     def _error(self, message: str, *, hint: str = "") -> ChatmdError:
         said = self._scrubbed(self._errors.text)
@@ -423,13 +422,13 @@ class Connection:
         return ChatmdError(f"MCP server {self.address.label}: {self._scrubbed(message)}{told}", hint=hint)
 
     def _reason(self, error: BaseException | None) -> str:
-        """An error's own words, the first one's of a group, and the status of HTTP where the SDK does not tell it."""
+        """Return the message of an error, the first one of a group, with the HTTP status that the SDK leaves out."""
         while isinstance(error, BaseExceptionGroup):
             error = error.exceptions[0]
         if isinstance(error, OSError):
             return error.strerror or str(error)
         words = "" if error is None else str(error).strip() or type(error).__name__
-        if words in ("", "ReadError", "WriteError"):  # of httpx, which says no more
+        if words in ("", "ReadError", "WriteError"):  # httpx gives no more details
             return "it closed the connection"
         secret = self.declared.client_secret_env
         if self._status in (401, 403) and not secret:
@@ -440,15 +439,15 @@ class Connection:
         return f"HTTP {self._status}: {words}" if self._status else words
 
     def _scrubbed(self, text: str) -> str:
-        """`text` without the secrets that were handed to the server, and without the address's query."""
+        """Remove the secrets that were passed to the server, and the query of its address, from a text."""
         text = scrubber(AgentSpec(tools=(self.declared,)), self.run)(text)
         return text.replace(self.address.url, self.address.label) if self.address.url else text
 
 
 async def _believe(name: str, result: object) -> None:
-    """Stand in for the SDK's check of a result against the server's own schema: its patterns may take years."""
+    """Replace the SDK's check of a result against the server's schema: its patterns may take years to match."""
 
 
 def check_sdk() -> None:
-    """Raise, with what to install, if the SDK is missing."""
+    """Raise an error that says what to install if the SDK is missing."""
     check_installed("mcp", "MCP servers need", "mcp", kind=ChatmdError)

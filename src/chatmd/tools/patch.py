@@ -1,7 +1,7 @@
-"""A patch: what it says, where its hunks belong in a file, and what becomes of the file's text.
+"""Patches: parse them, find the places of their hunks in a file, and apply them.
 
-Lines that stay keep their characters and line ends, whatever the patch has in their place. New lines end as most
-lines of the file do; the last line gets a line end when the patch wrote it, unless it says otherwise.
+Lines that stay keep their characters and line ends, even where the patch spells them differently. New lines end as
+most lines of the file do; a last line from the patch gets a line end, unless the patch says otherwise.
 """
 
 from __future__ import annotations
@@ -25,11 +25,11 @@ from chatmd.tools.roots import ToolRoots, roots_of
 from chatmd.tools.text_lines import TextLines, decode_text, encode_text
 from lmm.terminal import count
 
-# -- The text of a patch to values: files to add, to delete, to update. The format is the one that models know as V4A
+# -- Parse the text of a patch: files to add, to delete, to update. Models know the format as V4A
 #
-# Read generously where nothing can go wrong by it: blank lines, code fences and here-documents around the patch,
-# CRLF, a bare ``***`` between sections, ``@@`` glued to its anchor or with the numbers of a unified diff, context
-# without its blank. A patch without its end is refused: it may have been cut off.
+# Harmless deviations are accepted: blank lines, code fences and here-documents around the patch, CRLF, a bare ``***``
+# between sections, ``@@`` directly before its anchor or with the numbers of a unified diff, context without its blank.
+# A patch without its end is refused: it may have been cut off.
 
 
 BEGIN, END, END_OF_FILE = "*** Begin Patch", "*** End Patch", "*** End of File"
@@ -56,8 +56,8 @@ _NO_NEWLINE = ("\\no newline at end of file", "\\ no newline at end of file")
 class PatchLine:
     """One line of a hunk: `kind` is a blank for context, ``-`` for removed, ``+`` for added.
 
-    `line` is where it stands in the patch; `bare` if it had no mark and is taken for context; `ends` is False where
-    the patch says that no line end follows.
+    `line` is its number in the patch; `bare` if it had no mark and is taken for context; `ends` is False if the patch
+    says that no line end follows.
     """
 
     kind: str
@@ -69,7 +69,7 @@ class PatchLine:
 
 @dataclass(slots=True)
 class Hunk:
-    """One change: what stands there and what is to stand there, below the `anchors`, near the line `hint` (from 1).
+    """One change: old and new lines, to be found below the `anchors`, near the line `hint` (from 1).
 
     An insertion whose header counts no old lines comes after that line (`after`).
     """
@@ -83,13 +83,13 @@ class Hunk:
 
     @property
     def old(self) -> tuple[str, ...]:
-        """The lines that must be there."""
+        """The lines that must be in the file."""
         return tuple(line.text for line in self.lines if line.kind != "+")
 
 
 @dataclass(slots=True)
 class FilePatch:
-    """What becomes of one file: `kind` is ``Add``, ``Delete`` or ``Update``; a new file's lines are its only hunk."""
+    """The patch of one file: `kind` is ``Add``, ``Delete`` or ``Update``; a new file's lines are its only hunk."""
 
     kind: str
     path: str
@@ -99,13 +99,13 @@ class FilePatch:
 
 
 def parse_patch(text: str) -> list[FilePatch]:
-    """What a patch says.
+    """Parse a patch.
 
     >>> parse_patch("*** Begin Patch\\n*** Delete File: old.md\\n*** End Patch")
     [FilePatch(kind='Delete', path='old.md', line=2, move_to='', hunks=[])]
 
     Raises:
-        PatchError: the text is no patch; says which line is wrong, and what was expected.
+        PatchError: the text is not a patch; the message names the line and what was expected.
     """
     parser = _Parser(text)
     for number in parser.numbers():
@@ -120,14 +120,14 @@ def parse_patch(text: str) -> list[FilePatch]:
 
 
 def _trimmed(hunk: Hunk) -> Hunk:
-    """Without blank lines at its end that have no mark: they part it from what follows."""
+    """Remove blank lines without a mark from the end of a hunk: they only separate it from the next."""
     while hunk.lines and hunk.lines[-1].bare and not hunk.lines[-1].text.strip():
         hunk.lines.pop()
     return hunk
 
 
 class _Parser:
-    """The sections so far, the one that goes on, and the hunk in it that does."""
+    """A parser of a patch: the finished sections, and the open section and hunk."""
 
     def __init__(self, text: str) -> None:
         self.lines = [line.removesuffix("\r") for line in text.removeprefix("\ufeff").split("\n")]
@@ -136,7 +136,7 @@ class _Parser:
         self.hunk: Hunk | None = None
 
     def numbers(self) -> range:
-        """The numbers of the lines between beginning and end, from 1."""
+        """Return the numbers of the lines between beginning and end, from 1."""
         marks = [line.strip() for line in self.lines]
         if BEGIN not in marks:
             raise PatchError(f"the line '{BEGIN}' is missing", hint=f"write the patch like this:\n{FORMAT}\n")
@@ -151,7 +151,7 @@ class _Parser:
         return range(begin + 2, end + 1)
 
     def take(self, number: int) -> None:
-        """Take account of a line."""
+        """Process the line with this number."""
         line = self.lines[number - 1]
         section, mark = self.section, line.rstrip()
         if header := _HEADER.fullmatch(mark):
@@ -198,7 +198,7 @@ class _Parser:
         return self.hunk
 
     def _head(self, line: str) -> None:
-        """Take account of one more line of a hunk's header."""
+        """Add one line to the header of the open hunk."""
         assert self.hunk is not None
         if numbers := _NUMBERS.fullmatch(line.rstrip()):
             self.hunk.hint, self.hunk.after, anchor = int(numbers[1]), numbers[2] == "0", numbers[3]
@@ -229,11 +229,11 @@ class _Parser:
         return PatchError(f"line {number} of the patch: {message}", hint=hint)
 
 
-# -- Where the hunks of a patch belong in a file --------------------------------------------------------------
+# -- Find the places of hunks in a file -----------------------------------------------------------------------
 #
-# What a hunk wants to find is compared exactly; then without white space at the ends of lines; then without that at
-# their beginnings; then with typographic characters as typewriters have them. Among several places that fit equally
-# well, an anchor, a line number or the end of the file decides; nothing is guessed.
+# The old lines of a hunk are compared exactly; then without white space at the ends of lines; then also without that
+# at their beginnings; then with typographic characters replaced by ASCII. Among several places that fit equally well,
+# an anchor, a line number or the end of the file decides; nothing is guessed.
 
 
 _TYPEWRITER = {
@@ -246,7 +246,7 @@ _TYPEWRITER = {
 
 
 def as_typed(line: str) -> str:
-    """A line as a typewriter has it, without white space around it.
+    """Replace typographic characters of a line by ASCII, and strip it.
 
     >>> as_typed(" “a”\u00a0– b")
     '"a" - b'
@@ -264,7 +264,7 @@ LEVELS: tuple[tuple[str, Callable[[str], str]], ...] = (
 
 @dataclass(frozen=True, slots=True)
 class PlacedHunk:
-    """A hunk and the index of the first line that it takes; `level` is how well it fits (an index of `LEVELS`)."""
+    """A hunk and the index of its first line in the file; `level` is how well it fits (an index of `LEVELS`)."""
 
     hunk: Hunk
     start: int
@@ -272,22 +272,22 @@ class PlacedHunk:
 
     @property
     def end(self) -> int:
-        """The index after the last line that it takes."""
+        """The index after its last line in the file."""
         return self.start + len(self.hunk.old)
 
 
 class _Matcher:
-    """The lines of one file, and what is compared of them: their `keys` at a level, made when it is needed."""
+    """Finds hunks in the lines of one file; `keys` returns the lines as they are compared at a level."""
 
     def __init__(self, lines: Sequence[str]) -> None:
         self.lines = lines
         self.keys = cache(lambda level: [LEVELS[level][1](line) for line in lines])
 
     def place(self, hunk: Hunk, placed: Sequence[PlacedHunk]) -> PlacedHunk:
-        """The place of one hunk, after those that are placed already if it can be.
+        """Find the place of one hunk, preferably after those that are already placed.
 
         Raises:
-            PatchError: it fits nowhere, or in several places; says which lines are expected and which are there.
+            PatchError: it fits nowhere, or in several places; the message shows expected and similar lines.
         """
         after = placed[-1].end if placed else 0
         anchor = self._anchor(hunk, after)
@@ -313,10 +313,10 @@ class _Matcher:
         return [start for start in starts if keys[start : start + len(wanted)] == wanted]
 
     def _chosen(self, hunk: Hunk, found: list[int], anchor: int | None, after: int, missing: str) -> int:
-        """The one of several places that is meant."""
+        """Choose one of several places by the hunk's line number, anchor and order."""
         if (hint := hunk.hint) is not None:
             return min(found, key=lambda start: (abs(start + 1 - hint), start))
-        if anchor is not None:  # which may be the first line of the hunk itself
+        if anchor is not None:  # the anchor may be the first line of the hunk itself
             found = [start for start in found if start > anchor][:1] or [anchor] * (anchor in found) or found
         found = [start for start in found if start >= after] or found
         if len(found) == 1:
@@ -328,7 +328,7 @@ class _Matcher:
         )
 
     def _anchor(self, hunk: Hunk, after: int) -> int | None:
-        """The index of the line that the last anchor names; None without anchors, or if one is not there."""
+        """Return the index of the line that the last anchor names; None without anchors, or if one is missing."""
         at = after
         for number, anchor in enumerate(hunk.anchors):
             found = self._find_line(anchor, at)
@@ -340,7 +340,7 @@ class _Matcher:
         return at - 1 if hunk.anchors else None
 
     def _find_line(self, text: str, begin: int) -> int | None:
-        """The first line from `begin` on that is `text`, at the best level; or that begins with it."""
+        """Return the index of the first line from `begin` that equals `text` at the best level, or begins with it."""
         for level, (_, key) in enumerate(LEVELS):
             if key(text) in self.keys(level)[begin:]:
                 return self.keys(level).index(key(text), begin)
@@ -348,7 +348,7 @@ class _Matcher:
         return next((i for i, line in enumerate(self.keys(3)) if i >= begin and line.startswith(typed)), None)
 
     def _insertion(self, hunk: Hunk, anchor: int | None, missing: str) -> int:
-        """The place of lines that come without context."""
+        """Return the index at which to insert lines without context."""
         if hunk.at_end or not self.lines:
             return len(self.lines)
         if anchor is not None:
@@ -361,7 +361,7 @@ class _Matcher:
         )
 
     def _nowhere(self, hunk: Hunk, after: int) -> PatchError:
-        """What to say when a hunk fits nowhere: what is expected, what is there."""
+        """Return the error for a hunk that fits nowhere, with the expected lines and the most similar ones."""
         old = hunk.old[:20]
         expected = "".join(f"  {line}\n" for line in old)
         if bare := next((line for line in hunk.lines if line.bare and line.text), None):
@@ -376,7 +376,7 @@ class _Matcher:
 
 
 def nearest(old: Sequence[str], keys: Sequence[str], after: int = 0) -> int | None:
-    """The index at which lines (as `as_typed` gives them) resemble the lines `old` most; None if they do nowhere.
+    """Return the index at which the lines `keys` (from `as_typed`) are most similar to `old`; None if none are.
 
     >>> nearest(["def f():", "  return 2"], ["import os", "", "def f():", "return 1"])
     2
@@ -394,18 +394,18 @@ def nearest(old: Sequence[str], keys: Sequence[str], after: int = 0) -> int | No
     return max(list(keys).index(close[0]) - wanted.index(longest), 0) if close else None
 
 
-# -- What becomes of a text when hunks are applied to it, and a report of that for the model ------------------
+# -- Apply hunks to a text, and report the changes to the model ------------------------------------------------
 
 
 def update_text(text: str, hunks: Sequence[Hunk], name: str) -> tuple[str, list[str]]:
-    """A text after its hunks, and what the model is told of each; `name` stands for the text in messages.
+    """Apply hunks to a text; return the new text and a report of each for the model. `name` is the file in messages.
 
     >>> patch = "*** Begin Patch\\n*** Update File: f\\n-b\\n+c\\n*** End Patch"
     >>> update_text("a\\r\\nb\\r\\n", parse_patch(patch)[0].hunks, "f")
     ('a\\r\\nc\\r\\n', ['@@ -2,1 +2,1 @@\\n-b\\n+c'])
 
     Raises:
-        PatchError: a hunk fits nowhere, or in several places, or all of them change nothing.
+        PatchError: a hunk fits nowhere, or in several places, or the text does not change.
     """
     old = TextLines.of(text)
     matcher, placed = _Matcher(old.texts), list[PlacedHunk]()
@@ -437,7 +437,7 @@ def update_text(text: str, hunks: Sequence[Hunk], name: str) -> tuple[str, list[
 
 
 def _applied(one: PlacedHunk, before: Sequence[tuple[str, str]], newline: str) -> list[tuple[str, str, str]]:
-    """The lines of a hunk, each as kind, text and end: those that were there, as the file has them."""
+    """Return the lines of a hunk as kind, text and end; old lines are as in the file."""
     there = iter(before[one.start : one.end])
     return [
         ("+", line.text, newline if line.ends else "") if line.kind == "+" else (line.kind, *next(there))
@@ -446,7 +446,7 @@ def _applied(one: PlacedHunk, before: Sequence[tuple[str, str]], newline: str) -
 
 
 def _span(index: int, count: int) -> str:
-    """Lines as a unified diff counts them: from 1, and from the line before if there are none."""
+    """Return a range in a unified diff: lines count from 1, and an empty range names the line before."""
     return f"{index + 1 if count else index},{count}"
 
 
@@ -465,7 +465,7 @@ the hunk. A second hunk in the same file begins with '@@'. '*** End of File' aft
 
 
 def open_apply_patch(declared: Tool, run: Run) -> OpenTools:
-    """The tool, for the roots of its declaration."""
+    """Open `apply_patch` for the roots of its declaration."""
     roots, most = roots_of(declared, run), declared.max_output or run.rules.max_output
     described = {"type": "string", "description": "the patch, from '*** Begin Patch' to '*** End Patch'"}
     text = _DESCRIPTION.format(roots=roots.described(), format=FORMAT)
@@ -474,7 +474,7 @@ def open_apply_patch(declared: Tool, run: Run) -> OpenTools:
 
 
 def patch_arguments(text: str) -> dict[str, Any]:
-    """The arguments of a call as models write them: JSON with `patch` or `input`, a JSON string, or the bare patch.
+    """Parse the arguments of a call: JSON with `patch` or `input`, a JSON string, or the bare patch.
 
     >>> patch_arguments('{"input": "*** Begin Patch"}') == patch_arguments("*** Begin Patch")
     True
@@ -491,12 +491,12 @@ def patch_arguments(text: str) -> dict[str, Any]:
 
 
 def apply_patch(text: str, roots: ToolRoots, max_output: int = 30_000) -> str:
-    """Apply a patch and say what was done, in at most `max_output` characters.
+    """Apply a patch and return a report, in at most `max_output` characters.
 
     Raises:
-        PatchError: it is no patch, or does not fit.
+        PatchError: it is not a patch, or does not fit.
         FileRefused: it names a file that may not be changed.
-        DocumentError: a file cannot be read or written; nothing was changed, unless the message says what was.
+        DocumentError: a file cannot be read or written; nothing was changed, except for files that the message names.
     """
     sections = parse_patch(text)
     paths = [path for section in sections for path in (section.path, section.move_to) if path]
@@ -511,13 +511,13 @@ def apply_patch(text: str, roots: ToolRoots, max_output: int = 30_000) -> str:
 
 @dataclass(slots=True)
 class _Plan:
-    """What the files will be like, one section after the other, by their real paths."""
+    """The planned changes by the real paths of the files, collected section by section."""
 
     roots: ToolRoots
     changes: dict[Path, Change] = field(default_factory=dict)
 
     def add(self, section: FilePatch) -> list[str]:
-        """Take account of one section; lines of a report for the model."""
+        """Add one section to the plan, and return its lines of the report."""
         change = self._change(section.path, section)
         name = change.target.name
         if section.kind == "Add":
@@ -548,7 +548,7 @@ class _Plan:
         return [f"M {name}{moved}", *report]
 
     def _change(self, path: str, section: FilePatch) -> Change:
-        """A file, as it is at this point of the patch."""
+        """Return the change of a file, as it is at this point of the patch."""
         target = self.roots.writable(path)
         if target.is_link and (section.kind == "Delete" or section.move_to):
             raise FileRefused("this is a link; delete or move the file it leads to", where=path, hint=target.name)

@@ -1,8 +1,8 @@
-"""Run one program: no shell, bounded time and memory, and nothing of it left running.
+"""Run one program: without a shell, within limits of time and memory, and with no process left running.
 
-A program is the leader of a session of its own. When its time is over, when the call is cancelled, or when it ended
-and left others behind, its whole process group is killed; on Linux, after a time-out or a cancellation, also those
-that left the group, which are known by a mark in their environment.
+A program is the leader of a session of its own. After a time-out or a cancellation, or if it ended and left other
+processes behind, its whole process group is killed; on Linux, after a time-out or a cancellation, also processes that
+left the group, which are found by a mark in their environment.
 """
 
 from __future__ import annotations
@@ -27,17 +27,17 @@ from chatmd.errors import ChatmdError
 from lmm.messages import ToolOutput
 from lmm.terminal import ESCAPES
 
-# -- What a program printed, as a model can read it: no escapes, bounded, its beginning and its end -----------
+# -- The output of a program for a model: without escapes, cut to its beginning and its end --------------------
 
 
-# Control characters, and bytes that are not UTF-8, as the error handler "surrogateescape" gives them.
+# Control characters, and bytes that are not UTF-8, as the error handler "surrogateescape" decodes them.
 _UNREADABLE = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f\udc80-\udcff]")
 
 
 def readable(text: str) -> str:
-    """Text of a terminal as it would look there: escapes do nothing, of a line that is written anew the last counts.
+    """Return terminal output as plain text: without escapes, and with the last version of lines that were overwritten.
 
-    Other control characters, and bytes that were no text, are spelled out. Takes linear time, whatever comes.
+    Other control characters, and bytes that were not text, are spelled out. Takes linear time for any input.
 
     >>> readable("\\x1b[31mred\\x1b[0m 10%\\r100%\\r\\nb\\x08bell\\x07")
     '100%\\nbell\\\\x07'
@@ -53,7 +53,7 @@ def readable(text: str) -> str:
 
 
 def _struck_over(text: str) -> str:
-    """Backspaces done: each takes away the character before it, as far as the line begins."""
+    """Apply backspaces: each removes the character before it in the line."""
     left: list[str] = []
     for char in text:
         if char != "\x08":
@@ -64,9 +64,9 @@ def _struck_over(text: str) -> str:
 
 
 class Stream:
-    """One stream of a program's output, of which no more than the beginning and the end are kept.
+    """One stream of a program's output, of which only the beginning and the end are kept.
 
-    Bytes that are not UTF-8 are spelled ``\\xff``. Memory stays within a few times `limit`, whatever comes.
+    Bytes that are not UTF-8 are spelled ``\\xff``. Memory stays within a few times `limit` for any input.
 
     >>> stream = Stream(limit=20)
     >>> for piece in (b"one\\ntwo\\n", b"three\\n" * 1000, b"fo\\xc3", b"\\xbcr\\n"):
@@ -83,7 +83,7 @@ class Stream:
         self._head = self._tail = b""
 
     def add(self, data: bytes) -> None:
-        """Take the next bytes."""
+        """Add the next bytes."""
         self.size += len(data)
         self._newlines += data.count(b"\n")
         room = self._most - len(self._head)
@@ -91,9 +91,9 @@ class Stream:
         self._tail = (self._tail + data[room:])[-self._most :]
 
     def text(self, limit: int) -> str:
-        """All of it, or at most `limit` characters from the beginning and the end, if possible whole lines.
+        """Return all of it, or at most `limit` characters from the beginning and the end, in whole lines if possible.
 
-        `limit` is not more than that of the stream.
+        `limit` must not exceed that of the stream.
         """
         head = tail = self._readable(self._head + self._tail)
         if self.size > len(self._head + self._tail):
@@ -114,7 +114,7 @@ class Stream:
 
 
 def report(ending: str, streams: Mapping[str, Stream], limit: int) -> str:
-    """How a program ended, and what it printed, within about `limit` characters; streams by their names.
+    """Return how a program ended, and its output by stream, in about `limit` characters.
 
     >>> out, err = Stream(100), Stream(100)
     >>> out.add(b"1 file\\n")
@@ -137,19 +137,19 @@ def report(ending: str, streams: Mapping[str, Stream], limit: int) -> str:
 MARK = "LMM_CALL"
 """The environment variable that identifies all processes of one call; nested calls are joined by slashes."""
 FLOOD = 1_000_000_000
-"""How many bytes a program may print before it is stopped."""
+"""The number of bytes that a program may print before it is stopped."""
 
-_TERM_GRACE = 1.0  # seconds to clean up after being asked to end
-_PIPE_GRACE = 1.0  # seconds in which others than the program itself may go on printing
-_KILL_GRACE = 5.0  # seconds in which a killed process must be gone
+_TERM_GRACE = 1.0  # seconds between SIGTERM and SIGKILL, to clean up
+_PIPE_GRACE = 1.0  # seconds in which child processes may continue to print
+_KILL_GRACE = 5.0  # seconds to wait for the end of a killed process
 _LAST_GRACE = 0.2  # seconds to read what is in the pipes at the end
 
 
 @dataclass(frozen=True, slots=True)
 class Program:
-    """What to run: `argv` begins with the file to execute, as an absolute path; nothing else is inherited.
+    """A program to run: `argv` begins with the file to execute, as an absolute path; nothing else is inherited.
 
-    `timeout` is in seconds; of each stream of its output, `limit` characters are kept.
+    `timeout` is in seconds; `limit` characters of its output are kept.
     """
 
     argv: tuple[str, ...]
@@ -160,9 +160,9 @@ class Program:
 
 
 async def run_program(program: Program, stdin: bytes | None) -> ToolOutput:
-    """Run a program to its end; how it ended, and what it printed. It failed if it had to be stopped.
+    """Run a program to its end, and return how it ended and its output. It has failed if it had to be stopped.
 
-    Cancelling it, or the time-out, leaves no process behind.
+    No process is left behind, even after a cancellation or time-out.
 
     Raises:
         ChatmdError: it cannot be started.
@@ -183,7 +183,7 @@ async def run_program(program: Program, stdin: bytes | None) -> ToolOutput:
 
 
 class _Process(asyncio.SubprocessProtocol):
-    """A process that was started: what comes from it, and what is known of its end. Its environment has the `mark`."""
+    """A started process, with its output and the events of its end. Its environment contains the `mark`."""
 
     transport: asyncio.SubprocessTransport
 
@@ -193,7 +193,7 @@ class _Process(asyncio.SubprocessProtocol):
         self.exited, self.drained, self.closed = asyncio.Event(), asyncio.Event(), asyncio.Event()
         self.exited_or_flooding = asyncio.Event()
 
-    # -- what the loop tells -----------------------------------------------------------------------------
+    # -- callbacks of the event loop ---------------------------------------------------------------------
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         self.transport = cast(asyncio.SubprocessTransport, transport)
@@ -215,16 +215,16 @@ class _Process(asyncio.SubprocessProtocol):
     def connection_lost(self, exc: Exception | None) -> None:
         self.closed.set()
 
-    # -- its end -----------------------------------------------------------------------------------------
+    # -- end of the process ------------------------------------------------------------------------------
 
     @property
     def exit_status(self) -> str:
-        """How the program ended by itself."""
+        """The exit code, or the signal that killed the program."""
         code = self.transport.get_returncode() or 0
         return f"exit code {code}" if code >= 0 else f"killed by {_signal_name(-code)}"
 
     async def clean_up(self) -> bool:
-        """Read what is still to come after the program ended; kill what it left, and say whether there was any."""
+        """Read the rest of the output after the program ended, and return whether other processes had to be killed."""
         try:
             await _wait(self.drained, _PIPE_GRACE)
             return self._signal_group("SIGKILL")
@@ -232,7 +232,7 @@ class _Process(asyncio.SubprocessProtocol):
             await self._close()
 
     async def stop(self) -> bool:
-        """Ask all to end, and soon make them."""
+        """Ask all processes to end, and kill them soon after."""
         try:
             self._signal_group("SIGTERM")
             await _wait(self.exited, _TERM_GRACE)
@@ -246,7 +246,7 @@ class _Process(asyncio.SubprocessProtocol):
         return True
 
     async def _close(self) -> None:
-        """Stop reading, even if somebody who got away holds the pipes open."""
+        """Stop reading, even if a process that escaped keeps the pipes open."""
         try:
             await _wait(self.drained, _LAST_GRACE)
         finally:
@@ -254,7 +254,7 @@ class _Process(asyncio.SubprocessProtocol):
         await _wait(self.closed, _LAST_GRACE)
 
     def _signal_group(self, name: Literal["SIGTERM", "SIGKILL"]) -> bool:
-        """Signal the group, whose number is that of its leader; whether there was anybody left in it."""
+        """Signal the process group, whose id is its leader's, and return whether any process was left in it."""
         if not hasattr(os, "killpg"):  # Windows: only the program itself can be reached
             if not self.exited.is_set():
                 self.transport.kill()
@@ -266,7 +266,7 @@ class _Process(asyncio.SubprocessProtocol):
 
 
 async def _start(program: Program, stdin: bytes | None) -> _Process:
-    """Start a process, and do not lose it if this is cancelled meanwhile."""
+    """Start a process, and stop it if this is cancelled in the meantime."""
     mark = uuid.uuid4().hex
     outer = program.environment.get(MARK)
     environment = {**program.environment, MARK: f"{outer}/{mark}" if outer else mark}
@@ -296,7 +296,7 @@ async def _start(program: Program, stdin: bytes | None) -> _Process:
 
 @contextlib.contextmanager
 def _as_file(data: bytes | None) -> Iterator[IO[bytes] | int]:
-    """What a program reads: a file, which it may open again by name, or nothing at all."""
+    """Yield the standard input of a program: a file, which it may open again by name, or nothing."""
     if data is None:
         yield asyncio.subprocess.DEVNULL
         return
@@ -306,7 +306,7 @@ def _as_file(data: bytes | None) -> Iterator[IO[bytes] | int]:
         yield file
 
 
-_NOT_STARTED = {  # what is wrong, and what to do
+_NOT_STARTED = {  # error number: message and hint
     errno.E2BIG: ("the arguments are too long", "pass less at once, or pass it as stdin"),
     errno.ENOENT: ("there is no such program", 'install it, or correct command="…"'),
     errno.EACCES: ("this file is not executable", "chmod +x {name}"),
@@ -338,7 +338,7 @@ async def _wait(event: asyncio.Event, seconds: float) -> None:
 
 
 def _kill_marked(mark: str) -> None:
-    """Kill the processes that have the mark in their environment, wherever they went; new ones may come meanwhile."""
+    """Kill all processes with the mark in their environment, several times, as they may start others meanwhile."""
     for _ in range(10):
         if not (found := list(_marked(mark))):
             return
@@ -358,7 +358,7 @@ def _marked(mark: str) -> Iterator[int]:
                     yield int(process.name)
 
 
-# -- Programs in a sandbox, by bubblewrap: they read as their user does, and write below roots alone -------
+# -- Sandboxes by bubblewrap: programs read like their user, but write only below their roots ---------------
 
 
 _VIEW = ("--ro-bind", "/", "/", "--dev", "/dev", "--proc", "/proc", "--tmpfs", "/tmp", "--unshare-all")
@@ -367,7 +367,7 @@ _WAIT = 10.0  # seconds
 
 @functools.cache
 def bubblewrap() -> str:
-    """The program that makes sandboxes; empty if there is none, or if the system lets it make none."""
+    """Return the path of bubblewrap; empty if it is not installed, or the system does not let it make sandboxes."""
     found = shutil.which("bwrap") or ""
     with contextlib.suppress(OSError, subprocess.TimeoutExpired):
         if found and not subprocess.run([found, *_VIEW, "true"], capture_output=True, timeout=_WAIT).returncode:
@@ -376,7 +376,7 @@ def bubblewrap() -> str:
 
 
 def sandboxed(program: Program, roots: Iterable[Path], protected: Iterable[Path]) -> Program:
-    """The program in a sandbox, in which it may write below `roots`, but for `protected` files; with its own /tmp."""
+    """Put a program in a sandbox with its own /tmp, in which it may write below `roots`, except `protected` files."""
     binds = [("--ro-bind", program.folder), *(("--bind", root) for root in roots)]
     binds += [("--ro-bind", file) for file in protected if file.exists()]
     mounts = [word for option, path in binds for word in (option, str(path), str(path))]

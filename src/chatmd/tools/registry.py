@@ -1,7 +1,7 @@
-"""The table of tools: which there are, where each is opened, what it has power over.
+"""The registry of tools: their names, the functions that open them, and their powers.
 
-Modules are imported when a prompt declares one of their tools. Other packages of Python add theirs by an entry
-point in the group ``chatmd.tools``.
+Modules are imported when a prompt declares one of their tools. Other Python packages add tools by an entry point in
+the group ``chatmd.tools``.
 """
 
 from __future__ import annotations
@@ -28,21 +28,21 @@ from lmm.models.port import RunnableTool
 Power = Literal["read", "write", "process", "network", "agent"]
 OpenTools = AbstractAsyncContextManager[Sequence[RunnableTool]]
 Opener = Callable[[Tool, Run], OpenTools]
-"""How tools are opened: what a declaration offers, or a `ChatmdError` that says where and what is wrong with it."""
+"""Open the tools of a declaration, or raise a `ChatmdError` with the place and the reason."""
 
 
 @dataclass(frozen=True, slots=True)
 class ToolKind:
-    """One row: `opener` is ``module:function``, an `Opener`; `powers` is all that its tools can do."""
+    """A kind of tool: `opener` is ``module:function``, an `Opener`; `powers` are all that its tools can have."""
 
     opener: str
     powers: frozenset[Power]
 
     def load(self) -> Opener:
-        """Import the module and give the function.
+        """Import the module and return the function.
 
         Raises:
-            ChatmdError: another package's module cannot be imported, or has no such function.
+            ChatmdError: the module, of another package, cannot be imported, or has no such function.
         """
         module, _, function = self.opener.partition(":")
         try:
@@ -55,7 +55,7 @@ def _row(opener: str, *powers: Power) -> ToolKind:
     return ToolKind(opener, frozenset(powers))
 
 
-# Kinds that an attribute of <tool> chooses.
+# Kinds that an attribute of <tool> selects.
 KINDS: dict[str, ToolKind] = {
     "command": _row("chatmd.tools.command:open_command", "process"),
     "agent": _row("chatmd.tools.calling:open_agent", "agent"),
@@ -73,14 +73,14 @@ BUILTINS: dict[str, ToolKind] = {
     "apply_patch": _row("chatmd.tools.patch:open_apply_patch", "write"),
     "webpage_to_markdown": _row("chatmd.tools.web:open_webpage_to_markdown", "network"),
     "import_image": _row("chatmd.tools.files:open_import_image", "read"),
-    # Of the package lmm_education, which this one does not import.
+    # These are in the package lmm_education, which this one does not import.
     "course_search": _row("lmm_education.agent_tools:open_course_search", "read"),
     "index_markdown_docs": _row("lmm_education.agent_tools:open_index_markdown_docs", "read", "write"),
     "markdown_search": _row("lmm_education.agent_tools:open_markdown_search", "read"),
 }
-# What other programs call them.
+# Names of built-in tools in other programs.
 ALIASES = {"get_contents": "read_file", "read_dir": "read_directory"}
-# What other programs have and we do not, and what to use.
+# Tools of other programs that we do not have, with what to use instead.
 ELSEWHERE: dict[str, str] = {
     "odoc_search": "markdown_search finds passages in documentation that index_markdown_docs has read",
     "query_vector_db": "markdown_search asks what index_markdown_docs has read, course_search what lmm ingest has",
@@ -92,10 +92,10 @@ GROUP = "chatmd.tools"
 
 
 def kind_of(declared: Tool) -> ToolKind:
-    """The row that a declaration means.
+    """Return the kind of a declared tool.
 
     Raises:
-        ToolNotAvailable: it is one of ochat's that does not exist here.
+        ToolNotAvailable: it is a tool of ochat that is not available here.
         ChatmdError: there is no tool of that name.
     """
     if declared.kind != "builtin":
@@ -118,15 +118,15 @@ def kind_of(declared: Tool) -> ToolKind:
     raise ChatmdError(f"there is no built-in tool '{declared.name}'", where=where, hint=hint)
 
 
-# -- A tool made of a function --------------------------------------------------------------------------------
+# -- Functions as tools, with a definition written by hand -----------------------------------------------------
 
 
 @dataclass(frozen=True, slots=True)
 class FunctionTool:
-    """`function` gets the arguments by name, in a thread unless it is ``async``; what it returns is sent as text, or as
-    JSON, unless it is a `ToolOutput`.
+    """A tool that calls `function` with the arguments by name, in a thread unless it is ``async``.
 
-    `read_arguments` makes arguments of what a model wrote, and raises ValueError if there are none in it.
+    Its value is sent as text, or as JSON, unless it is a `ToolOutput`. `read_arguments` parses the arguments that a
+    model wrote, and raises ValueError if it cannot.
     """
 
     definition: ToolDefinition
@@ -141,7 +141,7 @@ class FunctionTool:
         if isinstance(output, ToolOutput):
             return output
         if not isinstance(output, str):
-            from pydantic_core import to_json  # which our own tools do without
+            from pydantic_core import to_json  # not needed by our own tools
 
             output = to_json(output, fallback=str).decode()
         return ToolOutput(output)
@@ -151,13 +151,13 @@ def offer(
     name: str, function: Callable[..., ToolOutput | str] | Callable[..., Awaitable[str]], description: str,
     required: Sequence[str], read: Callable[[str], Any] = json.loads, **properties: Mapping[str, Any],
 ) -> OpenTools:  # fmt: skip
-    """One tool made of a function, which gets these properties by name."""
+    """Return one tool that calls a function with these properties by name."""
     definition = ToolDefinition(name, description, object_schema(required, **properties))
     return nullcontext([FunctionTool(definition, function, read)])
 
 
 def renaming(**names: str) -> Callable[[str], Any]:
-    """A reader of arguments that models may give under other `names`.
+    """Return a parser of arguments that also accepts other `names` for some of them.
 
     >>> renaming(file="path")('{"file": "a.md"}'), renaming(file="path")('{"file": "b", "path": "a.md"}')
     ({'path': 'a.md'}, {'file': 'b', 'path': 'a.md'})
@@ -172,20 +172,20 @@ def renaming(**names: str) -> Callable[[str], Any]:
     return read
 
 
-# -- Python functions as tools: a model is offered what signature and docstring say ------------------------
+# -- Python functions as tools, defined by their signatures and docstrings ---------------------------------
 
 
 PythonTool = Callable[..., Any] | RunnableTool
-"""A function, plain or ``async``, or a tool that has a `definition` and a `call`."""
+"""A function, plain or ``async``, or a tool with a `definition` and a `call`."""
 
 
 def function_tool(function: PythonTool) -> RunnableTool:
-    """Make a tool of a function: its name, its docstring, and a schema of its parameters; a tool stays what it is.
+    """Make a tool from a function, with its name, its docstring, and a schema of its parameters; return tools as given.
 
-    A plain function is called in a thread of its own. What it returns is sent as text, or as JSON.
+    A plain function is called in a thread of its own. Its value is sent as text, or as JSON.
 
     Raises:
-        ChatmdError: its parameters cannot be given by name, or have types that no JSON has.
+        ChatmdError: a parameter cannot be passed by name, or has a type that JSON does not support.
 
     >>> def add(a: int, b: int = 0) -> int:
     ...     '''Add two numbers.
@@ -227,7 +227,7 @@ _ITEM = re.compile(
 
 
 def read_docstring(text: str) -> tuple[str, dict[str, str]]:
-    """What a docstring says of a function, and of each parameter (as Google or Sphinx have it).
+    """Return the descriptions of a function and of its parameters from a docstring (Google or Sphinx style).
 
     >>> read_docstring("Add.\\n\\n:param a: one\\n:returns: the sum")
     ('Add.', {'a': 'one'})

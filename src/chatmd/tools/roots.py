@@ -1,9 +1,8 @@
-"""Which files a tool may access: those whose real path is below one of its roots.
+"""The files that a tool may access: those whose real path is below one of its roots.
 
-There is one way to name a file, whatever the tool and its roots: relative to the working folder, which is the
-prompt's, or absolute. So a path that one tool shows means the same to all others, and to commands. `ToolRoots.locate`
-finds what a path means; `lmm.disk.opened` opens it without following another link, so that nothing can be
-slipped in between.
+All tools name files in one way, whatever their roots: relative to the working folder, which is the prompt's, or
+absolute. So a path that one tool shows means the same to all others, and to commands. `ToolRoots.locate` resolves a
+path; `lmm.disk.opened` opens it without following another link, so that the file cannot be swapped in between.
 """
 
 from __future__ import annotations
@@ -25,18 +24,18 @@ from lmm.disk.names import is_secret_file
 from lmm.errors import FileReadError
 from lmm.terminal import visible
 
-# -- What a path may look like, and which files are left alone whatever the roots say -------------------------
+# -- Paths that are refused, whatever the roots ----------------------------------------------------------------
 
 
 LONGEST = 4096  # characters of a path
 DEEPEST = 100  # folders in a path
 SYSTEM = ("/proc", "/sys", "/dev")
-"""Folders of the system that hold no documents: other processes' memory and environment, devices."""
+"""Folders of the system without documents: other processes' memory and environment, devices."""
 _DRIVE = re.compile(r"[A-Za-z]:($|[\\/])")
 
 
 def check_path(path: str, *, windows: bool = False) -> None:
-    """Refuse what names no file in any folder, or another one than it seems to.
+    """Refuse a path that cannot name a file in a folder, or names another one than it seems to.
 
     >>> check_path("notes/../notes/a b.md")
     >>> check_path("~/notes.md")
@@ -45,7 +44,7 @@ def check_path(path: str, *, windows: bool = False) -> None:
     chatmd.errors.FileRefused: ~/notes.md: '~' is not expanded (write a path relative to the working folder)
 
     Raises:
-        FileRefused: it is empty or too long, or holds what no path should.
+        FileRefused: it is empty or too long, or contains what a path should not.
     """
     shown = visible(path, line=True)
     if not path.strip():
@@ -65,7 +64,7 @@ def check_path(path: str, *, windows: bool = False) -> None:
 
 
 def _check_windows(path: str, shown: str) -> None:
-    """Devices, streams, and names that Windows takes for others."""
+    """Refuse devices, streams, and names that Windows treats as other names."""
     if path.startswith(("\\\\", "//")):
         raise FileRefused("shares and devices cannot be used", where=shown)
     rest = path[2:] if _DRIVE.match(path) else path
@@ -78,12 +77,12 @@ def _check_windows(path: str, shown: str) -> None:
 
 WINDOWS = os.name == "nt"
 LOOK = "look with read_directory"
-"""What a model may do about a path at which there is nothing that fits."""
+"""The hint for a model whose path does not exist or does not fit."""
 
 
 @dataclass(frozen=True, slots=True)
 class Root:
-    """A folder, or a single file, that a tool may touch: as the author calls it, and its real path."""
+    """A folder, or a single file, that a tool may touch: its name as the author wrote it, and its real path."""
 
     name: str
     real: Path
@@ -91,7 +90,7 @@ class Root:
 
 @dataclass(frozen=True, slots=True)
 class RootedPath:
-    """What a path means: its `real` path, below `root`, and the `name` under which the model finds it again.
+    """A resolved path: its `real` path, below `root`, and the `name` by which the model can use it again.
 
     `is_link` if the last part of the path as given is a symbolic link.
     """
@@ -121,16 +120,16 @@ class ToolRoots:
         return ", ".join(root.name for root in self.roots)
 
     def described(self) -> str:
-        """The description of the roots for the model."""
+        """Describe the roots for the model."""
         if [root.real for root in self.roots] == [self.folder]:
             return "Paths are relative to the working folder, and stay inside it."
         return f"Paths are relative to the working folder; you may use {self.names} and what is below."
 
     def locate(self, path: str) -> RootedPath:
-        """What a path means. It need not exist.
+        """Resolve a path, which need not exist.
 
         Raises:
-            FileRefused: it leads out of the roots, by whatever way, or is no path.
+            FileRefused: it is outside of the roots, also by a link, or is not a valid path.
         """
         check_path(path, windows=WINDOWS)
         given, shown = _as_on_disk(self.folder / path), visible(path, line=True)
@@ -147,7 +146,7 @@ class ToolRoots:
         """`locate` a file whose content may be shown.
 
         Raises:
-            FileRefused: also if its name says that it holds keys or passwords.
+            FileRefused: also if its name suggests keys or passwords.
         """
         return self._not_secret(self.locate(path), "their content would be sent to the model")
 
@@ -162,10 +161,10 @@ class ToolRoots:
         return target
 
     def writable(self, path: str) -> RootedPath:
-        """`locate` a file that may be made, changed or removed.
+        """`locate` a file that may be created, changed or removed.
 
         Raises:
-            FileRefused: also if it is the transcript of a run, a root folder, or lies in a folder such as ``.git``.
+            FileRefused: also if it is a protected file, a folder, or is in a folder such as ``.git``.
         """
         target = self._not_secret(self.locate(path), "tools may not change them")
         if _is(target.real.is_dir):
@@ -179,7 +178,7 @@ class ToolRoots:
         return target
 
     def missing(self, target: RootedPath) -> FileReadError:
-        """What to say of a file that is not there: which ones have names like it."""
+        """Return the error for a missing file, with a hint at similar names."""
         there = next((folder for folder in target.real.parents if _is(folder.is_dir)), self.folder)
         names = sorted(_names(there)) if there.is_relative_to(target.root.real) else []
         wanted = (target.real.relative_to(there).parts[0], target.real.name)
@@ -190,7 +189,7 @@ class ToolRoots:
 
 
 def roots_of(declared: Tool, run: Run) -> ToolRoots:
-    """The roots that a declaration names; the prompt's folder, if it names none. ``cwd`` is where paths begin.
+    """Return the roots of a declaration; by default the prompt's folder. Paths are relative to its ``cwd``.
 
     Raises:
         ChatmdError: one does not exist.
@@ -217,10 +216,10 @@ def _root(name: str, folder: Path, declared: Tool) -> Root:
 
 
 def _real(path: Path, name: str) -> Path:
-    """The real path; that of a file that is not there too.
+    """Return the real path of a file, which may be missing.
 
     Raises:
-        FileRefused: links lead round in a circle, a name is too long, or a folder may not be entered.
+        FileRefused: there is a loop of links, a name is too long, or a folder may not be entered.
     """
     try:
         return Path(os.path.realpath(path, strict=True))
@@ -234,7 +233,7 @@ def _real(path: Path, name: str) -> Path:
 
 
 def _name_of(root: Root, real: Path) -> str:
-    """How the model is to call a file: as the author calls the root, then the way from there."""
+    """Return the name of a file for the model: the author's name of the root, and the path below it."""
     return PurePosixPath(root.name, *real.relative_to(root.real).parts).as_posix()
 
 
@@ -246,7 +245,7 @@ def _same_file(one: Path, other: Path) -> bool:
 
 
 def _as_on_disk(path: Path) -> Path:
-    """The path, with each name that is not there spelled as a file that is: é as one character or as two."""
+    """Return the path with the spelling of existing files, where é may be one character or two."""
     if str(path).isascii() or os.path.lexists(path):
         return path
     found = Path(path.anchor)
@@ -268,7 +267,7 @@ def _names(folder: Path) -> Iterable[str]:
 
 
 def _is(question: Callable[[], bool]) -> bool:
-    """The answer, which is no if a name is too long to be asked about."""
+    """Return the answer, or False if the system refuses it, as for a name that is too long."""
     try:
         return question()
     except OSError:

@@ -1,4 +1,4 @@
-"""The tools that look for files: `read_directory` lists them, `search_files` finds text in them."""
+"""The tools `read_directory`, which lists files, and `search_files`, which finds text in them."""
 
 from __future__ import annotations
 
@@ -21,8 +21,8 @@ from lmm.errors import FileReadError, LmmError
 from lmm.terminal import count, megabytes, visible
 
 DEEPEST = 20
-_LARGEST = 20_000_000  # bytes of a file that is searched
-_LONGEST = 200  # characters of a line that was found
+_LARGEST = 20_000_000  # bytes of the largest file that is searched
+_LONGEST = 200  # characters that are shown of a line
 _PATH: dict[str, Any] = {"type": "string", "description": "the folder; the working folder if left out"}
 _GLOB: dict[str, Any] = {
     "type": "string",
@@ -31,7 +31,7 @@ _GLOB: dict[str, Any] = {
 
 
 def open_read_directory(declared: Tool, run: Run) -> OpenTools:
-    """`read_directory`, for the roots of its declaration."""
+    """Open `read_directory` for the roots of its declaration."""
     roots, limit = roots_of(declared, run), declared.max_output or run.rules.max_output
 
     def read_directory(path: str = "", depth: int | None = None, glob: str = "") -> str:
@@ -56,7 +56,7 @@ def open_read_directory(declared: Tool, run: Run) -> OpenTools:
 
 
 def list_folder(roots: ToolRoots, target: RootedPath, depth: int, glob: Glob | None, limit: int) -> str:
-    """The entries of a folder, one a line, in at most `limit` characters.
+    """List the entries of a folder, one per line, in at most `limit` characters.
 
     Raises:
         FileReadError: it is not a folder, or cannot be read.
@@ -107,7 +107,7 @@ def _end_of_link(entry: FolderEntry, roots: ToolRoots, target: RootedPath) -> st
 
 
 def open_search_files(declared: Tool, run: Run) -> OpenTools:
-    """`search_files`, for the roots of its declaration."""
+    """Open `search_files` for the roots of its declaration."""
     roots, rules = roots_of(declared, run), run.rules
     limit, seconds = declared.max_output or rules.max_output, 0.9 * (declared.timeout or rules.tool_timeout)
 
@@ -135,7 +135,7 @@ def open_search_files(declared: Tool, run: Run) -> OpenTools:
 
 @dataclass(slots=True)
 class _Search:
-    """One search: what is looked for, and what was found, in at most `limit` characters and up to `deadline`."""
+    """One search and its results, in at most `limit` characters and until `deadline`."""
 
     text: str
     ignore_case: bool
@@ -150,7 +150,7 @@ class _Search:
     late: bool = False
 
     def run(self, roots: ToolRoots, target: RootedPath, glob: Glob | None) -> str:
-        """Search, and say what was found."""
+        """Search a file or folder, and return the lines found with a summary."""
         if "\n" in self.text:
             raise ChatmdError("the text to be found is on one line", hint="search for its first line")
         one = not target.real.is_dir()
@@ -223,7 +223,7 @@ class _Search:
 
 
 def _around(line: str, at: int) -> str:
-    """A line, or what is around `at` if it is long."""
+    """Return a line, or the part around `at` if it is long."""
     if len(line) <= _LONGEST:
         return line
     start = max(at - _LONGEST // 4, 0)
@@ -248,7 +248,7 @@ def _files(roots: ToolRoots, target: RootedPath, glob: Glob | None, on_unreadabl
 
 
 def _folder(roots: ToolRoots, path: str) -> RootedPath:
-    """The folder that is meant; without a path the working folder, or the first root if that is not one of them."""
+    """Return the folder of a path; without one, the working folder, or the first root if that is outside of them."""
     if path:
         return roots.locate(path)
     try:

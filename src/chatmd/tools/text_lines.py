@@ -1,4 +1,4 @@
-"""A text as lines that keep how they end, so that what nobody changed comes back byte for byte.
+"""Texts as lines with their line ends, so that unchanged lines are restored byte for byte.
 
 A line ends with LF or CRLF; any other character, such as a lone CR or a form feed, is part of it.
 """
@@ -22,7 +22,7 @@ _LINE = re.compile(r"([^\n]*?)(\r?\n|\Z)")
 
 @dataclass(frozen=True, slots=True)
 class TextLines:
-    """The lines of a text: what each says, and how it ends (``\\n``, ``\\r\\n``, or nothing at the end of the file).
+    """The lines of a text, each with its text and its end (``\\n``, ``\\r\\n``, or nothing at the end of the file).
 
     >>> TextLines.of("a\\r\\nb")
     TextLines(texts=('a', 'b'), ends=('\\r\\n', ''), bom=False)
@@ -34,22 +34,22 @@ class TextLines:
 
     @classmethod
     def of(cls, text: str) -> TextLines:
-        """The lines of a text; an empty one has none."""
+        """Split a text into lines; an empty one has none."""
         body = text.removeprefix(BOM)
         pairs = [match.groups() for match in _LINE.finditer(body)]
-        if pairs and pairs[-1] == ("", ""):  # what comes after the last line end
+        if pairs and pairs[-1] == ("", ""):  # after the last line end
             pairs.pop()
         return cls(tuple(line for line, _ in pairs), tuple(end for _, end in pairs), body != text)
 
     @property
     def text(self) -> str:
-        """The text again, exactly."""
+        """The exact text."""
         mark = BOM if self.bom else ""
         return mark + "".join(line + end for line, end in zip(self.texts, self.ends, strict=True))
 
     @property
     def newline(self) -> str:
-        """How most lines end; LF, if none does.
+        """The most frequent line end; LF if there is none.
 
         >>> TextLines.of("a\\r\\nb\\r\\nc\\n").newline
         '\\r\\n'
@@ -58,7 +58,7 @@ class TextLines:
 
 
 def with_newline(text: str, newline: str) -> str:
-    """A text whose lines all end with `newline`.
+    """Convert all line ends of a text to `newline`.
 
     >>> with_newline("a\\nb\\r\\n", "\\r\\n")
     'a\\r\\nb\\r\\n'
@@ -67,10 +67,10 @@ def with_newline(text: str, newline: str) -> str:
 
 
 def decode_text(data: bytes, name: str) -> str:
-    """The text of a file that is text: UTF-8 without NUL.
+    """Decode the bytes of a text file: UTF-8 without NUL.
 
     Raises:
-        FileReadError: it is something else.
+        FileReadError: it is not a text file.
     """
     if b"\0" in data and data[:2] not in (codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE):
         raise FileReadError("this is not a text file", where=name)
@@ -78,7 +78,7 @@ def decode_text(data: bytes, name: str) -> str:
 
 
 def whole_characters(data: bytes) -> bytes:
-    """Without the first bytes of a character at the end, the others of which are missing.
+    """Remove an incomplete character at the end of UTF-8 data.
 
     >>> whole_characters("aü".encode()[:-1])
     b'a'
@@ -87,10 +87,10 @@ def whole_characters(data: bytes) -> bytes:
 
 
 def encode_text(text: str, name: str) -> bytes:
-    """The bytes of a text file.
+    """Encode a text for a text file.
 
     Raises:
-        NotStorable: the text holds what no text file can.
+        NotStorable: the text contains a NUL or half of a surrogate pair.
     """
     if "\0" in text:
         raise NotStorable("a text file cannot contain a NUL", where=name)
@@ -100,19 +100,19 @@ def encode_text(text: str, name: str) -> bytes:
         raise NotStorable("the text contains half of a surrogate pair", where=name) from error
 
 
-# -- A few lines of a file ------------------------------------------------------------------------------------
+# -- Excerpts of a file ---------------------------------------------------------------------------------------
 
 
 READ = 200_000_000
-"""How many bytes of a file are looked at."""
+"""The number of bytes that are read of a file."""
 
 
 @dataclass(frozen=True, slots=True)
 class Excerpt:
-    """Some lines of a file, of `total` in all.
+    """Some lines of a file with `total` lines.
 
-    `exact` is False if the file is so large that the rest of it was not looked at; `cut` is True if the only line
-    shown is not shown to its end; `crlf` if lines end with CRLF.
+    `exact` is False if the file is so large that the rest of it was not read; `cut` is True if the only line was cut
+    off; `crlf` if lines end with CRLF.
     """
 
     lines: Sequence[str]
@@ -123,18 +123,18 @@ class Excerpt:
 
 
 def read_excerpt(file: BinaryIO, name: str, *, offset: int = 0, count: int | None = None, budget: int) -> Excerpt:
-    """At most `count` lines after the first `offset`, in at most `budget` characters.
+    """Read at most `count` lines after the first `offset`, in at most `budget` characters.
 
     >>> from io import BytesIO
     >>> read_excerpt(BytesIO(b"a\\nb\\nc"), "f", offset=1, count=1, budget=100).lines
     ('b',)
 
     Raises:
-        FileReadError: what would be shown is no text.
+        FileReadError: the excerpt would not be text.
     """
     data, room = file.read(READ), 4 * budget + 4  # no character has more bytes
     if b"\0" in data[:8192]:
-        decode_text(data[:8192], name)  # which says what it is
+        decode_text(data[:8192], name)  # raises the error
     ends = (match.end() for match in re.finditer(b"\n", data))
     start = next(islice(ends, min(offset, len(data) + 1) - 1, None), len(data)) if offset else 0
     total = data.count(b"\n") + (not data.endswith(b"\n") and bool(data))
@@ -142,7 +142,7 @@ def read_excerpt(file: BinaryIO, name: str, *, offset: int = 0, count: int | Non
     try:
         text = taken.decode("utf-8")
     except UnicodeDecodeError:
-        text = decode_text(data[: start + room], name)  # which says where
+        text = decode_text(data[: start + room], name)  # raises the error with its place
     lines = TextLines.of(text)
     complete = lines.texts if start + room >= len(data) else lines.texts[:-1]
     shown, cut = fitting((complete or lines.texts)[:count], budget)
@@ -151,7 +151,7 @@ def read_excerpt(file: BinaryIO, name: str, *, offset: int = 0, count: int | Non
 
 
 def fitting(lines: Sequence[str], budget: int) -> tuple[Sequence[str], bool]:
-    """The lines that fit into so many characters; where the first is longer, its beginning, and True.
+    """Return the first lines that fit into `budget` characters; if none does, the beginning of the first, and True.
 
     >>> fitting(["one", "two", "three"], 9), fitting(["one", "two"], 2)
     ((['one', 'two'], False), (['on'], True))

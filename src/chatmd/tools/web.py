@@ -1,4 +1,4 @@
-"""The tool that reads web pages: `webpage_to_markdown`."""
+"""The tool `webpage_to_markdown`, which reads web pages."""
 
 from __future__ import annotations
 
@@ -18,11 +18,11 @@ from lmm.importing.formats import MARKDOWN, suffix_of
 from lmm.markdown.blocks import fenced
 
 _REMEMBERED = 8  # pages
-_AROUND_TEXT = 300  # characters of a result that are not the page's
+_AROUND_TEXT = 300  # characters of a result around the page's text
 
 
 def open_webpage_to_markdown(declared: Tool, run: Run, *, resolve: Resolve = resolve_host) -> OpenTools:
-    """`webpage_to_markdown`, within the rules for the network."""
+    """Open `webpage_to_markdown`, within the rules for the network."""
     most, timeout = declared.max_output or run.rules.max_output, declared.timeout or run.rules.tool_timeout
     reader = _Reader(run.rules.fetching, most, timeout, resolve)
     return offer(
@@ -39,7 +39,7 @@ def open_webpage_to_markdown(declared: Tool, run: Run, *, resolve: Resolve = res
 
 @dataclass(frozen=True, slots=True)
 class _Page:
-    """What was read: the address it came from, and its lines."""
+    """A converted page: its address, title, notes and lines."""
 
     source: str
     title: str
@@ -49,7 +49,7 @@ class _Page:
 
 @dataclass(slots=True)
 class _Reader:
-    """Reads pages; those that were read last are kept, so that one can read on in them."""
+    """Reads pages, and keeps the last ones, so that later parts can be read without fetching them again."""
 
     rules: FetchRules
     most: int
@@ -58,7 +58,7 @@ class _Reader:
     pages: OrderedDict[str, _Page] = field(default_factory=OrderedDict)
 
     async def read(self, url: str, offset: int = 0) -> str:
-        """A page, or what follows its first `offset` lines, in at most `most` characters."""
+        """Read a page after its first `offset` lines, in at most `most` characters."""
         page = self.pages.get(url) if offset else None
         if page is None:
             page = self.pages[url] = await self._fetch(url)
@@ -83,7 +83,7 @@ class _Reader:
         return _Page(source, document.title, document.notes, document.text.rstrip("\n").split("\n"))
 
     async def _converted(self, raw: SourceDocument, file: GitHubFile | None) -> ConvertedDocument:
-        """A document as markdown; of a text that is none, as a block of code."""
+        """Convert a document to markdown; text in another format becomes a block of code."""
         if raw.kind.suffix and not (file and file.lines):
             return await as_markdown(raw, timeout=self.timeout, rules=self.rules)
         text = plain_text(raw)
@@ -102,7 +102,7 @@ def _hint(error: LmmError) -> str:
 
 
 def _some_lines(text: str, wanted: tuple[int, int], *, numbered: bool) -> str:
-    """The lines from the first to the last wanted one.
+    """Return the lines from the first to the last wanted one.
 
     >>> _some_lines("a\\nb\\nc\\n", (2, 9), numbered=True)
     '2  b\\n3  c\\n'
@@ -117,7 +117,7 @@ def _some_lines(text: str, wanted: tuple[int, int], *, numbered: bool) -> str:
 
 
 def _excerpt(page: _Page, offset: int, most: int) -> str:
-    """As many lines as fit, after a header that says what they are of."""
+    """Return as many lines as fit, after a header with their source."""
     head = f"Source: {page.source}\n"
     if page.title and page.title not in page.lines[0]:
         head = f"Title: {page.title[:200]}\n{head}"
