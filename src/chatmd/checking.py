@@ -1,6 +1,6 @@
-"""Everything that is wrong with a file and can be found without asking a model, a server or a program.
+"""Find the problems of a file that can be found without asking a model, a server or a program.
 
-Of a transcript also where a run today would not be the one that it tells of (`differences`).
+For a transcript, also find where a run today would differ from the recorded one (`differences`).
 """
 
 from __future__ import annotations
@@ -58,19 +58,19 @@ from lmm.errors import ConfigError, LmmError
 from lmm.messages import ToolCall, ToolResult
 from lmm.models.structured import Mismatch, NoJson
 
-# -- What a document refers to and cannot be had: its model, its tools, documents, images, agents -------------
+# -- References of a document that are not available: its model, tools, documents, images and agents ----------
 #
-# The code that a run uses says so, in the same words. No program is started, nothing is fetched, no model is asked.
+# Errors come from the code that a run uses. No program is started, nothing is fetched, no model is asked.
 
 
 Severity = Literal["error", "warning"]
 
 
 def surroundings(spec: AgentSpec, path: Path, run: Run) -> Iterator[Problem]:
-    """What is wrong around the document in `path`. Errors are what a run would stop at.
+    """Report problems with what the document in `path` refers to. Errors would stop a run.
 
     Raises:
-        ConfigError: it is config.toml that is wrong.
+        ConfigError: the error is in config.toml.
     """
     recorded = ExpansionRecord(path, keeps=False)
     yield from _model(spec, run.configuration, own=True)
@@ -112,7 +112,7 @@ def _tools(spec: AgentSpec, run: Run) -> Iterator[Problem]:
 
 
 def _looks(tool: Tool, run: Run) -> Iterator[tuple[Severity, Callable[[], object]]]:
-    """What is looked at, in order, and how bad it is: programs and variables may be there when it is run."""
+    """Iterate over the checks of a tool, with their severity: programs and variables may be there when it is run."""
     if tool.kind == "builtin" and tool.name:
         yield "error", lambda: kind_of(tool)
     if tool.kind == "builtin" and tool.roots:
@@ -135,7 +135,7 @@ def _looks(tool: Tool, run: Run) -> Iterator[tuple[Severity, Callable[[], object
 
 
 def _find(name: str, run: Run) -> None:
-    """See to it that a program is there, and may be run."""
+    """Raise an error unless a program exists and is executable."""
     found = Path(find_program(name, run.folder, minimal_environment(run.environment)["PATH"]))
     if not found.is_file():
         raise LmmError(f"there is no program '{name}'", hint=f"it would be {found}")
@@ -157,15 +157,14 @@ def _output(spec: AgentSpec, run: Run) -> Iterator[Problem]:
 
 
 def _open(spec: AgentSpec, recorded: ExpansionRecord | None) -> Iterator[tuple[Expandable, bool]]:
-    """What the next run would read, of what was answered only that which was not recorded; and whether it was stored
-    by a run."""
+    """Iterate over the parts that the next run would read, and whether a run stored them; recorded ones are skipped."""
     for one in occurrences(spec.sent):
         if not (recorded and one.key and one.answered and recorded.find(one.key) is not None):
             yield from ((part, not one.key) for part in parts_in((one.part,)))
 
 
 def _contents(spec: AgentSpec, run: Run, recorded: ExpansionRecord | None = None) -> Iterator[Problem]:
-    """Documents and images that cannot be had."""
+    """Report documents and images that cannot be read."""
     done: set[tuple[Expandable, bool]] = set()
     for part, stored in _open(spec, recorded):
         if not part.local or isinstance(part, SubAgent) or (part, stored) in done:
@@ -178,7 +177,7 @@ def _contents(spec: AgentSpec, run: Run, recorded: ExpansionRecord | None = None
 
 
 def _read(part: Doc | Img, run: Run, *, stored: bool) -> None:
-    """Read a part as a run does, short of turning it into markdown."""
+    """Read a part as a run does, but without converting it to markdown."""
     if Payloads(run.folder, inline=True).read(part) is not None:
         return
     if isinstance(part, Img):
@@ -198,7 +197,7 @@ def _read(part: Doc | Img, run: Run, *, stored: bool) -> None:
 
 @dataclass(frozen=True, slots=True)
 class _Edge:
-    """An agent that a file names; `certain` if it is asked in any case, not only if a model wants to."""
+    """An agent that a file names; `certain` if it is always asked, not only if a model calls it."""
 
     src: str
     span: SourceRange
@@ -213,9 +212,9 @@ def _agents_of(spec: AgentSpec, recorded: ExpansionRecord | None = None) -> Iter
 
 
 def _below(edge: _Edge, run: Run, chain: tuple[str, ...], certain: bool, seen: set[str]) -> Iterator[Problem]:
-    """Why an agent, or one that it asks, cannot answer: with the place in its own file; errors if a run stops there.
+    """Report why an agent, or one that it asks, cannot answer, at the place in its file; errors would stop a run.
 
-    Those in `seen` were looked at before.
+    Agents in `seen` were already checked.
     """
     severity: Severity = "error" if certain else "warning"
     try:
@@ -241,7 +240,7 @@ def _below(edge: _Edge, run: Run, chain: tuple[str, ...], certain: bool, seen: s
 
 
 def _report(problem: Problem, edge: _Edge) -> Problem:
-    """What is wrong below, told where the file itself names the agent."""
+    """Move the problem of an agent to the place where the checked file names the agent."""
     message = problem.message
     if problem.span is not edge.span:
         message = f"{problem.span.where}: {message}"
@@ -250,17 +249,17 @@ def _report(problem: Problem, edge: _Edge) -> Problem:
     return Problem(edge.span, message, problem.hint, problem.severity)
 
 
-# -- all of it -----------------------------------------------------------------------------------------------
+# -- all checks of a text ------------------------------------------------------------------------------------
 
 
 def check_text(text: str, path: Path, run: Run, *, strict: bool = False) -> list[Problem]:
     """`chatmd.check` for a text in `path`, its imports, and what it refers to: files, programs, agents, its model.
 
-    Errors would keep `lmm run` from going on; the rest are warnings. What a run that broke off has left, the next one
-    mends: that is a warning, and the mended text is what is checked.
+    Errors would stop `lmm run`; all other problems are warnings. An incomplete text from an interrupted run, which the
+    next run repairs, is a warning, and the repaired text is checked.
 
     Raises:
-        ConfigError: config.toml asks for something that we do not know.
+        ConfigError: config.toml contains an unknown value.
     """
     name = run.chain[-1]
     document, torn = _mend(text, name)
@@ -271,7 +270,7 @@ def check_text(text: str, path: Path, run: Run, *, strict: bool = False) -> list
 
 
 def _mend(text: str, name: str) -> tuple[SyntaxTree, list[Problem]]:
-    """The document as the next run reads it, and what that run would say of it."""
+    """Return the document as the next run reads it, with a warning if that run repairs it."""
     document = parse(text, file=name)
     repaired = repair(text) if (errors := _errors(document)) else None
     if repaired is None or _errors(mended := parse(repaired.text, file=name)) >= errors:
@@ -287,22 +286,22 @@ def _errors(document: SyntaxTree) -> int:
     return len(errors_of((*document.problems, *interpret(document)[1])))
 
 
-# -- A transcript as a test: where today's documents, tools and results are not those that it tells of -----
+# -- A transcript as a test: compare today's documents, tools and results with the recorded ones -----------
 
 
-_SHOWN = 60  # characters of a line that differs
+_SHOWN = 60  # characters that are shown of a line that differs
 _ACCEPT = "if this is intended, rewind the conversation and run it again"
 _OWN = "a call of this conversation may have changed it"
 
 
 async def differences(text: str, path: Path, run: Run) -> list[Problem]:
-    """Where a run today would not be the one that a transcript tells of.
+    """Report where a run today would differ from the transcript.
 
     No model is asked, no server called, no program run: the model's replies are the transcript's. Tools that only
-    read, and that nobody has to agree to, are called again; what others returned is taken from the transcript.
+    read and need no consent are called again; the results of others are taken from the transcript.
 
     Raises:
-        InvalidDocument: it has errors.
+        InvalidDocument: the transcript has errors.
     """
     name = run.chain[-1]
     spec = read_agent(run.rules.imported(parse_cached(repair(text, name).text, name)))
@@ -310,7 +309,7 @@ async def differences(text: str, path: Path, run: Run) -> list[Problem]:
     found = [one async for one in _documents(spec, run, ExpansionRecord(path, keeps=False))]
     async with AsyncExitStack() as stack:
         found += [one async for one in _calls(spec, run, stack)]
-    with contextlib.suppress(LmmError):  # lmm check tells
+    with contextlib.suppress(LmmError):  # lmm check reports it
         schema = schema_of(spec, run)
         try:
             if schema is not None and (answer := answer_of(spec.sent)):
@@ -322,7 +321,7 @@ async def differences(text: str, path: Path, run: Run) -> list[Problem]:
 
 
 async def _documents(spec: AgentSpec, run: Run, recorded: ExpansionRecord) -> AsyncIterator[Problem]:
-    """Local documents and images that were recorded, and hold something else now."""
+    """Report recorded local documents and images that have changed."""
     answered = (one for one in occurrences(spec.sent) if one.key and one.answered)
     for part, key in (place for one in answered for place in places(one.part, one.key)):
         was = recorded.find(key) if part.local else None
@@ -339,8 +338,8 @@ async def _documents(spec: AgentSpec, run: Run, recorded: ExpansionRecord) -> As
 
 
 async def _calls(spec: AgentSpec, run: Run, stack: AsyncExitStack) -> AsyncIterator[Problem]:
-    """Tools that cannot be had, but for servers, and what calls would be refused today, or return something else."""
-    opened = await open_tools([], run, stack)  # Python's: what they do is not known
+    """Report unavailable tools, except servers, and calls that would be refused today or return something else."""
+    opened = await open_tools([], run, stack)  # Python functions: their effects are not known
     reads, alone = set[str](), replace(run, functions=())
     for tool, declaration in zip(spec.tools, own_declarations(spec, run).declarations, strict=False):
         if tool.kind == "mcp":
@@ -354,7 +353,7 @@ async def _calls(spec: AgentSpec, run: Run, stack: AsyncExitStack) -> AsyncItera
         if tools and kind_of(tool).powers == {"read"} and not declaration.asks:
             reads |= tools.keys()
     calls = [item for item in spec.items if isinstance(item, CallItem)]
-    # What was changed meanwhile, by a tool of this very run, reads otherwise.
+    # Files that a tool of the recorded run itself changed later differ now.
     severity: Literal["error", "warning"] = "warning" if {one.name for one in calls} - reads else "error"
     servers = any(tool.kind == "mcp" for tool in spec.tools)
     caller = ToolCaller(opened, scrub=scrubber(spec, run))
@@ -377,7 +376,7 @@ async def _calls(spec: AgentSpec, run: Run, stack: AsyncExitStack) -> AsyncItera
 
 
 def _refusal(call: CallItem, known: OpenTool | None, text: str) -> Problem | None:
-    """Why a call that was made would be refused today."""
+    """Return the problem if a recorded call would be refused today."""
     if known is None:
         hint = "declare it, or in Python pass the function: tools=[…]"
         return Problem(call.span, f"there is no longer a tool '{call.name}'", hint)
@@ -401,7 +400,7 @@ def _text(content: Content, run: Run) -> str:
 
 
 def _first_difference(was: str, now: str) -> str:
-    """Where two texts differ first.
+    """Describe the first difference between two texts.
 
     >>> _first_difference("a\\nb", "a\\nc")
     ": 'c', not 'b', on line 2"

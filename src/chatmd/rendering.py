@@ -1,4 +1,4 @@
-"""What `lmm run` would send for a file, without sending it."""
+"""Render the request that `lmm run` would send for a file, without sending it."""
 
 from __future__ import annotations
 
@@ -31,12 +31,12 @@ from lmm.markdown.blocks import MetadataBlock
 from lmm.messages import Image, Message, ToolDefinition, message_parts, message_texts
 from lmm.models.tokens import count_tokens, window_of
 
-# -- A request as a model would get it, as values, as text for people, and as data for programs ---------------
+# -- A request for a model: as values, as text for people, and as data for programs ---------------------------
 
 
 @dataclass(frozen=True, slots=True)
 class RenderedMessage:
-    """A message, and the tokens of its texts; of images, only the model's provider knows them."""
+    """A message, and the tokens of its texts; the tokens of images depend on the provider, and are not counted."""
 
     message: Message
     tokens: int
@@ -52,9 +52,9 @@ class RenderedTool:
 
 @dataclass(frozen=True, slots=True)
 class Rendered:
-    """What `lmm run` would send next, to `model`, of which `window` is the most it can read, in tokens.
+    """The next request of `lmm run` to `model`, whose context window has `window` tokens.
 
-    `notes` tell where this differs, and what is not known.
+    `notes` name differences from the real request, and what is not known.
     """
 
     model: str
@@ -72,11 +72,11 @@ class Rendered:
 _LONGEST_ABOUT = 500  # characters of a description
 
 
-# -- for people --------------------------------------------------------------------------------------------
+# -- as text -----------------------------------------------------------------------------------------------
 
 
 def as_text(rendered: Rendered) -> str:
-    """All of it: a line in front of each message says whose it is, and how many tokens it has.
+    """Show all messages, each after a line with its role and the number of its tokens.
 
     >>> print(as_text(Rendered("A/b", (RenderedMessage(Message("user", "Hello"), 1),), window=8)), end="")
     ── user ── 1 token
@@ -95,7 +95,7 @@ def as_text(rendered: Rendered) -> str:
 
 
 def as_table(rendered: Rendered) -> str:
-    """The tokens alone, a line for each message and tool.
+    """Show only the tokens, one line for each message and tool.
 
     >>> print(as_table(Rendered("A/b", (RenderedMessage(Message("user", "Why?\\nHow?"), 4),))), end="")
          4  user       Why?
@@ -108,7 +108,7 @@ def as_table(rendered: Rendered) -> str:
 
 
 def describe_prompt(path: Path, document: SyntaxTree, spec: AgentSpec) -> str:
-    """What a prompt is for: the comment at its top, else the beginning of its instructions, else its name."""
+    """Describe a prompt by the comment at its top, or the first sentence of its instructions, or its name."""
     for node in document.children:
         if isinstance(node, Comment) and (words := " ".join(node.value.split())):
             return words[:_LONGEST_ABOUT]
@@ -121,7 +121,7 @@ def describe_prompt(path: Path, document: SyntaxTree, spec: AgentSpec) -> str:
 
 
 def as_skill(rendered: Rendered, name: str, description: str) -> str:
-    """The instructions, and what the user says first, as a `SKILL.md`; the tools are named that they expect.
+    """Write the instructions and the user's messages as a `SKILL.md`, with a list of the tools that they expect.
 
     >>> told = RenderedMessage(Message("system", "Be brief."), 3)
     >>> print(as_skill(Rendered("A/b", (told,)), "My_Notes", "Writes notes."), end="")
@@ -169,11 +169,11 @@ def _beginning(message: Message) -> str:
     return first.strip()[:60]
 
 
-# -- for programs ------------------------------------------------------------------------------------------
+# -- as data -----------------------------------------------------------------------------------------------
 
 
 def as_data(rendered: Rendered) -> dict[str, Any]:
-    """All of it as JSON holds it, images in base64."""
+    """Return all of it as values for JSON, with images in base64."""
     return {
         "model": rendered.model,
         "tokens": rendered.tokens,
@@ -218,7 +218,7 @@ def _part(part: str | Image) -> dict[str, Any]:
 
 
 async def render_text(text: str, path: Path, run: Run, *, run_agents: bool = False, servers: bool = False) -> Rendered:
-    """What a model would get next for a text that stands, or could stand, in `path`; see `chatmd.Chat.render`."""
+    """Render the next request for a text that is, or could be, in `path`; see `chatmd.Chat.render`."""
     text = with_inputs(text, run)
     if run_agents or servers:
         run = await asyncio.to_thread(agree, run, text)
@@ -250,7 +250,7 @@ async def render_text(text: str, path: Path, run: Run, *, run_agents: bool = Fal
 
 @dataclass(slots=True)
 class _Unasked:
-    """Stands in for agents that are not asked: it says so where their answer would be."""
+    """Replaces the answers of agents that are not asked by a note."""
 
     sources: list[str] = field(default_factory=list)
 
@@ -259,7 +259,7 @@ class _Unasked:
         return f"[the answer of the agent {request.src}, which was not asked yet]"
 
     def notes(self, spec: AgentSpec) -> tuple[str, ...]:
-        """Where answers are missing."""
+        """Return a note for each missing answer, with its place."""
         parts = (part for item in spec.items if isinstance(item, MessageItem) for part in item.content)
         places = (part for part in parts if isinstance(part, SubAgent) and part.src in self.sources)
         told = "was not asked yet (--run-agents asks it)"
@@ -270,9 +270,9 @@ class _Unasked:
 
 
 async def self_contained(text: str, path: Path, run: Run) -> str:
-    """A transcript with all in it that its messages refer to or import, so that it continues elsewhere in the same way.
+    """Return a transcript that contains all its messages refer to or import, so that it can be continued elsewhere.
 
-    Agents in messages that were not asked yet stay what they are, and so does what tools and `<output>` name.
+    Agents in messages that were not asked yet stay as they are, and so do the files that tools and `<output>` name.
 
     Raises: as `render_text`.
     """
@@ -291,7 +291,7 @@ async def self_contained(text: str, path: Path, run: Run) -> str:
 
 
 def _with_contents(node: Node, values: Mapping[tuple[str, int], str | Image], given: Mapping[str, str]) -> Node:
-    """A node with contents in the place of what it refers to."""
+    """Replace references in a node by their contents."""
     if not isinstance(node, Element):
         return node
     value = values.get((node.span.file, node.span.start))

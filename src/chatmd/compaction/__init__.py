@@ -1,1 +1,1 @@
-"""Compaction: the older part of a conversation replaced by a summary, so that it fits the model again."""
+"""Compaction: replace the older part of a conversation by a summary, so that it fits the model again."""

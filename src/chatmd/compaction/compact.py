@@ -1,4 +1,4 @@
-"""Compact a conversation: plan, have the older part summarised, put the summary in its place."""
+"""Compact a conversation: choose the older part, let a model summarise it, and replace it by the summary."""
 
 from __future__ import annotations
 
@@ -50,12 +50,12 @@ from lmm.prompts.templates import Prompts
 
 KEEP = 3
 SUMMARY_TOKENS = 1500
-"""What room is left for the summary, where there is enough."""
+"""The number of tokens that are reserved for the summary, if `to` is large enough."""
 
 
 @dataclass(frozen=True, slots=True)
 class CompactOptions:
-    """`keep` counts turns that stay. With `to`, fewer stay if the conversation would have more tokens than that."""
+    """Options: `keep` is the number of turns that stay; fewer stay if the conversation would exceed `to` tokens."""
 
     keep: int = KEEP
     to: int | None = None
@@ -63,7 +63,7 @@ class CompactOptions:
 
 @dataclass(frozen=True, slots=True)
 class CompactionPlan:
-    """Indices of items, in order: what `stays`, and what is `gone`; the summary comes where the last of that stood."""
+    """Indices of items, in order: those that stay, and those that go; the summary replaces the last that is `gone`."""
 
     stays: tuple[int, ...]
     gone: tuple[int, ...]
@@ -72,10 +72,10 @@ class CompactionPlan:
 def plan_compaction(
     items: Sequence[Item], sizes: Sequence[int], options: CompactOptions, fixed: Collection[int] = ()
 ) -> CompactionPlan:
-    """What stays and what goes of `items`, which have `sizes` in tokens. `fixed` are indices that have to stay.
+    """Choose which `items` stay; `sizes` are their tokens, `fixed` the indices that have to stay.
 
-    The user's last message stays while it is unanswered, whatever the options say, and with it the last reply
-    and what its calls returned. Where a single turn is longer than `to`, its beginning is told too.
+    The user's last message stays while it is unanswered, whatever the options, and with it the last reply and the
+    results of its calls. If a single turn is longer than `to`, its beginning is summarised too.
 
     >>> said = [MessageItem("system", ("Be brief.",)), MessageItem("user", ("1",)), MessageItem("assistant", ("2",)),
     ...     MessageItem("user", ("3",)), MessageItem("assistant", ("4",))]
@@ -97,15 +97,15 @@ def plan_compaction(
 
 
 def is_pinned(item: Item) -> bool:
-    """Whether an item is part of what the agent is, rather than of what was said to it."""
+    """Return whether an item is an instruction, which always stays."""
     return isinstance(item, MessageItem) and item.role in ("system", "developer")
 
 
 def group_items(items: Sequence[Item]) -> tuple[tuple[int, ...], ...]:
-    """Runs of indices that must not be parted, in order, all of them together `items`.
+    """Split the indices of `items` into groups that must not be separated, in order.
 
-    A call and its output are in one group, whatever stands between them; thoughts and a text are with the calls
-    that follow them.
+    A call and its output are in one group with everything between them; thoughts and a text are in one group with the
+    calls that follow them.
 
     >>> group_items([MessageItem("user"), ReasoningItem("r"), CallItem("c", "f", ()), OutputItem("c")])
     ((0,), (1, 2, 3))
@@ -121,7 +121,7 @@ def group_items(items: Sequence[Item]) -> tuple[tuple[int, ...], ...]:
 
 
 def _goes_on(item: Item, following: Item) -> bool:
-    """Whether two neighbours are parts of one reply, or a call without an output has others beside it."""
+    """Return whether two adjacent items belong together, as parts of one reply or as calls and results."""
     if isinstance(item, ReasoningItem):
         return isinstance(following, (ReasoningItem, CallItem)) or _is_assistant(following)
     if _is_assistant(item):
@@ -138,17 +138,17 @@ def _is_blank(item: Item) -> bool:
 
 
 def _is_user(item: Item) -> bool:
-    """Whether the user says something here."""
+    """Return whether an item is a user message with content, and not a summary."""
     return isinstance(item, MessageItem) and item.role == "user" and not item.is_blank and not is_summary(item)
 
 
 def _candidates(
     items: Sequence[Item], groups: Sequence[tuple[int, ...]], options: CompactOptions
 ) -> Iterator[tuple[int, frozenset[int]]]:
-    """What to keep of the groups, most first: all from a number on, and some before that."""
+    """Iterate over choices of groups to keep, largest first: all from a number on, and some before it."""
     turns = _turns(items, groups)
     end = len(groups)
-    while end and all(_is_blank(items[i]) for i in groups[end - 1]):  # where the user is to write
+    while end and all(_is_blank(items[i]) for i in groups[end - 1]):  # the blank message for the user
         end -= 1
     is_open = end > 0 and not _is_assistant(items[groups[end - 1][-1]])
     for count in range(options.keep, 0, -1):
@@ -165,7 +165,7 @@ def _candidates(
 
 
 def _turns(items: Sequence[Item], groups: Sequence[tuple[int, ...]]) -> list[int]:
-    """Numbers of the groups with which a turn begins: the user says something, having not just done so."""
+    """Return the numbers of the groups that begin a turn: user messages that do not follow another one."""
     found, before_is_user = [], False
     for number, group in enumerate(groups):
         if all(is_pinned(items[i]) for i in group):
@@ -180,7 +180,7 @@ def _turns(items: Sequence[Item], groups: Sequence[tuple[int, ...]]) -> list[int
 def _chosen(
     candidates: Iterator[tuple[int, frozenset[int]]], weights: Sequence[int], always: int, to: int | None
 ) -> set[int]:
-    """The numbers of the first candidate's groups, or of the first that fits; of the last, if none does."""
+    """Return the groups of the first candidate that fits into `to` tokens, or of the last one, if none does."""
     sums = [0, *accumulate(weights)]
     first, extra = len(weights), frozenset[int]()
     for first, extra in candidates:
@@ -190,13 +190,13 @@ def _chosen(
     return {*range(first, len(weights)), *extra}
 
 
-# -- A file with a summary in place of elements; everything else stays as it is written, byte for byte
+# -- Replace elements of a file by a summary; everything else stays byte for byte
 
 
 def replace_elements(document: SyntaxTree, gone: Collection[int], summary: str) -> str:
-    """The text of `document` without the elements that begin at the offsets `gone`, the last replaced by `summary`.
+    """Remove the elements that begin at the offsets `gone` from a document; `summary` replaces the last of them.
 
-    White space after an element goes with it; comments stay.
+    White space after an element is removed with it; comments stay.
 
     >>> from chatmd.language.syntax import parse
     >>> document = parse("<system>S</system> <user>1</user> <assistant>2</assistant> <user/>")
@@ -219,18 +219,18 @@ def _pieces(nodes: Sequence[Node], gone: Collection[int], summary: str, last: in
         before_is_gone = False
 
 
-# The part of the model's window that a request may take; the rest is for the reply, and for tokens counted wrongly.
+# The share of the model's window for a request; the rest is for the reply, and for errors in the count of tokens.
 _SHARE = 0.7
 _LEAST_ROOM = 300
-_KEPT = 6  # characters that are carried over by code, for each word that the summary may have
+_KEPT = 6  # characters that `memory_of` may carry over for each word of the summary
 
 
 @dataclass(frozen=True, slots=True)
 class Compaction:
-    """What came of it: the `message` that stands for what is gone, and the conversation as `items`.
+    """The result of a compaction: the `message` with the summary, and the new conversation as `items`.
 
     `before` and `after` are tokens of the conversation, as far as its contents are known; `was` are its items before.
-    `text` is the new one, and the `original` is kept there, if it is a file's.
+    `text` is the new text, and `original` the path of the copy of the old one, if it is a file's.
     """
 
     plan: CompactionPlan
@@ -257,14 +257,14 @@ async def compact_items(
     source: str = "",
     server: str = "",
 ) -> Compaction:
-    """The conversation with its older part in a summary by `model`, whose window has `window` tokens.
+    """Replace the older part of a conversation by a summary from `model`, whose window has `window` tokens.
 
-    `expanded` is what documents stand for, `fixed` the indices that must stay, `source` where the whole is kept,
-    `server` the address of the model's, which may have another one under that name.
+    `expanded` are the contents of documents, `fixed` the indices that must stay, `source` is the path of the original,
+    and `server` the URL of the model's server, as servers may have different models of the same name.
 
     Raises:
-        NothingToCompact: nothing can go, or the summary is no shorter than what it stands for.
-        ChatmdError: the model has no language to write in, or its window or its output limit is too small.
+        NothingToCompact: nothing can be removed, or the summary is not shorter than what it replaces.
+        ChatmdError: the model cannot write text, or its window or its output limit is too small.
         ModelError: the model did not answer.
     """
     sizes = [tokens_of(item, expanded) for item in items]
@@ -273,12 +273,12 @@ async def compact_items(
         raise NothingToCompact("there is nothing to compact", hint=_hint(options))
     gone = [items[index] for index in plan.gone]
     told = sum(sizes[index] for index in plan.gone)
-    # An eighth of it, but between 120 and 900.
+    # An eighth of the tokens, but between 120 and 900.
     words = min(max(told // 8, 120), 900 if options.to is None else max(options.to // 8, 60))
     prompt = prompts.fill("compact", words=str(words))
     reply = await _ask(gone, model, prompt, window, words, expanded, server)
     text = _summary(reply, prompt)
-    kept = memory_of(gone, expanded, text, min(words * _KEPT, told))  # a quarter of it, at most
+    kept = memory_of(gone, expanded, text, min(words * _KEPT, told))  # at most a quarter of the tokens
     message = Summary(text, notes_of(gone, expanded), shown_in(gone), source, kept).as_message()
     before, after = sum(sizes), sum(sizes[index] for index in plan.stays) + count_tokens(render(message))
     if after >= before:
@@ -309,9 +309,9 @@ async def _ask(
     contents: Expanded,
     server: str,
 ) -> Reply:
-    """The reply with a summary of items, by one request, of which the journal knows what was paid for already.
+    """Ask for a summary of items in one request, or take the reply from the journal if it was paid for before.
 
-    Where the model refuses it as too long, its window is smaller than it was thought to be.
+    If the model refuses the request as too long, a smaller window is tried.
     """
     if model.name.startswith("Builtin/"):
         raise ChatmdError(
@@ -334,10 +334,10 @@ async def _ask(
 
 
 def _summary(reply: Reply, prompt: str) -> str:
-    """The summary that a reply is, as it can stand in a file, without a code fence around all of it.
+    """Return the summary in a reply, ready to be stored, without a code fence around all of it.
 
     Raises:
-        ChatmdError: it broke off, or has none of the headings that the prompt asks for.
+        ChatmdError: it was cut off, or has none of the headings that the prompt asks for.
     """
     if reply.cut:
         raise ChatmdError(
@@ -369,16 +369,16 @@ async def compact_text(
     model: str | ChatModel = "",
     path: Path | None = None,
 ) -> Compaction:
-    """The conversation in a text that somebody holds, as a run does; `path` is where it is on disk.
+    """Compact the conversation in a text; `path` is its file on disk.
 
-    `model` summarises, else the aux model: the file's own, unless somebody chose another. With a path, the original is
-    written beside it, and the caller replaces the file, and carries over what documents stood for
+    `model` writes the summary; by default the aux model, or the file's own if no other was chosen. With a path, a copy
+    of the original is written beside it; the caller replaces the file, and carries over the contents of documents
     (`chatmd.sidecar.ExpansionRecord.carry_over`).
 
     Raises:
-        NothingToCompact: it is as short as it can be made.
+        NothingToCompact: it cannot be made shorter.
         InvalidDocument: the text has errors.
-        ConfigError, ChatmdError, ModelError: there is no such model, or no summary came.
+        ConfigError, ChatmdError, ModelError: there is no such model, or it wrote no summary.
     """
     document = parse(text, file=str(path or ""))
     spec = read_agent(run.rules.imported(document))
@@ -395,7 +395,7 @@ async def compact_text(
         options=options,
         expanded=known_texts(items, path or run.folder / "text"),
         server=settings.aux.base_url,
-        # What was imported stands in other files, and cannot be taken out of this one.
+        # Imported items are in other files, and cannot be removed from this one.
         fixed={index for index, item in enumerate(items) if item.span.source is not document.source},
         source=f"{FOLDER}/{original.name}" if original else "",
     )
@@ -407,9 +407,9 @@ async def compact_text(
 
 
 def known_texts(items: Iterable[Item], path: Path) -> Expanded:
-    """What documents and agents of a transcript in `path` stood for when a model saw them, else what files hold now.
+    """Return the contents of documents and agents of a transcript in `path`, as a model saw them, or as they are now.
 
-    Results that are kept beside it are such files; what may contain keys is not read.
+    This includes results that are stored beside it; files that may contain keys are not read.
     """
     recorded, folder = ExpansionRecord(path, keeps=False), path.resolve().parent
     values = ((one.part, _known_text(one, recorded, folder)) for one in occurrences(items))
@@ -425,26 +425,26 @@ def _known_text(one: Occurrence, recorded: ExpansionRecord, folder: Path) -> str
             return value
         if isinstance(part, Doc) and part.local:
             real = (folder / part.src).resolve()
-            secret = is_secret_file(real.relative_to(folder))  # or ValueError: it lies outside
+            secret = is_secret_file(real.relative_to(folder))  # raises ValueError if it is outside of the folder
             if not secret and real.is_file() and real.stat().st_size <= _LARGEST:
                 return read_document(real)
     return None
 
 
-# -- Automatic compaction: before a conversation outgrows its model, its older part becomes a summary
+# -- Automatic compaction before a conversation exceeds the window of its model
 
 
-_SMALL = 1_000  # tokens, with which no window is asked for
+_SMALL = 1_000  # tokens below which the size of the window does not matter
 
 _COUNTED, _PIECES = 40_000, 20  # characters; the pieces are spread evenly
 
 
 @dataclass(slots=True)
 class Compactor:
-    """Watches how much of its window a conversation takes with `model`. `path` is its file, if it has one.
+    """Compacts a conversation with `model` before it exceeds the window. `path` is its file, if it has one.
 
-    The aux model of the `run` summarises. After a failure nothing more is tried in this run. `used` is what the last
-    request took, and what it added, in tokens.
+    The aux model of the `run` summarises. After a failure, it is not tried again in this run. `used` are the tokens of
+    the last request and its reply.
     """
 
     model: ModelSettings
@@ -454,7 +454,7 @@ class Compactor:
     failed: bool = False
 
     async def is_due(self, text: str) -> bool:
-        """Whether it is time, with `text` as the whole conversation. Before the first request, that is estimated."""
+        """Return whether `text`, the whole conversation, should be compacted; before the first request, by estimate."""
         share = self.run.rules.compact_at
         if self.failed or not share or (self.used < _SMALL and surely_fits(self.model, text)):
             return False
@@ -464,15 +464,15 @@ class Compactor:
         return self.used >= window * share
 
     def can_make_room(self, refusal: TooLong, text: str) -> bool:
-        """Whether there is a way out after the model refused `text` as too long, from which its window is learnt."""
+        """Return whether compaction can help after the model refused `text` as too long; remember its window."""
         learn(self.model, refusal, max(self.used, estimate(text)))
         return bool(self.run.rules.compact_at) and not self.failed
 
     async def compact(self, text: str) -> Compaction:
-        """The conversation with a summary in it, a quarter of the window long; the original is beside the file.
+        """Compact the conversation to a quarter of the window; a copy of the original is written beside the file.
 
         Raises:
-            LmmError: there is no summary, and `text` stays as it is.
+            LmmError: there is no summary; `text` stays as it is.
         """
         try:
             options = CompactOptions(to=(await window_of(self.model)).tokens // 4)
@@ -485,7 +485,7 @@ class Compactor:
 
 
 def estimate(text: str) -> int:
-    """About how many tokens a text has; of a long one, pieces of it are counted."""
+    """Estimate the number of tokens of a text, from samples if it is long."""
     if len(text) <= _COUNTED:
         return count_tokens(text)
     step = len(text) // _PIECES
@@ -493,7 +493,7 @@ def estimate(text: str) -> int:
     return count_tokens(pieces) * len(text) // len(pieces)
 
 
-# -- The tool `look_back`: the model finds in a compacted conversation what the summary left out -----------
+# -- The tool `look_back`, with which the model searches the part of a conversation that was summarised ----
 
 
 LOOK_BACK = "look_back"
@@ -510,7 +510,7 @@ _WANTED = {
 
 
 def look_back_in(items: Sequence[Item], folder: Path | None) -> FunctionTool | None:
-    """The tool, if a summary among `items` says where the whole conversation is kept."""
+    """Return the tool `look_back`, if a summary in `items` names the file of the original conversation."""
     if folder is None or not any(_sources(items)):
         return None
     whole: Path = folder

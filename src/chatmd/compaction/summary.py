@@ -1,7 +1,7 @@
-"""The message that stands for a part of a conversation: what is in it, and what a later summary must not lose.
+"""The message with the summary of a conversation: its format, and the lines that later summaries must not lose.
 
 Code carries over what the summary may leave out (`memory_of`): the user's words, the decisions of earlier summaries,
-the files that tools were given, and what was found and named twice: a line each, the latest ones if there are too many.
+the files that tools were given, and findings that occur twice: one line each, the latest ones if there are too many.
 """
 
 from __future__ import annotations
@@ -38,16 +38,16 @@ NOTICE = (
 MOST_SHOWN = 50
 
 _OPENING = re.compile(rf'<(?P<label>{LABEL}|{NOTE}|{SHOWN}|{KEPT})(?P<more>-\d+)?(?: from="(?P<source>[^"]*)")?>\n')
-# A heading, and what stands below it.
+# A heading, and the text below it.
 _SECTION = re.compile(r"^#{1,6}[ \t](?P<title>.*)(?P<body>(?s:.*?))(?=^#{1,6}[ \t]|\Z)", re.MULTILINE)
 
 
 @dataclass(frozen=True, slots=True)
 class Summary:
-    """`text` in markdown; `notes` that the user sent while tools ran, as they were; names of what was `shown`.
+    """A summary: its `text` in markdown; `notes` that the user sent while tools ran; names of `shown` documents.
 
-    `kept` are the lines that were carried over by code (`memory_of`). `source` is where the whole
-    conversation can be read.
+    `kept` are the lines that were carried over by code (`memory_of`). `source` is the file with the whole
+    conversation.
     """
 
     text: str
@@ -57,7 +57,7 @@ class Summary:
     kept: tuple[str, ...] = ()
 
     def as_message(self) -> Message:
-        """The user's message that stands in the conversation; `read_summary` reads it back."""
+        """Return the summary as a user message for the conversation; `read_summary` parses it."""
         documents = [Attachment(self.text, LABEL, self.source), *(Attachment(note, NOTE) for note in self.notes)]
         documents += [Attachment("\n".join(self.kept), KEPT)] if self.kept else []
         documents += [Attachment("\n".join(self.shown[-MOST_SHOWN:]), SHOWN)] if self.shown else []
@@ -65,7 +65,7 @@ class Summary:
 
 
 def is_summary(item: Item) -> bool:
-    """Whether an item is a message that stands for others.
+    """Return whether an item is a message with a summary.
 
     >>> is_summary(MessageItem("user", ("<conversation-summary>\\nShort.\\n</conversation-summary>\\n",)))
     True
@@ -77,7 +77,7 @@ def is_summary(item: Item) -> bool:
 
 
 def read_summary(item: Item) -> Summary:
-    """What is in a message that `is_summary`."""
+    """Parse a message for which `is_summary` is true."""
     text, at = _text(item), 0
     found: dict[str, list[str]] = {LABEL: [], NOTE: [], SHOWN: [], KEPT: []}
     source = ""
@@ -99,7 +99,7 @@ def _text(item: Item) -> str:
 
 
 def headings_of(text: str) -> frozenset[str]:
-    """The headings of a summary, or of the prompt that asks for one.
+    """Return the headings of a summary, or of the prompt that asks for one.
 
     >>> sorted(headings_of("## Goal\\nTidy files.\\n## Open ##"))
     ['goal', 'open']
@@ -108,22 +108,22 @@ def headings_of(text: str) -> frozenset[str]:
 
 
 def _sections(text: str) -> Iterator[tuple[str, str]]:
-    """Its headings, as they are compared, each with what stands below it."""
+    """Iterate over the headings of a text, normalized for comparison, and the text below each."""
     return ((one["title"].strip(" \t#").casefold(), one["body"]) for one in _SECTION.finditer(text))
 
 
-# -- Items of a conversation as what a model is given to summarise, in parts that fit its window --------------
+# -- Items of a conversation as attachments for the model that summarises, cut to fit its window --------------
 
 
 Expanded = Mapping[Expandable, str | Image]
-"""What documents and agents stand for, as far as it is known; the others are named."""
+"""The contents of documents and agents, as far as they are known; for others, only the name is given."""
 IMAGE_TOKENS = 1000
-_SHORTEST = 80  # characters to which a text is cut
-_HEAD = 0.6  # of a text that is cut: the part that is taken from its beginning
+_SHORTEST = 80  # characters: texts are not cut below this length
+_HEAD = 0.6  # the share of a cut text that is taken from its beginning
 
 
 def attachment_of(item: Item, expanded: Expanded, limit: int) -> Attachment | None:
-    """An item as the model reads it, its text cut to `limit` characters in the middle; None if it says nothing.
+    """Return an item for the model, with its text cut in the middle to `limit` characters; None if it is empty.
 
     >>> attachment_of(CallItem("c1", "read_file", ('{"file": "a.md"}',)), {}, 100)
     Attachment(text='{"file": "a.md"}', label='call', source='read_file', number=0)
@@ -142,7 +142,7 @@ def attachment_of(item: Item, expanded: Expanded, limit: int) -> Attachment | No
 
 
 def said(content: Iterable[Part], expanded: Expanded) -> str:
-    """The texts of a content, documents in place as far as they are known."""
+    """Join the texts of a content, with the contents of documents as far as they are known."""
     return "\n".join(_part(part, expanded) for part in content)
 
 
@@ -154,7 +154,7 @@ def _part(part: Part, expanded: Expanded) -> str:
 
 
 def name_of(part: Expandable) -> str:
-    """What a document, an image or an agent is called.
+    """Return the name of a document, an image or an agent.
 
     >>> name_of(Doc("notes.md", local=True)), name_of(Img("data:image/png;base64,AAAA"))
     ('document notes.md', 'image, inline')
@@ -164,7 +164,7 @@ def name_of(part: Expandable) -> str:
 
 
 def cut(text: str, limit: int) -> str:
-    """`text`, or its beginning and end with a note between them that says how much is missing.
+    """Cut a text in the middle to `limit` characters, with a note about how much is missing.
 
     >>> cut("abcdefghij" * 20, 10)
     'abcdef\\n[… 190 characters left out …]\\nghij'
@@ -178,9 +178,9 @@ def cut(text: str, limit: int) -> str:
 
 
 def shown_in(items: Iterable[Item]) -> tuple[str, ...]:
-    """The names of all documents and images of a conversation, each once, the last ones last.
+    """Return the names of all documents and images of a conversation, each once, in the order of their last use.
 
-    What a tool got or returned is no document of the conversation, wherever it is kept.
+    Stored arguments and results of tools are not included.
     """
     names: dict[str, None] = {}
     for item in items:
@@ -193,7 +193,7 @@ def shown_in(items: Iterable[Item]) -> tuple[str, ...]:
 
 
 def notes_of(items: Iterable[Item], expanded: Expanded) -> tuple[str, ...]:
-    """The notes that a user sent while tools ran, those of earlier summaries first."""
+    """Return the notes that a user sent while tools ran, including those of earlier summaries."""
     found: list[str] = []
     for item in items:
         if is_summary(item):
@@ -215,10 +215,10 @@ def tokens_of(item: Item, expanded: Expanded) -> int:
 
 
 def fitting(items: Sequence[Item], expanded: Expanded, room: int) -> tuple[Attachment, ...]:
-    """The items as documents that have at most `room` tokens together.
+    """Return the items as attachments with at most `room` tokens together.
 
-    Long texts are cut in the middle, as little as can be; if there are too many all the same, the last ones are left.
-    Earlier summaries stay whole.
+    Long texts are cut in the middle, as little as possible; if that is not enough, only the last ones are kept.
+    Earlier summaries are not cut.
     """
     limit = room * 4  # characters
     while True:
@@ -238,21 +238,21 @@ def _size(documents: Iterable[Attachment]) -> int:
     return sum(count_tokens(document.text) + 12 for document in documents)  # and its tags
 
 
-# -- What is carried over a compaction by code, whatever the summary leaves out ----------------------------
+# -- Lines that code carries over, even if the summary leaves them out --------------------------------------
 
 
 DECIDED, SAID, FOUND, FILE = "decided: ", "the user: ", "found: ", "file: "
-_ORDER = (DECIDED, SAID, FOUND, FILE)  # what counts more comes first
+_ORDER = (DECIDED, SAID, FOUND, FILE)  # most important first
 _LONGEST_LINE = 300  # characters of a line
 _BULLET = re.compile(r"^[-*][ \t]+(\S.*(?:\n[ \t]+\S.*)*)", re.MULTILINE)
 _SENTENCE = re.compile(r"(?<=[.!?])\s+|\n+")
-# What a finding has: a word in code quotes, a number, a name with a dot, a slash or an underscore in it.
+# The terms of a finding: a word in code quotes, a number, a name with a dot, a slash or an underscore in it.
 _TERM = re.compile(r"`[^`\n]{2,60}`|\b\w*\d[\w.,:/-]*\w|\b\w+[._/]\w[\w./-]*\w")
 _PATHS = ("path", "file", "src", "url")
 
 
 def memory_of(items: Sequence[Item], expanded: Expanded, summary: str, room: int) -> tuple[str, ...]:
-    """The lines that are kept of `items`, which a `summary` stands for, in at most `room` characters.
+    """Return the lines to keep of `items` that a `summary` replaces, in at most `room` characters.
 
     >>> memory_of([MessageItem("user", ("At most 200 words.",))], {}, "", 100)
     ('the user: At most 200 words.',)
@@ -288,7 +288,7 @@ def _line(kind: str, text: str) -> str:
 
 
 def bullets(text: str, heading: str) -> list[str]:
-    """The bullets under a heading, each on one line.
+    """Return the bullets under a heading, each on one line.
 
     >>> bullets("## Decisions\\n- In German,\\n  always.\\n## Open\\n- All.", "decisions")
     ['In German, always.']
@@ -308,7 +308,7 @@ def _files(arguments: str) -> Iterator[str]:
 
 
 def _findings(items: Iterable[Item], expanded: Expanded) -> list[str]:
-    """The sentences of the model in which something stands that two messages or results name, in order."""
+    """Return the model's sentences, in order, with a term that occurs in at least two messages or results."""
     named: dict[str, set[int]] = defaultdict(set)
     sentences: dict[str, set[str]] = {}
     for number, item in enumerate(items):

@@ -1,4 +1,4 @@
-"""Documents as the text that a model gets: as they are, without tags, or as markdown; and images, by their bytes."""
+"""Convert documents to text for a model: as they are, without tags, or as markdown; detect images by their bytes."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ from lmm.terminal import megabytes
 
 
 def language_of(name: str, media_type: str = "") -> str:
-    """What the code block is called in which a text is shown that is no markdown.
+    """Return the language of the code block for a text that is not markdown; empty if it is not known.
 
     >>> language_of("a.py"), language_of("data", "application/json")
     ('py', 'json')
@@ -38,9 +38,9 @@ def language_of(name: str, media_type: str = "") -> str:
 
 # -- Documents without their HTML tags ------------------------------------------------------------------------
 #
-# Of a web page, what a reader sees as text remains: blocks begin on lines of their own, white space is one blank, and
-# scripts and styles are gone. Of any other text, such as markdown, the tags of HTML are taken out and nothing else is
-# touched: `vector<int>` and `<https://…>` are no tags.
+# A web page is reduced to its visible text: blocks begin on lines of their own, white space is collapsed, scripts and
+# styles are removed. In any other text, such as markdown, only the tags of HTML are removed: `vector<int>` and
+# `<https://…>` are not tags.
 
 
 _BLOCKS = tags(
@@ -54,7 +54,7 @@ _INLINE = tags(
     "object output param picture portal progress q rb rp rt rtc ruby s samp select slot small source span strike "
     "strong sub sup svg template textarea time track tt u var video wbr"
 )
-# What is between their tags is no text of the page.
+# The content of these elements is not text of the page.
 _SILENT = frozenset(
     {"script", "style", "template", "noframes", "iframe", "svg", "annotation", "annotation-xml", "object"}
 )
@@ -63,12 +63,12 @@ _MATH = tags(
     "mstyle mpadded mphantom menclose semantics annotation annotation-xml"
 )
 _NAMES = _BLOCKS | _INLINE | _SILENT | _MATH | tags("script style")
-_REST = r"""(?=[\s/>])(?:[^<>=]++|=\s*+(?:"[^"]*+"|'[^']*+'|(?!["'])))*+"""  # of a tag, behind its name
+_REST = r"""(?=[\s/>])(?:[^<>=]++|=\s*+(?:"[^"]*+"|'[^']*+'|(?!["'])))*+"""  # of a tag, after its name
 _BLANKS = re.compile(r"[ \t\r\n\f]+")
 
 
 def _tags(names: frozenset[str]) -> re.Pattern[str]:
-    """Comments, declarations, and the tags of these names; with what is between those that hold no text."""
+    """Return a pattern for comments, declarations and these tags, including the content of those in `_SILENT`."""
     silent, others = "|".join(_SILENT & names), "|".join(names)
     return re.compile(
         rf"<!--.*?(?:-->|\Z)|<[!?][^>]*+(?:>|\Z)"
@@ -82,7 +82,7 @@ _IN_PAGES, _IN_TEXTS = _tags(_NAMES), _tags(_NAMES - _MATH)
 
 
 def strip_page(page: str) -> str:
-    """The text of a web page.
+    """Return the text of a web page.
 
     >>> strip_page("<title>T</title><style>p{}</style><p>a  &lt; <b>b</b></p><pre>x\\n  y</pre>")
     'T\\na < b\\nx\\n  y\\n'
@@ -112,7 +112,7 @@ def strip_page(page: str) -> str:
 
 
 def strip_tags(text: str) -> str:
-    """A text without the tags of HTML that are in it; all else stays as it is.
+    """Remove the tags of HTML from a text; everything else stays as it is.
 
     >>> strip_tags("a <b>c</b> < d, vector<int>, <https://e.org>, &lt;<!-- f -->")
     'a c < d, vector<int>, <https://e.org>, &lt;'
@@ -123,12 +123,12 @@ def strip_tags(text: str) -> str:
 
 
 _BOMS = {codecs.BOM_UTF8: "utf-8", codecs.BOM_UTF16_LE: "utf-16", codecs.BOM_UTF16_BE: "utf-16"}
-_EMBEDDED = "embedded"  # the folder that images inside of documents are said to be in
+_EMBEDDED = "embedded"  # the folder in the links to images inside of documents
 
 
 @dataclass(frozen=True, slots=True)
 class SourceDocument:
-    """A document as it came: its name, and what a server says of it; `url` if it is from the web."""
+    """A document as received: its bytes, its name, and a server's headers; `url` if it is from the web."""
 
     data: bytes
     name: str
@@ -138,18 +138,18 @@ class SourceDocument:
 
     @classmethod
     def of(cls, came: Fetched, name: str = "") -> Self:
-        """What was fetched, under another `name` than its address has."""
+        """Make a document from a fetched response; `name` replaces that in the URL."""
         return cls(came.data, name or name_of(came.url), came.media_type, came.charset, came.url)
 
     @property
     def kind(self) -> FileKind:
-        """What it is."""
+        """The kind of file, by its bytes, name and media type."""
         return file_kind(self.data, name=self.name, media_type=self.media_type)
 
 
 @dataclass(frozen=True, slots=True)
 class ConvertedDocument:
-    """A document as markdown, its title if it names one, and what did not come along, for people."""
+    """A document as markdown, its title if it has one, and notes about parts that were lost, for people."""
 
     text: str
     title: str = ""
@@ -157,7 +157,7 @@ class ConvertedDocument:
 
     @property
     def titled(self) -> str:
-        """The text, below its title if it does not begin with that anyway.
+        """The text below its title, unless it begins with the title anyway.
 
         >>> ConvertedDocument("Text.\\n", "Leaves").titled, ConvertedDocument("# Leaves\\n", "Leaves - a site").titled
         ('# Leaves\\n\\nText.\\n', '# Leaves\\n')
@@ -167,10 +167,10 @@ class ConvertedDocument:
 
 
 def plain_text(raw: SourceDocument) -> str:
-    """The text of a document, every character as it is, but for a byte order mark.
+    """Return the text of a document, unchanged except for a byte order mark.
 
     Raises:
-        ChatmdError: it is no text, or in another encoding than it should be.
+        ChatmdError: it is not text, or not in the encoding that it claims.
     """
     kind = raw.kind
     if not kind.is_text:
@@ -187,21 +187,21 @@ def plain_text(raw: SourceDocument) -> str:
 
 
 def strip_markup(raw: SourceDocument) -> str:
-    """The text of a document without HTML tags; of a web page, as a reader sees it.
+    """Return the text of a document without HTML tags; of a web page, only the visible text.
 
     Raises:
-        ChatmdError: it is no text, or in another encoding than it should be.
+        ChatmdError: it is not text, or not in the encoding that it claims.
     """
     return (strip_page if raw.kind.is_page else strip_tags)(plain_text(raw))
 
 
 async def as_markdown(raw: SourceDocument, *, timeout: float, rules: FetchRules) -> ConvertedDocument:
-    """A document as markdown: web pages, and what else nobody reads as it is (PDF, Office files, …). Other texts stay.
+    """Convert a document to markdown: web pages, PDF, Office files, …. Other texts stay as they are.
 
     `timeout` is in seconds; the `rules` limit the result, too.
 
     Raises:
-        ChatmdError: it cannot be converted, or is no text; what converts it is not installed.
+        ChatmdError: it cannot be converted, or is not text, or its converter is not installed.
     """
     kind = raw.kind
     if not kind.suffix:
@@ -215,7 +215,7 @@ async def as_markdown(raw: SourceDocument, *, timeout: float, rules: FetchRules)
 
 def _imported(raw: SourceDocument, kind: FileKind, timeout: float) -> Imported:
     format = FORMATS[kind.suffix]
-    # What the server says of a page's encoding counts more than the page; a mark says it to the reader.
+    # The server's encoding of a page overrides the page's own, so the data gets the byte order mark of UTF-8.
     data = codecs.BOM_UTF8 + plain_text(raw).encode("utf-8") if kind.is_page else raw.data
     try:
         check_installed(format)
@@ -238,23 +238,23 @@ def _decoded(raw: SourceDocument, charset: str) -> str:
             raise ChatmdError(f"{error.message} (line {at.replace(':', ', column ')})", hint=error.hint) from error
     try:
         text = raw.data.decode(codec_of(charset))
-        text.encode("utf-8")  # some codecs make halves of characters
+        text.encode("utf-8")  # some codecs decode to halves of characters
         return text
     except (LookupError, UnicodeDecodeError, ValueError) as error:
         raise ChatmdError(f"it claims to be in {charset[:40]}, but is not") from error
 
 
-# -- Images by their bytes: of which kind they are, whatever a file is called ------------------------------
+# -- Images: their format is detected from their bytes, not from the file name -----------------------------
 
 
 def image_from(data: bytes, *, limit: int) -> Image:
-    """The image that bytes are.
+    """Make an image from bytes, and detect its format.
 
     >>> image_from(b"GIF89a" + bytes(10), limit=100).media_type
     'image/gif'
 
     Raises:
-        ChatmdError: none that models see, empty, or of more than `limit` bytes.
+        ChatmdError: it is not in a format that models support, is empty, or has more than `limit` bytes.
     """
     if len(data) > limit:
         hint = "make it smaller, or allow more: fetch_limit under [chatmd] in config.toml"
@@ -272,7 +272,7 @@ def image_from(data: bytes, *, limit: int) -> Image:
 
 
 def describe_image(image: Image) -> str:
-    """An image for people.
+    """Describe an image for people.
 
     >>> describe_image(Image(b"GIF89a", media_type="image/gif"))
     'GIF, 6 bytes'

@@ -1,8 +1,7 @@
-"""What documents, local images and agents in messages stand for: read, fetched, asked, or taken from the record.
+"""Expand documents, local images and agents in messages: read, fetch or ask them, or take them from the record.
 
-What a model has seen is not read again: it comes from the record, if there is one. A question that still waits for
-its answer is read anew each time, so that a file may be mended before one tries again; an agent is asked anew once its
-file has changed.
+Contents that a model has seen are taken from the record, if there is one. Those of an unanswered message are read again
+each time, so that a file can be corrected before another attempt; an agent is asked again after its file has changed.
 """
 
 from __future__ import annotations
@@ -39,18 +38,18 @@ from lmm.importing.formats import CONVERTED, suffix_of
 from lmm.messages import Image, Notice
 from lmm.terminal import megabytes
 
-# -- Files that a document names: below the prompt's folder, or the folders that were allowed besides
+# -- Files that a document names: below the prompt's folder, or in other allowed folders
 
 
 MOST_CONVERTED = 100_000_000
-"""How many bytes a file may have that is turned into markdown: in PDF and the like, most of them are no text."""
+"""The largest file that is converted to markdown, in bytes; most bytes of PDF files and the like are not text."""
 
 
 def locate(src: str, run: Run) -> Path:
-    """The real path of the file that `src` means, relative to the prompt's folder. It need not exist.
+    """Return the real path of `src`, which is relative to the prompt's folder and need not exist.
 
     Raises:
-        ChatmdError: it lies outside of what may be read, by whatever way it leads there, or is no path.
+        ChatmdError: it is outside of the allowed folders, also by a link, or is not a path.
     """
     name = src.strip()
     if not name or "\0" in name:
@@ -70,7 +69,7 @@ def locate(src: str, run: Run) -> Path:
 
 
 def in_working_folder(src: str, run: Run) -> Path | None:
-    """The real path of a file in the working folder, if the prompt's folder has none of that name, as in ochat."""
+    """Return the real path of a file in the working folder if the prompt's folder does not have it, as in ochat."""
     with contextlib.suppress(OSError, RuntimeError, ValueError):
         name = src.strip()
         if run.working is not None and not (run.folder / name).exists():
@@ -82,10 +81,10 @@ def in_working_folder(src: str, run: Run) -> Path | None:
 
 
 def read_local(path: Path, *, limit: int) -> bytes:
-    """The bytes of an ordinary file at a real path.
+    """Read the bytes of an ordinary file at a real path.
 
     Raises:
-        FileReadError: it is missing, something else than a file, or not readable.
+        FileReadError: it is missing, not an ordinary file, or not readable.
         ChatmdError: it has more than `limit` bytes.
     """
     where = f"the path is {path}"
@@ -101,10 +100,10 @@ Value = str | Image
 
 
 class Expansions(Mapping[Expandable, Value]):
-    """What each part stands for. Parts that say the same at two places need not stand for the same."""
+    """The contents of parts, by the identity of the part: equal parts at two places may have different contents."""
 
     def __init__(self, pairs: Iterable[tuple[Expandable, Value]] = ()) -> None:
-        self._values = {id(part): (part, value) for part, value in pairs}  # which keeps the parts, and their ids
+        self._values = {id(part): (part, value) for part, value in pairs}  # keeps the parts, so that ids are unique
 
     def __getitem__(self, part: Expandable) -> Value:
         return self._values[id(part)][1]
@@ -123,14 +122,14 @@ async def expansions(
     payloads: Payloads | None = None,
     known: Mapping[Expandable, Value] = Expansions(),
 ) -> Expansions:
-    """What all parts of `items` stand for that `messages_of` asks for: ``expand=result.__getitem__``.
+    """Return the contents of all parts of `items`, for `messages_of(…, expand=result.__getitem__)`.
 
-    The result is by identity: ask it for parts of these `items`, and hand it over as `known` when the same items come
-    again, with more behind them. What is neither known nor one of the `payloads` is read side by side, the same part
-    once; agents are asked when everything else is there.
+    The result is by identity: use it for parts of these `items`, and pass it as `known` for the same items with more
+    after them. Parts that are neither known nor in `payloads` are read in parallel, equal parts once; agents are asked
+    after everything else was read.
 
     Raises:
-        ChatmdError: something cannot be had; of several, the first.
+        ChatmdError: a part cannot be read; the first one, if there are several.
     """
     found: list[tuple[Expandable, Value]] = []
     open_: list[Occurrence] = []
@@ -162,7 +161,7 @@ async def expansions(
 def _known(
     one: Occurrence, recorded: ExpansionRecord | None, payloads: Payloads | None, known: Mapping[Expandable, Value]
 ) -> Value | None:
-    """What a part stands for, if it need not be read."""
+    """Return the content of a part if it need not be read, otherwise None."""
     value = known.get(one.part)
     if value is None and payloads is not None:
         value = payloads.read(one.part)
@@ -175,14 +174,14 @@ def _known(
 
 
 def shown_part(part: Expandable) -> str:
-    """What a part refers to, for messages."""
+    """Return the name of a part's file or URL, for messages."""
     return shown(part.src) if "://" in part.src and not part.local else f"'{part.src}'"
 
 
 async def _value(
     part: Expandable, keys: Sequence[str], run: Run, recorded: ExpansionRecord | None, *, exactly: bool = False
 ) -> Value:
-    """What a part stands for; it is recorded for each of the places `keys`."""
+    """Read the content of a part, and record it for each of the places `keys`."""
     try:
         value = await _read(part, run, recorded, key="".join(keys[:1]), exactly=exactly)
     except LmmError as error:
@@ -196,7 +195,7 @@ async def _value(
 async def _read(
     part: Expandable, run: Run, recorded: ExpansionRecord | None = None, *, key: str = "", exactly: bool = False
 ) -> Value:
-    """Read a part, or ask the agent that it is, unless it was asked that at the place `key` and nothing has changed."""
+    """Read a part, or ask its agent, unless the record has its answer at the place `key` and nothing has changed."""
     if isinstance(part, Doc):
         return await asyncio.to_thread(read_stored, part, run) if exactly and part.local else await read_doc(part, run)
     if isinstance(part, Img):
@@ -205,7 +204,7 @@ async def _read(
     inside = {id(one): place for one, place in places(part, key)} if key else {}
     content = [await _inside(one, run, recorded, inside.get(id(one), "")) for one in part.content]
     paid = ""
-    with contextlib.suppress(LmmError):  # whoever asks it tells what is wrong
+    with contextlib.suppress(LmmError):  # asking the agent reports the error
         if recorded is not None and key and path is not None:
             text = await asyncio.to_thread(read_local, path, limit=MOST_CONVERTED)
             paid = digest(json.dumps([key, digest(text), *map(json_of, content)]))
@@ -219,7 +218,7 @@ async def _read(
 
 
 async def _inside(part: str | Expandable, run: Run, recorded: ExpansionRecord | None, key: str) -> str | Img:
-    """What stands inside of an agent as a text or an inline image; it is recorded for the place `key`."""
+    """Return a part inside of an agent as a text or an inline image, and record it for the place `key`."""
     if isinstance(part, str) or (isinstance(part, Img) and not part.local):
         return part
     value = await _value(part, [key] if key else [], run, recorded)
@@ -227,10 +226,10 @@ async def _inside(part: str | Expandable, run: Run, recorded: ExpansionRecord | 
 
 
 def read_stored(doc: Doc, run: Run) -> str:
-    """The text of a local `<doc>` in what a model or a tool said: stored by a run, and taken as it is.
+    """Read a local `<doc>` that a run stored for the text of a model or tool, unchanged.
 
     Raises:
-        ChatmdError, FileReadError: it cannot be had, or is not UTF-8.
+        ChatmdError, FileReadError: it cannot be read, or is not UTF-8.
     """
     check_came_along(run.folder, doc)
     path = locate(doc.src, run)
@@ -238,10 +237,10 @@ def read_stored(doc: Doc, run: Run) -> str:
 
 
 async def read_doc(doc: Doc, run: Run) -> str:
-    """The text that a `<doc>` stands for.
+    """Read or fetch the text of a `<doc>`.
 
     Raises:
-        ChatmdError: it cannot be had.
+        ChatmdError: it is not available.
     """
     if doc.local:
         raw = await asyncio.to_thread(read_raw, doc, run)
@@ -256,15 +255,15 @@ async def read_doc(doc: Doc, run: Run) -> str:
     if doc.markdown:
         rules = run.rules
         document = await as_markdown(raw, timeout=rules.tool_timeout, rules=rules.fetching)
-        return document.titled if raw.kind.is_page else document.text  # titles of PDF files are often none
+        return document.titled if raw.kind.is_page else document.text  # titles in PDF files are often useless
     return plain_text(raw)
 
 
 def read_raw(doc: Doc, run: Run) -> SourceDocument:
-    """The file of a local `<doc>`, as it is.
+    """Read the file of a local `<doc>`, unconverted.
 
     Raises:
-        ChatmdError: it cannot be had.
+        ChatmdError: it cannot be read.
     """
     path = locate(doc.src, run)
     is_converted = doc.markdown and not doc.strip and suffix_of(path.name) in CONVERTED
@@ -273,10 +272,10 @@ def read_raw(doc: Doc, run: Run) -> SourceDocument:
 
 
 async def read_img(img: Img, run: Run) -> Image:
-    """The image that a local `<img>` stands for.
+    """Read the image of a local `<img>`.
 
     Raises:
-        ChatmdError: it cannot be read, is too large, or none that models see.
+        ChatmdError: it cannot be read, is too large, or in a format that models do not support.
     """
     limit = run.rules.fetch_limit
     data = await asyncio.to_thread(read_local, locate(img.src, run), limit=limit)
@@ -284,10 +283,10 @@ async def read_img(img: Img, run: Run) -> Image:
 
 
 async def read_mentioned(src: str, folder: Path, settings: Settings) -> str | Image:
-    """What ``@src`` means in a document of `folder`: an image, or a file below it or a web page as text.
+    """Read what ``@src`` mentions in a document in `folder`: an image, or a file below it or a web page as text.
 
     Raises:
-        ChatmdError: it cannot be had.
+        ChatmdError: it is not available.
     """
     run = Run(folder.resolve(), settings)
     if suffix_of(src) in PICTURES and "://" not in src:
@@ -297,11 +296,11 @@ async def read_mentioned(src: str, folder: Path, settings: Settings) -> str | Im
     return await read_doc(Doc(src, local=not remote, markdown=converted), run)
 
 
-# -- what goes wrong ---------------------------------------------------------------------------------------
+# -- errors ------------------------------------------------------------------------------------------------
 
 
 def with_place(error: LmmError, part: Expandable) -> LmmError:
-    """An error with the place of the part. What stops a run, or happened inside of an agent, stays what it is."""
+    """Add the place of the part to an error. Errors that stop a run, or come from inside an agent, stay unchanged."""
     if type(error) is not ChatmdError and not isinstance(error, FetchFailed | DocumentError):
         return error
     named = shown_part(part)

@@ -1,1 +1,1 @@
-"""The prompts of this package, as markdown files; a project may override each."""
+"""The prompts of this package, as markdown files; a project can override each of them."""

@@ -1,4 +1,4 @@
-"""The prompts of ChatMD, and the slots each may use (see `lmm.prompts.templates`)."""
+"""The prompts of ChatMD, and the slots that each may use (see `lmm.prompts.templates`)."""
 
 from __future__ import annotations
 
@@ -14,9 +14,9 @@ SLOTS: dict[str, tuple[str, ...]] = {
 
 
 def chatmd_prompts(folder: Path | None) -> Prompts:
-    """Ours, or those of the same names in a project's `folder`.
+    """Load the prompts; those in a project's `folder` replace ours of the same names.
 
     Raises:
-        ConfigError: there is no such folder, or a prompt in it is none.
+        ConfigError: there is no such folder, or a prompt in it is not valid.
     """
     return load_prompts(folder, package="chatmd.prompts", slots=SLOTS)

@@ -1,1 +1,1 @@
-"""Refinement: a prompt measured on cases, and better versions of it, proposed by a model and measured likewise."""
+"""Refinement: measure a prompt on cases, and search for better versions, which a model proposes."""

@@ -1,4 +1,4 @@
-"""Files of cases: YAML, JSON or JSON lines; each case an input, and what the reply to it has to fulfil."""
+"""Files of cases in YAML, JSON or JSON lines; each case has an input, and checks for the reply to it."""
 
 from __future__ import annotations
 
@@ -25,9 +25,9 @@ _SHOWN = 80
 
 @dataclass(frozen=True, slots=True)
 class RunOutcome:
-    """What came of one input: the last text, its `tokens`, all calls that were made, and what the run used.
+    """The outcome of one input: the last text, its `tokens`, all calls, and the usage of the run.
 
-    `error` tells why there is no text: a limit that was reached, a tool that could not be opened.
+    `error` is the reason if there is no text, such as a limit that was reached.
     """
 
     text: str
@@ -37,7 +37,7 @@ class RunOutcome:
     error: str = ""
 
     def describe(self) -> str:
-        """What came, in few words.
+        """Describe the outcome in a few words.
 
         >>> RunOutcome("Paris, of  course", (ToolCall("c1", "look_up", "{}"),)).describe()
         'it is: Paris, of course; it called look_up'
@@ -50,14 +50,14 @@ class RunOutcome:
 
 @dataclass(frozen=True, slots=True)
 class Check:
-    """One demand: `kind` is a key of `CHECKS`, `value` what its reader made of it."""
+    """One check of a case: `kind` is a key of `CHECKS`, `value` its parsed argument."""
 
     kind: str
     value: Any
 
     @property
     def words(self) -> str:
-        """What is demanded, for people and models.
+        """The requirement in words, for people and models.
 
         >>> Check("contains", "Paris").words
         "must contain 'Paris'"
@@ -66,7 +66,7 @@ class Check:
         return CHECKS[self.kind].words.format(value=sent)
 
     def fault(self, outcome: RunOutcome) -> str:
-        """Why an outcome does not fulfil it; empty if it does. What a judge decides is not for this.
+        """Return why an outcome fails the check; empty if it passes. A judge's checks are not decided here.
 
         >>> Check("contains", "Paris").fault(RunOutcome("Lyon"))
         "must contain 'Paris'; it is: Lyon"
@@ -77,7 +77,7 @@ class Check:
 
 @dataclass(frozen=True, slots=True)
 class CheckKind:
-    """One row: `read` makes the value of a check, or raises ValueError; `fault` says what is wrong with an outcome."""
+    """A kind of check: `read` parses its argument, or raises ValueError; `fault` returns why an outcome fails."""
 
     words: str
     read: Callable[[Any], Any]
@@ -113,7 +113,7 @@ def _schema(value: Any) -> Schema:
 
 
 def _misfit(schema: Schema, outcome: RunOutcome) -> str:
-    """What is wrong with the JSON in a reply, whatever text is around it."""
+    """Return why the JSON in a reply, with or without text around it, does not fit a schema."""
     try:
         valid_records(outcome.text, schema)
     except NoJson as error:
@@ -127,7 +127,7 @@ Holds = Callable[[Any, RunOutcome], bool]
 
 
 def _kinds(name: str, verb: str, read: Callable[[Any], Any], holds: Holds) -> Iterator[tuple[str, CheckKind]]:
-    """A check, and its contrary."""
+    """Iterate over a kind of check and its negation."""
     yield name, CheckKind(f"must {verb}", read, lambda one, came: "" if holds(one, came) else came.describe())
     yield f"not_{name}", CheckKind(f"must not {verb}", read, lambda one, came: came.describe() * holds(one, came))
 
@@ -148,12 +148,12 @@ _FIELDS = ("name", "input", *CHECKS)
 SUFFIXES = (".yaml", ".yml", ".json", ".jsonl")
 
 
-# -- A case and the forms of files ----------------------------------------------------------------------
+# -- Read files of cases --------------------------------------------------------------------------------
 
 
 @dataclass(frozen=True, slots=True)
 class Case:
-    """What the user says, and what the reply has to fulfil."""
+    """A case: a user message, and the checks of the reply."""
 
     name: str
     input: str
@@ -161,10 +161,10 @@ class Case:
 
 
 def read_cases(path: Path) -> tuple[Case, ...]:
-    """The cases in a file; schemas that they name are read from files beside it.
+    """Read the cases in a file, and the schemas that they name, from files beside it.
 
     Raises:
-        InvalidCases: it is no such file, or a case cannot be used; the first one that cannot.
+        InvalidCases: it is not a file of cases, or a case is not valid.
         FileReadError: it cannot be read.
     """
     cases = dict[str, Case]()
@@ -180,7 +180,7 @@ def read_cases(path: Path) -> tuple[Case, ...]:
 
 
 def _rows(path: Path, text: str) -> Iterator[tuple[int, Any]]:
-    """Each case as it is written, and its line."""
+    """Iterate over the cases as written, with their lines."""
     kind, line = path.suffix.lower(), 1
     if kind not in SUFFIXES:
         raise InvalidCases("this is not a file of cases", where=str(path), hint=f"use {', '.join(SUFFIXES)}")

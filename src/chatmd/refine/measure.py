@@ -1,4 +1,4 @@
-"""Who is asked while a prompt is measured: the agent, the judge, the proposer; each of them once for the same."""
+"""Ask the agent, the judge and the proposer while a prompt is measured; equal requests are made only once."""
 
 from __future__ import annotations
 
@@ -36,8 +36,8 @@ from lmm.models.port import ChatModel, ask, is_journaled
 from lmm.models.structured import NoJson, object_of, read_json, with_schema
 from lmm.models.tokens import count_tokens, price
 
-_MOST_FAILURES, _MOST_TRIED = 8, 6  # that the proposer reads
-_LONGEST = 2000  # characters of an input or a reply that it reads
+_MOST_FAILURES, _MOST_TRIED = 8, 6  # that the proposer gets
+_LONGEST = 2000  # characters of an input or a reply that it gets
 _ATTEMPTS = 2
 _AT_ONCE = 8
 _MOST_FILES, _MOST_BYTES = 5000, 100_000_000  # of a folder that is copied for each run
@@ -46,7 +46,7 @@ _VERSION = re.compile(r"<version(?:\s[^>]*)?>(.*?)</version>", re.DOTALL)
 
 @dataclass(frozen=True, slots=True)
 class CaseResult:
-    """What came of one case: why it failed, and the mean of a judge's scores, from 0 to 10, if there are any."""
+    """The result of one case: why it failed, and the mean of a judge's scores, from 0 to 10, if there are any."""
 
     outcome: RunOutcome
     faults: tuple[str, ...] = ()
@@ -54,7 +54,7 @@ class CaseResult:
 
     @property
     def passed(self) -> bool:
-        """Whether it fulfils all checks."""
+        """Whether the outcome passes all checks."""
         return not self.faults
 
 
@@ -62,7 +62,7 @@ Failures = Sequence[tuple[Case, CaseResult]]
 
 
 def read_judgement(reply: str) -> tuple[float, str] | None:
-    """Score, from 0 to 10, and reason, if the reply has them.
+    """Return the score, from 0 to 10, and the reason in a judge's reply; None if there is no score.
 
     >>> read_judgement('{"reason": "No formula.", "score": 4}'), read_judgement("Fine!")
     ((4.0, 'No formula.'), None)
@@ -76,7 +76,7 @@ def read_judgement(reply: str) -> tuple[float, str] | None:
 
 
 def read_versions(reply: str) -> list[str]:
-    """The versions in a model's reply, each once.
+    """Return the versions in a model's reply, each once.
 
     >>> read_versions("<version>\\nBe brief.\\n</version>\\n<version>Be brief.</version><version>Be kind.</version>")
     ['Be brief.', 'Be kind.']
@@ -86,7 +86,7 @@ def read_versions(reply: str) -> list[str]:
 
 
 def _failure(case: Case, result: CaseResult) -> str:
-    """A case that failed, as the proposer reads it."""
+    """Describe a failed case for the proposer."""
     outcome = result.outcome
     called = ", ".join(f"{call.name}({_short(call.arguments, 200)})" for call in outcome.calls)
     reply = _short(outcome.text, _LONGEST) if not outcome.error else f"(none: {outcome.error})"
@@ -101,9 +101,9 @@ def _short(text: str, limit: int) -> str:
 
 @dataclass(frozen=True, slots=True)
 class JournaledModel:
-    """A model that is not asked again what it was asked before: the journal has its replies, with what they used.
+    """A model that takes replies to repeated requests, and their usage, from the journal.
 
-    `about` tells equal requests apart that are meant to be made several times.
+    `about` distinguishes equal requests that are intentionally made several times.
     """
 
     model: ChatModel
@@ -115,7 +115,7 @@ class JournaledModel:
         return self.model.name
 
     async def stream(self, request: ChatRequest) -> AsyncGenerator[ChatEvent]:
-        """The reply in the journal, else the model's, which is kept there."""
+        """Stream the reply from the journal, or ask the model and store its reply."""
         journaled = is_journaled(self.model)
         key = journal.key_of("refine", self.name, self.about, repr((request.messages, request.tools)))
         known = await asyncio.to_thread(journal.get, key) if journaled else None
@@ -125,17 +125,17 @@ class JournaledModel:
         async with aclosing(self.model.stream(request)) as events:
             async for event in events:
                 if isinstance(event, Reply) and journaled:
-                    with contextlib.suppress(LmmError, OSError):  # a full disk must not cost the reply
+                    with contextlib.suppress(LmmError, OSError):  # a full disk must not lose the reply
                         await asyncio.to_thread(journal.put, key, msgspec.to_builtins(event))
                 yield event
 
 
 @dataclass(slots=True)
 class Evaluator:
-    """Runs the agent in a file, whatever its instructions, in memory and with its tools; asks a judge and a proposer.
+    """Runs the agent in a file, with any instructions, in memory and with its tools; asks a judge and a proposer.
 
-    If its tools could change something (`copies`), each run has a copy of the file's folder. A judge and a proposer
-    are only there where they are needed.
+    If its tools could change something (`copies`), each run gets a copy of the file's folder. The judge and the
+    proposer are None if they are not needed.
     """
 
     path: Path
@@ -149,13 +149,13 @@ class Evaluator:
 
     @classmethod
     def open(cls, path: Path, text: str, run: Run, budget: SharedBudget, *, judges: bool, proposes: bool) -> Evaluator:
-        """What runs the agent in a file, once somebody has agreed to what its tools can do.
+        """Return an evaluator of the agent in a file, after the user agreed to its tools.
 
         Raises:
             InvalidDocument: the file has errors.
-            ConsentNeeded: nobody agreed.
-            RefineError: its tools change things, and a copy of its folder would not be what they work in; or there is
-                no model to judge, or to propose.
+            ConsentNeeded: the user did not agree.
+            RefineError: its tools change files outside of its folder, which copies cannot separate, or the folder is
+                too large to copy; or there is no model to judge, or to propose.
         """
         run = agree(run, text)
         spec = read_agent(run.rules.imported(parse(text, file=str(path))))
@@ -167,11 +167,11 @@ class Evaluator:
         return cls(path, run, budget, spec.tools, copies, judge, proposer)
 
     async def result(self, agent: str, case: Case) -> CaseResult:
-        """What comes of one case, with the agent in the text of a file.
+        """Run one case with the agent in the text of a file, and check its outcome.
 
         Raises:
             LimitReached: the budget does not cover it.
-            ModelError, RefineError: a model did not answer, or the judge in a form that nobody can read.
+            ModelError, RefineError: a model did not answer, or the judge's reply has no score.
             ChatmdError, ConfigError: the agent cannot be run.
         """
         async with self._at_once:
@@ -192,9 +192,9 @@ class Evaluator:
         return CaseResult(outcome, tuple(dict.fromkeys(faults)), sum(scores) / len(scores) if scores else None)
 
     async def versions(self, text: str, failures: Failures, tried: Sequence[tuple[str, str]], count: int) -> list[str]:
-        """New instructions that a model proposes in place of `text`: at most `count`, or none that can be read.
+        """Ask a model for at most `count` versions of the instructions `text`; empty if its replies have none.
 
-        `tried` are other versions with what came of them.
+        `tried` are other versions with their results.
         """
         documents = [Attachment(text, "instructions")]
         if self.tools:
@@ -208,8 +208,9 @@ class Evaluator:
         return []
 
     async def _judgement(self, case: Case, criteria: str, reply: str) -> tuple[float, str]:
-        """Score and reason; the reason comes first, so that the score follows from it. Whole numbers: grammars of local
-        servers keep those within bounds, and no others."""
+        """Ask the judge for score and reason; the reason comes first, so that the score follows from it.
+
+        Scores are whole numbers, as the grammars of local servers limit the range only of these."""
         documents = (Attachment(case.input, "input"), Attachment(reply, "reply"))
         schema = object_of(reason={"type": "string"}, score={"type": "integer", "minimum": 0, "maximum": 10})
         message = Message("user", self._filled("judge", criteria=criteria), documents)
@@ -234,7 +235,7 @@ class Evaluator:
     # -- the agent -----------------------------------------------------------------------------------
 
     async def _outcome(self, agent: str, case: Case) -> RunOutcome:
-        """What the agent says; or what kept it from that, if something of its own did."""
+        """Run the agent; return its answer, or the error if it is due to the agent or the input."""
         async with self._folder(agent) as run:
 
             def journaled(settings: ModelSettings) -> ChatModel:
@@ -251,13 +252,13 @@ class Evaluator:
                     self.budget.count("run", tally.usage)
                     raise
                 error = reached.message
-            except (EmptyReply, ModelRejected) as rejected:  # which may be so for this input only
+            except (EmptyReply, ModelRejected) as rejected:  # may be due to this input
                 error = rejected.message
             return RunOutcome(answer, _calls(conversation.spec.items), count_tokens(answer), tally.usage, error)
 
     @asynccontextmanager
     async def _folder(self, agent: str) -> AsyncIterator[Run]:
-        """What one run works with, and where."""
+        """Yield the context of one run, in a copy of the folder if its tools could change something."""
         run = replace(self.run, tally=SharedBudget(replace(self.budget.left(), turns=self.run.tally.limits.turns)))
         if not self.copies:
             yield run
@@ -281,12 +282,12 @@ def _model(settings: ModelSettings, what: str, budget: SharedBudget) -> ChatMode
 
 
 def _line(tool: Tool) -> str:
-    """A tool, as the proposer reads it."""
+    """Describe a tool for the proposer."""
     return f"{tool.name or tool.server}: {tool.description or tool.command or f'{tool.kind} tool'}"
 
 
 def _calls(items: Sequence[Item]) -> tuple[ToolCall, ...]:
-    """The calls that a run made: those after the last thing that the user said."""
+    """Return the calls that a run made: those after the last user message."""
     begin = max((n for n, item in enumerate(items) if getattr(item, "role", "") == "user"), default=-1)
     return tuple(
         ToolCall(item.call, item.name, text_of(item.arguments))
@@ -295,7 +296,7 @@ def _calls(items: Sequence[Item]) -> tuple[ToolCall, ...]:
 
 
 def _check_copy(folder: Path, spec: AgentSpec) -> None:
-    """See to it that a copy of the folder is as good as the folder, and not too large."""
+    """Raise an error if tools work outside of the folder, so that a copy would not do, or if it is too large."""
     for tool in spec.tools:
         for written in (*tool.roots, tool.cwd, tool.agent if tool.local else ""):
             if not (folder / written).resolve().is_relative_to(folder):

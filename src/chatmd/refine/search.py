@@ -1,4 +1,4 @@
-"""The search for better instructions: measure, propose, measure, choose; and write what was found."""
+"""Search for better instructions: measure them, propose versions, measure these, and apply the best."""
 
 from __future__ import annotations
 
@@ -22,18 +22,18 @@ from lmm.messages import Usage
 from lmm.models.budget import SharedBudget
 
 ROUNDS = 4
-"""How often versions are proposed, if nobody says otherwise."""
+"""The default number of rounds in which versions are proposed."""
 VARIANTS = 3
-"""How many versions are proposed in a round."""
+"""The number of versions that are proposed in a round."""
 SAMPLE = 4
-"""On how many cases that failed they are tried first: only the best of them is run on the others."""
+"""The number of failed cases on which they are tried first; only the best version is run on the others."""
 FEWEST_TO_SPLIT = 4
-_NOISE = 0.5  # points of a judge's mean score that are no difference
+_NOISE = 0.5  # points: smaller differences between mean scores count as chance
 Progress = Callable[[str], None]
 Results = Mapping[str, CaseResult]
 
 
-# -- The instructions in a file: where they stand, and the file with others --------------------------------
+# -- Find and replace the instructions in a file -----------------------------------------------------------
 
 
 ROLES = ("system", "developer")
@@ -41,10 +41,10 @@ ROLES = ("system", "developer")
 
 @dataclass(frozen=True, slots=True)
 class Instructions:
-    """The inside of a file's system or developer message: `start` up to `end` of its text.
+    """The inside of a file's system or developer message: `start` up to `end` of the file's text.
 
-    `text` is what a model is shown of it, without comments and the white space around it. With `parts`, documents
-    and imports stand in it, and it is spelled as ChatMD; else it is plain text.
+    `text` is what a model gets of it, without comments and the white space around it. If it contains documents and
+    imports (`parts`), it is written in ChatMD; otherwise it is plain text.
     """
 
     text: str
@@ -56,10 +56,10 @@ class Instructions:
     parts: tuple[Element, ...]
 
     def put(self, text: str, source: str) -> str:
-        """The text of their file with other instructions; nothing else of it changes.
+        """Replace the instructions in the text of their file; nothing else changes.
 
         Raises:
-            ValueError: the new ones cannot stand there: they lack a part that the old ones have, or add one.
+            ValueError: the new ones are empty or not valid, lack a part of the old ones, or add one.
 
         >>> from chatmd.language.syntax import parse
         >>> source = "<system>\\nBe brief.\\n</system>"
@@ -85,7 +85,7 @@ class Instructions:
 
 
 def find_instructions(document: SyntaxTree) -> Instructions:
-    """The first system message of a file, else its first developer message.
+    """Find the first system message of a file, or else its first developer message.
 
     Raises:
         RefineError: there is none, or it is empty.
@@ -116,12 +116,12 @@ def _role(element: Element) -> str:
     return (element.get("role") or "").strip().lower() if element.tag == "msg" else element.tag
 
 
-# -- How versions fare: compared on the same cases, some of which no proposal was made from -------------
+# -- Compare versions on the same cases, some of which are held out from the proposals ------------------
 
 
 @dataclass(frozen=True, slots=True)
 class CaseTally:
-    """Results summed up: cases that passed, of how many; a mean score from 0 to 10; what the runs used."""
+    """A total of results: the cases that passed, all cases, the mean score from 0 to 10, and the usage of the runs."""
 
     passed: int
     total: int
@@ -131,14 +131,14 @@ class CaseTally:
 
 @dataclass(slots=True)
 class Version:
-    """Instructions, and what came of the cases so far. `id` is ``0`` as they are, else round and number: ``1.2``."""
+    """A version of the instructions, with its results. `id` is ``0`` for the original, or round and number: ``1.2``."""
 
     id: str
     text: str
     results: dict[str, CaseResult] = field(default_factory=dict)
 
     def tally(self, names: Iterable[str]) -> CaseTally:
-        """How it fares on cases, of those that were measured."""
+        """Sum up its results on those of the cases that were measured."""
         results = [self.results[name] for name in names if name in self.results]
         scores = [result.score for result in results if result.score is not None]
         usage = sum((result.outcome.usage for result in results), Usage())
@@ -147,9 +147,9 @@ class Version:
 
 
 def split(cases: Sequence[Case]) -> tuple[tuple[str, ...], tuple[str, ...]]:
-    """Names of the cases that proposals are made from, and of those that are held out: a third, drawn by their names.
+    """Split the names of cases into those for proposals, and a third, chosen by hash of the name, that is held out.
 
-    Of fewer than four, none is held out.
+    If there are fewer than four, none is held out.
     """
     names = [case.name for case in cases]
     held = set(sorted(names, key=digest)[: len(names) // 3 if len(names) >= FEWEST_TO_SPLIT else 0])
@@ -157,9 +157,9 @@ def split(cases: Sequence[Case]) -> tuple[tuple[str, ...], tuple[str, ...]]:
 
 
 def advantage(first: Results, second: Results, names: Iterable[str]) -> float:
-    """By how much the first fares better on those of the cases that both were measured on, in cases that pass.
+    """Return how many more cases the first passes than the second, of those that both were measured on.
 
-    If as many pass, by how much a judge's mean score is higher, as far as that is more than chance.
+    If both pass as many, return the difference of their mean scores, if it is large enough to be more than chance.
     """
     pairs = [(first[name], second[name]) for name in names if name in first and name in second]
     scores = [a.score - b.score for a, b in pairs if a.score is not None and b.score is not None]
@@ -168,7 +168,7 @@ def advantage(first: Results, second: Results, names: Iterable[str]) -> float:
 
 
 def best_of(versions: Sequence[Version], names: Sequence[str]) -> Version:
-    """The version that fares best; of equals, the first. Those not measured on all of these cases do not count."""
+    """Return the best version, or the first of equals. Versions not measured on all of these cases do not count."""
     complete = [version for version in versions if all(name in version.results for name in names)]
     best = complete[0] if complete else versions[0]
     for version in complete[1:]:
@@ -179,9 +179,9 @@ def best_of(versions: Sequence[Version], names: Sequence[str]) -> Version:
 
 @dataclass(slots=True)
 class Refinement:
-    """What came of it: all `versions`, the `winner` among them, if one is better, and in `reason` why, in words.
+    """The result of a refinement: all `versions`, the `winner`, if one is better, and the `reason`, in words.
 
-    `stopped` says what ended it early, `error` is the error that did; `usage` is what everything took together.
+    `stopped` says what ended it early, `error` is the error that did; `usage` is the total.
     """
 
     path: Path
@@ -200,10 +200,10 @@ class Refinement:
 
     @classmethod
     def of(cls, path: Path, source: str, cases: Sequence[Case], rounds: int) -> Refinement:
-        """A refinement of a file's text of which nothing was done yet.
+        """Start a refinement of a file's text; nothing is measured yet.
 
         Raises:
-            RefineError: it has errors, or no instructions.
+            RefineError: the text has errors, or no instructions.
         """
         document = parse(source, file=str(path))
         if problems := errors_of(document.problems):
@@ -214,19 +214,19 @@ class Refinement:
 
     @property
     def baseline(self) -> Version:
-        """The instructions as they are."""
+        """The original instructions."""
         return self.versions[0]
 
     def agent(self, version: Version) -> str:
-        """The text of the file with a version's instructions."""
+        """Return the text of the file with a version's instructions."""
         return self.instructions.put(version.text, self.source)
 
     def apply(self) -> None:
-        """Write the winner into the file, which must be as it was when it was measured.
+        """Write the winner to the file, which must not have changed since it was measured.
 
         Raises:
             RefineError: there is no winner.
-            DocumentError: the file was changed meanwhile, or cannot be written.
+            DocumentError: the file was changed in the meantime, or cannot be written.
         """
         if self.winner is None:
             raise RefineError("there is nothing to apply: no version is better", where=str(self.path))
@@ -242,7 +242,7 @@ class Refinement:
                 ) from error
 
     def decide(self) -> None:
-        """Say who won: a version that is better where proposals were made from, and no worse where they were not."""
+        """Choose the winner: a version that is better on the cases for proposals, and not worse on those held out."""
         base, best = self.baseline, best_of(self.versions, self.train)
         before, after = base.tally(self.train), best.tally(self.train)
         if best is base:
@@ -276,15 +276,15 @@ async def refine(
     rounds: int = ROUNDS,
     progress: Progress = lambda text: None,
 ) -> Refinement:
-    """Measure the instructions in the text of a file on cases, and look for better ones; the file stays as it is.
+    """Measure the instructions in the text of a file on cases, and search for better ones; the file is not changed.
 
-    The budget of `run` is for everything together. An interruption, an error of a model or an empty budget end it
-    early: what was found so far is in what comes back, and is not asked for again.
+    The budget of `run` is for everything together. An interruption, an error of a model or an empty budget end the
+    search early: the results so far are returned, and a repeated search does not ask for them again.
 
     Raises:
         InvalidDocument, RefineError: the file cannot be used.
-        ConsentNeeded: what the file's tools can do was not agreed to.
-        ConfigError, ModelError: the models that are needed cannot be asked at all.
+        ConsentNeeded: the user did not agree to the file's tools.
+        ConfigError, ModelError: the required models are not available.
     """
     budget = SharedBudget(dataclasses.replace(run.tally.limits, turns=None))
     done = await asyncio.to_thread(Refinement.of, path, text, cases, rounds)
@@ -298,11 +298,11 @@ async def refine(
 async def search_versions(
     done: Refinement, rounds: int, evaluator: Evaluator, progress: Progress = lambda text: None
 ) -> None:
-    """Measure the instructions on the cases, and look for better ones in so many rounds of proposals.
+    """Measure the instructions on the cases, and search for better ones in rounds of proposals.
 
-    In each, the best of the versions on some cases that failed is measured on all but those held out.
+    In each round, new versions are tried on some failed cases, and the best is measured on all but those held out.
 
-    It always comes back, with what was found so far: cancelling, errors and an empty budget only end it early.
+    Cancellation, errors and an empty budget only end the search early; the results so far are in `done`.
     """
     try:
         await _Search(done, evaluator, progress).run(rounds)
@@ -318,7 +318,7 @@ async def search_versions(
 
 @dataclass(slots=True)
 class _Search:
-    """One refinement under way; what it finds is in `done`."""
+    """A running search; its results are in `done`."""
 
     done: Refinement
     evaluator: Evaluator
@@ -342,7 +342,7 @@ class _Search:
             await self._measure([best], done.held_out, f"version {best.id}, held out")
 
     async def _propose(self, round_: int, best: Version, failed: Sequence[str]) -> list[Version]:
-        """New versions, those that are none or were tried already left out."""
+        """Ask for new versions; invalid ones and those that were already tried are left out."""
         done = self.done
         failures = [(case, best.results[case.name]) for case in done.cases if case.name in failed]
         tried = [
@@ -364,7 +364,7 @@ class _Search:
         return new
 
     async def _measure(self, versions: Iterable[Version], names: Iterable[str], what: str) -> None:
-        """Run versions on cases, side by side. The first error keeps others from beginning, not from ending."""
+        """Run versions on cases in parallel. After the first error, no other runs start, but running ones finish."""
         todo = [(version, name) for version in versions for name in names if name not in version.results]
         if not todo:
             return
