@@ -475,7 +475,7 @@ def errors_of(problems: Sequence[Problem]) -> tuple[Problem, ...]:
     return tuple(problem for problem in problems if problem.severity == "error")
 
 
-# -- Tree to text: `serialize` keeps every spelling that was read, `write` spells everything anew -------------
+# -- Tree to text: `serialize` keeps the spelling that was read, `write` uses a canonical one -----------------
 #
 # RAW blocks have no escape for the end mark. A text that contains one is split between its ``|`` and its ``RAW`` into
 # two blocks, which any reader joins again: ``a|RAWb`` is written ``RAW|a||RAWRAW|RAWb|RAW``.
