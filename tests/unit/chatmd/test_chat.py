@@ -30,7 +30,7 @@ def path(tmp_path: Path) -> Path:
 
 
 class Waits:
-    """A model that says a word, and then nothing until it is cancelled or let go."""
+    """A model that sends a word, and then nothing until it is cancelled or released."""
 
     name = "Test/waits"
 
@@ -46,7 +46,7 @@ class Waits:
 
 
 def test_what_a_verb_did_is_on_disk(path: Path) -> None:
-    """Attributes are of the text; whatever was appended to the file is in it."""
+    """Attributes describe the text, which includes everything appended to the file."""
     chat = Chat.open(path)
     assert (chat.turn_of, chat.answer, chat.notes, chat.folder) == ("model", "", (), path.parent.resolve())
     result = chat.run(model=ScriptedModel(["Oak."]))
@@ -68,7 +68,7 @@ def test_what_a_verb_did_is_on_disk(path: Path) -> None:
 
 
 def test_every_verb_begins_with_what_others_wrote(path: Path) -> None:
-    """An editor saved meanwhile; a file that is gone is told of."""
+    """A change by an editor is read; a missing file is an error."""
     chat = Chat.open(path)
     path.write_text("<user>A flower?</user>\n")
     model = ScriptedModel(["Rose."])
@@ -80,7 +80,7 @@ def test_every_verb_begins_with_what_others_wrote(path: Path) -> None:
 
 
 def test_what_an_interrupted_run_left(path: Path) -> None:
-    """It is mended in memory when the file is opened, and on disk by the first verb that writes."""
+    """It is repaired in memory when the file is opened, and on disk by the first method that writes."""
     torn = PLANTS + "\n<assistant>\nRAW|Oa"
     path.write_text(torn)
     chat = Chat.open(path)
@@ -92,7 +92,7 @@ def test_what_an_interrupted_run_left(path: Path) -> None:
 
 
 def test_in_memory(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Nothing is written; the same verbs work; results of tools stay in the text."""
+    """Nothing is written; the same methods work; results of tools stay in the text."""
     (tmp_path / "notes.md").write_text("A leaf is green.")
     monkeypatch.chdir(tmp_path)
     chat = Chat.from_text('<tool name="read_file"/><user>Look.</user>', folder=tmp_path)
@@ -109,7 +109,7 @@ def test_in_memory(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_as_a_function_it_forgets(path: Path) -> None:
-    """The file stays as it is; `reply` gives the chat that has heard it."""
+    """The file does not change; `reply` also returns a chat that contains the answer."""
     chat = Chat.open(path)
     assert chat.ask("Another?", model=ScriptedModel(["Elm."])) == "Elm."
     answer, heard = chat.reply("Another?", model=ScriptedModel(["Ash."]))
@@ -117,7 +117,7 @@ def test_as_a_function_it_forgets(path: Path) -> None:
 
 
 def test_one_lock_over_several_verbs(path: Path) -> None:
-    """Verbs within the block work, others' do not."""
+    """Methods within the block work, those of other chats do not."""
     other = Chat.open(path)
     with Chat.open(path) as chat:
         chat.run(model=ScriptedModel(["Oak."]))
@@ -132,7 +132,7 @@ def test_one_lock_over_several_verbs(path: Path) -> None:
 
 
 def test_a_copy(path: Path, tmp_path: Path) -> None:
-    """It is a new file; what is there already is left alone."""
+    """It is a new file; an existing file is not overwritten."""
     chat = Chat.open(path)
     chat.listener = lambda event, place: None
     copy = chat.copy(tmp_path / "copy.chatmd")
@@ -144,7 +144,7 @@ def test_a_copy(path: Path, tmp_path: Path) -> None:
 
 
 def test_errors_of_a_text(tmp_path: Path) -> None:
-    """`problems` tells them, what needs a meaning raises them; consent is asked for."""
+    """`problems` lists them, methods that need a valid agent raise them; consent is asked for."""
     bad = Chat.from_text("<usr>Hello</usr>")
     assert [problem.severity for problem in bad.problems()] == ["error"]
     for verb in (lambda: bad.agent, lambda: bad.turn_of, lambda: bad.run(model=ScriptedModel([]))):
@@ -164,7 +164,7 @@ def test_errors_of_a_text(tmp_path: Path) -> None:
 
 
 def test_what_means_nothing_is_refused(path: Path) -> None:
-    """A misspelt limit would be none; what `say` cannot place would be dropped."""
+    """A misspelt limit would have no effect; content that `say` cannot place would be dropped."""
     chat = Chat.open(path)
     model = ScriptedModel(["Oak."])
     with pytest.raises(TypeError, match=r"max_turn.*did you mean 'max_turns'"):
@@ -179,7 +179,7 @@ def test_what_means_nothing_is_refused(path: Path) -> None:
 
 
 def test_watched(path: Path) -> None:
-    """The listener and the stream are told the same, in the words of `lmm.messages`."""
+    """The listener and the stream get the same events of `lmm.messages`."""
     told: list[tuple[Event, Place]] = []
     chat = Chat.open(path, listener=lambda event, place: told.append((event, place)))
 
@@ -196,7 +196,7 @@ def test_watched(path: Path) -> None:
 
 
 def test_a_call_tells_how_long_it_took(tmp_path: Path) -> None:
-    """`ToolResult.seconds`, which does not make two results differ."""
+    """In `ToolResult.seconds`, which is ignored when results are compared."""
     told: list[Event] = []
     (tmp_path / "a.md").write_text("A")
     chat = Chat.from_text(
@@ -211,7 +211,7 @@ def test_a_call_tells_how_long_it_took(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("act", ["cancel", "steer"])
 def test_from_another_thread(path: Path, act: str) -> None:
-    """`cancel` lets `run` return, with what was said; `steer` is answered; other verbs wait for their turn."""
+    """`cancel` lets `run` return with the text so far; `steer` is answered; other methods wait for their turn."""
     chat, model = Chat.open(path), Waits()
     with pytest.raises(ChatmdError, match="nothing is running"):
         chat.steer("Too early")
@@ -236,7 +236,7 @@ def test_from_another_thread(path: Path, act: str) -> None:
 
 
 def test_compaction(path: Path) -> None:
-    """The summary comes from the model that is given, and the original is kept."""
+    """The given model writes the summary, and the original is kept."""
     turns = "".join(f"<user>{word} {'leaf ' * 200}</user>\n<assistant>{word}</assistant>\n" for word in "abcdef")
     path.write_text(turns + "<user>Go on.</user>\n")
     chat = Chat.open(path)
@@ -251,7 +251,7 @@ def test_compaction(path: Path) -> None:
 
 
 def test_refinement_measures_with_the_inputs_that_were_given(path: Path, tmp_path: Path) -> None:
-    """Not with the defaults that the file has; the file stays as it is."""
+    """Not with the file's defaults; the file does not change."""
     path.write_text(text := f'<input name="what" default="trees"/>\n<system>Name {{{{what}}}}.</system>\n{TURN}')
     (tmp_path / "cases.yaml").write_text("- input: One?\n  contains: Rose\n")
     model = ScriptedModel(["Rose."])
@@ -262,7 +262,7 @@ def test_refinement_measures_with_the_inputs_that_were_given(path: Path, tmp_pat
 
 
 def test_refinement_measures(path: Path, tmp_path: Path) -> None:
-    """With no rounds, the cases are only run; a chat in no file is told so."""
+    """With no rounds, the cases are only run; a chat without a file raises an error."""
     cases = tmp_path / "cases.yaml"
     cases.write_text("- name: tree\n  input: A tree?\n  contains: Oak\n")
     path.write_text("<system>Name plants.</system>\n")
@@ -274,6 +274,6 @@ def test_refinement_measures(path: Path, tmp_path: Path) -> None:
 
 
 def test_it_is_exported() -> None:
-    """Beside what there was."""
+    """Together with the other names."""
     assert chatmd.Chat is Chat
     assert {"Chat", "How", "RunResult", "parse", "check"} <= set(dir(chatmd))

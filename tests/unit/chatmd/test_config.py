@@ -1,4 +1,4 @@
-"""The table [chatmd]: folders are the file's, and mistakes are told."""
+"""The table [chatmd]: folders are relative to the file, and mistakes are reported."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from lmm.errors import ConfigError
 
 
 def test_folders_are_relative_to_the_file() -> None:
-    """Wherever one runs."""
+    """Whatever the current folder is."""
     rules = Rules.of(Config(Path("/course/config.toml"), '[chatmd]\nroots = ["shared"]', own=True))
     assert rules.roots == (Path("/course/shared"),)
 
@@ -30,7 +30,7 @@ def test_folders_are_relative_to_the_file() -> None:
     ],
 )
 def test_mistakes(line: str, wanted: str) -> None:
-    """With what was meant."""
+    """The error says what is expected."""
     with pytest.raises(ConfigError, match=wanted) as error:
         Rules.of(Config(text=f"[chatmd]\n{line}"))
     assert error.value.where == "config.toml:2"

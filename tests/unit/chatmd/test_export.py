@@ -1,4 +1,4 @@
-"""A transcript as one file: elsewhere, a model gets the same."""
+"""A transcript exported as one file gives a model the same messages elsewhere."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ def ran(tmp_path: Path) -> Path:
 
 
 def heard(chat: Chat) -> list[object]:
-    """All that a model would get: texts that stand side by side are one."""
+    """Return everything that a model would get; adjacent texts are joined."""
     parts: list[object] = []
     for rendered in chat.render(replay=chat.path is not None and chat.path.name == "p.chatmd").messages:
         message = rendered.message

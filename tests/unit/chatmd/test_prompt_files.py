@@ -1,4 +1,4 @@
-"""The ChatMD files of a folder as tools: which they are, what they are called, what they say of themselves."""
+"""The ChatMD files of a folder as tools: which files count, their names and their descriptions."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ def publish(folder: Path, **files: str) -> None:
 
 
 def test_what_is_a_prompt_and_what_is_not(tmp_path: Path) -> None:
-    """By its ending, or by how it begins; hidden files, folders and other texts are none."""
+    """It depends on the suffix, or on the beginning of the text; hidden files and folders are ignored."""
     publish(
         tmp_path,
         a__chatmd=WAITING,
@@ -56,21 +56,21 @@ def test_what_is_left_out_is_told(tmp_path: Path, monkeypatch: pytest.MonkeyPatc
     ],
 )
 def test_what_a_prompt_says_of_itself(tmp_path: Path, text: str, description: str) -> None:
-    """The comment at its top, else how its instructions begin."""
+    """The comment at its top, or else the beginning of its instructions."""
     publish(tmp_path, x__chatmd=text)
     (prompt,), _ = read_prompts(tmp_path)
     assert prompt.description == description
 
 
 def test_input_is_needed_where_nothing_is_asked(tmp_path: Path) -> None:
-    """A file may have its question in it."""
+    """A file may contain its question."""
     publish(tmp_path, asked__chatmd=ASKED, waiting__chatmd=WAITING)
     prompts, _ = read_prompts(tmp_path)
     assert {prompt.name: prompt.needs_input for prompt in prompts} == {"asked": False, "waiting": True}
 
 
 def test_names_are_those_that_clients_take(tmp_path: Path) -> None:
-    """Two files that would have one name are told apart, or told of."""
+    """Two files that would have the same name get different ones, or one is reported."""
     publish(
         tmp_path, **{"my prompt__chatmd": WAITING, "my.prompt__chatmd": WAITING, "x__chatmd": ASKED, "x__md": ASKED}
     )
@@ -83,7 +83,7 @@ def test_names_are_those_that_clients_take(tmp_path: Path) -> None:
 
 
 def test_a_library_sees_what_changed(tmp_path: Path) -> None:
-    """It tells of a note once."""
+    """A note is sent only once."""
     said: list[str] = []
     library = Library(folder=tmp_path, note=said.append)
     publish(tmp_path, a__chatmd=WAITING)
@@ -97,5 +97,5 @@ def test_a_library_sees_what_changed(tmp_path: Path) -> None:
 
 
 def test_a_folder_that_is_gone_holds_nothing(tmp_path: Path) -> None:
-    """Until it is back."""
+    """It has no prompts until it is back."""
     assert read_prompts(tmp_path / "gone") == ([], [])

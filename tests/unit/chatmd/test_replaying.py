@@ -1,4 +1,4 @@
-"""A transcript as a test: what a run today would do otherwise."""
+"""A transcript as a test: report what a run today would do differently."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ PROMPT = """<config model="Ollama/x"/>
 
 @pytest.fixture
 def path(tmp_path: Path) -> Path:
-    """A finished run, in which a file was read."""
+    """A finished run in which a file was read."""
     (tmp_path / "notes.md").write_text("Leaves\nare green.")
     (tmp_path / "plants.md").write_text("A leaf.\nA root.")
     (tmp_path / "s.json").write_text('{"type": "object", "required": ["n"]}')
@@ -75,7 +75,7 @@ def test_tools_that_are_gone_or_take_something_else(path: Path) -> None:
 
 
 def test_calls_that_share_an_id_have_each_its_own_result(path: Path) -> None:
-    """Some servers number the calls of each reply anew."""
+    """Some servers number the calls of each reply from the start."""
     call = ToolCall("c1", "read_file", '{"path": "notes.md"}')
     chat = Chat.open(path)
     chat.say("And the notes?")
@@ -94,7 +94,7 @@ def test_what_a_run_itself_changed_is_a_warning(path: Path) -> None:
 
 @pytest.mark.parametrize("declared", ["", '<tool name="read_file"/>\n'])
 def test_a_python_tool_is_known_and_not_called(tmp_path: Path, declared: str) -> None:
-    """What a function does is not known, so its results are the transcript's."""
+    """The effects of a function are not known, so its results are the transcript's."""
     calls = []
 
     def add(a: int) -> int:

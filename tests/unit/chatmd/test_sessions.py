@@ -1,4 +1,4 @@
-"""Conversations of other programs, as ChatMD that goes on."""
+"""Conversations of other programs become ChatMD that can be continued."""
 
 from __future__ import annotations
 
@@ -78,7 +78,7 @@ def test_what_llm_logs_is_read_as_a_list_or_by_lines() -> None:
 
 
 def test_a_log_of_llm_with_tools_and_several_conversations() -> None:
-    """As llm 0.36 writes it: the last conversation, with its calls and results, its instructions once."""
+    """As llm 0.36 writes it: the last conversation, with its calls and results, and its instructions once."""
 
     def logged(conversation: str, prompt: str, response: str, **more: object) -> dict[str, object]:
         return {"conversation_id": conversation, "prompt": prompt, "system": "Be brief.", "response": response, **more}
@@ -105,7 +105,7 @@ def test_a_file_without_a_conversation_is_refused(tmp_path: Path) -> None:
 
 
 def test_a_line_that_cannot_be_read_is_told_and_not_left_out() -> None:
-    """But for the last one, which a session that goes on has only begun to write. Other separators end no line."""
+    """Except the last one, which a running session may still be writing. Other separators do not end a line."""
     lines = [json.dumps(claude("user", text), ensure_ascii=False) for text in ("One", "Two\u2028", "Three")]
     with pytest.raises(ChatmdError, match="line 2 is not JSON"):
         read_session("\n".join([lines[0], lines[1][:-9], "", lines[2]]))

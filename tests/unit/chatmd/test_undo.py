@@ -1,4 +1,4 @@
-"""`lmm undo` of a conversation: what its tools changed is taken back, what anybody changed since stays."""
+"""`lmm undo` of a conversation reverts what its tools changed, and keeps later changes by others."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ def patch(*lines: str) -> ToolCall:
 
 
 def contents(folder: Path) -> dict[str, tuple[bytes, int]]:
-    """The files below a folder and their modes, but for the conversation's own."""
+    """Return the contents and modes of the files below a folder, without the conversation's own."""
     files = (path for path in folder.rglob("*") if path.is_file() and ".chatmd" not in str(path.relative_to(folder)))
     return {path.relative_to(folder).as_posix(): (path.read_bytes(), path.stat().st_mode) for path in files}
 
@@ -50,7 +50,7 @@ def chat(tmp_path: Path) -> Path:
 
 
 def run(path: Path, *turns: Sequence[ToolCall]) -> list[dict[str, tuple[bytes, int]]]:
-    """One turn for each list of calls; the files before each, and after the last."""
+    """Run one turn for each list of calls; return the files before each turn, and after the last."""
     states = [contents(path.parent)]
     for calls in turns:
         if len(states) > 1:
@@ -62,7 +62,7 @@ def run(path: Path, *turns: Sequence[ToolCall]) -> list[dict[str, tuple[bytes, i
 
 
 def test_each_undo_takes_back_a_turn(chat: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    """Byte for byte with modes: changed, made, moved and removed files; several changes of one file are one."""
+    """Byte for byte, with modes: changed, new, moved and removed files; several changes of one file are one."""
     write = {"path": "moved.md", "content": "again\n", "overwrite": True}
     more = [patch("Update File: a.md", "-x", f"+{word}") for word in ("y",)]
     more += [ToolCall("2", "write_file", json.dumps(write)), patch("Update File: a.md", "-y", "+z")]
@@ -78,7 +78,7 @@ def test_each_undo_takes_back_a_turn(chat: Path, capsys: pytest.CaptureFixture[s
 
 
 def test_what_was_changed_since_stays_and_is_named(chat: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    """Elsewhere in a file: kept. In the same place, removed, or replaced by a link: told, and left as it is."""
+    """Changes elsewhere in a file are kept; a file changed in the same place, removed or replaced is named and kept."""
     outside = chat.parent.parent / "outside.md"
     outside.write_text("n\n")
     run(chat, [patch(*PATCH)])
@@ -102,7 +102,7 @@ def test_what_was_changed_since_stays_and_is_named(chat: Path, capsys: pytest.Ca
 
 
 def test_a_folder_that_became_a_link_is_not_written_through(chat: Path) -> None:
-    """Nothing is made, changed or removed in the place to which it leads."""
+    """Nothing is created, changed or removed in the target of the link."""
     run(chat, [patch("Add File: new/n.md", "+n")])
     elsewhere = chat.parent.parent / "elsewhere"
     (chat.parent / "new").rename(elsewhere)
@@ -112,7 +112,7 @@ def test_a_folder_that_became_a_link_is_not_written_through(chat: Path) -> None:
 
 
 def test_two_undos_at_once_take_back_one_turn_each_at_most(chat: Path) -> None:
-    """Whichever is first: no file is left between two states."""
+    """In any order: no file is left between two states."""
     states = run(chat, *([patch("Update File: a.md", f"-{old}", f"+{new}")] for old, new in ("xy", "yz", "zw")))
 
     def undo(_: int) -> int:
@@ -134,7 +134,7 @@ CHANGES = st.lists(st.lists(st.tuples(st.sampled_from("pqr"), st.none() | LINES)
 @settings(max_examples=20)
 @given(CHANGES)
 def test_turns_are_undone_in_any_history(turns: list[list[tuple[str, list[str] | None]]]) -> None:
-    """Files are made, replaced and removed in turns; each undo gives the files before one of them."""
+    """Files are created, replaced and removed in turns; each undo restores the files before one of them."""
     with TemporaryDirectory() as name:
         folder = Path(os.path.realpath(name))
         roots, states = ToolRoots(folder, (Root(".", folder),)), [contents(folder)]

@@ -1,4 +1,4 @@
-"""A place to work in for tests of contents."""
+"""A folder and a run for tests of contents."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ HERE = Rules(private_network=True, fetch_timeout=20, fetch_limit=100_000)
 
 
 class Agents:
-    """Stands at the port to agents: counts, and answers with what it was asked."""
+    """Replaces agents: counts requests, and answers with its input."""
 
     def __init__(self) -> None:
         self.asked: list[AgentRequest] = []

@@ -1,4 +1,4 @@
-"""Documents as text: exactly, stripped, or as markdown with formulas and code as they were."""
+"""Documents become text: exact, stripped, or markdown with formulas and code."""
 
 from __future__ import annotations
 
@@ -137,7 +137,7 @@ def test_what_cannot_be_converted() -> None:
 @pytest.mark.skipif(shutil.which("pandoc") is None, reason="pandoc writes the pages")
 @pytest.mark.parametrize("form", ["--mathml", "--mathjax", "--katex", "--webtex=?"])
 def test_formulas_and_code_of_real_pages(form: str) -> None:
-    """What pandoc wrote in each of its ways comes back as it was."""
+    """Formulas in each of Pandoc's HTML formats, and code, are restored."""
     command = ["pandoc", "-f", "markdown", "-t", "html", "-s", "--metadata", "title=Energy", form]
     page = subprocess.run(command, input=NOTES.encode(), capture_output=True, check=True).stdout
     text = converted(SourceDocument(page, "p", "text/html", url="https://e.org/")).text
@@ -150,7 +150,7 @@ def test_formulas_and_code_of_real_pages(form: str) -> None:
 
 
 def _spaceless(text: str) -> str:
-    """MathML does not tell where TeX had blanks and needless braces."""
+    """Remove white space and braces: MathML does not keep those of TeX."""
     return re.sub(r"[\s{}]|\\,", "", text)
 
 
@@ -170,7 +170,7 @@ def test_languages(name: str, media_type: str, language: str) -> None:
 
 @pytest.mark.parametrize("suffix", ["docx", "pptx", "odt", "rtf"])
 def test_what_lmm_import_reads_through_pandoc(suffix: str, tmp_path: Path) -> None:
-    """Told by what is in the file; an older Pandoc says that it is too old."""
+    """The type is detected from the content; an older Pandoc is reported as too old."""
     pandoc = find_pandoc(suffix).program
     file = tmp_path / f"a.{suffix}"
     subprocess.run([pandoc, "-s", "-o", file], input=b"# Leaves\n\nGreen.\n", check=True)

@@ -1,4 +1,4 @@
-"""Parts stand for what is there when they are first sent, and for the same ever after."""
+"""Parts are expanded when they are first sent, and keep their contents after that."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ def web() -> Iterator[WebServer]:
 
 
 def sent(text: str, where: Run, recorded: ExpansionRecord | None = None) -> list[str | Image]:
-    """What a model gets, in order."""
+    """Return the texts and images that a model gets, in order."""
     conversation = items(text)
     found = asyncio.run(expansions(conversation, where, recorded))
     messages = messages_of(conversation, expand=found.__getitem__)
@@ -185,7 +185,7 @@ def test_what_stops_a_run_stays_what_it_is(tmp_path: Path) -> None:
 
 
 def test_one_run_reads_what_it_knows_no_more(tmp_path: Path) -> None:
-    """Within a run, the same items come again with more behind them."""
+    """Within a run, the same items are expanded again with more after them."""
     (tmp_path / "a.md").write_text("old")
     here, first = place(tmp_path), items(user("a.md"))
     found = asyncio.run(expansions(first, here, None))

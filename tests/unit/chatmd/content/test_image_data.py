@@ -1,4 +1,4 @@
-"""Images are known by their bytes."""
+"""The format of images is detected from their bytes."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A part is known again by what its message says, wherever that stands."""
+"""The key of a part depends on the text of its message, not on its position."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ def test_what_comes_later_changes_no_key(items: list[Item], more: list[Item]) ->
 
 @given(ITEMS, MESSAGES)
 def test_other_messages_change_no_key(items: list[Item], other: MessageItem) -> None:
-    """A message that is put in, or mended, leaves the keys of those with other words alone."""
+    """Inserting or changing a message keeps the keys of messages with other texts."""
     if other not in items:
         assert set(keys(items)) <= set(keys([other, *items]))
 

@@ -1,4 +1,4 @@
-"""What was recorded is found again, exactly, by the same transcript or a copy of it."""
+"""The record of a transcript is found again by the same transcript or a copy of it."""
 
 from __future__ import annotations
 
@@ -74,7 +74,7 @@ def test_a_record_that_keeps_nothing(tmp_path: Path, options: dict[str, bool]) -
 
 
 def test_messages_with_the_same_words_keep_what_they_stood_for(tmp_path: Path) -> None:
-    """Compaction takes the first ones away; the third "And now?" is the first then."""
+    """Compaction removes the first ones, so that the third "And now?" becomes the first."""
     docs = [Doc("a.md", local=True) for _ in range(4)]
     asked: list[Item] = [MessageItem("user", ("And now? ", doc)) for doc in docs]
     record = ExpansionRecord(tmp_path / "a")
@@ -98,7 +98,7 @@ def test_damage_is_told(tmp_path: Path) -> None:
 
 
 def test_a_torn_line_harms_no_other(tmp_path: Path) -> None:
-    """A crash in the middle of a line loses that line, and the next run begins a new one."""
+    """A crash in the middle of a line loses only that line, and the next run begins a new one."""
     index = tmp_path / ".chatmd" / "expansions.jsonl"
     ExpansionRecord(tmp_path / "a").keep("k", DOC, "one")
     index.write_text(index.read_text() + '{"transcript": "a", "ke')
@@ -127,7 +127,7 @@ def test_a_damaged_line_is_an_error(tmp_path: Path, line: str) -> None:
 
 
 def test_a_record_names_no_file_elsewhere(tmp_path: Path) -> None:
-    """A record that came with a folder from elsewhere cannot make us read another file."""
+    """A record that came with a foreign folder cannot make us read files elsewhere."""
     secret = tmp_path / "secret.txt"
     secret.write_text("key")
     (tmp_path / ".chatmd").mkdir()
@@ -160,7 +160,7 @@ def test_the_folder_is_the_users_own(tmp_path: Path) -> None:
 
 
 def test_what_is_kept_is_the_users_own(tmp_path: Path) -> None:
-    """Also in a folder that came with other files, and that others may look into."""
+    """Also in a folder that came with other files, and that other users can read."""
     (tmp_path / ".chatmd").mkdir(mode=0o755)
     ExpansionRecord(tmp_path / "a").keep("k", DOC, "KEY=1")
     assert {stat.S_IMODE(path.stat().st_mode) for path in (tmp_path / ".chatmd").iterdir()} == {0o600}

@@ -1,4 +1,4 @@
-"""Tags are taken out; everything else stays."""
+"""Tags are removed; everything else stays."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a document means: tests/golden/chatmd/meaning/*.md."""
+"""The meaning of documents, by the golden files tests/golden/chatmd/meaning/*.md."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from chatmd.language.syntax import parse
 
 
 def described(source: str) -> Iterator[str]:
-    """The configuration, tools and items, one a line, then what is wrong; what was not said is left out."""
+    """Describe the configuration, tools and items, one per line, then the problems; unset values are left out."""
     spec, problems = interpret(parse(source))
     values = [*([spec.config] if spec.config != AgentConfig() else []), *spec.tools, *spec.items]
     yield from (_shown(value) for value in values)
@@ -57,14 +57,14 @@ def test_golden(case: Case) -> None:
     ],
 )  # fmt: skip
 def test_shorthands_equal_messages(shorthand: str, message: str, body: str) -> None:
-    """Every shorthand and its `<msg>` mean the same item."""
+    """Every shorthand and its `<msg>` give the same item."""
     short, long = (interpret(parse(text.format(body)))[0] for text in (shorthand, message))
     assert short.items
     assert short == long
 
 
 def test_errors_keep_a_document_from_being_read() -> None:
-    """The first error is told, with its place, and how many more there are."""
+    """The first error is reported with its place, and how many more there are."""
     with pytest.raises(InvalidDocument) as caught:
         read_agent(parse('<user>a\n<tool_call/>\n<config temperature="hot"/>', file="a.md"))
     assert str(caught.value) == "a.md:1:1: <user> is never closed (write </user> where it ends)"
@@ -89,7 +89,7 @@ def test_whose_turn_it_is(text: str, waits: bool) -> None:
 
 
 def test_unanswered_calls_are_found_though_ids_come_again() -> None:
-    """Some servers count their calls anew in every reply."""
+    """Some servers number their calls from the start in every reply."""
     call, output = CallItem("call_0", "f", ("{}",)), OutputItem("call_0")
     assert AgentSpec(items=(call, output, call, output)).unanswered() == ()
     again = CallItem("call_0", "g", ("{}",))

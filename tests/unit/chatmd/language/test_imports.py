@@ -26,7 +26,7 @@ def resolved(path: Path, roots: tuple[Path, ...] = ()) -> SyntaxTree:
 
 
 def said(document: SyntaxTree) -> list[str]:
-    """The texts of the messages."""
+    """Return the texts of the messages."""
     items = read_agent(document).items
     return ["".join(str(part) for part in item.content) for item in items if isinstance(item, MessageItem)]
 
@@ -37,7 +37,7 @@ def only_problem(path: Path, **options: tuple[Path, ...]) -> Problem:
 
 
 def test_prose_and_markup_go_where_the_import_stands(tmp_path: Path) -> None:
-    """In a message a file is its inside, exact to the byte; between messages it is a document."""
+    """In a message, a file is text, exact to the byte; between messages, it is a document."""
     write(
         tmp_path,
         {
@@ -54,7 +54,7 @@ def test_prose_and_markup_go_where_the_import_stands(tmp_path: Path) -> None:
 
 
 def test_contents_know_the_file_they_come_from(tmp_path: Path) -> None:
-    """Problems of imported files are told with their own places, once."""
+    """Problems of imported files are reported once, with their own places."""
     write(
         tmp_path,
         {
@@ -113,7 +113,7 @@ def test_a_cycle_through_a_link_is_one_too(tmp_path: Path) -> None:
     ["../secret.md", "{outside}/secret.md", "link.md", "folder/secret.md", "x/../../secret.md", "./x/../../secret.md"],
 )
 def test_files_outside_are_refused_unless_allowed(src: str, tmp_path: Path) -> None:
-    """By their real paths: links and detours do not help."""
+    """Their real paths count: links and detours do not help."""
     prompt, outside = tmp_path / "prompt", tmp_path
     write(tmp_path, {"secret.md": "secret", "prompt/x/y.md": ""})
     src = src.replace("{outside}", str(outside))
@@ -154,7 +154,7 @@ def test_a_prompt_that_is_a_link_imports_from_where_it_is_seen(tmp_path: Path) -
     ids=lambda value: value[:12],
 )
 def test_what_cannot_be_read_is_told_and_stays(src: str, message: str, tmp_path: Path) -> None:
-    """The element keeps its place, so that nothing is put there silently."""
+    """The element stays in place, so that nothing is dropped silently."""
     (tmp_path / "sub").mkdir()
     (tmp_path / "binary").write_bytes(b"\xff\xfe")
     os.mkfifo(tmp_path / "pipe")
@@ -190,7 +190,7 @@ def test_relative_to_the_current_folder_without_a_file(tmp_path: Path, monkeypat
 
 
 def test_files_that_hold_keys_are_not_imported(tmp_path: Path) -> None:
-    """Not even by a link; but what is itself named as a root was allowed."""
+    """Not even by a link; but a file that is itself a root was allowed."""
     write(
         tmp_path,
         {"a.md": '<user><import src=".env"/></user>', ".env": "KEY=1", "b.md": '<user><import src="n"/></user>'},
@@ -202,7 +202,7 @@ def test_files_that_hold_keys_are_not_imported(tmp_path: Path) -> None:
 
 
 def test_what_an_import_says_besides_its_file_is_reported_where_the_file_was_found(tmp_path: Path) -> None:
-    """It went by without a word: the element is gone from the tree once its file is in its place."""
+    """The element is gone from the tree once the file has replaced it."""
     text = '<user><import src="b.md" namespace="x"/><import src="b.md" local local>Y</import></user>'
     write(tmp_path, {"a.md": text, "b.md": "Hello."})
     document = resolved(tmp_path / "a.md")

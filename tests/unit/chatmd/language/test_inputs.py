@@ -1,4 +1,4 @@
-"""Inputs that a prompt declares: who fills them in, and what is never filled in."""
+"""Inputs that a prompt declares, and texts in which they are never filled in."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What `chatmd.check` finds: tests/golden/chatmd/check/*.md."""
+"""The findings of `chatmd.check`, by the golden files tests/golden/chatmd/check/*.md."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from chatmd.language.syntax import parse
 
 
 def described(problems: Iterable[Problem]) -> Iterator[str]:
-    """Findings, one a line."""
+    """Describe findings, one per line."""
     for problem in problems:
         place = f"{problem.span.line}:{problem.span.column}"
         yield f"{place}: {problem.severity}: {problem.message} ({problem.hint})"
@@ -27,7 +27,7 @@ def test_golden(case: Case) -> None:
 
 @pytest.mark.parametrize("case", read_cases("chatmd/strict"), ids=str)
 def test_golden_strict(case: Case) -> None:
-    """All cases lack a configuration, which is told first."""
+    """All cases lack a configuration, which is reported first."""
     first, *found = described(letter(parse(case.source)))
     assert first == '1:1: error: ochat requires one <config> (write <config model="…"/> once, at the top)'
     assert tuple(found) == case.expected
@@ -35,7 +35,7 @@ def test_golden_strict(case: Case) -> None:
 
 @pytest.mark.parametrize("folder", ["chatmd", "chatmd/meaning"])
 def test_problems_of_other_cases_are_found_too(folder: str) -> None:
-    """Whatever parsing or reading finds, checking tells."""
+    """Checking reports whatever parsing or reading finds."""
     assert (GOLDEN / folder).is_dir()
     for case in read_cases(folder):
         document = parse(case.source)

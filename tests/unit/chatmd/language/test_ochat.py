@@ -1,4 +1,4 @@
-"""Files of ochat run here, or say why not; the table of differences in the documentation is true."""
+"""Files of ochat run here, or their error says why not; the documented table of differences is true."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ NEWER = """<shell_access id="main"><allow command="git status"/></shell_access>
 
 
 def notices(chat: Chat) -> list[str]:
-    """What a run of the chat tells besides the reply."""
+    """Return the notices of a run of the chat."""
     told: list[Event] = []
     chat.listener = lambda event, place: told.append(event)
     assert chat.run(model=ScriptedModel(["Done."]), yes=True, skip_missing_tools=True).answer == "Done."
@@ -115,7 +115,7 @@ def test_every_prompt_and_session_of_the_reference_runs_or_says_why(tmp_path: Pa
 
 
 def says(text: str, value: str) -> bool:
-    """Whether the one user's message of a text is, or begins with a child of, this value."""
+    """Return whether the one user message of a text is, or begins with a child that is, this value."""
     (item,) = chatmd.read_agent(chatmd.parse(text)).items
     return isinstance(item, MessageItem) and item.content == (value,)
 

@@ -1,4 +1,4 @@
-"""The grammar, case by case: tests/golden/chatmd/*.md."""
+"""The grammar, by the golden files tests/golden/chatmd/*.md."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ _INVISIBLE = re.compile(r"[\x7f-\xa0\u2000-\u200f\u2028\u2029\ufeff]")
 
 
 def describe(document: SyntaxTree) -> Iterator[str]:
-    """A tree as the lines of a golden file, without the white space between elements at the top."""
+    """Describe a tree as in a golden file, without the white space between elements at the top."""
     for node in document.children:
         if not (isinstance(node, Text) and node.is_blank):
             yield from _described(node, "")
@@ -45,7 +45,7 @@ def _shown(value: str) -> str:
 
 @pytest.mark.parametrize("case", read_cases("chatmd"), ids=str)
 def test_golden(case: Case) -> None:
-    """A text's nodes are those written under it, and they give the text back."""
+    """The text has the nodes that the file lists, and they serialize to the text."""
     document = parse(case.source)
     assert tuple(describe(document)) == case.expected
     assert serialize(document) == case.source
@@ -56,7 +56,7 @@ def test_no_text_has_no_nodes() -> None:
 
 
 def test_a_text_with_countless_problems_tells_of_some() -> None:
-    """Errors are not crowded out by warnings."""
+    """Warnings do not crowd out errors."""
     document = parse("</user><user x" * 5000)
     errors = [problem for problem in document.problems if problem.severity == "error"]
     assert len(errors) == MAX_PROBLEMS

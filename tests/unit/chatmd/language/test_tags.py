@@ -1,4 +1,4 @@
-"""The vocabulary is whole: the seed's tables, and the page for users, say the same."""
+"""The vocabulary is complete: the reference's tables and the page for users agree with it."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ def test_the_published_vocabulary_is_there() -> None:
 
 @pytest.mark.parametrize("tag", TAGS)
 def test_the_page_tells_of_every_tag_and_attribute(tag: str) -> None:
-    """Its table has each tag in a row, with all attributes."""
+    """Its table has a row for each tag, with all attributes."""
     row = next(line for line in PAGE.splitlines() if line.startswith("| `<") and f"`<{tag}>`" in line.split(" | ")[0])
     for rule in TAGS[tag].attributes:
         assert f"`{rule.name}`" in row or (rule.name in ("name", "id", "status") and "as above" in row), rule.name
@@ -44,7 +44,7 @@ def test_the_page_tells_of_every_tag_and_attribute(tag: str) -> None:
 
 @pytest.mark.parametrize("tag", TAGS)
 def test_flags_and_values_are_told_apart(tag: str) -> None:
-    """A value without text, and nothing else, is warned of."""
+    """A value without text, and nothing else, is reported."""
     for rule in TAGS[tag].attributes:
         told = [p.message for p in check(parse(f"<{tag} {rule.name}/>")) if p.message == f"'{rule.name}' has no value"]
         assert bool(told) == (rule.kind != "flag")

@@ -1,4 +1,4 @@
-"""Items to messages, messages to text: what the property tests do not draw."""
+"""Convert items to messages, and messages to text: cases that the property tests do not draw."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from lmm.messages import Attachment, Image, Message, Reasoning, ToolCall, ToolRe
 
 
 def messages(text: str, contents: dict[str, str | Image] | None = None) -> tuple[Message, ...]:
-    """The messages of a document; `contents` are what sources stand for."""
+    """Return the messages of a document; `contents` maps sources to their contents."""
 
     def expand(part: Doc | Img | SubAgent) -> str | Image:
         return (contents or {})[part.src]
@@ -28,7 +28,7 @@ def messages(text: str, contents: dict[str, str | Image] | None = None) -> tuple
 
 
 def test_a_transcript_reads_well() -> None:
-    """One element a line or more, RAW at the start of a line, no indentation that would become content."""
+    """Elements are on lines of their own, RAW starts a line, and no indentation becomes content."""
     text = transcript_text(
         [
             Message("user", "2+2?"),
@@ -54,7 +54,7 @@ def test_a_transcript_reads_well() -> None:
 
 
 def test_contents_are_parts_in_their_order() -> None:
-    """Of a user's message; an assistant's and a call's are one text, as providers take it."""
+    """In a user message; an assistant's and a call's are one text, as providers require."""
     image = Image(b"x")
     contents: dict[str, str | Image] = {"a": "A", "i": image, "s": "S"}
     user = "<user>x<doc src='a' local/><img src='i' local/><agent src='s' local>y</agent>z</user>"
@@ -67,7 +67,7 @@ def test_contents_are_parts_in_their_order() -> None:
 
 
 def test_payloads_beside_the_file() -> None:
-    """A stored call or result is a reference, and reads back through whoever reads files."""
+    """A stored call or result is a reference, and is read back by a function that reads files."""
     call, result = ToolCall("c", "f", '{"a": 1}', "fc"), ToolResult("c", "f", "out", (), False)
     text = "".join(
         element_text(element)
@@ -81,7 +81,7 @@ def test_payloads_beside_the_file() -> None:
 
 
 def test_replies_are_told_apart() -> None:
-    """Reasoning begins a reply; so does a text behind another, and any call behind a result."""
+    """Reasoning begins a reply; so does a text after another, and any call after a result."""
     text = (
         "<assistant>a</assistant><assistant>b</assistant><reasoning id='r'/><assistant>c</assistant>"
         "<tool_call tool_call_id='1' function_name='f'>{}</tool_call><tool_response tool_call_id='1'>x</tool_response>"

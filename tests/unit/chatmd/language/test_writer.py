@@ -1,4 +1,4 @@
-"""What cannot be written is refused; what was read keeps its spelling when it is changed around."""
+"""Invalid trees are refused; unchanged nodes keep their spelling."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ def test_too_deep_is_refused() -> None:
     ],
 )
 def test_raw_only_where_a_reader_might_mistake_it(text: str, written: str) -> None:
-    """As no reader can mistake it: other readers take any `<b` for a tag."""
+    """Other readers take any `<b` for a tag."""
     assert write([Text(text)]) == written
     assert parse(written).children == (Text(text),)
 

@@ -1,4 +1,4 @@
-"""Files of cases: what is read from them, what is told of those that cannot be used, and what each check lets pass."""
+"""Files of cases: how they are read, errors for invalid ones, and the outcome of each check."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ YAML = """
 
 @pytest.fixture
 def read(tmp_path: Path) -> Any:
-    """The cases of a text, in a file of that kind."""
+    """Read the cases of a text, in a file of that kind."""
 
     def read(text: str, kind: str = ".yaml") -> tuple[Case, ...]:
         (path := tmp_path / f"c{kind}").write_text(text)
@@ -99,7 +99,7 @@ SCHEMA = {"type": "object", "required": ["city"], "properties": {"city": {"type"
     ],
 )
 def test_checks(kind: str, value: Any, passes: RunOutcome, fails: RunOutcome, reason: str) -> None:
-    """Every check passes what it should, and says why if it does not."""
+    """Every check passes the right outcomes, and gives a reason for the others."""
     check = Check(kind, CHECKS[kind].read(value))
     assert check.fault(passes) == ""
     assert check.fault(fails).startswith(check.words)
@@ -114,7 +114,7 @@ def test_a_run_that_failed_fails_every_check(kind: str) -> None:
 
 
 def test_a_list_passes_in_the_form_that_is_told() -> None:
-    """The proposer reads a schema with the list under a key, as models are sent it; the bare list passes, too."""
+    """The proposer's schema has the list under a key, as it is sent to models; a bare list passes, too."""
     check = Check("json_schema", CHECKS["json_schema"].read({"type": "array", "items": {"type": "string"}}))
     assert '"records": {"type": "array"' in check.words
     assert check.fault(RunOutcome('{"records": ["Rome"]}')) == ""

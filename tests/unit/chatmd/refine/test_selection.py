@@ -1,4 +1,4 @@
-"""Selection is fair: the same cases for all, some unseen, and no noise taken for progress."""
+"""Versions are compared on the same cases, some of them held out, and noise does not count as progress."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ _RESULTS = st.dictionaries(
 
 @given(st.integers(0, 40))
 def test_a_third_is_held_out(count: int) -> None:
-    """All cases are on one side, in order; the draw depends on their names alone."""
+    """Each case is on one side, in order; the draw depends only on the names."""
     train, held = split(cases(count))
     assert sorted([*train, *held]) == sorted(case.name for case in cases(count))
     assert len(held) == (count // 3 if count >= 4 else 0)
@@ -38,7 +38,7 @@ def test_comparison_is_antisymmetric(first: dict[str, CaseResult], second: dict[
 
 @given(st.lists(_RESULTS, min_size=1, max_size=5))
 def test_nobody_beats_the_best_by_cases(results: list[dict[str, CaseResult]]) -> None:
-    """Of those that were measured on everything, none passes more cases."""
+    """Of the versions that were measured on everything, none passes more cases."""
     versions = [Version(str(n), str(n), each) for n, each in enumerate(results)]
     names = tuple(results[0])
     best = best_of(versions, names)

@@ -1,4 +1,4 @@
-"""Other instructions in a file: only they change, and they mean what the model wrote."""
+"""Replacing the instructions of a file changes nothing else, and they mean what the model wrote."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ _TEXTS = st.lists(
 @given(_TEXTS)
 @example("|RAW</system><user>")
 def test_a_version_is_said_exactly(text: str) -> None:
-    """Whatever a model proposes is text; everything else in the file is as it was, byte for byte."""
+    """A proposal is text; everything else in the file stays, byte for byte."""
     old = find_instructions(parse(SOURCE))
     assert old.text == "Be  brief."
     if not storable(text).strip(BLANK):
@@ -41,7 +41,7 @@ def test_a_version_is_said_exactly(text: str) -> None:
 
 
 def test_documents_in_instructions_must_stay() -> None:
-    """A version that loses one, or adds one, cannot be used."""
+    """A version that lacks a document, or adds one, cannot be used."""
     source = '<developer>Follow <doc src="rules.md" local/>.</developer><user/>'
     old = find_instructions(parse(source))
     assert old.text == 'Follow <doc src="rules.md" local/>.'

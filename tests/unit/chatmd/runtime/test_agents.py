@@ -17,7 +17,7 @@ ASK = '<config show_tool_call/>\n<tool name="helper" agent="helper.chatmd" local
 
 
 class Answers:
-    """A model that answers by a function of the request."""
+    """A model that answers with a function of the request."""
 
     name = "Scripted/answers"
 
@@ -26,7 +26,6 @@ class Answers:
         self.seen: list[tuple[Message, ...]] = []
 
     async def stream(self, request: ChatRequest) -> AsyncGenerator[ChatEvent]:
-        """Answer."""
         self.seen.append(request.messages)
         given = self.answer(request)
         usage = Usage(10, 5, None, 1)
@@ -38,7 +37,7 @@ class Answers:
 
 
 def delegate(request: ChatRequest) -> str | ToolCall:
-    """Ask the helper once, then say what it said; without a helper, echo."""
+    """Ask the helper once, then repeat its answer; without a helper, echo."""
     last = request.messages[-1]
     if last.results:
         return f"It said: {last.results[0].text}"
@@ -48,7 +47,7 @@ def delegate(request: ChatRequest) -> str | ToolCall:
 
 
 def write(folder: Path, **texts: str) -> Path:
-    """Files, of which the first is given back."""
+    """Write files, and return the first."""
     paths = [folder / f"{name}.chatmd" for name in texts]
     for path, text in zip(paths, texts.values(), strict=True):
         path.write_text(text)
@@ -56,7 +55,7 @@ def write(folder: Path, **texts: str) -> Path:
 
 
 def test_an_agent_as_a_tool(tmp_path: Path) -> None:
-    """It gets its file's messages and the input; its answer is the result; its file stays as it is."""
+    """It gets its file's messages and the input; its answer is the result; its file does not change."""
     path = write(tmp_path, main=ASK, helper="<system>You help.</system>\n<user>\n\n</user>\n")
     model, seen = Answers(delegate), list[Place]()
     result = chatmd.Chat.open(path, listener=lambda event, place: seen.append(place)).run(model=model)
@@ -72,7 +71,7 @@ def test_an_agent_as_a_tool(tmp_path: Path) -> None:
 
 
 def test_an_inline_agent(tmp_path: Path) -> None:
-    """Its answer stands in its place; what stands inside of it is its input, relative to the file it stands in."""
+    """Its answer replaces it; its content is its input, relative to the file that contains it."""
     (tmp_path / "sub").mkdir()
     (tmp_path / "notes.md").write_text("These </user> are notes.")
     main = '<user>See: <agent src="sub/helper.chatmd" local>Read <doc src="notes.md" local/></agent>!</user>'
@@ -84,7 +83,7 @@ def test_an_inline_agent(tmp_path: Path) -> None:
 
 
 def test_an_inline_agent_is_asked_once(tmp_path: Path) -> None:
-    """Later turns and later runs take what it answered."""
+    """Later turns and later runs use its first answer."""
     main = '<user>See: <agent src="helper.chatmd" local>x</agent></user>\n'
     path = write(tmp_path, main=main, helper="<system>You help.</system>")
     model = Answers(lambda request: f"n{len(request.messages)}")
@@ -96,7 +95,7 @@ def test_an_inline_agent_is_asked_once(tmp_path: Path) -> None:
 
 
 def test_an_inline_agent_is_not_paid_twice_for_a_question_that_failed(tmp_path: Path) -> None:
-    """Tried again, the question has its answer from the record; once its file has changed, it is asked anew."""
+    """A second attempt takes the answer from the record; after its file has changed, the agent is asked again."""
     path = write(tmp_path, main='<user>See: <agent src="helper.chatmd" local>x</agent></user>\n', helper="<system/>")
 
     def answer(request: ChatRequest) -> str:
@@ -114,7 +113,7 @@ def test_an_inline_agent_is_not_paid_twice_for_a_question_that_failed(tmp_path: 
 
 
 def test_agents_in_a_circle(tmp_path: Path) -> None:
-    """Inline, nothing is paid for before it is told; the error names the chain."""
+    """Inline, it is reported before anything is paid for; the error names the chain."""
     path = write(
         tmp_path,
         main='<user><agent src="b.chatmd" local/></user>',
@@ -128,7 +127,7 @@ def test_agents_in_a_circle(tmp_path: Path) -> None:
 
 
 def test_a_tool_that_asks_itself(tmp_path: Path) -> None:
-    """It goes as deep as allowed; then the model that went too deep reads why it may not."""
+    """It goes as deep as allowed; then the model at the limit gets the reason."""
     path = write(tmp_path, helper=ASK)
     model = Answers(delegate)
     result = chatmd.Chat.open(path).run(model=model)
@@ -137,7 +136,7 @@ def test_a_tool_that_asks_itself(tmp_path: Path) -> None:
 
 
 def test_limits_hold_over_the_whole_tree(tmp_path: Path) -> None:
-    """What an agent uses is used by who asked it; the run ends, and can be gone on with."""
+    """An agent's usage counts for the run that asked it; the run ends, and can be continued."""
     path = write(tmp_path, main=ASK, helper="<system>You help.</system>")
     model = Answers(delegate)
     with pytest.raises(LimitReached, match="2 requests"):
@@ -159,7 +158,7 @@ def test_limits_hold_over_the_whole_tree(tmp_path: Path) -> None:
     ],
 )
 def test_an_agent_that_cannot_be_asked(tmp_path: Path, helper: str | None, wanted: str) -> None:
-    """The model reads why."""
+    """The model gets the reason."""
     path = write(tmp_path, main=ASK)
     if helper is not None:
         write(tmp_path, helper=helper)
@@ -168,7 +167,7 @@ def test_an_agent_that_cannot_be_asked(tmp_path: Path, helper: str | None, wante
 
 
 def test_tools_that_nobody_agreed_to(tmp_path: Path) -> None:
-    """An agent's tools are asked about with the first file; if its file changes during the run, it is refused."""
+    """The question about a file includes its agents' tools; an agent whose file changes during the run is refused."""
     path = write(tmp_path, main=ASK, helper='<tool name="sh" command="echo"/><system>x</system>')
     with pytest.raises(chatmd.errors.ConsentNeeded, match="sh runs echo"):
         chatmd.Chat.open(path).run(model=Answers(delegate))
@@ -182,7 +181,7 @@ def test_tools_that_nobody_agreed_to(tmp_path: Path) -> None:
 
 
 def test_from_an_event_loop(tmp_path: Path) -> None:
-    """The twin with an a, and the stream."""
+    """The asynchronous method, and the stream."""
     path = write(tmp_path, main="<user>Hi</user>")
 
     async def main() -> list[str]:

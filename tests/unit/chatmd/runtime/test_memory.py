@@ -1,4 +1,4 @@
-"""What survives a compaction by a model that forgets everything."""
+"""Facts survive a compaction, even by a model that forgets everything."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ LONG = "A leaf is an organ of a plant. " * 40
 
 
 def talk(path: Path) -> Chat:
-    """A conversation with facts that the user states, a file, and a finding that comes twice."""
+    """Write a conversation with facts that the user states, a file, and a finding that occurs twice."""
     turns = "".join(f"<user>{fact} Go on.</user><assistant>{LONG}</assistant>" for fact in FACTS)
     found = "<assistant>The port was 8471, not the default.</assistant><user>Why 8471?</user><assistant>So.</assistant>"
     call = (
@@ -92,7 +92,7 @@ def test_looking_back_into_what_was_deleted_says_so(tmp_path: Path) -> None:
 
 
 class Slow:
-    """A model that says a word, and then nothing."""
+    """A model that sends a word, and then nothing."""
 
     name = "Test/slow"
 

@@ -1,4 +1,4 @@
-"""What the last reply of a run has to be: data that fits a schema, text that a check passes."""
+"""Requirements on the last reply of a run: data that fits a schema, text that a check accepts."""
 
 from __future__ import annotations
 
@@ -56,7 +56,7 @@ def test_the_file_names_schema_and_check_and_holds_what_was_asked_again(tmp_path
 
 
 def test_a_check_that_ends_with_0_passes_whatever_it_leaves_running() -> None:
-    """What it left is killed; the reply is right all the same."""
+    """Remaining processes are killed; the reply still passes."""
     chat = Chat.from_text(f"""<output check="sh -c 'sleep 60 &gt;/dev/null 2&gt;&amp;1 &amp;'" retries="0"/>{ASK}""")
     assert chat.run(model=ScriptedModel(["An oak."]), yes=True).answer == "An oak."
 

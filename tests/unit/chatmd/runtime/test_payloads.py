@@ -1,4 +1,4 @@
-"""Payloads: files named by their content, read back exactly."""
+"""Payloads are files that are named by their content, and read back exactly."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ PNG, TEXT = Image(b"\x89PNG\r\n\x1a\n"), "a\r\n|RAW \ufeff</tool_response>"
 
 @pytest.mark.parametrize("inline", [True, False])
 def test_what_is_stored_is_read_back(tmp_path: Path, inline: bool) -> None:
-    """Every character of a text, every byte of an image; only the owner may look into the folder."""
+    """Every character of a text, every byte of an image; only the owner can read the folder."""
     payloads = Payloads(tmp_path, inline)
     call = ToolCall("c1", "look", '{"a": "\r\n"}')
     result = ToolResult("c1", "look", TEXT, (PNG, Image(b"BM", media_type="image/bmp"), Image(url="https://a.example")))
@@ -39,14 +39,14 @@ def test_what_is_stored_is_read_back(tmp_path: Path, inline: bool) -> None:
 
 
 def test_in_memory_nothing_is_stored() -> None:
-    """It stands in the text."""
+    """The content stays in the text."""
     text = lines_of([Payloads(None, inline=False).result(ToolResult("c1", "look", TEXT, (PNG,)))])
     assert "<doc" not in text
     assert 'src="data:image/png;base64,' in text
 
 
 def test_a_payload_that_is_gone(tmp_path: Path) -> None:
-    """The error says where it is referred to."""
+    """The error names the place of the reference."""
     payloads = Payloads(tmp_path, inline=False)
     (item,) = items_of(lines_of([payloads.call(ToolCall("c1", "look", "{}"))]))
     for path in (tmp_path / ".chatmd").iterdir():
@@ -56,7 +56,7 @@ def test_a_payload_that_is_gone(tmp_path: Path) -> None:
 
 
 def test_a_payload_that_is_another_file(tmp_path: Path) -> None:
-    """A link where a payload should be shows the model nothing."""
+    """A link in place of a payload shows the model nothing."""
     (tmp_path / "key").write_text("secret-1")
     payloads = Payloads(tmp_path, inline=False)
     (item,) = items_of(lines_of([payloads.call(ToolCall("c1", "look", "{}"))]))

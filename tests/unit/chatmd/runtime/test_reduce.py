@@ -1,4 +1,4 @@
-"""An agent as a value: a fold over inputs says what a conversation in a file says."""
+"""An agent as a value: a fold over inputs gives the same as a conversation in a file."""
 
 from __future__ import annotations
 
@@ -18,12 +18,12 @@ INPUTS = ["one </user>", "two\r\n", "three |RAW"]
 
 
 class Counts:
-    """Reads a file before it says how many messages it was sent."""
+    """Reads a file before it answers with the number of messages that it got."""
 
     name = "Scripted/counts"
 
     async def stream(self, request: ChatRequest) -> AsyncGenerator[ChatEvent]:
-        """A call first, an answer to its result."""
+        """First a call, then an answer to its result."""
         if request.messages[-1].role == "user":
             yield Reply("", self.name, calls=(ToolCall(f"c{len(request.messages)}", "read_file", '{"path": "n.txt"}'),))
         else:
@@ -33,7 +33,7 @@ class Counts:
 
 
 def test_a_fold_is_a_conversation(tmp_path: Path) -> None:
-    """The text is the one that a file gets, but for the place of the next message; nothing is written."""
+    """The text equals the file's, except for the blank message at the end; nothing is written."""
     (tmp_path / "n.txt").write_text("a note")
     first = Chat.from_text(BEGIN, folder=tmp_path)
     answer, last = functools.reduce(lambda state, input: state[1].reply(input, model=Counts()), INPUTS, ("", first))
@@ -51,7 +51,7 @@ def test_a_fold_is_a_conversation(tmp_path: Path) -> None:
 
 
 def test_a_function_of_an_event_loop(tmp_path: Path) -> None:
-    """Several at once do not know of each other."""
+    """Several at once do not affect each other."""
     (tmp_path / "a.chatmd").write_text("<system>x</system>\n<user>\n\n</user>\n")
     chat = Chat.open(tmp_path / "a.chatmd")
 

@@ -1,4 +1,4 @@
-"""Messages as they are typed, and in files."""
+"""Messages as the user typed them, and as they are in files."""
 
 from __future__ import annotations
 
@@ -19,13 +19,13 @@ TRICKY = st.sampled_from(["</user>", "|RAW", "RAW|", "<doc src='x'/>", "a\n\nnot
 
 @given(st.one_of(TEXTS, TRICKY), st.lists(NAMES, unique=True, max_size=3))
 def test_what_is_typed_comes_back(text: str, files: list[str]) -> None:
-    """A message that is written into a file, and taken out again for /edit, is what was typed."""
+    """A message that is written to a file, and read again for /edit, is unchanged."""
     (element,) = parse(element_text(message_element(Draft(text), files))).elements
     assert draft_of(element) == Draft(text.strip("\n") if not files else text)
 
 
 def test_markup() -> None:
-    """A message written by hand stays what it is."""
+    """A message written by hand stays as it is."""
     (element,) = parse("<user>\nSee <doc src='a.md' local/> and <import src='b.md'/>.\n</user>").elements
     draft = draft_of(element)
     assert draft == Draft("See <doc src='a.md' local/> and <import src='b.md'/>.", markup=True)
@@ -47,7 +47,7 @@ def test_taking_back_one_message_makes_one_copy() -> None:
 
 
 def test_rewound() -> None:
-    """Everything from the last message on goes, but for what the file declares behind it."""
+    """Everything from the last message on is removed, except declarations after it."""
     text = "<system>S</system>\n<user>A</user>\n<assistant>B</assistant>\n<user>C</user>\n<config model='m'/>\n"
     done = rewind_text(f"{text}<assistant>D</assistant>\n\n{USER_TURN}")
     assert done is not None

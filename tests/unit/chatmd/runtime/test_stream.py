@@ -1,4 +1,4 @@
-"""Who listens to a run may leave, and may be cancelled while leaving."""
+"""The consumer of a stream can leave, and can be cancelled while leaving."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from lmm.testing import ScriptedModel
 def test_a_cancellation_while_a_run_is_being_closed_is_not_lost(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The one who listens has left already; the run still cleans up; Ctrl-C then ends the listener all the same."""
+    """The consumer has left, and the run still cleans up; Ctrl-C then still ends the consumer."""
     leaving, hold = asyncio.Event(), asyncio.Event()
     loops: list[asyncio.AbstractEventLoop] = []
 

@@ -1,4 +1,4 @@
-"""A transcript on disk: appended to, taken back, held by one, and put into whatever others make of the file."""
+"""A transcript on disk: appended to, reverted, locked by one process, and merged with changes by others."""
 
 from __future__ import annotations
 
@@ -17,7 +17,6 @@ BEGIN = "<user>Why?</user>\n"
 
 
 def make(folder: Path, text: str = BEGIN) -> Path:
-    """A transcript."""
     path = folder / "a.chatmd"
     path.write_bytes(text.encode())
     return path
@@ -43,7 +42,7 @@ def test_it_grows_and_can_be_taken_back(tmp_path: Path) -> None:
 
 
 def test_the_users_empty_place_is_filled(tmp_path: Path) -> None:
-    """It is removed, if it is the last thing there; its neighbours stay."""
+    """The blank message is removed if it is the last element; its neighbours stay."""
     path = make(tmp_path, f"é{BEGIN}\n<user>\n\n</user>\n")
     with open_transcript(path) as transcript:
         transcript.drop_blank_turn()
@@ -53,7 +52,7 @@ def test_the_users_empty_place_is_filled(tmp_path: Path) -> None:
 
 
 def test_a_second_process_is_told(tmp_path: Path) -> None:
-    """The lock goes with the process."""
+    """The lock is released when the process ends."""
     path = make(tmp_path)
     with open_transcript(path), pytest.raises(DocumentBusy, match="another lmm"), open_transcript(path):
         pass
@@ -63,7 +62,7 @@ def test_a_second_process_is_told(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("tail", [b"\xf0\x9f\x98", b"\xc3", b"<assistant>\nRAW|Beca\xe2\x82"])
 def test_torn_characters(tmp_path: Path, tail: bytes) -> None:
-    """A crash in the middle of a character: it is trimmed, and the half reply with it; the original is kept."""
+    """After a crash in the middle of a character, it is removed with the half reply; the original is kept."""
     path = make(tmp_path)
     path.write_bytes(torn := BEGIN.encode() + tail)
     assert Chat.open(path).text.startswith(BEGIN.rstrip("\n"))
@@ -75,7 +74,7 @@ def test_torn_characters(tmp_path: Path, tail: bytes) -> None:
 
 
 def test_what_is_not_utf8_elsewhere_is_an_error(tmp_path: Path) -> None:
-    """Not something that a crash has left."""
+    """A crash does not leave such text."""
     path = tmp_path / "a.chatmd"
     path.write_bytes(b"caf\xe9 <user>x</user>")
     with pytest.raises(FileReadError, match="not UTF-8"), open_transcript(path):
@@ -86,12 +85,12 @@ def test_what_is_not_utf8_elsewhere_is_an_error(tmp_path: Path) -> None:
 
 
 def save_in_place(path: Path, text: str) -> None:
-    """As some editors do."""
+    """Save like some editors, in place."""
     path.write_bytes(text.encode())
 
 
 def save_by_replacing(path: Path, text: str) -> None:
-    """As others do."""
+    """Save like other editors, by replacing the file."""
     other = path.with_suffix(".tmp")
     other.write_bytes(text.encode())
     other.replace(path)
@@ -99,7 +98,7 @@ def save_by_replacing(path: Path, text: str) -> None:
 
 @pytest.mark.parametrize("save", [save_in_place, save_by_replacing])
 def test_an_old_version_is_saved(tmp_path: Path, save: object) -> None:
-    """An editor that had opened the file before the run: what we wrote is put behind what it had."""
+    """An editor opened the file before the run: our text is appended to its version."""
     begin = "<user>How?</user>\n" + "<assistant>So.</assistant>\n" * 5 + BEGIN
     path = make(tmp_path, begin)
     with open_transcript(path) as transcript:
@@ -115,7 +114,7 @@ def test_an_old_version_is_saved(tmp_path: Path, save: object) -> None:
 
 
 def test_an_editor_has_none_of_several_pieces(tmp_path: Path) -> None:
-    """It had opened the file before a long turn; what it adds comes behind all of them."""
+    """It opened the file before a long turn; its additions come after all our pieces."""
     path = make(tmp_path)
     with open_transcript(path) as transcript:
         for piece in ("\n<x>one</x>\n", "<x>two</x>\n"):
@@ -129,7 +128,7 @@ def test_an_editor_has_none_of_several_pieces(tmp_path: Path) -> None:
 
 
 def test_something_is_written_behind_us(tmp_path: Path) -> None:
-    """It stays behind what we were writing; what we write after it was read comes behind it."""
+    """It stays after our text; what we write after reading it comes after it."""
     path = make(tmp_path)
     with open_transcript(path) as transcript:
         transcript.mark()
@@ -150,7 +149,7 @@ def test_something_is_written_behind_us(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("word", ["one", "Why"])
 def test_an_editor_changes_the_place_of_what_is_written(tmp_path: Path, word: str) -> None:
-    """The file is the editor's, and what we have steps aside: nothing is merged, and nothing comes twice."""
+    """The editor's version stays, and ours is saved beside it: nothing is merged, and nothing is duplicated."""
     path = make(tmp_path)
 
     def write() -> None:
@@ -167,7 +166,7 @@ def test_an_editor_changes_the_place_of_what_is_written(tmp_path: Path, word: st
 
 
 def test_nothing_is_written_into_a_file_that_somebody_writes(tmp_path: Path) -> None:
-    """An editor that empties the file first finds it its own; what we have is put into what it wrote."""
+    """If an editor empties the file first, our text is appended after the editor has finished."""
     path = make(tmp_path)
     with open_transcript(path) as transcript:
         transcript.mark()
@@ -187,7 +186,7 @@ def test_nothing_is_written_into_a_file_that_somebody_writes(tmp_path: Path) -> 
 
 @pytest.mark.parametrize("data", [b"", b"caf\xe9 <user>x</user>"])
 def test_what_cannot_be_gone_on_with(tmp_path: Path, data: bytes) -> None:
-    """It is left alone; what we have is kept beside it, and the next run says so."""
+    """The file is not changed; our text is kept beside it, and the next run reports that."""
     path = make(tmp_path)
 
     def write() -> None:
@@ -217,7 +216,7 @@ def test_a_file_that_is_deleted_is_written_again(tmp_path: Path) -> None:
 
 
 def test_what_others_write_stays_where_it_is_if_nothing_of_ours_does(tmp_path: Path) -> None:
-    """A reply that was kept back and then taken back is no reason to write the file anew."""
+    """A reply that was held back and then reverted is no reason to rewrite the file."""
     path = tmp_path / "a.chatmd"
     path.write_text("<user>A</user>\n")
     with open_transcript(path) as transcript:
@@ -231,7 +230,7 @@ def test_what_others_write_stays_where_it_is_if_nothing_of_ours_does(tmp_path: P
 
 
 def test_a_touch_changes_nothing(tmp_path: Path) -> None:
-    """The same text with another time is the same text."""
+    """The same text with another modification time is the same text."""
     path = make(tmp_path)
     with open_transcript(path) as transcript:
         transcript.append("one")
@@ -242,7 +241,7 @@ def test_a_touch_changes_nothing(tmp_path: Path) -> None:
 
 
 def test_a_link_is_followed(tmp_path: Path) -> None:
-    """What it leads to is written; the link stays."""
+    """Its target is written; the link stays."""
     path, link = make(tmp_path), tmp_path / "link.chatmd"
     link.symlink_to(path)
     with open_transcript(link) as transcript:
@@ -280,7 +279,7 @@ with open_transcript(path) as transcript:
 
 @pytest.mark.skipif(sys.platform == "win32", reason="limits of file sizes are Unix")
 def test_a_disk_that_is_full(tmp_path: Path) -> None:
-    """A clear error; nothing of the piece stays, and what was begun can be taken back."""
+    """The error is clear; the incomplete piece is removed, and the file can be reverted."""
     path = make(tmp_path)
     done = subprocess.run([sys.executable, "-c", _FULL, path], capture_output=True, text=True, check=True)
     assert "cannot be written: File too large" in done.stdout
@@ -288,7 +287,7 @@ def test_a_disk_that_is_full(tmp_path: Path) -> None:
 
 
 def test_a_file_that_is_read_only(tmp_path: Path) -> None:
-    """It is refused before anything is paid."""
+    """It is refused before anything is paid for."""
     path = make(tmp_path)
     path.chmod(0o444)
     with pytest.raises(FileWriteError, match="read-only"), open_transcript(path):
@@ -296,7 +295,7 @@ def test_a_file_that_is_read_only(tmp_path: Path) -> None:
 
 
 def test_what_is_only_in_memory_is_never_synced(monkeypatch: pytest.MonkeyPatch) -> None:
-    """However long it takes: an agent's run, and one of lmm refine, have no file."""
+    """Even if it takes long: runs of agents and of lmm refine have no file."""
     monkeypatch.setattr("chatmd.runtime.transcript_file._SYNC_EVERY", -1.0)
     memory = Transcript(BEGIN)
     memory.append("<assistant>So.</assistant>\n")

@@ -1,4 +1,4 @@
-"""Markdown that arrives: however it is cut, the same words come, each once, and none is taken back."""
+"""Streamed markdown: for any split, the same words are shown, each once, and none is removed."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from chatmd.terminal.view import Arriving, markdown_lines, plain
 
 @given(markdown_texts(), st.lists(st.integers(1, 40), min_size=1, max_size=5), st.integers(20, 90))
 def test_pieces_are_as_the_whole(text: str, sizes: list[int], width: int) -> None:
-    """Of pieces of these sizes, over and over, come the words of the whole; items keep the numbers written."""
+    """Pieces of these sizes, repeated, give the words of the whole; items keep their numbers."""
     arriving, lines, at, turn = Arriving(), list[str](), 0, 0
     while at < len(text):
         size = sizes[turn % len(sizes)]
@@ -28,7 +28,7 @@ def _words(lines: list[str]) -> list[str]:
 
 
 def test_a_paragraph_longer_than_the_screen() -> None:
-    """Its last lines are seen while it arrives."""
+    """Its last lines are visible while it arrives."""
     arriving = Arriving()
     arriving.feed("word " * 199 + "end")
     assert arriving.final(40) == []

@@ -1,4 +1,4 @@
-"""Markdown as lines: golden cases, and what holds for all texts."""
+"""Markdown as lines: golden cases, and properties of all texts."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from lmm.terminal import columns
 
 
 def marked(line: str) -> str:
-    """A line with its styles: ``[bold|text]``."""
+    """Return a line with its styles: ``[bold|text]``."""
     text = Text.from_ansi(line)
     at, out = 0, ""
     for span in text.spans:

@@ -1,4 +1,4 @@
-"""Lines that fit."""
+"""Styled lines fit the width of the terminal."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from lmm.terminal import columns
 
 @given(st.text("ab 日。é", max_size=80), st.integers(2, 30))
 def test_render(text: str, width: int) -> None:
-    """No line is too wide, or ends in blanks, and nothing but white space is lost."""
+    """No line is too wide, or ends in blanks, and only white space is lost."""
     lines = [plain(line) for line in render(Text(text, "bold"), width)]
     assert all(columns(line) <= width and line == line.rstrip() for line in lines)
     assert "".join(lines).replace(" ", "") == text.replace(" ", "")

@@ -1,4 +1,4 @@
-"""What was typed in earlier conversations."""
+"""The history of typed lines from earlier conversations."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from chatmd.terminal.screen import TypedHistory
 
 
 def test_several_conversations(tmp_path: Path) -> None:
-    """They write one file; newest first, each once; what is torn or too long is left out."""
+    """They write one file; newest first, each line once; torn and very long lines are left out."""
     path = tmp_path / "state" / "conversations.txt"
     one, two = TypedHistory(path), TypedHistory(path)
     for history, text in ((one, "a"), (two, "b\nc"), (one, "a"), (two, " secret"), (two, "x" * 100_000)):
@@ -21,7 +21,7 @@ def test_several_conversations(tmp_path: Path) -> None:
 
 
 def test_a_history_that_cannot_be_had(tmp_path: Path) -> None:
-    """Is none."""
+    """It is empty."""
     history = TypedHistory(tmp_path / "file" / "x")
     (tmp_path / "file").write_text("")
     history.append_string("a")

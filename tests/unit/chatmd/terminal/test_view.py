@@ -1,4 +1,4 @@
-"""What is shown of a conversation, event by event: no clock, no terminal."""
+"""The view of a conversation, event by event, without a clock or a terminal."""
 
 from __future__ import annotations
 
@@ -29,27 +29,27 @@ BELOW = Place("agents/reviewer.chatmd", path=("agents/reviewer.chatmd",))
 
 
 def shown(view: ChatView, *happened: tuple[float, Event], place: Place = HERE) -> list[str]:
-    """The lines that stay."""
+    """Return the lines that stay."""
     return [plain(line) for now, event in happened for line in view.happened(event, place, now)]
 
 
 def asked(model: str) -> Asked:
-    """A request goes out."""
+    """Make the event of a request."""
     return Asked(ChatRequest(()), model)
 
 
 def live(view: ChatView, now: float) -> list[str]:
-    """The lines that change."""
+    """Return the lines that change."""
     return [plain(line) for line in view.live(now)]
 
 
 def replied(text: str, *calls: ToolCall) -> Reply:
-    """A reply that cost something."""
+    """Make a reply that cost something."""
     return Reply(text, "m", calls=calls, usage=Usage(100, 10, 0.001, 1))
 
 
 def test_a_turn_with_tools_and_an_agent() -> None:
-    """A line for each call while it runs; one when it is done; agents' calls below, with their names."""
+    """One line for each call while it runs, and one when it is done; agents' calls below, with their names."""
     view = ChatView(Size(rows=24, columns=60))
     view.begin_turn(0.0)
     assert [plain(line) for line in view.said("Look at it.\nPlease.")] == ["› Look at it.", "  Please."]
@@ -85,7 +85,7 @@ def test_a_turn_with_tools_and_an_agent() -> None:
 
 
 def test_a_note() -> None:
-    """It waits at the foot, and is part of the conversation once it is delivered."""
+    """It is shown at the foot, and becomes part of the conversation when it is delivered."""
     view = ChatView()
     shown(view, (0.0, SEARCH))
     view.waiting.append("in German")
@@ -97,7 +97,7 @@ def test_a_note() -> None:
 
 
 def test_a_reply_that_breaks_off_and_one_that_fails() -> None:
-    """What was shown of it stays, and it is said that it is void; nothing at work is left."""
+    """Its lines stay, with a note that it is void; no activity is left."""
     view = ChatView()
     lines = shown(
         view,
@@ -124,7 +124,7 @@ def test_thoughts_are_seen_until_something_is_said() -> None:
 
 
 def test_the_foot_fits() -> None:
-    """However much is at work, and however narrow the window is."""
+    """For any number of activities and any width."""
     view = ChatView(Size(rows=6, columns=12))
     for number in range(30):
         view.happened(ToolCall(f"c{number}", "search", '{"query": "日本語"}'), HERE, 0.0)

@@ -1,4 +1,4 @@
-"""What the tests of the file tools share: tools opened as a prompt would, called as the loop would."""
+"""Shared by the tests of the file tools: open tools like a prompt does, and call them like a run does."""
 
 from __future__ import annotations
 
@@ -20,12 +20,12 @@ WRITING = ("write_file", "append_to_file", "find_and_replace", "apply_patch")
 
 
 def workplace(folder: Path, *, protected: Sequence[Path] = ()) -> Run:
-    """A place in which nothing but files can be used."""
+    """Make a run in which only files can be used."""
     return Run(folder, settings_for(env={}), protected=tuple(protected))
 
 
 def call(name: str, place: Run | Path, *, declared: dict[str, Any] | None = None, **arguments: Any) -> str:
-    """The text of one call. Arguments fit the schema, and results are texts."""
+    """Call a tool and return its text; check that the arguments fit its schema, and that it succeeded."""
     return asyncio.run(_call(name, place if isinstance(place, Run) else workplace(place), declared, arguments))
 
 
@@ -42,7 +42,7 @@ async def _call(name: str, place: Run, declared: dict[str, Any] | None, argument
 
 
 def attempts(path: str) -> Iterator[tuple[str, dict[str, Any]]]:
-    """Every way in which the tools can be asked for a path."""
+    """Iterate over all ways to give the tools a path."""
     yield "read_file", {"path": path}
     yield "read_directory", {"path": path, "depth": 3}
     yield "search_files", {"path": path, "text": "e"}

@@ -1,4 +1,4 @@
-"""Patches on real files: the golden cases, all or nothing, what the tool tells and accepts."""
+"""Patches of real files: the golden cases, all or nothing, reports, and accepted forms."""
 
 from __future__ import annotations
 
@@ -19,17 +19,17 @@ _FILE = re.compile(r"^--- (?P<name>.+)\n(?P<text>(?:(?!--- ).*\n?)*)", re.MULTIL
 
 
 def roots_at(folder: Path) -> ToolRoots:
-    """One root, which is also the working folder."""
+    """Make one root, which is also the working folder."""
     return ToolRoots(folder, (Root(".", folder),))
 
 
 def contents(folder: Path) -> dict[str, bytes]:
-    """All files below a folder."""
+    """Return all files below a folder."""
     return {path.relative_to(folder).as_posix(): path.read_bytes() for path in folder.rglob("*") if path.is_file()}
 
 
 def outcome(source: str, folder: Path) -> str:
-    """What a golden case comes to: the files after the patch, or the error."""
+    """Return the result of a golden case: the files after the patch, or the error."""
     before, _, patch = source.partition("<=\n")
     for match in _FILE.finditer(before):
         path = folder / match["name"]
@@ -46,7 +46,7 @@ def outcome(source: str, folder: Path) -> str:
 
 @pytest.mark.parametrize("case", read_cases("patch"), ids=str)
 def test_golden_patches(case: Case, tmp_path: Path) -> None:
-    """Each case gives the files, or the message, that it shows; a message means that nothing was changed."""
+    """Each case gives the expected files, or an error after which nothing was changed."""
     assert outcome(case.source, tmp_path) == case.after
 
 
@@ -75,7 +75,7 @@ def test_the_report_shows_what_became_of_the_lines(tmp_path: Path) -> None:
 
 
 def test_a_long_report_is_cut_and_says_so(tmp_path: Path) -> None:
-    """It fits the limit, and the model knows that the patch was applied."""
+    """It fits the limit, and the model learns that the patch was applied."""
     (tmp_path / "a.md").write_text("x\n")
     lines = ["*** Begin Patch", "*** Update File: a.md", *["+line"] * 1000, "*** End of File", "*** End Patch"]
     report = apply_patch("\n".join(lines), roots_at(tmp_path), 500)
@@ -84,7 +84,7 @@ def test_a_long_report_is_cut_and_says_so(tmp_path: Path) -> None:
 
 
 def test_modes_are_kept_and_new_files_get_the_umask(tmp_path: Path) -> None:
-    """An executable stays one, wherever it moves; a new file is as any program makes it."""
+    """An executable stays one, even if it is moved; new files get the default mode."""
     (tmp_path / "run.sh").write_text("a\n")
     (tmp_path / "run.sh").chmod(0o750)
     (tmp_path / "move.sh").write_text("a\n")
@@ -100,7 +100,7 @@ def test_modes_are_kept_and_new_files_get_the_umask(tmp_path: Path) -> None:
 
 
 def test_all_or_nothing_before_anything_is_written(tmp_path: Path) -> None:
-    """The last section is wrong: no file has changed, no folder was made, nothing is left behind."""
+    """The last section is wrong: no file is changed, no folder is created, nothing is left behind."""
     (tmp_path / "a.md").write_text("a\n")
     with pytest.raises(PatchError, match="no such file"):
         patched(tmp_path, "*** Update File: a.md", "-a", "+b", "*** Add File: new/n.md", "+n", "*** Delete File: c.md")
@@ -108,7 +108,7 @@ def test_all_or_nothing_before_anything_is_written(tmp_path: Path) -> None:
 
 
 def test_all_or_nothing_when_the_disk_refuses(tmp_path: Path) -> None:
-    """The second file cannot be written, the third goes first: all is as it was."""
+    """The second file cannot be written, and the third would be removed first: nothing is changed."""
     for name in ("a.md", "b.md", "c.md"):
         (tmp_path / name).write_text("a\n")
     (tmp_path / "b.md").chmod(0o444)
@@ -121,7 +121,7 @@ def test_all_or_nothing_when_the_disk_refuses(tmp_path: Path) -> None:
 
 
 def test_links_are_followed_when_changed_and_refused_when_removed(tmp_path: Path) -> None:
-    """What a link leads to is changed, the link stays; it is not the link that Delete means."""
+    """The target of a link is changed, the link stays; Delete of a link is refused."""
     (tmp_path / "real.md").write_text("a\n")
     (tmp_path / "link.md").symlink_to("real.md")
     patched(tmp_path, "*** Update File: link.md", "-a", "+b")
@@ -133,7 +133,7 @@ def test_links_are_followed_when_changed_and_refused_when_removed(tmp_path: Path
 
 
 def test_the_same_file_under_two_names(tmp_path: Path) -> None:
-    """The second section sees what the first one did, whatever name it uses."""
+    """The second section works on the result of the first one, under any name."""
     (tmp_path / "real.md").write_text("a\n")
     (tmp_path / "link.md").symlink_to("real.md")
     patched(tmp_path, "*** Update File: link.md", "-a", "+b", "*** Update File: ./x/../real.md", "-b", "+c")
@@ -159,7 +159,7 @@ PATCH = "*** Begin Patch\n*** Add File: a.md\n+a\n*** End Patch"
     ],
 )
 def test_what_stands_around_a_patch(tmp_path: Path, text: str) -> None:
-    """Blank lines, fences, here-documents, CRLF, a byte order mark: models write them, they mean nothing."""
+    """Models add blank lines, fences, here-documents, CRLF, a byte order mark; they are ignored."""
     apply_patch(text, roots_at(tmp_path))
     assert contents(tmp_path) == {"a.md": b"a\n"}
 
@@ -184,7 +184,7 @@ def test_what_stands_around_a_patch(tmp_path: Path, text: str) -> None:
     ],
 )
 def test_what_is_no_patch(tmp_path: Path, text: str, message: str) -> None:
-    """The message says which line is wrong, and what was expected."""
+    """The message names the wrong line and what was expected."""
     with pytest.raises(LmmError, match=re.escape(message)):
         apply_patch(text, roots_at(tmp_path))
     assert contents(tmp_path) == {}

@@ -1,4 +1,4 @@
-"""Calls side by side, each to a result: in order, in time, without secrets, whatever the tool does."""
+"""Parallel calls, each with a result: in order, in time, without secrets, whatever the tool does."""
 
 from __future__ import annotations
 
@@ -16,20 +16,20 @@ NUMBER = {"type": "integer", "minimum": 0}
 
 
 def tool(name: str, function: Any, timeout: float | None = None) -> tuple[str, OpenTool]:
-    """A tool that takes a number."""
+    """Make a tool that takes a number."""
     definition = ToolDefinition(name, "", object_schema(("n",), n=NUMBER))
     return name, OpenTool(FunctionTool(definition, function), timeout)
 
 
 def carry_out(caller: ToolCaller, *calls: ToolCall) -> list[ToolResult]:
-    """The results."""
+    """Return the results of calls."""
     results: dict[int, ToolResult] = {}
     asyncio.run(caller.call(calls, results))
     return [results[number] for number in range(len(calls))]
 
 
 def test_calls_that_were_not_made_say_so() -> None:
-    """The user ends the run when asked about the second: one was made, one asked about, one not begun."""
+    """The user ends the run when asked about the second call: one was made, one asked about, one not begun."""
     asked: list[str] = []
 
     async def approve(call: ToolCall) -> bool:
@@ -50,7 +50,7 @@ def test_calls_that_were_not_made_say_so() -> None:
 
 
 def test_side_by_side_within_the_bound_and_in_order() -> None:
-    """The slow one comes first all the same."""
+    """The slow one still comes first."""
     at_work, most = 0, 0
 
     async def work(n: int) -> str:
@@ -81,7 +81,7 @@ def test_side_by_side_within_the_bound_and_in_order() -> None:
     ],
 )
 def test_arguments_that_do_not_fit(arguments: str, wanted: str) -> None:
-    """The tool does not see them; the model reads what is wrong with them, at no great length."""
+    """The tool is not called; the model gets the reason, cut to a limit."""
 
     async def never(n: int) -> str:
         raise AssertionError
@@ -93,7 +93,7 @@ def test_arguments_that_do_not_fit(arguments: str, wanted: str) -> None:
 
 
 def test_whatever_a_tool_does(caplog: pytest.LogCaptureFixture) -> None:
-    """An error of ours, another exception, too long, not text: each is a result."""
+    """An error of ours, another exception, a time-out, a value that is not text: each is a result."""
 
     async def refuse(n: int) -> str:
         raise ChatmdError("no", hint="ask otherwise")
@@ -124,7 +124,7 @@ def test_whatever_a_tool_does(caplog: pytest.LogCaptureFixture) -> None:
 
 
 def test_a_schema_that_refers_elsewhere_fetches_nothing() -> None:
-    """It fails as a call does."""
+    """The call fails."""
     definition = ToolDefinition("x", "", {"type": "object", "properties": {"n": {"$ref": "http://127.0.0.1:9/s.json"}}})
     known = OpenTool(FunctionTool(definition, lambda **given: asyncio.sleep(0, "ok")))
     (result,) = carry_out(ToolCaller({"x": known}), ToolCall("c", "x", '{"n": 1}'))
@@ -132,7 +132,7 @@ def test_a_schema_that_refers_elsewhere_fetches_nothing() -> None:
 
 
 def test_approval() -> None:
-    """Asked one at a time, with arguments that fit; refusals are results, and a stop ends it all."""
+    """Calls with valid arguments are asked about one at a time; refusals are results, and a stop ends the run."""
     asked: list[str] = []
 
     async def work(n: int) -> str:
@@ -156,7 +156,7 @@ def test_approval() -> None:
 
 
 def test_what_has_ended_is_kept_if_it_is_cancelled() -> None:
-    """The others are cancelled."""
+    """The other calls are cancelled."""
     done: dict[int, ToolResult] = {}
     cancelled: list[int] = []
 

@@ -1,4 +1,4 @@
-"""When consent is needed, for what, and how long it holds."""
+"""When consent is needed, for what, and how long it is valid."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ class Prompts:
         return path
 
     def ask(self, text: str | None = None) -> str:
-        """The question that consent to a file costs, if any."""
+        """Return the question for consent to a file; empty if there is none."""
         path = self.write(text) if text is not None else self.place.folder / "a.chatmd"
 
         def confirm(question: str) -> bool:
@@ -122,7 +122,7 @@ SENDS = {
 @pytest.mark.parametrize("sends", SENDS)
 @pytest.mark.parametrize("reads", READS)
 def test_what_reads_and_what_sends_is_asked_about(prompts: Prompts, reads: str, sends: str) -> None:
-    """Whoever reads, whoever sends, in whichever of the files that work together; once."""
+    """If one part reads and one sends, in any of the files that work together; the question comes once."""
     prompts.write("Buds.", "notes.md")
     prompts.write("<user>Go.</user>", "quiet.chatmd")
     prompts.write('<tool name="read_file"/><user>Go.</user>', "reads.chatmd")
@@ -141,7 +141,7 @@ def test_the_next_document_in_a_conversation_is_not_asked_about(prompts: Prompts
 
 
 def test_an_agent_that_reads_all_of_a_sudden_does_not_start(prompts: Prompts) -> None:
-    """Nothing was read when its asker, which sends, was looked at, so that nobody was asked about that."""
+    """It read nothing when its asker, which can send, was checked, so the user was not asked about that."""
     path = prompts.write("<user>Go.</user>", "b.chatmd")
     spec = read(prompts.write('<tool name="b" agent="b.chatmd" local/><tool name="webpage_to_markdown"/>'))
     agreed = consent(spec, prompts.place)
@@ -153,7 +153,7 @@ def test_an_agent_that_reads_all_of_a_sudden_does_not_start(prompts: Prompts) ->
 
 
 def test_it_is_asked_once_and_again_only_for_what_is_new(prompts: Prompts) -> None:
-    """Texts, limits and harmless tools may change; what was agreed to may be taken away."""
+    """Texts, limits and harmless tools may change; removed tools need no consent."""
     assert prompts.ask(GIT)
     assert prompts.ask() == ""
     assert prompts.ask(GIT.replace("/>", ' description="The log." timeout="5"/>') + '<tool name="read_file"/>') == ""
@@ -181,7 +181,7 @@ def test_imported_declarations_count(prompts: Prompts) -> None:
 
 
 def test_agents_count_wherever_they_are_asked(prompts: Prompts) -> None:
-    """As a tool or inside of a message; each file once, however they ask each other."""
+    """As a tool or inside a message; each file once, even if they ask each other."""
     prompts.write('<tool name="c" agent="../a.chatmd" local/>' + GIT, "sub/b.chatmd")
     prompts.write('<tool name="make" command="make"/>', "c.chatmd")
     question = prompts.ask(
@@ -246,7 +246,7 @@ def test_damaged_records_count_as_none(prompts: Prompts, state_folder: Path, dam
 
 
 def test_what_is_shown_cannot_hide_anything(prompts: Prompts) -> None:
-    """No line breaks, no escapes, no characters that turn the direction of text."""
+    """There are no line breaks, escapes, or characters that change the direction of text."""
     question = prompts.ask('<tool name="x\n  ok  runs nothing" command="rm -rf / \x1b[8m \u202e&#10;"/>')
     assert len(question.splitlines()) == 2
     assert "\x1b" not in question
@@ -274,7 +274,7 @@ def test_a_tool_that_does_not_exist_is_an_error(prompts: Prompts) -> None:
     ],
 )
 def test_files_that_may_hold_keys_are_asked_about(prompts: Prompts, text: str) -> None:
-    """Whoever wrote the file would have them sent to a model; the other documents of its folder are not asked about."""
+    """The author of the file would have them sent to a model; other documents of its folder are not asked about."""
     prompts.write('<user><doc src="../x.env" local/><doc src=".env" local/></user>', "keys.chatmd")
     (prompts.place.folder / "plain.md").symlink_to(".env")
     (prompts.place.folder / ".chatmd").mkdir()

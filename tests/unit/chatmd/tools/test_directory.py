@@ -17,7 +17,7 @@ from lmm.errors import FileReadError
 
 @pytest.fixture
 def course(tmp_path: Path) -> Path:
-    """A folder with all that a listing has to deal with."""
+    """A folder with all kinds of entries that a listing must handle."""
     work = tmp_path / "work"
     for name, text in {
         "b.md": "Leaves are green.\n",
@@ -50,7 +50,7 @@ def course(tmp_path: Path) -> Path:
 
 
 def test_one_folder(course: Path) -> None:
-    """All that is in it, in order, whatever case; what is special is said."""
+    """All its entries are listed, sorted without regard to case; special ones are marked."""
     assert call("read_directory", course).splitlines() == [
         "./:",
         ".env (7 bytes; keys or passwords, cannot be read)",
@@ -73,7 +73,7 @@ def test_one_folder(course: Path) -> None:
 
 
 def test_several_folders_deep(course: Path) -> None:
-    """Further down, hidden and ignored files are left out; folders that hold no work stay closed."""
+    """Below it, hidden and ignored files are left out, and internal folders are not opened."""
     text = call("read_directory", course, depth=3)
     assert [line for line in text.splitlines() if "/" in line and "->" not in line] == [
         "./:",
@@ -90,7 +90,7 @@ def test_several_folders_deep(course: Path) -> None:
 
 
 def test_what_is_named_is_listed(course: Path) -> None:
-    """A hidden or ignored folder opens to who names it; the rules of folders above hold."""
+    """A hidden or ignored folder is listed if it is named; the rules of folders above it still apply."""
     assert call("read_directory", course, path=".github") == ".github/:\nw.yml (7 bytes)"
     assert call("read_directory", course, path="notes/built") == "notes/built/:\nout.md (7 bytes)"
     assert "x.log" in call("read_directory", course, path="notes")
@@ -109,13 +109,13 @@ def test_what_is_named_is_listed(course: Path) -> None:
     ],
 )
 def test_a_glob(course: Path, glob: str, found: list[str]) -> None:
-    """Files in all folders below; links are not followed."""
+    """It selects files in all folders below; links are not followed."""
     text = call("read_directory", course, glob=glob)
     assert [line.rpartition(" (")[0] for line in text.splitlines()[1:] if "->" not in line] == found
 
 
 def test_a_list_that_is_too_long(tmp_path: Path) -> None:
-    """It is cut at a line, and says so."""
+    """It is cut after a line, and says so."""
     for number in range(300):
         (tmp_path / f"a rather long name {number:03}").touch()
     text = call("read_directory", tmp_path, declared={"max_output": 3000})
@@ -125,7 +125,7 @@ def test_a_list_that_is_too_long(tmp_path: Path) -> None:
 
 
 def test_folders_that_are_none(course: Path) -> None:
-    """A file, nothing, an empty folder."""
+    """A file, a missing folder, an empty folder."""
     (course / "empty").mkdir()
     assert call("read_directory", course, path="empty") == "empty is empty."
     for path in ("b.md", "missing", "b.md/x"):
@@ -142,7 +142,7 @@ def test_without_a_path_the_first_root(course: Path) -> None:
 
 
 def test_searching_a_folder(course: Path) -> None:
-    """Every line with the text, with its place; neither hidden nor ignored, nor secret, nor outside."""
+    """Each line with the text is found with its place, but not in hidden, ignored, secret or outside files."""
     lines = call("search_files", course, text="Leaves").splitlines()
     assert [line.split(": ")[0] for line in lines[:-1]] == [
         "b.md:1",
@@ -157,7 +157,7 @@ def test_searching_a_folder(course: Path) -> None:
 
 
 def test_ways_of_searching(course: Path) -> None:
-    """Without regard to case, in some files, in one file, in one that would be passed over."""
+    """Without regard to case, in some files, in one file, in a file that is otherwise skipped."""
     assert call("search_files", course, text="leaves", ignore_case=True, glob="*.md").splitlines()[:2] == [
         "A.md:2: LEAVES fall.",
         "b.md:1: Leaves are green.",
@@ -214,7 +214,7 @@ def test_what_cannot_be_read_is_reported(tmp_path: Path, monkeypatch: pytest.Mon
 
 
 def test_results_that_are_too_long(tmp_path: Path) -> None:
-    """They are cut, and counted."""
+    """They are cut, and their number is given."""
     (tmp_path / "a.md").write_text("the same line\n" * 1000)
     text = call("search_files", tmp_path, text="same", declared={"max_output": 1000})
     assert len(text) <= 1000
@@ -223,13 +223,13 @@ def test_results_that_are_too_long(tmp_path: Path) -> None:
 
 
 def test_a_search_that_takes_too_long(course: Path) -> None:
-    """It stops before the call is given up, and tells what it has."""
+    """It stops before the call times out, and returns what it has found."""
     text = call("search_files", course, text="Leaves", declared={"timeout": 1e-9})
     assert "the time was over" in text
 
 
 def test_the_conversation_itself_is_not_found(course: Path) -> None:
-    """It holds whatever is looked for, in the call; who names it can search it."""
+    """Its call contains each text that is searched for; it is searched only if it is named."""
     (course / "talk.chatmd").write_text("Where is chlorophyllin?")
     place = workplace(course, protected=[course / "talk.chatmd"])
     assert call("search_files", place, text="chlorophyllin").startswith("No line in")

@@ -1,4 +1,4 @@
-"""The tools for single files, called as the loop calls them."""
+"""The tools for single files, called like a run calls them."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from lmm.models.port import RunnableTool
 
 
 def definition(name: str, folder: Path) -> dict[str, Any]:
-    """What the model is told of a tool."""
+    """Return the definition of a tool for the model."""
     (tool,) = _opened(name, folder)
     return {"name": tool.definition.name, "text": tool.definition.description, "schema": tool.definition.parameters}
 
@@ -39,7 +39,7 @@ def _opened(name: str, folder: Path) -> list[RunnableTool]:
 
 @pytest.mark.parametrize("name", READING + WRITING)
 def test_definitions(tmp_path: Path, name: str) -> None:
-    """A closed schema that JSON Schema accepts, with words for each argument; no path of this machine."""
+    """The schema is closed and valid, describes each argument, and contains no path of this machine."""
     told = definition(name, tmp_path)
     Draft202012Validator.check_schema(told["schema"])
     assert told["name"] == name
@@ -52,13 +52,13 @@ def test_definitions(tmp_path: Path, name: str) -> None:
 
 
 def test_what_tools_can_do_is_declared() -> None:
-    """Those that write need consent, those that read do not."""
+    """Tools that write need consent, tools that read do not."""
     assert [BUILTINS[name].powers for name in READING] == [frozenset({"read"})] * 3
     assert [BUILTINS[name].powers for name in WRITING] == [frozenset({"write"})] * 4
 
 
 def test_arguments_under_other_names(tmp_path: Path) -> None:
-    """`file`, as other programs call it, is `path`; ours wins if both are there."""
+    """`file`, the name in other programs, is accepted for `path`; `path` wins if both are given."""
     (tool,) = _opened("read_file", tmp_path)
     assert isinstance(tool, FunctionTool)
     assert tool.read_arguments('{"file": "a", "offset": 1}') == {"path": "a", "offset": 1}
@@ -69,7 +69,7 @@ def test_arguments_under_other_names(tmp_path: Path) -> None:
 
 
 def test_reading_some_lines(tmp_path: Path) -> None:
-    """A header that says which lines these are, a footer that says how to go on."""
+    """A header gives the range of lines, a footer the offset of the next ones."""
     (tmp_path / "a.md").write_text("".join(f"line {i}\n" for i in range(1, 11)))
     assert call("read_file", tmp_path, path="a.md", offset=2, line_count=2) == (
         "a.md:3-4:\n[total_lines=10]\nline 3\nline 4\n[6 more lines; read on with offset=4]"
@@ -94,13 +94,13 @@ def test_reading_on_reaches_every_line(tmp_path: Path) -> None:
 
 
 def test_line_ends_and_byte_order_mark(tmp_path: Path) -> None:
-    """They are no part of lines; CRLF is mentioned."""
+    """They are not part of lines; CRLF is mentioned."""
     (tmp_path / "a.md").write_bytes("\ufeffa\r\nb\r\n".encode())
     assert call("read_file", tmp_path, path="a.md") == "a.md:1-2:\n[total_lines=2] [line ends: CRLF]\na\nb"
 
 
 def test_an_empty_file_and_a_long_line(tmp_path: Path) -> None:
-    """Both are told in words; of the line, the beginning is shown."""
+    """The result says so; the beginning of the long line is shown."""
     (tmp_path / "empty.md").touch()
     (tmp_path / "long.md").write_text("é" * 100_000 + "\nend\n")
     assert call("read_file", tmp_path, path="empty.md") == "empty.md is empty."
@@ -130,7 +130,7 @@ def test_what_is_no_text(tmp_path: Path, data: bytes, message: str) -> None:
 
 
 def test_a_name_that_is_almost_right(tmp_path: Path) -> None:
-    """What is there is told, in this folder and for this part of the path."""
+    """Similar names are suggested, in this folder and for this part of the path."""
     (tmp_path / "notes").mkdir()
     (tmp_path / "notes" / "leaves.md").touch()
     for path in ("notes/leafs.md", "note/leaves.md"):
@@ -142,7 +142,7 @@ def test_a_name_that_is_almost_right(tmp_path: Path) -> None:
 
 
 def test_write_file(tmp_path: Path) -> None:
-    """Folders are made; a file that exists is replaced only on request, and keeps its line ends and mode."""
+    """Folders are created; an existing file is replaced only on request, and keeps its line ends and mode."""
     assert call("write_file", tmp_path, path="new/a.md", content="a\nb") == "Made new/a.md: 2 lines."
     assert (tmp_path / "new/a.md").read_bytes() == b"a\nb"
     with pytest.raises(ChatmdError, match="exists already"):
@@ -166,7 +166,7 @@ def test_write_file(tmp_path: Path) -> None:
     ],
 )
 def test_append_to_file(tmp_path: Path, old: str | None, content: str, new: str) -> None:
-    """What is added begins on a line of its own, with the file's line ends; an empty file gets no empty line."""
+    """The addition begins on a new line, with the file's line ends; an empty file gets no empty line."""
     if old is not None:
         (tmp_path / "a.md").write_bytes(old.encode())
     call("append_to_file", tmp_path, path="a.md", content=content)
@@ -174,7 +174,6 @@ def test_append_to_file(tmp_path: Path, old: str | None, content: str, new: str)
 
 
 def test_new_files_honour_the_umask(tmp_path: Path) -> None:
-    """They are as any program makes them."""
     umask = os.umask(0o077)
     try:
         call("append_to_file", tmp_path, path="a.md", content="a")
@@ -195,7 +194,7 @@ def test_new_files_honour_the_umask(tmp_path: Path) -> None:
     ],
 )
 def test_find_and_replace(tmp_path: Path, text: str, find: str, replace: str, every: bool, new: str) -> None:
-    """Letter for letter, except that line ends mean the file's."""
+    """Exact, except that line ends are converted to the file's."""
     (tmp_path / "a.md").write_bytes(text.encode())
     call("find_and_replace", tmp_path, path="a.md", find=find, replace=replace, all=every)
     assert (tmp_path / "a.md").read_bytes() == new.encode()
@@ -213,7 +212,7 @@ def test_find_and_replace(tmp_path: Path, text: str, find: str, replace: str, ev
     ],
 )
 def test_what_is_not_replaced(tmp_path: Path, find: str, replace: str, message: str) -> None:
-    """The message says why, and what to do; the file stays."""
+    """The message gives the reason and a way out; the file does not change."""
     (tmp_path / "a.md").write_text("a\na\ntwo words\n")
     with pytest.raises(ChatmdError, match=message):
         call("find_and_replace", tmp_path, path="a.md", find=find, replace=replace)
@@ -221,13 +220,13 @@ def test_what_is_not_replaced(tmp_path: Path, find: str, replace: str, message: 
 
 
 def test_places_are_listed_once() -> None:
-    """Several on one line are one place."""
+    """Several occurrences on one line are one place."""
     assert replace_text("a a\nb\na", "a", "c", "f", every=True)[1] == "Replaced 3 occurrences in f, lines 1, 3."
 
 
 @pytest.mark.parametrize("name", ["write_file", "append_to_file", "find_and_replace"])
 def test_what_cannot_be_edited(tmp_path: Path, name: str) -> None:
-    """A file that is read-only, or no text, stays as it is; nothing is left beside it."""
+    """A file that is read-only, or not text, does not change; nothing is left beside it."""
     text = {"find": "a", "replace": "b"} if name == "find_and_replace" else {"content": "x"}
     arguments: dict[str, Any] = {"path": "a.md", **text, **({"overwrite": True} if name == "write_file" else {})}
     (tmp_path / "a.md").write_text("a\n")

@@ -35,7 +35,7 @@ def fails() -> None:
 
 
 def ask(calls: dict[str, str], *tools: Any) -> dict[str, str]:
-    """What the calls of the tools return."""
+    """Return the results of the calls of tools."""
     made = tuple(ToolCall(name, name, arguments) for name, arguments in calls.items())
     chat = Chat.from_text("<user>Go.</user>", tools=tools[:1])
     chat.run(model=ScriptedModel([Reply("", "m", calls=made), "Done."]), tools=tools[1:])

@@ -1,4 +1,4 @@
-"""`import_image` shows images below its roots, and nothing else."""
+"""`import_image` shows only images below its roots."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Addresses of MCP servers: what is split how, and what is refused."""
+"""Addresses of MCP servers: how they are parsed, and which are refused."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from lmm.hosts import is_loopback
 
 @given(st.lists(st.text(st.characters(exclude_categories=["Cs"], exclude_characters="\0")), min_size=1))
 def test_a_command_is_split_as_a_shell_would(words: list[str]) -> None:
-    """Whatever its words hold, and no shell is needed to tell them apart."""
+    """For any words, without a shell."""
     address = read_address("stdio:" + shlex.join(words))
     assert list(address.command) == words
 
@@ -37,7 +37,7 @@ def test_a_command_is_split_as_a_shell_would(words: list[str]) -> None:
     ],
 )
 def test_what_is_no_address_is_refused(written: str, says: str) -> None:
-    """With what to write instead, and without the password that it may hold."""
+    """The error suggests a valid form, and does not contain a password from the address."""
     with pytest.raises(ChatmdError, match=says) as caught:
         read_address(written)
     assert "pa55w0rd" not in str(caught.value)
@@ -45,18 +45,18 @@ def test_what_is_no_address_is_refused(written: str, says: str) -> None:
 
 
 def test_a_url_is_shown_without_its_query() -> None:
-    """It may hold a key."""
+    """The query may contain a key."""
     address = read_address("https://example.org/mcp?key=abc#x")
     assert (address.label, address.origin) == ("https://example.org/mcp", "https://example.org")
 
 
 def test_this_machine_in_another_notation() -> None:
-    """What the user is asked about, and what the rules for this machine hold for, is what is called."""
+    """The address in the question and in the rules for this machine is the one that is called."""
     address = read_address("http://0177.1:8000/mcp")
     assert (address.label, address.is_loopback) == ("http://127.0.0.1:8000/mcp", True)
 
 
 @pytest.mark.parametrize("host", ["localhost.example.org", "127.0.0.1.example.org", "10.0.0.1", "0.0.0.0", ""])
 def test_only_this_machine_is_this_machine(host: str) -> None:
-    """A name that merely begins like it leads elsewhere."""
+    """A name that only begins like it is another machine."""
     assert not is_loopback(host)

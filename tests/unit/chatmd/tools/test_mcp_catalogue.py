@@ -1,4 +1,4 @@
-"""Which tools of a server a model is offered, and under which names."""
+"""The tools of a server that a model is offered, and their names."""
 
 from __future__ import annotations
 
@@ -22,14 +22,14 @@ TOOLS = [
 
 
 def offered(**declared: Any) -> list[tuple[str, str]]:
-    """The server's names and the model's."""
+    """Return the server's names and the model's names."""
     found = offered_tools(TOOLS, Tool("mcp", "", server="stdio:x", **declared))
     return [(name, definition.name) for name, definition in found.items()]
 
 
 @given(st.lists(st.text(min_size=1), unique=True), st.sampled_from(["", "wiki_", "a.b/"]))
 def test_names_are_those_that_every_provider_takes(names: list[str], prefix: str) -> None:
-    """And a good name stays what it is, whatever other tools there are."""
+    """A valid name does not change, whatever other tools there are."""
     made = model_names(names, prefix)
     assert all(re.fullmatch(r"[A-Za-z0-9_-]{1,64}", name) for name in made.values())
     for name in names:
@@ -39,12 +39,12 @@ def test_names_are_those_that_every_provider_takes(names: list[str], prefix: str
 
 @given(st.lists(st.text(st.sampled_from("ab./_ä"), min_size=1, max_size=4), unique=True))
 def test_two_tools_never_have_one_name(names: list[str]) -> None:
-    """Though what they are called differs in characters only that no model gets."""
+    """Even if they differ only in characters that are replaced."""
     assert len(set(model_names(names).values())) == len(names)
 
 
 def test_include_selects_in_its_order_and_a_prefix_goes_before() -> None:
-    """All are offered if none are named."""
+    """All are offered if none is named."""
     assert offered() == [("search", "search"), ("docs.read", "docs_read"), ("free", "free")]
     assert offered(include=("docs.read", "search"), prefix="w_") == [
         ("docs.read", "w_docs_read"),
@@ -53,7 +53,7 @@ def test_include_selects_in_its_order_and_a_prefix_goes_before() -> None:
 
 
 def test_a_tool_that_the_server_has_not_is_an_error() -> None:
-    """With what was probably meant, or what there is."""
+    """The error suggests a similar name, or lists all."""
     with pytest.raises(ChatmdError, match=r"no tool 'serch' \(did you mean 'search'\?\)"):
         offered(include=("serch",))
     with pytest.raises(ChatmdError, match=r"known: docs.read, free, search"):
@@ -61,7 +61,7 @@ def test_a_tool_that_the_server_has_not_is_an_error() -> None:
 
 
 def test_an_author_may_describe_the_one_tool_that_is_taken() -> None:
-    """What the server says of it is used otherwise, without what no file can hold."""
+    """Otherwise the server's description is used, without characters that cannot be stored."""
     tools = offered_tools(TOOLS, Tool("mcp", "", description="Read a page.", include=("docs.read",)))
     assert [definition.description for definition in tools.values()] == ["Read a page."]
     assert offered_tools(TOOLS, Tool("mcp", ""))["docs.read"].description == "Read\ufffd."

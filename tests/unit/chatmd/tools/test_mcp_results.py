@@ -1,4 +1,4 @@
-"""Results of MCP tools as a model gets them."""
+"""Results of MCP tools, converted for a model."""
 
 from __future__ import annotations
 
@@ -52,12 +52,12 @@ def output(*content: Any, **values: Any) -> Any:
     ],
 )
 def test_each_kind_of_content_is_told(block: Any, text: str) -> None:
-    """What a model cannot get from a tool is told of in a sentence."""
+    """Content that models do not get from tools is replaced by a sentence."""
     assert output(block).text == text
 
 
 def test_images_are_images() -> None:
-    """Also those that come as resources."""
+    """Also those in resources."""
     image = ImageContent(data=DATA, mime_type="image/png")
     resource = EmbeddedResource(resource=BlobResourceContents(uri="n://i", mime_type="image/webp", blob=DATA))
     made = output(TextContent(text="See:"), image, resource)
@@ -66,12 +66,12 @@ def test_images_are_images() -> None:
 
 
 def test_a_value_without_text_is_told_as_json() -> None:
-    """A server that sends both sends the same twice: then the text counts."""
+    """If a server sends text too, it has the same content, and only the text is used."""
     assert output(structured_content={"a": ["ä"]}).text == '{"a": ["ä"]}'
     assert output(TextContent(text="1"), structured_content={"a": 1}).text == "1"
 
 
 def test_a_failure_is_a_failure() -> None:
-    """With a sentence, where the server has none."""
+    """It gets a text if the server sends none."""
     assert output(TextContent(text="no"), is_error=True).failed
     assert output(is_error=True).text == "The tool failed, and did not say why."

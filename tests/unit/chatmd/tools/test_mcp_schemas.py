@@ -1,4 +1,4 @@
-"""Schemas of MCP tools: what providers get."""
+"""Schemas of MCP tools, converted for providers."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ anything: st.SearchStrategy[Any] = st.recursive(
 
 @given(st.dictionaries(st.sampled_from(["type", "properties", "anyOf", "oneOf", "$ref", "$defs", "not"]), anything))
 def test_whatever_a_server_says_comes_out_as_an_object(schema: dict[str, Any]) -> None:
-    """A server may send nonsense: the model is still told of an object, and nothing outside is referred to."""
+    """Even an invalid schema becomes an object, without references to other documents."""
     try:
         made = accept_schema(schema)
     except (AttributeError, TypeError) as error:
@@ -39,7 +39,7 @@ def test_whatever_a_server_says_comes_out_as_an_object(schema: dict[str, Any]) -
 
 
 def test_references_outside_are_dropped_and_those_inside_kept() -> None:
-    """Nobody shall fetch anything because a server's schema says so."""
+    """A server's schema must not cause a request."""
     schema = {
         "properties": {"a": {"$ref": "http://127.0.0.1/s"}, "b": {"$ref": "#/$defs/b"}},
         "$defs": {"b": {"type": "object", "properties": {"c": TEXT}}},

@@ -1,4 +1,4 @@
-"""What a terminal would show, and what is kept."""
+"""The output of programs, as a terminal would show it, and cut to a limit."""
 
 from __future__ import annotations
 
@@ -57,7 +57,7 @@ def test_memory_does_not_grow_with_the_output(piece: bytes) -> None:
 
 
 def test_report_shares_the_room() -> None:
-    """What one stream does not need, the other gets."""
+    """Space that one stream does not need is used by the other."""
     out, err = Stream(1000), Stream(1000)
     out.add(b"o\n" * 2000)
     err.add(b"short\n")

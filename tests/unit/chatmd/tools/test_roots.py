@@ -1,4 +1,4 @@
-"""No path leads out of the roots, whatever it looks like and whatever stands on the disk."""
+"""No path leads out of the roots, whatever its form and whatever is on the disk."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ Snapshot = dict[str, tuple[int, bytes]]
 
 
 def snapshot(folder: Path, *, but: str = "") -> Snapshot:
-    """All that is in a folder: kinds, modes, contents; `but` one folder in it."""
+    """Return the kinds, modes and contents of everything in a folder, except the folder `but`."""
     found: Snapshot = {}
     for path in sorted(folder.rglob("*")):
         name = path.relative_to(folder).as_posix()
@@ -43,7 +43,7 @@ def snapshot(folder: Path, *, but: str = "") -> Snapshot:
 
 @pytest.fixture(scope="module")
 def land(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
-    """A folder `work`, which is the root, in a folder with secrets that nobody may see or touch."""
+    """A folder `work`, which is the root, in a folder with secrets that must not be read or changed."""
     land = tmp_path_factory.mktemp("land").resolve()
     for name, text in {
         "secret.txt": "SECRET",
@@ -130,7 +130,7 @@ ALLOWED = {
 
 @pytest.mark.parametrize(("path", "means"), ALLOWED.items())
 def test_paths_that_mean_a_file_inside(land: Path, path: str, means: str) -> None:
-    """They are read, and shown by the name that leads there without detours."""
+    """They are read, and shown by the direct name."""
     text = call("read_file", land / "work", path=path)
     assert text.startswith(f"{means}:1-1:\n")
     assert text.endswith((land / "work" / means).read_text().strip())
@@ -188,7 +188,7 @@ FOLDERS = {".", "sub", "inside", "dot", "./", "sub/.", "sub/deep/.."}
 
 @pytest.mark.parametrize(("path", "tools"), TRICKS, ids=[ascii(path)[:40] for path, _ in TRICKS])
 def test_path_tricks(land: Path, path: str, tools: tuple[str, ...]) -> None:
-    """Every tool refuses with one of our errors, waits for no pipe, shows nothing secret, changes nothing anywhere."""
+    """Every tool refuses with one of our errors, waits for no pipe, shows no secret and changes nothing."""
     place = workplace(land / "work", protected=[land / "work/talk.chatmd"])
     before = snapshot(land)
     for name, arguments in attempts(path):
@@ -205,7 +205,7 @@ def test_path_tricks(land: Path, path: str, tools: tuple[str, ...]) -> None:
 
 @pytest.mark.parametrize("path", ODD, ids=ascii)
 def test_odd_names_stay_inside(tmp_path: Path, path: str) -> None:
-    """Whatever a name looks like: it is made, read and listed inside, or refused; nothing happens elsewhere."""
+    """A file of any name is created, read and listed inside; nothing changes elsewhere."""
     work = tmp_path / "work"
     work.mkdir()
     (tmp_path / "secret.txt").write_text("SECRET")
@@ -224,7 +224,7 @@ def test_odd_names_stay_inside(tmp_path: Path, path: str) -> None:
 @pytest.mark.parametrize("path", ["sub/new.md", "new/folder/new.md", "inside/new.md", "dot/new.md", "back/new.md"])
 @pytest.mark.parametrize("name", ["write_file", "append_to_file", "apply_patch"])
 def test_new_files_inside(land: Path, tmp_path: Path, path: str, name: str) -> None:
-    """The other way round: what lies inside is made, through links to folders too."""
+    """The contrary: files inside are created, also through links to folders."""
     work = tmp_path / "work"
     (work / "sub").mkdir(parents=True)
     for link, goal in (("inside", "sub"), ("dot", "."), ("back", "../work/sub")):
@@ -237,7 +237,7 @@ def test_new_files_inside(land: Path, tmp_path: Path, path: str, name: str) -> N
 
 
 def test_a_link_to_nothing_inside_can_be_written(tmp_path: Path) -> None:
-    """The file that it leads to is made; the link stays."""
+    """The target of the link is created; the link stays."""
     (tmp_path / "link.md").symlink_to("made.md")
     call("write_file", tmp_path, path="link.md", content="x")
     assert (tmp_path / "link.md").is_symlink()
@@ -245,7 +245,7 @@ def test_a_link_to_nothing_inside_can_be_written(tmp_path: Path) -> None:
 
 
 def test_a_second_name_of_a_file_outside_is_never_written(tmp_path: Path) -> None:
-    """A hard link cannot be told from a file; but a file is replaced, not written into, so that the other one stays."""
+    """Hard links look like files; but files are replaced rather than written to, so the other one stays."""
     (tmp_path / "outside.md").write_text("a\n")
     (tmp_path / "work").mkdir()
     os.link(tmp_path / "outside.md", tmp_path / "work/a.md")
@@ -257,7 +257,7 @@ def test_a_second_name_of_a_file_outside_is_never_written(tmp_path: Path) -> Non
 
 
 def test_paths_mean_the_same_whatever_the_roots(land: Path) -> None:
-    """They are relative to the working folder; roots only say which are allowed."""
+    """They are relative to the working folder; roots only restrict them."""
     declared = {"roots": ("../notes", "sub")}
     assert call("read_file", land / "work", declared=declared, path="../notes/n.md").startswith("../notes/n.md:1-1:")
     assert call("read_file", land / "work", declared=declared, path="to_notes/n.md").startswith("../notes/n.md:1-1:")
@@ -269,7 +269,7 @@ def test_paths_mean_the_same_whatever_the_roots(land: Path) -> None:
 
 
 def test_a_root_can_be_one_file(land: Path) -> None:
-    """And then it may be one of those that are refused elsewhere: its author has named it."""
+    """It can then be a file that is otherwise refused, as its author has named it."""
     declared = {"roots": (".env", "a.md")}
     assert call("read_file", land / "work", declared=declared, path=".env").endswith("SECRET")
     assert call("read_file", land / "work", declared=declared, path="a.md").endswith("all")
@@ -278,13 +278,13 @@ def test_a_root_can_be_one_file(land: Path) -> None:
 
 
 def test_a_root_that_is_not_there(land: Path) -> None:
-    """It is told when the tool is opened, not when the model calls it."""
+    """It is reported when the tool is opened, not when the model calls it."""
     with pytest.raises(ChatmdError, match='roots="nowhere" is not a folder'):
         roots_of(Tool("builtin", "read_file", roots=("nowhere",)), workplace(land / "work"))
 
 
 def test_the_model_is_told_of_the_roots(land: Path) -> None:
-    """As their author calls them: no name of a folder above gets out."""
+    """By the author's names, which do not reveal folders above."""
     one = roots_of(Tool("builtin", "read_file"), workplace(land / "work")).described()
     two = roots_of(Tool("builtin", "read_file", roots=("../notes", "sub")), workplace(land / "work")).described()
     assert one == "Paths are relative to the working folder, and stay inside it."
@@ -296,7 +296,7 @@ def test_the_model_is_told_of_the_roots(land: Path) -> None:
 
 @contextmanager
 def exchanging(work: Path) -> Iterator[None]:
-    """Meanwhile, a thread exchanges the folder `sub` with a link to outside, again and again."""
+    """Run a thread that keeps exchanging the folder `sub` with a link to a folder outside."""
     stop, outside = threading.Event(), (work / "link").readlink()
 
     def exchange() -> None:
@@ -334,7 +334,7 @@ RACES: dict[str, dict[str, Any]] = {
 
 @pytest.mark.parametrize("name", RACES)
 def test_a_folder_that_becomes_a_link(tmp_path: Path, name: str) -> None:
-    """However often, and whenever, a folder is exchanged with a link to outside: nothing gets in or out."""
+    """Nothing gets in or out, whenever a folder is exchanged with a link to outside."""
     work, outside = tmp_path / "work", tmp_path / "outside"
     for folder, text in ((work / "sub", "inside\n"), (outside, "SECRET\n")):
         folder.mkdir(parents=True)
@@ -365,7 +365,7 @@ def test_paths_that_windows_takes_for_something_else(path: str) -> None:
     "path", ["a.md", "sub\\b.md", "C:\\work\\a.md", "C:/work/a.md", "..\\a.md", "console.md", "nullable"]
 )
 def test_ordinary_paths_on_windows(path: str) -> None:
-    """Both kinds of slashes, and drives; where they lead is found out later."""
+    """Both kinds of slashes, and drives; their targets are checked later."""
     check_path(path, windows=True)
 
 
@@ -385,13 +385,13 @@ def test_names_as_careless_file_systems_compare_them() -> None:
      "environment.yml": False}.items(),
 )  # fmt: skip
 def test_names_of_files_with_secrets(name: str, secret: bool) -> None:
-    """Patterns of names, whatever their case; what is an example by its name is none."""
+    """By patterns, without regard to case; names of examples are not secret."""
     assert is_secret_file(f"a/{name}") is secret
     assert is_secret_file("") is False
 
 
 def test_why_files_with_keys_are_left_alone(tmp_path: Path) -> None:
-    """Reading would send them; writing is another matter."""
+    """The reasons for reading and for writing differ."""
     roots = roots_of(Tool("builtin", "t"), workplace(tmp_path))
     with pytest.raises(FileRefused, match="and their content would be sent to the model"):
         roots.readable(".git/config")

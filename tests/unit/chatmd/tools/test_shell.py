@@ -1,4 +1,4 @@
-"""What a declared command means, before anything runs."""
+"""Declarations of commands, checked before anything runs."""
 
 from __future__ import annotations
 
@@ -63,7 +63,7 @@ def test_commands_that_mean_nothing_without_a_shell(command: str, message: str) 
 
 
 def test_programs_are_found_on_the_path_only(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A file beside the prompt, or in the current folder, is meant only if its path is written."""
+    """A file beside the prompt, or in the current folder, is used only if its path is written."""
     monkeypatch.chdir(tmp_path)
     (tmp_path / "check").write_text("#!/bin/sh\n")
     (tmp_path / "check").chmod(0o755)
@@ -95,7 +95,7 @@ def test_what_the_model_is_told(tmp_path: Path) -> None:
     ],
 )
 def test_declarations_that_cannot_be_opened(tmp_path: Path, attributes: dict[str, object], message: str) -> None:
-    """Before a model is paid; the keys that the settings name are keys too."""
+    """The error comes before a model is paid; variables that the settings name as keys are refused too."""
     tool = Tool("command", "list", command="ls", **attributes)  # type: ignore[arg-type]
     toml = '[major]\nmodel = "OpenAICompatible/x"\nbase_url = "http://127.0.0.1:1/v1"\napi_key_env = "HOUSE_KEY"\n'
     with pytest.raises(ChatmdError) as raised:

@@ -1,4 +1,4 @@
-"""Skills: folders that say what they are for, and are read when that is needed."""
+"""Skills: folders with a description, which the model reads when it needs them."""
 
 from __future__ import annotations
 
@@ -68,7 +68,7 @@ def test_what_is_no_skill_says_so(folder: Path) -> None:
 
 
 def test_a_prompt_written_as_a_skill_can_be_offered_as_one(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    """Name and description are those of the file, its documents stand in it."""
+    """Name and description are those of the file, and its documents are included."""
     assert main(["render", "--skill", str(folder / "agent.chatmd")]) == 0
     text = capsys.readouterr().out
     assert text.startswith("---\nname: agent\ndescription: Reviews texts.\n---\n\nBe brief.\n\nReview")

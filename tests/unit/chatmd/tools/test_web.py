@@ -123,7 +123,7 @@ def test_this_machine_is_not_read(web: WebServer) -> None:
 
 
 def test_files_on_github_are_fetched_as_text() -> None:
-    """What is asked for is the raw file's host: here, nobody answers under that name."""
+    """The request goes to the host of raw files, which has no address here."""
     asked: list[str] = []
 
     async def resolve(host: str, port: int) -> Sequence[str]:
