@@ -355,7 +355,7 @@ def _summary(reply: Reply, prompt: str) -> str:
     return text
 
 
-# -- The conversation in a text
+# -- Compact the conversation in a text
 
 
 _LARGEST = 10_000_000  # bytes of a document that is read to count its tokens

@@ -404,7 +404,7 @@ class _Reader:
         self.tool_names |= {name} if name else set()
         fields, kind = self._values(element), cast(Any, _KINDS[given[0]] if given else "builtin")
         include, includes = fields.pop("include"), fields.pop("includes")
-        include = (name,) if name and kind == "mcp" else include or includes  # the most particular
+        include = (name,) if name and kind == "mcp" else include or includes  # the most specific
         fields |= {"server": fields.pop("mcp_server"), "local": self._local(element), "include": include,
                    "shell": element.get("type") == "shell"}  # fmt: skip
         tool = Tool(kind, span=element.span, **fields)

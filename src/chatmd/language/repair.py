@@ -77,7 +77,7 @@ def mend(text: str) -> Mending:
     elif isinstance(last, TextToken):
         keep, suffix = _without_torn_mark(text, last, open_[-1].tag if open_ else "")
     closing = [f"</{token.tag}>" for token in reversed(open_)]
-    if suffix and suffix[-1] == ">":  # the innermost closing tag is half there
+    if suffix and suffix[-1] == ">":  # half of the innermost closing tag is in the text
         closing = closing[1:]
     whole = suffix + "".join(closing)
     return Mending(keep, whole + "\n" if open_ else whole)

@@ -425,7 +425,7 @@ class _Builder:
         self._end_text(done, at)
         parent, tag = self.stack[-1], done.tag
         opening = SourceRange(self.source, done.start, done.end)
-        if tag in VOID:  # what follows it was not meant as its content
+        if tag in VOID:  # the nodes after it are not its content
             parent.children.append(Element(tag, done.attributes, (), opening))
             parent.children.extend(done.children)
             self._problem(done.start, done.end, f"<{tag}> is not closed", f"write <{tag} …/>", error=False)

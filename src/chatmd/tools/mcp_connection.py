@@ -158,7 +158,7 @@ def _data(data: str, media_type: str, what: str) -> Image | str:
 
 
 _KEPT = 4000  # bytes at the end of standard error
-_LAST_WORDS = 0.3  # seconds to read what is still in the pipe when the program has ended
+_LAST_WORDS = 0.3  # seconds to read the rest of the pipe after the program has ended
 
 
 class StandardError:
@@ -252,7 +252,7 @@ class Connection:
     _stop: asyncio.Event = field(default_factory=asyncio.Event)
     _lock: asyncio.Lock = field(default_factory=asyncio.Lock)
     _errors: StandardError = field(default_factory=StandardError)
-    _status: int = 0  # of the last answer, if it was an error of HTTP
+    _status: int = 0  # of the last response, if it was an HTTP error
 
     async def tools(self) -> tuple[ToolDefinition, ...]:
         """Return the server's catalogue of tools, from all its pages.

@@ -142,7 +142,7 @@ FLOOD = 1_000_000_000
 _TERM_GRACE = 1.0  # seconds between SIGTERM and SIGKILL, to clean up
 _PIPE_GRACE = 1.0  # seconds in which child processes may continue to print
 _KILL_GRACE = 5.0  # seconds to wait for the end of a killed process
-_LAST_GRACE = 0.2  # seconds to read what is in the pipes at the end
+_LAST_GRACE = 0.2  # seconds to read the rest of the pipes at the end
 
 
 @dataclass(frozen=True, slots=True)

@@ -129,7 +129,7 @@ def test_other_folders_have_to_be_named(tmp_path: Path) -> None:
     folder.mkdir()
     (tmp_path / "b.md").write_text("B")
     (folder / "link.md").symlink_to(tmp_path / "b.md")
-    for name in ("../b.md", "link.md"):  # where it leads to is its folder
+    for name in ("../b.md", "link.md"):  # the folder of a link is that of its target
         assert f"(allow its folder: --root {tmp_path.resolve()})" in failure(user(name), place(folder))
     assert sent(user("../b.md"), place(folder, rules=Rules(roots=(tmp_path,)))) == ["B"]
 
@@ -141,7 +141,7 @@ def test_the_network_has_rules(tmp_path: Path, web: WebServer) -> None:
 
 
 def test_images(tmp_path: Path) -> None:
-    (tmp_path / "i.gif").write_bytes(png(3, 2))  # what it is, not its name
+    (tmp_path / "i.gif").write_bytes(png(3, 2))  # the content counts, not the name
     text = "<user><img src='i.gif' local/><img src='https://e.org/a.png'/></user>"
     assert sent(text, place(tmp_path)) == [Image(png(3, 2)), Image(url="https://e.org/a.png")]
 

@@ -81,7 +81,7 @@ def test_what_is_not_utf8_elsewhere_is_an_error(tmp_path: Path) -> None:
         pass
 
 
-# -- others write --------------------------------------------------------------------------------
+# -- changes by other programs -------------------------------------------------------------------
 
 
 def save_in_place(path: Path, text: str) -> None:
@@ -253,7 +253,7 @@ def test_a_link_is_followed(tmp_path: Path) -> None:
     assert path.read_text() == f"{BEGIN}onetwo\n\n<user>Other</user>\n"
 
 
-# -- what goes wrong -------------------------------------------------------------------------------
+# -- errors ----------------------------------------------------------------------------------------
 
 _FULL = """
 import resource, signal, sys

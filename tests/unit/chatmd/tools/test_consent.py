@@ -217,7 +217,7 @@ def test_without_a_terminal_it_says_what_to_do(prompts: Prompts) -> None:
     ):
         consent(spec, prompts.place)
     consent(spec, replace(prompts.place, yes=True))
-    assert not is_agreed(spec, prompts.place)  # which held that once only
+    assert not is_agreed(spec, prompts.place)  # it was valid only once
 
 
 def test_an_agent_that_changed_during_the_run_does_not_start(prompts: Prompts) -> None:
@@ -270,7 +270,7 @@ def test_a_tool_that_does_not_exist_is_an_error(prompts: Prompts) -> None:
         '<user><agent src="b.chatmd" local><doc src=".env" local/></agent></user>',
         '<user><agent src="keys.chatmd" local/></user>',
         '<tool name="t" agent="keys.chatmd" local/>',
-        f'<user><doc src=".chatmd/{"a" * 32}.txt" local/></user>',  # as a run calls what it stores, but a link
+        f'<user><doc src=".chatmd/{"a" * 32}.txt" local/></user>',  # named like a stored result, but a link
     ],
 )
 def test_files_that_may_hold_keys_are_asked_about(prompts: Prompts, text: str) -> None:

@@ -148,7 +148,7 @@ OUT = [
     "dev/zero", "dev/stdin", "etc/passwd", "to_notes/n.md", "sub/far/secret.txt", "sub/deep/farther",
 ]  # fmt: skip
 DETOURS = ["", "./", "sub/../", "sub/deep/../../", "dot/", "missing/../", "../work/"]
-# Paths that are refused as they stand.
+# Paths that are refused without a detour.
 REFUSED = [
     " ", "\t", "\0", "a.md\0", "a.md\0.txt", "../secret.txt\0a.md", "a\nb", "a.md\n", "\x1b[2Ja", "a\x7fb", "\u2028",
     "~", "~/", "~/.ssh/id_rsa", "~root/x", "~\\x", "file:///etc/passwd", "http://127.0.0.1/", "C:\\Windows\\win.ini",
@@ -182,7 +182,7 @@ TRICKS = [
     *((path, READING + WRITING) for path in REFUSED_TO_READ),
     *((path, WRITING) for path in REFUSED_TO_WRITE),
 ]
-# A path of a folder inside is no file, and may be listed and searched.
+# A path of a folder inside is not a file, but may be listed and searched.
 FOLDERS = {".", "sub", "inside", "dot", "./", "sub/.", "sub/deep/.."}
 
 
@@ -215,7 +215,7 @@ def test_odd_names_stay_inside(tmp_path: Path, path: str) -> None:
     assert call("read_file", work, path=path).endswith("\nx")
     assert call("search_files", work, path=path, text="x").count(":1: x") == 1
     if path[0] == path[-1] == "`" or path[0] in "'\"":
-        return  # which no patch can name
+        return  # a patch cannot name it
     call("apply_patch", work, patch=f"*** Begin Patch\n*** Delete File: {path}\n*** End Patch")
     assert not (work / path).exists()
     assert snapshot(tmp_path, but="work") == before
@@ -305,7 +305,7 @@ def exchanging(work: Path) -> Iterator[None]:
                 with suppress(OSError):
                     (work / old).rename(work / new)
             if not (work / "link").is_symlink() or (work / "sub").is_symlink() or (work / "kept").exists():
-                # A tool has made the folder that it missed just then; begin anew.
+                # A tool has created the folder that was missing at that moment; start again.
                 for name in ("sub", "link", "kept"):
                     shutil.rmtree(work / name, ignore_errors=True)
                     with suppress(OSError):

@@ -88,7 +88,7 @@ def test_long_pages_are_read_on(web: WebServer) -> None:
             break
         offset = int(footer.rpartition("=")[2].rstrip("]"))
     assert seen == lines
-    assert web.paths == ["/long"]  # fetched once: what is read on is of the same page
+    assert web.paths == ["/long"]  # fetched once: later parts come from the same page
     with pytest.raises(LmmError, match="it has 1000 lines only"):
         read(f"{web.url}/long", one, offset=1000)
 
