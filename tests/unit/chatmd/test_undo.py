@@ -97,7 +97,7 @@ def test_what_was_changed_since_stays_and_is_named(chat: Path, capsys: pytest.Ca
     assert "n.md: a link leads elsewhere from here" in told.err
     (folder / "new/n.md").unlink()
     (folder / "moved.md").write_bytes(b"TWO\r\n")
-    assert main(["undo", str(chat)]) == 0  # kept changes can be undone later, unless the file is gone
+    assert main(["undo", str(chat)]) == 0  # kept changes can be undone later; the deleted file has none
     assert not (folder / "moved.md").exists()
 
 
