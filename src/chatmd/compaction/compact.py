@@ -434,7 +434,7 @@ def _known_text(one: Occurrence, recorded: ExpansionRecord, folder: Path) -> str
 # -- Automatic compaction before a conversation exceeds the window of its model
 
 
-_SMALL = 1_000  # tokens below which the size of the window does not matter
+_SMALL = 1_000  # tokens below which the window is not looked up if the text surely fits
 
 _COUNTED, _PIECES = 40_000, 20  # characters; the pieces are spread evenly
 

@@ -225,7 +225,7 @@ def tokens(text: str, flaws: list[Flaw]) -> Iterator[Token]:
 def raw_token(text: str, begin: int, start: int) -> RawToken:
     """Return the RAW block whose ``RAW|`` is at `start`, after plain text that starts at `begin`.
 
-    White space before it is ignored, unless it follows a word.
+    White space before it is ignored at the beginning of the text, and after ``|``, ``<`` or a tag.
     """
     before = text[begin:start]
     kept = before.rstrip(BLANK)

@@ -50,7 +50,8 @@ def read_content(target: RootedPath) -> bytes | None:
     """Return the content of a file that is to be changed; None if there is no file.
 
     Raises:
-        FileReadError: it cannot be read, or is too large.
+        FileReadError: it cannot be read.
+        FileWriteError: it is too large to be edited.
     """
     with read_errors(target.name, look=LOOK):
         try:
