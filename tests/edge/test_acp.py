@@ -151,13 +151,54 @@ def test_what_is_no_message_and_what_is_not_known(agent: Path, folder: Path) -> 
     def request(number: int, method: str, **params: object) -> str:
         return json.dumps({"jsonrpc": "2.0", "id": number, "method": method, "params": params})
 
-    said = [{"type": "text", "text": "Hi"}]
+    said, long = [{"type": "text", "text": "Hi"}], "x" * 300
     lines = ["{", "7", request(1, "nothing"), request(2, "session/prompt"), request(3, "session/load", sessionId="x"),
              request(4, "session/prompt", sessionId="../x", prompt=said),
+             request(5, "session/prompt", sessionId=long, prompt=said), request(6, "session/load", sessionId=long),
+             request(7, "session/load", sessionId="../x"), request(8, "session/prompt", sessionId="other", prompt=said),
+             json.dumps({"id": 9, "method": ["session/new"]}), json.dumps({"id": [], "result": {}}),
              json.dumps({"method": "nothing"})]  # fmt: skip
+    (folder / "helper.other.chatmd").write_text(AGENT)  # not loaded by this client
     with start("run", "--acp", agent.name, stdin=subprocess.PIPE) as process:
         done = finish(process, "".join(f"{line}\n" for line in lines).encode())
     answers = [json.loads(line) for line in done.out.splitlines()]
     codes = sorted((answer["id"] or 0, answer["error"]["code"]) for answer in answers)
-    assert (done.code, codes) == (0, [(0, -32700), (0, -32700), (1, -32601), (2, -32602), (3, -32603), (4, -32603)])
+    unknown = [(number, -32002) for number in (3, 4, 5, 6, 7, 8)]
+    refused = [(0, -32700), (0, -32600), (1, -32601), (2, -32602), *unknown, (9, -32600)]
+    assert (done.code, done.err, codes) == (0, "", sorted(refused))
+    assert {answer["error"]["data"]["sessionId"] for answer in answers if answer["error"]["code"] == -32002} == {
+        "x", "../x", long, "other",
+    }  # fmt: skip
     assert not list(folder.parent.glob("*.chatmd"))
+    assert sorted(path.name for path in folder.glob("*.chatmd")) == ["helper.chatmd", "helper.other.chatmd"]
+    assert (folder / "helper.other.chatmd").read_text() == AGENT
+
+
+def prompted(agent: Path, prompt: Sequence[dict[str, str]]) -> list[dict[str, Any]]:
+    """What comes back if a new session is prompted, and the input ends then."""
+    with start("run", "--acp", agent.name, stdin=subprocess.PIPE) as process:
+        assert process.stdin is not None
+        assert process.stdout is not None
+        process.stdin.write(b'{"jsonrpc": "2.0", "id": 1, "method": "session/new", "params": {}}\n')
+        process.stdin.flush()
+        session = json.loads(process.stdout.readline())["result"]["sessionId"]
+        params = {"sessionId": session, "prompt": prompt}
+        request = {"jsonrpc": "2.0", "id": 2, "method": "session/prompt", "params": params}
+        done = finish(process, f"{json.dumps(request)}\n".encode())
+    return [json.loads(line) for line in done.out.splitlines()]
+
+
+def test_what_fails_without_being_expected_to_is_answered(folder: Path) -> None:
+    """A request that the file system cannot serve gets an error, and so does an address that is none."""
+    (agent := folder / f"{'a' * 245}.chatmd").write_text("<system>Help.</system>\n")
+    (answer,) = prompted(agent, [{"type": "text", "text": "Hi"}])
+    assert (answer["id"], answer["error"]["code"]) == (2, -32603)
+    assert "too long" in answer["error"]["message"]
+    (answer,) = prompted(agent, [{"type": "resource_link", "uri": "http://[x"}])
+    assert (answer["id"], answer["error"]["code"]) == (2, -32602)
+
+
+def test_a_question_that_nobody_can_answer_any_more_ends(agent: Path) -> None:
+    """An editor that is closed while it is asked leaves no process behind."""
+    answer = prompted(agent, [{"type": "text", "text": "Hi"}])[-1]  # perhaps after the question
+    assert "you did not agree" in answer["error"]["message"]

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+import logging
 import re
 import secrets
 import threading
@@ -28,10 +29,11 @@ from chatmd.runtime.runner import Runner, open_run, prepare
 from chatmd.terminal.call_texts import call_line
 from chatmd.tools.registry import BUILTINS
 from lmm import loop, terminal
-from lmm.errors import LmmError, Place
+from lmm.errors import FileReadError, LmmError, Place
 from lmm.messages import Event, Notice, ReasoningDelta, Retrying, TextDelta, ToolCall, ToolResult
 from lmm.stdin_lines import lines_of_stdin
 
+logger = logging.getLogger("lmm.acp")
 _Json = dict[str, Any]
 Method = Callable[[_Json], Awaitable[_Json | None]]
 _POWERS = {"write": "edit", "read": "read", "network": "fetch"}
@@ -48,6 +50,7 @@ class JsonRpcPeer:
     methods: Mapping[str, Method]
     _writing: threading.Lock = field(default_factory=threading.Lock)
     _asked: dict[int, asyncio.Future[_Json]] = field(default_factory=dict)
+    _ended: bool = False
 
     async def serve(self) -> None:
         """Take one line after the other, until there is none; what is still under way a second later is cancelled."""
@@ -56,6 +59,10 @@ class JsonRpcPeer:
             async for line in lines:
                 tasks.add(task := asyncio.create_task(self._take(line)))
                 task.add_done_callback(tasks.discard)
+        self._ended = True
+        for answer in self._asked.values():
+            if not answer.done():  # and it cannot come any more
+                answer.set_result({})
         if tasks:
             await asyncio.wait(tasks, timeout=1)
         for task in tuple(tasks):
@@ -63,7 +70,9 @@ class JsonRpcPeer:
             await loop.ended(task)
 
     async def ask(self, method: str, params: _Json) -> _Json:
-        """What the other answers; nothing, if that is an error."""
+        """Return what the other end answers; nothing, if that is an error or the other end has gone."""
+        if self._ended:
+            return {}
         number = len(self._asked)
         self._asked[number] = asyncio.get_running_loop().create_future()
         self.send(id=number, method=method, params=params)
@@ -77,27 +86,45 @@ class JsonRpcPeer:
     async def _take(self, line: str) -> None:
         try:
             message = json.loads(line)
-            method, number = message.get("method"), message.get("id")
-        except (ValueError, AttributeError, RecursionError):
+        except (ValueError, RecursionError):
             self.send(id=None, error={"code": -32700, "message": "this is not a JSON message"})
             return
+        if not isinstance(message, dict):
+            self.send(id=None, error={"code": -32600, "message": "this is not a request"})
+            return
+        method, number = message.get("method"), message.get("id")
         if method is None:
-            if number in self._asked and not self._asked[number].done():
-                self._asked[number].set_result(message.get("result") or {})
+            asked = self._asked.get(number) if isinstance(number, int) else None
+            if asked is not None and not asked.done():
+                asked.set_result(message.get("result") or {})
             return
         answer = await self._answer(method, message.get("params") or {})
         if "id" in message:
             self.send(id=number, **answer)
 
-    async def _answer(self, method: str, params: _Json) -> _Json:
+    async def _answer(self, method: object, params: _Json) -> _Json:
+        if not isinstance(method, str):
+            return {"error": {"code": -32600, "message": "a method is named by a string"}}
         if method not in self.methods:
             return {"error": {"code": -32601, "message": f"there is no method '{method}' here"}}
         try:
             return {"result": await self.methods[method](params)}
-        except (KeyError, TypeError, AttributeError) as error:
+        except (KeyError, TypeError, AttributeError, ValueError) as error:
             return {"error": {"code": -32602, "message": f"{type(error).__name__}: {error}"}}
+        except UnknownSession as error:
+            return {"error": {"code": -32002, "message": str(error), "data": {"sessionId": error.where}}}
         except LmmError as error:
             return {"error": {"code": -32603, "message": str(error)}}
+        except Exception as error:  # a request that fails must not stay without an answer
+            logger.exception("%s failed", method)
+            return {"error": {"code": -32603, "message": f"{type(error).__name__}: {error}"}}
+
+
+class UnknownSession(ChatmdError):
+    """A session that was neither begun nor loaded on this connection."""
+
+    def __init__(self, session: str) -> None:
+        super().__init__("there is no such session", where=session, hint="begin one, or load it first")
 
 
 class AcpAgent:
@@ -108,6 +135,7 @@ class AcpAgent:
         methods = {"initialize": self._initialize, "session/new": self._new, "session/load": self._load,
                    "session/prompt": self._prompt, "session/cancel": self._cancel}  # fmt: skip
         self.connection = JsonRpcPeer(methods)
+        self._sessions: set[str] = set()
         self._turns: dict[str, asyncio.Task[None]] = {}
         self._always: set[str] = set()
 
@@ -118,20 +146,29 @@ class AcpAgent:
 
     async def _new(self, params: _Json) -> _Json:
         session = f"{time.strftime('%Y%m%d-%H%M%S')}-{secrets.token_hex(3)}"
+        self._sessions.add(session)
         for server in params.get("mcpServers") or ():
             hint = "declare it in the file: <tool mcp_server=…/>"
             self._tell(session, Notice(f"the editor's MCP server {server.get('name')} is not used ({hint})"))
         return {"sessionId": session}
 
     async def _load(self, params: _Json) -> None:
-        path = self._path(session := str(params["sessionId"]))
-        if not path.exists():
-            raise ChatmdError("there is no such session", where=session)
-        for update in map(_past, Chat.open(path).agent.items):
+        session = str(params["sessionId"])
+        if not re.fullmatch(r"[\w-]+", session):  # it must not lead to other files
+            raise UnknownSession(session)
+        try:
+            items = Chat.open(self._path(session)).agent.items
+        except FileReadError as error:
+            raise UnknownSession(session) from error
+        self._sessions.add(session)
+        for update in map(_past, items):
             self._update(session, update)
 
     async def _prompt(self, params: _Json) -> _Json:
-        session, (text, docs) = str(params["sessionId"]), _said(params["prompt"])
+        session, blocks = str(params["sessionId"]), params["prompt"]
+        if session not in self._sessions:
+            raise UnknownSession(session)
+        text, docs = _said(blocks)
         if session in self._turns:
             raise ChatmdError("the message before is still being answered", where=session, hint="cancel that")
         turn = self._turns[session] = asyncio.create_task(self._turn(session, text, docs))
@@ -183,8 +220,6 @@ class AcpAgent:
         return str((said.get("outcome") or {}).get("optionId", ""))
 
     def _path(self, session: str) -> Path:
-        if not re.fullmatch(r"[\w-]+", session):
-            raise ChatmdError("this is not a session", where=session)
         return self.file.with_name(f"{self.file.stem}.{session}.chatmd")
 
     def _tell(self, session: str, event: Event, place: Place | None = None) -> None:
