@@ -23,7 +23,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from lmm.errors import LimitReached as LimitReached, LmmError
+from lmm.errors import LimitReached as LimitReached, LmmError, NotAgreed
 
 if TYPE_CHECKING:
     from chatmd.language.nodes import Problem
@@ -63,7 +63,7 @@ class AnswerRejected(ChatmdError):
     """The last reply does not fit the schema or pass the check, and neither did those before."""
 
 
-class ConsentNeeded(ChatmdError):
+class ConsentNeeded(ChatmdError, NotAgreed):
     """A file's tools need permissions that were not granted; nothing was run."""
 
 

@@ -12,7 +12,8 @@
     ├── MetadataError           a metadata block cannot be read or edited safely
     ├── EditError               accepting an edit would lose text
     ├── ConfigError             config.toml, the environment or a header has an unknown or invalid setting
-    │   └── Untrusted           a config.toml requests something beyond its folder that the user has not approved
+    ├── NotAgreed               a file asks for something that the user has not agreed to
+    │   └── Untrusted           a config.toml requests something beyond its folder; a ConfigError, too
     ├── FetchFailed             a document at a URL cannot be fetched
     ├── LimitReached            a limit is reached: tokens, money, requests, time
     └── ModelError              a model did not answer
@@ -155,7 +156,11 @@ class ConfigError(LmmError):
     """A setting is unknown, missing or of the wrong type."""
 
 
-class Untrusted(ConfigError):
+class NotAgreed(LmmError):
+    """A file, which may be a stranger's, asks for something that the user has not agreed to; nothing was done."""
+
+
+class Untrusted(ConfigError, NotAgreed):
     """A config.toml that may be a stranger's requests something beyond its folder that the user has not approved."""
 
 

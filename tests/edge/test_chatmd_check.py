@@ -210,4 +210,4 @@ def test_a_pipe_and_a_nul_are_refused_everywhere(folder: Path, command: str) -> 
 def test_settings_that_are_wrong_are_told(folder: Path) -> None:
     (folder / "c.toml").write_text("[major]\nmodell = 1\n")
     done = lmm("check", "--config", folder / "c.toml", folder / "good.chatmd")
-    assert (done.code, "unknown key 'modell' in [major]" in done.err) == (1, True)
+    assert (done.code, "unknown key 'modell' in [major]" in done.err) == (2, True)

@@ -59,7 +59,7 @@ def test_for_programs(prompt: Path) -> None:
 
 def test_servers_are_started_only_with_consent(prompt: Path) -> None:
     refused = lmm("tools", "--servers", prompt)
-    assert (refused.code, refused.out) == (1, "")
+    assert (refused.code, refused.out) == (2, "")
     assert "starts the MCP server no-such-server for a and b (run it in a terminal" in refused.err
     agreed = lmm("tools", "--servers", "--yes", prompt)
     assert agreed.code == 1
@@ -172,7 +172,7 @@ def test_consent_is_asked_for_and_kept(prompt: Path) -> None:
         one.type("\n")
         shown, code = one.ended()
         assert "not run: you did not agree to its tools" in shown
-        assert code == 1
+        assert code == 2
     with terminal("-m", "lmm", "tools", "--servers", str(prompt)) as one:
         one.until("[y/N] ")
         one.type("y\n")

@@ -105,6 +105,22 @@ def test_a_clone_does_not_allow_itself_the_files_of_the_user(
         )
 
 
+def test_missing_agreement_has_an_exit_code_of_its_own(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """Whatever the command, and whether a config.toml or a file's tools are to be agreed to, it is 2."""
+    (folder / "sh.chatmd").write_text('<tool name="sh" command="sh -c"/>\n<system>Help.</system>\n<user>Hello</user>\n')
+    (folder / "cases.yaml").write_text("- input: Hello\n  contains: Hi\n")
+    for words in (("run", "sh.chatmd"), ("refine", "--check", "--cases", "cases.yaml", "sh.chatmd")):
+        ran = run_here(capsys, *words)
+        assert (ran.code, "its tools can do more than read in its folder" in ran.err) == (2, True), ran
+    strange(folder, '[chatmd]\nroots = ["/"]\n')
+    (folder / "a.chatmd").write_text("<user>Hello</user>\n")
+    for command in ("run", "check", "render", "tools", "compact"):
+        ran = run_here(capsys, command, "a.chatmd")
+        assert (ran.code, ran.out, STOPPED in ran.err) == (2, "", True), command
+    ran = run_here(capsys, "check", "a.chatmd", "sh.chatmd")
+    assert (ran.code, ran.err.count(STOPPED)) == (2, 2)
+
+
 def test_a_clone_does_not_allow_itself_this_machine(
     own_model: ScriptedServer, folder: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -348,7 +364,7 @@ def test_it_lists_what_is_asked_for_and_asks_nobody_without_a_terminal(
     more = '[storage]\nfolder = "../\\u001b[2J\\u202eerots"\n[chatmd]\nroots = ["/a"]\n'
     file = strange(folder, away(more=f'{more}[serve]\ndatabase = "redis://ada:secret@example.org"\n'))
     ran = run_here(capsys, "trust")
-    assert ran.code == 1
+    assert ran.code == 2
     assert ran.out.splitlines() == [
         f"{file.name}: {BEYOND}",
         f'  line 3: [major] base_url = "{AWAY}"',
@@ -360,7 +376,7 @@ def test_it_lists_what_is_asked_for_and_asks_nobody_without_a_terminal(
     assert trust.approved_files() == ()
 
 
-@pytest.mark.parametrize(("answer", "code"), [(True, 0), (False, 1)])
+@pytest.mark.parametrize(("answer", "code"), [(True, 0), (False, 2)])
 def test_on_a_terminal_it_asks(
     folder: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, answer: bool, code: int
 ) -> None:

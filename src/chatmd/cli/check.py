@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from lmm import terminal
 from lmm.cli import options
-from lmm.errors import LmmError
+from lmm.cli.main import each
 from lmm.terminal import DONE, FAILED
 
 if TYPE_CHECKING:
@@ -26,21 +26,19 @@ def check(*, files: tuple[Path, ...], roots: tuple[Path, ...], as_json: bool, co
     """Report problems of ChatMD files, as path:line:col: message.
 
     Files, programs and agents that they refer to are checked; nothing is fetched, asked or run, except, with --replay,
-    tools that only read. The exit code is 1 if there is an error, which would stop lmm run; with warnings alone it is
-    0.
+    tools that only read. The exit code is 1 if there is an error, which would stop lmm run, 0 with warnings alone,
+    and 2 if a config.toml is wrong or not approved.
     """
     from chatmd.chat import Chat
 
-    code, found = DONE, 0
-    for path in files:
-        try:
-            problems = Chat.open(path, config=config, roots=roots).problems(**how)
-        except LmmError as error:
-            terminal.tell_error(error)
-            code = FAILED
-            continue
-        found += len(problems)
-        code = max(code, tell_problems(problems, as_json=as_json))
+    found: list[Problem] = []
+
+    def check_file(path: Path) -> int:
+        problems = Chat.open(path, config=config, roots=roots).problems(**how)
+        found.extend(problems)
+        return tell_problems(problems, as_json=as_json)
+
+    code = each(files, check_file)
     if not as_json and not found and code == DONE:
         terminal.say(f"{terminal.count(len(files), 'file')}: no problems")
     return code

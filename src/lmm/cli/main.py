@@ -18,7 +18,7 @@ from types import FrameType
 from typing import TYPE_CHECKING, NamedTuple
 
 from lmm import terminal
-from lmm.errors import ConfigError, LmmError, nearest
+from lmm.errors import ConfigError, LmmError, NotAgreed, nearest
 from lmm.terminal import DONE, FAILED, INTERRUPTED, USAGE
 
 if TYPE_CHECKING:
@@ -84,7 +84,10 @@ COMMANDS = (
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Run one command; return its exit code: 0 done, 1 failure or findings, 2 wrong usage, 130 interrupted."""
+    """Run one command, and return its exit code.
+
+    0: done, 1: something failed or was found, 2: wrong usage or missing agreement, 130: interrupted.
+    """
     if instruction := os.environ.get("_LMM_COMPLETE"):
         complete: Callable[[str], int] = importlib.import_module("lmm.cli.completion").complete  # it uses COMMANDS
         return complete(instruction)
@@ -157,7 +160,7 @@ def run(command: click.Command, name: str, words: Sequence[str]) -> int:
 
 def _tell(error: LmmError) -> int:
     terminal.tell_error(error)
-    return USAGE if isinstance(error, ConfigError) else FAILED
+    return USAGE if isinstance(error, ConfigError | NotAgreed) else FAILED
 
 
 def each(paths: Sequence[Path], act: Callable[[Path], int]) -> int:

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 from lmm import terminal
 from lmm.cli import options
 from lmm.errors import ConfigError, LmmError
-from lmm.terminal import DONE, FAILED
+from lmm.terminal import DONE, USAGE
 
 if TYPE_CHECKING:
     from lmm.config import ModelSettings, Settings
@@ -197,10 +197,10 @@ def _ask_for(file: Path, yes: bool) -> int:
     terminal.say(f"{file}: {before}reaches beyond its folder (servers, keys, files elsewhere, code of models):{listed}")
     if not yes and not terminal.can_ask():
         terminal.say(f"nothing was approved; to agree: {how_to_agree(file)} --yes", err=True)
-        return FAILED
+        return USAGE
     if not yes and not terminal.confirm("Agree? You are asked again if the file changes."):
         terminal.say("nothing was approved", err=True)
-        return FAILED
+        return USAGE
     trust_store.approve(file, found.text)
     terminal.say(f"approved {file.resolve()}; if it changes, you have to approve it again")
     return DONE
