@@ -119,8 +119,30 @@ def test_a_single_message_that_is_too_long_names_the_way_out(
     file.write_text(f"<user>{LONG * 4}</user>\n")
     done = run(capsys, file)
     assert done.code == 1
-    assert "maximum context length exceeded (lmm compact long.chatmd makes room; or choose a model" in done.err
+    assert "maximum context length exceeded (nothing of it can be summarised: shorten the last message" in done.err
+    assert "lmm compact" not in done.err
     assert len(server.requests) == 1
+
+
+def test_what_surely_does_not_fit_a_known_window_is_not_sent(
+    file: Path, server: ScriptedServer, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """A word is at least one token: a single message of more words than the window has tokens."""
+    file.write_text(f"<user>{LONG * 5}</user>\n")
+    done = run(capsys, file)
+    assert (done.code, len(server.requests)) == (1, 0)
+    assert "more than the 2,000 tokens of its window (nothing of it can be summarised: shorten the last" in done.err
+    assert "there is nothing to compact" in done.err
+
+
+def test_what_is_not_known_not_to_fit_is_sent(
+    file: Path, server: ScriptedServer, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """The window is nearly full, and nothing can be summarised: that is told, and the model answers."""
+    file.write_text(f"<user>{LONG * 3}{LONG[:1200]}</user>\n")
+    done = run(capsys, file)
+    assert (done.code, len(server.requests)) == (0, 1)
+    assert "takes most of its model's window, but could not be compacted: there is nothing to compact" in done.err
 
 
 def test_a_large_window_is_used(file: Path, server: ScriptedServer, capsys: pytest.CaptureFixture[str]) -> None:

@@ -17,7 +17,7 @@ from pathlib import Path
 from chatmd.compaction.compact import LOOK_BACK, Compactor, look_back_in
 from chatmd.content.expand import Expansions, expansions
 from chatmd.context import AgentRequest, AskAgent, Run, model_settings, settings_of
-from chatmd.errors import AnswerRejected, ChatmdError, StoppedByUser
+from chatmd.errors import AnswerRejected, ChatmdError, NothingToCompact, StoppedByUser
 from chatmd.language.agent import AgentSpec, MessageItem, content_of, interpret, parts_in, read_agent
 from chatmd.language.imports import imports_in
 from chatmd.language.inputs import check_values, set_inputs
@@ -43,11 +43,13 @@ from chatmd.sidecar import ExpansionRecord, Payloads
 from chatmd.tools.calling import CANCELLED, PRESENT, OpenTool, ToolCaller, open_tools
 from chatmd.tools.command import scrubber
 from chatmd.tools.consent import Consent
+from lmm.config import ModelSettings
 from lmm.disk.undo import as_one_change
 from lmm.errors import LmmError, TooLong
 from lmm.messages import (
     Asked,
     ChatRequest,
+    Message,
     Notice,
     ReasoningDelta,
     Reply,
@@ -57,8 +59,10 @@ from lmm.messages import (
     ToolDefinition,
     ToolResult,
     Waiting,
+    message_texts,
 )
 from lmm.models.port import ChatModel, connected
+from lmm.models.tokens import window_of
 
 # -- What an agent that comes from a URL may do: answer, and no more than that --------------------------------
 
@@ -96,6 +100,24 @@ def with_inputs(text: str, run: Run) -> str:
 # -- one transcript, turn after turn ----------------------------------------------------------------------------
 
 
+_LARGER = "choose a model with a larger window"
+
+
+async def check_fits(messages: Sequence[Message], model: ChatModel, settings: ModelSettings) -> None:
+    """Raise `TooLong` if messages surely do not fit the window of a model, if that is known from its settings.
+
+    In any vocabulary, a word is at least one token; how many it is in the model's own, only its server knows.
+    """
+    words = sum(len(text.split()) for message in messages for text in message_texts(message))
+    if words <= _SHORT or model.name != str(settings.model):
+        return
+    window = await window_of(settings)
+    if words > window.tokens and not window.is_assumed:
+        fact = f"{model.name}: the request has {words:,} words, more than the {window.tokens:,} tokens of its window"
+        raise TooLong(fact, hint=_LARGER, window=window.tokens)
+
+
+_SHORT = 1_000  # words, for which no window is asked for
 _AT_ONCE = 0.1  # seconds: whoever wants to write does not wait longer for a model
 _PATIENCE, _POLL = 5.0, 0.1  # seconds: how long another may take to write the file, how often we look
 
@@ -117,6 +139,7 @@ class Conversation:
     _model: ChatModel | None = None
     _records: dict[str, list[str]] = field(default_factory=dict)
     _expanded: Expansions = field(default_factory=Expansions)
+    _is_compact: bool = False  # nothing of it can be summarised
     # What `open` opens:
     _stack: AsyncExitStack = field(init=False)
     _opening: asyncio.Task[ChatModel] = field(init=False)
@@ -297,17 +320,19 @@ class Conversation:
         """Make room after a request was too long.
 
         Raises:
-            TooLong: there is no room to be done.
+            TooLong: there is no room to be made.
         """
-        if self.transcript.path is not None:
-            refusal.hint = f"lmm compact {self.transcript.path.name} makes room; or choose a model with a larger window"
         before = self.transcript.text
-        if not self._compactor.can_make_room(refusal, before):
-            raise refusal
-        await self._make_room()
-        if self.transcript.text == before:
-            raise refusal
-        await self._refresh()
+        if self._compactor.can_make_room(refusal, before):
+            await self._make_room()
+        if self.transcript.text != before:
+            await self._refresh()
+            return
+        if self._is_compact:
+            refusal.hint = f"nothing of it can be summarised: shorten the last message or its documents, or {_LARGER}"
+        elif self.transcript.path is not None:
+            refusal.hint = f"lmm compact {self.transcript.path.name} makes room; or {_LARGER}"
+        raise refusal
 
     async def _make_room(self) -> None:
         """Put a summary in the place of the older part, because the conversation outgrows its model."""
@@ -317,8 +342,9 @@ class Conversation:
         try:
             done = await self._compactor.compact(text)
         except LmmError as error:
-            why = self._caller.scrub(str(error))
-            self.run.tell(Notice(f"the conversation is too long for its model, but could not be compacted: {why}"))
+            self._is_compact = isinstance(error, NothingToCompact)
+            what = "the conversation takes most of its model's window, but could not be compacted"
+            self.run.tell(Notice(f"{what}: {self._caller.scrub(str(error))}"))
             return
         if not self.transcript.restart(text, done.text):
             self.run.tell(Notice("the file was changed while its summary was made; it is not compacted"))
@@ -336,6 +362,7 @@ class Conversation:
         self._expanded = await expansions(items, self.run, self.recorded, self._payloads, self._expanded)
         messages = with_shown(messages_of(items, expand=self._expanded.__getitem__), schema)
         await asyncio.to_thread(self.transcript.check_room)
+        await check_fits(messages, model, self._compactor.model)
         self.run.tally.begin(model.name)
         request = ChatRequest(messages, tools=self.tools, schema=schema.sent if schema is not None else None)
         self.run.tell(Asked(request, model.name))

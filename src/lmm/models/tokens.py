@@ -30,6 +30,7 @@ if TYPE_CHECKING:
 _BYTES_A_TOKEN = 2.5  # where no tokenizer is installed: less than any of them needs for prose
 DEFAULT = 100_000
 """The context window in tokens that is assumed where nothing is known."""
+_ASSUMED = "default: "
 _SMALL = 4_000  # characters: the smallest windows of today are 2,048 tokens
 _PATIENCE = 2.0  # seconds
 _LARGEST = 8_000_000  # bytes; OpenRouter's list has 0.7 million
@@ -128,6 +129,11 @@ class ContextWindow:
     tokens: int
     origin: str
 
+    @property
+    def is_assumed(self) -> bool:
+        """Whether nothing is known about the window."""
+        return self.origin.startswith(_ASSUMED)
+
 
 _Server = tuple[str, str]  # the model's name, and the server's address
 _told: dict[_Server, tuple[float, ContextWindow]] = {}
@@ -161,7 +167,7 @@ async def _known(settings: ModelSettings) -> ContextWindow:
     if settings.context_window is not None:
         return ContextWindow(settings.context_window, "configured")
     asked = await _asked(settings) if settings.base_url else ContextWindow(0, "nothing is known about it")
-    return asked if asked.tokens else _published(settings) or ContextWindow(DEFAULT, f"default: {asked.origin}")
+    return asked if asked.tokens else _published(settings) or ContextWindow(DEFAULT, f"{_ASSUMED}{asked.origin}")
 
 
 def _server(settings: ModelSettings) -> _Server:
