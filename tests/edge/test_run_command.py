@@ -59,7 +59,51 @@ def test_for_programs(server: ScriptedServer, folder: Path) -> None:
     assert path.read_text().endswith("<user>And?</user>\n")
     assert json.loads(lmm("run", "--json", "none.chatmd").out)["message"] == "there is no such file"
     assert lmm("run", "-", "--say", "-").code == 2
+    done = lmm("run", "-", stdin=b"\n<usr>Hi</usr>\n")
+    assert (done.code, done.err.startswith("lmm: standard input:2:1: this text is outside")) == (1, True), done.err
     assert lmm("run", "-", stdin=HI.encode()).out == "Reply to: Hi\n"
+
+
+def test_an_empty_message_is_an_error(server: ScriptedServer, folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """An old answer is never reported as a new one: neither then, nor where nothing is asked."""
+    path = write(folder, HI)
+    assert run_here(capsys, "run", "a.chatmd").out == "Reply to: Hi\n"
+    before = path.read_bytes()
+    for words, stdin in (("--say", ""), b""), (("--say", " \n"), b""), (("--say", "-"), b""), (("--say", "-"), b"\n"):
+        done = lmm("run", "--json", *words, "a.chatmd", stdin=stdin)
+        (event,) = map(json.loads, done.out.splitlines())
+        assert (done.code, event["message"], event["where"]) == (2, "the message is empty", "--say")
+    assert "--say: the message is empty" in run_here(capsys, "run", "--say", "", "a.chatmd").err
+    ended = json.loads(run_here(capsys, "run", "--json", "a.chatmd").out.splitlines()[-1])
+    assert (ended["event"], ended["answer"], ended["turns"]) == ("run_result", "", 0)
+    assert (path.read_bytes(), len(server.requests)) == (before, 1)
+
+
+@pytest.mark.parametrize(
+    ("words", "wrong"),
+    [
+        (("--acp", "--say", "Hi", "a.chatmd"), "--acp and --say"),
+        (("--acp", "--say", "", "a.chatmd"), "--acp and --say"),
+        (("--acp", "-o", "b.chatmd", "a.chatmd"), "--acp and --output"),
+        (("--acp", "--fork-at", "1", "a.chatmd"), "--acp and --fork-at"),
+        (("--acp", "--json", "a.chatmd"), "--acp and --json"),
+        (("--acp", "-i", "a.chatmd"), "--acp and -i"),
+        (("--acp", "--replay", "a.chatmd"), "--acp and --replay"),
+        (("--acp", "-"), "--acp and FILE -"),
+        (("-i", "--json", "a.chatmd"), "-i and --json"),
+        (("-i", "--say", "-", "a.chatmd"), "-i and --say -"),
+        (("-i", "-"), "-i and FILE -"),
+        (("-", "--say", "-"), "FILE - and --say -"),
+        (("-", "-o", "b.chatmd"), "FILE - and --output"),
+    ],
+)
+def test_what_does_not_go_together(
+    folder: Path, capsys: pytest.CaptureFixture[str], words: tuple[str, ...], wrong: str
+) -> None:
+    """Nothing is ignored in silence."""
+    write(folder, HI)
+    done = run_here(capsys, "run", *words)
+    assert (done.code, f"Error: {wrong} cannot be used together" in done.err) == (2, True), done.err
 
 
 def test_what_the_model_will_not_see_is_told_before_it_is_asked(server: ScriptedServer, folder: Path) -> None:

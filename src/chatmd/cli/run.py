@@ -37,6 +37,11 @@ if TYPE_CHECKING:
     from chatmd.runtime.runner import Runner
 
 _FILE = click.Path(path_type=Path, readable=False, allow_dash=True)
+_NOT_TOGETHER = {
+    "--acp": ("FILE -", "-i", "--say", "--json", "--output", "--fork-at", "--replay"),
+    "-i": ("FILE -", "--say -", "--json"),
+    "FILE -": ("--say -", "--output"),
+}
 
 
 @options.command()
@@ -59,12 +64,10 @@ _FILE = click.Path(path_type=Path, readable=False, allow_dash=True)
 @click.option(
     "--say",
     metavar="TEXT",
-    default="",
-    show_default=False,
     help="Send this message first, literally; - reads standard input.",
 )
 @options.flag("--json", "as_json", help="Print each event as a JSON line, including failures.")
-@options.flag("--acp", help="Be an agent for an editor (Zed, JetBrains, Neovim), by the Agent Client Protocol.")
+@options.flag("--acp", help="Act as an agent for an editor (Zed, JetBrains, Neovim), by the Agent Client Protocol.")
 @options.flag("--interactive", "-i", help="Keep asking for messages.")
 @options.flag("--once", help="Stop after one reply and its calls.")
 @click.option(
@@ -91,7 +94,7 @@ def run(
     file: Path | None,
     output: Path | None,
     fork_at: int | None,
-    say: str,
+    say: str | None,
     as_json: bool,
     acp: bool,
     interactive: bool,
@@ -111,32 +114,31 @@ def run(
 
     # Of `how`, which `prepare` takes, nothing is for this command alone.
     from_input = str(file) == "-"
-    if sum((from_input, say == "-", interactive)) > 1 or (from_input and output):
-        raise click.UsageError(
-            "only one of FILE -, --say - and -i can read standard input, and FILE - allows no --output"
-        )
+    given = {"FILE -": from_input, "--say -": say == "-", "--say": say is not None, "-i": interactive, "--acp": acp,
+             "--json": as_json, "--output": output, "--fork-at": fork_at, "--replay": replay}  # fmt: skip
+    for one, others in _NOT_TOGETHER.items():
+        if given[one] and (wrong := [other for other in others if given[other]]):
+            raise click.UsageError(f"{one} and {wrong[0]} cannot be used together")
     if interactive:
-        _check_screen(as_json)
+        _check_screen()
     file = file or _chosen(interactive)
     if acp:
         from chatmd.cli.acp import serve
 
         return serve(file, {**how, "inputs": inputs}, asks=ask)
-    compares = replay and not (interactive or say or output or from_input)
+    compares = replay and not (interactive or given["--say"] or output or from_input)
     if compares and (code := _replayed(file, how["config"], how["roots"])) is not None:
         return code
     if fork_at is not None and output is None:
         raise click.UsageError("--fork-at needs a file for the branch: -o FILE")
     printer = RunPrinter()
-    with failures() if as_json else contextlib.nullcontext():
+    with reported(as_json=as_json, from_input=from_input):
         if not from_input and not os.path.lexists(file):
             _begin(file, interactive)
         approve = approve_on_terminal() if ask else None
         listener = print_event if as_json else printer
         how |= {"replay": replay, "confirm": confirm_on_terminal(), "approve": approve, "listener": listener}
-        first = prepare(
-            None if from_input else file, **how, inputs=inputs, say=_standard_input() if say == "-" else say
-        )
+        first = prepare(None if from_input else file, **how, inputs=inputs, say=_message(say))
         runner = open_text(_standard_input(), first) if from_input else open_run(file, first, output, fork_at=fork_at)
         if interactive:
             from chatmd.terminal.session import converse
@@ -153,7 +155,7 @@ def _chosen(interactive: bool) -> Path:
         ConfigError: there is none, or not the one that was chosen.
     """
     if not interactive:
-        raise click.UsageError("which file? lmm run -i without one lists the latest conversations")
+        raise click.UsageError("Name a file. lmm run -i without one lists your latest conversations.")
     from chatmd.terminal.conversations import described, latest
 
     found = latest()
@@ -182,6 +184,18 @@ def _replayed(file: Path, config: Path | None, roots: tuple[Path, ...]) -> int |
     if not problems:
         terminal.say(f"{terminal.visible(str(file), line=True)}: a run today would be the same")
     return tell_problems(problems)
+
+
+def _message(say: str | None) -> str:
+    """Return what ``--say`` gives, empty without it.
+
+    Raises:
+        ConfigError: it is given, and empty.
+    """
+    text = _standard_input() if say == "-" else say or ""
+    if say is not None and not text.strip():
+        raise ConfigError("the message is empty", where="--say")
+    return text
 
 
 def _standard_input() -> str:
@@ -213,16 +227,16 @@ def _begin(file: Path, interactive: bool) -> None:
     terminal.say(f"{terminal.visible(str(file), line=True)}: a new conversation", err=True)
 
 
-def _check_screen(as_json: bool) -> None:
+def _check_screen() -> None:
     """See to it that there is a terminal that can do more than print lines.
 
     Raises:
         ConfigError: there is none.
     """
-    dumb = as_json or os.environ.get("TERM", "dumb") in ("", "dumb", "unknown")
+    dumb = os.environ.get("TERM", "dumb") in ("", "dumb", "unknown")
     if dumb or sys.platform == "win32" or not (sys.stdin.isatty() and terminal.is_terminal()):
-        hint = "say one message after the other: lmm run --say TEXT FILE"
-        raise ConfigError("a conversation needs a Unix terminal that is not dumb, and no --json", where="-i", hint=hint)
+        hint = "to send one message: lmm run --say TEXT FILE"
+        raise ConfigError("a conversation needs a Unix terminal that is not dumb", where="-i", hint=hint)
 
 
 # -- what is printed --------------------------------------------------------------------------------------------
@@ -313,12 +327,15 @@ def print_event(event: Event, place: Place) -> None:
 
 
 @contextlib.contextmanager
-def failures() -> Iterator[None]:
-    """Print what ends a run, too; it goes on to whoever prints it for people."""
+def reported(*, as_json: bool, from_input: bool) -> Iterator[None]:
+    """Name standard input in what ends a run, and with `as_json` print it as an event; it is raised all the same."""
     try:
         yield
     except LmmError as error:
-        print_event(Failed(error), Place())
+        if from_input and error.where[:1].isdigit():  # a line of a text without a name
+            error.where = f"standard input:{error.where}"
+        if as_json:
+            print_event(Failed(error), Place())
         raise
 
 

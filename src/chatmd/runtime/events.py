@@ -44,7 +44,8 @@ class YourTurn(Event):
 class RunResult(Event):
     """How a run ended; also the last event of a stream.
 
-    `answer` is what the model said last. `turns` counts the requests of the whole tree, `usage` is what they used.
+    `answer` is what the model said last, empty if it was not asked. `turns` counts the requests of the whole tree,
+    `usage` is what they used.
     `turn_of` says whose turn it is: ``user``, or ``model`` if the run stopped before the model was done (`once`).
     """
 

@@ -232,7 +232,7 @@ class Runner:
                 if not (done and self._say_notes(conversation)) and not await self._user_says(conversation):
                     break
             result = RunResult(
-                conversation.answer,
+                conversation.answer if self.context.tally.turns else "",
                 conversation.transcript.text,
                 path=self.path,
                 usage=self.context.tally.usage,
