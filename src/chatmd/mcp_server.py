@@ -106,11 +106,14 @@ class PromptTool:
         return text, prepare(self.path, **self.options, inputs=values)
 
 
-def read_prompts(folder: Path, *, taken: Iterable[str] = ()) -> tuple[list[PromptTool], list[str]]:
-    """The prompt files of a folder, by name, and notes on what is not published, and why.
+def read_prompts(
+    folder: Path, *, taken: Iterable[str] = (), imported: Callable[[SyntaxTree], SyntaxTree] = resolve_imports
+) -> tuple[list[PromptTool], list[str]]:
+    """Return the prompt files of a folder, by name, and notes on what is not published or has errors.
 
-    Files that end in ``.chatmd`` are prompts; those in ``.md`` if they begin as prompts do. `taken` are names of
-    other tools.
+    Files that end in ``.chatmd`` are prompts; those in ``.md`` if they begin as prompts do. A file with errors is
+    published: a call says what is wrong, and works once that is mended. `taken` are names of other tools, `imported`
+    puts imports in their places.
     """
     found, notes = list[tuple[Path, SyntaxTree]](), list[str]()
     for path in _paths(folder, notes):
@@ -129,9 +132,11 @@ def read_prompts(folder: Path, *, taken: Iterable[str] = ()) -> tuple[list[Promp
             notes.append(f"{path.name} is not published: there is another tool '{name}' (rename the file)")
             continue
         others.add(name)
-        spec, wrong = interpret(resolve_imports(document))
+        spec, wrong = interpret(imported(document))
         errors = errors_of((*document.problems, *wrong))
         problem = f"{errors[0].span.where}: {errors[0].message}" if errors else ""
+        if problem:
+            notes.append(f"{path.name} has errors, so calls of the tool '{name}' fail: {problem}")
         about = describe_prompt(path, document, spec)
         prompts.append(PromptTool(path, name, about, spec.waits_for_user, problem, spec.inputs))
     return prompts, notes
@@ -207,10 +212,15 @@ class Library:
         return {tool.definition.name: tool for tool in self.course.tools} if self.course else {}
 
     def refresh(self) -> None:
-        """Read the folder again."""
+        """Read the folder again.
+
+        Raises:
+            ConfigError: config.toml asks for something unknown, or was not approved.
+        """
         if self.folder is None:
             return
-        prompts, notes = read_prompts(self.folder, taken=self._course_tools)
+        imported = prepare(self.folder / "prompt", **self.options).rules.imported
+        prompts, notes = read_prompts(self.folder, taken=self._course_tools, imported=imported)
         for text in notes:
             if text not in self._notes:
                 self.note(text)

@@ -246,6 +246,8 @@ def test_files_that_cannot_be_published_are_told_of(place: Path) -> None:
     errors = (place / "errors.txt").read_text()
     assert errors.count("search.chatmd is not published: there is another tool 'search'") == 1
     assert "latin.chatmd is not published" in errors
+    assert errors.count("broken.chatmd has errors, so calls of the tool 'broken' fail: ") == 1
+    assert '="warm" is not a number' in errors
 
 
 SECRET = '<config model="OpenAICompatible/test"/><user>Look: <doc src=".env" local/></user>\n'

@@ -96,6 +96,26 @@ def test_a_library_sees_what_changed(tmp_path: Path) -> None:
     assert len(said) == 1
 
 
+def test_a_file_with_errors_is_told_of(tmp_path: Path) -> None:
+    """It is published, as a call says what is wrong."""
+    publish(tmp_path, broken__chatmd="broken <user>")
+    ((prompt,), (note,)) = read_prompts(tmp_path)
+    assert note == f"broken.chatmd has errors, so calls of the tool 'broken' fail: {prompt.problem}"
+
+
+def test_inputs_that_an_import_of_another_folder_declares(tmp_path: Path) -> None:
+    """The folders of config.toml count for what is published as they do for a run."""
+    (prompts := tmp_path / "prompts").mkdir()
+    (tmp_path / "shared").mkdir()
+    (tmp_path / "shared" / "topic.chatmd").write_text('<input name="topic"/>')
+    (config := tmp_path / "config.toml").write_text('[chatmd]\nroots = ["shared"]\n')
+    publish(prompts, essay__chatmd='<import src="../shared/topic.chatmd"/><user>On {{topic}}</user>')
+    said: list[str] = []
+    library = Library(folder=prompts, options={"config": config}, note=said.append)
+    library.refresh()
+    assert (list(library.prompts["essay"].definition.parameters["properties"]), said) == (["input", "topic"], [])
+
+
 def test_a_folder_that_is_gone_holds_nothing(tmp_path: Path) -> None:
     """It has no prompts until it is back."""
     assert read_prompts(tmp_path / "gone") == ([], [])
