@@ -493,6 +493,16 @@ def test_go_on_with_a_conversation(server: ScriptedServer, chat: Path, folder: P
     assert sent(server.requests[-1])[0] == ("user", "What shape?")
 
 
+def test_what_is_no_command(terminal: Terminal, server: ScriptedServer) -> None:
+    """It is told, and not left in the line for the next one to be added to; a path is a message."""
+    for wrong, told in (("/nosuch", "there is no command /nosuch"), ("/undo it", "/undo takes no argument")):
+        terminal.enter(wrong)
+        terminal.wait_for(told, "› /help")
+    terminal.enter("/etc/passwd is a file")
+    terminal.wait_for("Reply to: /etc/passwd is a file", ENTER_KEY)
+    assert sent(server.requests[0])[-1] == ("user", "/etc/passwd is a file")
+
+
 def test_retry_and_fork(terminal: Terminal, server: ScriptedServer, chat: Path, folder: Path) -> None:
     """The reply is made anew; another way is gone in a file of its own, the message in the prompt."""
     server.queue("Green.", "Round.", "Oval.", "Red.")
@@ -526,7 +536,9 @@ def test_the_status_line_and_another_model(server: ScriptedServer, folder: Path)
     with Terminal("run", "-i", "chat.chatmd", OPENAI_API_KEY="x", OPENAI_BASE_URL=server.url) as terminal:
         terminal.wait_for(ENTER_KEY, "OpenAI/gpt-4o · ", " tokens (0 %)")
         terminal.enter("/model Nobody/none")
-        terminal.wait_for("unknown provider 'Nobody'")
+        terminal.wait_for("/model: unknown provider 'Nobody'")
+        terminal.enter("/budget x")
+        terminal.wait_for("/budget: 'x' is not a budget")
         terminal.enter("/model OpenAICompatible/test")
         terminal.wait_for("OpenAICompatible/test is asked from now on", "OpenAICompatible/test · ")
         terminal.enter("Yes?")

@@ -44,7 +44,7 @@ from chatmd.tools.command import scrubber
 from chatmd.tools.consent import consent
 from lmm import loop, terminal
 from lmm.disk.watching import signature
-from lmm.errors import FileReadError, LmmError, Place
+from lmm.errors import ConfigError, FileReadError, LmmError, Place
 from lmm.messages import Event, Failed, Reply, ToolCall, ToolDefinition, ToolResult
 from lmm.models.budget import parse_budget
 from lmm.models.tokens import window_of
@@ -380,8 +380,7 @@ class TerminalSession:
             found = read_command(text)
         except LmmError as error:
             self._tell(error)
-            self.screen.draft(text)
-            return True
+            return True  # the history has it, to be mended
         if found is None:
             return False
         done: dict[str, Callable[[str], None]] = {
@@ -400,7 +399,12 @@ class TerminalSession:
         }
         command, argument = found
         self.screen.print(self.view.said(text.strip(), style="dim"))
-        done[command.name](argument)
+        try:
+            done[command.name](argument)
+        except LmmError as error:
+            if isinstance(error, ConfigError):  # which names an option of the command line
+                error.where = f"/{command.name}"
+            self._tell(error)
         return True
 
     # -- what is shown ---------------------------------------------------------------------------------------
@@ -443,11 +447,7 @@ class TerminalSession:
         self.screen.print(self.view.note(f"{text}; {left} left" if left else text))
 
     def _allow(self, amount: str) -> None:
-        try:
-            more = parse_budget(amount)
-        except LmmError as error:
-            self._tell(error)
-            return
+        more = parse_budget(amount)
         limits, usage = self.tally.limits, self.tally.usage
         if more.tokens is not None:
             limits = replace(limits, tokens=usage.input_tokens + usage.output_tokens + more.tokens)
@@ -516,11 +516,7 @@ class TerminalSession:
 
     def _ask_model(self, name: str) -> None:
         configuration = replace(self.context.configuration, model=name)
-        try:
-            model = model_settings(AgentConfig(), configuration)
-        except LmmError as error:
-            self._tell(error)
-            return
+        model = model_settings(AgentConfig(), configuration)
         self.context = replace(self.context, configuration=configuration)  # of the next run
         told = f"{model.model} is asked from now on"
         if self._stuck:
@@ -532,8 +528,8 @@ class TerminalSession:
     def _resume(self, name: str) -> None:
         path = Path(name).expanduser()
         if name and not path.is_file():
-            self._tell(FileReadError("there is no such file", where=name, hint="/resume lists the latest ones"))
-        elif name:
+            raise FileReadError("there is no such file", where=name, hint="/resume lists the latest ones")
+        if name:
             self._go_to(path)
         else:
             others = [path for path in conversations.latest() if path != self.path.resolve()]
