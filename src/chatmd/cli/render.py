@@ -5,6 +5,8 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
+import click
+
 from chatmd.cli.asking import input_values, model_option
 from lmm import terminal
 from lmm.cli import options
@@ -46,6 +48,9 @@ def render(
     from chatmd.cli.asking import confirm_on_terminal
     from chatmd.rendering import as_data, as_skill, as_table, as_text, describe_prompt
 
+    forms = {"--transcript": transcript, "--skill": skill, "--tokens": tokens, "--json": as_json}
+    if len(given := [name for name, is_given in forms.items() if is_given]) > 1:
+        raise click.UsageError(f"{given[0]} and {given[1]} cannot be used together")
     chat = Chat.open(file, config=config, roots=roots)
     if transcript:
         terminal.say_document(chat.export(**how))

@@ -235,8 +235,8 @@ def _check_screen() -> None:
     """
     dumb = os.environ.get("TERM", "dumb") in ("", "dumb", "unknown")
     if dumb or sys.platform == "win32" or not (sys.stdin.isatty() and terminal.is_terminal()):
-        hint = "to send one message: lmm run --say TEXT FILE"
-        raise ConfigError("a conversation needs a Unix terminal that is not dumb", where="-i", hint=hint)
+        hint = "use --say TEXT to send one message"
+        raise ConfigError("this needs a Unix terminal other than 'dumb'", where="-i", hint=hint)
 
 
 # -- what is printed --------------------------------------------------------------------------------------------

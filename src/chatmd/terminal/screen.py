@@ -65,9 +65,9 @@ COMMANDS = (
     SlashCommand("retry", "", "ask for the last reply again"),
     SlashCommand("edit", "", "take back your last message, and change it"),
     SlashCommand("undo", "", "take back your last message and everything after it"),
-    SlashCommand("fork", "[N]", "continue differently after message N of yours, in a new file; without N, list them"),
+    SlashCommand("fork", "[N]", "continue differently from your message N on, in a new file; without N, list them"),
     SlashCommand("compact", "", "replace the older part of the conversation with a summary"),
-    SlashCommand("resume", "[FILE]", "go over to another conversation; without FILE, list the latest"),
+    SlashCommand("resume", "[FILE]", "switch to another conversation; without FILE, list the latest"),
     SlashCommand("quit", "", "leave; lmm run FILE continues from there"),
 )
 
@@ -75,10 +75,7 @@ KEYS = (
     ("Enter", "sends; while the model works, it gets your note with the next result"),
     ("Alt-Enter, Ctrl-J", "a new line"),
     ("Ctrl-X Ctrl-E", "opens $EDITOR"),
-    (
-        "Up, Ctrl-R",
-        "earlier messages that begin with this, or contain what is typed; Right takes the one that is shown dimmed",
-    ),
+    ("Up, Ctrl-R", "earlier messages that begin with this, or contain it; Right takes the one that is shown dimmed"),
     ("@name, Tab", "a file or picture, which is sent along; a picture that is dropped into the line gets this name"),
     ("Ctrl-V", "the picture in the clipboard"),
     ("!command", "runs it in a shell; what it prints is offered to your next message"),
