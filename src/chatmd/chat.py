@@ -1,7 +1,7 @@
-"""The noun: an agent and its transcript.
+"""`Chat`: an agent and its transcript.
 
-A `Chat` is a text that was read; no attribute of it reads or writes a file. What a verb did is on disk when it
-returns, so there is nothing to save. Every verb begins with what others have written meanwhile.
+A `Chat` holds a text that was read; its attributes neither read nor write files. A method that changes the text has
+written it to disk when it returns, so there is nothing to save. Every method first reads what others have written.
 """
 
 from __future__ import annotations
@@ -49,14 +49,14 @@ T = TypeVar("T")
 class How(TypedDict, total=False):
     """Options of a run; all of them are optional.
 
-    `model` is a name such as ``Ollama/llama3.2``, or a model; it counts more than the file's. `once` stops after one
-    reply and its calls. `max_turns` bounds the requests to models, `budget` tokens (``20000``) or money (``0.50$``), of
-    this run and all agents that it asks; `timeout` is in seconds, for a turn. `yes` agrees to what the tools can do, or
-    `confirm` is asked; `approve` is asked about each call, `ask_user` for the next message. With `replay`, documents
-    and agents in messages are taken as they were recorded; with `skip_missing_tools`, programs and MCP servers that
-    cannot be started are left out. `tools` are Python functions that the model may call (`chatmd.tools.registry`);
-    `inputs` are values of what ``<input>`` declares, which stay in the file. The last reply
-    passes `check`, which is called with it and returns what is wrong, or the model is asked again, `retries` times (2).
+    `model` is a name such as ``Ollama/llama3.2``, or a model; it overrides the file's. `once` stops after one reply and
+    its calls. `max_turns` limits the requests to models, `budget` the tokens (``20000``) or the cost (``0.50$``), of
+    this run and all agents that it asks; `timeout` is in seconds, for a turn. `yes` agrees to what the tools can do;
+    otherwise `confirm` is called. `approve` is called for each call, `ask_user` for the next message. `replay` uses
+    the recorded documents and agents in messages; `skip_missing_tools` leaves out programs and MCP servers that cannot
+    be started. `tools` are Python functions that the model may call (`chatmd.tools.registry`); `inputs` are values of
+    what ``<input>`` declares, and are written into the file. `check` is called with the last reply and returns what is
+    wrong with it; if something is, the model is asked again, at most `retries` times (2).
     """
 
     model: str | ChatModel
@@ -77,11 +77,11 @@ class How(TypedDict, total=False):
 
 
 class Setup(TypedDict, total=False):
-    """What a chat works with; all of it is optional.
+    """Options of a chat; all of them are optional.
 
-    `config` is a configuration file; else it is looked for as always. `roots` are further folders that files may be
-    imported from, `tools` Python functions that the model may call besides what the file declares. `listener` is called
-    with what happens (`lmm.messages`, `chatmd.runtime.events`), in another thread.
+    `config` is a configuration file; without it, the usual places are searched. `roots` are further folders that files
+    may be imported from, `tools` Python functions that the model may call besides the tools that the file declares.
+    `listener` is called with each event (`lmm.messages`, `chatmd.runtime.events`), in another thread.
     """
 
     config: str | Path | None
@@ -118,32 +118,32 @@ class Chat:
         self._locked = False
         self._runner: Runner | None = None
         self._raw: str | None = None
-        self._prepared()  # what the configuration asks for that we do not know is told at once
+        self._prepared()  # raises if the configuration has an unknown setting
         self._take(text)
 
     @classmethod
     def open(cls, path: str | Path, **setup: Unpack[Setup]) -> Self:
         """Read a ChatMD file.
 
-        What an interrupted run left is repaired in memory (`notes` say how), and on disk by what writes next. `setup`
+        What an interrupted run left is repaired in memory (see `notes`), and on disk with the next change. `setup`
         holds ``config``, ``roots``, ``tools`` and ``listener`` (`chatmd.chat.Setup`), all of them optional.
 
         Raises:
-            FileReadError: it is missing, not readable, or not UTF-8.
-            ConfigError: the configuration asks for something unknown.
+            FileReadError: the file is missing, not readable, or not UTF-8.
+            ConfigError: the configuration has an unknown setting.
         """
         return cls(read_transcript(Path(path)), path=Path(path), **setup)
 
     @classmethod
     def from_text(cls, text: str, *, folder: str | Path = ".", **setup: Unpack[Setup]) -> Self:
-        """A chat in memory, which is never written; what it names is relative to `folder`. `setup` as in `open`."""
+        """Create a chat in memory, which is never written; its paths are relative to `folder`. `setup` as in `open`."""
         return cls(text, folder=folder, **setup)
 
     def copy(self, path: str | Path) -> Self:
-        """Write the chat into a new file in its folder, and open that.
+        """Write the chat to a new file in its folder, and open that file.
 
         Raises:
-            FileWriteError: this file exists already, it is in another folder, or it cannot be written.
+            FileWriteError: the file exists already, is in another folder, or cannot be written.
         """
         self.reload()
         write_copy(self._place, self.text, Path(path))
@@ -156,7 +156,7 @@ class Chat:
         """Hold the file's lock until the end of the block.
 
         Raises:
-            DocumentBusy: another process works on it.
+            DocumentBusy: another process is working on the file.
         """
         if self.path is not None:
             self._lock.enter_context(document_lock(self.path, timeout=0))
@@ -171,11 +171,11 @@ class Chat:
     # -- reading ---------------------------------------------------------------------------------------
 
     def reload(self) -> None:
-        """Read what others have written; every verb begins so.
+        """Read the file again, as every other method does first.
 
         Raises:
             FileReadError: the file cannot be read any more.
-            DocumentBusy: this chat runs: `steer` and `cancel` are what can be done meanwhile.
+            DocumentBusy: this chat is running; until it ends, only `steer` and `cancel` can be called.
         """
         if self._runner is not None:
             raise DocumentBusy(
@@ -193,7 +193,7 @@ class Chat:
 
     @property
     def notes(self) -> tuple[str, ...]:
-        """What was repaired in it, for people."""
+        """What was repaired in the text, in words."""
         return self._repaired.notes
 
     @cached_property
@@ -203,10 +203,10 @@ class Chat:
 
     @cached_property
     def agent(self) -> AgentSpec:
-        """What the text means: its ``config``, its ``tools``, the ``items`` of the conversation.
+        """The meaning of the text: its ``config``, its ``tools``, the ``items`` of the conversation.
 
         Raises:
-            InvalidDocument: it has errors.
+            InvalidDocument: the text has errors.
         """
         return read_agent(self._prepared().rules.imported(self.tree))
 
@@ -221,7 +221,7 @@ class Chat:
 
     @property
     def answer(self) -> str:
-        """What the model said last, if nothing was said since.
+        """The last reply of the model; empty if somebody has said something since.
 
         Raises:
             InvalidDocument: the text has errors.
@@ -229,18 +229,18 @@ class Chat:
         return answer_of(self.agent.items)
 
     def problems(self, *, strict: bool = False, replay: bool = False) -> tuple[Problem, ...]:
-        """Find what is wrong with the text, what it imports and what it refers to, without asking a model.
+        """Return the problems of the text, of its imports and of what it refers to, without asking a model.
 
-        With `replay`, also where a run today would differ from the transcript (`chatmd.checking`).
+        With `replay`, also report where a run today would differ from the transcript (`chatmd.checking`).
 
         >>> [problem.message for problem in Chat.from_text("<usr>Hello</usr>").problems()]
         ['this text is outside of any element, and would not be sent']
 
         Raises:
-            ConfigError: the configuration asks for something unknown.
+            ConfigError: the configuration has an unknown setting.
         """
         self.reload()
-        # As it is on disk: what will be mended is a warning.
+        # The text as it is on disk: what will be repaired is a warning.
         run = self._prepared()
         found = check_text(self._raw or "", self._place, run, strict=strict)
         if replay and not errors_of(found):
@@ -249,14 +249,14 @@ class Chat:
 
     @background
     async def arender(self, *, servers: bool = False, run_agents: bool = False, **how: Unpack[How]) -> Rendered:
-        """Show what a model would get next, and how many tokens it has; the model is not asked, nothing is written.
+        """Return the next request to the model, with its number of tokens; no model is asked, and nothing is written.
 
         Agents whose answers were not recorded are asked only with `run_agents`, MCP servers only with `servers`.
 
         Raises:
             InvalidDocument: the text has errors.
-            ChatmdError: something that a message refers to cannot be had.
-            ConsentNeeded: agents or servers should be asked, without agreement to what the tools can do.
+            ChatmdError: something that a message refers to cannot be read.
+            ConsentNeeded: agents or servers would be asked, but nobody agreed to what the tools can do.
         """
         self.reload()
         return await render_text(self.text, self._place, self._prepared(**how), run_agents=run_agents, servers=servers)
@@ -265,11 +265,11 @@ class Chat:
 
     @background
     async def aexport(self, **how: Unpack[How]) -> str:
-        """Write the transcript as one text with all that its messages refer to, to continue elsewhere.
+        """Return the transcript as one text that includes everything its messages refer to, to continue elsewhere.
 
         Raises:
             InvalidDocument: the text has errors.
-            ChatmdError: something that a message refers to cannot be had.
+            ChatmdError: something that a message refers to cannot be read.
         """
         self.reload()
         return await self_contained(self.text, self._place, self._prepared(**how))
@@ -278,11 +278,11 @@ class Chat:
 
     @background
     async def aoffers(self, *, servers: bool = False, **how: Unpack[How]) -> tuple[Offer, ...]:
-        """Describe the tools as a model gets them, and what they can do; MCP servers are asked with `servers`.
+        """Return the tools as a model gets them, and what they can do; MCP servers are asked only with `servers`.
 
         Raises:
             InvalidDocument: the text has errors.
-            ConsentNeeded: servers should be asked, without agreement to that.
+            ConsentNeeded: servers would be asked, but nobody agreed to that.
         """
         self.reload()
         run = self._prepared(**how)
@@ -294,7 +294,7 @@ class Chat:
     offers = blocking(aoffers)
 
     def asks(self) -> tuple[Declaration, ...]:
-        """What somebody has to agree to before it runs, it and the agents that it asks.
+        """Return what the user must agree to before the file, and the agents that it asks, may run.
 
         Raises:
             InvalidDocument, ChatmdError: the text has errors, or names a tool that does not exist.
@@ -302,15 +302,15 @@ class Chat:
         return tuple(one for file in declared_by(self.agent, self._prepared()) for one in file.asking)
 
     def is_agreed(self) -> bool:
-        """Whether it would run without a question. Raises what `asks` does."""
+        """Return whether a run would ask for no consent. Raises the same errors as `asks`."""
         return is_agreed(self.agent, self._prepared())
 
     # -- going on --------------------------------------------------------------------------------------
 
     def say(self, said: str | Element, *, docs: Sequence[str | Path] = ()) -> None:
-        """Say something as the user, in the place that waits for it: a text means itself, an element's tags count.
+        """Write a message of the user at the end; a text is taken literally, tags in an element have their meaning.
 
-        `docs` are files behind it, relative to the chat's folder, or URLs.
+        `docs` are files to append to the message, relative to the chat's folder, or URLs.
 
         >>> chat = Chat.from_text("")
         >>> chat.say("Is <b> right?", docs=["notes.md"])
@@ -318,9 +318,9 @@ class Chat:
         '<user>RAW|Is <b> right?\\n\\nnotes.md:\\n|RAW<doc src="notes.md" local/></user>\\n'
 
         Raises:
-            ChatmdError: an element other than ``<user>``, or one with a tag that means nothing there.
-            DocumentBusy: another process runs the file.
-            FileWriteError: it cannot be written.
+            ChatmdError: the element is not ``<user>``, or contains a tag that has no meaning there.
+            DocumentBusy: another process is running the file.
+            FileWriteError: the file cannot be written.
         """
         if docs:
             if isinstance(said, Element):
@@ -331,14 +331,14 @@ class Chat:
 
     @background
     async def arun(self, **how: Unpack[How]) -> RunResult:
-        """Ask the model, and carry out its calls, until it is the user's turn; all is written as it happens.
+        """Ask the model and make its calls until it is the user's turn; everything is written as it happens.
 
         Raises:
             InvalidDocument: the text has errors.
-            ConsentNeeded: its tools can do more than read in its folder, without agreement to that.
-            ModelError, LimitReached: the model did not answer, or the run has used up what it may. What was said and
-                done before is in the chat, and running it again continues from there.
-            DocumentError: the file cannot be read or written, or another process runs it.
+            ConsentNeeded: the tools can do more than read in the file's folder, and nobody agreed to that.
+            ModelError, LimitReached: the model did not answer, or the run reached a limit. Everything before that is
+                in the chat, and another run continues from there.
+            DocumentError: the file cannot be read or written, or another process is running it.
         """
         with self._running(await asyncio.to_thread(self._open_run, how)) as runner:
             return await runner.run()
@@ -346,7 +346,7 @@ class Chat:
     run = blocking(arun)
 
     async def stream(self, **how: Unpack[How]) -> AsyncGenerator[tuple[Event, Place]]:
-        """`run`, watched: what happens, and where, as it happens; the last is the `RunResult`. Closing it cancels."""
+        """Run, and yield each event with its place; the last is the `RunResult`. Closing it cancels the run."""
         with self._running(await asyncio.to_thread(self._open_run, how)) as runner:
             async with aclosing(runner.stream()) as events:
                 async for happened in events:
@@ -354,24 +354,24 @@ class Chat:
 
     @property
     def transcript(self) -> str:
-        """The text as far as it goes; of a chat that is in no file, also while it runs."""
+        """The text so far; for a chat without a file, also while it runs."""
         memory = self._runner.memory if self._runner is not None else None
         return memory.text if memory is not None else self.text
 
     def steer(self, text: str) -> None:
-        """Say something while the model is at work, from any thread: it comes with the next result of a tool.
+        """Send a note to the running model, from any thread; the model gets it with the next result of a tool.
 
-        If no call follows, it is a message of its own.
+        If no call follows, the note becomes a message of its own.
 
         Raises:
-            ChatmdError: nothing runs.
+            ChatmdError: nothing is running.
         """
         if self._runner is None:
             raise ChatmdError("nothing is running that could be steered", where=str(self.path or ""), hint="use say")
         self._runner.steer(text)
 
     def cancel(self) -> None:
-        """End the turn, from any thread: `run` returns, and what was said and done so far stays."""
+        """Cancel the turn, from any thread; `run` returns, and everything so far stays in the text."""
         if self._runner is not None:
             self._runner.cancel()
 
@@ -382,7 +382,7 @@ class Chat:
     @overload
     async def aask(self, input: str = "", *, schema: Any, **how: Unpack[How]) -> Any: ...
     async def aask(self, input: str = "", *, schema: Any = None, **how: Unpack[How]) -> Any:
-        """The same as a coroutine."""
+        """`ask` as a coroutine."""
         return await run_async(self._ask(input, schema, how))
 
     @overload
@@ -392,10 +392,10 @@ class Chat:
     @overload
     def ask(self, input: str = "", *, schema: Any, **how: Unpack[How]) -> Any: ...
     def ask(self, input: str = "", *, schema: Any = None, **how: Unpack[How]) -> Any:
-        """Answer an input, as a function does, and forget it; nothing is written.
+        """Return the answer to an input, without changing the chat or writing anything.
 
-        Without `input`, what the text itself asks is answered, with the ``inputs`` that are given. With a `schema` (a
-        Pydantic model, another type, a JSON schema), the answer is data of that type:
+        Without `input`, the question in the text itself is answered, with the ``inputs`` that are given. With a
+        `schema` (a Pydantic model, another type, a JSON schema), the answer is data of that type:
 
         >>> from lmm.testing import ScriptedModel
         >>> model = ScriptedModel(["Oak.", "2"])
@@ -416,9 +416,9 @@ class Chat:
 
     @background
     async def areply(self, input: str = "", **how: Unpack[How]) -> tuple[str, Chat]:
-        """Answer an input, and return the continued chat in memory; this one stays as it is.
+        """Return the answer to an input, and the continued chat in memory; this chat stays unchanged.
 
-        So a conversation is a fold.
+        A conversation is then a fold over its inputs.
 
         >>> from functools import reduce
         >>> from lmm.testing import ScriptedModel
@@ -440,16 +440,16 @@ class Chat:
 
     @background
     async def acompact(self, *, keep: int = KEEP, to: int | None = None, model: str | ChatModel = "") -> Compaction:
-        """Put a summary in the place of the older part, so that the chat fits its model; the original is kept.
+        """Replace the older part by a summary, so that the chat fits its model; the original is kept.
 
         Args:
             keep: how many of the last turns stay.
-            to: keep fewer, if that is needed to get down to so many tokens.
-            model: who summarises, instead of the aux model.
+            to: keep fewer turns if needed to get down to this many tokens.
+            model: the model that summarises, instead of the aux model.
 
         Raises:
-            NothingToCompact: it is as short as it can be made.
-            ModelError, ChatmdError: there is no summary; the chat is as it was.
+            NothingToCompact: the chat cannot be made shorter.
+            ModelError, ChatmdError: no summary could be made; the chat is unchanged.
         """
         with self._writing() as transcript:
             return await compact_transcript(transcript, self._prepared(), CompactOptions(keep, to), model=model)
@@ -457,14 +457,14 @@ class Chat:
     compact = blocking(acompact)
 
     def rewind(self) -> Draft | None:
-        """Take the user's last message back, and what followed it; None if there is none. The original is kept.
+        """Remove the user's last message and everything after it, and return it, or None. The original is kept.
 
         >>> chat = Chat.from_text("<user>A tree?</user><assistant>Oak.</assistant>")
         >>> chat.rewind().text, chat.turn_of
         ('A tree?', 'user')
 
         Raises:
-            DocumentBusy: another process works on the file.
+            DocumentBusy: another process is working on the file.
         """
         with self._writing() as transcript:
             taken = rewind_transcript(transcript)
@@ -479,23 +479,23 @@ class Chat:
         progress: Progress = lambda text: None,
         **how: Unpack[How],
     ) -> Refinement:
-        """Measure the instructions on the cases in a file, and look for better ones; no rounds only measure.
+        """Measure the instructions on the cases in a file, and search for better ones; without rounds, only measure.
 
-        The chat stays as it is: `Refinement.apply` writes the winner, if there is one. What models were asked before is
+        The chat stays unchanged: `Refinement.apply` writes the winner, if there is one. Earlier replies of models are
         taken from the journal, so that an interrupted refinement continues.
 
         Args:
-            rounds: of proposals.
+            rounds: the number of rounds of proposals.
 
         Raises:
             InvalidCases, RefineError: the cases or the file cannot be used.
-            ConsentNeeded: what the file's tools can do was not agreed to.
+            ConsentNeeded: nobody agreed to what the file's tools can do.
         """
         self.reload()
         if self.path is None:
             raise ChatmdError("only a chat in a file can be refined", hint='copy("….chatmd") writes one')
         found = await asyncio.to_thread(read_cases, Path(cases))
-        text = await asyncio.to_thread(read_document, self.path)  # as it is on disk: there the winner goes
+        text = await asyncio.to_thread(read_document, self.path)  # as it is on disk, where the winner is written
         run = self._prepared(**how)
         return await refine(text, self.path, found, run, rounds=rounds, progress=progress)
 
@@ -505,11 +505,11 @@ class Chat:
 
     @property
     def _place(self) -> Path:
-        """The path of the file, or one in the folder where it could stand."""
+        """The path of the file, or a path in the folder if there is no file."""
         return self.path or self.folder.resolve() / "text"
 
     def _take(self, text: str) -> None:
-        """Take a text as the chat's; what was read from the one before is void."""
+        """Set the chat's text, and drop what was derived from the text before."""
         if text == self._raw:
             return
         self._raw = text
@@ -531,7 +531,7 @@ class Chat:
 
     @contextlib.contextmanager
     def _writing(self, *, goes_on: bool = False) -> Iterator[Transcript]:
-        """The transcript as it is now, to be changed; what comes of it is the chat's text. See `open_transcript`."""
+        """Open the transcript to change it; afterwards its text is the chat's. See `open_transcript`."""
         self.reload()
         if self.path is None:
             transcript = Transcript(repair(self._raw or "", goes_on=goes_on).text)
@@ -550,8 +550,8 @@ class Chat:
 
     @contextlib.contextmanager
     def _running(self, runner: Runner) -> Iterator[Runner]:
-        """While this is open, `runner` can be steered and cancelled; then, what it wrote is the chat's text."""
-        if self._runner is not None:  # another thread was faster
+        """Let `runner` be steered and cancelled in this context; afterwards, take the text that it wrote."""
+        if self._runner is not None:  # another thread was faster: this raises
             self.reload()
         self._runner = runner
         try:
@@ -561,5 +561,5 @@ class Chat:
             if runner.memory is not None:
                 self._take(runner.memory.text)
             else:
-                with contextlib.suppress(FileReadError):  # told by what ended the run
+                with contextlib.suppress(FileReadError):  # reported by the error that ended the run
                     self.reload()

@@ -1,4 +1,4 @@
-"""`lmm mcp`: a course and prompt files as tools and prompts for other programs, by the Model Context Protocol."""
+"""The server of `lmm mcp`: a course and prompt files as tools and prompts, over the Model Context Protocol."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ from lmm.terminal import count
 if TYPE_CHECKING:
     import socket
 
-# -- The ChatMD files of a folder, as they are published: read again when they change -------------------------
+# -- The ChatMD files of a folder, read again for each request -------------------------------------------------
 
 
 SUFFIXES = (".chatmd", ".md")
@@ -52,17 +52,17 @@ _MOST = 500  # files
 
 
 LONGEST_INPUT = 200_000
-"""Characters that a prompt may be given."""
+"""The maximum number of characters of a prompt's input."""
 _INPUT = {"type": "string", "maxLength": LONGEST_INPUT}
 
 
 @dataclass(frozen=True, slots=True)
 class PromptTool:
-    """A prompt file as a tool: each call is a run of its own, with all the limits in `options`, which `prepare` takes.
+    """A prompt file as a tool: each call is a run of its own, with the limits in `options` (arguments of `prepare`).
 
-    `name` is its tool's and its prompt's; `problem` says why it cannot be run, if it cannot; `needs_input` if nothing
-    is asked in the file itself. The file stays as it is. Nobody can be asked about what it does: without ``yes``, what
-    its user agreed to before counts, whichever way it is called.
+    `name` is the name of the tool and of the prompt; `problem` says why the file cannot be run, if it cannot;
+    `needs_input` is true if the file itself asks nothing. The file stays unchanged. No one can be asked for consent
+    here: without ``yes``, only what the user agreed to before is allowed.
     """
 
     path: Path
@@ -86,10 +86,10 @@ class PromptTool:
         return ToolOutput((await reply_to(text, "", run))[0])
 
     async def messages(self, arguments: Mapping[str, Any]) -> Sequence[Message]:
-        """What its model would get, documents and images in place.
+        """Return the messages that its model would get, with documents and images in place.
 
         Raises:
-            LmmError: it cannot be read or run, nobody agreed to what it does, or its model does not answer.
+            LmmError: the file cannot be read or run, nobody agreed to what it does, or a model does not answer.
         """
         text, run = await self._prepared(arguments)
         async with run.in_time():
@@ -97,7 +97,7 @@ class PromptTool:
         return [one.message for one in rendered.messages]
 
     async def _prepared(self, arguments: Mapping[str, Any]) -> tuple[str, Run]:
-        """The file's text with what its user says, and how it is run, with the values of declared inputs."""
+        """Return the file's text with the user's input, and its run, with the values of declared inputs."""
         values = dict(arguments)
         if len(input := values.pop("input", "")) > LONGEST_INPUT:
             raise ChatmdError(f"the input has more than {LONGEST_INPUT:,} characters", where=self.path.name)
@@ -179,7 +179,7 @@ class PublishedCourse(Protocol):
     def is_empty(self) -> bool: ...
 
 
-# -- All of it, and a server of it: over standard input and output, or over HTTP, until the client or user ends it -----
+# -- The server: over standard input and output, or over HTTP, until the client or user ends it ----------------
 
 
 logger = logging.getLogger("lmm.mcp")
@@ -189,9 +189,9 @@ _HEARTBEAT = 5.0  # seconds between signs of life during a long call
 
 @dataclass(slots=True)
 class Library:
-    """Everything that is published now: a course, and the prompt files of a folder, run with `options`.
+    """Everything that is published: a course, and the prompt files of a folder, run with `options`.
 
-    Each request is answered from what it is then. `note` is told what a person at the server should know.
+    Each request reads the folder again. `note` is called with remarks for the person who runs the server.
     """
 
     course: PublishedCourse | None = None
@@ -204,7 +204,7 @@ class Library:
 
     @property
     def tools(self) -> dict[str, RunnableTool]:
-        """The tools by their names: the course's, then one for each prompt file."""
+        """The tools by name: the course's, then one for each prompt file."""
         return {**self._course_tools, **self.prompts}
 
     @property
@@ -228,7 +228,7 @@ class Library:
         self._notes = frozenset(notes)
 
     def server(self) -> Server[Any]:
-        """The SDK's server over it."""
+        """Create the SDK's server."""
         prompts: dict[str, Any] = {}
         if self.folder is not None:
             prompts = {"on_list_prompts": self._list_prompts, "on_get_prompt": self._get_prompt}
@@ -293,7 +293,7 @@ class Library:
 
 
 def prompt_messages(messages: Sequence[Message]) -> list[types.PromptMessage]:
-    """A conversation as a prompt of the protocol, which knows users and assistants only: instructions are the user's.
+    """Return a conversation as a prompt of the protocol; as it has no system role, instructions become the user's.
 
     >>> [m.role for m in prompt_messages([Message("system", "Be brief."), Message("assistant", "Yes.")])]
     ['user', 'assistant']
@@ -309,7 +309,7 @@ def prompt_messages(messages: Sequence[Message]) -> list[types.PromptMessage]:
 
 
 def _joined(parts: Iterable[str | Image]) -> list[str | Image]:
-    """The same with the texts between images in one piece."""
+    """Join neighbouring texts, so that there is one between two images."""
     made: list[str | Image] = []
     for part in parts:
         if made and isinstance(part, str) and isinstance(made[-1], str):
@@ -344,7 +344,7 @@ def _result(output: ToolOutput) -> types.CallToolResult:
 
 
 async def _beat(session: Any) -> None:
-    """Tell a client that asked for it that its call is still being worked on: else it may give up."""
+    """Report progress to a client that asked for it, which may give up otherwise."""
     beats = 0
     with contextlib.suppress(Exception):
         while True:
@@ -353,7 +353,7 @@ async def _beat(session: Any) -> None:
             await session.report_progress(beats, None, "still working")
 
 
-_PATIENCE = 5  # seconds for calls on their way when the server is stopped
+_PATIENCE = 5  # seconds for calls in progress when the server is stopped
 _LONGEST_REQUEST = 1024 * 1024  # bytes
 _MOST_SESSIONS = 200  # of clients of the older protocol
 
@@ -369,12 +369,12 @@ async def serve_stdio(library: Library) -> None:
 
 
 async def serve_http(library: Library, listener: socket.socket, *, public: bool = False, token: str = "") -> None:
-    """Serve all who connect to `listener`, under ``/mcp``; with `token`, those who have it."""
+    """Serve the clients that connect to `listener`, under ``/mcp``; with `token`, only those that send it."""
     import uvicorn
     from sse_starlette.sse import AppStatus
 
     # Unless `public`, requests must name this machine as their host and their origin. A page of another site cannot
-    # send JSON, which the SDK asks for, unless it is allowed to, and nobody is.
+    # send JSON, which the SDK requires, without permission, and no site gets it.
     security = TransportSecuritySettings(enable_dns_rebinding_protection=False) if public else None
     app: ASGIApp = library.server().streamable_http_app(
         transport_security=security, max_request_body_size=_LONGEST_REQUEST, max_sessions=_MOST_SESSIONS
@@ -387,7 +387,7 @@ async def serve_http(library: Library, listener: socket.socket, *, public: bool 
     serving = asyncio.create_task(server.serve(sockets=[listener]))
     try:
         await asyncio.shield(serving)
-    finally:  # also if this is cancelled: calls on their way may come to an end
+    finally:  # also if this is cancelled: calls in progress may finish
         server.should_exit = AppStatus.should_exit = True  # the latter ends streams of the older protocol
         await serving
         AppStatus.should_exit = False

@@ -22,11 +22,11 @@ _SPOKEN = ("text", "input_text", "output_text")
 
 
 def import_session(path: Path, output: Path | None = None, *, force: bool = False) -> tuple[Path, int]:
-    """Write a session as a ChatMD file, beside it or as `output`; that file, and how many messages it has.
+    """Write a session as a ChatMD file, beside it or as `output`; return that file and its number of messages.
 
     Raises:
-        ChatmdError: nobody's conversation is in it.
-        FileReadError, FileWriteError: it cannot be read; there is such an output already.
+        ChatmdError: the file contains no conversation.
+        FileReadError, FileWriteError: the file cannot be read, or the output exists already.
     """
     target = output / f"{path.stem}.chatmd" if output and output.is_dir() else output or path.with_suffix(".chatmd")
     if target.exists() and not force:
@@ -39,9 +39,9 @@ def import_session(path: Path, output: Path | None = None, *, force: bool = Fals
 
 
 def read_session(text: str, file: str = "") -> list[Message]:
-    """The messages of a session, whichever program wrote it; of several conversations in a log of ``llm``, the last.
+    """Return the messages of a session of any of the programs; of several conversations in a log of ``llm``, the last.
 
-    What is no message is left out, and a last line that is only half there.
+    Records that are no messages are left out, and so is an incomplete last line.
 
     Raises:
         ChatmdError: another line is not JSON.
@@ -68,7 +68,7 @@ def read_session(text: str, file: str = "") -> list[Message]:
 
 
 def _records(text: str, file: str) -> list[Mapping[str, Any]]:
-    """The JSON objects of a file: a line each, or all in a list."""
+    """Return the JSON objects of a file: one per line, or all in a list."""
     with contextlib.suppress(ValueError):
         whole = json.loads(text)
         return [value for value in (whole if isinstance(whole, list) else [whole]) if isinstance(value, dict)]
@@ -87,7 +87,7 @@ def _records(text: str, file: str) -> list[Mapping[str, Any]]:
 
 
 def _messages(record: Mapping[str, Any], names: dict[str, str]) -> Iterator[Message]:
-    """What a record says; `names` are those of the functions that were called, by the ids of the calls."""
+    """Yield the messages of a record; `names` maps the ids of calls to the names of the functions."""
     message, payload = record.get("message"), record.get("payload", record)
     if isinstance(message, dict) and not record.get("isSidechain") and not record.get("isMeta"):
         yield from _claude(message, names)
@@ -98,7 +98,7 @@ def _messages(record: Mapping[str, Any], names: dict[str, str]) -> Iterator[Mess
 
 
 def _llm(record: Mapping[str, Any], names: dict[str, str]) -> Iterator[Message]:
-    """A request and its response; the instructions are repeated in each."""
+    """Yield a request and its response; the instructions, repeated in each record, only when they change."""
     system = record.get("system") or ""
     if system != names.get("<system>", ""):
         yield Message("system", storable(system))
@@ -151,7 +151,7 @@ def _result(id: object, text: str, names: Mapping[str, str], *, failed: bool = F
 
 
 def _text_of(content: object) -> str:
-    """The texts of a content; images are named."""
+    """Return the texts of a content; an image becomes ``[image]``."""
     if isinstance(content, str):
         return content
     parts: Iterable[Any] = content if isinstance(content, list) else ()

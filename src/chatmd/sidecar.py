@@ -1,4 +1,4 @@
-"""What is kept in `.chatmd` beside a transcript: what calls and results hold, and what documents and agents meant."""
+"""The folder `.chatmd` beside a transcript: contents of calls and results, and of documents and agents as sent."""
 
 from __future__ import annotations
 
@@ -25,16 +25,16 @@ from lmm.disk.opened import write_errors
 from lmm.errors import FileReadError
 from lmm.messages import Image, ToolCall, ToolResult
 
-# -- Where in a conversation documents, images and agents stand, and by what each is known again on a later run
+# -- Where documents, images and agents occur in a conversation, and the key by which a later run finds each -------
 
 
 @dataclass(frozen=True, slots=True)
 class Occurrence:
-    """One part that has to be expanded. `answered` if a model has seen it: something follows that a model said.
+    """A part that has to be expanded. `answered` is true if a model has seen it, that is, something by a model follows.
 
-    `key` is that of its place: what the message says, how many with the same words come before, and which part of
-    it this is. So it holds wherever the file lies, and whatever changes in other messages. It is empty in what a
-    model or a tool said: what is stored there does not change.
+    `key` identifies its place: the text of the message, how many messages with the same text come before, and the
+    index of the part. It stays valid if the file is moved or other messages change. It is empty in messages of
+    models and tools, whose stored contents do not change.
     """
 
     part: Expandable
@@ -43,7 +43,7 @@ class Occurrence:
 
 
 def occurrences(items: Iterable[Item]) -> tuple[Occurrence, ...]:
-    """All parts of a conversation that are not inline, in order.
+    """Return all parts of a conversation that are not inline, in order.
 
     >>> doc = Doc("a.md", local=True)
     >>> user, assistant = MessageItem("user", (doc,)), MessageItem("assistant", ("Yes.",))
@@ -68,7 +68,7 @@ def occurrences(items: Iterable[Item]) -> tuple[Occurrence, ...]:
 
 
 def places(part: Expandable, key: str) -> Iterator[tuple[Expandable, str]]:
-    """A part that stands at the place `key`, and the documents, images and agents in it, each with its own place."""
+    """Yield the part at the place `key`, and the documents, images and agents in it, each with the key of its place."""
     yield part, key
     for index, inner in enumerate(part.content if isinstance(part, SubAgent) else ()):
         if not isinstance(inner, str):
@@ -91,38 +91,38 @@ def _key(*values: Any) -> str:
 
 
 FOLDER = ".chatmd"
-"""The folder beside a transcript with all that belongs to it: contents, records, originals."""
+"""The folder beside a transcript with its contents, records and originals."""
 SUFFIXES = {"image/png": ".png", "image/jpeg": ".jpg", "image/gif": ".gif", "image/webp": ".webp"}
-"""The kinds of images that models see, and how files of them end."""
+"""The media types of images that models accept, and the suffixes of their files."""
 PICTURES = (*SUFFIXES.values(), ".jpeg")
 
 
 def free_name(path: Path) -> Path:
-    """Where the original of a file goes (`keep`): a name with the time, in the folder of what belongs to it."""
+    """Return a free path for the original of a file (`keep`): a name with the time, in `FOLDER`."""
     folder, stem = path.resolve().parent / FOLDER, f"{path.stem}.{datetime.now():%Y-%m-%dT%H-%M-%S}"
     names = (f"{stem}{more}{path.suffix}" for more in ("", *(f"-{n}" for n in range(2, 1000))))
     return next(file for name in names if not (file := folder / name).exists())
 
 
 def keep(original: str | bytes, path: Path) -> None:
-    """Write a file that only its owner may read, in one step."""
+    """Write a file atomically that only its owner may read."""
     Folder(path.parent).write(path.name, original, private=True)
 
 
-# -- What documents and agents of a conversation stood for when a model saw them, kept beside the transcript
+# -- The contents of documents and agents as a model got them, kept beside the transcript ---------------------------
 #
-# A file may be edited, a page may change, an agent would answer in other words: what a model has once seen stays as
-# it was. ``.chatmd/expansions.jsonl`` has a line for each, the contents are files named by their hash, like those of
-# calls. A copy of a transcript in the same folder finds what the original recorded.
+# A file may be edited, a page may change, an agent may answer differently: a model gets the same content again.
+# ``.chatmd/expansions.jsonl`` has a line for each; the contents are files named by their hash, like those of calls.
+# A copy of a transcript in the same folder finds what the original recorded.
 
 
 INDEX = f"{FOLDER}/expansions.jsonl"
 
 
 class _Entry(msgspec.Struct, frozen=True):
-    """One line of the index: in which transcript, at which place, what stood there, and the hash of its content.
+    """A line of the index: the transcript, the place, the part there, and the hash of its content.
 
-    `media_type` is that of an image.
+    `media_type` is set for an image.
     """
 
     transcript: str
@@ -134,9 +134,9 @@ class _Entry(msgspec.Struct, frozen=True):
 
 
 class ExpansionRecord:
-    """The record beside a transcript. With `only`, nothing else counts: what is not recorded is an error.
+    """The record beside a transcript. With `only`, contents that are not recorded are an error.
 
-    `keeps` says whether what is new is recorded.
+    `keeps` says whether new contents are recorded.
 
     Raises:
         ChatmdError: a line of it is damaged.
@@ -152,16 +152,15 @@ class ExpansionRecord:
             try:
                 self._entries.append(msgspec.json.decode(line, type=_Entry))
             except msgspec.MsgspecError as error:
-                if "truncated" in str(error) or not line.strip(
-                    b"\0"
-                ):  # torn by a crash, before a model saw its content
+                # A crash tore the line, before a model saw its content.
+                if "truncated" in str(error) or not line.strip(b"\0"):
                     continue
                 hint = "restore it, or delete the line to have its document read again"
                 where = f"{self._below.root / INDEX}:{number}"
                 raise ChatmdError("this line of the record is damaged", where=where, hint=hint) from error
 
     def find(self, key: str) -> str | Image | None:
-        """What stood at a place; None if that was not recorded.
+        """Return the recorded content of a place, or None.
 
         Raises:
             ChatmdError: the record is damaged.
@@ -175,10 +174,10 @@ class ExpansionRecord:
         return _load(self._below, name, f"what {entry.src} held", str(self._below.root / name), hint)
 
     def keep(self, key: str, part: Expandable, value: str | Image) -> None:
-        """Record what stood at a place, on the disk when this returns.
+        """Record the content of a place; it is on disk when this returns.
 
         Raises:
-            ChatmdError, FileWriteError: it cannot be written.
+            ChatmdError, FileWriteError: the record cannot be written.
         """
         if not self.keeps:
             return
@@ -197,10 +196,10 @@ class ExpansionRecord:
         self._entries.append(entry)
 
     def carry_over(self, before: Iterable[Item], after: Iterable[Item]) -> None:
-        """Record anew what stands at another place in a conversation of which items were taken away.
+        """Record contents again under their new places after items were removed from a conversation.
 
-        Of messages with the same words, one that was the third may be the first now. `after` holds the very parts of
-        `before` that stay.
+        Of several messages with the same text, the third may now be the first. `after` contains the same objects as
+        `before`, except for the removed ones.
 
         Raises:
             ChatmdError, FileWriteError: the record is damaged, or cannot be written.
@@ -208,13 +207,13 @@ class ExpansionRecord:
         keys = {id(part): key for one in occurrences(before) for part, key in places(one.part, one.key)}
         now = [place for one in occurrences(after) for place in places(one.part, one.key)]
         moved = [(part, key) for part, key in now if keys.get(id(part), key) != key]
-        values = [self.find(keys[id(part)]) for part, _ in moved]  # all of them, before one takes another's place
+        values = [self.find(keys[id(part)]) for part, _ in moved]  # all of them, before one replaces another
         for (part, key), value in zip(moved, values, strict=True):
             if value is not None:
                 self.keep(key, part, value)
 
 
-# -- What calls and their results hold, kept in files beside a transcript: ``.chatmd/`` and the hash of the content
+# -- The contents of calls and results in files beside a transcript: ``.chatmd/`` and the hash of the content --------
 #
 # The transcript refers to them by ``<doc src=".chatmd/…" local/>``, relative to its own folder. Equal contents are
 # one file, and no file changes.
@@ -227,7 +226,7 @@ _MEDIA_TYPES = {suffix: media_type for media_type, suffix in SUFFIXES.items()}
 
 
 def keep_record(folder: Path, name: str, text: str) -> str:
-    """Keep what an agent of that name said and did, for a transcript in `folder`; its path from there."""
+    """Store the transcript of an agent of this name for a transcript in `folder`; return its path relative to that."""
     stem = "".join(char if char.isalnum() or char == "-" else "_" for char in name.partition(".")[0][:40])
     data = text.encode("utf-8")
     kept = f"{FOLDER}/agents/{stem}-{digest(data, length=16)}.chatmd"
@@ -235,7 +234,7 @@ def keep_record(folder: Path, name: str, text: str) -> str:
 
 
 def store(below: Folder, data: bytes, suffix: str, name: str = "") -> str:
-    """Keep a content under its hash, or another `name` with one in it, unless it is there; the name."""
+    """Store a content, unless it exists, under its hash or a `name` that contains a hash; return the name."""
     name = name or f"{FOLDER}/{digest(data, length=32)}{suffix}"
     if below.stat(name) is None:
         below.write(name, data, private=True)
@@ -243,10 +242,10 @@ def store(below: Folder, data: bytes, suffix: str, name: str = "") -> str:
 
 
 def _load(below: Folder, name: str, what: str, where: str, hint: str) -> str | Image:
-    """What is kept under a hash.
+    """Return the content that is stored under a hash.
 
     Raises:
-        ChatmdError: the file is not there any more, or holds something else: a link could lead anywhere.
+        ChatmdError: the file is missing, or has another content, as a link could lead anywhere.
     """
     try:
         data = below.read(name)
@@ -260,15 +259,15 @@ def _load(below: Folder, name: str, what: str, where: str, hint: str) -> str | I
 
 
 def is_stored(src: str) -> bool:
-    """Whether a path is that of a content under its hash."""
+    """Return whether a path is that of a content stored under its hash."""
     return _STORED.fullmatch(src) is not None
 
 
 def check_came_along(folder: Path, part: Doc | Img) -> None:
-    """See to it that there is a folder for what a run has stored.
+    """Check that the folder with the stored contents is there.
 
     Raises:
-        ChatmdError: it was left behind when the transcript was moved.
+        ChatmdError: the folder was left behind when the transcript was moved.
     """
     if part.local and is_stored(part.src) and Folder(folder).stat(FOLDER) is None:
         message = f"the folder {FOLDER}, with the arguments and results of tools, is missing"
@@ -278,21 +277,21 @@ def check_came_along(folder: Path, part: Doc | Img) -> None:
 
 @dataclass(frozen=True, slots=True)
 class Payloads:
-    """The payloads of a transcript in `folder`; with None, everything stands in the transcript itself.
+    """The payloads of a transcript in `folder`; if that is None, the transcript itself contains everything.
 
-    `inline` keeps texts in the transcript too; images are always files, if there can be files.
+    `inline` keeps texts in the transcript; images are always files, if there is a folder.
     """
 
     folder: Path | None
     inline: bool
 
     def call(self, call: ToolCall) -> Element:
-        """A call as an element, its arguments stored."""
+        """Store the arguments of a call, and return the call as an element."""
         call = ToolCall(*map(storable, (call.id, call.name, call.arguments, call.item)))
         return call_element(call, stored_at=self._store(call.arguments, ".json"))
 
     def result(self, result: ToolResult, records: Sequence[str] = ()) -> Element:
-        """A result as an element, its text and images stored; `records` hold what agents said and did for it."""
+        """Store the text and images of a result, and return it as an element; `records` are transcripts of agents."""
         result = replace(result, call=storable(result.call), name=storable(result.name), text=storable(result.text))
         stored = self._store(result.text, ".txt") if result.text else ""
         element = result_element(replace(result, images=()), stored_at=stored)
@@ -301,10 +300,10 @@ class Payloads:
         return replace(element, attributes=(*element.attributes, *more), children=children)
 
     def read(self, part: Expandable) -> str | Image | None:
-        """What a part stands for, if it is a payload.
+        """Return the content of a part if it is a payload, else None.
 
         Raises:
-            ChatmdError: the file is not there any more, or holds something else.
+            ChatmdError: the file is missing, or has another content.
         """
         if self.folder is None or isinstance(part, SubAgent) or not (part.local and is_stored(part.src)):
             return None
@@ -319,7 +318,7 @@ class Payloads:
         return Element("img", (Attribute("src", stored), Attribute("local")))
 
     def _store(self, text: str, suffix: str) -> str:
-        """Keep a text; its path as it stands in the transcript, or none if the text itself does."""
+        """Store a text, and return its path for the transcript; empty if the text itself stays there."""
         if self.folder is None or self.inline:
             return ""
         return store(Folder(self.folder), text.encode("utf-8"), suffix)

@@ -1,7 +1,7 @@
-"""What happens during a run and in no other work of ours; all else is told in the words of `lmm.messages`.
+"""Events that only runs have; all others are in `lmm.messages`.
 
-A listener is told each event with its place: ``place.path`` names the agents from the first that was asked down to
-the one where it happened, and is empty for what happens in the file itself.
+A listener gets each event with its place: ``place.path`` names the agents from the first that was asked down to the
+one where the event happened, and is empty for events of the file itself.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from lmm.messages import Event, ToolDefinition, Usage
 
 @dataclass(frozen=True, slots=True)
 class Ready(Event):
-    """The file is read and its tools are open; these are what the model is offered."""
+    """The file is read and its tools are open; `tools` are those that the model is offered."""
 
     model: str
     tools: tuple[ToolDefinition, ...]
@@ -22,7 +22,7 @@ class Ready(Event):
 
 @dataclass(frozen=True, slots=True)
 class Delivered(Event):
-    """What was said with `steer` is in the transcript: with the result of a tool, or as a message of its own."""
+    """Notes sent with `steer` are in the transcript: with the result of a tool, or as messages of their own."""
 
     texts: tuple[str, ...]
     with_result: bool
@@ -30,19 +30,19 @@ class Delivered(Event):
 
 @dataclass(frozen=True, slots=True)
 class RunStopped(Event):
-    """The turn was cancelled; the transcript is valid and can be gone on with."""
+    """The turn was cancelled; the transcript is valid and can be continued."""
 
 
 @dataclass(frozen=True, slots=True)
 class YourTurn(Event):
-    """It is for the user to go on. With `pending`, the model has something to do: an empty message starts that."""
+    """It is the user's turn. With `pending`, the model still has something to do, which an empty message starts."""
 
     pending: bool = False
 
 
 @dataclass(frozen=True, slots=True)
 class RunResult(Event):
-    """How a run ended; also the last event of a stream.
+    """The result of a run; also the last event of a stream.
 
     `answer` is what the model said last, empty if it was not asked. `turns` counts the requests of the whole tree,
     `usage` is what they used.

@@ -1,4 +1,4 @@
-"""What a reply has to be: data that fits a schema, something that a check passes; else the model is asked again."""
+"""Checks of the last reply: a schema, a program, a function; if one fails, the model is asked again."""
 
 from __future__ import annotations
 
@@ -21,12 +21,12 @@ from lmm.models.structured import Mismatch, NoJson, Schema, load_schema, shown_s
 
 AGAIN = "This reply is not what was asked for:\n\n{}\n\nReply again, with nothing but the corrected reply."
 """The message sent to the model about a reply that has a problem."""
-_RETRIES = 2  # how often the model is asked again, unless something else is said
+_RETRIES = 2  # how often the model is asked again, by default
 
 
 @dataclass(frozen=True, slots=True)
 class AnswerJudge:
-    """Says what is wrong with a reply; `retries` is how often the model is asked again."""
+    """Checks replies; `retries` is how often the model is asked again."""
 
     schema: Schema | None
     check: Callable[[str], object] | None
@@ -34,7 +34,7 @@ class AnswerJudge:
     retries: int
 
     async def problem(self, answer: str) -> str:
-        """What is wrong with a reply, in words for the model; empty if it is what was asked for."""
+        """Return what is wrong with a reply, in words for the model; empty if it is accepted."""
         try:
             if self.schema is not None:
                 value_in(answer, self.schema)
@@ -55,20 +55,20 @@ class AnswerJudge:
 
 
 def value_in(answer: str, schema: Schema) -> Any:
-    """The data in a reply.
+    """Return the data in a reply.
 
     Raises:
-        Mismatch, NoJson: there is none that fits the schema.
+        Mismatch, NoJson: no data in it fits the schema.
     """
     records = valid_records(answer, schema)
     return records if schema.many else records[0]
 
 
 async def open_judge(spec: AgentSpec, run: Run, stack: AsyncExitStack) -> AnswerJudge:
-    """What judges the replies of an agent, as its file and its caller ask.
+    """Return the judge of an agent's replies, with the checks of its file and its caller.
 
     Raises:
-        LmmError: its schema or its check cannot be used.
+        LmmError: the schema or the check cannot be used.
     """
     rule, declared = run.expects, spec.output
     schema = schema_of(spec, run)
@@ -80,10 +80,10 @@ async def open_judge(spec: AgentSpec, run: Run, stack: AsyncExitStack) -> Answer
 
 
 def schema_of(spec: AgentSpec, run: Run) -> Schema | None:
-    """The schema that replies have to fit: the caller's, else the file's.
+    """Return the schema that replies must fit: the caller's, else the file's.
 
     Raises:
-        LmmError: the file of the schema is none, or cannot be read.
+        LmmError: the schema is not a JSON file, or cannot be read.
     """
     if run.expects.schema is not None:
         return run.expects.schema
@@ -99,7 +99,7 @@ def schema_of(spec: AgentSpec, run: Run) -> Schema | None:
 
 
 def with_shown(messages: Sequence[Message], schema: Schema | None) -> tuple[Message, ...]:
-    """Messages with the schema behind the instructions that they begin with, where it stays in every request."""
+    """Return messages with the schema after the first instructions, where it stays in every request."""
     if schema is None:
         return tuple(messages)
     first = next((n for n, message in enumerate(messages) if message.role != "system"), len(messages))

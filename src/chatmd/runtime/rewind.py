@@ -1,4 +1,4 @@
-"""Messages of the user as they are typed, as they stand in a file, and what is left of a file without the last one."""
+"""Messages of the user, as typed and as elements of a file; rewind, fork and compact transcripts."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ _KEPT = ("config", "tool", "input", "output", "import")  # what a file declares 
 
 @dataclass(frozen=True, slots=True)
 class Draft:
-    """A message that is being written; with `markup`, its tags mean what they say, else it is text."""
+    """A message that is being written; with `markup`, its tags have their meaning, else it is literal text."""
 
     text: str
     markup: bool = False
@@ -36,7 +36,7 @@ class Draft:
 
 @dataclass(frozen=True, slots=True)
 class RewindResult:
-    """A file without its last message of the user and what followed; that message, to be changed; where all is kept."""
+    """The `text` before the user's last message, that message as a `draft`, and the path of the kept `original`."""
 
     text: str
     draft: Draft
@@ -44,7 +44,7 @@ class RewindResult:
 
 
 def mentions(text: str) -> list[str]:
-    """The names after ``@`` in a text, each once; punctuation behind a name may belong to it or not.
+    """Return the names after ``@`` in a text, each once, with the punctuation behind them.
 
     >>> mentions('Is @a.md like @"my b.md"? mail x@y.z')
     ['a.md', 'my b.md']
@@ -53,10 +53,10 @@ def mentions(text: str) -> list[str]:
 
 
 def message_element(draft: Draft, files: Sequence[str] = ()) -> Element:
-    """The ``<user>`` element of a message; `files`, relative to the transcript, or URLs, come behind what is said.
+    """Return the ``<user>`` element of a message, followed by `files`: paths relative to the transcript, or URLs.
 
     Raises:
-        InvalidDocument: its markup has errors.
+        InvalidDocument: the markup has errors.
     """
     if not draft.markup:
         text, nodes = storable(draft.text), list[Node]()
@@ -77,7 +77,7 @@ def _label(name: str) -> str:
 
 
 def draft_of(element: Element) -> Draft:
-    """What was typed for an element; one that was written by hand, with elements in it, is markup.
+    """Return what was typed for an element; if it contains elements that were written by hand, as markup.
 
     >>> draft_of(message_element(Draft("Is @a.md right?"), ["a.md"]))
     Draft(text='Is @a.md right?', markup=False)
@@ -93,7 +93,7 @@ def draft_of(element: Element) -> Draft:
 
 
 def rewind_text(text: str, file: str = "") -> RewindResult | None:
-    """A file as it was before the last message of the user; None if there is none that was not put there for them.
+    """Return a file as it was before the user's last message; None without one that the user wrote.
 
     >>> rewind_text("<user>A?</user><assistant>B.</assistant><user>C?</user><assistant>D.</assistant>").draft.text
     'C?'
@@ -102,7 +102,7 @@ def rewind_text(text: str, file: str = "") -> RewindResult | None:
 
 
 def forks(text: str, file: str = "") -> list[RewindResult]:
-    """The conversation before each message of the user that can be taken back, the first one first.
+    """Return the conversation before each message of the user that can be taken back, oldest first.
 
     >>> [fork.draft.text for fork in forks("<user>A?</user><assistant>B.</assistant><user>C?</user>")]
     ['A?', 'C?']
@@ -111,7 +111,7 @@ def forks(text: str, file: str = "") -> list[RewindResult]:
 
 
 def _rewinds(text: str, file: str) -> Iterator[RewindResult]:
-    """The same, the last one first; each is made when it is asked for, as it holds nearly all of the text."""
+    """Yield the same, newest first; each is made on demand, as it contains nearly all of the text."""
     document = parse(text, file=file)
     elements = {node.span.start: node for node in document.elements}
     for item in reversed(interpret(document)[0].items):
@@ -127,10 +127,10 @@ def _rewinds(text: str, file: str) -> Iterator[RewindResult]:
 
 
 def fork(text: str, number: int, file: str = "") -> RewindResult:
-    """Cut a conversation before the message of the user with this number, from 1, so that it can take another way.
+    """Cut a conversation before the user's message with this number, from 1, to continue it differently.
 
     Raises:
-        ChatmdError: there is no such message, or it stands for others, or in another file.
+        ChatmdError: there is no such message, or it is a summary, or in another file.
 
     >>> fork("<user>A?</user><assistant>B.</assistant><user>C?</user>", 2).text
     '<user>A?</user><assistant>B.</assistant>\\n\\n<user>\\n\\n</user>\\n'
@@ -142,15 +142,15 @@ def fork(text: str, number: int, file: str = "") -> RewindResult:
     return found[number - 1]
 
 
-# -- What changes a transcript as a whole; what was in a file is kept beside it --------------------------------
+# -- Changes of a whole transcript; the original of a file is kept beside it ------------------------------------
 
 
 def rewind_transcript(transcript: Transcript) -> RewindResult | None:
-    """Cut a transcript before its last message of the user, in one step; None if it has none.
+    """Cut a transcript before its last message of the user, atomically; return None if it has none.
 
     Raises:
-        DocumentBusy: somebody changed it meanwhile.
-        FileWriteError: it cannot be written.
+        DocumentBusy: the file was changed in the meantime.
+        FileWriteError: the file cannot be written.
     """
     text, path = transcript.text, transcript.path
     done = rewind_text(text, str(path or ""))
@@ -166,7 +166,7 @@ def rewind_transcript(transcript: Transcript) -> RewindResult | None:
 async def compact_transcript(
     transcript: Transcript, run: Run, options: CompactOptions = CompactOptions(), *, model: str | ChatModel = ""
 ) -> Compaction:
-    """Compact a conversation by `model`, else the aux model; what is appended meanwhile stays.
+    """Compact a conversation with `model`, else the aux model; text that is appended in the meantime stays.
 
     Raises: as `compact_text` and `rewind_transcript`.
     """

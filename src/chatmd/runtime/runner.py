@@ -1,6 +1,6 @@
-"""A run of one file: prepared, agreed to, then turns, with the user between them if there is one to ask.
+"""The run of one file: prepare it, get consent, then take turns, and ask the user between them if there is one.
 
-An agent that it asks is run to its end in memory (`ask_agent`).
+An agent that the file asks runs to its end in memory (`ask_agent`).
 """
 
 from __future__ import annotations
@@ -46,11 +46,11 @@ from lmm.models.structured import make_schema
 
 
 async def ask_agent(run: Run, request: AgentRequest) -> str:
-    """The answer of the agent that is asked for; nothing is written to its file, and all is kept in one of its own.
+    """Return an agent's answer to a request; nothing is written to its file, its transcript is stored as another.
 
     Raises:
-        LimitReached: agents ask agents too deep, or the whole run has used up what it may.
-        LmmError: its file cannot be read or has errors, its tools were not agreed to, its model does not answer.
+        LimitReached: agents ask agents too deep, or the whole run reached a limit.
+        LmmError: the file cannot be read or has errors, nobody agreed to its tools, or its model does not answer.
     """
     if request.local:
         path = locate(request.src, replace(run, folder=request.folder))
@@ -77,7 +77,7 @@ async def ask_agent(run: Run, request: AgentRequest) -> str:
 
 
 def check_depth(chain: tuple[str, ...], most: int) -> None:
-    """See to it that agents do not ask agents without end; the first file counts as none.
+    """Check that agents do not ask agents without end; the first file does not count.
 
     >>> check_depth(("/notes/a.md", "/notes/b.md", "/notes/a.md"), 1)
     Traceback (most recent call last):
@@ -90,7 +90,7 @@ def check_depth(chain: tuple[str, ...], most: int) -> None:
     raise LimitReached(f"agents ask each other {what}: {names}", hint=f"at most {most}: max_depth in [chatmd]")
 
 
-# -- How a file is to be run, what holds for that, and who agreed to it --------------------------------------------
+# -- Preparing a run, and consent ----------------------------------------------------------------------------------
 
 
 def prepare(
@@ -108,16 +108,16 @@ def prepare(
     retries: int | None = None,
     **fields: Any,
 ) -> Run:
-    """What the run of a file, or of a text that belongs into `folder`, works with; further `fields` are those of `Run`.
+    """Prepare the run of a file, or of a text that belongs into `folder`; further `fields` are those of `Run`.
 
-    `model` is a name, or a model; it counts more than the file's. `config` names a configuration file. `max_turns`
-    bounds the requests to models, `budget` tokens (``20000``) or money (``0.50$``), of this run and all agents that it
+    `model` is a name, or a model; it overrides the file's. `config` names a configuration file. `max_turns` limits the
+    requests to models, `budget` the tokens (``20000``) or the cost (``0.50$``), of this run and all agents that it
     asks. `roots` are further folders that files may be imported from, `tools` Python functions that the model may call
-    besides what the file declares. The last reply fits `schema` (a type, or a JSON schema) and passes `check`, or the
-    model is asked again, `retries` times (`AnswerRule`).
+    besides the tools that the file declares. The model is asked again, at most `retries` times, until its last reply
+    fits `schema` (a type, or a JSON schema) and passes `check` (`AnswerRule`).
 
     Raises:
-        ConfigError: config.toml or an option asks for something that we do not know.
+        ConfigError: config.toml or an option has an unknown or invalid value.
     """
     folder, environment = folder or (file or Path("text")).resolve().parent, dict(os.environ)
     named = model if isinstance(model, str) else ""
@@ -145,11 +145,11 @@ def prepare(
 
 
 def agree(run: Run, text: str) -> Run:
-    """The run, once somebody has agreed to what the tools of a text and of the agents that it asks can do.
+    """Return the run once the user has agreed to what the tools of a text, and of the agents that it asks, can do.
 
     Raises:
         InvalidDocument: the text has errors.
-        ChatmdError: an input has no value, or none of its type.
+        ChatmdError: an input has no value, or one of the wrong type.
         ConsentNeeded: nobody agreed.
     """
     name = run.chain[-1]
@@ -163,9 +163,9 @@ def agree(run: Run, text: str) -> Run:
 
 
 class Runner:
-    """Runs a file on the background loop. `steer` and `cancel` may be called from any thread there is.
+    """Runs a file on the background loop. `steer` and `cancel` may be called from any thread.
 
-    Without a `path`, what is in `memory` is run. `locked` says that the caller has the file's lock.
+    Without a `path`, the transcript in `memory` is run. `locked` says that the caller holds the file's lock.
     """
 
     def __init__(
@@ -178,20 +178,20 @@ class Runner:
         self._cancelled = False
 
     def steer(self, text: str) -> None:
-        """Say something while the model is at work: it comes with the next result of a tool, else as a message."""
+        """Send a note while the model is at work; it gets it with the next result of a tool, else as a message."""
         self._notes.append(text)
 
     def take_notes(self) -> tuple[str, ...]:
-        """What was said with `steer` and has not been delivered; whoever takes it sees to that."""
+        """Return and remove the notes of `steer` that were not delivered; the caller must deliver them."""
         return tuple(self._notes.popleft() for _ in range(len(self._notes)))  # another thread may add one meanwhile
 
     def cancel(self) -> None:
-        """End the turn; what was said and done so far stays. Without a turn, nothing happens."""
+        """Cancel the turn, if there is one; everything so far stays in the transcript."""
         if self._loop is not None:
             self._loop.call_soon_threadsafe(lambda: self._turn is not None and self._turn.cancel())
 
     async def stream(self) -> AsyncGenerator[tuple[Event, Place]]:
-        """What happens and where, as it happens; the last event is the `RunResult`. Closing the stream cancels the run.
+        """Run, and yield each event with its place; the last is the `RunResult`. Closing the stream cancels the run.
 
         Raises: as `run`.
         """
@@ -215,9 +215,9 @@ class Runner:
             await loop.ended(task)
 
     async def run(self, *, user_first: bool = False) -> RunResult:
-        """Run the file; see `chatmd.Chat.run`. With `user_first`, nothing is sent before the user was asked."""
+        """Run the file; see `chatmd.Chat.run`. With `user_first`, the user is asked before anything is sent."""
         self._loop = asyncio.get_running_loop()
-        has_user = self.context.ask_user is not None  # who says what becomes of a reply that was cancelled
+        has_user = self.context.ask_user is not None  # who decides about a reply that was cancelled
         async with AsyncExitStack() as stack:
             conversation = self._conversation(stack, goes_on=has_user or bool(self.context.say))
             if self.context.say:
@@ -244,7 +244,7 @@ class Runner:
         return result
 
     def _conversation(self, stack: AsyncExitStack, *, goes_on: bool) -> Conversation:
-        """The conversation, whose file is open and locked as long as `stack`."""
+        """Open the conversation; its file stays open and locked until `stack` is closed."""
         if self.memory is not None:
             return Conversation(self.context, self.memory, self.take_notes)
         assert self.path is not None
@@ -256,7 +256,7 @@ class Runner:
         return Conversation(run, transcript, self.take_notes, recorded=recorded)
 
     async def _turn_done(self, conversation: Conversation) -> bool:
-        """One turn; whether it came to its end."""
+        """Take one turn, and return whether it was completed."""
         self._turn = asyncio.create_task(conversation.turn())
         self._cancelled = False
         try:
@@ -278,7 +278,7 @@ class Runner:
         return not self._cancelled
 
     def _say_notes(self, conversation: Conversation) -> bool:
-        """Whether there are notes that came too late for the turn: they are messages now."""
+        """Turn notes that came too late for the turn into messages; return whether there were any."""
         notes = self.take_notes()
         for note in notes:
             conversation.say(note)
@@ -287,7 +287,7 @@ class Runner:
         return bool(notes)
 
     async def _user_says(self, conversation: Conversation) -> bool:
-        """Whether the user says something, so that another turn begins."""
+        """Ask the user, and return whether another turn begins."""
         ask = self.context.ask_user
         if ask is None:
             return False
@@ -304,11 +304,11 @@ class Runner:
 def open_run(
     path: Path, run: Run, output: Path | None = None, *, fork_at: int | None = None, locked: bool = False
 ) -> Runner:
-    """What runs a ChatMD file, to steer or cancel it; ``run.confirm`` is asked here.
+    """Return the runner of a ChatMD file; ``run.confirm`` is called here if consent is missing.
 
-    With `output`, the file stays as it is, and a copy of it that is made there is run; with `fork_at`, the copy ends
-    before the user's message of that number. A copy goes on as its own `output`, with a `run` that was prepared for the
-    original, whose consent holds. `locked` says that the caller has the file's lock.
+    With `output`, the file stays unchanged, and a copy at that path is run; with `fork_at`, the copy ends before the
+    user's message of that number. If `output` is `path`, an existing copy continues with a `run` that was prepared for
+    the original, whose consent counts. `locked` says that the caller holds the file's lock.
 
     Raises: as `chatmd.Chat.run`, before anything is sent.
     """
@@ -320,13 +320,13 @@ def open_run(
         return Runner(path, agreed, locked=locked)
     if output != path:
         write_copy(path, text, output)
-    # Its tools are those that were agreed to a moment ago, under another name.
+    # Its tools are the same, to which the user has just agreed for the original.
     run = replace(run, protected=(*run.protected, output.resolve()), chain=(str(output),))
     return Runner(output, replace(agree(replace(run, yes=True), text), yes=run.yes))
 
 
 def open_text(text: str, run: Run) -> Runner:
-    """`open_run` for a text that is in no file: nothing is written."""
+    """Return the runner of a text without a file, as `open_run`; nothing is written."""
     return Runner(None, agree(run, text), Transcript(text))
 
 
@@ -335,8 +335,8 @@ def write_copy(path: Path, text: str, output: Path) -> None:
 
     Raises:
         LinkOutside: `output` is a link out of its folder.
-        FileWriteError: there is such a file, or its folder is another one: what the text names by paths would be
-            something else there.
+        FileWriteError: the file exists, or is in another folder, where the relative paths in the text would name
+            other files.
     """
     check_named(output)
     if output.exists():
@@ -353,9 +353,9 @@ def write_copy(path: Path, text: str, output: Path) -> None:
 
 
 async def reply_to(text: str, input: str, run: Run) -> tuple[str, str]:
-    """What the agent in a text answers to an input, and the text that holds all that was said and done.
+    """Return the answer of the agent in a text to an input, and the text with the whole exchange.
 
-    Nothing is written. Without an input, it answers what the text itself asks.
+    Nothing is written. Without an input, the question in the text itself is answered.
     """
     text = without_blank_turn(text)
     text += gap(text) + user_text(input) if input.strip() else ""
