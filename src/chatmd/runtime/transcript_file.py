@@ -1,9 +1,9 @@
-"""A transcript at the end of a file that other programs may change meanwhile.
+"""A transcript in a file that other programs may change at the same time.
 
-It is appended to, one write a piece, and held by a lock. Before each write we look whether the file is as we left it.
-If it is not, what we write is kept back until the file is still - a program that is in the middle of writing it would
-lose the rest - and then put where it was to stand (`find_place`), in one step. If that place was changed, the file is
-left to whoever did so, and what we have steps aside into a second file, which the error names.
+Text is appended, one write per piece, under a lock. Each write first checks whether the file is as we left it. If it
+is not, new text is held back until the file stops changing (a program that is still writing would lose the rest), and
+then put in its place (`find_place`) atomically. If that place was changed, the file stays as the other program wrote
+it, and our text is written to a second file, which the error names.
 """
 
 from __future__ import annotations
@@ -27,14 +27,14 @@ from lmm.disk.folder import Folder
 from lmm.disk.opened import write_errors
 from lmm.errors import FileReadError, FileWriteError
 
-# -- The text without a turn in which nothing is said --------------------------------------------------------
+# -- The text without an empty user message at its end --------------------------------------------------------
 
 _BLANK_TURN = re.compile(r"(?:\A|(?<=>))\s*<user>\s*</user>\s*\Z")
 _LONGEST_TURN = 1000
 
 
 def without_blank_turn(text: str) -> str:
-    """A text without the ``<user>`` at its end in which nothing is said.
+    """Return a text without an empty ``<user>`` at its end.
 
     >>> without_blank_turn("<user>Why?</user>\\n\\n<user>\\n\\n</user>\\n")
     '<user>Why?</user>'
@@ -43,15 +43,15 @@ def without_blank_turn(text: str) -> str:
     return text[: found.start()] if found else text
 
 
-# -- A transcript that somebody else changed while we wrote: where what we wrote belongs in it ----------------
+# -- The place of our text in a transcript that another program changed while we wrote -------------------------
 
-_END = 100  # characters before ours that tell that the file still ends as it did
+_END = 100  # characters before ours that show that the file still ends as before
 
 
 def find_place(before: str, pieces: Sequence[str], theirs: str) -> tuple[str, str] | None:
-    """What stands before `pieces` and behind them in `theirs`, a changed version of both or of the first ones.
+    """Return the text before and after `pieces` in `theirs`, a changed version of `before` with all or some pieces.
 
-    None if they have no certain place there: something else was changed than what stands long before, or behind.
+    Return None if their place is uncertain, because the text near them was changed, and not only long before or after.
 
     >>> find_place("<user>Why?</user>", ["<assistant>Because"], "<user>Why?</user><user>And?</user>")
     ('<user>Why?</user>', '<user>And?</user>')
@@ -71,7 +71,7 @@ def find_place(before: str, pieces: Sequence[str], theirs: str) -> tuple[str, st
     if left.startswith(behind) or not behind.strip():
         return before, ""
     left, begins = left.lstrip(), behind.lstrip()
-    # What begins with our tag, or goes on in the middle of our text, is not theirs but ours, and changed.
+    # What begins with our tag, or continues in the middle of our text, is our text, changed by them.
     is_ours = begins.startswith(left.partition(">")[0]) if left.startswith("<") else not begins.startswith("<")
     return None if left and is_ours else (before, behind)
 
@@ -79,7 +79,7 @@ def find_place(before: str, pieces: Sequence[str], theirs: str) -> tuple[str, st
 _ROOM = 1_000_000  # bytes: the longest reply of most models
 _FULL = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
 _SYNC_EVERY = 1.0  # seconds
-_STILL = 0.3  # seconds without a change: whoever wrote the file has ended
+_STILL = 0.3  # seconds without a change, after which the other program has finished writing
 
 
 class _Signature(NamedTuple):
@@ -92,23 +92,23 @@ _UNKNOWN = _Signature(0, 0, 0)
 
 
 class Transcript:
-    """A text that is appended to: in memory, or on disk, open and locked (`open_transcript`).
+    """A text to append to: in memory, or on disk, open and locked (`open_transcript`).
 
-    `path` is the file, if there is one, and `notes` tell what was repaired in it; `folder` is where its payloads go,
-    None keeps them in the text. The *mark* is the place that one can go back to, and pieces are what was appended
-    behind it.
+    `path` is the file, if there is one, and `notes` say what was repaired in it; payloads are stored in `folder`, or
+    kept in the text if it is None. The *mark* is the place to which appended text can be taken back; pieces are the
+    texts appended after it.
     """
 
     def __init__(self, text: str, path: Path | None = None, notes: tuple[str, ...] = ()) -> None:
         self.path, self.notes = path, notes
         self.folder = path.resolve().parent if path is not None else None
-        self._begin, self._tail = text, ""  # `_tail`: what others wrote behind what we wrote
+        self._begin, self._tail = text, ""  # `_tail`: what others wrote after our text
         self._pieces: list[str] = []
         self._mark = 0
-        self._behind = False  # the file has to be written anew, to be what we have
-        self._changed, self._theirs = False, True  # `_theirs`: what others write now, we come after
+        self._behind = False  # the file has to be rewritten to equal `text`
+        self._changed, self._theirs = False, True  # `_theirs`: we append after what others write now
         self._moved = 0.0  # when others last wrote
-        self._trouble = ""  # why what is on disk now cannot be gone on with
+        self._trouble = ""  # why the file on disk cannot be continued
         self._file = -1
         self._seen = _UNKNOWN
         self._synced = 0.0
@@ -118,30 +118,30 @@ class Transcript:
 
     @property
     def text(self) -> str:
-        """All of it, as it is now: what was there, what we wrote, what others wrote behind that."""
+        """The whole text: what was there, what we wrote, what others wrote after that."""
         return self._begin + "".join(self._pieces) + self._tail
 
     @property
     def newline(self) -> str:
-        """What a line of it ends with, as the first one does."""
+        """The line ending of the text, as in its first line."""
         first, ended, _ = self._begin.partition("\n")
         return "\r\n" if ended and first.endswith("\r") else "\n"
 
     @property
     def end(self) -> str:
-        """The last characters of what stands before the next piece."""
+        """The last characters before the next piece."""
         return (self._begin[-4:] + "".join(self._pieces[-4:]))[-4:]
 
     @property
     def since_mark(self) -> str:
-        """What was appended behind the mark."""
+        """The text appended after the mark."""
         return "".join(self._pieces[self._mark :])
 
     def append(self, text: str) -> None:
-        """Add to the end of what we wrote.
+        """Append to the end of our text.
 
         Raises:
-            FileWriteError: it cannot be written, and nothing of it stays; what was appended before does.
+            FileWriteError: it cannot be written; nothing of it stays, but what was appended before does.
         """
         if not text:
             return
@@ -152,7 +152,7 @@ class Transcript:
         self._pieces.append(text)
 
     def check_room(self) -> None:
-        """See to it that a reply can be kept, before anybody pays for one.
+        """Check that a reply can be stored, before one is paid for.
 
         Raises:
             FileWriteError: the disk is full.
@@ -170,7 +170,7 @@ class Transcript:
                 ) from error  # fmt: skip
 
     def drop_blank_turn(self) -> None:
-        """Remove a ``<user>`` without content from the end, if there is one, and what follows it."""
+        """Remove an empty ``<user>`` from the end, if there is one, with the white space around it."""
         self._changed = self.settle()
         text = self.text
         kept = without_blank_turn(text)
@@ -179,12 +179,12 @@ class Transcript:
             self._take(kept)
 
     def mark(self) -> None:
-        """Put the mark at the present end of what we wrote."""
+        """Set the mark to the end of our text."""
         self._look()
         self._theirs, self._mark = False, len(self._pieces)
 
     def take_back(self) -> None:
-        """Remove what was appended behind the mark."""
+        """Remove the text appended after the mark."""
         self._look()
         if gone := self.since_mark:
             del self._pieces[self._mark :]
@@ -192,28 +192,28 @@ class Transcript:
                 self._truncate(gone)
             elif self.path is not None and not self._trouble:
                 self._behind = True
-                with contextlib.suppress(FileNotFoundError, FileReadError):  # else all of it may have been kept back
+                with contextlib.suppress(FileNotFoundError, FileReadError):  # otherwise all of it may have been held back
                     self._behind = read_transcript(self.path) != self.text
 
     def is_still(self) -> bool:
-        """Whether nobody else is in the middle of writing."""
+        """Return whether no other program is in the middle of writing."""
         self._look()
         return not self._trouble and time.monotonic() - self._moved > _STILL
 
     @property
     def changed(self) -> bool:
-        """Whether others changed the text since `settle` was last asked."""
+        """Whether others have changed the text since the last `settle`."""
         self._look()
         return self._changed
 
     def settle(self) -> bool:
-        """What was appended is to stay, and what others wrote behind it: the next piece comes after that.
+        """Make final what was appended, and what others wrote after it; the next piece comes after that.
 
-        Whether others changed the text since this was last asked. Whoever can wait does so before, until it
-        `is_still`. A power failure loses the last second at most, and what it tears is mended.
+        Return whether others have changed the text since the last call. Callers that can wait do so first, until
+        `is_still`. A power failure loses at most the last second, and a torn text is repaired later.
 
         Raises:
-            FileReadError: the file was emptied, or made unreadable; what we have is kept beside it.
+            FileReadError: the file was emptied, or made unreadable; our text is kept beside it.
         """
         self._look()
         if self._trouble and self.path is not None:
@@ -225,7 +225,7 @@ class Transcript:
         if self._tail:
             if self._pieces and (kept := without_blank_turn(self._pieces[-1])) != self._pieces[-1]:
                 self._pieces[-1], self._behind = f"{kept}{self.newline}", True  # they have said something
-            # What is not to be written anew stays as it is.
+            # Without a rewrite, their text stays as they wrote it.
             self._pieces.append(gap(self.end, self.newline) + self._tail.lstrip("\r\n") if self._behind else self._tail)
             self._tail = ""
         if self._behind:
@@ -235,15 +235,15 @@ class Transcript:
         return changed
 
     def hand_over(self) -> None:
-        """It is others' turn to write: what they do to what we wrote is meant."""
+        """Accept from now on all changes by others, to our text too, as it is their turn to write."""
         self._changed = self.settle()
         self._take(self.text)
         self._theirs = True
 
     def restart(self, was: str, text: str) -> bool:
-        """Put `text` in the place of `was`, with which all begins; the mark comes behind. False if it does not.
+        """Replace `was`, with which the transcript begins, by `text`; return False if it does not begin so.
 
-        What others have appended meanwhile stays.
+        What others have appended in the meantime stays; the mark is after it.
         """
         self._look()
         if not self.text.startswith(was):
@@ -253,7 +253,7 @@ class Transcript:
         return True
 
     def close(self) -> None:
-        """Bring everything to the disk."""
+        """Write everything to disk, and close the file."""
         try:
             self.settle()
             self._sync()
@@ -261,7 +261,7 @@ class Transcript:
             os.close(self._file)
 
     def _take(self, text: str) -> None:
-        """Begin anew with a text."""
+        """Set the text as it was read, without pieces of ours."""
         self._begin, self._pieces, self._tail, self._mark = text, [], "", 0
 
     # -- the disk --------------------------------------------------------------------------------
@@ -297,20 +297,20 @@ class Transcript:
         self._seen = now if now.size == self._seen.size + len(data) else _UNKNOWN
 
     def _truncate(self, gone: str) -> None:
-        """Leave the file as it was seen last, without what it ended with then."""
+        """Restore the file to its last known size, less the text `gone` at its end."""
         if self.path is not None:
             os.ftruncate(self._file, self._seen.size - len(gone.encode("utf-8")))
             self._seen = _signature(os.fstat(self._file))
 
     def _replace(self) -> None:
-        """Write the file anew, in one step."""
+        """Rewrite the file atomically."""
         if self.path is not None:
             replace(self.path, self.text)
         self._behind = False
         self._open()
 
     def _look(self) -> None:
-        """See whether the file is as we left it; if not, put what we wrote into what it is now."""
+        """Check whether the file is as we left it; if not, put our text into the new version."""
         if self.path is None:
             return
         try:
@@ -319,10 +319,10 @@ class Transcript:
                 return
             theirs = read_transcript(self.path)
         except (FileNotFoundError, FileReadError) as error:
-            # Deleted, or an editor is about to put another in its place.
+            # Deleted, or an editor is about to replace it.
             self._wait_for_better(str(error) if self.path.exists() else "")
             return
-        if self.text.strip() and not theirs.strip():  # many empty a file before they write it
+        if self.text.strip() and not theirs.strip():  # many programs empty a file before they write it
             self._wait_for_better("the file was emptied during the run")
             return
         self._trouble = ""
@@ -339,7 +339,7 @@ class Transcript:
             self._wait_for_better("the file was changed where the run was writing")
 
     def _place(self, theirs: str, first: int) -> bool:
-        """Put the pieces from the `first` on where they belong in the file as it is now; whether that is certain."""
+        """Put the pieces from the `first` on in their place in the changed file; return whether it is certain."""
         found = find_place(self._begin + "".join(self._pieces[:first]), self._pieces[first:], theirs)
         if found is None:
             return False
@@ -360,28 +360,28 @@ def _signature(found: os.stat_result) -> _Signature:
 
 
 def aside_of(path: Path) -> Path:
-    """Where a transcript is kept that cannot be written to its own file."""
+    """Return the path for a transcript that cannot be written to its own file."""
     return path.resolve().parent / FOLDER / f"{path.stem}.aside{path.suffix}"
 
 
 def read_transcript(path: Path) -> str:
-    """The text of a transcript, without the half character that a crash left at its end.
+    """Return the text of a transcript, without the incomplete character that a crash may leave at its end.
 
     Raises:
-        FileReadError: it is missing, not readable, or no UTF-8.
+        FileReadError: the file is missing, not readable, or not UTF-8.
     """
     return decode_document(whole_characters(read_bytes(path)), str(path))
 
 
 @contextlib.contextmanager
 def open_transcript(path: Path, *, locked: bool = False, goes_on: bool = False) -> Iterator[Transcript]:
-    """A transcript, repaired if a crash left it torn, and locked as long as the context is open, or `locked` already.
+    """Open a transcript, repaired after a crash, and lock it until the context ends, unless it is `locked` already.
 
-    If the user `goes_on` in it, a reply that was cancelled stays.
+    If the user `goes_on`, a cancelled reply stays in it.
 
     Raises:
-        DocumentBusy: another process runs it.
-        FileReadError, FileWriteError: it is missing, no UTF-8, or write-protected.
+        DocumentBusy: another process is running it.
+        FileReadError, FileWriteError: the file is missing, not UTF-8, or write-protected.
     """
     with contextlib.nullcontext() if locked else document_lock(path, timeout=0):
         data = read_bytes(path)

@@ -1,7 +1,7 @@
 """The loop of model and tools over one transcript.
 
-What the model gets is always read from the transcript's text, never from memory beside it: so a run that goes on
-later sends the same messages.
+The messages for the model are always read from the transcript's text, never from other memory, so that a run that
+continues later sends the same messages.
 """
 
 from __future__ import annotations
@@ -64,14 +64,14 @@ from lmm.messages import (
 from lmm.models.port import ChatModel, connected
 from lmm.models.tokens import window_of
 
-# -- What an agent that comes from a URL may do: answer, and no more than that --------------------------------
+# -- Agents from a URL, which may only answer ------------------------------------------------------------------
 
 
 def restrict(document: SyntaxTree) -> AgentSpec:
-    """The agent without its tools.
+    """Return the agent in a document without its tools.
 
     Raises:
-        ChatmdError: it imports, or refers to, files on this machine.
+        ChatmdError: it imports files on this machine, or refers to some.
 
     >>> restrict(parse('<tool name="read_file"/><user>Hi</user>')).tools
     ()
@@ -86,10 +86,10 @@ def restrict(document: SyntaxTree) -> AgentSpec:
 
 
 def with_inputs(text: str, run: Run) -> str:
-    """The text with the values that its inputs were given.
+    """Return the text with the values of the run's inputs written into it.
 
     Raises:
-        ChatmdError: it has no such input, or the value is none of its type.
+        ChatmdError: the text has no such input, or a value is of the wrong type.
     """
     if not run.inputs:
         return text
@@ -118,15 +118,15 @@ async def check_fits(messages: Sequence[Message], model: ChatModel, settings: Mo
 
 
 _SHORT = 1_000  # words, for which no window is asked for
-_AT_ONCE = 0.1  # seconds: whoever wants to write does not wait longer for a model
-_PATIENCE, _POLL = 5.0, 0.1  # seconds: how long another may take to write the file, how often we look
+_AT_ONCE = 0.1  # seconds that a user who wants to write waits at most for a model
+_PATIENCE, _POLL = 5.0, 0.1  # seconds: how long another program may take to write the file, and between checks
 
 
 @dataclass(slots=True)
 class Conversation:
-    """One transcript that a model and its tools go on with (`open` it first).
+    """One transcript that a model and its tools continue (`open` it first).
 
-    `notes` gives, once, what the user said while the model was at work; `user_turn` is what a finished turn ends with.
+    `notes` returns and removes what the user said while the model was at work; `user_turn` ends a finished turn.
     """
 
     run: Run
@@ -151,15 +151,15 @@ class Conversation:
     # -- before the first turn -----------------------------------------------------------------------
 
     async def open(self, stack: AsyncExitStack, *, though_waiting: bool = False) -> events.Ready | None:
-        """Read the agent and open its tools, which stay open as long as `stack`; None if there is nothing to do.
+        """Read the agent and open its tools, until `stack` is closed; return None if there is nothing to do.
 
-        Values of inputs are put into the text. If it is the user's turn, nothing is opened, unless `though_waiting`.
+        Values of inputs are written into the text. If it is the user's turn, nothing is opened, unless `though_waiting`.
 
         Raises:
             InvalidDocument: the text has errors.
             ConfigError, ModelError: its model cannot be asked.
             ConsentNeeded: nobody agreed to its tools.
-            ChatmdError: a tool cannot be had.
+            ChatmdError: a tool cannot be opened.
         """
         text = self.transcript.text
         if (filled := with_inputs(text, self.run)) != text:
@@ -202,16 +202,16 @@ class Conversation:
         return events.Ready(known, self.tools)
 
     def _offer_look_back(self) -> None:
-        """Offer to look into what a summary stands for, if the whole is kept."""
+        """Offer the tool that searches what a summary replaced, if the original is kept."""
         tool = look_back_in(self.spec.items, self.transcript.folder)
         if tool is not None:
             self._caller.tools = {LOOK_BACK: OpenTool(tool, self.run.rules.tool_timeout), **self._caller.tools}
 
     async def _connect(self) -> ChatModel:
-        """The model, once it can be asked: while the user writes, its vendor's library may still be loading.
+        """Return the model once it can be asked; its vendor's library loads while the user writes.
 
         Raises:
-            ModelError: it cannot be.
+            ModelError: the model cannot be opened.
         """
         if self._model is None:
             model = await asyncio.shield(self._opening)
@@ -220,7 +220,7 @@ class Conversation:
         return self._model
 
     def _keeping_records(self, ask: AskAgent) -> AskAgent:
-        """Ask other agents, perhaps for a call, whose result then tells where it is kept what they did."""
+        """Return `ask` such that the result of a call names the stored transcripts of the agents asked for it."""
 
         async def asking(run: Run, request: AgentRequest) -> str:
             records = self._records.setdefault(PRESENT.get(), [])
@@ -230,19 +230,19 @@ class Conversation:
 
     @property
     def tools(self) -> tuple[ToolDefinition, ...]:
-        """What the model is offered."""
+        """The tools that the model is offered."""
         return tuple(tool.tool.definition for tool in self._caller.tools.values())
 
     @property
     def answer(self) -> str:
-        """What the model said last."""
+        """The last reply of the model."""
         return answer_of(self.spec.items)
 
     def say(self, said: str | Element) -> None:
-        """What the user says, in the place that waits for it: a text, or a ``<user>`` element.
+        """Append a message of the user, a text or a ``<user>`` element, in place of an empty one.
 
         Raises:
-            ChatmdError: it is another element, or holds what means nothing in one.
+            ChatmdError: it is another element, or contains a tag that has no meaning there.
         """
         if isinstance(said, str):
             text = self._user_text(said)
@@ -259,10 +259,10 @@ class Conversation:
         self._add(text)
 
     async def answered(self) -> str:
-        """What the model says to what the text asks, until it is the user's turn; the tools are closed then.
+        """Return the answer to the question in the text, once it is the user's turn; then the tools are closed.
 
         Raises:
-            ChatmdError: it asks nothing.
+            ChatmdError: the text asks nothing.
             LmmError: as `open` and `turn`.
         """
         async with AsyncExitStack() as stack:
@@ -274,14 +274,14 @@ class Conversation:
     # -- turns ---------------------------------------------------------------------------------------
 
     async def turn(self) -> None:
-        """Ask the model, and carry out its calls, until it is the user's turn; with ``run.once``, one request.
+        """Ask the model and make its calls until it is the user's turn; with ``run.once``, make one request.
 
-        If it is cancelled or fails, the transcript holds what was said and done so far, and can be gone on with.
+        If the turn is cancelled or fails, the transcript contains everything so far, and can be continued.
 
         Raises:
             ModelError: the model did not answer.
-            LimitReached: the run has used up what it may.
-            AnswerRejected: no reply was what `<output>` or the caller asks for.
+            LimitReached: the run reached a limit.
+            AnswerRejected: no reply passed the checks of `<output>` or of the caller.
             FileWriteError: the transcript cannot be written.
         """
         file, asked = self.run.chain[0], not self.spec.waits_for_user
@@ -297,12 +297,12 @@ class Conversation:
                 done = await self._exchange()
 
     async def _exchange(self) -> bool:
-        """Ask the model, and carry out its calls, until it is the user's turn; False if the user ended that."""
+        """Ask the model and make its calls until it is the user's turn; return False if the user stopped that."""
         await self._refresh()
         while not self.spec.waits_for_user:
             if await self._compactor.is_due(self.transcript.text):
                 await self._make_room()
-            await self._refresh()  # what others write from now on comes after the reply
+            await self._refresh()  # what others write from now on goes after the reply
             if self.spec.waits_for_user:
                 break
             try:
@@ -335,7 +335,7 @@ class Conversation:
         raise refusal
 
     async def _make_room(self) -> None:
-        """Put a summary in the place of the older part, because the conversation outgrows its model."""
+        """Replace the older part by a summary, because the conversation outgrows its model."""
         if self.run.replay:
             return
         text = self.transcript.text
@@ -357,7 +357,7 @@ class Conversation:
         self.run.tell(Notice(f"compacted by {done.model}: {done.before:,} tokens became {done.after:,}{where}"))
 
     async def _ask(self) -> tuple[ToolCall, ...]:
-        """One request, and its reply in the transcript at the mark; the calls that the model asks for."""
+        """Make one request, write its reply to the transcript at the mark, and return its calls."""
         model, items, schema = await self._connect(), self.spec.sent, self._judge.schema
         self._expanded = await expansions(items, self.run, self.recorded, self._payloads, self._expanded)
         messages = with_shown(messages_of(items, expand=self._expanded.__getitem__), schema)
@@ -376,7 +376,7 @@ class Conversation:
                         writer = ReplyWriter(before, newline)
                         self.run.tell(event)
                     elif isinstance(event, Reply):
-                        reply = event  # paid: from here, it stays
+                        reply = event  # it is paid for, so from here on it stays
                         await self._finish(event, writer)
                         break
                     else:
@@ -401,13 +401,13 @@ class Conversation:
         return reply.calls
 
     async def _finish(self, reply: Reply, writer: ReplyWriter) -> None:
-        """The end of a reply: the calls, or whose turn it is, in one piece with the closing tag."""
+        """Write the end of a reply: its closing tag, together with its calls or the next user message."""
         calls = [self._payloads.call(call) for call in reply.calls]
         notes = () if reply.calls else self.notes()
         said = "".join(f"{self.transcript.newline}{self._user_text(note)}" for note in notes)
         then = "" if reply.calls else said or self._turn
         rest = writer.end(reply, calls)
-        if rest is None:  # the pieces were not the reply
+        if rest is None:  # the pieces differ from the reply
             self.transcript.take_back()
             rest = ReplyWriter(writer.before, writer.newline).whole(reply, calls)
         self.transcript.append(rest + then)
@@ -421,14 +421,14 @@ class Conversation:
             self.run.tell(Notice("the reply was cut off at the model's output limit (allow more: max_tokens)"))
 
     def _cut(self, writer: ReplyWriter) -> None:
-        """A reply that was cancelled: what it said stays, and says that it is not all."""
+        """Keep the text of a cancelled reply, marked as incomplete."""
         self.transcript.take_back()
         if writer.text.strip():
             self.transcript.append(writer.cut() + self._turn)
         self._reread()
 
     async def _carry_out(self, calls: Sequence[ToolCall]) -> bool:
-        """Carry out calls, and write their results; False if the user stopped the run meanwhile."""
+        """Make calls, and write their results; return False if the user stopped the run."""
         results: dict[int, ToolResult] = {}
         stopped = False
         try:
@@ -440,7 +440,7 @@ class Conversation:
         return not stopped
 
     def _write_results(self, calls: Sequence[ToolCall], results: Mapping[int, ToolResult], *, then: str = "") -> None:
-        """The results in call order; calls that have none were cancelled."""
+        """Write the results in the order of the calls; a call without a result was cancelled."""
         if not calls:
             return
         complete = [
@@ -456,7 +456,7 @@ class Conversation:
 
     @property
     def _turn(self) -> str:
-        """A blank line, and a place for the user to say something, if there is to be one."""
+        """A blank line and an empty user message, if a turn ends with one."""
         return f"\n{self.user_turn}".replace("\n", self.transcript.newline) if self.user_turn else ""
 
     def _user_text(self, said: str) -> str:
@@ -465,13 +465,13 @@ class Conversation:
     # -- text and messages -----------------------------------------------------------------------------
 
     def _add(self, text: str) -> None:
-        """Append what is complete."""
+        """Append a complete text."""
         self.transcript.mark()
         self.transcript.append(gap(self.transcript.end, self.transcript.newline) + text)
         self._reread()
 
     async def _refresh(self) -> None:
-        """Read what others have made of the text, and mark where the next piece comes."""
+        """Read the changes of others, and set the mark for the next piece."""
         self.transcript.mark()
         while self.transcript.changed:
             await self._calm()
@@ -479,7 +479,7 @@ class Conversation:
             self.transcript.mark()
 
     async def _calm(self) -> None:
-        """Wait until nobody else is in the middle of writing, as one who leaves half a tag is; not for ever."""
+        """Wait, but not for ever, until no other program is in the middle of writing, as half a tag would show."""
         end = time.monotonic() + _PATIENCE
         while time.monotonic() < end:
             if self.transcript.is_still():
@@ -489,7 +489,7 @@ class Conversation:
             await asyncio.sleep(_POLL)
 
     def _reread(self) -> None:
-        """The items of what was appended behind the mark; of all, if others changed the text."""
+        """Add the items of the text after the mark to the agent's; read all again if others changed the text."""
         if self.transcript.settle():
             self.run.tell(Notice("the file was changed, and is read again"))
             self._read()
@@ -497,7 +497,7 @@ class Conversation:
             self.spec = replace(self.spec, items=(*self.spec.items, *items_of(self.transcript.since_mark)))
 
     def _read(self) -> SyntaxTree:
-        """Agent and items of the whole text, which is returned with its imports in place."""
+        """Read the agent from the whole text, and return the document with its imports in place."""
         document = parse_cached(self.transcript.text, self.run.chain[-1])
         if self.remote:
             self.spec = restrict(document)
