@@ -1,1 +1,1 @@
-"""The commands of ChatMD; `lmm.cli.main` names them."""
+"""The commands of ChatMD, as listed in `lmm.cli.main`."""

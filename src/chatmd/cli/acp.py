@@ -1,6 +1,6 @@
-"""The agent in a file for editors, by the Agent Client Protocol: JSON-RPC over standard input and output.
+"""The agent in a file for editors, over the Agent Client Protocol: JSON-RPC on standard input and output.
 
-Each session is a copy of the file beside it, which is made when something is said. A message is one line.
+Each session is a copy beside the file, which its first prompt creates. A message is one line.
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ _ALWAYS = {"optionId": "always", "name": "always for this tool", "kind": "allow_
 
 @dataclass(slots=True)
 class JsonRpcPeer:
-    """Our end of JSON-RPC, on standard input and output: `methods` answer requests, each in a task of its own."""
+    """Our end of JSON-RPC, on standard input and output; `methods` answer requests, each in a task of its own."""
 
     methods: Mapping[str, Method]
     _writing: threading.Lock = field(default_factory=threading.Lock)
@@ -53,7 +53,7 @@ class JsonRpcPeer:
     _ended: bool = False
 
     async def serve(self) -> None:
-        """Take one line after the other, until there is none; what is still under way a second later is cancelled."""
+        """Read lines until the input ends; cancel the requests that are still in progress a second later."""
         tasks: set[asyncio.Task[None]] = set()
         async with lines_of_stdin() as lines:
             async for line in lines:
@@ -128,7 +128,7 @@ class UnknownSession(ChatmdError):
 
 
 class AcpAgent:
-    """The agent in `file`; `how` is what `chatmd.runtime.runner.prepare` takes. With `asks`, so it does for calls."""
+    """The agent in `file`; `how` are arguments of `chatmd.runtime.runner.prepare`; `asks` asks before each call."""
 
     def __init__(self, file: Path, how: Mapping[str, Any], *, asks: bool = False) -> None:
         self.file, self.how, self.asks = file, how, asks
@@ -189,7 +189,7 @@ class AcpAgent:
             turn.cancel()
 
     async def _turn(self, session: str, text: str, docs: Sequence[str]) -> None:
-        """Say something in a session's file, and let the agent go on, once its tools are agreed to as the file's."""
+        """Append a prompt to a session's file, and run it; consent is asked for as for the original file."""
         path, here = self._path(session), asyncio.get_running_loop()
 
         def confirm(question: str) -> bool:
@@ -213,7 +213,7 @@ class AcpAgent:
         return choice in ("yes", "always")
 
     async def _choice(self, session: str, about: tuple[str, str], text: str, options: Sequence[_Json]) -> str:
-        """Which of the options the user takes; empty if none."""
+        """Ask the user, and return the id of the chosen option; empty if none."""
         call = {"toolCallId": about[0], "title": about[1], "content": _content(text)}
         params = {"sessionId": session, "toolCall": call, "options": options}
         said = await self.connection.ask("session/request_permission", params)
@@ -243,7 +243,7 @@ def _chunk(who: str, text: str) -> _Json:
 
 
 def _update(event: Event) -> _Json | None:
-    """Return what is sent to the editor for an event."""
+    """Return the update that the editor gets for an event."""
     if isinstance(event, TextDelta):
         return _chunk("agent_message", event.text)
     if isinstance(event, ReasoningDelta | Notice):
@@ -263,7 +263,7 @@ def _update(event: Event) -> _Json | None:
 
 
 def _past(item: Item) -> _Json | None:
-    """Return what is sent to the editor for an earlier part of the conversation."""
+    """Return the update that the editor gets for an earlier part of the conversation."""
     if isinstance(item, MessageItem) and item.role in ("user", "assistant") and not item.is_blank:
         return _chunk("user_message" if item.role == "user" else "agent_message", _words(item.content))
     if isinstance(item, CallItem):
@@ -278,7 +278,7 @@ def _words(content: Content) -> str:
 
 
 def _said(blocks: Sequence[_Json]) -> tuple[str, list[str]]:
-    """The text of a message, and the files and addresses that it names.
+    """Return the text of a prompt, and the files and addresses that it links to.
 
     >>> link = {"type": "resource_link", "uri": "file:///notes/a%20b.md", "name": "a b.md"}
     >>> _said([{"type": "text", "text": "Read"}, link])
@@ -297,8 +297,8 @@ def _said(blocks: Sequence[_Json]) -> tuple[str, list[str]]:
 
 
 def serve(file: Path, how: Mapping[str, Any], *, asks: bool) -> int:
-    """Serve the one client at standard input and output until it closes its end; the exit code."""
-    Chat.open(file)  # what cannot be read is told at once
+    """Serve the one client at standard input and output until it closes its end; return the exit code."""
+    Chat.open(file)  # raises at once if it cannot be read
     terminal.log_to_stderr("%(levelname)s %(name)s: %(message)s")  # standard output belongs to the protocol
     loop.run(AcpAgent(file, how, asks=asks).connection.serve())
     return terminal.DONE

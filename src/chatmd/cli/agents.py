@@ -57,7 +57,7 @@ def _ready() -> dict[str, str]:
 
 
 def _about(text: str) -> str:
-    """The comment that a file begins with, on one line."""
+    """Return the comment at the top of a file, on one line."""
     from chatmd.language.nodes import Comment
     from chatmd.language.syntax import parse
 
@@ -66,7 +66,7 @@ def _about(text: str) -> str:
 
 
 def _asked_by(names: list[str], ready: dict[str, str]) -> dict[str, str]:
-    """The agents that these ask, and that those ask, with who asks them; none of `names`."""
+    """Return the agents that these ask, directly or not, except `names`, each with the agent that asks it."""
     from chatmd.language.agent import interpret
     from chatmd.language.syntax import parse
 

@@ -1,4 +1,4 @@
-"""Questions on a terminal: whether a file's tools are agreed to, and whether a call may be made (``--ask``)."""
+"""Questions on a terminal, for consent to a file's tools and for each call (``--ask``), and shared options."""
 
 from __future__ import annotations
 
@@ -20,17 +20,17 @@ from lmm.messages import ToolCall
 if TYPE_CHECKING:
     from chatmd.context import Approve, Confirm
 
-_LONGEST = 4096  # bytes of a line that a terminal hands over
+_LONGEST = 4096  # bytes of a line from a terminal
 _Command = TypeVar("_Command", bound=Callable[..., object])
 
 
 def model_option(help: str) -> Callable[[_Command], _Command]:
-    """The option ``--model NAME``."""
+    """Return a decorator that declares the option ``--model NAME``."""
     return click.option("--model", metavar="NAME", default="", show_default=False, help=help)
 
 
 def input_values(command: _Command) -> _Command:
-    """The option ``--set NAME=VALUE``, as `inputs`."""
+    """Declare the option ``--set NAME=VALUE``, as `inputs`."""
     return click.option(
         "--set", "inputs", metavar="NAME=VALUE", multiple=True, callback=_read_values,
         help="Set an input that the file declares; the value is written into the file.",
@@ -46,12 +46,12 @@ def _read_values(context: click.Context, option: click.Parameter, given: tuple[s
 
 
 def confirm_on_terminal() -> Confirm | None:
-    """A function that asks for consent on the terminal, or None if there is none."""
+    """Return a function that asks for consent on the terminal, or None without a terminal."""
     return _confirm if terminal.can_ask() else None
 
 
 def approve_on_terminal() -> Approve:
-    """A function that asks about each call; it remembers what is always allowed.
+    """Return a function that asks about each call; it remembers which tools are always allowed.
 
     Raises:
         ConfigError: there is no terminal.
@@ -68,7 +68,7 @@ def _confirm(question: str) -> bool:
 
 
 async def _ask(call: ToolCall) -> CallDecision:
-    """What is said to a call on the terminal; the end of the input ends the run."""
+    """Ask about a call on the terminal; the end of the input stops the run."""
     name, _, arguments = call_in_words(call).partition("\n")
     shown = terminal.styled(name, "bold", err=True) + (f"\n{arguments}" if arguments else "")
     terminal.say(f"\n{shown}", err=True)
@@ -81,7 +81,7 @@ async def _ask(call: ToolCall) -> CallDecision:
 
 
 async def _typed_line() -> str | None:
-    """A line that is typed, None at the end of the input; the thread that waits for it keeps nobody from ending."""
+    """Return a typed line, or None at the end of the input; the waiting thread does not keep the process alive."""
     line = Future[bytes]()
     threading.Thread(target=lambda: line.set_result(os.read(sys.stdin.fileno(), _LONGEST)), daemon=True).start()
     data = await asyncio.shield(asyncio.wrap_future(line))

@@ -1,4 +1,4 @@
-"""`lmm check`: what is wrong with ChatMD files."""
+"""`lmm check`: problems of ChatMD files."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ def check(*, files: tuple[Path, ...], roots: tuple[Path, ...], as_json: bool, co
 
 
 def tell_problems(problems: Sequence[Problem], *, as_json: bool = False) -> int:
-    """Print problems, a line each; the exit code."""
+    """Print problems, one per line, and return the exit code."""
     from chatmd.language.lint import problem_line
 
     for problem in problems:

@@ -1,4 +1,4 @@
-"""`lmm compact`: the older part of a conversation as a summary."""
+"""`lmm compact`: replace the older part of a conversation by a summary."""
 
 from __future__ import annotations
 

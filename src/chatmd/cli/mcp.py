@@ -1,4 +1,4 @@
-"""`lmm mcp`: a course and prompt files for other programs, by the Model Context Protocol."""
+"""`lmm mcp`: publish a course and prompt files over the Model Context Protocol."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ from lmm.terminal import DONE
 if TYPE_CHECKING:
     from chatmd.mcp_server import Library
 
-_COURSE = "lmm_education.agent_tools:open_published_course"  # of a package that this one does not import
+_COURSE = "lmm_education.agent_tools:open_published_course"  # in a package that this one does not import
 _SHORTEST_TOKEN = 16
 _SILENT_FOR = 300.0  # seconds that a prompt may take; clients give up earlier
 
@@ -109,7 +109,7 @@ def _folder(prompts: Path | None) -> Path | None:
 
 
 def _address(written: str) -> tuple[str, int]:
-    """Host and port.
+    """Return the host and port of an address.
 
     >>> _address("8765"), _address("0.0.0.0:80"), _address("[::1]:0")
     (('127.0.0.1', 8765), ('0.0.0.0', 80), ('::1', 0))
@@ -121,10 +121,10 @@ def _address(written: str) -> tuple[str, int]:
 
 
 def _checked(host: str, public: bool, token_env: str | None) -> str:
-    """The token that callers need; none where nobody else can call. Without --http, there is no `host`.
+    """Return the token that callers must send; empty if none is required. Without --http, `host` is empty.
 
     Raises:
-        ConfigError: others could call, and that was not said; or the token is missing or too short.
+        ConfigError: others could call without --public, or the token is missing or too short.
     """
     if not host and (public or token_env):
         raise ConfigError("this needs --http", where="--public" if public else "--token-env")

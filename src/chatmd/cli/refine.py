@@ -64,7 +64,7 @@ def refine(
     if apply and done.winner is not None:
         try:
             done.apply()
-        except LmmError as error:  # what was found is to be shown all the same
+        except LmmError as error:  # the findings are printed all the same
             failed = error
     terminal.say(_report(done, apply, written=failed is None), end="")
     if failed is not None:
@@ -112,7 +112,7 @@ def _next(done: Refinement, apply: bool, written: bool) -> str:
 
 
 def _versions(done: Refinement) -> str:
-    """A row for each version, with the columns that say something."""
+    """Return a row for each version, without empty columns."""
     rows = [["version", "train" if done.held_out else "cases", "held out", "judge", "tokens/case", "cost/case"]]
     for version in done.versions:
         came = version.tally(version.results)
@@ -150,13 +150,13 @@ def _mark(result: CaseResult | None) -> str:
 
 
 def _faults(done: Refinement, version: Version) -> list[str]:
-    """Why cases fail with a version, a line each."""
+    """Return why cases fail with a version, one line for each fault."""
     measured = ((case.name, version.results.get(case.name)) for case in done.cases)
     return [f"  {name}: {' '.join(fault.split())}" for name, result in measured if result for fault in result.faults]
 
 
 def _difference(done: Refinement, version: Version) -> str:
-    """What a version changes in the file, as a unified diff."""
+    """Return what a version changes in the file, as a unified diff."""
     old, new = done.source.splitlines(keepends=True), done.agent(version).splitlines(keepends=True)
     lines = difflib.unified_diff(old, new, f"a/{done.path.name}", f"b/{done.path.name}")
     marked = (line if line.endswith("\n") else f"{line}\n\\ No newline at end of file\n" for line in lines)

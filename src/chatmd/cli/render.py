@@ -1,4 +1,4 @@
-"""`lmm render`: what the model would get of a ChatMD file."""
+"""`lmm render`: the request that a ChatMD file would send to the model."""
 
 from __future__ import annotations
 

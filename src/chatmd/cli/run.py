@@ -112,7 +112,7 @@ def run(
     from chatmd.cli.asking import approve_on_terminal, confirm_on_terminal
     from chatmd.runtime.runner import open_run, open_text, prepare
 
-    # Of `how`, which `prepare` takes, nothing is for this command alone.
+    # `how` are arguments of `prepare`.
     from_input = str(file) == "-"
     given = {"FILE -": from_input, "--say -": say == "-", "--say": say is not None, "-i": interactive, "--acp": acp,
              "--json": as_json, "--output": output, "--fork-at": fork_at, "--replay": replay}  # fmt: skip
@@ -148,11 +148,11 @@ def run(
 
 
 def _chosen(interactive: bool) -> Path:
-    """The conversation that the user chooses among the latest ones.
+    """Let the user choose one of the latest conversations.
 
     Raises:
-        UsageError: nobody can be asked.
-        ConfigError: there is none, or not the one that was chosen.
+        UsageError: this is not interactive.
+        ConfigError: there are no conversations, or the choice is invalid.
     """
     if not interactive:
         raise click.UsageError("Name a file. lmm run -i without one lists your latest conversations.")
@@ -173,7 +173,7 @@ def _chosen(interactive: bool) -> Path:
 
 
 def _replayed(file: Path, config: Path | None, roots: tuple[Path, ...]) -> int | None:
-    """Compare a transcript in which the model has nothing to do with a run today; None for another."""
+    """Compare a finished transcript with a run today, and return the exit code; None if it is the model's turn."""
     from chatmd.chat import Chat
     from chatmd.cli.check import tell_problems
 
@@ -228,7 +228,7 @@ def _begin(file: Path, interactive: bool) -> None:
 
 
 def _check_screen() -> None:
-    """See to it that there is a terminal that can do more than print lines.
+    """Check that there is a terminal that can do more than print lines.
 
     Raises:
         ConfigError: there is none.
@@ -245,10 +245,10 @@ _WIDTH = 100
 
 
 class RunPrinter:
-    """A listener that prints. Into a file or a pipe, a reply goes when it is complete: nothing can be taken back."""
+    """A listener that prints. Into a file or a pipe, only complete replies are printed, as text there is final."""
 
     def __init__(self) -> None:
-        self.in_line = False  # what the model says has not ended its line
+        self.in_line = False  # the model's text has not ended its line
         self.live = terminal.is_terminal()
 
     def __call__(self, event: Event, place: Place) -> None:
@@ -266,7 +266,7 @@ class RunPrinter:
             self._tell_note(event)
 
     def _tell_note(self, event: Event, indent: str = "") -> None:
-        """Tell of an event beside what the model says; `indent` stands before what agents below do."""
+        """Print an event that is not the model's text; `indent` is printed before events of agents."""
         if isinstance(event, ToolCall):
             self._note(f"{indent}→ {call_line(event)}")
         elif isinstance(event, ToolResult):
@@ -301,9 +301,9 @@ class RunPrinter:
         terminal.say(terminal.styled(text, "dim", err=True), err=True)
 
     def _note(self, text: str, style: str = "dim") -> None:
-        """Tell something in a line; what tools say is cut there, and what we say is not."""
+        """Print a line, cut to the width if it is a tool's, but not if it is ours."""
         self.end_line()
-        line = terminal.visible(" ".join(text.splitlines()), line=True)  # what a server said has several
+        line = terminal.visible(" ".join(text.splitlines()), line=True)  # a server's message may have several
         terminal.say(
             terminal.styled(terminal.clipped(line, _WIDTH) if style == "dim" else line, style, err=True), err=True
         )
@@ -322,13 +322,13 @@ _LEFT_OUT = {"run_result": ("text",), "asked": ("request",)}  # the whole transc
 
 
 def print_event(event: Event, place: Place) -> None:
-    """A listener that prints; `agent` names the agents from the first that was asked down to where it happened."""
+    """Print an event as JSON; `agent` names the agents from the first that was asked down to the event's."""
     terminal.say_json(event_values(event) | ({"agent": list(place.path)} if place.path else {}))
 
 
 @contextlib.contextmanager
 def reported(*, as_json: bool, from_input: bool) -> Iterator[None]:
-    """Name standard input in what ends a run, and with `as_json` print it as an event; it is raised all the same."""
+    """Name standard input in an error that ends the run, print it as an event with `as_json`, and raise it again."""
     try:
         yield
     except LmmError as error:
@@ -340,7 +340,7 @@ def reported(*, as_json: bool, from_input: bool) -> Iterator[None]:
 
 
 def event_values(event: Event) -> dict[str, Any]:
-    """An event as JSON has it; `event` is its kind.
+    """Return an event as values for JSON; `event` is its kind.
 
     >>> from lmm.messages import TextDelta
     >>> event_values(TextDelta("Oak"))

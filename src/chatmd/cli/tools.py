@@ -86,7 +86,7 @@ def _as_text(offer: Offer) -> Iterator[str]:
 
 
 def _heading(name: str, offer: Offer) -> Iterator[str]:
-    """The name, then what kind of tool it is, and what it can do."""
+    """Yield the lines with a tool's name, kind and powers."""
     from chatmd.tools.calling import KINDS
 
     start = terminal.visible(name) + "  "
@@ -113,7 +113,7 @@ def _arguments(definition: ToolDefinition) -> Iterator[str]:
 
 
 def _wrapped(text: str, indent: int, first: str = "") -> list[str]:
-    # Lines are for people's eyes; who reads through a pipe gets them whole.
+    # Lines are wrapped for people; in a pipe they stay whole.
     width = max(terminal.width(), indent + 30) if terminal.is_terminal() else _ENDLESS
     words = terminal.visible(" ".join(text.split()))
     return textwrap.wrap(words, width, initial_indent=first or " " * indent, subsequent_indent=" " * indent)

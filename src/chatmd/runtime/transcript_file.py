@@ -192,7 +192,7 @@ class Transcript:
                 self._truncate(gone)
             elif self.path is not None and not self._trouble:
                 self._behind = True
-                with contextlib.suppress(FileNotFoundError, FileReadError):  # otherwise all of it may have been held back
+                with contextlib.suppress(FileNotFoundError, FileReadError):  # else all of it may have been held back
                     self._behind = read_transcript(self.path) != self.text
 
     def is_still(self) -> bool:

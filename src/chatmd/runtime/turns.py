@@ -153,7 +153,7 @@ class Conversation:
     async def open(self, stack: AsyncExitStack, *, though_waiting: bool = False) -> events.Ready | None:
         """Read the agent and open its tools, until `stack` is closed; return None if there is nothing to do.
 
-        Values of inputs are written into the text. If it is the user's turn, nothing is opened, unless `though_waiting`.
+        Values of inputs are written into the text. On the user's turn, nothing is opened, unless `though_waiting`.
 
         Raises:
             InvalidDocument: the text has errors.
