@@ -621,6 +621,9 @@ class Document:
         for kept in saved.recovered:
             what = f"{files.shown(kept.name)} contains your save, which an interrupted run had put aside; compare it"
             self.listener(Notice(what), Place(str(self.path)))
+        if saved.unrecorded:
+            what = f"saved, but lmm undo cannot take this back: {saved.unrecorded}"
+            self.listener(Notice(what), Place(str(self.path)))
         self._take(saved.text)
         return saved
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
 import shutil
@@ -77,6 +78,18 @@ def test_a_full_disk(small_disk: Path) -> None:
     with pytest.raises(FileWriteError, match="the disk is full"):
         edit_file(roots_at(small_disk), "big.md", lambda old, target: ((old or "") * 2, ""))
     assert contents(small_disk) == before
+
+
+def test_a_full_state_folder(small_disk: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """What could not be taken back is not changed."""
+    monkeypatch.setenv("LMM_STATE_DIR", str(small_disk))
+    (tmp_path / "a.md").write_text("a\n")
+    with contextlib.suppress(OSError):
+        (small_disk / "other").write_bytes(bytes(100_000))
+    with pytest.raises(FileWriteError, match="changes cannot be written to this folder: No space left") as error:
+        edit_file(roots_at(tmp_path), "a.md", lambda old, target: ("b" * 10_000, ""))
+    assert error.value.where == str(small_disk / "undo")
+    assert (tmp_path / "a.md").read_text() == "a\n"
 
 
 def test_a_read_only_file_system(small_disk: Path) -> None:

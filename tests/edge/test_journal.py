@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shutil
 import time
 from pathlib import Path
 
@@ -142,13 +143,36 @@ def test_the_journal_is_private(server: ScriptedServer, answered: Path, state_fo
 
 
 def test_a_journal_that_cannot_be_written_costs_no_reply(
-    server: ScriptedServer, folder: Path, state_folder: Path
+    server: ScriptedServer, folder: Path, state_folder: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """The reply goes into the document all the same."""
-    (folder / "d.md").write_text(DOCUMENT)
+    """The reply goes into the document all the same; once, it is told that it is not remembered."""
     (state_folder / "journal").write_text("in the way")
-    scan_messages("d.md")
-    assert exchanges_of(folder / "d.md") == [("one", "Reply to: one"), ("two", "Reply to: two")]
+    for words in ([], ["--json"]):
+        (folder / "d.md").write_text(DOCUMENT)
+        assert main(["messages", "d.md", *words]) == 0
+        assert exchanges_of(folder / "d.md") == [("one", "Reply to: one"), ("two", "Reply to: two")]
+        told = "".join(capsys.readouterr())
+        assert told.count("replies cannot be written to this folder") == 1
+        assert f"{state_folder / 'journal'}: " in told
+        assert "LMM_STATE_DIR" in told
+
+
+@pytest.mark.parametrize("words", [["messages"], ["messages", "--json"], ["scan"], ["clear"]])
+def test_a_change_that_cannot_be_recorded_is_told(
+    server: ScriptedServer, answered: Path, state_folder: Path, words: list[str], capsys: pytest.CaptureFixture[str]
+) -> None:
+    """The change stays, and its author knows that it cannot be taken back."""
+    if words[0] == "messages":
+        answered.write_text(DOCUMENT)
+    before = answered.read_text()
+    shutil.rmtree(state_folder / "undo")
+    (state_folder / "undo").write_text("in the way")
+    capsys.readouterr()
+    assert main([*words, "d.md"]) == 0
+    assert answered.read_text() != before
+    told = "".join(capsys.readouterr())
+    assert told.count("d.md: saved, but lmm undo cannot take this back: ") == 1
+    assert f"{state_folder / 'undo'}: changes cannot be written to this folder: " in told
 
 
 def test_a_state_folder_that_cannot_be_used_is_told_before_a_model_is_asked(

@@ -24,7 +24,7 @@ from lmm.disk.opened import (
 )
 from lmm.disk.swap import remove_leftovers
 from lmm.disk.undo import remember
-from lmm.errors import FileWriteError, LmmError
+from lmm.errors import FileWriteError
 
 MAX_EDITED = 50_000_000
 """The largest file that can be changed, in bytes: it is held in memory."""
@@ -102,11 +102,10 @@ def apply_changes(changes: Sequence[Change]) -> None:
                 _prepare(change)
         # Files are removed last, as they may have been moved.
         for change in sorted(changes, key=lambda change: change.new is None):
+            remember(change.target.real, change.old, change.new, mode=change.mode)  # before: if it fails, nothing changes
             with write_errors(change.target.name, look=LOOK):
                 _exchange(change)
             done.append(change.target.name)
-            with contextlib.suppress(LmmError, OSError):  # a full disk must not turn a finished change into an error
-                remember(change.target.real, change.old, change.new, mode=change.mode)
     except FileWriteError as error:
         if done:
             error.message += f", after these files had been changed: {', '.join(done)}"

@@ -13,7 +13,6 @@ from lmm import terminal
 from lmm.cli import options
 from lmm.cli.main import each
 from lmm.cli.options import change, cost_text, exit_code, show_progress, tell_failures, work
-from lmm.messages import ignore
 from lmm.terminal import DONE
 
 if TYPE_CHECKING:
@@ -99,7 +98,7 @@ def _run(
     hints: dict[str, None] = {}
 
     def act(path: Path) -> int:
-        document = Document.open(path, config=config, listener=ignore if as_json else show_progress)
+        document = Document.open(path, config=config, listener=show_progress)
         report = work(document, lambda it: verb(it, **options), save=not estimate)
         for hint in report.hints:
             if hint not in hints:

@@ -75,9 +75,8 @@ def messages(
 def _open(path: Path, config: Path | None, *, quiet: bool) -> Document:
     from lmm import Document
     from lmm.disk.files import decode_document
-    from lmm.messages import ignore
 
-    listener = ignore if quiet else terminal.EventPrinter(err=path == STDIN)
+    listener = options.show_progress if quiet else terminal.EventPrinter(err=path == STDIN)
     if path == STDIN:
         text = decode_document(sys.stdin.buffer.read(), "standard input")
         return Document.from_text(text, config=config, listener=listener)

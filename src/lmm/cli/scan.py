@@ -83,7 +83,7 @@ def _scan(path: Path, *, check: bool, fix: bool) -> tuple[tuple[Finding, ...], s
         read_document(path)  # reports a missing file as such
         hint = f"lmm scan writes headers into {', '.join(SUFFIXES)} only; lmm scan --check reads any file"
         raise LmmError("this is not a markdown file", where=str(path), hint=hint)
-    document = Document.open(path)
+    document = Document.open(path, listener=options.show_progress)
     with contextlib.nullcontext() if check else document:
         document.reload()
         completed = not check and document.complete()

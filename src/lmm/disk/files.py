@@ -155,24 +155,37 @@ def document_lock(path: Path, *, on_wait: Callable[[], None] = lambda: None, tim
     folder = state_folder() / "locks"
     name = digest(str(real(path)), length=32)
     lock = FileLock(folder / f"{name}.lock", thread_local=False)
-    try:
+    with state_errors(folder, "locks"):
         folder.mkdir(parents=True, exist_ok=True)
         try:
-            lock.acquire(timeout=0)
-        except Timeout:
-            on_wait()
-            lock.acquire(timeout=timeout)
-    except Timeout as error:
-        raise DocumentBusy(
-            "another lmm command is working on this document", where=str(path), hint="try again later"
-        ) from error
-    except OSError as error:
-        raise FileWriteError(
-            f"locks cannot be written to this folder: {error.strerror or error}",
-            where=str(folder),
-            hint="choose another folder: export LMM_STATE_DIR=…",
-        ) from error
+            try:
+                lock.acquire(timeout=0)
+            except Timeout:
+                on_wait()
+                lock.acquire(timeout=timeout)
+        except Timeout as error:
+            raise DocumentBusy(
+                "another lmm command is working on this document", where=str(path), hint="try again later"
+            ) from error
     try:
         yield
     finally:
         lock.release()
+
+
+@contextlib.contextmanager
+def state_errors(folder: Path, what: str) -> Iterator[None]:
+    """Name a folder in the state folder that cannot be written to, and how to choose another one.
+
+    Raises:
+        FileWriteError: it cannot be written to.
+    """
+    try:
+        yield
+    except (OSError, FileWriteError) as error:
+        cause = error.__cause__ or error
+        raise FileWriteError(
+            f"{what} cannot be written to this folder: {getattr(cause, 'strerror', None) or cause}",
+            where=str(folder),
+            hint="free some space, or choose another folder: export LMM_STATE_DIR=…",
+        ) from error

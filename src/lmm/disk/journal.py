@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from lmm.disk import digest
-from lmm.disk.files import read_document, replace, state_folder
+from lmm.disk.files import read_document, replace, state_errors, state_folder
 from lmm.errors import LmmError
 
 KEEP_DAYS = 90
@@ -25,10 +25,15 @@ def key_of(*parts: Any) -> str:
 
 
 def put(key: str, reply: dict[str, Any]) -> None:
-    """Record a reply. On return it is on the disk."""
+    """Record a reply. On return it is on the disk.
+
+    Raises:
+        FileWriteError: the state folder cannot be written to.
+    """
     path = _path(key)
-    path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
-    replace(path, json.dumps(reply, ensure_ascii=True), private=True)
+    with state_errors(_folder(), "replies"):
+        path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
+        replace(path, json.dumps(reply, ensure_ascii=True), private=True)
 
 
 def get(key: str) -> dict[str, Any] | None:

@@ -29,13 +29,15 @@ Rebase = Callable[[str], tuple[str, tuple[Failure, ...]]]
 class Saved:
     """The result of a save: the text now on disk and, if its author changed it (`rebased`), changes that do not fit.
 
-    `recovered` are files in its folder with what an author saved while a run was killed (`lmm.disk.swap`).
+    `recovered` are files in its folder with what an author saved while a run was killed (`lmm.disk.swap`);
+    `unrecorded` says why the change cannot be undone, if it cannot.
     """
 
     text: str
     rebased: bool = False
     failures: tuple[Failure, ...] = ()
     recovered: tuple[Path, ...] = ()
+    unrecorded: str = ""
 
     def check(self) -> Saved:
         """Return this result if all of our changes were applied.
@@ -160,14 +162,16 @@ class SharedFile:
                 continue
             saved = Saved(text, theirs != self.base, failures)
             self.base = text
-            return replace(saved, recovered=self._written(theirs)) if text != theirs else saved
+            return self._written(saved, theirs) if text != theirs else saved
 
-    def _written(self, before: str) -> tuple[Path, ...]:
+    def _written(self, saved: Saved, before: str) -> Saved:
         self._seen = signature(self.path)
-        recovered = remove_leftovers(files.real(self.path).parent)
-        with contextlib.suppress(LmmError, OSError):  # the save is done: a full disk must not make it fail
+        recovered = tuple(remove_leftovers(files.real(self.path).parent))
+        try:
             remember(self.path, before, self.base)
-        return tuple(recovered)
+        except (LmmError, OSError) as error:  # the save is done: a full disk must not make it fail
+            return replace(saved, recovered=recovered, unrecorded=str(error))
+        return replace(saved, recovered=recovered)
 
     def _pause(self) -> str | None:
         """Wait until no program writes the file (some write in several steps), and return its text."""

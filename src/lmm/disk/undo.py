@@ -21,7 +21,7 @@ from typing import Any
 
 from lmm.disk import digest
 from lmm.disk.diff import Conflict, hunks, three_way
-from lmm.disk.files import document_lock, read_settled, real, replace, state_folder
+from lmm.disk.files import document_lock, read_settled, real, replace, state_errors, state_folder
 from lmm.disk.folder import check_named
 from lmm.disk.opened import make_folders, open_folder, write_errors
 from lmm.errors import Changed, LmmError
@@ -74,7 +74,7 @@ def remember(path: Path, before: str | bytes | None, after: str | bytes | None, 
     """Record our change of a file, which had that `mode`; None means no file. On return the record is on the disk.
 
     Raises:
-        FileWriteError, OSError: the state folder cannot be written.
+        FileWriteError: the state folder cannot be written to.
     """
     path, turn = real(path), _turn.get()
     change = {"path": str(path), "before": _text(before), "after": _text(after), "mode": mode}
@@ -105,8 +105,9 @@ def _new_record(path: Path) -> Path:
 
 def _write(record: Path, change: Mapping[str, Any]) -> None:
     folder = record.parent
-    folder.mkdir(parents=True, exist_ok=True, mode=0o700)
-    replace(record, zlib.compress(json.dumps(change).encode("ascii"), 1), private=True)
+    with state_errors(_root(), "changes"):
+        folder.mkdir(parents=True, exist_ok=True, mode=0o700)
+        replace(record, zlib.compress(json.dumps(change).encode("ascii"), 1), private=True)
     for old in sorted(folder.iterdir())[:-KEEP_CHANGES]:
         old.unlink(missing_ok=True)
     _tidy()

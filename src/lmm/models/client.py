@@ -19,14 +19,14 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import functools
-from collections.abc import AsyncGenerator, Coroutine, Iterable
+from collections.abc import AsyncGenerator, Callable, Coroutine, Iterable
 from typing import Any, TypeVar
 
 from lmm.config import ModelSettings, Settings, load_settings
 from lmm.disk import journal
 from lmm.errors import Interrupted, LmmError, Place
 from lmm.loop import to_its_end
-from lmm.messages import Asked, ChatEvent, ChatRequest, Event, Failed, Listener, Reply, Usage, ignore, render
+from lmm.messages import Asked, ChatEvent, ChatRequest, Event, Failed, Listener, Notice, Reply, Usage, ignore, render
 from lmm.models.budget import SharedBudget
 from lmm.models.chat import shared_chat
 from lmm.models.port import Ask, ChatModel, Flow, ask, is_journaled
@@ -62,6 +62,7 @@ class Client:
         self.usage, self.interrupted = Usage(), False
         self._budget = SharedBudget.of(budget)
         self._told: dict[int, LmmError] = {}
+        self._forgets = False
         self._given, self._root = model, self
         self._opened: ChatModel | None = Estimate(self.name) if estimate else model
 
@@ -155,7 +156,7 @@ class Client:
                 if isinstance(event, Reply):
                     paid(event.usage)
                     self._root.usage += event.usage
-                    if self.journal and not self.estimate and not await _kept(key, event):
+                    if self.journal and not self.estimate and not await _kept(key, event, self._tell_forgotten):
                         self._root.interrupted = True
                 self._tell(event, ask.place)
                 yield event
@@ -167,6 +168,12 @@ class Client:
                 return
             self._root._told[id(event.error)] = event.error
         self.listener(event, place)
+
+    def _tell_forgotten(self, error: LmmError) -> None:
+        """Report, once, that replies are not put into the journal."""
+        if not self._root._forgets:
+            self._root._forgets = True
+            self.listener(Notice(f"replies are not remembered, in case this run is killed: {error}"), Place())
 
     def _tell(self, event: Event, place: Place) -> None:
         if not self.estimate:
@@ -261,19 +268,21 @@ def _remembered(key: str) -> Reply | None:
     return None
 
 
-async def _kept(key: str, reply: Reply) -> bool:
+async def _kept(key: str, reply: Reply, on_failure: Callable[[LmmError], None] = lambda error: None) -> bool:
     """Put a reply into the journal; return False if this was cancelled in the meantime: the reply counts anyway."""
     try:
-        await to_its_end(_remember(key, reply))
+        await to_its_end(_remember(key, reply, on_failure))
     except asyncio.CancelledError:
         return False
     return True
 
 
-async def _remember(key: str, reply: Reply) -> None:
+async def _remember(key: str, reply: Reply, on_failure: Callable[[LmmError], None]) -> None:
     entry = {"text": reply.text, "model": reply.model} | ({"cut": True} if reply.cut else {})
-    with contextlib.suppress(LmmError, OSError):  # a full disk must not cost the reply
+    try:
         await asyncio.to_thread(journal.put, key, entry)  # it waits for the disk; other calls continue in the meantime
+    except LmmError as error:  # a full disk must not cost the reply
+        on_failure(error)
 
 
 class Estimate:
