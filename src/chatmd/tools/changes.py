@@ -102,8 +102,8 @@ def apply_changes(changes: Sequence[Change]) -> None:
                 _prepare(change)
         # Files are removed last, as they may have been moved.
         for change in sorted(changes, key=lambda change: change.new is None):
-            remember(change.target.real, change.old, change.new, mode=change.mode)  # before: if it fails, nothing changes
             with write_errors(change.target.name, look=LOOK):
+                remember(change.target.real, change.old, change.new, mode=change.mode)  # if this fails, nothing changes
                 _exchange(change)
             done.append(change.target.name)
     except FileWriteError as error:
