@@ -13,7 +13,7 @@ import sys
 import unicodedata
 from collections.abc import Sequence
 from difflib import SequenceMatcher
-from typing import IO, Any
+from typing import TextIO
 
 from lmm.errors import LmmError, Place
 from lmm.messages import Asked, Event, Failed, Notice, Reply, Retrying, TextDelta, Usage, Waiting
@@ -163,12 +163,7 @@ def say_document(text: str) -> None:
     if is_terminal():
         say(text, end="")
         return
-    sys.stdout.flush()
-    try:
-        sys.stdout.buffer.write(text.encode("utf-8", "surrogatepass"))
-        sys.stdout.buffer.flush()
-    except BrokenPipeError:
-        _forget(sys.stdout)
+    _write(text.encode("utf-8", "surrogatepass"), sys.stdout)
 
 
 def say_json(value: object, *, indent: int | None = None) -> None:
@@ -274,22 +269,40 @@ def log_to_stderr(layout: str) -> None:
     logging.basicConfig(level=logging.WARNING, handlers=[handler])
 
 
-def _stream(err: bool) -> IO[str]:
+def _stream(err: bool) -> TextIO:
     return sys.stderr if err else sys.stdout
 
 
-def _write(text: str, stream: IO[str]) -> None:
+def _write(text: str | bytes, stream: TextIO) -> None:
+    """Write text, or bytes after what was written before. If that fails, further output to `stream` is discarded."""
     try:
-        stream.write(text)
+        if isinstance(text, bytes):
+            stream.flush()
+            stream.buffer.write(text)
+        else:
+            stream.write(text)
         stream.flush()
     except OSError as error:
+        os.dup2(os.open(os.devnull, os.O_WRONLY), stream.fileno())
         if error.errno not in (errno.EPIPE, errno.EIO):  # the reader went away; the terminal's window was closed
-            raise
-        _forget(stream)
+            _unwritten.append(error)
+            tell_error(LmmError(f"the output cannot be written: {error.strerror}"))
 
 
-def _forget(stream: IO[Any]) -> None:
-    os.dup2(os.open(os.devnull, os.O_WRONLY), stream.fileno())
+_unwritten: list[OSError] = []
+
+
+def open_closed_streams() -> None:
+    """Open standard streams that the caller closed, so that no file takes their place; writing to the output fails."""
+    _unwritten.clear()
+    for name, flags, mode in (("stdin", os.O_RDONLY, "r"), ("stdout", os.O_RDONLY, "w"), ("stderr", os.O_WRONLY, "w")):
+        if getattr(sys, name) is None:
+            setattr(sys, name, os.fdopen(os.open(os.devnull, flags), mode, encoding="utf-8"))
+
+
+def is_output_lost() -> bool:
+    """Return whether some output could not be written."""
+    return bool(_unwritten)
 
 
 # -- events, as they happen ------------------------------------------------------------------------

@@ -174,6 +174,37 @@ def test_a_reader_that_goes_away_is_no_error(tmp_path: Path) -> None:
     assert result.stderr == ""
 
 
+WRITERS = ["--help", "--version", "status", "messages --help", "store pull --help", "completion --help", "export w.md",
+           "messages w.md", "scan --check --json w.md"]  # fmt: skip
+UNWRITABLE = [(words, where) for words in WRITERS for where in (">/dev/full", ">&-")]
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="needs /dev/full")
+@pytest.mark.parametrize(
+    ("words", "where"), [*UNWRITABLE, ("messages w.md", ">/dev/full 2>/dev/full"), ("messages w.md", ">&- 2>&- <&-")]
+)
+def test_an_output_that_cannot_be_written_is_told(words: str, where: str, tmp_path: Path) -> None:
+    """On one line; a reply that was paid for is in the document all the same."""
+    (tmp_path / "w.md").write_text("---\ntitle: W\n---\n\n---\n?: which colour\n---\nA leaf is green.\n")
+    done = subprocess.run(
+        ["bash", "-c", f"{sys.executable} -m lmm {words} {where}"],
+        cwd=tmp_path, capture_output=True, text=True, check=False,
+    )  # fmt: skip
+    reason = "No space left on device" if "full" in where else "Bad file descriptor"
+    told = [line for line in done.stderr.splitlines() if not line.startswith("w.md:")]
+    assert told == ([] if "2>" in where else [f"lmm: the output cannot be written: {reason}"])
+    assert done.returncode == 1
+    if words == "messages w.md":
+        assert "A leaf is green" in (tmp_path / "w.md").read_text().partition("~reply")[2].partition("---")[0]
+
+
+@pytest.mark.parametrize("name", [".", "./", "/", ""])
+def test_a_folder_is_not_imported(name: str, capsys: pytest.CaptureFixture[str]) -> None:
+    """Not even one without a name."""
+    assert main(["import", name]) == 2
+    assert ": this is a folder, not a file (name the files in it)" in capsys.readouterr().err
+
+
 def test_a_header_is_written_into_markdown_only(tmp_path: Path) -> None:
     """`lmm scan *` does not break a Python file."""
     (tmp_path / "u.py").write_text("print(1)\n")

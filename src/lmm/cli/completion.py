@@ -6,7 +6,7 @@ import click
 from click.shell_completion import CompletionItem, get_completion_class, shell_complete
 
 from lmm import terminal
-from lmm.cli import main
+from lmm.cli import main, options
 
 VARIABLE = "_LMM_COMPLETE"  # set by the script; its value is defined by click, such as bash_complete
 
@@ -22,9 +22,9 @@ class _Commands(click.Group):
         return [CompletionItem(row.name, help=row.help) for row in main.COMMANDS if row.name.startswith(incomplete)]
 
 
-@click.command(context_settings={"help_option_names": ["-h", "--help"]})
+@options.command()
 @click.argument("shell", type=click.Choice(["bash", "zsh", "fish"]))
-def completion(shell: str) -> None:
+def completion(shell: str) -> int:
     """Print the completion script of a shell.
 
     \b
@@ -35,6 +35,7 @@ def completion(shell: str) -> None:
     script = get_completion_class(shell)
     assert script is not None  # one of the three supported by click
     terminal.say(script(_Commands(), {}, "lmm", VARIABLE).source())
+    return terminal.DONE
 
 
 def complete(instruction: str) -> int:

@@ -88,6 +88,12 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
     0: done, 1: something failed or was found, 2: wrong usage or missing agreement, 130: interrupted.
     """
+    terminal.open_closed_streams()
+    code = _main(arguments)
+    return FAILED if code == DONE and terminal.is_output_lost() else code
+
+
+def _main(arguments: Sequence[str] | None) -> int:
     if instruction := os.environ.get("_LMM_COMPLETE"):
         complete: Callable[[str], int] = importlib.import_module("lmm.cli.completion").complete  # it uses COMMANDS
         return complete(instruction)
@@ -148,9 +154,6 @@ def run(command: click.Command, name: str, words: Sequence[str]) -> int:
     except (KeyboardInterrupt, EOFError, click.Abort):
         terminal.say("\nlmm: interrupted", err=True)
         return INTERRUPTED
-    except BrokenPipeError:  # the reader (head, less) went away
-        sys.stdout = Path(os.devnull).open("w", encoding="utf-8")  # noqa: SIM115  # else flushing at exit complains
-        return DONE
     except click.ClickException as error:
         usage = io.StringIO()
         error.show(usage)

@@ -46,7 +46,24 @@ class Argument(click.Argument):
         self.help = help
 
 
-class ExplainedCommand(click.Command):
+class _Helping(click.Command):
+    """A command whose help is written as all other output is."""
+
+    def get_help_option(self, ctx: click.Context) -> click.Option | None:
+        """Return the option that shows the help."""
+        option = super().get_help_option(ctx)
+        if option is not None:
+            option.callback = _show_help
+        return option
+
+
+def _show_help(context: click.Context, parameter: click.Parameter, wanted: bool) -> None:
+    if wanted and not context.resilient_parsing:
+        terminal.say(context.get_help())
+        context.exit()
+
+
+class ExplainedCommand(_Helping):
     """A command whose help explains its arguments, above its options."""
 
     def format_options(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
@@ -58,7 +75,7 @@ class ExplainedCommand(click.Command):
         super().format_options(ctx, formatter)
 
 
-class Group(click.Group):
+class Group(_Helping, click.Group):
     """A group of commands, listed in the order of their declaration."""
 
     def command(  # type: ignore[override]  # click's may also be used without being called

@@ -81,8 +81,10 @@ def output_of(source: Path, output: Path | None) -> Path:
     """Return the path of the markdown file that an import writes.
 
     Raises:
-        ConfigError: the output would not be markdown, or its folder is missing.
+        ConfigError: the source is a folder without a name, the output would not be markdown, or its folder is missing.
     """
+    if not source.name:
+        raise ConfigError("this is a folder, not a file", where=str(source), hint="name the files in it")
     if output is None:
         return source.with_suffix(".md")
     if output.is_dir():
