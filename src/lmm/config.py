@@ -272,7 +272,7 @@ def load_settings(
         tiers[tier] = settings = _tier(tier, *picked[tier], config, env, follows, own, header_name)
         if settings.origin == header_name:
             require_near(settings.model, tier, document or header_name)
-    tiers |= {tier: tiers[other].replace(origin=f"command line: {other}") for tier, other in same.items()}
+    tiers |= {tier: tiers[other].replace(origin=f"model: {other}") for tier, other in same.items()}
     own_keys = read_keys(keys_of(Settings), config.toml, config.where)
     if "prompts_folder" in own_keys:
         own_keys["prompts_folder"] = (config.path.parent if config.path else Path()) / own_keys["prompts_folder"]
@@ -395,9 +395,10 @@ def _chosen_names(
 
         `both` is the variable that names the provider of this tier and others, if it applies.
         """
+        if tier in overrides:
+            return parse_name(overrides[tier], where="model"), "model"
         written = config.toml.get(tier, {}).get("model")
         voices = [
-            (overrides.get(tier), "command line"),
             (header.get(tier), header_name),
             (written if written != "default" else "", config.where(tier, "model") if written else ""),
         ]
@@ -482,5 +483,6 @@ def _tier(
     options["parameters"] = Parameters((parameters or settings.parameters) | options.pop("parameters", {}))
     if ours := _OURS & {*options["parameters"]}:
         why = f"'{min(ours)}' is not a parameter of [{tier}]: every request sets it itself"
-        raise ConfigError(why, where=header_name if said else tier)
+        where = header_name if min(ours) in said.get("parameters", ()) else config.where(tier, "parameters")
+        raise ConfigError(why, where=where)
     return settings.replace(**options | {"model": model})

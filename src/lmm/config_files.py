@@ -16,7 +16,7 @@ from typing import Any
 import msgspec
 
 from lmm.config import Settings, load_settings
-from lmm.config_tables import TABLES, Config, Key, keys_in, keys_of, kinds_of
+from lmm.config_tables import BOM, TABLES, Config, Key, keys_in, keys_of, kinds_of
 from lmm.disk.files import read_document, real
 from lmm.disk.folder import is_foreign
 from lmm.errors import ConfigError
@@ -160,6 +160,8 @@ def with_values(text: str, tables: Mapping[str, Mapping[str, Any]], name: str = 
     Raises:
         ConfigError: it is not TOML, or has something other than a table under the name of one.
 
+    A byte order mark stays.
+
     >>> text = '[serve] # ours\\ntitle = "Old"  # short\\n'
     >>> print(with_values(text, {"serve": {"log": "l", "title": "New"}}), end="")
     [serve] # ours
@@ -171,7 +173,7 @@ def with_values(text: str, tables: Mapping[str, Mapping[str, Any]], name: str = 
     from tomlkit.items import AbstractTable
 
     try:
-        document = tomlkit.parse(text)
+        document = tomlkit.parse(text.removeprefix(BOM))
         for table, values in tables.items():
             there = document.setdefault(table, {}) if values else {}
             for key, value in reversed(list(values.items())):
@@ -179,7 +181,7 @@ def with_values(text: str, tables: Mapping[str, Mapping[str, Any]], name: str = 
                     there.value._insert_at(0, key, value)  # at the end it would come after the next table's comment
                 else:
                     there[key] = value
-        return document.as_string()
+        return (BOM if text.startswith(BOM) else "") + document.as_string()
     except (TOMLKitError, TypeError, ValueError) as error:
         raise ConfigError(f"this cannot be changed here: {error}", where=name, hint="correct it first") from error
 

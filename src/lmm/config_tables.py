@@ -133,7 +133,7 @@ class Key:
             wrong = f"'{self.name}' in [{self.table}] must be {in_words(self.type)}, not {value!r}"
             raise ConfigError(wrong, where=place) from None
         if self.asks == "host":
-            for url in (found,) if isinstance(found, str) else found:
+            for url in filter(None, (found,) if isinstance(found, str) else found):
                 check_server(url, f"'{self.name}' in [{self.table}]", place)
         return found
 
@@ -343,11 +343,16 @@ class Config:
 
 _CAPITAL_BOOLEAN = re.compile(r"^([ \t]*[\w.\"-]+[ \t]*=[ \t]*)(True|False)(?=[ \t]*(?:#|$))", re.MULTILINE)
 
+_TOML_PLACE = re.compile(r" \(at line (\d+), column (\d+)\)$")
+BOM = "\ufeff"
+"""The byte order mark with which some editors begin a file."""
+
 
 @functools.lru_cache(maxsize=16)
 def _parsed(text: str, name: str) -> tuple[Mapping[str, Any], tuple[str, ...]]:
     """Return the tables of a text, and hints; the seed's `questions = True` is accepted, although it is not TOML."""
     hints: tuple[str, ...] = ()
+    text = text.removeprefix(BOM)
     try:
         toml = tomllib.loads(text)
     except tomllib.TOMLDecodeError as error:
@@ -355,7 +360,9 @@ def _parsed(text: str, name: str) -> tuple[Mapping[str, Any], tuple[str, ...]]:
         try:
             toml = tomllib.loads(lower)
         except tomllib.TOMLDecodeError:
-            raise ConfigError(f"this is not TOML: {error}", where=name) from error
+            found = _TOML_PLACE.search(str(error))
+            where = f"{name}:{found[1]}:{found[2]}" if found else name
+            raise ConfigError(f"this is not TOML: {_TOML_PLACE.sub('', str(error))}", where=where) from error
         hints = (f"{name}: TOML requires true and false in lower case; True and False are accepted here",)
     for table, written in toml.items():
         if table not in TABLES:
@@ -374,7 +381,7 @@ def line_of(text: str, table: str, key: str = "") -> int:
     """
     name = rf"""["']?{re.escape(key)}["']?\s*="""
     here, of_table = "", 0
-    for number, line in enumerate(text.split("\n"), 1):
+    for number, line in enumerate(text.removeprefix(BOM).split("\n"), 1):
         if head := re.match(r"""\s*\[\s*["']?([^\]"'\s]+)""", line):
             here = head[1]
             if here == f"{table}.{key}":

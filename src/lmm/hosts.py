@@ -60,8 +60,8 @@ def is_loopback_url(url: str) -> bool:
 
 
 def check_server(url: str, name: str, where: str = "") -> None:
-    """Check the URL of a server: not ambiguous between libraries, and without a password, which would appear in
-    messages and logs. `name` is the setting that contains it.
+    """Check the URL of a server: by HTTP, not ambiguous between libraries, and without a password, which would appear
+    in messages and logs. `name` is the setting that contains it.
 
     >>> check_server("http://me:pw@example.org/v1", "base_url")
     Traceback (most recent call last):
@@ -71,15 +71,17 @@ def check_server(url: str, name: str, where: str = "") -> None:
         ConfigError: the URL is not acceptable.
     """
     try:
-        has_user = "@" in urlsplit(url).netloc
+        parts = urlsplit(url)
     except ValueError:
         raise ConfigError(f"{name} is not a URL", where=where, hint="write https://HOST/PATH") from None
-    if has_user:
+    if "@" in parts.netloc:
         hint = "put keys into environment variables: api_key_env"
         raise ConfigError(f"{name} contains a user or a password", where=where, hint=hint)
     if not UNFIT.isdisjoint(url):
         what = f"{name} contains a backslash, a blank or a control character"
         raise ConfigError(what, where=where, hint="write https://HOST/PATH")
+    if parts.scheme not in ("http", "https") or not parts.netloc:
+        raise ConfigError(f"{name} must begin with http:// or https:// and a host, not {url!r}", where=where)
 
 
 @functools.cache

@@ -509,7 +509,6 @@ def test_python_obeys(folder: Path, own_model: ScriptedServer, tmp_path_factory:
     [
         "http://127.0.0.1.example.com/v1",
         "http://localhost.example.com/v1",
-        "//192.0.2.1",
     ],
 )
 def test_names_that_only_look_like_this_machine(

@@ -45,8 +45,6 @@ def _key_for(settings: StorageSettings, env: Mapping[str, str]) -> str | None:
     key = env.get(settings.api_key_env) or None
     for address in settings.addresses:
         check_server(address, "'url' under [storage]")
-        if not re.match(r"https?://", address):
-            raise ConfigError(f"'url' under [storage] must begin with https:// or http://, not {address!r}")
         if key and not (is_loopback_url(address) or address.startswith("https://")):
             raise ConfigError(
                 f"your {settings.api_key_env} would go to {address} unencrypted",

@@ -5,6 +5,8 @@ from __future__ import annotations
 import pytest
 
 from lmm.config import Settings, header_models, load_settings
+from lmm.config_files import with_values
+from lmm.config_tables import Config
 from lmm.errors import ConfigError
 
 KEY = {"OPENAI_API_KEY": "sk-secret"}
@@ -50,7 +52,7 @@ def test_later_voices_win() -> None:
         ("Mistral/m1", "environment LMM_SOURCE_MAJOR, LMM_MODEL_MAJOR"),
         ("Anthropic/c1", "config.toml:2"),
         ("Google/g1", "header of n.md"),
-        ("Ollama/o1", "command line"),
+        ("Ollama/o1", "model"),
     ]
 
 
@@ -148,6 +150,9 @@ def test_spellings_of_the_header(header: dict[str, object]) -> None:
     assert load_settings(env={}, header=header).system == "S"
 
 
+SCHEME = "'base_url' in [major] must begin with http:// or https:// and a host"
+
+
 @pytest.mark.parametrize(
     ("toml", "header", "message"),
     [
@@ -161,7 +166,10 @@ def test_spellings_of_the_header(header: dict[str, object]) -> None:
         ('[major]\nmodel = "OpenIA/gpt-4"\n', {}, "unknown provider 'OpenIA' (did you mean OpenAI?)"),
         ('[major]\nmodel = "OpenAICompatible/m"\n', {}, "needs the address of its server"),
         ("major = 3\n", {}, "[major] must be a table"),
-        ("[RAG]\nquestions = Yes\n", {}, "this is not TOML"),
+        ("[RAG]\nquestions = Yes\n", {}, "config.toml:2:13: this is not TOML: Invalid value"),
+        ("\ufeff[RAG]\r\nquestions = Yes\r\n", {}, "config.toml:2:13: this is not TOML: Invalid value"),
+        ("[major", {}, "config.toml: this is not TOML: Expected ']' at the end of a table declaration (at end of doc"),
+        ("\ufeff[majr]\r\n", {}, "config.toml:1: unknown table [majr] (did you mean 'major'?)"),
         ("[RAG]\nquestions = 1\n", {}, "'questions' in [RAG] must be true or false, not 1"),
         ("", {"model": {"RAG": ["question"]}}, "unknown annotation 'question' (did you mean 'questions'?)"),
         ("", {"model": "gpt-4"}, "'model:' must contain 'key: value' lines, not 'gpt-4'"),
@@ -169,7 +177,16 @@ def test_spellings_of_the_header(header: dict[str, object]) -> None:
         ("", {"model": {"major": {"modle": "x"}}}, "unknown key 'modle' in [major] (did you mean 'model'?)"),
         ("", {"model": {"major": {"base_url": "http://x"}}}, "unknown key 'base_url' in [major]"),
         ("", {"model": {"major": {"parameters": {"tools": []}}}}, "'tools' is not a parameter of [major]"),
-        ("[major.parameters]\nmessages = []\n", {}, "'messages' is not a parameter of [major]"),
+        ("[major.parameters]\nmessages = []\n", {}, "config.toml:1: 'messages' is not a parameter of [major]"),
+        (
+            "[minor]\nparameters = { model = 1 }\n",
+            {"title": "T"},
+            "toml:2: 'model' is not a parameter of [minor]",
+        ),
+        ('[major]\nbase_url = "127.0.0.1:8797/v1"\n', {}, f"config.toml:2: {SCHEME}"),
+        ('[major]\nbase_url = "localhost:8797/v1"\n', {}, f"config.toml:2: {SCHEME}"),
+        ('[major]\nbase_url = "https:/x"\n', {}, f"config.toml:2: {SCHEME}"),
+        ('[major]\nbase_url = "ftp://x/v1"\n', {}, f"config.toml:2: {SCHEME}"),
         ("[major]\nparameters = 3\n", {}, "'parameters' in [major] must be a table, not 3"),
         ("", {"model": {"major": ["x"]}}, "'major' under 'model:' must be text"),
         ("", {"model": {"major": "something like mistral tiniest"}}, "is not a model name"),
@@ -180,6 +197,24 @@ def test_what_is_refused(toml: str, header: dict[str, object], message: str) -> 
     with pytest.raises(ConfigError) as error:
         load_settings(toml, {}, header)
     assert message in str(error.value)
+
+
+@pytest.mark.parametrize("name", ["", " ", "nonsense"])
+def test_a_named_model_is_not_replaced_by_the_configured_one(name: str) -> None:
+    """A script's variable that is not set names no model."""
+    with pytest.raises(ConfigError, match=f"^model: '{name}' is not a model name"):
+        load_settings('major = "Ollama/m"', {}, overrides={"major": name})
+
+
+def test_a_file_as_windows_writes_it() -> None:
+    """With a byte order mark, and its line ends."""
+    config = Config(text='\ufeffminor = "Ollama/m"\r\n[messages]\r\nsystem = """\r\nBe\r\nkind."""\r\n')
+    settings = load_settings(config, {})
+    assert (str(settings.minor.model), settings.minor.origin) == ("Ollama/m", "config.toml:1")
+    assert (settings.system, settings.origins["system"]) == ("Be\nkind.", "config.toml:3")
+    changed = with_values(config.text, {"messages": {"context_limit": 3}})
+    assert changed.startswith('\ufeffminor = "Ollama/m"\r\n[messages]')
+    assert load_settings(changed, {}).context_limit == 3
 
 
 def test_other_packages_tables_are_theirs() -> None:
