@@ -113,7 +113,7 @@ def model_settings(config: AgentConfig, configuration: Configuration, *, own: bo
     >>> str(model_settings(AgentConfig("minor"), Configuration(file, environment={})).model)
     'Ollama/llama3.2'
     """
-    where = "--model" if configuration.model and own else config.span.where
+    where = "model" if configuration.model and own else config.span.where
     settings: ModelSettings = getattr(*_with_model(config, configuration, own)[:2])
     settings = settings.replace(
         temperature=settings.temperature if config.temperature is None else config.temperature,
@@ -160,10 +160,10 @@ def _with_model(config: AgentConfig, configuration: Configuration, own: bool) ->
             return configuration.settings(overrides={"major": full}), "major", True
         return configuration.settings(full), "major", True
     except ConfigError as error:
-        names_it = error.where == "command line" or error.where.startswith("header")
+        names_it = error.where == "model" or error.where.startswith("header")
         if isinstance(error, Untrusted) or not names_it:
             raise
-        where = "--model" if by_user else config.span.where
+        where = "model" if by_user else config.span.where
         raise ConfigError(error.message, where=where, hint=error.hint) from error
 
 

@@ -82,7 +82,11 @@ def test_a_shell_completes_commands_and_options(words: str, offered: list[str], 
         (["scan", "--chekc", "a.md"], "No such option"),
         (["messages", "--at", "x", "a.md"], "Invalid value"),
         (["messages", "--config", "no.toml", "a.md"], "there is no such configuration file"),
-        (["messages", "--model", "gpt-4", "a.md"], "'gpt-4' is not a model name"),
+        (["messages", "--model", "gpt-4", "a.md"], "model: 'gpt-4' is not a model name"),
+        (["messages", "--model", "", "a.md"], "'--model': it is empty: is a variable not set?"),
+        (["messages", "--budget", "", "a.md"], "'--budget': it is empty: is a variable not set?"),
+        (["run", "--model=", "a.md"], "'--model': it is empty"),
+        (["messages", "--budget", "x", "a.md"], "lmm: budget: 'x' is not a budget (such as 20000 (tokens) or 0.50$)"),
     ],
 )
 def test_wrong_usage_exits_with_2(words: list[str], message: str, tmp_path: Path) -> None:

@@ -24,11 +24,6 @@ _LONGEST = 4096  # bytes of a line from a terminal
 _Command = TypeVar("_Command", bound=Callable[..., object])
 
 
-def model_option(help: str) -> Callable[[_Command], _Command]:
-    """Return a decorator that declares the option ``--model NAME``."""
-    return click.option("--model", metavar="NAME", default="", show_default=False, help=help)
-
-
 def input_values(command: _Command) -> _Command:
     """Declare the option ``--set NAME=VALUE``, as `inputs`."""
     return click.option(

@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     type=click.IntRange(min=1),
     help="Keep fewer turns if needed to get down to this many tokens.",
 )
-@model_option("Summarise with this model instead of the file's own.")
+@options.model_option("Summarise with this model instead of the file's own.")
 @options.config
 @options.roots("Also allow files from this folder.")
 def compact(*, file: Path, config: Path | None, roots: tuple[Path, ...], **how: Any) -> int:

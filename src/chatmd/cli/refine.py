@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from chatmd.cli.asking import model_option
 from lmm import terminal
 from lmm.cli import options
 from lmm.errors import LmmError
@@ -33,7 +32,7 @@ if TYPE_CHECKING:
     "--rounds", metavar="N", type=click.IntRange(min=1), default=4, help="The greatest number of rounds of proposals."
 )
 @options.budget("Spend at most this much in all: tokens (20000) or money (0.50$).")
-@model_option("Run the file with this model instead of its own.")
+@options.model_option("Run the file with this model instead of its own.", default="")
 @options.config
 @options.flag("--apply", help="Write the better version into FILE.")
 @options.yes("Agree to what the file's tools can do, without being asked.")

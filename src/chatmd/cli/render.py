@@ -7,7 +7,7 @@ from typing import Any
 
 import click
 
-from chatmd.cli.asking import input_values, model_option
+from chatmd.cli.asking import input_values
 from lmm import terminal
 from lmm.cli import options
 from lmm.terminal import DONE
@@ -24,7 +24,7 @@ from lmm.terminal import DONE
 @options.flag("--replay", help="Use recorded documents and agents; fetch and ask nothing.")
 @input_values
 @options.yes("Agree to what the file's tools can do, without being asked.")
-@model_option("Render for this model.")
+@options.model_option("Render for this model.", default="")
 @options.config
 @options.roots("Also allow files from this folder.")
 def render(

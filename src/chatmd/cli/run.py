@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from chatmd.cli.asking import input_values, model_option
+from chatmd.cli.asking import input_values
 from chatmd.runtime import events
 from chatmd.terminal.call_texts import call_line
 from lmm import terminal
@@ -86,7 +86,7 @@ _NOT_TOGETHER = {
 )
 @input_values
 @options.flag("--skip-missing-tools", help="Continue without programs and MCP servers that cannot be started.")
-@model_option("Ask this model, such as Ollama/llama3.2, instead of the file's.")
+@options.model_option("Ask this model, such as Ollama/llama3.2, instead of the file's.", default="")
 @options.config
 @options.roots("Also allow files from this folder.")
 def run(

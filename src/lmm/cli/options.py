@@ -134,7 +134,25 @@ def documents(help: str) -> Decorator:
 
 files = documents("Markdown, R Markdown or Quarto files, or folders with such files.")
 config = click.option("--config", metavar="FILE", type=PATH, help="Use this config.toml.")
-model = click.option("--model", metavar="NAME", help="Ask this model, such as Ollama/llama3.2, or a tier: minor.")
+
+
+def model_option(help: str, *, default: str | None = None) -> Decorator:
+    """Declare ``--model``; its value is `default` unless it is given."""
+    return _text_option("--model", metavar="NAME", default=default, help=help)
+
+
+def _text_option(*names: str, **attributes: Any) -> Decorator:
+    """Declare an option that is an error if it is given, but empty."""
+    return click.option(*names, show_default=False, callback=_not_empty, **attributes)
+
+
+def _not_empty(context: click.Context, parameter: click.Parameter, value: str) -> str:
+    if value == "" and context.get_parameter_source(str(parameter.name)) is click.core.ParameterSource.COMMANDLINE:
+        raise click.BadParameter("it is empty: is a variable not set?")
+    return value
+
+
+model = model_option("Ask this model, such as Ollama/llama3.2, or a tier: minor.")
 again = flag("--again", help="Ask again, even if an earlier run already has the reply.")
 as_json = flag("--json", "as_json", help="Print JSON.")
 json_lines = flag("--json", "as_json", help="Report as JSON lines.")
@@ -142,7 +160,7 @@ json_lines = flag("--json", "as_json", help="Report as JSON lines.")
 
 def budget(help: str = "Spend at most this much: tokens (20000) or money (0.50$).") -> Decorator:
     """Declare ``--budget``; empty unless it is given."""
-    return click.option("--budget", metavar="AMOUNT", default="", show_default=False, help=help)
+    return _text_option("--budget", metavar="AMOUNT", default="", help=help)
 
 
 def dry_run(help: str) -> Decorator:

@@ -55,7 +55,7 @@ def parse_budget(text: str) -> UsageLimits:
         tokens = float(found[3].replace("_", "").replace(",", "")) * unit
         if tokens >= 1 and tokens.is_integer():
             return UsageLimits(tokens=int(tokens))
-    raise ConfigError(f"'{text}' is not a budget", where="--budget", hint="write tokens (20000) or dollars (0.50$)")
+    raise ConfigError(f"'{text}' is not a budget", where="budget", hint="such as 20000 (tokens) or 0.50$")
 
 
 class SharedBudget:
