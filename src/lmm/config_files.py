@@ -4,12 +4,13 @@ table of every key in docs/configuration.md, and the values that a file sets.
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
 import shlex
 import sys
 import textwrap
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path, PurePath
 from typing import Any
 
@@ -19,7 +20,7 @@ from lmm.config import Settings, load_settings
 from lmm.config_tables import BOM, TABLES, Config, Key, keys_in, keys_of, kinds_of
 from lmm.disk.files import read_document, real
 from lmm.disk.folder import is_foreign
-from lmm.errors import ConfigError
+from lmm.errors import ConfigError, LmmError
 from lmm.permissions import require_trust
 
 CONFIG = "config.toml"
@@ -68,7 +69,16 @@ def locate_config(
     beside = [real(document).parent] if document else []
     folders = [Path.cwd(), *beside, *([Path(script).resolve().parent] if script else [])]
     found = next((folder / CONFIG for folder in folders if (folder / CONFIG).is_file()), None)
-    return load_config(found) if found else Config()
+    return load_config(found) if found else Config(unused=_config_above([Path.cwd(), *beside]))
+
+
+def _config_above(folders: Iterable[Path]) -> Path | None:
+    """Return the nearest file of the user's in a folder above these that configures our models or anything else."""
+    for file in (above / CONFIG for folder in folders for above in folder.parents):
+        with contextlib.suppress(LmmError):  # another program's
+            if file.is_file() and not is_foreign(file) and Config(file, read_document(file)).toml:
+                return file
+    return None
 
 
 def read_config(file: Path) -> Config:

@@ -309,12 +309,13 @@ class Config:
     """A config.toml as it was read; `path` is None if there is none, or if the text did not come from a file.
 
     The user's `own` file (named on the command line or by ``$LMM_CONFIG``, or in the user's configuration
-    folder) may request anything (`lmm.permissions`).
+    folder) may request anything (`lmm.permissions`). `unused` is one in a folder above, which is not used by itself.
     """
 
     path: Path | None = None
     text: str = ""
     own: bool = True
+    unused: Path | None = None
 
     @property
     def name(self) -> str:
@@ -332,7 +333,9 @@ class Config:
 
     @property
     def hints(self) -> tuple[str, ...]:
-        """Messages about values that were not read exactly as written."""
+        """Messages about values that were not read exactly as written, and about a file that is not used."""
+        if self.unused is not None:
+            return (f"{self.unused} is not used here; to use it, name it with --config",)
         return _parsed(self.text, self.name)[1]
 
     def where(self, table: str, key: str = "") -> str:

@@ -140,6 +140,23 @@ def test_init_never_overwrites(tmp_path: Path) -> None:
     assert (tmp_path / "config.toml").read_text() == "mine"
 
 
+def test_a_configuration_above_is_told_and_not_used(tmp_path: Path) -> None:
+    """A course's is found from below, a document's is not: no folder above may choose who gets its text."""
+    sub = tmp_path / "par" / "sub"
+    sub.mkdir(parents=True)
+    (tmp_path / "config.toml").write_text('baseURL = "https://example.org/"\n')  # another program's
+    (sub / "a.md").write_text("---\n?: which colour\n---\nA leaf is green.\n")
+    assert "is not used" not in lmm("status", cwd=sub).stderr
+    (above := tmp_path / "par" / "config.toml").write_text('major = "Ollama/m"\n')
+    told = f"{above} is not used here; to use it, name it with --config\n"
+    assert lmm("status", cwd=sub).stderr == told
+    (tmp_path / "config.toml").unlink()
+    answered = lmm("messages", "par/sub/a.md", "par/sub/a.md", cwd=tmp_path)
+    assert answered.stderr == told
+    assert "[Builtin/extractive, " in answered.stdout
+    assert "Ollama/m" in lmm("status", "--config", "../config.toml", cwd=sub).stdout
+
+
 def test_status_as_json(tmp_path: Path) -> None:
     """A program can read what was decided; keys are not in it."""
     result = lmm("status", "--json", cwd=tmp_path, OPENAI_API_KEY="sk-secret", LMM_MODEL_MINOR="Ollama/x")

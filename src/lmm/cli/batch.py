@@ -12,7 +12,7 @@ import click
 from lmm import terminal
 from lmm.cli import options
 from lmm.cli.main import each
-from lmm.cli.options import change, cost_text, exit_code, show_progress, tell_failures, work
+from lmm.cli.options import change, cost_text, exit_code, show_progress, tell_failures, tell_hints, work
 from lmm.terminal import DONE
 
 if TYPE_CHECKING:
@@ -100,10 +100,7 @@ def _run(
     def act(path: Path) -> int:
         document = Document.open(path, config=config, listener=show_progress)
         report = work(document, lambda it: verb(it, **options), save=not estimate)
-        for hint in report.hints:
-            if hint not in hints:
-                terminal.say(hint, err=True)
-        hints.update(dict.fromkeys(report.hints))
+        tell_hints(report, hints)
         if report.error is not None:
             terminal.tell_error(report.error)
         if as_json:

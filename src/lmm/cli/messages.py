@@ -59,12 +59,14 @@ def messages(
         raise ConfigError("- and --json both write to standard output", hint="name a file")
 
     spent = SharedBudget.of(budget)
+    hints: dict[str, None] = {}
 
     def act(path: Path) -> int:
         document = _open(path, config, quiet=as_json)
         if dry_run:
             return _show_requests(document, path, **how)
         report = work(document, lambda it: it.answer(budget=spent, **how))
+        options.tell_hints(report, hints)
         if path == STDIN:
             terminal.say_document(document.text)
         return _tell_outcome(document, path, report, diff=diff, as_json=as_json)

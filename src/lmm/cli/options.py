@@ -244,6 +244,14 @@ def tell_failures(report: Report[Any]) -> None:
         terminal.say(f"{first}{f'; {len(others)} more of the same kind' if others else ''}", err=True)
 
 
+def tell_hints(report: Report[Any], told: dict[str, None]) -> None:
+    """Print the hints of a report that are not among those `told`, and add them to these."""
+    for hint in report.hints:
+        if hint not in told:
+            terminal.say(hint, err=True)
+    told.update(dict.fromkeys(report.hints))
+
+
 def cost_text(usage: Usage, model: str) -> str:
     """Describe the estimated cost of calls to a model, with the price if it is known."""
     from lmm.models.tokens import price
