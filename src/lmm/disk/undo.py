@@ -24,7 +24,7 @@ from lmm.disk.diff import Conflict, hunks, three_way
 from lmm.disk.files import document_lock, read_settled, real, replace, state_errors, state_folder
 from lmm.disk.folder import check_named
 from lmm.disk.opened import make_folders, open_folder, write_errors
-from lmm.errors import Changed, LmmError
+from lmm.errors import Changed, FileReadError, LmmError
 
 KEEP_CHANGES = 50  # of one file
 KEEP_DAYS = 30
@@ -120,7 +120,7 @@ def take_back(path: Path) -> UndoneChange:
     Changes that the author has undone are skipped, so that every call goes further back.
 
     Raises:
-        LmmError: no change is recorded, or the same place has been changed since.
+        LmmError: no change is left, or the same place has been changed since.
         FileReadError, FileWriteError: the file cannot be read or written.
     """
     check_named(path)
@@ -129,8 +129,10 @@ def take_back(path: Path) -> UndoneChange:
         undone = _undo(path, record) if listed is None else _undo_turn(record, listed)
         if undone is not None:
             return with_values(undone, left=len(list(_records(path))))
+    if not os.path.lexists(path):
+        raise FileReadError("there is no such file", where=str(path), hint="check the path")
     raise LmmError(
-        "lmm has made no change here that could be taken back",
+        "no change by lmm is left here to take back",
         where=str(path),
         hint=f"the last {KEEP_CHANGES} of a file are kept, for {KEEP_DAYS} days, under the file's path",
     )

@@ -53,7 +53,7 @@ def test_several_undos_go_further_back(path: Path) -> None:
     for number, state in reversed(list(enumerate(states[:-1]))):
         assert undo.take_back(path).left == number
         assert path.read_bytes() == state
-    with pytest.raises(LmmError, match="lmm has made no change here that could be taken back"):
+    with pytest.raises(LmmError, match="no change by lmm is left here to take back"):
         undo.take_back(path)
 
 
@@ -139,7 +139,10 @@ def test_nothing_but_changes_of_this_file(path: Path) -> None:
     answer(path)
     other = path.with_name("other.md")
     other.write_text("x")
-    with pytest.raises(LmmError, match="lmm has made no change here"):
+    with pytest.raises(LmmError, match="no change by lmm is left here"):
+        undo.take_back(other)
+    other.unlink()
+    with pytest.raises(FileReadError, match="there is no such file"):
         undo.take_back(other)
     path.unlink()
     with pytest.raises(FileReadError):
@@ -181,5 +184,5 @@ def test_the_command(path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["undo", str(path), str(path)]) == 1
     told = capsys.readouterr()
     assert ": took back the change of 20" in told.out
-    assert "lmm has made no change here that could be taken back" in told.err
+    assert "no change by lmm is left here to take back" in told.err
     assert path.read_bytes() == DOCUMENT.encode()
