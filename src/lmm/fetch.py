@@ -259,7 +259,7 @@ async def fetch(url: str, rules: FetchRules, *, resolve: Resolve = resolve_host)
         async with asyncio.timeout(rules.timeout):
             return await _following(address, rules, resolve)
     except TimeoutError as error:
-        told = f"it took more than {rules.timeout:g} seconds"
+        told = f"it took more than {rules.timeout:g} s"
         raise FetchFailed(told, where=shown(url), hint=rules.more_time) from error
 
 

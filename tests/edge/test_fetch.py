@@ -171,7 +171,7 @@ def test_size_is_limited_while_it_arrives(web: WebServer) -> None:
 def test_time_is_limited_over_all(web: WebServer, answer: web_server.Answer) -> None:
     web.answers["/slow"] = answer
     told = failure(f"{web.url}/slow", FetchRules(0.3, private=True, more_time="wait"))
-    assert "it took more than 0.3 seconds (wait)" in told
+    assert "it took more than 0.3 s (wait)" in told
     assert web.broken_off.wait(10)
 
 
@@ -220,7 +220,7 @@ def test_servers_without_tls(web: WebServer) -> None:
         told = failure(f"https://127.0.0.1:{server.port}/")
     assert told == f"https://127.0.0.1:{server.port}/: no encrypted connection could be made"
     waits = FetchRules(0.3, private=True, more_time="wait")  # this one waits for the end of the request's head
-    assert "it took more than 0.3 seconds" in failure(f"https://127.0.0.1:{web.port}/", waits)
+    assert "it took more than 0.3 s" in failure(f"https://127.0.0.1:{web.port}/", waits)
 
 
 @pytest.mark.skipif(shutil.which("openssl") is None, reason="openssl makes the certificate")

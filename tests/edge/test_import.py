@@ -311,7 +311,7 @@ def test_a_file_that_takes_too_long_is_given_up(tmp_path: Path) -> None:
     """The process that reads it ends with it."""
     page = PdfPage(parts=["BT /plain 10 Tf (x) Tj ET"] * 2_000_000)
     (tmp_path / "a.pdf").write_bytes(pdf_of([page]))
-    with pytest.raises(FileReadError, match=r"took more than 1 seconds|parts|characters|crashed"):
+    with pytest.raises(FileReadError, match=r"took more than 1 s\b|parts|characters|crashed"):
         import_file(tmp_path / "a.pdf", timeout=1)
     assert not (tmp_path / "a.md").exists()
 

@@ -127,7 +127,7 @@ def test_hostile_pages(web: WebServer, folder: Path) -> None:
     for name, told in {
         "endless": "it has more than 300 kB (save it in your browser",
         "bomb": "it has more than 300 kB",
-        "slow": "it took more than 1 seconds",
+        "slow": "it took more than 1 s",
         "round": "it redirects more than 8 times",
         "empty": "there is no text in this page",
         "deep": "elements are open at once",

@@ -179,9 +179,7 @@ def read_source(
             )
         except subprocess.TimeoutExpired as error:
             hint = "--timeout SECONDS allows more; or import it in parts"
-            raise FileReadError(
-                f"reading it took more than {timeout:g} seconds", where=str(source), hint=hint
-            ) from error
+            raise FileReadError(f"reading it took more than {timeout:g} s", where=str(source), hint=hint) from error
         try:
             read = msgspec.msgpack.decode((folder / RESULT).read_bytes(), type=Imported | tuple[str, str])
         except (OSError, msgspec.DecodeError) as error:

@@ -205,7 +205,7 @@ def _run(data: bytes, context: Context, reader: str, environment: Mapping[str, s
         )
     except subprocess.TimeoutExpired as error:
         hint = "--timeout SECONDS allows more; or import it in parts"
-        raise FileReadError(f"reading it took more than {context.timeout:g} seconds", hint=hint) from error
+        raise FileReadError(f"reading it took more than {context.timeout:g} s", hint=hint) from error
     told = done.stderr.decode("utf-8", "replace").strip()
     if re.search(r"heap|memory", told, re.IGNORECASE) and done.returncode:
         raise MemoryError

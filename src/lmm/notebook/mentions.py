@@ -135,7 +135,7 @@ async def load_mentions(document: Path | None, prompt: str, text: str, settings:
 
 async def _file(name: str, folder: Folder, settings: Settings) -> Attachment | Image:
     if folder.stat(name) is None:
-        raise DocumentError("there is no such file", where=f"@{name}", hint=f"paths start at {folder.root}")
+        raise DocumentError("there is no such file", where=f"@{name}", hint=f"paths are relative to {folder.root}")
     path = folder.path(name)
     if is_secret_file(path):
         raise DocumentError("its name suggests keys or passwords, so it is not sent", where=f"@{name}")

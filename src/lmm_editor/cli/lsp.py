@@ -9,7 +9,7 @@ from lmm.terminal import DONE
 
 
 @options.command()
-@options.flag("--stdio", help="Speak on standard input and output, as it always does; some editors add this.")
+@options.flag("--stdio", help="Accepted for compatibility; the server always speaks on standard input and output.")
 def lsp(*, stdio: bool) -> int:
     """Serve an editor: questions answered in the text, problems shown as you write, edits accepted one by one.
 
