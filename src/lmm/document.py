@@ -170,6 +170,8 @@ class Document:
 
         `path` says where it belongs, for its configuration and the files it names; the file itself is not touched.
         """
+        if not isinstance(text, str):
+            raise TypeError(f"the text of a document is a str, not {type(text).__name__}")
         version = ParsedDocument(text, title or (files.title_of(path) if path else ""), str(path or ""))
         return cls(version, path=path, config=config, listener=listener)
 
