@@ -59,8 +59,8 @@ def test_one_exit_to_the_terminal() -> None:
 PRINTING = {
     "print",
     *(
-        f"sys.{stream}.{method}"
-        for stream in ("stdout", "stderr")
+        f"{stream}.{method}"
+        for stream in ("stream", "sys.stdout", "sys.stderr")
         for method in ("write", "writelines", "buffer.write")
     ),
     *(f"click.{function}" for function in ("echo", "secho", "prompt", "confirm")),

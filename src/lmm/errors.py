@@ -57,7 +57,12 @@ class Place:
 
     def __str__(self) -> str:
         numbers = [str(n) for n in (self.line, self.column) if n]
-        return ":".join([self.file or "text", *numbers]) if self.file or numbers else ""
+        return ":".join([_on_one_line(self.file) or "text", *numbers]) if self.file or numbers else ""
+
+
+def _on_one_line(name: str) -> str:
+    """Escape line ends, which a file's name may have: a second line would look like another error."""
+    return name.replace("\n", "\\x0a")
 
 
 def nearest(word: str, known: Iterable[str]) -> str:
@@ -97,7 +102,7 @@ class LmmError(Exception):
         self.message, self.where, self.hint = message, where, hint
 
     def __str__(self) -> str:
-        place = f"{self.where}: " if self.where else ""
+        place = f"{_on_one_line(self.where)}: " if self.where else ""
         advice = f" ({self.hint})" if self.hint else ""
         return f"{place}{self.message}{advice}"
 

@@ -69,6 +69,11 @@ def _spelled(found: re.Match[str]) -> str:
     return f"\\x{code:02x}" if code < 0x100 else f"\\u{{{code:x}}}"
 
 
+def named(path: object) -> str:
+    """Return a path as it is shown: `visible`, on one line."""
+    return visible(str(path), line=True)
+
+
 def clipped(text: str, width: int) -> str:
     """Return `text` on one line, cut to `width` columns; characters that cannot be printed become spaces.
 

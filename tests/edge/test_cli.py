@@ -157,6 +157,42 @@ def test_a_configuration_above_is_told_and_not_used(tmp_path: Path) -> None:
     assert "Ollama/m" in lmm("status", "--config", "../config.toml", cwd=sub).stdout
 
 
+def test_help_of_a_command(capsys: pytest.CaptureFixture[str]) -> None:
+    """`lmm help COMMAND` is `lmm COMMAND --help`, also of a command in a group."""
+    for words in (["messages"], ["store", "pull"]):
+        assert main(["help", *words]) == main([*words, "--help"]) == 0
+        told = capsys.readouterr().out
+        assert told == told[: len(told) // 2] * 2
+        assert told.startswith(f"Usage: lmm {' '.join(words)} ")
+    assert (main(["help", "mesages"]), "did you mean 'messages'?" in capsys.readouterr().err) == (2, True)
+
+
+def test_standard_input_has_one_name() -> None:
+    """On standard error, while the document goes to standard output."""
+    ran = lmm("messages", "-", stdin="---\n?: which colour\n---\nA leaf is green.\n\n---\n?: see @no.md\n---\nEnd.\n")
+    assert ran.returncode == 1
+    assert "-:2 ?: which colour (the document 'standard input', " in ran.stderr
+    assert "-:7: @no.md: there is no such file" in ran.stderr
+    assert "-: 1 reply, 1 not answered" in ran.stderr
+    assert "text" not in ran.stderr.replace("Central to the text", "")
+    assert ran.stdout.startswith("---\n~chat_:\n")
+
+
+def test_names_that_look_like_something_else(tmp_path: Path) -> None:
+    """An option, another line of the output."""
+    (tmp_path / "-dash.md").write_text("# A\n")
+    wrong = lmm("scan", "--check", "-dash.md", cwd=tmp_path)
+    assert (wrong.returncode, wrong.stderr.splitlines()[-1]) == (2, "if the file is meant, write ./-dash.md")
+    assert lmm("scan", "--check", "./-dash.md", cwd=tmp_path).returncode == 0
+    assert "is meant" not in lmm("scan", "-other.md", cwd=tmp_path).stderr
+    (tmp_path / "a\nb.md:1:1: c.md").write_text("---\nx: [\n---\n\n---\n?: see @no.md\n---\nEnd.\n")
+    (tmp_path / "-dash.md").unlink()
+    for words in (["scan"], ["messages"], ["accept"], ["undo"], ["clear"]):
+        ran = lmm(*words, ".", cwd=tmp_path)
+        assert not [line for line in f"{ran.stdout}{ran.stderr}".splitlines() if line.startswith("b.md")]
+        assert "a\\x0ab.md:1:1: c.md" in f"{ran.stdout}{ran.stderr}"
+
+
 def test_status_as_json(tmp_path: Path) -> None:
     """A program can read what was decided; keys are not in it."""
     result = lmm("status", "--json", cwd=tmp_path, OPENAI_API_KEY="sk-secret", LMM_MODEL_MINOR="Ollama/x")

@@ -71,7 +71,7 @@ def import_(
             if path.lower().endswith(".jsonl"):
                 sessions = importlib.import_module("chatmd.sessions")  # by name: this package does not depend on chatmd
                 target, number = sessions.import_session(Path(path), output, force=how["force"])
-                name = terminal.visible(str(target), line=True)
+                name = terminal.named(target)
                 terminal.say(f"{name}: {terminal.count(number, 'message')}; lmm run continues it")
                 continue
             reader = import_url if "://" in path else import_file

@@ -98,6 +98,8 @@ def _main(arguments: Sequence[str] | None) -> int:
         complete: Callable[[str], int] = importlib.import_module("lmm.cli.completion").complete  # it uses COMMANDS
         return complete(instruction)
     words = list(sys.argv[1:] if arguments is None else arguments)
+    if words[:1] == ["help"] and len(words) > 1:
+        words = [*words[1:], "--help"]
     if not words or words[0] in ("-h", "--help", "help"):
         terminal.say(help_text(), end="")
         return DONE if words else USAGE
@@ -158,6 +160,9 @@ def run(command: click.Command, name: str, words: Sequence[str]) -> int:
         usage = io.StringIO()
         error.show(usage)
         terminal.say(usage.getvalue().removesuffix("\n"), err=True)
+        file = next((word for word in words if word.startswith("-") and os.path.lexists(word)), "")
+        if file and isinstance(error, click.NoSuchOption):
+            terminal.say(f"if the file is meant, write ./{terminal.named(file)}", err=True)
         return error.exit_code
 
 

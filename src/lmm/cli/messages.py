@@ -77,11 +77,12 @@ def messages(
 def _open(path: Path, config: Path | None, *, quiet: bool) -> Document:
     from lmm import Document
     from lmm.disk.files import decode_document
+    from lmm.pipeline import ParsedDocument
 
     listener = options.show_progress if quiet else terminal.EventPrinter(err=path == STDIN)
     if path == STDIN:
-        text = decode_document(sys.stdin.buffer.read(), "standard input")
-        return Document.from_text(text, config=config, listener=listener)
+        text = decode_document(sys.stdin.buffer.read(), "-")
+        return Document(ParsedDocument(text, "standard input", "-"), config=config, listener=listener)
     return Document.open(path, config=config, listener=listener)
 
 
@@ -89,13 +90,13 @@ def _tell_outcome(document: Document, path: Path, report: Report[AnsweredPrompt]
     """Print the outcome; return the exit code."""
     err = path == STDIN
     if not as_json:
-        _tell_edits(str(path), document, diff, err=err)
-    code = _tell_unasked(str(path), document)
+        _tell_edits(terminal.named(path), document, diff, err=err)
+    code = _tell_unasked(terminal.named(path), document)
     if as_json:
         waiting = [{"line": edit.line, "prompt": edit.prompt, "warnings": edit.warnings} for edit in document.edits]
         terminal.say_json({"path": str(path), **report.as_json(), "edits": waiting})
     else:
-        _summary(str(path), report, err=err)
+        _summary(terminal.named(path), report, err=err)
     return exit_code(report) or code
 
 
@@ -152,16 +153,16 @@ def _show_requests(document: Document, path: Path, *, model: str | None, **how: 
         asks, failures = error.report.results, error.report.failures
     name = model or str(document.settings.major.model)
     for ask in asks:
-        terminal.say(f"── {path}:{ask.place.line} → {name} · {ask.about.rpartition(', ')[0]}")
+        terminal.say(f"── {terminal.named(path)}:{ask.place.line} → {name} · {ask.about.rpartition(', ')[0]}")
         for message in ask.request.messages:
             terminal.say(f"[{message.role}]\n{render(message)}\n")
             for part in message.content:
                 if isinstance(part, Image):
                     terminal.say(f"[a picture, {part.media_type}, {len(part.data):,} bytes]\n")
-    terminal.say(f"{path}: {terminal.count(len(asks), 'request')} would be sent to {name}")
+    terminal.say(f"{terminal.named(path)}: {terminal.count(len(asks), 'request')} would be sent to {name}")
     for failure in failures:
         terminal.tell_failed(failure.error, failure.what, failure.place)
-    return max(FAILED if failures else DONE, _tell_unasked(str(path), document))
+    return max(FAILED if failures else DONE, _tell_unasked(terminal.named(path), document))
 
 
 # -- on every save ---------------------------------------------------------------------------------

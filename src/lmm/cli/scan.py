@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 @options.files
 @options.flag("--check", help="Report only; write nothing.")
 @options.flag("--fix", help="Correct what is certain: misspelt prompts, replies in which knitr would run code.")
-@options.flag("--quotes", help="Also compare quotations, also those in a log, with the file and line that they name.")
+@options.flag("--quotes", help="Also compare quotations, including those in a log, with the lines that they name.")
 @options.flag("--authors", help="Only list who wrote the text: you, and the models whose text you accepted.")
 @options.json_lines
 def scan(*, files: tuple[Path, ...], check: bool, fix: bool, quotes: bool, authors: bool, as_json: bool) -> int:
@@ -51,7 +51,7 @@ def scan(*, files: tuple[Path, ...], check: bool, fix: bool, quotes: bool, autho
             else:
                 terminal.say(_line(path, problem))
         if done and not as_json:
-            terminal.say(f"{path}: {done}")
+            terminal.say(f"{terminal.named(path)}: {done}")
         return FAILED if any(problem.severity == "error" for problem in problems) else DONE
 
     code = each(files, act)
@@ -69,7 +69,8 @@ def _list_authors(path: Path, *, as_json: bool) -> int:
         return DONE
     total = sum(author.words for author in authors)
     for author in authors:
-        terminal.say(f"{path}: {terminal.count(author.words, 'word')} ({author.words / (total or 1):.0%}) {author}")
+        words = f"{terminal.count(author.words, 'word')} ({author.words / (total or 1):.0%})"
+        terminal.say(f"{terminal.named(path)}: {words} {author}")
     return DONE
 
 
@@ -124,7 +125,7 @@ def _line(path: Path, problem: Finding) -> str:
     warning = "warning: " if problem.severity == "warning" else ""
     hint = f" ({problem.hint})" if problem.hint else ""
     place = f":{problem.line}:{problem.column}" if problem.line else ""
-    return f"{path}{place}: {warning}{problem.message}{hint}"
+    return f"{terminal.named(path)}{place}: {warning}{problem.message}{hint}"
 
 
 @options.command()
@@ -134,5 +135,5 @@ def clear(*, files: tuple[Path, ...], pending: bool) -> int:
     """Remove the chats from files, and metadata blocks that contain nothing else."""
     for path in files:
         changed = change(path, lambda document: document.clear(pending=pending))
-        terminal.say(f"{path}: {'removed the chats' if changed else 'there are no chats'}")
+        terminal.say(f"{terminal.named(path)}: {'removed the chats' if changed else 'there are no chats'}")
     return DONE
