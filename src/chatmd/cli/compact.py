@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from chatmd.cli.asking import model_option
 from lmm import terminal
 from lmm.cli import options
 from lmm.terminal import DONE, usage_text
@@ -31,7 +30,7 @@ if TYPE_CHECKING:
     type=click.IntRange(min=1),
     help="Keep fewer turns if needed to get down to this many tokens.",
 )
-@options.model_option("Summarise with this model instead of the file's own.")
+@options.model_option("Summarise with this model instead of the file's own.", default="")
 @options.config
 @options.roots("Also allow files from this folder.")
 def compact(*, file: Path, config: Path | None, roots: tuple[Path, ...], **how: Any) -> int:
