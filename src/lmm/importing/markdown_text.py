@@ -1,17 +1,19 @@
 """Making text and markdown from elsewhere safe for our documents, which are in Pandoc's markdown.
 
 Elsewhere ``---`` is a rule or underlines a heading, every cell of a notebook is a separate document, and nothing is
-metadata. Here it might become metadata, or swallow the text after it.
+metadata or a prompt. Here it might become one, or swallow the text after it.
 """
 
 from __future__ import annotations
 
 import re
+from itertools import pairwise
 from urllib.parse import quote
 
 from lmm.markdown.blocks import Block, ErrorBlock, HeaderBlock, MetadataBlock, TextBlock, fenced, serialize
+from lmm.markdown.metadata import PROMPT_START
 from lmm.markdown.parse_markdown import parse_markdown_text, unclosed_construct
-from lmm.markdown.spans import spans
+from lmm.markdown.spans import replace_spans, spans
 
 # Characters that do not belong in text and would not survive YAML, a terminal or XML, and invisible ones such as the
 # soft hyphen.
@@ -53,6 +55,8 @@ _UNDERLINED = re.compile(
     r"(?P<before>\A|\n)(?P<title> {0,3}[^\s>#|`~<*+\-=][^\n]*)\n {0,3}(?P<line>=+|-+)[ \t]*(?=\n|\Z)"
 )
 _RULE = re.compile(r"(?m)^ {0,3}(?:-[ \t]*){3,}$")
+_LIKE_PROMPT = re.compile(rf"(?m)^[ \t>]*(?:(?:[-*+]|\d{{1,9}}[.)])[ \t]+)?(?P<start>{PROMPT_START.pattern})")
+_LITERAL = ("code_block", "code", "comment", "math", "raw")
 
 
 def front_matter(text: str) -> tuple[dict[str, str], str]:
@@ -69,7 +73,8 @@ def front_matter(text: str) -> tuple[dict[str, str], str]:
 
 
 def defused(text: str) -> str:
-    """Return `text` without anything that our parser would read as metadata, and with all constructs closed.
+    """Return `text` without anything that our parser would read as metadata, or `lmm scan` as meant as a prompt, and
+    with all constructs closed.
 
     Underlined headings become ``#`` headings.
 
@@ -89,6 +94,7 @@ def defused(text: str) -> str:
         text, before = "".join(blocks), text
         if text == before:
             break
+    text = _unasked(text)
     if any(isinstance(block, MetadataBlock | ErrorBlock) for block in parse_markdown_text(text)):
         return fenced(text.strip("\n"), "markdown")
     return text
@@ -98,6 +104,19 @@ def _safe(block: Block) -> str:
     if isinstance(block, MetadataBlock | ErrorBlock):
         return _RULE.sub("\n* * *", block.source).lstrip("\n")
     return _underlined(block.source) if isinstance(block, TextBlock) else block.source
+
+
+def _unasked(text: str) -> str:
+    """Escape the colon of lines that begin like a prompt: `lmm scan --fix` would make questions of a stranger's text.
+
+    >>> _unasked("?: why\\n\\n- edit: it\\n")
+    '?\\\\: why\\n\\n- edit\\\\: it\\n'
+    """
+    if not _LIKE_PROMPT.search(text):
+        return text
+    shown = replace_spans(text, lambda span: "." * (span.end - span.start) if span.kind in _LITERAL else None)
+    places = [match.end("start") - 1 for match in _LIKE_PROMPT.finditer(shown)]
+    return "\\".join(text[start:end] for start, end in pairwise([0, *places, len(text)]))
 
 
 def _underlined(source: str) -> str:

@@ -482,6 +482,8 @@ def _plain(value: Any) -> Any:
 
 
 WORDS = {"?": "query", "query": "query", "+": "message", "message": "message", "=": "edit", "edit": "edit"}
+PROMPT_START = re.compile(r"[?+=]:(?![=-])|(?:query|message|edit):(?=[ \t\r\n]|\Z)")
+"""How a line begins that authors mean as a prompt, wherever it is."""
 
 _PROMPT = re.compile(
     r"^(?P<word>[?+=]|query|message|edit):(?:(?<=[?+=]:)|(?=[ \t\r\n]|\Z))"

@@ -28,7 +28,7 @@ _PROMPT = re.compile(rf"{_LEAD}(?P<mark>[?+=]|[A-Za-z]{{3,9}})(?:(?<=[?+=])(?P=m
 _WORDS = ("query", "message", "edit")
 _OTHER_WORDS = {"queries", "messages", "edits", "exit", "emit", "jquery"}
 _NO_TEXT = re.compile(r"(?:true|false|yes|no|null|~|[-+\d.]+|[\[{&*!].*|)\Z", re.IGNORECASE)
-_EXACT = re.compile(r"[?+=]:(?![=-])|(?:query|message|edit):(?=[ \t\r\n]|\Z)")
+_EXACT = metadata.PROMPT_START
 _DASH = "-‐‑‒–—―−─"
 _LIKE_FENCE = re.compile(
     rf"(?!-\s*\Z|-[ \t]+--)(?:[{_DASH}][ \t]*)+\r?\n?\Z|(?:\*[ \t]*){{3,}}\r?\n?\Z|_{{3,}}\s*\Z|\+{{3}}\s*\Z"
