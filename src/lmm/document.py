@@ -357,19 +357,20 @@ class Document:
             BatchFailed: the function failed; its results until then are in the document.
         """
         function = find_batch_model(function) if isinstance(function, str) else function
-        return await self._fields(FieldPlanner(lambda settings: function, refresh), estimate, **asking)
+        planner = FieldPlanner(lambda settings: function, refresh)
+        return await self._fields(planner, estimate, complete=self._is_chapter, **asking)
 
     batch = blocking(abatch)
 
     async def _fields(
-        self, planner: FieldPlanner, estimate: bool, **asking: Unpack[ModelOptions]
+        self, planner: FieldPlanner, estimate: bool, complete: bool = False, **asking: Unpack[ModelOptions]
     ) -> Report[FieldStatus]:
         async with self._locked(estimate):
             if self._file is not None and not estimate:
                 files.check_writable(self._file.path)
             client = self._client("minor", estimate=estimate, **asking)
             before, changes = self.text, [*self._changes]
-            if self._is_chapter and self.blocks and not isinstance(self.blocks[0], HeaderBlock | ErrorBlock):
+            if complete and self.blocks and not isinstance(self.blocks[0], HeaderBlock | ErrorBlock):
                 self.complete()  # else the tree would add a header with a title
             report: Report[FieldStatus] = await self._work(planner, client)
             if not report.changed:

@@ -46,7 +46,7 @@ def without_ours(text: str, before: str) -> str:
     kept: list[Block] = []
     for block in parse_markdown_text(text):
         if isinstance(block, HeaderBlock) and not had_header:
-            assert {key for key in block.values() if not key.startswith("~")} == {"title"}
+            assert all(key.startswith("~") for key in block.values())
             continue
         if isinstance(block, MetadataBlock) and block.source.strip("\ufeff\r\n \t") not in known:
             for key in ("~txthash_", *(f"~{name}_" for name in FIELDS)):

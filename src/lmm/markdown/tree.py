@@ -285,10 +285,10 @@ class HeaderNode(HeadingNode):
     def title(self, title: str) -> None:
         self.set_metadata("title", title)
 
-    def ensure_header(self) -> None:
-        """Add a header with a title if the document has none."""
+    def ensure_header(self, values: Mapping[str, Any] | None = None) -> None:
+        """Add a header with these values, or a title, if the document has none."""
         if self.metadata_block is None:
-            self.metadata_block = self._new_metadata({"title": self.title or "Untitled"})
+            self.metadata_block = self._new_metadata(values or {"title": self.title or "Untitled"})
 
     def _new_metadata(self, values: Mapping[str, Any]) -> MetadataBlock:
         first = next((node for node in self.children if node.own_blocks()), None)

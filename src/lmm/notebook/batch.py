@@ -43,6 +43,7 @@ from lmm.notebook.generated_fields import (
     text_of,
 )
 from lmm.notebook.header import check_header
+from lmm.notebook.staleness import EMPTY
 from lmm.pipeline import ChangedDocument, ParsedDocument, Report
 from lmm.user_code import call, user_error
 
@@ -333,6 +334,8 @@ def _change_alike(node: Node, before: MetadataBlock | None, after: MetadataBlock
         node.metadata_block = node.metadata_block.with_body(after.body) if after is not None else None
         return
     old, new = ({} if block is None else block.values() for block in (before, after))
+    if new == EMPTY and node.metadata_block is not None:
+        return  # its author has written a header
     keys = [key for key in {**old, **new} if repr(old.get(key)) != repr(new.get(key))]
     if any(repr(node.metadata.get(key)) != repr(old.get(key)) for key in keys):
         return

@@ -9,12 +9,12 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from itertools import zip_longest
 from typing import Any
 
 from lmm.markdown import metadata, yaml_core
 from lmm.markdown.blocks import Block, HeaderBlock, MetadataBlock
 from lmm.markdown.metadata import Prompt
+from lmm.notebook.staleness import is_unneeded
 
 LOG = "~chat_"
 OLD_LOG = "~chat"
@@ -179,16 +179,17 @@ def unless_emptied(block: MetadataBlock, following: Block | None) -> list[Block]
     document's byte order mark.
     """
     needed = isinstance(following, MetadataBlock) or block.source.startswith("\ufeff")
-    return [block] if block.body.strip() or (isinstance(block, HeaderBlock) and needed) else []
+    return [block] if not is_unneeded(block) or (isinstance(block, HeaderBlock) and needed) else []
 
 
 def cleared(blocks: Sequence[Block], clear: Callable[[MetadataBlock], MetadataBlock]) -> list[Block]:
-    """Apply `clear` to all metadata blocks of a document; blocks that become empty are removed."""
+    """Apply `clear` to all metadata blocks of a document; blocks that become empty are removed, and a header of ours
+    that is not needed any more."""
     kept: list[Block] = []
-    for block, following in zip_longest(blocks, blocks[1:]):
+    for block in reversed(blocks):
         left = clear(block) if isinstance(block, MetadataBlock) else None
-        if left is not None and left.source != block.source:
-            kept += unless_emptied(left, following)
+        if left is not None and (left.source != block.source or block.body.strip()):
+            kept += unless_emptied(left, kept[-1] if kept else None)
         else:
             kept.append(block)
-    return kept
+    return kept[::-1]

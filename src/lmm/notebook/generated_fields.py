@@ -337,9 +337,9 @@ def _begins_broken(root: HeaderNode) -> bool:
 
 def _add(node: HeadingNode, made: dict[str, GeneratedValue]) -> None:
     root = node.root
-    # Else a block before the first heading would be read as the header. Not before a broken header.
-    if node.metadata_block is None and isinstance(root, HeaderNode) and not _begins_broken(root):
-        root.ensure_header()
+    # Else a block before the first heading would be read as the header.
+    if node.metadata_block is None and isinstance(root, HeaderNode) and node in (root, *root.children[:1]):
+        root.ensure_header(staleness.EMPTY)
     if node.metadata_block is None:
         newline = next((block.newline for block in node.own_blocks()), "\n")
         node.metadata_block = MetadataBlock.make({}, newline=newline)

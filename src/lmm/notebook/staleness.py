@@ -17,10 +17,12 @@ from enum import StrEnum
 from typing import Any
 
 from lmm.markdown import metadata
-from lmm.markdown.blocks import MetadataBlock
+from lmm.markdown.blocks import HeaderBlock, MetadataBlock
 from lmm.markdown.inline import BLANK_LINES
 
 KEY = metadata.generated_key("txthash")
+EMPTY: Mapping[str, Any] = {KEY: {}}
+"""The values of a header that was added only so that a block before the first heading is not read as the header."""
 # Keys of another program: a scalar hash, and beside it these fields without "~".
 _OTHER_KEY = "~txthash"
 BARE = ("titles", "questions", "summary")
@@ -205,6 +207,11 @@ def without_field(block: MetadataBlock, name: str) -> MetadataBlock:
     prints = {field: print_ for field, print_ in _prints(block).items() if field != name}
     block = block.without_key(_key_in(block.values(), name))
     return block.with_key(KEY, prints) if prints else block.without_key(KEY)
+
+
+def is_unneeded(block: MetadataBlock) -> bool:
+    """Return whether a block is empty, or a header that we added (`EMPTY`)."""
+    return not block.body.strip() or (isinstance(block, HeaderBlock) and block.values() == EMPTY)
 
 
 def without_generated(block: MetadataBlock, names: Collection[str]) -> MetadataBlock:

@@ -266,6 +266,30 @@ def test_the_prompt_names_the_language(code: str, name: str) -> None:
     assert f"in {name}" in model.requests[0].messages[-1].text
 
 
+@pytest.mark.parametrize(
+    "text",
+    [
+        "Some text.\n\n# A\n\nA leaf.\n", "# Leaves\n\nA leaf.\n\n## B\n\nText.\n", "# A\r\n\r\nx\r\n",
+        "---\n---\n\n# A\n\nx\n", "---\ntitle: A\n---\n\n# A\n\nx\n", f"{WORDS}\n\n# A\n\n{WORDS}\n",
+    ],
+)  # fmt: skip
+def test_clearing_gives_the_document_back_byte_for_byte(text: str) -> None:
+    """A header is added only where the first heading would lose its block to it, and is not the author's."""
+    document = Document.from_text(annotate(text, SectionModel(), "titles", "summary", "keywords").text)
+    assert "title:" not in document.text.replace("title: A", "")
+    assert document.clear_annotations()
+    assert document.text == text
+
+
+def test_a_header_that_a_kept_annotation_needs_stays() -> None:
+    """Without it, the block before the first heading would be the header."""
+    document = Document.from_text(
+        annotate("# A\n\nx\n", SectionModel(), "titles").text.replace("~titles_: A", "~titles_: B")
+    )
+    assert not document.clear_annotations()
+    assert document.text.startswith("---\n~txthash_: {}\n---\n\n---\n~titles_: B")
+
+
 @pytest.mark.parametrize("verb", [Document.annotate, Document.stale, Document.clear_annotations])
 def test_an_annotation_that_does_not_exist_is_refused(verb: Callable[..., object]) -> None:
     with pytest.raises(ConfigError, match="unknown annotation 'titel'") as caught:
