@@ -188,8 +188,8 @@ def cleared(blocks: Sequence[Block], clear: Callable[[MetadataBlock], MetadataBl
     kept: list[Block] = []
     for block in reversed(blocks):
         left = clear(block) if isinstance(block, MetadataBlock) else None
-        if left is not None and (left.source != block.source or block.body.strip()):
-            kept += unless_emptied(left, kept[-1] if kept else None)
-        else:
+        if left is None or (left.source == block.source and not left.body.strip()):
             kept.append(block)
+        else:
+            kept += unless_emptied(left, kept[-1] if kept else None)
     return kept[::-1]
