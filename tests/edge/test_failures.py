@@ -58,7 +58,7 @@ CASES = {
     "400": Case(fail(400, "bad parameter"), ("HTTP 400", "bad parameter", "change the request or the model")),
     "too long": Case(
         Action(status=400, body={"error": {"message": "too long", "code": "context_length_exceeded"}}),
-        ("too long for this model", "ask about a section"),
+        ("too long for this model", "ask about a smaller part"),
     ),
     "500": Case(fail(500, "boom"), ("HTTP 500", "boom", "try again later")),
     "502 in HTML": Case(Action(status=502, body="<html>Bad Gateway</html>"), ("HTTP 502", "Bad Gateway")),

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import pytest
 from edge.conftest import write_config
 from fakes.openai_server import Action, Recorded, ScriptedServer
 
@@ -65,3 +66,25 @@ def test_a_server_that_refuses_the_length_is_asked_over_summaries(server: Script
     assert not scan_messages(path).failures
     assert "It is about leaves." in path.read_text()
     assert "Answered from summaries" in path.read_text()
+
+
+@pytest.mark.parametrize("prompt", ["?: what is it about?", "=: shorten it"])
+def test_a_paragraph_that_cannot_fit_is_not_sent(server: ScriptedServer, folder: Path, prompt: str) -> None:
+    """It has no sections to summarise, and some servers cut what is too long without a word."""
+    write_config(folder, server, context_window=1000)
+    path = folder / "long.md"
+    path.write_text(f"# A\n\nText.\n\n---\n{prompt}\n---\n{SENTENCE * 100}\n")
+    (failure,) = scan_messages(path).failures
+    assert "9,300 characters" in str(failure.error)
+    assert "1,000 tokens" in str(failure.error)
+    assert "choose a smaller part" in failure.error.hint
+    assert not server.requests
+
+
+def test_a_server_refuses_a_paragraph(server: ScriptedServer, folder: Path) -> None:
+    """The hint does not name something longer."""
+    path = folder / "long.md"
+    path.write_text(f"# A\n\nText.\n\n---\n?: what is it about?\n---\n{SENTENCE * 100}\n")
+    server.answer = lambda request: Action(status=400, body={"error": {"message": "prompt is too long"}})
+    (failure,) = scan_messages(path).failures
+    assert "section" not in failure.error.hint

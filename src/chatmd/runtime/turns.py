@@ -112,7 +112,7 @@ async def check_fits(messages: Sequence[Message], model: ChatModel, settings: Mo
     if words <= _SHORT or model.name != str(settings.model):
         return
     window = await window_of(settings)
-    if words > window.tokens and not window.is_assumed:
+    if words > window.tokens and window.is_known:
         fact = f"{model.name}: the request has {words:,} words, more than the {window.tokens:,} tokens of its window"
         raise TooLong(fact, hint=_LARGER, window=window.tokens)
 

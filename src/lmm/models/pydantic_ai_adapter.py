@@ -342,7 +342,7 @@ _ERRORS: list[tuple[tuple[type[Exception], ...], type[errors.ModelError], str]] 
 ]
 
 
-_SHORTER = "the text is too long for this model: ask about a section, or set a model with a larger window"
+_SHORTER = "the text is too long for this model: ask about a smaller part, or set a model with a larger window"
 # Servers that pydantic-ai does not know by their code: llama.cpp, Ollama, LM Studio, vLLM, text-generation-inference.
 _TOO_LONG = re.compile(
     r"exceeds? (?:the )?(?:available |maximum )?context (?:size|length|window)"

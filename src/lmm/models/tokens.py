@@ -130,9 +130,9 @@ class ContextWindow:
     origin: str
 
     @property
-    def is_assumed(self) -> bool:
-        """Whether nothing is known about the window."""
-        return self.origin.startswith(_ASSUMED)
+    def is_known(self) -> bool:
+        """Whether the number is more than the one assumed where nothing is known."""
+        return not self.origin.startswith(_ASSUMED)
 
 
 _Server = tuple[str, str]  # the model's name, and the server's address

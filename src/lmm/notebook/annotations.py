@@ -20,6 +20,7 @@ from lmm.config import ANNOTATIONS, Settings
 from lmm.errors import ConfigError, EmptyReply, ModelRejected
 from lmm.markdown.tree import HeadingNode, count_words, own_text, preorder
 from lmm.messages import Attachment, Task
+from lmm.models.tokens import ContextWindow
 from lmm.notebook.batch import Batch, BatchFunction
 from lmm.notebook.generated_fields import Field, FieldMaterial, sections_of, text_of
 from lmm.prompts.templates import Prompts
@@ -166,6 +167,20 @@ def lines_of(reply: str) -> list[str]:
 # -- a text that is too long -----------------------------------------------------------------------
 
 
+_MOST_PER_TOKEN = 6  # characters: more than any language has in prose
+
+
+def check_fits(text: str, window: ContextWindow) -> None:
+    """Check that a text which cannot be summarised may fit into a window, if the window is known.
+
+    Raises:
+        ModelRejected: it cannot.
+    """
+    if window.is_known and len(text) > window.tokens * _MOST_PER_TOKEN:
+        what = f"the text has {len(text):,} characters, and the model reads {window.tokens:,} tokens at once"
+        raise ModelRejected(what, hint="choose a smaller part: a blank line divides a paragraph")
+
+
 def room(window: int) -> int:
     """Return how many characters of text fit into a window of `window` tokens, at four characters per token."""
     return int(window * SHARE * CHARACTERS_PER_TOKEN)
@@ -182,13 +197,14 @@ async def condense(node: HeadingNode, batch: Batch, prompts: Prompts, limit: int
     batch.tree = node
     await annotate(batch, ("summary",), prompts)
     if batch.failures:
-        reason = str(batch.failures[0].error)
-        raise ModelRejected("the text is too long, and its sections could not be summarised", hint=reason)
+        error = batch.failures[0].error
+        what = f"the text is too long, and its sections could not be summarised: {error.message}"
+        raise ModelRejected(what, hint=error.hint)
     for depth in range(7, 0, -1):
         text = outline(node, depth)
         if len(text) <= limit:
             return text
-    raise ModelRejected("the text is too long for this model, even in summaries", hint="ask about a section of it")
+    raise ModelRejected("the text is too long for this model, even in summaries", hint="ask about a smaller part")
 
 
 def outline(node: HeadingNode, depth: int) -> str:

@@ -33,7 +33,7 @@ from lmm.messages import Attachment, ChatRequest, Failed, Message, Notice, Reply
 from lmm.models.client import Client
 from lmm.models.port import Ask, Flow
 from lmm.models.tokens import count_tokens, learn, surely_fits, window_of
-from lmm.notebook.annotations import NOTICE, condense, room
+from lmm.notebook.annotations import NOTICE, check_fits, condense, room
 from lmm.notebook.batch import Batch, bisect_failures
 from lmm.notebook.chat_log import (
     ABOUT,
@@ -530,11 +530,19 @@ class AnswerPlanner:
         return replace(thread, asks=tuple(asks)), []
 
     async def _fitting(self, pending: PendingPrompt, client: Client) -> PendingPrompt:
-        """Replace the text of `pending` by summaries if it is too long for the model."""
+        """Replace the text of `pending` by summaries if it is too long for the model.
+
+        Raises:
+            ModelRejected: it cannot be, and is so long that no request is worth sending.
+        """
         whole = pending.subject.text
-        if pending.is_edit or not isinstance(pending.node, HeadingNode) or surely_fits(client.tier, whole):
+        if surely_fits(client.tier, whole):
             return pending
-        limit = room((await window_of(client.tier)).tokens)
+        window = await window_of(client.tier)
+        if pending.is_edit or not isinstance(pending.node, HeadingNode):
+            check_fits(whole, window)
+            return pending
+        limit = room(window.tokens)
         if len(whole) <= limit:
             return pending
         language = str(pending.node.root.own("lang") or "en")
