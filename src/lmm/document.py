@@ -715,7 +715,12 @@ def saved(document: Document, verb: Callable[[Document], Report[T]]) -> Report[T
         except (Stopped, BatchFailed) as error:
             report, ended = error.report, error
         if document.path is not None:
-            report += Report(failures=document.save().failures)
+            try:
+                report += Report(failures=document.save().failures)
+            except LmmError as error:
+                if report.usage.requests:
+                    error.hint += f"{'; ' * bool(error.hint)}the replies are kept: asking the same again costs nothing"
+                raise
         if ended is not None:
             ended.report = report
             raise ended

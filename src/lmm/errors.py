@@ -252,11 +252,15 @@ class LimitReached(LmmError):
 
 @dataclass(frozen=True, slots=True)
 class Failure:
-    """A place that got no reply, and the error; `what` names what was to be generated there."""
+    """A place that got no reply, and the error; `what` names what was to be generated there.
+
+    `unsaved` is set if there is a reply, which could not be put into the document.
+    """
 
     place: Place
     error: LmmError
     what: str = ""
+    unsaved: bool = False
 
     def __str__(self) -> str:
         return f"{self.place}: {f'{self.what}: ' if self.what else ''}{self.error}"

@@ -208,7 +208,7 @@ class Watcher:
                 self.listener(Failed(told), Place(str(path)))
             return None
         report = scanned.report or Report()
-        document.failed = len(report.failures)
+        document.failed = sum(not failure.unsaved for failure in report.failures)
         self.report.answered += len(report.results)
         self.listener(scanned, Place(str(path)))
         return scanned

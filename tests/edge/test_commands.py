@@ -354,6 +354,50 @@ def test_a_document_without_questions_needs_no_model(
     assert run_here(capsys, "messages", "d.md") == Ran(0, "d.md: no questions are pending\n", "")
 
 
+def test_an_empty_prompt_is_named(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """Its author may wait for an answer; as for lmm scan, it is not an error."""
+    (folder / "d.md").write_text("---\n?:\n---\nText.\n")
+    says = "lmm: d.md:2:1: '?:' asks nothing (write the question after the colon)\n"
+    assert run_here(capsys, "messages", "d.md") == Ran(0, "d.md: no questions are pending\n", says)
+
+
+def test_replies_to_questions_that_were_deleted_meanwhile(
+    server: ScriptedServer, folder: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """They were answered, and not saved."""
+    path = folder / "d.md"
+    path.write_text("---\n?: one\n+: two\n---\nText.\n")
+
+    def answer(request: Recorded) -> str:
+        path.write_text("Text.\n")
+        return "A reply."
+
+    server.answer = answer
+    ran = run_here(capsys, "messages", "d.md")
+    assert ran.code == 1
+    assert ran.out.endswith("d.md: 2 replies, 2 not saved, 22 tokens in, 14 out\n")
+
+
+def test_a_file_that_is_deleted_meanwhile(
+    server: ScriptedServer, folder: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """The error says what became of the reply; asked again, it costs nothing."""
+    path = folder / "d.md"
+    path.write_text("---\n?: one\n---\nText.\n")
+
+    def answer(request: Recorded) -> str:
+        path.unlink()
+        return "A reply."
+
+    server.answer = answer
+    ran = run_here(capsys, "messages", "d.md")
+    kept = "the replies are kept: asking the same again costs nothing"
+    assert (ran.code, ran.err) == (1, f"lmm: d.md: there is no such file (check the path; {kept})\n")
+    path.write_text("---\n?: one\n---\nText.\n")
+    assert run_here(capsys, "messages", "d.md").out.endswith("d.md: 1 reply\n")
+    assert len(server.requests) == 1
+
+
 def test_a_missing_key_is_told(
     folder: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -101,14 +101,14 @@ def _tell_outcome(document: Document, path: Path, report: Report[AnsweredPrompt]
 
 
 def _tell_unasked(name: str, document: Document) -> int:
-    """Print errors for prompts that will not be asked, so that nobody waits for an answer; return the exit code."""
+    """Print which prompts will not be asked, so that nobody waits for an answer; return the exit code."""
     from lmm.notebook.problems import unasked_prompts
 
     unasked = unasked_prompts(document.blocks)
     for problem in unasked:
         where = f"{name}:{problem.line}:{problem.column}"
         terminal.tell_error(LmmError(problem.message, where=where, hint=problem.hint))
-    return FAILED if unasked else DONE
+    return FAILED if any(problem.severity == "error" for problem in unasked) else DONE
 
 
 def _tell_edits(name: str, document: Document, diff: bool, *, err: bool = False) -> None:
@@ -136,8 +136,11 @@ def _summary(name: str, report: Report[AnsweredPrompt], *, err: bool = False) ->
         terminal.say(f"{name}: no questions are pending", err=err)
         return
     parts = [terminal.count(len(report.results), "reply")]
-    if report.failures:
-        parts.append(f"{len(report.failures)} not answered")
+    unsaved = sum(failure.unsaved for failure in report.failures)
+    if unsaved:
+        parts.append(f"{unsaved} not saved")
+    if len(report.failures) > unsaved:
+        parts.append(f"{len(report.failures) - unsaved} not answered")
     if report.usage != Usage():
         parts.append(terminal.usage_text(report.usage))
     if report.interrupted:

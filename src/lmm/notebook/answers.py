@@ -622,7 +622,7 @@ class AnswerPlanner:
         answered = [outcome for outcome in result if isinstance(outcome, AnsweredPrompt)]
         blocks, refused = with_replies(document.blocks, [(a.prompt, a.reply) for a in answered])
         failures = [outcome for outcome in result if isinstance(outcome, Failure)]
-        failures += [_failure(document, pending, error) for pending, error in refused]
+        failures += [_failure(document, pending, error, unsaved=True) for pending, error in refused]
         gone = [pending for pending, _ in refused]
         placed = tuple(a for a in answered if not any(a.prompt is p for p in gone))
         return ChangedDocument(blocks, Report(placed, tuple(failures)))
@@ -648,7 +648,7 @@ def find_questions_again(document: ParsedDocument, outcomes: Outcomes, context_l
             question = " ".join(one.prompt.text.split())
             what = "the file was changed meanwhile and no longer contains this question, so the reply was not saved"
             error = LmmError(f"{what}: {question}", hint="if you ask it again, the reply costs nothing")
-            found.append(_failure(document, one.prompt, error))
+            found.append(_failure(document, one.prompt, error, unsaved=True))
     return found
 
 
@@ -692,5 +692,5 @@ def place_of(document: ParsedDocument, pending: PendingPrompt) -> Place:
     return Place(document.file, pending.line, path=pending.subject.path)
 
 
-def _failure(document: ParsedDocument, pending: PendingPrompt, error: LmmError) -> Failure:
-    return Failure(place_of(document, pending), error)
+def _failure(document: ParsedDocument, pending: PendingPrompt, error: LmmError, *, unsaved: bool = False) -> Failure:
+    return Failure(place_of(document, pending), error, unsaved=unsaved)

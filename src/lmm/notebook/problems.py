@@ -63,10 +63,12 @@ def stale_problems(blocks: Sequence[Block]) -> Iterator[Finding]:
 
 
 def unasked_prompts(blocks: Sequence[Block]) -> list[Finding]:
-    """Find prompts that will not be asked: near misses, and prompts in blocks that cannot be read."""
+    """Find prompts that will not be asked: near misses, empty ones, and prompts in blocks that cannot be read."""
     found = find_near_misses(blocks)
     lines = [miss.line for miss in found]
     for block in blocks:
+        if isinstance(block, MetadataBlock):
+            found += _empty_prompts(block)
         if isinstance(block, ErrorBlock) and metadata.find_prompts(block.source) and not _is_within(lines, block):
             what = f"there is a question in a block that cannot be read: {block.reason}"
             found.append(Finding(block.error_line or block.line, block.error_column, what, block.hint))
@@ -177,12 +179,18 @@ def _is_list(block: MetadataBlock) -> bool:
     return isinstance(yaml_core.compose(metadata.as_yaml(block.body)), yaml.SequenceNode)
 
 
+def _empty_prompts(block: MetadataBlock) -> Iterator[Finding]:
+    for prompt in block.prompts:
+        if not prompt.text:
+            line = block.body_line + prompt.line - 1
+            yield _warning(line, f"'{prompt.spelling}:' asks nothing", "write the question after the colon")
+
+
 def _prompt_problems(block: MetadataBlock, body: str, first: int) -> Iterator[Finding]:
+    yield from _empty_prompts(block)
     spellings = set()
     for prompt in block.prompts:
         line = first + prompt.line - 1
-        if not prompt.text:
-            yield _warning(line, f"'{prompt.spelling}:' asks nothing", "write the question after the colon")
         if yaml_core.runs_in_knitr(body[prompt.start : prompt.end]):
             message = "knitr or Quarto would run the code in this prompt, even inside metadata"
             yield _warning(line, message, "answer it before knitting: lmm messages")
