@@ -47,6 +47,7 @@ from lmm.notebook.problems import find_problems, header_gaps, without_running_co
 from lmm.notebook.staleness import State, without_generated
 from lmm.pipeline import Change, ChangedDocument, P, ParsedDocument, Planner, R, Report, Rewrite, work
 from lmm.prompts.templates import load_prompts
+from lmm.terminal import word_diff
 
 T = TypeVar("T")
 SETTLE = 0.1  # seconds without a save by others, before we write
@@ -98,6 +99,16 @@ class Edit:
             DocumentError: it is no longer pending.
         """
         self._document.reject(line=self._line_now())
+
+    def difference(self, *, err: bool = False) -> str:
+        """Return the text with its change marked; of several changes only these, by the numbers that `accept` takes.
+
+        It is coloured if it is printed to a terminal: to standard output, or, with `err`, to standard error.
+        """
+        if len(self.hunks) < 2:
+            return word_diff(self.old.strip(), self.new.strip(), err=err)
+        changes = (word_diff(hunk.old.rstrip(), hunk.new.rstrip(), err=err) for hunk in self.hunks)
+        return "\n".join(f"change {number}: {shown}" for number, shown in enumerate(changes, 1))
 
     def _line_now(self) -> int:
         for edit in waiting.find_edits(self._document.blocks):

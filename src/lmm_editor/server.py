@@ -240,11 +240,9 @@ class EditorServer(LanguageServer):
 
     def difference(self, uri: str, line: int) -> str:
         """Show the change of the edit on a line, word by word, as `lmm messages --diff` does."""
-        from lmm.terminal import word_diff
-
         opened = self.documents.get(uri)
         edit = next((one for one in opened.document().edits if one.line == line), None) if opened else None
-        shown = word_diff(edit.old.strip(), edit.new.strip()) if edit else "no edit is pending there"
+        shown = edit.difference() if edit else "no edit is pending there"
         self.tell(shown, lsp.MessageType.Info)
         return shown
 

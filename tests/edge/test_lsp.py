@@ -141,7 +141,8 @@ LINES = "# Leaves\n\n---\n=: other\n---\n\none\ntwo\nthree\n\nIt falls.\n"
 def test_edits_are_settled_one_by_one(editor: FakeEditor) -> None:
     """Whole, or a change at a time; what is typed elsewhere stays."""
     editor.open("a.md", answered(LINES, "1\ntwo\n3\n"))
-    assert "{+1" in editor.execute("lmm.difference", editor.uri("a.md"), 3)
+    shown = editor.execute("lmm.difference", editor.uri("a.md"), 3)
+    assert shown == "change 1: [-one-]{+1+}\nchange 2: [-three-]{+3+}"
     editor.press("a.md", "Accept this change")
     wait_until(lambda: [title for _, title in editor.titles("a.md")].count("Accept this change") == 0)
     editor.type_after("a.md", "It falls", " down")

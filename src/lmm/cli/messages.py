@@ -18,7 +18,7 @@ from lmm.messages import Asked, Event, Failed, Image, Notice, Reply, Retrying, U
 from lmm.terminal import DONE, FAILED
 
 if TYPE_CHECKING:
-    from lmm.document import Document, Edit
+    from lmm.document import Document
     from lmm.notebook.answers import AnsweredPrompt
     from lmm.pipeline import Report
     from lmm.watcher import WatchReport
@@ -116,19 +116,11 @@ def _tell_edits(name: str, document: Document, diff: bool, *, err: bool = False)
     for edit in document.edits:
         terminal.say(f"{terminal.styled(f'{name}:{edit.line}', 'cyan', err=err)} pending edit: {edit.prompt}", err=err)
         if diff:
-            terminal.say(textwrap.indent(_difference(edit, err=err), "  "), err=err)
+            terminal.say(textwrap.indent(edit.difference(err=err), "  "), err=err)
         for warning in edit.warnings:
             terminal.say(terminal.styled(f"  warning: {warning}", "yellow", err=err), err=err)
     if document.edits:
         terminal.say(f"{name}: lmm accept keeps the new text, lmm reject restores the old", err=err)
-
-
-def _difference(edit: Edit, *, err: bool) -> str:
-    """The whole text with its change marked; of several changes only these, by the numbers that `--hunk` takes."""
-    if len(edit.hunks) < 2:
-        return terminal.word_diff(edit.old.strip(), edit.new.strip(), err=err)
-    changes = (terminal.word_diff(hunk.old.rstrip(), hunk.new.rstrip(), err=err) for hunk in edit.hunks)
-    return "\n".join(f"change {number}: {shown}" for number, shown in enumerate(changes, 1))
 
 
 def _summary(name: str, report: Report[AnsweredPrompt], *, err: bool = False) -> None:
