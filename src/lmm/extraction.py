@@ -203,7 +203,7 @@ async def read_records(jobs: Sequence[Job], schema: Schema) -> Report[Record[Any
         except Interrupted:
             return None
         except LmmError as error:
-            return Failure(place, error)
+            return Failure(place, error, " > ".join(place.path))
         finally:
             count_one()
 

@@ -291,7 +291,7 @@ def test_a_failure_keeps_the_others(server: ScriptedServer, document: Path, caps
     server.answer = lambda r: fail(500) if (field(r), section(r)) == ("summary", "Organs > Roots") else named(r)
     ran = run_here(capsys, "annotate", "d.md", "--summaries", "--questions")
     assert ran.code == 1
-    assert ran.out.endswith("; 1 failed, 2 depend on those\n")
+    assert ran.out.endswith("; 1 failed, and 2 depend on it\n")
     assert ran.err == ("d.md:13: summary of 'Roots': OpenAICompatible/test: HTTP 500: no (try again later)\n")
     assert (summaries(document), document.read_text().count("~questions_:")) == (["Summary of Organs > Leaves."], 3)
     server.answer = named
@@ -445,13 +445,22 @@ def test_a_model_that_fails_keeps_what_it_made(
     assert document.read_text().count("~shout_:") == 3
 
 
+def test_a_failure_is_not_nothing_to_make(
+    server: ScriptedServer, document: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """There was something to make."""
+    server.answer = lambda request: fail(500)
+    ran = run_here(capsys, "annotate", "d.md", "--summaries", "--no-titles")
+    assert ran.out.startswith("d.md: nothing made; ")
+
+
 def test_a_model_that_fails_on_one_section(document: Path, models: Path, capsys: pytest.CaptureFixture[str]) -> None:
     """The others are made."""
     ran = run_here(capsys, "batch", "half", "d.md", "--from", str(models))
     assert ran.code == 1
     assert f"d.md:9: half of 'Leaves': {models}:{MODELS.count(chr(10))}: ZeroDivisionError: division by zero" in ran.err
     assert document.read_text().count("~half_:") == 1
-    assert ran.out == "d.md: made half 1; 1 failed, 1 depend on those\n"
+    assert ran.out == "d.md: made half 1; 1 failed, and 1 depends on it\n"
 
 
 def test_a_sync_model_is_interrupted(server: ScriptedServer, document: Path, models: Path) -> None:

@@ -98,12 +98,15 @@ def test_a_section_that_is_never_valid_is_reported_and_the_others_are_kept(
     ran = run_here(capsys, "extract", "plant.json", "garden.md", "-o", "out.csv")
     assert ran.code == 1
     assert ran.err == (
-        "garden.md:3: no valid reply in 3 attempts; the last one:\n"
+        "garden.md:3: Trees > Oak: no valid reply in 3 attempts; the last one:\n"
         "- $: 'name' is a required property\n- $: 'height' is a required property\n"
     )
     assert ran.out == "out.csv: 1 record from 2 sections, 1 failed, 44 tokens in, 28 out\n"
     assert names_in(folder / "out.csv") == ["Box"]
     assert len(garden.requests) == 4
+    garden.answer = lambda request: "An oak."
+    ran = run_here(capsys, "extract", "plant.json", "garden.md")
+    assert "Oak: no valid reply in 3 attempts; the last one: there is no JSON" in ran.err
     garden.answer = by_text
     ran = run_here(capsys, "extract", "plant.json", "garden.md", "-o", "out.csv")
     assert ran == Ran(0, "out.csv: 2 records from 2 sections, 11 tokens in, 7 out\n", "")

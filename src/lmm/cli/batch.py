@@ -143,7 +143,9 @@ def _parts(report: Report[FieldStatus], *, estimate: bool) -> list[str]:
     states = Counter(visited.state for visited in report.results if not visited.made)
     made = counted(one for one in report.results if one.made)
     removed = counted(one for one in report.results if one.state is State.GONE and not one.made)
-    parts = [f"{verb}{'make' if verb else 'made'} {made}" if made else "nothing to make"]
+    incomplete = report.failures or report.error or report.interrupted
+    nothing = "nothing made" if incomplete and not estimate else "nothing to make"
+    parts = [f"{verb}{'make' if verb else 'made'} {made}" if made else nothing]
     if removed:
         parts.append(f"{verb}{'remove' if verb else 'removed'} {removed}, whose text is gone")
     if estimate:
@@ -153,8 +155,9 @@ def _parts(report: Report[FieldStatus], *, estimate: bool) -> list[str]:
     if otherwise := states[State.OTHERWISE]:
         parts.append(f"{otherwise} made with other settings: --changed lists them, --refresh makes them again")
     if report.failures:
-        waiting = f", {states[State.BLOCKED]} depend on those" if states[State.BLOCKED] else ""
-        parts.append(f"{len(report.failures)} failed{waiting}")
+        failed, waiting = len(report.failures), states[State.BLOCKED]
+        depend = f"{waiting} {'depends' if waiting == 1 else 'depend'} on {'it' if failed == 1 else 'them'}"
+        parts.append(f"{failed} failed, and {depend}" if waiting else f"{failed} failed")
     if report.interrupted:
         parts.append("interrupted; what was made is saved")
     return parts

@@ -348,7 +348,8 @@ def with_schema(request: ChatRequest, schema: Schema) -> ChatRequest:
 def _never_valid(problem: str, retries: int, tier: str) -> NoValidReply:
     if problem:
         replies = f" in {1 + retries} attempts; the last one" if retries else ""
-        return NoValidReply(f"no valid reply{replies}:\n{problem}")
+        apart = "\n" if "\n" in problem else " "
+        return NoValidReply(f"no valid reply{replies}:{apart}{problem}")
     where = f"under [{tier}]" if tier else "for this model"
     return NoValidReply(
         "the reply was cut off at the model's output limit",

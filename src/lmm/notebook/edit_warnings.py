@@ -68,7 +68,7 @@ def oddities(old: str, new: str, *, heading: str = "") -> tuple[str, ...]:
     if _repeated(now, heading):
         found.append(f"it repeats the heading '{heading}'")
     if (match := _PROMPT_TAG.search(now)) and match[0] not in old:
-        found.append(f"it contains the tag {match[0]}, which is the prompt's")
+        found.append(f"it contains the tag {match[0]}, which comes from the prompt")
     return (*found, *metadata_notices(new))
 
 

@@ -127,7 +127,7 @@ def test_an_invalid_reply_is_sent_back_with_the_error() -> None:
 def test_a_model_that_does_not_answer_is_a_failure_too() -> None:
     """And is not asked to correct anything."""
     model = ByText({"30 m": ModelUnavailable("down"), "Five": BOX})
-    with pytest.raises(PartlyFailed, match="text:3: down") as caught:
+    with pytest.raises(PartlyFailed, match="text:3: Trees > Oak: down") as caught:
         extract(TEXT, Plant, model=model)
     assert [failure.place.line for failure in caught.value.report.failures] == [3]
     assert len(model.seen) == 2

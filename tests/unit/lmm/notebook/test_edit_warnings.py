@@ -71,7 +71,7 @@ def test_losses(old: str, new: str, found: tuple[str, ...]) -> None:
             "A leaf.",
             '<text from="a.md">\nA bud.\n</text>',
             "",
-            ('it contains the tag <text from="a.md">, which is the prompt\'s',),
+            ('it contains the tag <text from="a.md">, which comes from the prompt',),
         ),
         ("<text>\nA leaf.", '<text>\n<text x="1">A bud.</text>', "", ()),
     ],
