@@ -88,3 +88,14 @@ def test_a_server_refuses_a_paragraph(server: ScriptedServer, folder: Path) -> N
     server.answer = lambda request: Action(status=400, body={"error": {"message": "prompt is too long"}})
     (failure,) = scan_messages(path).failures
     assert "section" not in failure.error.hint
+
+
+def test_a_summary_that_fails_is_explained_in_one_sentence(server: ScriptedServer, folder: Path) -> None:
+    """With one hint, not a hint within a hint."""
+    write_config(folder, server, context_window=1000)
+    path = folder / "long.md"
+    path.write_text(f"---\n?: what is it about?\n---\n\n# A\n\n{SENTENCE * 50}\n")
+    server.answer = lambda request: Action("A long summ", finish="length")
+    (failure,) = scan_messages(path).failures
+    assert str(failure.error).count("(") == 1
+    assert "could not be summarised: " in failure.error.message

@@ -31,6 +31,8 @@ def completion(shell: str) -> int:
     bash: lmm completion bash > ~/.local/share/bash-completion/completions/lmm
     zsh:  lmm completion zsh > "${fpath[1]}/_lmm"
     fish: lmm completion fish > ~/.config/fish/completions/lmm.fish
+
+    On a new account, create the folder first (mkdir -p FOLDER).
     """
     script = get_completion_class(shell)
     assert script is not None  # one of the three supported by click
