@@ -50,7 +50,7 @@ _LITERAL = tags("pre code math script style textarea kbd samp tt")
 _LANGUAGE = re.compile(r"(?:language|lang|brush|highlight-source|highlight)[-:]\s*([\w+#.-]+)")
 _NO_LANGUAGE = tags(
     "default none text plaintext plain notranslate highlight sourceCode example smallexample verbatim screen "
-    "programlisting literallayout code"
+    "programlisting literallayout code hljs"
 )
 TEX_MARKS = (("\\(", "\\)"), ("\\[", "\\]"), ("$$", "$$"))
 DOLLARS = (*TEX_MARKS, ("$", "$"))  # if a page configures its script so
@@ -274,7 +274,7 @@ def _language(pre: LexborNode) -> str:
         words = _get(part, "class")
         named = _LANGUAGE.search(words)
         candidates += [named[1]] if named else []
-        if part.tag == "pre" or "sourceCode" in words.split():  # Pandoc and knitr: the class is the language
+        if part.tag in ("pre", "code") or "sourceCode" in words.split():  # Pandoc, knitr, rustdoc: the class is it
             candidates += [word for word in words.split() if "-" not in word]
         if part.tag in ("pre", "code"):
             candidates += [_get(part, "data-lang"), _get(part, "data-language")]

@@ -210,7 +210,7 @@ local function code(node) return pandoc.Code(clean(node.text)) end
 local function fence(node)
   local language = ''
   for _, class in ipairs(node.classes) do
-    if not NO_LANGUAGE[class] then language = class:gsub('[^%w+#_.-]', '') break end
+    if not NO_LANGUAGE[class] then language = class:match('[%w+#_.-]+') or '' break end  -- of rust,ignore: rust
   end
   local text = node.text:gsub('\r\n?', '\n'):gsub('[ \t]+\n', '\n'):gsub('\194\160', ' ')
   local marks = '```'
