@@ -128,6 +128,34 @@ def test_several_files_into_a_folder(made: Path, capsys: pytest.CaptureFixture[s
     assert "[^1]: Or red." in book
 
 
+def test_a_folder_that_is_named_is_made(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """With a slash at the end, or as the place for several files; in Python, too. As lmm export does."""
+    for name in ("a.html", "b.html"):
+        (tmp_path / name).write_text("<p>Text.")
+    (tmp_path / "s.jsonl").write_text('{"type": "user", "message": {"role": "user", "content": "Hi"}}\n')
+    one, two, talk = str(tmp_path / "a.html"), str(tmp_path / "b.html"), str(tmp_path / "s.jsonl")
+    assert run_here(capsys, "import", one, "-o", f"{tmp_path}/new/deep/").code == 0
+    assert run_here(capsys, "import", one, two, "-o", f"{tmp_path}/both").code == 0
+    assert run_here(capsys, "import", talk, "-o", f"{tmp_path}/talks/").code == 0
+    assert import_file(one, f"{tmp_path}/python/").output == tmp_path / "python" / "a.md"
+    made = {str(path.relative_to(tmp_path)) for path in tmp_path.rglob("*.*md")}
+    assert made == {"new/deep/a.md", "both/a.md", "both/b.md", "talks/s.chatmd", "python/a.md"}
+    refused = run_here(capsys, "import", one, "-o", f"{tmp_path}/missing/x.md")
+    assert (refused.code, "there is no such folder" in refused.err) == (2, True)
+
+
+def test_a_missing_picture_is_reported(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """Those that are there, and elsewhere, are not."""
+    (tmp_path / "in").mkdir()
+    (tmp_path / "in" / "a b.png").write_bytes(DOT)
+    links = '<img src="a%20b.png"><img src="gone.png"><img src="sub/x.png"><img src="https://x.org/i.png">'
+    (tmp_path / "in" / "a.html").write_text(f"<p>Text. {links}")
+    for output, where in (([], ""), (["-o", str(tmp_path / "a.md")], "in/")):
+        ran = run_here(capsys, "import", str(tmp_path / "in" / "a.html"), *output)
+        assert ran.code == 0
+        assert ran.out.endswith(f"a.md: not found: {where}gone.png, {where}sub/x.png (the links stay)\n")
+
+
 def test_what_exists_is_not_replaced(made: Path, capsys: pytest.CaptureFixture[str]) -> None:
     """Neither the markdown nor an image, unless it is asked for."""
     source, target = str(made / "leaves.docx"), made / "leaves.md"

@@ -17,11 +17,17 @@ from lmm.terminal import DONE, FAILED, INTERRUPTED, USAGE
 if TYPE_CHECKING:
     from lmm.importing import ImportReport
 
+_MARKDOWN = (".md", ".markdown")
+
 
 @options.command("import")
 @options.argument("files", "FILE", "Files (their names show the format), or URLs of pages and files.", many=True)
 @click.option(
-    "--output", "-o", type=options.PATH, help="The markdown file, or a folder for it. [default: beside each FILE]"
+    "--output",
+    "-o",
+    metavar="OUTPUT",
+    type=click.Path(readable=False),  # as it was typed, with its slash
+    help="The markdown file; a folder if it ends in /, exists, or is for several files. [default: beside each FILE]",
 )
 @options.flag("--site", help="Import all pages below that URL's folder, into a folder of the same name, or OUTPUT.")
 @click.option("--pages", metavar="N", type=click.IntRange(min=1), default=200, help="The most pages of a site.")
@@ -41,7 +47,7 @@ if TYPE_CHECKING:
     help="Map a paragraph style of Word to heading 1 to 6, code or quote; may be repeated.",
 )
 def import_(
-    *, files: tuple[str, ...], output: Path | None, site: bool, pages: int, styles: tuple[str, ...], **how: Any
+    *, files: tuple[str, ...], output: str | None, site: bool, pages: int, styles: tuple[str, ...], **how: Any
 ) -> int:
     """Convert other formats into markdown, with their images in a folder beside it.
 
@@ -53,9 +59,10 @@ def import_(
     """
     if site:
         return _import_site(files, output, pages, **how)
-    if output is not None and len(files) > 1 and not output.is_dir():
-        hint = f"mkdir -p {output}"
-        raise ConfigError("for several files, the output must be a folder", where=str(output), hint=hint)
+    if output is not None and len(files) > 1:
+        if output.lower().endswith(_MARKDOWN) and not Path(output).is_dir():
+            raise ConfigError("for several files, the output must be a folder", where=output, hint="end its name in /")
+        output = f"{output}/"
     _check_outputs(files, output)
     from lmm.importing import import_file
     from lmm.importing.web import import_url
@@ -69,8 +76,10 @@ def import_(
                 hint = "if it is the log of llm: llm logs --json -c > session.jsonl, then import that"
                 raise ConfigError("databases cannot be imported", where=path, hint=hint)
             if path.lower().endswith(".jsonl"):
+                if output is not None and output.endswith("/"):
+                    Path(output).mkdir(parents=True, exist_ok=True)
                 sessions = importlib.import_module("chatmd.sessions")  # by name: this package does not depend on chatmd
-                target, number = sessions.import_session(Path(path), output, force=how["force"])
+                target, number = sessions.import_session(Path(path), output and Path(output), force=how["force"])
                 name = terminal.named(target)
                 terminal.say(f"{name}: {terminal.count(number, 'message')}; lmm run continues it")
                 continue
@@ -83,7 +92,7 @@ def import_(
     return code
 
 
-def _import_site(urls: Sequence[str], output: Path | None, pages: int, **how: Any) -> int:
+def _import_site(urls: Sequence[str], output: str | None, pages: int, **how: Any) -> int:
     from lmm.importing.web import import_site
     from lmm.loop import Stopped
 
@@ -104,7 +113,7 @@ def _import_site(urls: Sequence[str], output: Path | None, pages: int, **how: An
     return code
 
 
-def _check_outputs(files: Sequence[str], output: Path | None) -> None:
+def _check_outputs(files: Sequence[str], output: str | None) -> None:
     """Raise if two files would be written to the same markdown file."""
     from lmm.importing.import_document import output_of
 

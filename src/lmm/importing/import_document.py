@@ -7,13 +7,15 @@ import importlib
 import importlib.util
 import json
 import os
+import re
 import subprocess
 import sys
 import tempfile
-from collections.abc import Mapping
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
+from urllib.parse import unquote
 
 import msgspec
 
@@ -21,10 +23,14 @@ from lmm import extras
 from lmm.disk import files
 from lmm.disk.files import check_writable, shown, title_of
 from lmm.disk.folder import Folder, check_named
+from lmm.disk.watching import signature
 from lmm.errors import ConfigError, FileReadError, FileWriteError, LmmError
 from lmm.importing.formats import Format, format_of
 from lmm.importing.imported import Context, Imported, compose, image_name, with_true_pictures
+from lmm.importing.markdown_text import plain
 from lmm.importing.pandoc import find_pandoc
+from lmm.markdown.inline import SCHEME
+from lmm.markdown.spans import spans
 
 MEMORY = 3_000_000_000  # limit of memory for reading a file, in bytes
 TIMEOUT = 300.0  # seconds
@@ -57,8 +63,8 @@ def import_file(
 ) -> ImportReport:
     """Convert a file of any of the `FORMATS` to a markdown file, with its images in a folder beside it.
 
-    `output` is a file or an existing folder; by default, the markdown is written beside the source, under its name.
-    Images go to a folder ``NAME_files``. Existing files are replaced only with `force`. `timeout` is in seconds.
+    `output` is a file or a folder (see `output_of`); by default, the markdown is written beside the source, under its
+    name. Images go to a folder ``NAME_files``. Existing files are replaced only with `force`. `timeout` is in seconds.
     `styles` maps paragraph styles of a Word file to their meaning (``{"HeadA": "heading 1"}``; ``code``, ``quote``);
     those with usual names are recognised.
 
@@ -69,16 +75,28 @@ def import_file(
     """
     source = check_named(Path(path))
     format = format_of(source.name)
-    target = output_of(source, Path(output) if output is not None else None)
+    target = output_of(source, output)
     check_installed(format)
     check_source(source, format)
     check_target(target, force)
     document = read_source(source, format, prefix=_prefix(source, target), timeout=timeout, styles=styles)
-    return write_document(target, document, source=shown(source.name), name=title_of(source), force=force)
+    report = write_document(target, document, source=shown(source.name), name=title_of(source), force=force)
+    return replace(report, notes=(*report.notes, *_missing_pictures(report)))
 
 
-def output_of(source: Path, output: Path | None) -> Path:
-    """Return the path of the markdown file that an import writes.
+def _missing_pictures(report: ImportReport) -> Iterator[str]:
+    """Iterate over at most one note: the local pictures that the text links to but that are not there."""
+    linked = dict.fromkeys(span.target for span in spans(report.text) if span.kind == "image")
+    paths = {target: plain(unquote(re.split(r"[?#]", target)[0])) for target in linked if not SCHEME.match(target)}
+    missing = [target for target, path in paths.items() if path and not signature(report.output.parent / path)]
+    if missing:
+        more = f" and {len(missing) - 5} more" if len(missing) > 5 else ""
+        yield f"not found: {', '.join(missing[:5])}{more} (the links stay)"
+
+
+def output_of(source: Path, output: Path | str | None) -> Path:
+    """Return the path of the markdown file that an import writes; a text that ends in a slash names a folder, which
+    need not exist.
 
     Raises:
         ConfigError: the source is a folder without a name, the output would not be markdown, or its folder is missing.
@@ -87,10 +105,11 @@ def output_of(source: Path, output: Path | None) -> Path:
         raise ConfigError("this is a folder, not a file", where=str(source), hint="name the files in it")
     if output is None:
         return source.with_suffix(".md")
-    if output.is_dir():
+    is_folder, output = str(output).endswith(("/", os.sep)), Path(output)
+    if is_folder or output.is_dir():
         return output / f"{source.stem}.md"
     if output.suffix.lower() not in _MARKDOWN:  # R Markdown and Quarto run code in it
-        raise ConfigError("the output is markdown", where=str(output), hint="end its name in .md, or name a folder")
+        raise ConfigError("the output is markdown", where=str(output), hint="end its name in .md, or in / for a folder")
     if not output.parent.is_dir():
         raise ConfigError("there is no such folder", where=str(output.parent), hint=f"mkdir -p {output.parent}")
     return output
@@ -121,7 +140,7 @@ def check_source(source: Path, format: Format) -> None:
 
 
 def check_target(target: Path, force: bool) -> None:
-    """Check that an output does not exist, unless `force` is set, and can be written.
+    """Check that an output does not exist, unless `force` is set, and can be written; make the folder for it.
 
     Raises:
         FileWriteError: it exists, or cannot be written.
@@ -130,6 +149,7 @@ def check_target(target: Path, force: bool) -> None:
         raise FileWriteError("a folder has this name", where=str(target), hint="name another file with -o")
     if target.exists() and not force:
         raise _exists(target)
+    Folder(target.parent).make()
     check_writable(target)
 
 

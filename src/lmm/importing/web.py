@@ -71,8 +71,9 @@ def import_url(
 ) -> ImportReport:
     """Convert a page, or a file of any of the `FORMATS`, at a URL to a markdown file.
 
-    `output` is a file or an existing folder; by default, the markdown is written to the current folder. Pictures from
-    the same host are saved beside it. `timeout` is for reading, in seconds; `styles` is as in `import_file`.
+    `output` is a file or a folder (see `output_of`); by default, the markdown is written to the current folder.
+    Pictures from the same host are saved beside it. `timeout` is for reading, in seconds; `styles` is as in
+    `import_file`.
 
     Raises:
         ConfigError: the format is unknown, or the package that reads it is not installed.
@@ -81,7 +82,7 @@ def import_url(
     """
     name = _safe(name_of(check_url(url)))
     stem = name.rpartition(".")[0] if suffix_of(name) in FORMATS else name
-    target = output_of(check_named(Path(f"{stem}.html")), Path(output) if output is not None else None)
+    target = output_of(check_named(Path(f"{stem}.html")), output)
     check_target(target, force)
     page = loop.run(_Reader(rules, timeout, styles=styles).page(url))
     document = _linked(page, {_key(page.url): target.name})
