@@ -10,15 +10,19 @@ from __future__ import annotations
 import itertools
 import re
 from bisect import bisect_right
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
+from types import MappingProxyType
 
 from lmm.markdown.inline import InlineReader, Span, closing_fence, read_attributes, unquoted
 
+NO_ADDRESSES: Mapping[str, str] = MappingProxyType({})
 
-def spans(text: str, *, in_list: bool = False) -> list[Span]:
+
+def spans(text: str, *, in_list: bool = False, addresses: Mapping[str, str] = NO_ADDRESSES) -> list[Span]:
     """Return all spans of a text, in order of their starts; one that is inside another comes after it.
 
-    A text that may come out of a list (`in_list`) is no code because its first line is indented.
+    A text that may come out of a list (`in_list`) is no code because its first line is indented. `addresses` are those
+    that the rest of its document defines for links (see `link_addresses`).
 
     >>> for span in spans("An *oak* [@darwin] has `leaves`, see [below](#l) and $x^2$."):
     ...     print(span.start, span.kind, span.text, span.target or "-")
@@ -32,7 +36,19 @@ def spans(text: str, *, in_list: bool = False) -> list[Span]:
     scanner = _Scanner(text)
     if in_list:
         scanner.columns = [_indentation(text)]
+    scanner.labels |= addresses
     return scanner.scan()
+
+
+def link_addresses(text: str) -> Mapping[str, str]:
+    """Return the addresses that a document defines for links, by their labels.
+
+    >>> link_addresses("A [leaf].\\n\\n[Leaf]: leaf.html\\n")
+    {'leaf': 'leaf.html'}
+    """
+    scanner = _Scanner(text if "]:" in text else "")
+    scanner.read()
+    return scanner.labels
 
 
 WORDS = "\0words"

@@ -249,8 +249,8 @@ class BookChapter:
 
     `title` is its title in the table of contents; `labels` are the texts of references, by label, `words` the names of
     things in them; `citations` are author and year, by key. `ran` are the outputs of its code; `included` are the
-    contents of inclusions. `echo` says whether code is shown by default, and `up` is the path to the folder that paths
-    in code are relative to.
+    contents of inclusions; `addresses` are those that the document defines for links, by label. `echo` says whether
+    code is shown by default, and `up` is the path to the folder that paths in code are relative to.
     """
 
     book: Book | None = None
@@ -262,6 +262,7 @@ class BookChapter:
     citations: Mapping[str, tuple[str, str]] = field(default_factory=dict)
     ran: CellOutputs = field(default_factory=CellOutputs)
     included: Mapping[str, str] = field(default_factory=dict)
+    addresses: Mapping[str, str] = field(default_factory=dict)
     echo: bool = True
     up: str = ""
 

@@ -20,7 +20,7 @@ from lmm_education.books.code_cells import CodeCell, code_apart, read_cell
 from lmm_education.books.numbers import BOOKDOWN_LABEL, THEOREMS
 
 # A text without any of these is unchanged; inline code alone needs no processing.
-_SPECIAL = re.compile(r"[@<{\\]|`r[ ]|-->|!\[|:::|```|~~~|^!!!|^\?\?\?|^\(ref:|\)=[ \t]*$|\[\]\(", re.MULTILINE)
+_SPECIAL = re.compile(r"[@<{\\]|`r[ ]|-->|!\[|:::|```|~~~|^!!!|^\?\?\?|^\(ref:|\)=[ \t]*$|\[\]\(|\]:", re.MULTILINE)
 # Marks that are not spans: labels before captions and named texts (bookdown), targets (MyST), captions of tables
 # (Quarto), and lines of a div or comment whose other end is in another text.
 _MARK = re.compile(
@@ -40,6 +40,8 @@ def rendered_text(text: str, chapter: BookChapter = NO_BOOK) -> str:
     >>> chapter = BookChapter(labels={"fig-leaf": "Figure 2.1"}, citations={"darwin": ("Darwin", "1859")})
     >>> rendered_text("See @fig-leaf\\\\index{leaf} and [@darwin, p. 3], not @Unknown.", chapter)
     'See Figure 2.1 and (Darwin 1859, p. 3), not @Unknown.'
+    >>> rendered_text("See [leaves][1].\\n\\n[1]: https://a.org", chapter)
+    'See [leaves](https://a.org).'
     >>> rendered_text("```{r, echo=FALSE}\\nknitr::include_graphics('leaf.png')\\n```")
     '![](leaf.png)'
     """
@@ -48,7 +50,8 @@ def rendered_text(text: str, chapter: BookChapter = NO_BOOK) -> str:
 
 
 def _read(text: str, chapter: BookChapter) -> str:
-    if not _SPECIAL.search(text):
+    refers = bool(chapter.addresses) and "[" in text
+    if not (refers or _SPECIAL.search(text)):
         return text
     if "!!!" in text or "???" in text:
         text = _admonitions(text, chapter)
@@ -60,7 +63,8 @@ class _Reader:
 
     def __init__(self, text: str, chapter: BookChapter) -> None:
         self.text, self.chapter = text, chapter
-        found = [part for span in spans(text, in_list=True) for part in _parts(span, text)]
+        read = spans(text, in_list=True, addresses=chapter.addresses)
+        found = [part for span in read for part in _parts(span, text)]
         found += [Span(m.lastgroup or "", m.start(), m.end(), m[m.lastgroup or 0]) for m in _MARK.finditer(text)]
         self.spans = sorted(found, key=lambda span: (span.start, -span.end))
         self.closed = {span.target[1:] for span in found if span.kind == "html" and span.target.startswith("/")}
@@ -95,10 +99,18 @@ def _parts(span: Span, text: str) -> Iterator[Span]:
     elif span.kind == "attributes":
         yield Span("stray", span.start, span.start + 1, "")
         yield Span("stray", span.end - len(span.attributes) - 1, span.end, "")
+    elif span.kind == "link" and (end := _end_of_words(span, text)):
+        if "://" in span.target:
+            yield Span("address", end + 1, span.end, span.target)
+        else:  # it leads to a page that readers do not have here
+            yield Span("stray", span.start, span.start + 1, "")
+            yield Span("stray", end, span.end, "")
     elif span.kind == "link" and span.text and span.attributes:
         yield Span("stray", span.end - len(span.attributes), span.end, "")
     elif span.kind == "link" and not span.text:
         yield span._replace(kind="empty_link")
+    elif span.kind == "definition":
+        yield span._replace(kind="stray" if span.target != "^" and " " not in span.target else "definition")
     elif span.kind == "code_block":
         begin = text.rfind("\n", 0, span.start) + 1
         yield span._replace(start=begin) if not text[begin : span.start].strip() else span
@@ -106,6 +118,12 @@ def _parts(span: Span, text: str) -> Iterator[Span]:
         follows = _LOCATOR if span.kind == "citation" and not span.text.startswith("[") else None
         after = follows.match(text, span.end) if follows else None
         yield span._replace(end=after.end(), attributes=after[1]) if after else span
+
+
+def _end_of_words(span: Span, text: str) -> int:
+    """Return where the words of a link end whose address is defined elsewhere; 0 for other links."""
+    end = span.start + 1 + len(span.text)
+    return end if span.text and text[span.start] == "[" and text[end + 1 : end + 2] != "(" else 0
 
 
 # -- code ------------------------------------------------------------------------------------------
@@ -190,7 +208,11 @@ def _numbered_caption(label: str, caption: str, chapter: BookChapter) -> str:
 
 
 def _picture(caption: str, path: str) -> str:
-    return f"![{caption}]({f'<{path}>' if ' ' in path else path})"
+    return f"![{caption}]{_address(path)}"
+
+
+def _address(path: str) -> str:
+    return f"(<{path}>)" if " " in path else f"({path})"
 
 
 def _attributed(span: Span, source: str, chapter: BookChapter) -> str:
@@ -535,6 +557,7 @@ _SHOWN: Mapping[str, Callable[[Span, _Reader], str]] = {
     "html": _html,
     "div": _div,
     "empty_link": _link,
+    "address": lambda span, reader: _address(span.text),
     "label": _labelled,
     "caption": _table_caption,
     **dict.fromkeys(("comment", "text_reference", "target", "stray"), lambda span, reader: ""),

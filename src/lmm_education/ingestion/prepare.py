@@ -10,6 +10,7 @@ from pathlib import PurePosixPath
 from typing import Any, TypeVar
 
 from lmm.errors import ConfigError
+from lmm.markdown.spans import link_addresses
 from lmm_education.audience import DEFAULT, EVERYONE, TEACHER, Withholding
 from lmm_education.books.chapters import NO_BOOK, BookChapter
 from lmm_education.books.code_cells import code_apart
@@ -124,6 +125,7 @@ def prepare_steps(
     Raises:
         ConfigError: the header's ``RAG:`` contains an invalid value, or tokens cannot be counted.
     """
+    chapter = replace(chapter, addresses=link_addresses(text))
     outline = read_outline(text, title=title or PurePosixPath(file).stem, lasting=withholding.lasting)
     settings = for_document(settings, outline.root.values, where=f"{file}:1")
     limits = limits_of(settings, count, where=file)

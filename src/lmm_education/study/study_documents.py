@@ -18,6 +18,7 @@ from lmm.config_tables import Config
 from lmm.disk import files
 from lmm.errors import LmmError
 from lmm.markdown.blocks import HeadingBlock
+from lmm.markdown.spans import link_addresses
 from lmm_education.books.chapters import NO_BOOK, BookChapter, Books
 from lmm_education.books.rendered_text import rendered_text
 from lmm_education.catalogue import Catalogue, Entry as Entry
@@ -68,6 +69,7 @@ def study_document(
         IngestError: the header cannot be read.
     """
     stem = file.rpartition("/")[2].rpartition(".")[0] or file
+    chapter = replace(chapter, addresses=link_addresses(text))
     outline = read_outline(text, title=stem, lasting=lasting)
     items = (replace(i, text=rendered_text(i.text, chapter)) if isinstance(i, TextItem) else i for i in outline.items)
     seen = tuple(item for item in items if isinstance(item, Heading) or item.text)

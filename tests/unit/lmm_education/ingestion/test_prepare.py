@@ -203,6 +203,26 @@ def test_a_footnote_is_read_where_the_text_refers_to_it() -> None:
     assert not any("[^why]" in chunk.text for chunk in document.chunks if "```" not in chunk.text)
 
 
+def test_a_link_is_resolved_whose_address_is_defined_elsewhere_in_the_document() -> None:
+    """It keeps an address on the web; one of another page leads nowhere here. Definitions are not text."""
+    text = (
+        "# A\n\nRecall from [“String *Slices*”][slices], [`Vec`], [the *guide*][] and ![a leaf][fig].\n\n"
+        "```\nx[slices] [guide]\n```\n\n[unknown][none], a[0] and [inline](b.html).\n\n# [Slices]\n\nOn [1].\n\n"
+        "[slices]: ch04-03-slices.html#slices\n[`Vec`]: https://doc.rust-lang.org/Vec\n"
+        "[the *guide*]: <guide.html> 'The guide'\n\n[fig]: leaf.png\n[1]: https://a.org\n\n[Note]: bring two pens\n"
+    )
+    document = prepare_document(text, docid="d", file="a.md", settings=Preparation())
+    shown = "\n\n".join(section.text for section in document.sections)
+    assert shown == (
+        "Recall from “String *Slices*”, [`Vec`](https://doc.rust-lang.org/Vec), the *guide* and ![a leaf](leaf.png)."
+        "\n\n```\nx[slices] [guide]\n```\n\n[unknown][none], a[0] and [inline](b.html).\n\n"
+        "On [1](https://a.org).\n\n[Note]: bring two pens"
+    )
+    assert "\n\n".join(chunk.text for chunk in document.chunks) == shown
+    assert [section.place.headings for section in document.sections] == [("A",), ("Slices",)]
+    assert document.outline[-1]["text"] == "On [1](https://a.org).\n\n[Note]: bring two pens"
+
+
 @pytest.mark.parametrize("name", ["div", "quiz-card"])
 def test_an_html_element_stays_together(name: str) -> None:
     """Also one whose name has a hyphen."""
