@@ -197,7 +197,8 @@ def test_general_knowledge_is_marked(course: Path, server: ScriptedServer, capsy
     assert (ran.code, json.loads(ran.out)["rests_on"]) == (0, "general")
     assert "general knowledge" in str(server.requests[-1].body)
     server.queue("West Germany won it.")
-    assert "from general knowledge, not from the course" in run_here(capsys, "ask", "Who won the football cup?").err
+    ran = run_here(capsys, "ask", "Who won the football cup?")
+    assert "the answer cites no source: it may be general knowledge" in ran.err
 
 
 def test_a_type_of_material(course: Path, server: ScriptedServer) -> None:
@@ -207,6 +208,27 @@ def test_a_type_of_material(course: Path, server: ScriptedServer) -> None:
     first = sources_in(server.requests[-1])[1]
     assert first.startswith("Exercise: put a leaf")
     assert "this type is asked for: exercise" in server.requests[-1].last
+
+
+def test_what_is_not_an_answer_is_marked(
+    course: Path, server: ScriptedServer, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """An answer without a source, which may still be right, and one that repeats the tags of its prompt."""
+    server.queue('<source number="7" from="law.md:5">\nTax\n</source>')
+    ran = run_here(capsys, "ask", "Why is a leaf green?")
+    assert 'the answer contains <source number="7" from="law.md:5">, which is the prompt\'s' in ran.err
+    assert "the answer cites no source\n" in ran.err
+
+
+@pytest.mark.parametrize("words", [[""], [" ", "--doc", "law"], ["@law", "--model", "Builtin/extractive"]])
+def test_a_question_is_needed(
+    course: Path, server: ScriptedServer, capsys: pytest.CaptureFixture[str], words: list[str]
+) -> None:
+    """An answer is not a list of passages, as in `lmm search`."""
+    ran = run_here(capsys, "ask", *words)
+    assert (ran.code, server.requests) == (1, [])
+    assert "there is no question" in ran.err
+    assert "write one" in ran.err
 
 
 def test_only_one_document(course: Path, server: ScriptedServer) -> None:

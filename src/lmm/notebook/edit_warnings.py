@@ -32,7 +32,8 @@ _NAME = re.compile(
     re.VERBOSE | re.MULTILINE,
 )
 _LABEL = re.compile(r"!\[[^\[\]\n]*+\]\[([^\[\]\n]++)\]")
-_PROMPT_TAG = re.compile(r"^</?(?:text|context)(?: from=[^<>\n]*)?>", re.MULTILINE)  # as `messages.render` writes them
+# As `messages.render` writes them.
+_PROMPT_TAG = re.compile(r"""^</?(?:text|context|source number="\d+")(?: from=[^<>\n]*)?>""", re.MULTILINE)
 _INLINE = "inline code"
 _SHOWN = 5
 MODELS_METADATA = "<!-- The model wrote these lines as metadata; in this comment they ask and set nothing:"
@@ -67,9 +68,19 @@ def oddities(old: str, new: str, *, heading: str = "") -> tuple[str, ...]:
         found.append("the old text is indented, as part of the text above it; the new one is not")
     if _repeated(now, heading):
         found.append(f"it repeats the heading '{heading}'")
-    if (match := _PROMPT_TAG.search(now)) and match[0] not in old:
-        found.append(f"it contains the tag {match[0]}, which comes from the prompt")
+    if (tag := prompt_tag(now)) and tag not in old:
+        found.append(f"it contains the tag {tag}, which comes from the prompt")
     return (*found, *metadata_notices(new))
+
+
+def prompt_tag(text: str) -> str:
+    """Return the first tag of a prompt that a reply repeats, or an empty text.
+
+    >>> prompt_tag('Green.\\n<source number="7" from="a.md:3">'), prompt_tag("`<text>`")
+    ('<source number="7" from="a.md:3">', '')
+    """
+    match = _PROMPT_TAG.search(text)
+    return match[0] if match else ""
 
 
 def metadata_notices(new: str) -> list[str]:

@@ -158,8 +158,8 @@ def basis_notice(answer: Answer) -> tuple[SearchNotice, ...]:
     if not answer.found or answer.rests_on == "course":
         return ()
     told = {
-        "general": "from general knowledge, not from the course",
-        "nothing": "the answer cites no source: nothing in the course supports it",
+        "general": "the answer cites no source: it may be general knowledge",
+        "nothing": "the answer cites no source",
     }
     return (SearchNotice(f"rests_on_{answer.rests_on}", told[answer.rests_on]),)
 

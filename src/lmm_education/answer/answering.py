@@ -15,6 +15,7 @@ from lmm.models.chat import shared_chat
 from lmm.models.client import Client
 from lmm.models.port import ChatModel
 from lmm.models.tokens import count_tokens, window_of
+from lmm.notebook.edit_warnings import prompt_tag
 from lmm.prompts.templates import Prompts
 from lmm_education.answer.answer import (
     Answer,
@@ -38,6 +39,7 @@ from lmm_education.answer.verification import QuotationStream, verify, without_q
 from lmm_education.catalogue import Catalogue
 from lmm_education.config import CourseSettings, Mode
 from lmm_education.encode.bm25 import word_ids
+from lmm_education.errors import SearchError
 from lmm_education.frequencies import share_of
 from lmm_education.ingestion.outline import ITEM_START
 from lmm_education.material import Passage
@@ -199,8 +201,11 @@ class Answering:
         """Iterate over the events of an answer; the last one is the `Answer`.
 
         Raises:
+            SearchError: there is no question.
             LmmError: the store cannot be searched, or a model does not answer.
         """
+        if not question.strip():
+            raise SearchError("there is no question", hint="write one")
         meant = self.meant(question, history)
         asked, usage = await self._understand(meant, history)
         asked = with_last(asked, history)
@@ -325,7 +330,7 @@ class Answering:
             result.question, cleaned.text, searched=result.text, offered=tuple(sources),
             cited=sources.cited(cleaned.cited), removed=cleaned.removed, types=result.types,
             model=done.model, usage=usage, cut=done.cut, stopped=bool(done.calls),
-            notices=result.notices + invented(cleaned.removed),
+            notices=result.notices + invented(cleaned.removed) + repeated(prompt_tag(cleaned.text)),
         )  # fmt: skip
 
     async def _quoted(self, result: SearchResult, sources: Sources, tutoring: Tutoring) -> AsyncGenerator[AnswerEvent]:
@@ -346,6 +351,8 @@ class Answering:
 
     def _quotation(self, result: SearchResult, sources: Sources) -> str:
         """Return the quoted sentences; empty if no passage matches the question well enough."""
+        if not result.text.strip():
+            raise SearchError("there is no question besides the document or type", hint="write one")
         here = self.options.search.here if result.this else None
         hits = [hit for hit in result.hits if here is None or hit.is_below(here)]
         passages = list(_passages(hits, sources))
@@ -476,6 +483,11 @@ def invented(numbers: Sequence[int]) -> tuple[SearchNotice, ...]:
     removed = "the number was removed" if len(numbers) == 1 else "the numbers were removed"
     told = f"the model cited {{numbers}}, which it was not shown; {removed}"
     return (SearchNotice("invented", told, numbers=cited),) if numbers else ()
+
+
+def repeated(tag: str) -> tuple[SearchNotice, ...]:
+    """Return the notice about a tag of the prompt in an answer, if there is one."""
+    return (SearchNotice("repeated", "the answer contains {tag}, which is the prompt's", tag=tag),) if tag else ()
 
 
 def _passages(hits: Iterable[Passage], sources: Sources) -> Iterator[QuotedPassage]:

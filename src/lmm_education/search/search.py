@@ -251,7 +251,7 @@ class CourseSearch:
                 if client.name not in resting:
                     late = f"{client.name} took more than {PATIENCE:g} s"
                     why = late if limit.expired() or not isinstance(error, LmmError) else error.message
-                    notices.append(f"searched without the course's words for the question: {why}")
+                    notices.append(f"could not look for the course's own words: {why}")
                 resting[client.name] = time.monotonic() + REST
                 return ()
             if len(known) >= KEPT:
@@ -600,7 +600,7 @@ class SearchView:
         """Return passages in document order, if there is no text to search for."""
         where = [*plan.where, *conditions(plan.boosted, (), {})]
         if not where:
-            raise SearchError("there is no question", hint="ask one, or list passages with --type, --doc or --where")
+            raise SearchError("there is no question", hint="ask one, or list passages by type, document or metadata")
         points = list(self._store.scroll("chunks", where=where, fields=("file", "order")))
         points.sort(key=lambda point: (point.payload.get("file", ""), point.payload.get("order", 0)))
         return self._fetched([Fused(point.id, 0.0, {}) for point in points[: plan.limit]], plan.options.fields)

@@ -149,7 +149,7 @@ def test_without_other_words_the_question_is_looked_up(
     question = "What do spouses owe the state?"
     first, second = (CourseSearch(botany, chat=model).search(question, ANSWER) for _ in range(2))
     assert second == CourseSearch(botany).search(question) == replace(first, notices=first.notices[:-1])
-    assert first.notices[-1] == f"searched without the course's words for the question: {why}"
+    assert first.notices[-1] == f"could not look for the course's own words: {why}"
     assert len(model.seen) == 1
     time.sleep(2.0)
     assert CourseSearch(botany, chat=model).search(question, ANSWER) == second
