@@ -319,6 +319,17 @@ def _annotations(config: Config, header: Mapping[str, Any], header_name: str) ->
     return msgspec.structs.asdict(Annotations(**chosen))
 
 
+def table_of(settings: Settings, tier: str) -> str:
+    """Return the table that configures a tier: another one's, if the command line chose that instead of a model.
+
+    >>> settings = load_settings('major = "Ollama/large"', {}, overrides={"minor": "major"})
+    >>> table_of(settings, "minor"), table_of(settings, "aux")
+    ('major', 'aux')
+    """
+    chosen = getattr(settings, tier).origin.removeprefix("command line: ")
+    return chosen if chosen in TIERS else tier
+
+
 def is_chosen(settings: Settings, tier: str) -> bool:
     """Return whether a model was chosen for this tier, or for minor, which aux follows; not just one for everything.
 

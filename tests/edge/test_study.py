@@ -173,19 +173,39 @@ def test_ctrl_c_keeps_what_arrived(course: Path, teacher: ScriptedServer, state_
     assert len(teacher.requests) == 3
 
 
+@pytest.mark.parametrize("tier", ["minor", "major"])
+def test_a_reply_that_is_cut_off_names_the_table_of_its_tier(
+    course: Path, teacher: ScriptedServer, capsys: Capture, tier: str
+) -> None:
+    """It may be another one than that which writes cards by default."""
+    teacher.queue(Action('{"cards": [{', finish="length"))
+    ran = run_here(capsys, "cards", "course/a.md", "--model", tier)
+    assert (ran.code, len(teacher.requests)) == (1, 1)
+    assert f"set a larger max_tokens under [{tier}] in config.toml" in ran.err
+
+
 @pytest.mark.parametrize(
     ("words", "code", "told"),
     [
         (["--write"], 2, "--write and --again need --model"),
         (["-o", "c.doc"], 2, "cards cannot be written as '.doc'"),
         ([], 0, "no questions in the metadata"),
+        (["-o", "c.csv"], 1, "no questions in the metadata"),
     ],
 )
 def test_what_cannot_be_done_is_told(course: Path, capsys: Capture, words: list[str], code: int, told: str) -> None:
-    """Before anything is asked."""
+    """Before anything is asked, or written."""
     ran = run_here(capsys, "cards", "course", *words)
-    assert ran.code == code
+    assert (ran.code, ran.out, [*course.parent.glob("c.*")]) == (code, "", [])
     assert told in ran.err
+
+
+def test_a_file_without_cards_keeps_what_was_there(course: Path, capsys: Capture) -> None:
+    """Which an earlier run wrote, perhaps; that nothing is written is said."""
+    (course.parent / "c.csv").write_text("before")
+    ran = run_here(capsys, "cards", "course", "-o", "c.csv", "--json")
+    assert (ran.code, json.loads(ran.out), (course.parent / "c.csv").read_text()) == (1, [], "before")
+    assert "c.csv was not written: there are no cards" in ran.err
 
 
 def test_in_python(course: Path, teacher: ScriptedServer) -> None:

@@ -110,13 +110,16 @@ def cards(
     if not report.cards and report.reading.documents and not report.failures:
         none = "no questions in the metadata: make some with lmm annotate --questions, or use --model"
         terminal.say(none if model is None else "no cards: sections of fewer than 40 words are skipped", err=True)
-    return _ended(report.reading, report.failures)
+    unwritten = output is not None and not report.cards
+    return max(_ended(report.reading, report.failures), FAILED if unwritten else DONE)
 
 
 def _show(made: Sequence[Card], output: Path | None, deck: str, as_json: bool) -> None:
     from lmm_education.study.cards import card_as_values, cards_as_markdown, save_cards
 
-    if output is not None:
+    if output is not None and not made:
+        terminal.say(f"{output} was not written: there are no cards", err=True)
+    elif output is not None:
         save_cards(output, made, deck=deck)
         terminal.say(f"{output}: {terminal.count(len(made), 'card')}", err=as_json)
     if as_json or output is None:
