@@ -103,7 +103,7 @@ def evaluate(
     wanted.questions, problems = read_questions(wanted.files)
     if problems:
         terminal.say("".join(f"{problem}\n" for problem in problems), err=True, end="")
-        terminal.say(f"lmm: {terminal.count(len(problems), 'row')} cannot be used; nothing was measured", err=True)
+        terminal.say(f"lmm: {terminal.count(len(problems), 'problem')}; nothing was measured", err=True)
         return FAILED
     wanted.by = best_mean(wanted.questions, wanted.level)
     notes = [

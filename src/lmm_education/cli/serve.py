@@ -66,7 +66,7 @@ def serve() -> None:
 @options.flag("--public", help="Allow everybody, without a login.")
 @options.flag("--setup", help="Ask for model, title, login, limits and log; write them into config.toml.")
 @options.flag("--share", help="Listen on all addresses; print one for the lecture hall, and its QR code.")
-@click.option("--workers", metavar="NUMBER", type=click.IntRange(1, 64), default=1, help="Use so many processes.")
+@click.option("--workers", metavar="NUMBER", type=click.IntRange(1, 64), default=1, help="Use this many processes.")
 @options.model
 @_which
 def run(

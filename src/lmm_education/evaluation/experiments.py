@@ -278,8 +278,11 @@ def calibrate(answerable: Sequence[float], unanswerable: Sequence[float], *, hel
     """
     for scores, kind in ((answerable, "that the course answers"), (unanswerable, "without an answer in the course")):
         if len(scores) < LEAST:
-            hint = f"add rows to the question file until there are {LEAST}; without an answer: document empty"
-            raise LmmError(f"there are only {len(scores)} questions {kind}", hint=hint)
+            found = "is only 1 question" if len(scores) == 1 else f"are only {len(scores)} questions"
+            hint = (
+                f"add rows to the question file until there are {LEAST}; leave 'document' empty where nothing answers"
+            )
+            raise LmmError(f"there {found} {kind}", hint=hint)
     good, bad = sorted(answerable), sorted(unanswerable)
     scores = sorted({*good, *bad})
     middles = [(a + b) / 2 for a, b in pairwise(scores)]

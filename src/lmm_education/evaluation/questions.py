@@ -261,5 +261,5 @@ def read_usable(files: Iterable[Path]) -> list[Question]:
     questions, problems = read_questions(files)
     if problems:
         more = f", and {len(problems) - 1} more" if len(problems) > 1 else ""
-        raise LmmError(f"a question cannot be used: {problems[0]}{more}", hint="correct the row, or remove it")
+        raise LmmError(f"the questions cannot be used: {problems[0]}{more}", hint="correct the file")
     return questions

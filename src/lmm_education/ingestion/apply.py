@@ -525,8 +525,8 @@ def _warnings(document: DocumentFile, text: str) -> list[str]:
     blocks, path = parsed(text), document.source.path
     errors = [block for block in blocks if isinstance(block, ErrorBlock)]
     found = [
-        f"{path}:{error.error_line or error.line}: this metadata cannot be read, and is taken for text: {error.reason} "
-        f"(lmm scan {path} tells more)"
+        f"{path}:{error.error_line or error.line}: this metadata cannot be read, and is treated as text: "
+        f"{error.reason} (see lmm scan {path})"
         for error in errors
     ]
     header = header_values(text)

@@ -31,3 +31,5 @@ def test_a_threshold_does_what_it_says(good: list[float], bad: list[float]) -> N
 def test_too_few_questions_are_no_basis() -> None:
     with pytest.raises(LmmError, match="only 2 questions without an answer"):
         calibrate([0.5] * LEAST, [0.1, 0.2])
+    with pytest.raises(LmmError, match="there is only 1 question that the course answers"):
+        calibrate([0.5], [0.1, 0.2])
