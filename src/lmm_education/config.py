@@ -175,7 +175,9 @@ class ServeSettings(Table, frozen=True):
 
     ABOUT: ClassVar = {"serve": "The web chat."}
 
-    title: Annotated[str, Key("unset: the course's name", "Statistics with R")] = ""
+    title: Annotated[
+        str, Key("unset: the title of the course's only book or front page, else its name", "Statistics with R")
+    ] = ""
     description: Annotated[str, Key("below the title; markdown", "Ask about the lectures.")] = ""
     welcome: Annotated[str, Key("before the first question", "What would you like to know?")] = ""
     failure: Annotated[str, Key("when no answer can be given", "Please try again later.")] = ""

@@ -69,13 +69,18 @@ def _chapter(first: Entry, *below: Entry, record: StoredDocument | None) -> Chap
 
 
 def course_title(documents: Sequence[StoredDocument]) -> str:
-    """Return the title of a course, from its book, its only document, or its front page; empty if there is none."""
-    if called := {document.book for document in documents if document.book}:
-        return called.pop() if len(called) == 1 else ""
+    """Return the title of a course: of its only book or document, or of the page above all others; else empty."""
+    books = {document.book for document in documents}
+    if len(books) == 1 and "" not in books:
+        return books.pop()
     if len(documents) == 1:
         return documents[0].title
-    first = [document for document in documents if PurePosixPath(document.file).stem.lower() in _BOOK]
-    return min(first, key=lambda document: (document.file.count("/"), document.file)).title if first else ""
+    pages = [document for document in documents if PurePosixPath(document.file).stem.lower() in _BOOK]
+    if not pages:
+        return ""
+    first = min(pages, key=lambda document: (document.file.count("/"), document.file))
+    folder = PurePosixPath(first.file).parent
+    return first.title if all(PurePosixPath(each.file).is_relative_to(folder) for each in documents) else ""
 
 
 # -- questions -------------------------------------------------------------------------------------

@@ -66,6 +66,20 @@ def test_the_course_is_called_as_it_calls_itself() -> None:
     assert course_title([called(file, file, "Plants") for file in ("index.md", "a.md")]) == "Plants"
     assert course_title([called("a.md", "Botany")]) == "Botany"
     assert course_title([called("a.md", "Leaves"), called("b.md", "Roots")]) == ""
+    assert course_title([called("a.md", "Leaves", "Botany"), called("b/c.md", "Cells", "Botany")]) == "Botany"
+
+
+def test_a_course_of_several_books_is_not_called_like_one_of_them() -> None:
+    """Nor is one of a book and other documents, unless a page is above all of them."""
+
+    def called(file: str, title: str, book: str = "") -> StoredDocument:
+        return StoredDocument(file, file, "", title, book=book)
+
+    rust = [called("rust/SUMMARY.md", "Rust"), called("rust/ch01.md", "Start")]
+    assert course_title([*rust, called("k8s/README.md", "Community")]) == ""
+    assert course_title([called("a/1.md", "Leaves", "Botany"), called("b/1.md", "Cells", "Biology")]) == ""
+    assert course_title([called("a/1.md", "Leaves", "Botany"), called("b.md", "Cells")]) == ""
+    assert course_title([*rust, called("index.md", "Programming")]) == "Programming"
 
 
 def test_questions_of_the_course_come_first() -> None:
