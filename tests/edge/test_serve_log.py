@@ -419,6 +419,7 @@ def test_study_material(address: str, config: Path) -> None:
     assert visitor.send("/material")[1] == {"plan": 2, "cards": 0, "exercises": 1}
     plan = visitor.send("/material/plan")[1]
     assert [(step["title"], step["minutes"]) for step in plan["steps"]] == [("Leaves", 1), ("Roots", 1)]
+    assert f"{plan['steps'][0]['file']}, {plan['times'][0]})" in lmm("plan", "notes").out
     assert visitor.send(f"/sections/{plan['steps'][0]['section']}")[0] == 200
     text = "# Moss\n\n---\ntype: exercise\nsolution: A *secret*.\n---\nWhy?\n\n---\nquestions: [What?]\n---\nThat.\n"
     (config.parent / "notes/moss.md").write_text(text)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import threading
 from collections.abc import Iterator
 from pathlib import Path
@@ -105,6 +106,19 @@ def test_words_of_buttons_stand_in_one_line(page: Browser, address: str) -> None
     }).join()"""
     assert page.run(lines) == "1,1,1,1,1,1"
     page.run("document.cookie = 'lmm_language=; max-age=0'")
+
+
+def test_a_plan_has_the_times_of_the_command(page: Browser, address: str) -> None:
+    """Of each document and of its sections."""
+    with urlopen(f"{address}/material/plan") as response:
+        plan = json.load(response)
+    page.run("document.querySelector('#open-study').click()")
+    page.wait_for("document.querySelector('#study h3')")
+    shown = page.run(
+        "[...document.querySelectorAll('#study h3 .place')].map((place) => place.textContent.split(',')[0])"
+    )
+    assert shown == plan["times"]
+    page.run("document.querySelector('#study').close()")
 
 
 def test_what_the_sources_do_not_say_is_marked(page: Browser, model: ScriptedServer) -> None:

@@ -335,6 +335,13 @@ def time_text(minutes: int) -> str:
     return " ".join([*([f"{hours} h"] if hours else []), *([f"{rest} min"] if rest or not hours else [])])
 
 
+def by_document(plan: StudyPlan) -> Iterator[tuple[list[StudyStep], int]]:
+    """Iterate over the steps of each document that follow each other, with the minutes to read them together."""
+    for _, steps in groupby(plan.steps, key=lambda step: (step.document, step.file)):
+        held = list(steps)
+        yield held, minutes_to_read(sum(step.words for step in held), plan.words_per_minute)
+
+
 def plan_as_markdown(plan: StudyPlan) -> str:
     """Return the plan as markdown: a heading for each document, its sections as a list."""
     time = f"about {time_text(plan.minutes)} to read, at {plan.words_per_minute} words a minute"
@@ -342,12 +349,10 @@ def plan_as_markdown(plan: StudyPlan) -> str:
     before = tuple(dict.fromkeys(name for step in plan.steps for name in step.beforehand))
     if before:
         parts.append(f"Before you begin: {', '.join(before)}.")
-    for (title, file), steps in groupby(plan.steps, key=lambda step: (step.document, step.file)):
-        held = list(steps)
-        minutes = minutes_to_read(sum(step.words for step in held), plan.words_per_minute)
-        parts.append(f"## {title} ({file}, {time_text(minutes)})")
-        top = min(step.level for step in held)
-        parts.append("\n".join(_line(step, top) for step in held))
+    for steps, minutes in by_document(plan):
+        parts.append(f"## {steps[0].document} ({steps[0].file}, {time_text(minutes)})")
+        top = min(step.level for step in steps)
+        parts.append("\n".join(_line(step, top) for step in steps))
     return "\n\n".join(parts) + "\n"
 
 

@@ -25,7 +25,7 @@ from lmm_education.search.search import CourseSearch, SearchView
 from lmm_education.store.port import Match
 from lmm_education.study.cards import card_as_values, card_id, study_cards
 from lmm_education.study.exercises import exercises_as_values, find_exercises
-from lmm_education.study.plans import plan_as_values, study_plan, time_text
+from lmm_education.study.plans import by_document, plan_as_values, study_plan, time_text
 from lmm_education.study.study_documents import documents_in, section_at
 from lmm_education.web.contents import Chapter, chapters_of, course_title
 from lmm_education.web.rendering import Picture, lines_of, marked_html, title_html, to_html
@@ -112,7 +112,8 @@ class Contents:
         cards = study_cards(documents, without=(*study.exercises, *study.solutions, "topic"))
         exercises = find_exercises(documents, kinds=study.exercises, solutions=study.solutions)
         ids = {(section.place.file, section.place.headings): section.id for section, _ in sections}
-        values = plan_as_values(plan) | {"time": time_text(plan.minutes)}
+        times = [time_text(minutes) for _, minutes in by_document(plan)]
+        values = plan_as_values(plan) | {"time": time_text(plan.minutes), "times": times}
         return {
             "plan": values | {"steps": [with_html(step, ids, self.pictures) for step in values["steps"]]},
             "cards": [with_html(card_as_values(card), ids, self.pictures) for card in cards],

@@ -48,24 +48,31 @@ const heading = (values, title) => values.section ? opener(values.section, title
 
 // -- plan --------------------------------------------------------------------------------------
 
-function showPlan({ steps, time, words_per_minute: pace }) {
+function showPlan({ steps, time, times, words_per_minute: pace }) {
   const before = [...new Set(steps.flatMap((step) => step.beforehand))];
   panel.append(make("p", {}, fill(texts.plan_total, { time, pace })));
   if (before.length) panel.append(make("p", {}, `${texts.beforehand} ${before.join(", ")}`));
   let list;
+  const ofDocuments = times.values();
   steps.forEach((step, i) => {  // a first step titled like its document is its heading: a title is shown once
     const first = step.file !== steps[i - 1]?.file, same = first && step.title.toLowerCase() === step.document.toLowerCase();
-    if (first) panel.append(make("h3", {}, ...(same ? headOf(step) : [step.document])));
+    if (first) {
+      const title = same ? heading(step, step.html.title ?? "") : step.document;
+      panel.append(make("h3", {}, title, aside(ofDocuments.next().value, ...(same ? materialOf(step) : []))));
+    }
     if (same) { panel.append(...notesOf(step)); list = null; return; }
     if (first || !list) panel.append(list = make("ol", { class: "plan" }));
     list.append(make("li", { class: `depth-${Math.max(0, Math.min(step.level - 1, 5))}` }, ...headOf(step), ...notesOf(step)));
   });
 }
 
+const aside = (...about) => make("span", { class: "place" }, about.filter(Boolean).join(", "));
+
+const materialOf = (step) => Object.entries(step.material).map(([type, count]) => `${count} × ${type}`);
+
 const headOf = (step) => {
   const minutes = step.words ? fill(texts.minutes, { n: step.minutes }) : "";
-  const material = Object.entries(step.material).map(([type, count]) => `${count} × ${type}`);
-  return [heading(step, step.html.title ?? ""), make("span", { class: "place" }, [minutes, ...material].filter(Boolean).join(", "))];
+  return [heading(step, step.html.title ?? ""), aside(minutes, ...materialOf(step))];
 };
 
 const notesOf = ({ requires, html }) => [
