@@ -14,7 +14,7 @@ from lmm import loop
 from lmm_education.errors import RequestError
 from lmm_education.material import Passage
 from lmm_education.search.query import SearchOptions
-from lmm_education.web.http import read_json, short_text
+from lmm_education.web.http import read_json, required, short_text
 from lmm_education.web.panels import without_solution
 from lmm_education.web.service import Service, service_of
 
@@ -93,7 +93,7 @@ async def search(request: Request) -> Response:
     """``POST /search``: return what `lmm search --json` prints, for ``query``, ``limit``, ``types``, ``documents``,
     ``where``, ``companion`` and ``here``."""
     service, body = service_of(request), await read_json(request)
-    question = checked_question(body.get("query"), service.settings.longest_question)
+    question = checked_question(required(body, "query"), service.settings.longest_question)
     options = replace(_search_options(body), here=await read_here(service, body))
     await service.guard.admit(request)
     result = await loop.run_async(service.searching.asearch(question, options))

@@ -192,9 +192,7 @@ class _ByModel:
         request = Request(scope, receive)
         try:
             body = dict(await read_json(request))
-            name = str(body.get("model"))
-            if name not in self.apps:
-                raise openai_api.no_such_model(name, list(self.apps))
+            name = openai_api.named_model(body, self.apps)
         except RequestError as error:
             failure = failure_of(error, {})
             await JSONResponse(failure.as_json(), failure.status)(scope, receive, send)

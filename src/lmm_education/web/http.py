@@ -134,6 +134,17 @@ async def read_body(request: Request, most: int) -> bytes:
     return bytes(data)
 
 
+def required(body: Mapping[str, Any], name: str, *, hint: str = "") -> Any:
+    """Return a parameter of a request.
+
+    Raises:
+        RequestError: it is missing.
+    """
+    if body.get(name) is None:
+        raise RequestError(f"'{name}' is missing", hint=hint, param=name, code="missing_required_parameter")
+    return body[name]
+
+
 def short_text(body: Mapping[str, Any], name: str) -> str:
     """Return a name or a password from a request.
 

@@ -12,7 +12,7 @@ import secrets
 import struct
 import time
 from abc import ABC, abstractmethod
-from collections.abc import AsyncGenerator, Callable, Iterator, Mapping, Sequence
+from collections.abc import AsyncGenerator, Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import aclosing
 from dataclasses import dataclass, field
 from typing import Any
@@ -35,6 +35,7 @@ from lmm_education.web.http import (
     EventsResponse,
     address_of,
     read_json,
+    required,
     server_sent,
     source_address,
     unless_caller_leaves,
@@ -89,7 +90,7 @@ def read_call(body: Mapping[str, Any], *, messages: str, model: str, heading: st
     """
     check_model(body, model)
     _check_parameters(body, messages)
-    said = body.get(messages)
+    said = required(body, messages)
     if messages == "input" and isinstance(said, str):
         said = [{"role": "user", "content": said}]
     *earlier, last = _messages(said, messages)
@@ -104,18 +105,23 @@ def check_model(body: Mapping[str, Any], model: str) -> None:
     """Check that a request is for this course.
 
     Raises:
-        RequestError: it names another model.
+        RequestError: it names no model, or another one.
     """
-    if (named := body.get("model")) != model:
-        raise no_such_model(named, [model])
+    named_model(body, [model])
 
 
-def no_such_model(named: object, known: Sequence[str]) -> RequestError:
-    """Return the error for an unknown model."""
+def named_model(body: Mapping[str, Any], known: Collection[str]) -> str:
+    """Return the name of the model that a request is for, one of those that are `known`.
+
+    Raises:
+        RequestError: it names no model, or an unknown one.
+    """
     hint = "there is: " + ", ".join(known)
-    return RequestError(
-        f"the model '{named}' does not exist", hint=hint, status=404, param="model", code="model_not_found"
-    )
+    named = required(body, "model", hint=hint)
+    if named not in tuple(known):  # it may be a list, which has no hash
+        message = f"the model '{named}' does not exist"
+        raise RequestError(message, hint=hint, status=404, param="model", code="model_not_found")
+    return str(named)
 
 
 def _check_parameters(body: Mapping[str, Any], messages: str) -> None:
@@ -538,7 +544,7 @@ def _vectors(searcher: CourseSearch, texts: Sequence[str], dimensions: object) -
 
 
 def _texts(body: Mapping[str, Any], longest: int) -> list[str]:
-    given = body.get("input")
+    given = required(body, "input")
     texts = given if isinstance(given, list) else [given]
     if not texts or len(texts) > _MOST_TEXTS:
         raise RequestError(f"'input' must have 1 to {_MOST_TEXTS} texts", param="input")

@@ -71,6 +71,17 @@ def test_parts_of_text_are_one_text() -> None:
     assert read(user([{"type": "text", "text": "Why"}, {"type": "text", "text": "so?"}])).question == "Why\n\nso?"
 
 
+@pytest.mark.parametrize("name", ["model", "messages"])
+def test_what_is_missing_is_named(name: str) -> None:
+    """A parameter that is not there has no wrong value."""
+    body = {"model": "botany", "messages": [user("Why?")]}
+    for missing in ({name: None}, {}):
+        asked = {key: value for key, value in body.items() if key != name} | missing
+        with pytest.raises(RequestError, match=f"'{name}' is missing") as raised:
+            read_call(asked, messages="messages", model="botany", heading="Sources", longest=20)
+        assert (raised.value.status, raised.value.param) == (400, name)
+
+
 @pytest.mark.parametrize(
     ("messages", "more", "status"),
     [
