@@ -173,7 +173,7 @@ class Indexes:
             raise LmmError(f"'{folder.name}' is a folder of something else", hint="choose another index_name")
         index = FolderIndex(folder, documents, description)
         report = await asyncio.to_thread(self._bring_up_to_date, index)
-        return _told(index, report)
+        return _indexing_text(index, report)
 
     async def search(self, query: str, k: int = 5, index_name: str = ALL, vector_db_root: str = FOLDER) -> str:
         """Return the best passages from one index, or from all indexes in a folder.
@@ -283,7 +283,7 @@ def _passage(index: FolderIndex, hit: Passage, number: int, folder: Path) -> Att
     return Attachment(hit.text[:_LONGEST] + cut, LABEL, ", ".join(filter(None, parts)), number)
 
 
-def _told(index: FolderIndex, report: IngestReport) -> str:
+def _indexing_text(index: FolderIndex, report: IngestReport) -> str:
     """Summarize the result of indexing for an agent."""
     counts = {state: report.count(state) for state in ("new", "changed", "unchanged")}
     counts["removed"] = sum(lost.pruned for lost in report.lost)

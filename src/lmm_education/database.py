@@ -87,7 +87,7 @@ class Database:
         Raises:
             FileReadError: the database cannot be used.
         """
-        with self._told():
+        with self._as_file_errors():
             self._make()
             with self._engine.begin() as connection:
                 yield connection
@@ -99,7 +99,7 @@ class Database:
         Raises:
             FileReadError: the database cannot be used; it is unchanged.
         """
-        with self._told():
+        with self._as_file_errors():
             self._make()
             with self._writing(what) as connection:
                 yield connection
@@ -118,7 +118,7 @@ class Database:
         Raises:
             FileReadError: the database cannot be used.
         """
-        with self._told(), self._engine.execution_options(bare=True).connect() as connection:
+        with self._as_file_errors(), self._engine.execution_options(bare=True).connect() as connection:
             yield connection
 
     def _make(self) -> None:
@@ -134,7 +134,7 @@ class Database:
             self._make_tables = None
 
     @contextmanager
-    def _told(self) -> Iterator[None]:
+    def _as_file_errors(self) -> Iterator[None]:
         try:
             yield
         except (DBAPIError, TimeoutError, sqlite3.Error) as error:

@@ -52,7 +52,7 @@ class StudentView:
 
     def search(self, legs: Sequence[Leg], *, where: Where = (), fields: Fields = True) -> list[list[Scored]]:
         """See `Reader.search`."""
-        if self._tells(where):
+        if self._reveals(where):
             return [[] for _ in legs]
         return [_shown(leg) for leg in self._view.search(legs, where=[*where, _SHOWN], fields=_with_own(fields))]
 
@@ -66,22 +66,22 @@ class StudentView:
         self, collection: CollectionName, *, where: Where = (), fields: Fields = True, vectors: bool = False
     ) -> Iterator[Point]:
         """See `Reader.scroll`."""
-        if self._tells(where):
+        if self._reveals(where):
             return iter(())
         found = self._view.scroll(collection, where=[*where, _SHOWN], fields=_with_own(fields), vectors=vectors)
         return (shown for point in found for shown in _shown([point]))
 
     def count(self, collection: CollectionName, *, where: Where = ()) -> int:
         """See `Reader.count`."""
-        return 0 if self._tells(where) else self._view.count(collection, where=[*where, _SHOWN])
+        return 0 if self._reveals(where) else self._view.count(collection, where=[*where, _SHOWN])
 
     def facet(self, key: str, *, where: Where = (), limit: int = 100) -> dict[str, int]:
         """See `Reader.facet`."""
-        if self._tells([Match(key, ()), *where]):
+        if self._reveals([Match(key, ()), *where]):
             return {}
         return self._view.facet(key, where=[*where, _SHOWN], limit=limit)
 
-    def _tells(self, where: Where) -> bool:
+    def _reveals(self, where: Where) -> bool:
         """Return whether a condition is on hidden metadata: the results would reveal their values."""
         keys = (condition.key for condition in where if not isinstance(condition, Among))
         return self._withholding.of(part for key in keys for part in re.split(r'[."\[\]]+', key)) != EVERYONE

@@ -142,7 +142,7 @@ verbatim, the quotation; after `Retrying` and `Called`, the text starts again.""
 AnswerListener = Callable[[AnswerEvent], None]
 
 
-def retold(answer: Answer) -> Iterator[TextDelta | Quotation]:
+def events_of(answer: Answer) -> Iterator[TextDelta | Quotation]:
     """Iterate over the events of a complete answer."""
     at = 0
     for each in answer.verification.quotations:
@@ -157,11 +157,11 @@ def basis_notice(answer: Answer) -> tuple[SearchNotice, ...]:
     """Return the notice for readers if an answer does not cite the course."""
     if not answer.found or answer.rests_on == "course":
         return ()
-    told = {
+    texts = {
         "general": "the answer cites no source: it may be general knowledge",
         "nothing": "the answer cites no source",
     }
-    return (SearchNotice(f"rests_on_{answer.rests_on}", told[answer.rests_on]),)
+    return (SearchNotice(f"rests_on_{answer.rests_on}", texts[answer.rests_on]),)
 
 
 # -- requests to the model -------------------------------------------------------------------------

@@ -481,8 +481,8 @@ def invented(numbers: Sequence[int]) -> tuple[SearchNotice, ...]:
     """
     cited = ", ".join(map(str, numbers))
     removed = "the number was removed" if len(numbers) == 1 else "the numbers were removed"
-    told = f"the model cited {{numbers}}, which it was not shown; {removed}"
-    return (SearchNotice("invented", told, numbers=cited),) if numbers else ()
+    template = f"the model cited {{numbers}}, which it was not shown; {removed}"
+    return (SearchNotice("invented", template, numbers=cited),) if numbers else ()
 
 
 def repeated(tag: str) -> tuple[SearchNotice, ...]:

@@ -109,15 +109,15 @@ def mark_of(failure: Failure) -> SearchNotice:
         failure.words if isinstance(failure, Quotation) else ", ".join(failure.missing), _WORDS, placeholder=" …"
     )
     if isinstance(failure, Claim):
-        code, told = _TOLD[failure.problem]
-        return SearchNotice(code, told, words=words)
+        code, template = _CLAIM_TEXTS[failure.problem]
+        return SearchNotice(code, template, words=words)
     if failure.found == "near":
         return SearchNotice("quote_differs", "source {number} has: “{words}”", number=str(failure.source), words=words)
     return SearchNotice("quote_missing", "not found in the sources")
 
 
 _WORDS = 200  # characters of a source in a mark
-_TOLD = {
+_CLAIM_TEXTS = {
     "numbers": ("claim_missing", "not in its source: {words}"),
     "names": ("claim_missing", "not in its source: {words}"),
     "negation": ("claim_opposite", "its source says: “{words}”"),
@@ -174,7 +174,7 @@ class QuotationStream:
     asked: str
     _open: str = ""  # from the beginning of the current block
     _before: int = 0  # characters before it
-    _told: int = 0  # end of the last quotation that was reported
+    _reported: int = 0  # end of the last quotation that was reported
 
     def feed(self, piece: str) -> Iterator[TextDelta | Quotation]:
         """Iterate over the piece, with each quotation that was not found verbatim inserted after its end."""
@@ -203,9 +203,9 @@ class QuotationStream:
         for each in _quotations(self._open, self.offered, self.asked):
             rest, is_block = self._open[each.end :], self._open[each.start :].lstrip().startswith(">")
             over = whole or bool(rest.strip() and not rest.lstrip().startswith(">") if is_block else rest)
-            if over and each.found != "exact" and self._before + each.end > self._told:
-                self._told = self._before + each.end
-                yield each._replace(start=self._before + each.start, end=self._told)
+            if over and each.found != "exact" and self._before + each.end > self._reported:
+                self._reported = self._before + each.end
+                yield each._replace(start=self._before + each.start, end=self._reported)
 
 
 # -- cited sentences -------------------------------------------------------------------------------

@@ -237,7 +237,7 @@ def _measure_answers(course: Course, wanted: Any) -> int:
     for error, times in Counter(str(o.error) for each in found for o in each.outcomes if o.error).items():
         terminal.say(f"{terminal.count(times, 'question')} without an answer: {error}", err=True)
     if len(found) > 1:
-        _tell(found)
+        _print_notices(found)
         terminal.say_result(compared_answers_text(found), comparison_json(found), as_json=wanted.as_json)
         return DONE
     first = found[0]
@@ -248,14 +248,14 @@ def _measure_answers(course: Course, wanted: Any) -> int:
 
 
 def _say_measured(
-    found: MeasuredSettings, text: str, wanted: Any, failed: Sequence[Mapping[str, Any]], told: Sequence[str]
+    found: MeasuredSettings, text: str, wanted: Any, failed: Sequence[Mapping[str, Any]], lines: Sequence[str]
 ) -> None:
-    """Print the figures of one setting and, if requested, what failed: `told` as text, under a headline."""
-    _tell([found])
+    """Print the figures of one setting and, if requested, what failed: `lines` as text, under a headline."""
+    _print_notices([found])
     values = found.as_json() | ({"failures": failed} if wanted.failures else {})
     terminal.say_result(text, values, as_json=wanted.as_json)
     if wanted.failures and not wanted.as_json:
-        terminal.say("\n" + "\n".join(told), end="")
+        terminal.say("\n" + "\n".join(lines), end="")
 
 
 def _compare(course: Course, wanted: Any) -> int:
@@ -263,7 +263,7 @@ def _compare(course: Course, wanted: Any) -> int:
     from lmm_education.evaluation.results import comparison_json
 
     found = course.compare(wanted.questions, *wanted.axes, documents=wanted.documents, progress=_bar)
-    _tell(found)
+    _print_notices(found)
     terminal.say_result(comparison_text(found, wanted.by), comparison_json(found), as_json=wanted.as_json)
     if wanted.plot is not None:
         save_plot(wanted.plot, found, wanted.by)
@@ -339,7 +339,7 @@ def _rewording_text(found: Rewording, files: Sequence[Path], file: Path) -> str:
     return "".join(f"{line}\n" for line in lines)
 
 
-def _tell(evaluations: Sequence[MeasuredSettings]) -> None:
+def _print_notices(evaluations: Sequence[MeasuredSettings]) -> None:
     """Print what may explain the figures: advice on models, and answers that are not in the store."""
     for notice in dict.fromkeys(notice for evaluation in evaluations for notice in evaluation.notices):
         terminal.say(notice, err=True)

@@ -48,13 +48,13 @@ def export(*, path: Path, output: str | None, config: Path | None, as_json: bool
     if as_json:
         terminal.say_json(report.as_json())
     else:
-        _tell(report, is_folder=path.is_dir())
+        _print_report(report, is_folder=path.is_dir())
     for error in report.errors:
         terminal.tell_error(error)
     return FAILED if report.errors else DONE
 
 
-def _tell(report: ExportReport, *, is_folder: bool) -> None:
+def _print_report(report: ExportReport, *, is_folder: bool) -> None:
     lines = [describe(each) for each in report.documents]
     lines += [f"{path}: copied" for path in report.copied]
     if is_folder:

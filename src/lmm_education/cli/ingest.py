@@ -73,10 +73,10 @@ def ingest(
             on_poll=lambda reason: terminal.say(f"no file notifications ({reason})", err=True),
         )
         return DONE
-    return tell_ingest(course, lambda: course.ingest(*paths, **steps, again=again, dry_run=dry_run), as_json=as_json)
+    return print_ingest(course, lambda: course.ingest(*paths, **steps, again=again, dry_run=dry_run), as_json=as_json)
 
 
-def tell_ingest(course: Course, verb: Callable[[], IngestReport], *, as_json: bool = False) -> int:
+def print_ingest(course: Course, verb: Callable[[], IngestReport], *, as_json: bool = False) -> int:
     """Ingest, and report the result for each document."""
     try:
         report = verb()
@@ -86,14 +86,14 @@ def tell_ingest(course: Course, verb: Callable[[], IngestReport], *, as_json: bo
         return INTERRUPTED
     finally:
         terminal.erase_bar()
-    _tell(report, as_json)
+    _print_report(report, as_json)
     _notices(course, report)
     return FAILED if report.failed else DONE
 
 
 def _each_time(course: Course, as_json: bool) -> Callable[[IngestReport | LmmError], None]:
     """Return a function that reports each run, and each notice once."""
-    told: set[str] = set()
+    printed: set[str] = set()
 
     def ended(result: IngestReport | LmmError) -> None:
         terminal.erase_bar()
@@ -101,8 +101,8 @@ def _each_time(course: Course, as_json: bool) -> Callable[[IngestReport | LmmErr
             terminal.tell_error(result)
             return
         if result.documents or result.lost:
-            _tell(result, as_json)
-        _notices(course, result, told)
+            _print_report(result, as_json)
+        _notices(course, result, printed)
 
     return ended
 
@@ -140,12 +140,12 @@ class IngestPrinter:
                 self.worked += document.state in ("new", "changed", "prepared")
                 if not self.worked:  # unchanged documents come first, and take no time
                     self.begun = time.monotonic()
-                self._tell(document)
+                self._print_document(document)
         if self.total:
             left = time_left(time.monotonic() - self.begun, self.worked, self.total - self.done)
             terminal.show_bar(self.done, self.total, after=", ".join(filter(None, (left, self.doing))))
 
-    def _tell(self, document: DocumentReport) -> None:
+    def _print_document(self, document: DocumentReport) -> None:
         from lmm_education.ingestion.source_files import NO_CHAPTER
 
         if document.error is not None:
@@ -209,7 +209,7 @@ def describe_withheld(document: DocumentReport) -> list[str]:
     return [f"{document.path}:{each.lines}: kept from students ({', '.join(each.types)})" for each in document.withheld]
 
 
-def _tell(report: IngestReport, as_json: bool) -> None:
+def _print_report(report: IngestReport, as_json: bool) -> None:
     if as_json:
         terminal.say_json(report.as_json())
     else:
@@ -239,7 +239,7 @@ def _counts(report: IngestReport) -> list[str]:
     return parts
 
 
-def _notices(course: Course, report: IngestReport, told: set[str] | None = None) -> None:
+def _notices(course: Course, report: IngestReport, printed: set[str] | None = None) -> None:
     for error in report.errors:
         terminal.tell_error(error)
     notices = [*report.notices, *(course.encoder.notices if report.location else ())]
@@ -247,7 +247,7 @@ def _notices(course: Course, report: IngestReport, told: set[str] | None = None)
     if report.location and new and not report.dry_run and new == len(course.documents()) and course.embedding_note:
         notices.append(course.embedding_note)  # only for a new store
     for notice in dict.fromkeys(notices):
-        if told is None or notice not in told:
+        if printed is None or notice not in printed:
             terminal.say(notice, err=True)
-    if told is not None:
-        told.update(notices)
+    if printed is not None:
+        printed.update(notices)

@@ -178,9 +178,9 @@ def questions(
         terminal.say(f"{waiting}: changed since lmm ingest; run that first, then this again", err=True)
     for error in writer.failures:
         terminal.tell_error(error)
-    told = f"{terminal.count(len(noted), 'question')}, answered now: {sum(each.answered for each in noted)}"
+    summary = f"{terminal.count(len(noted), 'question')}, answered now: {sum(each.answered for each in noted)}"
     lost = sum(not each.line and not each.answered for each in noted) if into else 0
-    terminal.say(told + (f", beside no section: {lost}" if lost else ""), err=True)
+    terminal.say(summary + (f", beside no section: {lost}" if lost else ""), err=True)
     return FAILED if writer.failures else DONE
 
 
@@ -235,8 +235,8 @@ def _noted_text(noted: NotedQuestion) -> str:
     'a.md:3: Why? (2 times, not found)'
     """
     where = f"{noted.file}:{noted.line}: " if noted.line else ""
-    told = "answered now" if noted.answered else f"{terminal.count(noted.asked, 'time')}, {noted.answer}"
-    return f"{where}{terminal.clipped(noted.question, _WIDTH)} ({told})"
+    state = "answered now" if noted.answered else f"{terminal.count(noted.asked, 'time')}, {noted.answer}"
+    return f"{where}{terminal.clipped(noted.question, _WIDTH)} ({state})"
 
 
 @log.command()

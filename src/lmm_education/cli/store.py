@@ -63,10 +63,10 @@ def repair(course: Course, *, paths: tuple[Path, ...], prune: bool) -> int:
 
     Searches use the old one until the end. If a document is missing or fails, nothing is changed.
     """
-    from lmm_education.cli.ingest import IngestPrinter, tell_ingest
+    from lmm_education.cli.ingest import IngestPrinter, print_ingest
 
     printer = IngestPrinter(lines=True, dry_run=False)
-    return tell_ingest(course, lambda: course.repair(*paths, prune=prune, listener=printer))
+    return print_ingest(course, lambda: course.repair(*paths, prune=prune, listener=printer))
 
 
 @store.command()

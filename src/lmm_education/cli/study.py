@@ -103,9 +103,9 @@ def cards(
     if output is not None:
         check_output(output)
     report = course.cards(*paths, model=model, **asked)
-    told = [*report.hints, *(f"{file}: cards written" for file in report.changed)]
-    told += [usage_text(report.usage)] if report.usage != Usage() else []
-    terminal.say("".join(f"{line}\n" for line in told), err=True, end="")
+    notes = [*report.hints, *(f"{file}: cards written" for file in report.changed)]
+    notes += [usage_text(report.usage)] if report.usage != Usage() else []
+    terminal.say("".join(f"{line}\n" for line in notes), err=True, end="")
     _show(report.cards, output, deck, as_json)
     if not report.cards and report.reading.documents and not report.failures:
         none = "no questions in the metadata: make some with lmm annotate --questions, or use --model"

@@ -163,7 +163,7 @@ def open_embedder(settings: ModelSettings, *, cache: bool = True) -> TextEmbedde
         ModelNotInstalled: the extra for the provider is not installed.
 
     >>> from lmm.config import load_settings
-    >>> embedder = open_embedder(load_settings(env={}).embedding)
+    >>> embedder = open_embedder(load_settings('[embedding]\\nmodel = "Builtin/wordllama"', {}).embedding)
     >>> embedder.name, embedder.dimensions
     ('Builtin/wordllama', 256)
     """

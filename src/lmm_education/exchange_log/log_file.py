@@ -139,7 +139,7 @@ class LogFile:
             connection.execute(delete(DAYS).where(DAYS.c.day <= _day(now, -_KEPT_DAYS)))
         if not isinstance(self.file, Path):
             return Deleted(gone, True)
-        with _told(self.file, "written"), self._database.maintaining() as connection:
+        with _as_log_errors(self.file, "written"), self._database.maintaining() as connection:
             if compact:
                 with contextlib.suppress(DBAPIError):
                     connection.exec_driver_sql("VACUUM")
@@ -148,7 +148,7 @@ class LogFile:
 
     @contextlib.contextmanager
     def _writing(self) -> Iterator[Connection]:
-        with _told(self.file, "written"), self._database.writing("log") as connection:
+        with _as_log_errors(self.file, "written"), self._database.writing("log") as connection:
             yield connection
 
 
@@ -208,7 +208,7 @@ def linked_answers(file: Path) -> Iterator[tuple[str, str]]:
 @contextlib.contextmanager
 def _reading(file: Path | str, what: str, busy: float = BUSY) -> Iterator[Connection]:
     """Open a log for reading only."""
-    with _told(file, what), _reader(file, busy).reading() as connection:
+    with _as_log_errors(file, what), _reader(file, busy).reading() as connection:
         if isinstance(file, Path):
             _check(connection, file)
         yield connection
@@ -241,7 +241,7 @@ def _day(time: float, further: int = 0) -> str:
 
 
 @contextlib.contextmanager
-def _told(file: Path | str, what: str) -> Iterator[None]:
+def _as_log_errors(file: Path | str, what: str) -> Iterator[None]:
     """Turn errors of the database into `LogError`."""
     try:
         yield
@@ -269,6 +269,11 @@ logger = logging.getLogger("lmm.serve")
 class _Reaction(NamedTuple):
     said: tuple[str, str, int, str]
     done: Future[bool]
+
+
+class _Batch(NamedTuple):
+    reactions: list[_Reaction]
+    is_last: bool  # the writer was closed
 
 
 _Work = tuple[LoggedExchange, str] | _Reaction | None
@@ -322,9 +327,9 @@ class LogWriter:
 
     def _run(self) -> None:
         self._try(self._tidy)
-        ended = False
-        while not ended:
-            reactions, ended = self._take()
+        is_last = False
+        while not is_last:
+            reactions, is_last = self._take()
             written = self._try(self._write)
             for reaction in reactions:
                 self._try(self._react, reaction, written)
@@ -333,8 +338,8 @@ class LogWriter:
         self.lost += len(self._waiting)
         self._close()
 
-    def _take(self) -> tuple[list[_Reaction], bool]:
-        """Wait for work; queue new exchanges, and return the reactions, and whether to stop."""
+    def _take(self) -> _Batch:
+        """Wait for work; queue new exchanges, and return the reactions."""
         reactions: list[_Reaction] = []
         try:
             work = self._work.get(timeout=self._again if self._waiting else _TIDY)
@@ -345,8 +350,8 @@ class LogWriter:
                     self._waiting.append(work)
                 work = self._work.get_nowait()
         except queue.Empty:
-            return reactions, False
-        return reactions, True
+            return _Batch(reactions, is_last=False)
+        return _Batch(reactions, is_last=True)
 
     def _try(self, action: Callable[..., None], *values: object) -> bool:
         """Run an action on the log; failures are counted, and reported the first time."""

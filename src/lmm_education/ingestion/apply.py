@@ -384,10 +384,10 @@ def _encode(run: IngestRun, group: Sequence[PlannedDocument]) -> dict[str, Vecto
         chunks, languages = [chunk for _, (chunk, _) in part], [language for _, (_, language) in part]
         before = len(vectors)
 
-        def told(done: int, texts: int, before: int = before, chunks: int = len(chunks)) -> None:
+        def report_progress(done: int, texts: int, before: int = before, chunks: int = len(chunks)) -> None:
             run.listener(Embedding(path, before + chunks * done // texts, len(wanted)))
 
-        made = run.course.encoder.encode(chunks, language=languages, on_progress=told)
+        made = run.course.encoder.encode(chunks, language=languages, on_progress=report_progress)
         vectors.update(zip((hash for hash, _ in part), made, strict=True))
         run.listener(Embedding(path, len(vectors), len(wanted)))
     return vectors
@@ -553,7 +553,7 @@ def _missing_annotations(text: str, course: CourseParts) -> int:
     return sum(found.state in STALE and (titles or found.field != "titles") for found in visited)
 
 
-def tell(run: IngestRun) -> None:
+def add_notices(run: IngestRun) -> None:
     """Add the notices about all documents: missing annotations, languages that the embedding model does not know
     (for the course's own, the encoder has a notice)."""
     if run.unannotated:

@@ -29,13 +29,13 @@ from lmm_education.errors import IngestError, StoreDamaged, StoreMissing, StoreO
 from lmm_education.ingestion.apply import (
     IngestOptions,
     IngestRun,
+    add_notices,
     apply,
     is_made_otherwise,
     prepare,
     prepare_file,
     report_written,
     stored_documents,
-    tell,
 )
 from lmm_education.ingestion.plan import (
     Annotating,
@@ -108,7 +108,7 @@ def _ingest(run: IngestRun, paths: Iterable[str | Path]) -> IngestReport:
         for planned in map(PlannedDocument, documents):
             if prepare_file(run, planned):
                 run.end(report_written(planned, "prepared"))
-    tell(run)
+    add_notices(run)
     if not (run.report.documents or run.report.errors or run.report.lost):
         run.report.notices.append(f"there is nothing to ingest here; names of documents end in {', '.join(SUFFIXES)}")
     run.report.documents.sort(key=lambda document: document.file)

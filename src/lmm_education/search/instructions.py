@@ -59,11 +59,11 @@ def topic_of(question: str, languages: Collection[str]) -> Topic:
     Topic(text='Slices memory', headings=('Slices',), parts=())
     """
     for table in _tables(languages):
-        told = _bare(question)
-        if match := _first_match(table.compare, told):
+        bare = _bare(question)
+        if match := _first_match(table.compare, bare):
             parts = _bare(match["one"]), _without(table.end, _bare(match["other"]))
-            return Topic(told[match.start("one") : match.start("other")] + parts[1], parts, parts)
-        if match := _first_match(table.within, told):
+            return Topic(bare[match.start("one") : match.start("other")] + parts[1], parts, parts)
+        if match := _first_match(table.within, bare):
             heading = _without_instructions(match["heading"], table)
             return Topic(f"{heading} {match['topic']}", (heading,))
         sentences = _SENTENCE.split(question)
@@ -126,7 +126,7 @@ def _tables(languages: Collection[str]) -> Iterator[_Table]:
 def _without_instructions(sentence: str, table: _Table) -> str:
     """Return a sentence without its instructions; unchanged if there are none."""
     rest = _bare(sentence)
-    told = rest
+    before = rest
     for _ in range(_MOST_FORMS):
         if match := _first_match(table.whole, rest):
             shorter = match["topic"]
@@ -135,7 +135,7 @@ def _without_instructions(sentence: str, table: _Table) -> str:
         else:
             break
         rest = _bare(shorter)
-    return sentence if rest == told else _without(table.end, rest)
+    return sentence if rest == before else _without(table.end, rest)
 
 
 def _without(end: re.Pattern[str], text: str) -> str:

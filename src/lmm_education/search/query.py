@@ -119,8 +119,8 @@ def read_question(question: str, types: Collection[str], documents: Iterable[Sto
         if name is None:
             few = len(notices) < _MOST_NOTICES
             if few and (close := _close(match[1], types, likeness=0.8)):  # else it is emphasis
-                told = "there is no material of the type '{name}'; did you mean '{close}'?"
-                notices.append(SearchNotice("no_type", told, name=match[1], close=f"*{close}*"))
+                template = "there is no material of the type '{name}'; did you mean '{close}'?"
+                notices.append(SearchNotice("no_type", template, name=match[1], close=f"*{close}*"))
             return 0
         asked_types.append(name)
         return len(match[0])
@@ -136,11 +136,11 @@ def read_question(question: str, types: Collection[str], documents: Iterable[Sto
         name = (match[1] or match[2]).rstrip(_PUNCTUATION)
         close = _close(name, [part for each in stored for part in each.names])
         if close:
-            told = "no document is named '{name}'; did you mean '{close}'?"
-            notices.append(SearchNotice("no_document_but", told, name=name, close=f"@{_quoted(close)}"))
+            template = "no document is named '{name}'; did you mean '{close}'?"
+            notices.append(SearchNotice("no_document_but", template, name=name, close=f"@{_quoted(close)}"))
         else:
-            told = "no document is named '{name}'; it was searched as a word"
-            notices.append(SearchNotice("no_document", told, name=name))
+            template = "no document is named '{name}'; it was searched as a word"
+            notices.append(SearchNotice("no_document", template, name=name))
         return 0
 
     text = _without(_without(question, _TYPE, take_type), _DOCUMENT, take_document)

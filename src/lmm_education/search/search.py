@@ -214,12 +214,12 @@ class CourseSearch:
                     notices.append(_without(f"the reranker {name}", error, options))
                     name = "none"
 
-            def told() -> tuple[SearchResult, T]:
+            def result_of() -> tuple[SearchResult, T]:
                 result = view.result(plan, found, questions=questions, reranker=name)
                 result = replace(result, notices=(*result.notices, *notices), usage=client.usage)
                 return result, use(result)
 
-            return await asyncio.to_thread(told)
+            return await asyncio.to_thread(result_of)
 
     def _is_covered(self, view: SearchView, plan: Plan, client: Client) -> bool:
         """Return whether a question is searched as it is: no further ones are requested, nor would they help."""

@@ -96,9 +96,11 @@ def mismatch(stored: Manifest, now: Manifest, *, where: str = "") -> StoreMismat
     ([RAG] encoding_model was hybrid, is none; [text_splitter] unit was tokens, is words)
     (lmm ingest --again PATH, or change the setting back)
     """
-    told = "; ".join(f"{key} was {_told(before)}, is {_told(after)}" for key, before, after in _changes(stored, now))
+    differences = "; ".join(
+        f"{key} was {_value_text(before)}, is {_value_text(after)}" for key, before, after in _changes(stored, now)
+    )
     hint = "lmm ingest --again PATH, or change the setting back"
-    return StoreMismatch(f"the store was made with other settings ({told})", where=where, hint=hint)
+    return StoreMismatch(f"the store was made with other settings ({differences})", where=where, hint=hint)
 
 
 def _changes(stored: Manifest, now: Manifest) -> Iterator[tuple[str, Any, Any]]:
@@ -116,7 +118,7 @@ def _changes(stored: Manifest, now: Manifest) -> Iterator[tuple[str, Any, Any]]:
             yield key, before, after
 
 
-def _told(value: Any) -> str:
+def _value_text(value: Any) -> str:
     """Format a value for a message; an empty one is named as such."""
     if value is None or value == "":
         return "not set"

@@ -30,8 +30,8 @@ from lmm_education.parts import CourseParts
 from lmm_education.web import api, openai_api, page, teacher, teacher_course
 from lmm_education.web.guard import CONSENT_HEADER
 from lmm_education.web.http import (
+    HttpFailure,
     SecurityHeaders,
-    ToldFailure,
     add_headers,
     failure_of,
     headers_for,
@@ -138,7 +138,7 @@ async def _failed(request: Request, error: Exception) -> Response:
 async def _refused(request: Request, error: Exception) -> Response:
     """Respond to an unknown path or a method that is not allowed."""
     assert isinstance(error, HTTPException)
-    failure = ToldFailure(error.status_code, "invalid_request_error", str(error.detail))
+    failure = HttpFailure(error.status_code, "invalid_request_error", str(error.detail))
     return JSONResponse(failure.as_json(), error.status_code, headers=error.headers)
 
 

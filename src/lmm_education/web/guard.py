@@ -78,8 +78,8 @@ class Guard:
             return
         sent = route == "/" and not by_proxy
         headers = {"Location": "login"} if sent else {} if by_proxy else {"WWW-Authenticate": "Bearer"}
-        told = self._text(connection, "log_in")
-        raise Denied(told, status=303 if sent else 401, code="login_required", headers=headers)
+        wording = self._text(connection, "log_in")
+        raise Denied(wording, status=303 if sent else 401, code="login_required", headers=headers)
 
     async def admit(self, request: Request) -> None:
         """Count a question, or raise `Denied` if it may not be asked.

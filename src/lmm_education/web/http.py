@@ -239,7 +239,7 @@ _ERRORS = {401: "authentication_error", 403: "permission_error", 429: "rate_limi
 
 
 @dataclass(frozen=True, slots=True)
-class ToldFailure:
+class HttpFailure:
     """An error as it is reported over HTTP. `logged`: whether it also goes to the server's log."""
 
     status: int
@@ -253,13 +253,13 @@ class ToldFailure:
     def as_json(self) -> dict[str, Any]:
         """Return the error in OpenAI's format.
 
-        >>> ToldFailure(400, "invalid_request_error", "No.").as_json()["error"]["message"]
+        >>> HttpFailure(400, "invalid_request_error", "No.").as_json()["error"]["message"]
         'No.'
         """
         return {"error": {"message": self.message, "type": self.type, "param": self.param, "code": self.code}}
 
 
-def failure_of(error: BaseException, texts: Mapping[str, str]) -> ToldFailure:
+def failure_of(error: BaseException, texts: Mapping[str, str]) -> HttpFailure:
     """Return what is reported about an error; for an unexpected one, no more than that it happened.
 
     >>> from lmm.errors import ModelKeyMissing
@@ -268,14 +268,14 @@ def failure_of(error: BaseException, texts: Mapping[str, str]) -> ToldFailure:
     """
     if isinstance(error, RequestError):
         kind, headers = _ERRORS.get(error.status, "invalid_request_error"), error.headers
-        return ToldFailure(error.status, kind, str(error), error.code, error.param, logged=False, headers=headers)
+        return HttpFailure(error.status, kind, str(error), error.code, error.param, logged=False, headers=headers)
     if isinstance(error, SearchError):
-        return ToldFailure(400, "invalid_request_error", str(error), logged=False)
+        return HttpFailure(400, "invalid_request_error", str(error), logged=False)
     if isinstance(error, ModelBusy):
-        return ToldFailure(429, "rate_limit_error", texts["busy"], "rate_limit_exceeded")
+        return HttpFailure(429, "rate_limit_error", texts["busy"], "rate_limit_exceeded")
     if isinstance(error, ModelTimeout):
-        return ToldFailure(504, "server_error", texts["failure"], "timeout")
-    return ToldFailure(503, "server_error", texts["failure"], "unavailable")
+        return HttpFailure(504, "server_error", texts["failure"], "timeout")
+    return HttpFailure(503, "server_error", texts["failure"], "unavailable")
 
 
 def seconds_until(moment: float) -> float:

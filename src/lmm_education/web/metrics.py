@@ -92,14 +92,14 @@ class Metrics:
         )
         self.tokens = Counter("lmm_tokens", "Tokens of models.", ["direction"], registry=all_)
         self.cost = Counter("lmm_cost_dollars", "US dollars, where the price is known.", ["model"], registry=all_)
-        told = "Questions to a model whose price is not known: not in lmm_cost_dollars."
-        self.unpriced = Counter("lmm_unpriced_exchanges", told, ["model"], registry=all_)
+        description = "Questions to a model whose price is not known: not in lmm_cost_dollars."
+        self.unpriced = Counter("lmm_unpriced_exchanges", description, ["model"], registry=all_)
         self.reactions = Counter(
             "lmm_reactions", "Students' reactions, every change of one.", ["reaction"], registry=all_
         )
         self.running = Gauge("lmm_answers_running", "Answers in progress.", registry=all_, multiprocess_mode="livesum")
-        told = "When the server was started, in seconds since 1970."
-        started = Gauge("lmm_start_time_seconds", told, registry=all_, multiprocess_mode="min")
+        description = "When the server was started, in seconds since 1970."
+        started = Gauge("lmm_start_time_seconds", description, registry=all_, multiprocess_mode="min")
         started.set_to_current_time()
         self._looked = _Looked(store, log, model)
 

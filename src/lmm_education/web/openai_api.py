@@ -278,15 +278,15 @@ class ClientAnswer(ABC):
 
     def beyond(self, answer: Answer) -> dict[str, Any]:
         """Return fields beyond the protocol, which clients ignore if they do not know them. A source has no `document`,
-        because Open WebUI interprets `sources` that have one as its own."""
+        because Open WebUI iterates over that of each of `sources`, as a list of texts (`Citations.svelte`)."""
         sources, offered = (
             [{"docid": source.place.document} | as_json(source, _SHOWN) for source in found]
             for found in (answer.cited, answer.offered)
         )
         exchange: dict[str, Any] = {"exchange": self.exchange} if self.exchange else {}
         exchange |= {} if answer.found else {"nearest": offered}
-        told = {"sources": sources, "found": answer.found, "rests_on": answer.rests_on, "notices": list(answer.notices)}
-        return exchange | told | answer.verification.as_json()
+        more = {"sources": sources, "found": answer.found, "rests_on": answer.rests_on, "notices": list(answer.notices)}
+        return exchange | more | answer.verification.as_json()
 
     @abstractmethod
     def whole(self, answer: Answer) -> dict[str, Any]:
@@ -402,8 +402,8 @@ class ResponseAnswer(ClientAnswer):
 
     def failed(self, error: Mapping[str, Any]) -> str:
         """See `ClientAnswer.failed`."""
-        told = {"code": "server_error", "message": error["error"]["message"]}
-        return self._event("response.failed", response=self._object("failed", []) | {"error": told})
+        more = {"code": "server_error", "message": error["error"]["message"]}
+        return self._event("response.failed", response=self._object("failed", []) | {"error": more})
 
     def _content(self, answer: Answer) -> list[dict[str, Any]]:
         return [_part(self.text(answer), self.annotations(answer))]

@@ -212,16 +212,16 @@ class OpenIdConnect(LoginProvider):
 
     async def _addresses(self) -> Mapping[str, Any]:
         where = f"{self.settings.issuer.rstrip('/')}/.well-known/openid-configuration"
-        told, names = await self._published(where), ("authorization_endpoint", "token_endpoint", "jwks_uri")
+        meta, names = await self._published(where), ("authorization_endpoint", "token_endpoint", "jwks_uri")
         try:
-            if told.get("issuer") != self.settings.issuer or not all(isinstance(told.get(name), str) for name in names):
+            if meta.get("issuer") != self.settings.issuer or not all(isinstance(meta.get(name), str) for name in names):
                 raise LmmError("this is not an OpenID Connect provider with that name", where=self.settings.issuer)
             for name in names:
-                _check_address(told[name], name)
+                _check_address(meta[name], name)
         except LmmError:
             del self._read[where]  # it may be corrected soon
             raise
-        return told
+        return meta
 
     async def _keys_address(self) -> str:
         return str((await self._addresses())["jwks_uri"])

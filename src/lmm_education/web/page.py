@@ -31,7 +31,7 @@ from lmm_education.exchange_log.exchanges import LONGEST_COMMENT
 from lmm_education.material import Passage
 from lmm_education.web.api import check_number, checked_length, checked_question, read_here
 from lmm_education.web.contents import Chapter, follow_ups, starters
-from lmm_education.web.http import NO_STORE, EventsResponse, ToldFailure, read_json, server_sent, short_text, template
+from lmm_education.web.http import NO_STORE, EventsResponse, HttpFailure, read_json, server_sent, short_text, template
 from lmm_education.web.login import caller_of, set_cookie
 from lmm_education.web.openid import LoginProvider
 from lmm_education.web.panels import name_of, section_values
@@ -342,7 +342,7 @@ async def react(request: Request) -> Response:
         async with asyncio.timeout(_PATIENCE):
             known = await asyncio.wrap_future(kept)
     except (LogError, TimeoutError):  # the log's own thread has reported it
-        failure = ToldFailure(503, "server_error", texts_of(request, service.settings)["not_kept"], "unavailable")
+        failure = HttpFailure(503, "server_error", texts_of(request, service.settings)["not_kept"], "unavailable")
         return JSONResponse(failure.as_json(), failure.status)
     if not known:
         raise RequestError(texts_of(request, service.settings)["too_late"], status=404, param="exchange")

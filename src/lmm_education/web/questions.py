@@ -55,9 +55,9 @@ class Queue:
             self._moved.set()
             self._moved = asyncio.Event()
 
-    async def ahead(self, turn: object, told: int = -1) -> int:
-        """Return how many are ahead of a place once it differs from `told`; 0 when its turn has come."""
-        while (ahead := max(0, self._line.index(turn) + 1 - self.size)) == told:
+    async def ahead(self, turn: object, reported: int = -1) -> int:
+        """Return how many are ahead of a place once it differs from `reported`; 0 when its turn has come."""
+        while (ahead := max(0, self._line.index(turn) + 1 - self.size)) == reported:
             await self._moved.wait()
         return ahead
 
@@ -207,7 +207,7 @@ class OngoingAnswer(Generic[E]):
 
     def __init__(self, events: AsyncGenerator[E], over: Callable[[OngoingAnswer[E]], object]) -> None:
         self._events, self._over = events, over
-        self._told: list[E] = []
+        self._given: list[E] = []
         self._moved = asyncio.Event()
         self._readers = 0
         self._task = asyncio.create_task(self._make())
@@ -218,9 +218,9 @@ class OngoingAnswer(Generic[E]):
         self._readers += 1
         number = 0
         try:
-            while number < len(self._told) or not self._task.done():
-                if number < len(self._told):
-                    yield self._told[number]
+            while number < len(self._given) or not self._task.done():
+                if number < len(self._given):
+                    yield self._given[number]
                     number += 1
                 else:
                     await self._moved.wait()
@@ -235,7 +235,7 @@ class OngoingAnswer(Generic[E]):
     async def _make(self) -> None:
         async with aclosing(self._events):
             async for event in self._events:
-                self._told.append(event)
+                self._given.append(event)
                 self._wake()
 
     def _is_done(self, task: asyncio.Task[None]) -> None:

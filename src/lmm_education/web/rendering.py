@@ -409,8 +409,8 @@ def _written(element: Element) -> str:
 
 
 def _in_alphabet(text: str | None, variant: str) -> str:
-    """Replace letters by the mathematical characters of their style, since Chromium and Safari render only these in
-    bold; entities have been decoded before.
+    """Replace letters by the mathematical characters of a bold style, because MathML Core has no `mathvariant` for it;
+    entities have been decoded before.
 
     >>> _in_alphabet("x", "bold"), _in_alphabet("&#x003B2;", "bold-italic"), _in_alphabet("1+", "bold")
     ('𝐱', '𝜷', '𝟏+')

@@ -20,7 +20,7 @@ from lmm.hosts import is_loopback
 from lmm.messages import TextDelta, Usage
 from lmm.models.chat import shared_chat
 from lmm.models.port import connected
-from lmm_education.answer.answer import Answer, AnswerEvent, AskOptions, Found, retold
+from lmm_education.answer.answer import Answer, AnswerEvent, AskOptions, Found, events_of
 from lmm_education.answer.answering import Answering
 from lmm_education.answer.history import Exchange
 from lmm_education.config import ServeSettings
@@ -34,7 +34,7 @@ from lmm_education.search.expand import can_write
 from lmm_education.search.search import CourseSearch
 from lmm_education.web.accounts import Accounts, Signer
 from lmm_education.web.guard import Guard, ModerationStream, TopicCheck
-from lmm_education.web.http import ToldFailure, failure_of, too_soon
+from lmm_education.web.http import HttpFailure, failure_of, too_soon
 from lmm_education.web.login import OF_ONE, Attempts, Identity, Login
 from lmm_education.web.metrics import Metrics, ModelHealth
 from lmm_education.web.openid import open_provider
@@ -106,7 +106,7 @@ class Service:
         self.budget = _budget(course, database, settings)
         self.topic = _topic(course, self.answering, self.texts["off_topic"]) if settings.allowed_content else None
         self.local = all(is_loopback(host) for host in hosts)
-        self._told = set[str]()  # warnings that were already logged
+        self._warned = set[str]()  # warnings that were already logged
         self._connections: AsyncExitStack | None = None
 
     @property
@@ -197,7 +197,7 @@ class Service:
         stamp = await asyncio.to_thread(self._stamp) if caches else None
         if stamp and not asked.anew and (known := self.answers.get(stamp, question)):
             yield Found(known.searched, known.offered)
-            for piece in retold(known):
+            for piece in events_of(known):
                 yield piece
             yield dataclasses.replace(known, question=asked.question)
             return
@@ -239,14 +239,14 @@ class Service:
         try:
             async with aclosing(stream) as events:
                 async for event in events:
-                    told = await moderation.checked(event) if moderation else event
-                    said = said or isinstance(told, TextDelta)
-                    if isinstance(told, Answer):
-                        if told.usage.requests:
+                    checked = await moderation.checked(event) if moderation else event
+                    said = said or isinstance(checked, TextDelta)
+                    if isinstance(checked, Answer):
+                        if checked.usage.requests:
                             self.model.note(None)
-                        await self._settle(reservation, told.usage, told.model)
-                    if told is not None:
-                        yield told
+                        await self._settle(reservation, checked.usage, checked.model)
+                    if checked is not None:
+                        yield checked
                     if moderation and moderation.refused:
                         return
         except LmmError:
@@ -263,7 +263,7 @@ class Service:
         if self.log is not None and not asked.attempted:
             self.log.add(exchange, asked.student)
 
-    def failed(self, error: BaseException, texts: Mapping[str, str] | None = None) -> ToldFailure:
+    def failed(self, error: BaseException, texts: Mapping[str, str] | None = None) -> HttpFailure:
         """Return what is reported about an error, in these words; details that the caller may not see are logged."""
         failure = failure_of(error, texts or self.texts)
         if failure.logged:
@@ -281,8 +281,8 @@ class Service:
         used = f"{spent.tokens} tokens" + (f", ${spent.cost:.2f}" if spent.cost else "")
         if reservation is not None:
             if (share := self.budget.share(spent)) >= NEARLY_SPENT:
-                told = f"{share:.0%} of today's budget is spent or reserved: {used}"
-                self._warn_once(told, once=f"nearly {self.budget.today}")
+                message = f"{share:.0%} of today's budget is spent or reserved: {used}"
+                self._warn_once(message, once=f"nearly {self.budget.today}")
             return reservation
         self._warn_once(f"the day's budget is spent: {used}", once=f"spent {self.budget.today}")
         raise too_soon(self.texts["spent"], self.budget.until_tomorrow(), code="insufficient_quota")
@@ -290,8 +290,8 @@ class Service:
     async def _settle(self, reservation: Reservation | None, usage: Usage, model: str = "") -> None:
         """Count a finished answer; if that fails, it concerns the teacher, not the student."""
         if self.settings.daily_cost and usage.requests and usage.cost is None:  # then a limit in dollars has no effect
-            told = f"the price of {model} is not known: daily_cost does not count it, daily_tokens does"
-            self._warn_once(told, once="price")
+            message = f"the price of {model} is not known: daily_cost does not count it, daily_tokens does"
+            self._warn_once(message, once="price")
         if reservation is None or self.budget is None:
             return
         try:
@@ -299,10 +299,10 @@ class Service:
         except LmmError as error:
             logger.error("%s: %s", type(error).__name__, error)
 
-    def _warn_once(self, told: str, *, once: str) -> None:
-        if once not in self._told:
-            self._told.add(once)
-            logger.warning("%s", told)
+    def _warn_once(self, message: str, *, once: str) -> None:
+        if once not in self._warned:
+            self._warned.add(once)
+            logger.warning("%s", message)
 
 
 def service_of(request: Request) -> Service:

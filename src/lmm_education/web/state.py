@@ -66,8 +66,8 @@ def open_state(root: Path, course: str, settings: ServeSettings = ServeSettings(
                 known = {"course": course, "key": key}
                 connection.execute(insert(KEPT), [{"name": name, "value": value} for name, value in known.items()])
             elif known["course"] != course:
-                told = f"this is the database of the course '{known['course']}'"
-                raise ConfigError(told, where=database.where, hint="one database is for one course: choose another")
+                message = f"this is the database of the course '{known['course']}'"
+                raise ConfigError(message, where=database.where, hint="one database is for one course: choose another")
         failing.pop_all()
     return database
 

@@ -329,9 +329,9 @@ async def show(request: Request) -> Response:
         return template("login.html", language=say.language, theme=theme_of(request), title=title, description="",
                         t=service.texts, named=False, address="teacher/login", then="teacher")  # fmt: skip
     async with _reporting:
-        told = await asyncio.to_thread(_told, service, chosen_days(request), say)
-    told |= await asyncio.to_thread(teacher_course.shown, service)
-    return _page(service, say, theme=theme_of(request), **told)
+        values = await asyncio.to_thread(_shown_values, service, chosen_days(request), say)
+    values |= await asyncio.to_thread(teacher_course.shown, service)
+    return _page(service, say, theme=theme_of(request), **values)
 
 
 async def section(request: Request) -> Response:
@@ -349,7 +349,7 @@ def chosen_days(request: Request) -> Range:
     return chosen_range(asked.get("from", ""), asked.get("to", ""), today)
 
 
-def _told(service: Service, range: Range, say: Wording) -> dict[str, Any]:
+def _shown_values(service: Service, range: Range, say: Wording) -> dict[str, Any]:
     """Return what the page shows: the report, or why there is none."""
     log, failures = service.log, _warnings(service, say)
     if log is None:
@@ -357,8 +357,8 @@ def _told(service: Service, range: Range, say: Wording) -> dict[str, Any]:
     try:
         return {"failures": failures, "report": _report(service, log, range)}
     except LmmError as error:
-        told = say["broken"].replace("{error}", str(error)) if isinstance(error, LogError) else str(error)
-        return {"failures": [*failures, told]}
+        reason = say["broken"].replace("{error}", str(error)) if isinstance(error, LogError) else str(error)
+        return {"failures": [*failures, reason]}
 
 
 def _warnings(service: Service, say: Wording) -> list[str]:
@@ -386,8 +386,8 @@ def _sections(catalogue: Catalogue) -> list[LoggedSource]:
     return [LoggedSource(0, s.id, s.place.file, s.place.headings, title) for s, title in catalogue.sections]
 
 
-def _page(service: Service, say: Wording, status: int = 200, **told: Any) -> Response:
-    values = {"message": "", "failures": [], "report": None, "logins": {}, "fields": [], "no_file": ""} | told
+def _page(service: Service, say: Wording, status: int = 200, **shown: Any) -> Response:
+    values = {"message": "", "failures": [], "report": None, "logins": {}, "fields": [], "no_file": ""} | shown
     language, course = say.language, service.title
     return template("teacher.html", status, language=language, course=course, say=say, ranges=RANGES, **values)
 
@@ -487,8 +487,8 @@ async def mark_wrong(request: Request) -> Response:
     found = await asyncio.to_thread(_found, service, id)
     async with _writing:
         kept = await asyncio.to_thread(keep_wrong, service.answering.course.root / QUESTIONS, found)
-    told = Wording(service.settings.language)["kept" if kept else "kept_before"].replace("{file}", QUESTIONS)
-    return JSONResponse({"told": told}, headers=NO_STORE)
+    message = Wording(service.settings.language)["kept" if kept else "kept_before"].replace("{file}", QUESTIONS)
+    return JSONResponse({"told": message}, headers=NO_STORE)
 
 
 async def export(request: Request) -> Response:

@@ -108,8 +108,8 @@ def _check_known(name: str, known: Mapping[str, Any], wanted: bool, say: Wording
     except ConfigError:
         raise RequestError(say["bad_name"], param="name") from None
     if (name in known) != wanted:
-        told = say["no_such" if wanted else "taken"].replace("{name}", name)
-        raise RequestError(told, status=404 if wanted else 409, param="name")
+        message = say["no_such" if wanted else "taken"].replace("{name}", name)
+        raise RequestError(message, status=404 if wanted else 409, param="name")
 
 
 async def _about_logins(request: Request) -> tuple[Service, Wording, Literal["users", "keys"], Mapping[str, Any]]:
@@ -121,11 +121,11 @@ async def _about_logins(request: Request) -> tuple[Service, Wording, Literal["us
 
 
 async def _changed(
-    service: Service, kind: str, change: Callable[[Logins], Logins], told: Mapping[str, str]
+    service: Service, kind: str, change: Callable[[Logins], Logins], result: Mapping[str, str]
 ) -> Response:
     logins = await asyncio.to_thread(service.students.accounts.change, change)
     say, names = Wording(service.settings.language), sorted(getattr(logins, kind))
-    return JSONResponse({**told, "html": render("logins.html", kind=kind, names=names, say=say)}, headers=NO_STORE)
+    return JSONResponse({**result, "html": render("logins.html", kind=kind, names=names, say=say)}, headers=NO_STORE)
 
 
 # -- texts and limits ------------------------------------------------------------------------------
@@ -145,8 +145,8 @@ async def change_settings(request: Request) -> Response:
             try:
                 service.take(await asyncio.to_thread(service.file.write, changed))
             except (ConfigError, DocumentError) as error:
-                told = say["not_written"].replace("{error}", str(error))
-                raise RequestError(told, status=409) from error
+                message = say["not_written"].replace("{error}", str(error))
+                raise RequestError(message, status=409) from error
     return JSONResponse({"told": say["saved" if changed else "unchanged"]}, headers=NO_STORE)
 
 
@@ -253,10 +253,10 @@ async def ingest(request: Request) -> Response:
         raise RequestError(say["busy"], status=409)
     # In a thread of its own: it goes on, and releases the lock at the end, even if the client leaves.
     work = asyncio.get_running_loop().run_in_executor(None, _ingested, service, files, look, say)
-    return StreamingResponse(_told(work), media_type="application/json", headers=NO_STORE)
+    return StreamingResponse(_when_done(work), media_type="application/json", headers=NO_STORE)
 
 
-async def _told(work: asyncio.Future[Mapping[str, Any]]) -> AsyncGenerator[str]:
+async def _when_done(work: asyncio.Future[Mapping[str, Any]]) -> AsyncGenerator[str]:
     while not work.done():
         done, _ = await asyncio.wait([work], timeout=_BEAT)
         if not done:
