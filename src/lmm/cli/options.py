@@ -102,6 +102,7 @@ def group(name: str | None = None, *, cls: type[Group] = Group) -> Callable[[Cal
 def argument(name: str, metavar: str, help: str = "", *, many: bool = False, **attributes: Any) -> Decorator:
     """Declare an argument; with `many`, any number of them, as a tuple."""
     attributes = {"nargs": -1, "required": True, **attributes} if many else attributes
+    metavar += "..." if many else ""
     return click.argument(name, metavar=metavar, cls=Argument, help=help, **attributes)
 
 

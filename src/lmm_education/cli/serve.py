@@ -41,7 +41,7 @@ _NEEDED = (
 _PATIENCE = 5  # seconds for answers in progress when the server is stopped
 _SERVE = "serve"
 _which = options.together(course_options.course, options.config)
-_names = options.argument("names", "NAME...", many=True)
+_names = options.argument("names", "NAME", many=True)
 
 
 class _Serve(options.Group):
@@ -60,7 +60,7 @@ def serve() -> None:
 
 
 @serve.command(_SERVE, hidden=True)
-@options.argument("courses", "[COURSE]...", many=True, required=False, type=options.PATH)
+@options.argument("courses", "[COURSE]", many=True, required=False, type=options.PATH)
 @click.option("--host", metavar="ADDRESS", default="127.0.0.1", help="Listen on this address.")
 @click.option("--port", metavar="NUMBER", type=click.IntRange(0, 65535), default=8000, help="0: any free port.")
 @options.flag("--public", help="Allow everybody, without a login.")

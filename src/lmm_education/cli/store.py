@@ -50,7 +50,7 @@ def check(course: Course) -> int:
 @store.command()
 @options.argument(
     "paths",
-    "[PATH]…",
+    "[PATH]",
     "The documents, if the store no longer lists them.",
     many=True,
     required=False,
