@@ -123,7 +123,8 @@ def _parts(span: Span, text: str) -> Iterator[Span]:
 def _end_of_words(span: Span, text: str) -> int:
     """Return where the words of a link end whose address is defined elsewhere; 0 for other links."""
     end = span.start + 1 + len(span.text)
-    return end if span.text and text[span.start] == "[" and text[end + 1 : end + 2] != "(" else 0
+    is_whole = text.startswith("[", span.start) and text.startswith("]", end)  # not over the lines of a table's cell
+    return end if span.text and is_whole and not text.startswith("(", end + 1) else 0
 
 
 # -- code ------------------------------------------------------------------------------------------

@@ -220,6 +220,9 @@ def test_a_link_is_resolved_whose_address_is_defined_elsewhere_in_the_document()
     )
     assert "\n\n".join(chunk.text for chunk in document.chunks) == shown
     assert [section.place.headings for section in document.sections] == [("A",), ("Slices",)]
+    table = "+----------+---+\n| [the     | x |\n| leaf][1] |   |\n+----------+---+\n"
+    (cell,) = prepare_document(f"{table}\n[1]: b.html\n", docid="d", file="a.md", settings=Preparation()).chunks
+    assert cell.text == table.strip()
     assert document.outline[-1]["text"] == "On [1](https://a.org).\n\n[Note]: bring two pens"
 
 
