@@ -74,7 +74,7 @@ def test_rows_that_cannot_be_used_are_named_and_nothing_is_measured(
     (folder / "mine.csv").write_text("question,document\nWhy?\nHow?,a.md\n", encoding="utf-8")
     ran = run_here(capsys, "eval", "mine.csv", *DOCUMENTS)
     assert (ran.code, ran.out) == (1, "")
-    assert ran.err.startswith("mine.csv:2: 1 cells under 2 columns\n")
+    assert ran.err.startswith("mine.csv:2: 1 cell under 2 columns\n")
     (folder / "mine.csv").write_text("question,document\n", encoding="utf-8")
     ran = run_here(capsys, "eval", "mine.csv", *DOCUMENTS)
     assert ran.err == "mine.csv:1: this file has no questions\nlmm: 1 problem; nothing was measured\n"

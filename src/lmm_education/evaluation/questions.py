@@ -18,6 +18,7 @@ import yaml
 from lmm.disk.files import read_document
 from lmm.errors import ConfigError, LmmError, MetadataError
 from lmm.markdown.yaml_core import compose, to_value
+from lmm.terminal import count
 
 
 @dataclass(frozen=True, slots=True)
@@ -183,7 +184,7 @@ def _csv(text: str) -> Iterator[Row]:
             if not columns:
                 columns = cells
             elif len(cells) != len(columns):
-                yield start, f"{len(cells)} cells under {len(columns)} columns"
+                yield start, f"{count(len(cells), 'cell')} under {count(len(columns), 'column')}"
             else:
                 yield start, {name: _cell(name, cell) for name, cell in zip(columns, cells, strict=True)}
     except csv.Error as error:
