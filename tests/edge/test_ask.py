@@ -216,7 +216,7 @@ def test_what_is_not_an_answer_is_marked(
     """An answer without a source, which may still be right, and one that repeats the tags of its prompt."""
     server.queue('<source number="7" from="law.md:5">\nTax\n</source>')
     ran = run_here(capsys, "ask", "Why is a leaf green?")
-    assert 'the answer contains <source number="7" from="law.md:5">, which is the prompt\'s' in ran.err
+    assert 'the answer contains <source number="7" from="law.md:5">, which comes from the prompt' in ran.err
     assert "the answer cites no source\n" in ran.err
 
 

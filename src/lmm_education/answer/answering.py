@@ -487,7 +487,7 @@ def invented(numbers: Sequence[int]) -> tuple[SearchNotice, ...]:
 
 def repeated(tag: str) -> tuple[SearchNotice, ...]:
     """Return the notice about a tag of the prompt in an answer, if there is one."""
-    return (SearchNotice("repeated", "the answer contains {tag}, which is the prompt's", tag=tag),) if tag else ()
+    return (SearchNotice("repeated", "the answer contains {tag}, which comes from the prompt", tag=tag),) if tag else ()
 
 
 def _passages(hits: Iterable[Passage], sources: Sources) -> Iterator[QuotedPassage]:
