@@ -231,6 +231,9 @@ class Settings(Table, frozen=True):
     origins: Mapping[str, str] = msgspec.field(default_factory=dict)
 
 
+_OF_TIER = "model: "  # the origin of a tier's settings that were chosen by the name of another tier
+
+
 def load_settings(
     config: Config | str = "",
     env: Mapping[str, str] | None = None,
@@ -272,7 +275,7 @@ def load_settings(
         tiers[tier] = settings = _tier(tier, *picked[tier], config, env, follows, own, header_name)
         if settings.origin == header_name:
             require_near(settings.model, tier, document or header_name)
-    tiers |= {tier: tiers[other].replace(origin=f"model: {other}") for tier, other in same.items()}
+    tiers |= {tier: tiers[other].replace(origin=f"{_OF_TIER}{other}") for tier, other in same.items()}
     own_keys = read_keys(keys_of(Settings), config.toml, config.where)
     if "prompts_folder" in own_keys:
         own_keys["prompts_folder"] = (config.path.parent if config.path else Path()) / own_keys["prompts_folder"]
@@ -326,7 +329,7 @@ def table_of(settings: Settings, tier: str) -> str:
     >>> table_of(settings, "minor"), table_of(settings, "aux")
     ('major', 'aux')
     """
-    chosen = getattr(settings, tier).origin.removeprefix("command line: ")
+    chosen = getattr(settings, tier).origin.removeprefix(_OF_TIER)
     return chosen if chosen in TIERS else tier
 
 
