@@ -75,7 +75,7 @@ def test_a_paragraph_that_cannot_fit_is_not_sent(server: ScriptedServer, folder:
     path = folder / "long.md"
     path.write_text(f"# A\n\nText.\n\n---\n{prompt}\n---\n{SENTENCE * 100}\n")
     (failure,) = scan_messages(path).failures
-    assert "9,300 characters" in str(failure.error)
+    assert "words" in str(failure.error)
     assert "1,000 tokens" in str(failure.error)
     assert "choose a smaller part" in failure.error.hint
     assert not server.requests

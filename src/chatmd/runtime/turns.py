@@ -43,7 +43,6 @@ from chatmd.sidecar import ExpansionRecord, Payloads
 from chatmd.tools.calling import CANCELLED, PRESENT, OpenTool, ToolCaller, open_tools
 from chatmd.tools.command import scrubber
 from chatmd.tools.consent import Consent
-from lmm.config import ModelSettings
 from lmm.disk.undo import as_one_change
 from lmm.errors import LmmError, TooLong
 from lmm.messages import (
@@ -62,7 +61,7 @@ from lmm.messages import (
     message_texts,
 )
 from lmm.models.port import ChatModel, connected
-from lmm.models.tokens import window_of
+from lmm.models.tokens import check_fits, surely_fits, window_of
 
 # -- Agents from a URL, which may only answer ------------------------------------------------------------------
 
@@ -103,21 +102,6 @@ def with_inputs(text: str, run: Run) -> str:
 _LARGER = "choose a model with a larger window"
 
 
-async def check_fits(messages: Sequence[Message], model: ChatModel, settings: ModelSettings) -> None:
-    """Raise `TooLong` if messages surely do not fit the window of a model, if that is known from its settings.
-
-    In any vocabulary, a word is at least one token; how many it is in the model's own, only its server knows.
-    """
-    words = sum(len(text.split()) for message in messages for text in message_texts(message))
-    if words <= _SHORT or model.name != str(settings.model):
-        return
-    window = await window_of(settings)
-    if words > window.tokens and window.is_known:
-        fact = f"{model.name}: the request has {words:,} words, more than the {window.tokens:,} tokens of its window"
-        raise TooLong(fact, hint=_LARGER, window=window.tokens)
-
-
-_SHORT = 1_000  # words, for which no window is asked for
 _AT_ONCE = 0.1  # seconds that a user who wants to write waits at most for a model
 _PATIENCE, _POLL = 5.0, 0.1  # seconds: how long another program may take to write the file, and between checks
 
@@ -356,13 +340,18 @@ class Conversation:
         where = f"; the original: {done.original}" if done.original else ""
         self.run.tell(Notice(f"compacted by {done.model}: {done.before:,} tokens became {done.after:,}{where}"))
 
+    async def _check_fits(self, messages: Sequence[Message], model: ChatModel) -> None:
+        settings, text = self._compactor.model, "\n".join(text for one in messages for text in message_texts(one))
+        if model.name == str(settings.model) and not surely_fits(settings, text):
+            check_fits(text, await window_of(settings), model.name, hint=_LARGER)
+
     async def _ask(self) -> tuple[ToolCall, ...]:
         """Make one request, write its reply to the transcript at the mark, and return its calls."""
         model, items, schema = await self._connect(), self.spec.sent, self._judge.schema
         self._expanded = await expansions(items, self.run, self.recorded, self._payloads, self._expanded)
         messages = with_shown(messages_of(items, expand=self._expanded.__getitem__), schema)
         await asyncio.to_thread(self.transcript.check_room)
-        await check_fits(messages, model, self._compactor.model)
+        await self._check_fits(messages, model)
         self.run.tally.begin(model.name)
         request = ChatRequest(messages, tools=self.tools, schema=schema.sent if schema is not None else None)
         self.run.tell(Asked(request, model.name))

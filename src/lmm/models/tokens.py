@@ -135,6 +135,20 @@ class ContextWindow:
         return not self.origin.startswith(_ASSUMED)
 
 
+def check_fits(text: str, window: ContextWindow, name: str, *, hint: str) -> None:
+    """Check that a text may fit into the window of the model `name`, if the window is known.
+
+    In any vocabulary, a word is at least one token; how many it is in the model's own, only its server knows.
+
+    Raises:
+        TooLong: it surely does not.
+    """
+    words = len(text.split())
+    if window.is_known and words > window.tokens:
+        fact = f"{name}: the text has {words:,} words, more than the {window.tokens:,} tokens that it reads at once"
+        raise TooLong(fact, hint=hint, window=window.tokens)
+
+
 _Server = tuple[str, str]  # the model's name, and the server's address
 _told: dict[_Server, tuple[float, ContextWindow]] = {}
 _refused: dict[_Server, int] = {}

@@ -20,7 +20,6 @@ from lmm.config import ANNOTATIONS, Settings
 from lmm.errors import ConfigError, EmptyReply, ModelRejected
 from lmm.markdown.tree import HeadingNode, count_words, own_text, preorder
 from lmm.messages import Attachment, Task
-from lmm.models.tokens import ContextWindow
 from lmm.notebook.batch import Batch, BatchFunction
 from lmm.notebook.generated_fields import Field, FieldMaterial, sections_of, text_of
 from lmm.prompts.templates import Prompts
@@ -165,20 +164,6 @@ def lines_of(reply: str) -> list[str]:
 
 
 # -- a text that is too long -----------------------------------------------------------------------
-
-
-_MOST_PER_TOKEN = 6  # characters: more than any language has in prose
-
-
-def check_fits(text: str, window: ContextWindow) -> None:
-    """Check that a text which cannot be summarised may fit into a window, if the window is known.
-
-    Raises:
-        ModelRejected: it cannot.
-    """
-    if window.is_known and len(text) > window.tokens * _MOST_PER_TOKEN:
-        what = f"the text has {len(text):,} characters, and the model reads {window.tokens:,} tokens at once"
-        raise ModelRejected(what, hint="choose a smaller part: a blank line divides a paragraph")
 
 
 def room(window: int) -> int:

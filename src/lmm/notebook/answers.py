@@ -32,8 +32,8 @@ from lmm.markdown.units import balanced, div_ends, texts_of, unit_ends
 from lmm.messages import Attachment, ChatRequest, Failed, Message, Notice, Reply, ignore, render
 from lmm.models.client import Client
 from lmm.models.port import Ask, Flow
-from lmm.models.tokens import count_tokens, learn, surely_fits, window_of
-from lmm.notebook.annotations import NOTICE, check_fits, condense, room
+from lmm.models.tokens import check_fits, count_tokens, learn, surely_fits, window_of
+from lmm.notebook.annotations import NOTICE, condense, room
 from lmm.notebook.batch import Batch, bisect_failures
 from lmm.notebook.chat_log import (
     ABOUT,
@@ -540,7 +540,8 @@ class AnswerPlanner:
             return pending
         window = await window_of(client.tier)
         if pending.is_edit or not isinstance(pending.node, HeadingNode):
-            check_fits(whole, window)
+            smaller = "choose a smaller part: a blank line divides a paragraph"
+            check_fits(whole, window, str(client.tier.model), hint=smaller)
             return pending
         limit = room(window.tokens)
         if len(whole) <= limit:
