@@ -139,12 +139,7 @@ config = click.option("--config", metavar="FILE", type=PATH, help="Use this conf
 
 def model_option(help: str, *, default: str | None = None) -> Decorator:
     """Declare ``--model``; its value is `default` unless it is given."""
-    return _text_option("--model", metavar="NAME", default=default, help=help)
-
-
-def _text_option(*names: str, **attributes: Any) -> Decorator:
-    """Declare an option that is an error if it is given, but empty."""
-    return click.option(*names, show_default=False, callback=_not_empty, **attributes)
+    return click.option("--model", metavar="NAME", default=default, show_default=False, callback=_not_empty, help=help)
 
 
 def _not_empty(context: click.Context, parameter: click.Parameter, value: str) -> str:
@@ -161,7 +156,7 @@ json_lines = flag("--json", "as_json", help="Report as JSON lines.")
 
 def budget(help: str = "Spend at most this much: tokens (20000) or money (0.50$).") -> Decorator:
     """Declare ``--budget``; empty unless it is given."""
-    return _text_option("--budget", metavar="AMOUNT", default="", help=help)
+    return click.option("--budget", metavar="AMOUNT", default="", show_default=False, callback=_not_empty, help=help)
 
 
 def dry_run(help: str) -> Decorator:

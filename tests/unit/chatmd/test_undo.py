@@ -73,7 +73,7 @@ def test_each_undo_takes_back_a_turn(chat: Path, capsys: pytest.CaptureFixture[s
         assert contents(chat.parent) == state
         told = capsys.readouterr().out
         assert (str(chat.parent / "a.md") in told, left in told) == (True, True)
-    with pytest.raises(LmmError, match="no change here"):
+    with pytest.raises(LmmError, match="no change by lmm is left here"):
         take_back(chat)
 
 
