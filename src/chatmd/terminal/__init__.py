@@ -1,1 +1,1 @@
-"""A conversation in the terminal: what is shown is decided in pure files, shown by `screen`, held by `session`."""
+"""Conversations in the terminal: `view` decides what is shown, `screen` shows it, `session` connects it to runs."""

@@ -1,4 +1,4 @@
-"""Calls of tools as people read them, and what they answer when asked about one."""
+"""Calls of tools as text for people, and their answers when asked about a call."""
 
 from __future__ import annotations
 
@@ -19,14 +19,14 @@ _CHOICES: tuple[Choice, ...] = ("yes", "no", "always", "quit")
 
 
 class CallDecision(NamedTuple):
-    """What somebody says to a call; a refusal may have a reason."""
+    """A user's decision about a call; a refusal may have a reason."""
 
     choice: Choice
     reason: str = ""
 
 
 def read_answer(line: str) -> CallDecision | None:
-    """An answer, or None if it is none; only a refusal may say more than its word.
+    """Return the decision in a line, or None if there is none; only a refusal may have more than one word.
 
     >>> read_answer("n too slow"), read_answer(" Yes "), read_answer("yes, and then stop")
     (CallDecision(choice='no', reason='too slow'), CallDecision(choice='yes', reason=''), None)
@@ -39,9 +39,9 @@ def read_answer(line: str) -> CallDecision | None:
 
 
 class Approvals:
-    """Asks about calls, one at a time, those of agents that work side by side too (`chatmd.context.Approve`).
+    """Asks about calls, one at a time, also for agents that run in parallel (`chatmd.context.Approve`).
 
-    `ask` returns what somebody says to a call. What is always allowed is asked about once.
+    `ask` returns the user's decision about a call. It is not called again for a tool that is always allowed.
     """
 
     def __init__(self, ask: Callable[[ToolCall], Awaitable[CallDecision]]) -> None:
@@ -50,10 +50,10 @@ class Approvals:
         self._asking = asyncio.Lock()
 
     async def __call__(self, call: ToolCall) -> bool | str:
-        """Whether a call may be made.
+        """Return whether a call may be made, or the reason of a refusal.
 
         Raises:
-            StoppedByUser: the run is to end.
+            StoppedByUser: the user stops the run.
         """
         async with self._asking:
             if call.name in self.always:
@@ -69,7 +69,7 @@ class Approvals:
 
 
 def call_line(call: ToolCall) -> str:
-    """A call on one line.
+    """Return a call on one line.
 
     >>> call_line(ToolCall("c1", "search", '{"query": "leaf", "k": 3}'))
     'search(query="leaf", k=3)'
@@ -83,7 +83,7 @@ def call_line(call: ToolCall) -> str:
 
 
 def call_in_words(call: ToolCall) -> str:
-    """A call with each argument on lines of its own.
+    """Return a call with each argument on lines of its own.
 
     >>> print(call_in_words(ToolCall("1", "search", '{"arguments": ["-i", "leaf"], "stdin": "a\\\\nb"}')))
     search
@@ -121,7 +121,7 @@ def _indented(text: str, by: int) -> str:
 
 
 def exact(text: str) -> str:
-    """`text` with everything spelled out that cannot be seen, but the end of a line.
+    """Return `text` with all invisible characters spelled out, except line ends.
 
     >>> exact("a\\u200bb\\tc\\nd")
     'a\\\\u{200b}b\\\\x09c\\nd'

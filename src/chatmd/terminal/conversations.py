@@ -1,4 +1,4 @@
-"""Conversations that were started in the terminal: where each is, what it cost, and how far it came."""
+"""The list of conversations in the terminal: the file, cost and last exchange of each."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ _MOST = 15
 
 
 def exchange_in(transcript: str) -> tuple[str, str]:
-    """The last exchange of a conversation: what the user said, and what the model said to that.
+    """Return the last exchange of a conversation: the user's message and the model's reply.
 
     >>> exchange_in("<user>Why?</user><assistant>Because.</assistant><user>\\n</user>")
     ('Why?', 'Because.')
@@ -34,27 +34,27 @@ def exchange_in(transcript: str) -> tuple[str, str]:
 
 
 def used_for(path: Path) -> Usage:
-    """What the conversation in a file has used so far."""
+    """Return the usage of the conversation in a file so far."""
     with suppress(LookupError, ValueError, TypeError):
         return Usage(*json.loads(trust.remembered(_STORE)[str(path.resolve())]))
     return Usage()
 
 
 def remember(path: Path, usage: Usage) -> None:
-    """Keep what a conversation has used so far, and so put it on the list; what cannot be written is left out."""
+    """Store the usage of a conversation so far, which puts it on the list; errors of writing are ignored."""
     with suppress(LmmError, OSError):
         kept = json.dumps([usage.input_tokens, usage.output_tokens, usage.cost, usage.requests])
         trust.remember(_STORE, str(path.resolve()), kept)
 
 
 def latest() -> list[Path]:
-    """The files of the conversations, the one that was changed last first."""
+    """Return the files of the latest conversations, the one that was changed last first."""
     found = [path for name in trust.remembered(_STORE) if (path := Path(name)).is_file()]
     return sorted(found, key=lambda path: path.stat().st_mtime, reverse=True)[:_MOST]
 
 
 def described(path: Path, width: int) -> tuple[str, str]:
-    """A conversation in two lines of at most `width` columns: where, when and for how much; its last exchange."""
+    """Describe a conversation in two lines: file, time and cost; the last exchange, cut to `width` columns."""
     here = path.relative_to(Path.cwd()) if path.is_relative_to(Path.cwd()) else path
     cost = used_for(path).cost
     head = f"{visible(str(here), line=True)}  {datetime.fromtimestamp(path.stat().st_mtime):%d %b %Y, %H:%M}"

@@ -1,6 +1,6 @@
-"""Questions that a run has for the user, one at a time.
+"""Questions of a run to the user, one at a time.
 
-They come from the background loop, and wait there; they are shown and answered in the screen's.
+The background loop asks them and waits for the answer; the screen's loop shows and answers them.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from lmm.messages import ToolCall
 
 @dataclass(slots=True)
 class _Question:
-    """`read` makes the answer of a line that is typed, or None if it is none."""
+    """A question; `read` returns the answer in a typed line, or None if there is none."""
 
     text: Text
     label: str
@@ -30,7 +30,7 @@ class _Question:
 
 
 class Questions:
-    """The question that waits, if one does; `approve` and `confirm` are what a run is given."""
+    """The current question, if there is one; `approve` and `confirm` are passed to a run."""
 
     def __init__(self, screen: Screen, view: ChatView) -> None:
         self.screen, self.view = screen, view
@@ -53,7 +53,7 @@ class Questions:
         return answer
 
     def confirm(self, text: str) -> bool:
-        """Whether the user agrees to what tools can do; called in a thread that may wait."""
+        """Ask whether the user agrees to what tools can do; this blocks, and is called in a thread that may wait."""
         shown = Text.assemble(f"{clean(text)}\n", (AGREE, "dim"))
         question = _Question(shown, "y/N ›", lambda line: line.strip().lower() in ("y", "yes"))
         self._loop.call_soon_threadsafe(self._show, question)
@@ -62,7 +62,7 @@ class Questions:
     # -- from the screen ---------------------------------------------------------------------------------
 
     def answered(self, line: str) -> bool:
-        """Whether a line that was typed is the answer to a question, or meant to be."""
+        """Take a typed line as the answer to the current question; return whether there was a question."""
         question = self.waiting
         if question is None:
             return False

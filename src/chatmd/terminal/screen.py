@@ -1,7 +1,7 @@
-"""The terminal: lines that stay above, lines that change and the prompt at the foot.
+"""The screen: permanent lines above, changing lines and the prompt at the bottom.
 
-What stays is written once and scrolls away as any output does, so that the terminal's own scroll-back, selection and
-search work. What changes is part of the prompt, which prompt_toolkit draws.
+Permanent lines are written once and scroll away like any output, so that the terminal's own scroll-back, selection and
+search work. Changing lines are part of the prompt, which prompt_toolkit draws.
 """
 
 from __future__ import annotations
@@ -42,14 +42,14 @@ from lmm.disk.folder import Folder
 from lmm.errors import ConfigError, LmmError, nearest
 from lmm.terminal import clipped
 
-# -- What can be done at the prompt besides speaking: one row of a table each ---------------------------------
+# -- The commands and keys of the prompt, one row of a table each ----------------------------------------------
 
 
 _COMMAND = re.compile(r"/([A-Za-z]+)(?:\s+(.*))?", re.DOTALL)
 
 
 class SlashCommand(NamedTuple):
-    """A command; `argument` is how it is called in the help, in brackets where it can be left out."""
+    """A command; `argument` is its argument's name in the help, in brackets if it is optional."""
 
     name: str
     argument: str
@@ -85,10 +85,10 @@ KEYS = (
 
 
 def read_command(text: str) -> tuple[SlashCommand, str] | None:
-    """The command that a line calls, with its argument; None if it is a message, as ``/etc/hosts?`` is.
+    """Return the command in a line, with its argument; None if the line is a message, such as ``/etc/hosts?``.
 
     Raises:
-        ConfigError: there is no such command, or something is wrong with its argument.
+        ConfigError: there is no such command, or its argument is missing or superfluous.
 
     >>> read_command("/budget 1$")[1], read_command(" /budget 1$"), read_command("/etc/hosts")
     ('1$', None, None)
@@ -113,7 +113,7 @@ def read_command(text: str) -> tuple[SlashCommand, str] | None:
 
 
 def help_rows() -> list[tuple[str, str]]:
-    """Keys and commands, each with what it does."""
+    """Return the keys and commands, each with its help."""
     rows = [(f"/{row.name} {row.argument}".rstrip(), row.help) for row in COMMANDS]
     return rows + list(KEYS)
 
@@ -129,7 +129,7 @@ def _is_command(text: str) -> bool:
 
 
 class PromptCompleter(Completer):
-    """Completes what stands before the cursor. Files that begin with a dot are shown once a dot is typed."""
+    """Completes the text before the cursor. Files that begin with a dot are offered once a dot is typed."""
 
     def __init__(self, folder: Path) -> None:
         names = {f"/{row.name}": row.help for row in COMMANDS}
@@ -137,12 +137,12 @@ class PromptCompleter(Completer):
         self.paths = PathCompleter(get_paths=lambda: [str(folder)])
 
     def fits(self, document: Document) -> bool:
-        """Whether a command or a file is being typed."""
+        """Return whether a command or a file is being typed."""
         text = document.text_before_cursor
         return bool(_is_command(text) or _FILE.search(text))
 
     def get_completions(self, document: Document, complete_event: CompleteEvent) -> Iterable[Completion]:
-        """What could be meant."""
+        """Yield the possible completions."""
         text = document.text_before_cursor
         if _is_command(text):
             yield from self.commands.get_completions(document, complete_event)
@@ -156,17 +156,17 @@ class PromptCompleter(Completer):
                 yield Completion(quoted, -len(found[1] + found[2]), display=name)
 
 
-# -- Keys of the prompt, besides those of line editing, which are Emacs' as in most shells --------------------
+# -- Key bindings of the prompt, besides those of line editing, which are Emacs' as in most shells -------------
 
 
 def key_bindings(screen: Screen) -> KeyBindings:
-    """The keys that `KEYS` explains, where they are not prompt_toolkit's own."""
+    """Return the bindings of the keys in `KEYS`, except prompt_toolkit's own."""
     keys = KeyBindings()
     typing = has_focus(DEFAULT_BUFFER)  # and not in the search
 
     @keys.add("enter", filter=typing)
     def _(event: KeyPressEvent) -> None:
-        # A terminal that does not mark what is pasted sends its lines at once: none of them but the last is sent.
+        # A terminal without bracketed paste sends pasted lines at once: only the last of them submits.
         if any(key.key not in (Keys.CPRResponse, Keys.Ignore) for key in event.key_processor.input_queue):
             event.current_buffer.insert_text("\n")
         else:
@@ -198,16 +198,16 @@ def key_bindings(screen: Screen) -> KeyBindings:
     return keys
 
 
-# -- What is pasted ---------------------------------------------------------------------------------------------
+# -- Pasted text ------------------------------------------------------------------------------------------------
 
-_FOLDED = 10  # lines from which a text that is pasted is shown as one
-_LONGEST = 20_000  # characters: what is longer was pasted
+_FOLDED = 10  # a pasted text of more lines is shown as one line
+_LONGEST = 20_000  # characters: a longer text was pasted
 
 
 class TypedHistory(FileHistory):
-    """Messages in a file that only its owner may read. What begins with a space is not kept.
+    """Messages in a file that only its owner may read, except those that begin with a space.
 
-    A history that cannot be read or written is none: the conversation goes on.
+    If the file cannot be read or written, there is no history, and the conversation continues.
     """
 
     def __init__(self, path: Path) -> None:
@@ -215,13 +215,13 @@ class TypedHistory(FileHistory):
         self.path = path
 
     def load_history_strings(self) -> Iterable[str]:
-        """Newest first, each once."""
+        """Return the messages, newest first, each once."""
         with contextlib.suppress(OSError):
             return list(dict.fromkeys(super().load_history_strings()))
         return []
 
     def store_string(self, string: str) -> None:
-        """Keep a message."""
+        """Store a message."""
         if string.startswith(" ") or len(string) > _LONGEST:
             return
         with contextlib.suppress(OSError, ValueError):
@@ -230,7 +230,7 @@ class TypedHistory(FileHistory):
             super().store_string(string)
 
 
-# -- Files and pictures that go along with a message: named after ``@``, dropped into the line, or in the clipboard
+# -- Files and pictures sent with a message: named after ``@``, dropped into the line, or in the clipboard -------
 
 
 _CLIPBOARDS = (("wl-paste", "-t", "image/png"), ("xclip", "-selection", "clipboard", "-t", "image/png", "-o"),
@@ -239,10 +239,10 @@ _PUNCTUATION = ".,;:!?)]}'\""
 
 
 def attached_files(text: str, folder: Path) -> tuple[str, ...]:
-    """The files that are named, relative to `folder`; a name that no file has is text.
+    """Return the files named in a text, relative to `folder`; a name without a file is just text.
 
     Raises:
-        ChatmdError: one of them lies outside of the folder.
+        ChatmdError: one of them is outside of the folder.
     """
     folder = folder.resolve()
     found: dict[str, None] = {}
@@ -268,7 +268,7 @@ def _named_file(folder: Path, name: str) -> Path | None:
 
 
 def picture_in_clipboard(folder: Path) -> str:
-    """How the picture is named that the clipboard holds, once it is kept; empty if none can be had there."""
+    """Store the picture in the clipboard, and return its name; empty if there is none."""
     for command in _CLIPBOARDS:
         with contextlib.suppress(OSError, subprocess.SubprocessError, LmmError):
             data = subprocess.run(command, capture_output=True, timeout=5, check=True).stdout
@@ -278,7 +278,7 @@ def picture_in_clipboard(folder: Path) -> str:
 
 
 def dropped_picture(text: str, folder: Path) -> str:
-    """How a picture is named whose path was dropped into the line; one outside of the folder is copied. Else empty."""
+    """Return the name of a picture whose path was dropped into the line, or ``""``; one from elsewhere is copied."""
     with contextlib.suppress(ValueError, OSError, RuntimeError, LmmError):
         (name,) = shlex.split(text)
         path = Path(unquote(urlsplit(name).path) if name.startswith("file:///") else name).expanduser()
@@ -297,32 +297,32 @@ _BEGIN, _END = "\x1b[?2026h", "\x1b[?2026l"
 
 
 class User(Protocol):
-    """Who is told what is typed, and says what is shown."""
+    """The receiver of what is typed, and the source of what is shown."""
 
     def live(self, now: float, size: Size) -> list[str]:
-        """The lines that change."""
+        """Return the changing lines."""
 
     def hint(self) -> str:
-        """A remark where nothing is typed."""
+        """Return the remark in an empty prompt."""
 
     def status(self) -> str:
-        """The line at the foot."""
+        """Return the line at the bottom."""
 
     def submitted(self, text: str, shown: str) -> bool:
-        """Enter was pressed; whether the text, of which this was `shown`, is to be found in the history."""
+        """Handle Enter; return whether `text`, which appeared as `shown`, goes into the history."""
 
     def interrupted(self) -> None:
-        """Ctrl-C was pressed."""
+        """Handle Ctrl-C."""
 
 
 class Screen:
-    """A prompt with completion and history. All methods are for the thread of its event loop."""
+    """A prompt with completion and history. Call its methods only in the thread of its event loop."""
 
     def __init__(self, user: User, folder: Path) -> None:
         self.user = user
         self.label, self.folder = PROMPT, folder
-        self._whole: dict[str, str] = {}  # texts that one line stands for
-        self._kept: Document | None = None  # the draft that a question has put aside
+        self._whole: dict[str, str] = {}  # the texts that folded lines stand for
+        self._kept: Document | None = None  # the draft that was put aside for a question
         self._pending: list[str] = []
         self.output = _Output.from_pty(sys.stdout, term=os.environ.get("TERM"))
         self.output.enable_cpr = False
@@ -340,7 +340,7 @@ class Screen:
             key_bindings=key_bindings(self), enable_suspend=True, tempfile_suffix=".md", erase_when_done=True,
             output=self.output,
         )  # fmt: skip
-        self.prompt.app.ttimeoutlen = 0.1  # Esc alone does nothing here that somebody waits for
+        self.prompt.app.ttimeoutlen = 0.1  # Esc alone does nothing here, so nobody waits for it
         self.prompt.app.min_redraw_interval = 0.03
         self.prompt.app.before_render += lambda app: self._flush()
         self.prompt.app.after_render += lambda app: self._shown()
@@ -349,31 +349,31 @@ class Screen:
     # -- running -----------------------------------------------------------------------------------------
 
     async def run(self) -> None:
-        """Show the prompt until `close`, Ctrl-D, or until the terminal is gone."""
+        """Show the prompt until `close`, Ctrl-D, or the end of the terminal."""
         try:
             with contextlib.suppress(EOFError), patch_stdout(raw=True):
                 while text := await self.prompt.prompt_async(
                     default=self.buffer.text, set_exception_handler=False, handle_sigint=False
                 ):
-                    self.user.submitted(self.unfolded(text), text)  # by one of Emacs' keys that accept a line
+                    self.user.submitted(self.unfolded(text), text)  # by another of Emacs' keys that accept a line
         finally:
             self._flush()
             self._shown()
 
     def close(self) -> None:
-        """Take the prompt away."""
+        """Remove the prompt, which ends `run`."""
         app = self.prompt.app
         if app.is_running and not app.is_done:
             app.exit()
 
     @property
     def size(self) -> Size:
-        """Of the terminal, now."""
+        """The current size of the terminal."""
         size = self.output.get_size()
         return Size(rows=max(4, size.rows), columns=max(8, size.columns))
 
     def print(self, lines: list[str]) -> None:
-        """Lines that stay, above the prompt; while an editor is open they wait."""
+        """Print permanent lines above the prompt; while an editor is open, they wait."""
         self._pending += lines
         if self.prompt.app.is_running:
             self.redraw()
@@ -382,7 +382,7 @@ class Screen:
             self._shown()
 
     def _flush(self) -> None:
-        """Write the lines that wait, where the prompt stood: before it is drawn, or once it is gone."""
+        """Write the waiting lines in place of the prompt, before it is drawn or after it is removed."""
         if not self._pending:
             return
         text, self._pending = "".join(f"{line}\r\n" for line in self._pending), []
@@ -395,32 +395,32 @@ class Screen:
         self.output.flush()
 
     def redraw(self) -> None:
-        """Something that changes has changed."""
+        """Draw the changing lines again."""
         self.prompt.app.invalidate()
 
     # -- the prompt --------------------------------------------------------------------------------------
 
     def pasted(self, text: str) -> str:
-        """What is put into the prompt for a text that is pasted."""
+        """Return what appears in the prompt for a pasted text."""
         if picture := dropped_picture(text, self.folder):
             return f'@"{picture}" ' if " " in picture else f"@{picture} "
         lines = text.rstrip("\n").count("\n") + 1
         return self.folded(text, f"pasted {lines} lines") if lines > _FOLDED else text
 
     def folded(self, text: str, name: str) -> str:
-        """One line that stands for a text until the message is sent; whoever deletes it does without the text."""
+        """Return a line that stands for a text until the message is sent; deleting it removes the text."""
         more = (f"[{name}]", *(f"[{name}, {n}]" for n in range(2, 1000)))
         label = next(label for label in more if self._whole.get(label, text) == text)
         self._whole[label] = text
         return label
 
     def unfolded(self, text: str) -> str:
-        """A text with all that lines of it stand for."""
+        """Return a text with its folded lines replaced by the texts that they stand for."""
         labels = "|".join(map(re.escape, self._whole))
         return re.sub(labels, lambda found: self._whole[found[0]], text) if labels else text
 
     def submit(self) -> None:
-        """Hand over what is typed."""
+        """Pass what is typed to the user object."""
         shown = self.buffer.text
         text = self.unfolded(shown)
         self.buffer.reset()
@@ -428,7 +428,7 @@ class Screen:
             self.buffer.history.append_string(text)
 
     def draft(self, text: str) -> None:
-        """Put a text into the prompt, before what is there."""
+        """Insert a text into the prompt, before what is there."""
         rest = self._kept.text if self._kept else self.buffer.text
         text = f"{text}\n\n{rest}" if rest.strip() else text
         if self._kept:
@@ -437,7 +437,7 @@ class Screen:
             self.buffer.document = Document(text)
 
     def ask(self, label: str) -> None:
-        """Let the next line be the answer to a question; what is typed so far is put aside."""
+        """Ask a question: the next line is its answer, and the text typed so far is put aside."""
         if self._kept is None:
             self._kept = self.buffer.document
             self.buffer.reset()
@@ -445,7 +445,7 @@ class Screen:
         self.redraw()
 
     def asked(self) -> None:
-        """The question is answered, or void."""
+        """End a question, and restore the text that was put aside."""
         self.label = PROMPT
         if self._kept is not None:
             self.buffer.document, self._kept = self._kept, None
@@ -458,13 +458,13 @@ class Screen:
 
 
 class _Output(Vt100_Output):
-    """A terminal that is gone is written to no more."""
+    """Output that ignores errors once the terminal has gone."""
 
     def get_rows_below_cursor_position(self) -> int:
-        """The prompt stands where the output ends; more rows are made by scrolling."""
+        """Return 1: the prompt is at the end of the output, and scrolling makes more rows."""
         return 1
 
     def flush(self) -> None:
-        """Write what has gathered."""
+        """Write the buffered output."""
         with contextlib.suppress(OSError):
             super().flush()

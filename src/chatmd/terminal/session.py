@@ -1,8 +1,8 @@
-"""A conversation in the terminal: a run of a file, and the screen where it is shown and spoken to.
+"""A conversation in the terminal: a run of a file, and the screen that shows it and reads messages.
 
-The screen has the main thread and an event loop of its own, the run has the background loop; each tells the other
-by `call_soon_threadsafe` and futures. Whatever changes the file as a whole (taking a message back, compacting, an
-editor) ends the run, and begins another one with what it may still use.
+The screen has the main thread and an event loop of its own, the run has the background loop; they communicate by
+`call_soon_threadsafe` and futures. Whatever changes the whole file (taking a message back, compacting, an editor)
+ends the run and begins another one, within what remains of the limits.
 """
 
 from __future__ import annotations
@@ -52,17 +52,17 @@ from lmm.terminal import clipped, usage_text
 
 _SHELL = Tool(kind="command", name="!", command="sh -c", description="what is typed after !")
 _WIDEST_NAME = 20  # columns
-_SHOWN = 600  # characters of the last message, when one goes on with a conversation
-_TICK = 0.2  # seconds between two drawings while something is at work, else between two looks at the file
+_SHOWN = 600  # characters of the last message, when a conversation is continued
+_TICK = 0.2  # seconds between two drawings while something is at work, else between two checks of the file
 _TWICE = 3.0  # seconds in which a second Ctrl-C leaves
 
 Act = Callable[[], Coroutine[None, None, object]]
 
 
 class TerminalSession:
-    """One conversation; `start` is the run that it begins with, opened before there is a screen.
+    """One conversation; `start` is its first run, which is opened before there is a screen.
 
-    `goes_to` is the file of the one that the user goes over to, and `draft` what stands in its prompt then.
+    `goes_to` is the file of the conversation that the user switches to, and `draft` the text in its prompt then.
     """
 
     def __init__(self, start: Runner, *, ask: bool) -> None:
@@ -87,15 +87,15 @@ class TerminalSession:
         self.used = self.window = 0  # tokens of the last request and its reply, and that the model reads at once
         self.markup = False  # the draft is ChatMD, not text
         self.killed = False
-        self._said: Future[str | Element | None] | None = None  # the run waits for the user
-        self._next: Act | None = None  # what is done once the run has ended
-        self._acting: asyncio.Task[object] | None = None  # that, while it is done
+        self._said: Future[str | Element | None] | None = None  # set while the run waits for the user
+        self._next: Act | None = None  # what to do once the run has ended
+        self._acting: asyncio.Task[object] | None = None  # the task that does it
         self._broken = False  # the last turn failed or was cancelled
         self._pending = False  # the model has something to do
         self._cancelling = False
-        self._stuck = False  # the user has to mend something
-        self._queue: list[str] = []  # messages that were said while the file was changed
-        self._then: Act | None = None  # what is done with it as soon as that can be
+        self._stuck = False  # the user has to correct something
+        self._queue: list[str] = []  # messages sent while the file was being changed
+        self._then: Act | None = None  # what to do with the file as soon as possible
         self._measuring: asyncio.Task[None] | None = None
         self._shelling: asyncio.Task[None] | None = None
         self._interrupted = -_TWICE
@@ -105,7 +105,7 @@ class TerminalSession:
     # -- runs --------------------------------------------------------------------------------------------
 
     async def run(self) -> None:
-        """Converse until the user leaves.
+        """Show the conversation until the user leaves.
 
         Raises:
             LmmError: the first run could not begin.
@@ -136,14 +136,14 @@ class TerminalSession:
             raise error
 
     async def _talk(self) -> None:
-        """Run after run, until one ends and nothing is to be done."""
+        """Run the file again and again, until a run ends and there is nothing to do next."""
         runner, user_first = self.runner, False
         while runner is not None:
             self.runner, self._next = runner, None
             try:
                 await loop.run_async(runner.run(user_first=user_first))
             except LmmError as error:
-                if not self.tools and not self.model:  # it has never begun
+                if not self.tools and not self.model:  # the first run could not begin
                     raise
                 self._tell(error)
                 self._next = self._trouble
@@ -154,7 +154,7 @@ class TerminalSession:
             runner, user_first = await self._reopened(), True
 
     async def _act(self, act: Act) -> None:
-        """Do something with the file; Ctrl-C cancels it."""
+        """Do something with the file, which Ctrl-C cancels."""
         self._acting = task = asyncio.create_task(act())
         try:
             await asyncio.wait((task,))
@@ -169,7 +169,7 @@ class TerminalSession:
             raise error
 
     async def _trouble(self) -> None:
-        """Wait until the user has mended something: then the file changes, or Enter is pressed."""
+        """Wait until the user has corrected something: the file changes, or Enter is pressed."""
         self._seen, self._stuck = signature(self.path), True
         self._retry.clear()
         try:
@@ -187,7 +187,7 @@ class TerminalSession:
                 await self._trouble()
 
     def end_run(self, then: Act) -> bool:
-        """End the run, do something with the file, and begin anew; False if the model is at work."""
+        """End the run, call `then`, and begin another run; return False if the model is at work."""
         if self._said is None:
             return False
         self._next = then
@@ -199,7 +199,7 @@ class TerminalSession:
             self._said.set_result(said)
             self._said = None
 
-    # -- what the run tells, on the background loop ----------------------------------------------------------
+    # -- called by the run, on the background loop -----------------------------------------------------------
 
     def _listen(self, event: Event, place: Place) -> None:
         self._main.call_soon_threadsafe(self._happened, event, place)
@@ -209,7 +209,7 @@ class TerminalSession:
         self._main.call_soon_threadsafe(self._asked, said)
         return await asyncio.wrap_future(said)
 
-    # -- what it tells, here -----------------------------------------------------------------------------------
+    # -- events of the run, on this loop -----------------------------------------------------------------------
 
     def _happened(self, event: Event, place: Place) -> None:
         if isinstance(event, events.Ready):
@@ -227,7 +227,7 @@ class TerminalSession:
         self.screen.print(self.view.happened(event, place, time.monotonic()))
 
     def _asked(self, answer: Future[str | Element | None]) -> None:
-        """It is the user's turn. What was typed too late for the last one is a message, unless that was cancelled."""
+        """Begin the user's turn. Notes that were too late for the last turn are sent, unless it was cancelled."""
         self._said, self._cancelling = answer, False
         self._seen = signature(self.path)
         notes = self.runner.take_notes() if self.runner else ()
@@ -247,7 +247,7 @@ class TerminalSession:
     # -- what the user does ------------------------------------------------------------------------------------
 
     def say(self, text: str, shown: str = "") -> bool:
-        """Send a message, with the files that it names; False if it cannot be, and stays in the prompt."""
+        """Send a message with the files that it names; return False if that fails and it stays in the prompt."""
         try:
             draft = Draft(text, self.markup)
             files = () if self.markup else attached_files(text, self.screen.folder)
@@ -263,13 +263,13 @@ class TerminalSession:
     def go_on(self, said: str | Element = "") -> None:
         """Begin a turn."""
         self.markup = self._broken = False
-        if self.turns_allowed is not None:  # somebody is there to see what happens: it is a limit for each turn
+        if self.turns_allowed is not None:  # the user sees what happens, so the limit counts for each turn
             self.tally.limits = replace(self.tally.limits, turns=self.tally.turns + self.turns_allowed)
         self.view.begin_turn(time.monotonic())
         self._answer(said)
 
     def steer(self, text: str) -> None:
-        """Say something while the model, or somebody else, is at work."""
+        """Send a note while the model is at work, or something is done with the file."""
         if self._stuck:
             self._retry.set()
             self.screen.draft(text)
@@ -280,15 +280,15 @@ class TerminalSession:
         else:
             self._queue.append(text)
 
-    # -- the screen's user -----------------------------------------------------------------------------------
+    # -- called by the screen (`chatmd.terminal.screen.User`) ------------------------------------------------
 
     def live(self, now: float, size: Size) -> list[str]:
-        """The lines that change."""
+        """Return the changing lines."""
         self.view.size = size
         return self.view.live(now)
 
     def hint(self) -> str:
-        """What can be done now."""
+        """Return what can be done now."""
         if self.questions.waiting:
             return "Enter answers; Ctrl-C cancels"
         if time.monotonic() - self._interrupted < _TWICE:
@@ -300,13 +300,13 @@ class TerminalSession:
         return "Enter continues; /edit takes back your message" if self._pending else "/help"
 
     def status(self) -> str:
-        """Which model is asked, how much of its window is used, what the conversation cost."""
+        """Return the model, how much of its window is used, and the cost of the conversation."""
         share = f"{self.used:,} of {self.window:,} tokens ({self.used * 100 // self.window} %)" if self.window else ""
         cost = (self.before + self.tally.usage).cost
         return " · ".join(filter(None, (self.model, share, f"${cost:.4f}" if cost else "")))
 
     def submitted(self, text: str, shown: str) -> bool:
-        """Enter was pressed; whether the text, of which this was `shown`, is to be found in the history."""
+        """Handle Enter; return whether `text`, which appeared as `shown`, goes into the history."""
         if self.questions.answered(text):
             return False
         if not text.strip():
@@ -322,7 +322,7 @@ class TerminalSession:
         return True
 
     def interrupted(self) -> None:
-        """Ctrl-C."""
+        """Handle Ctrl-C."""
         if self._acting is not None:
             self.questions.withdraw()
             self._acting.cancel()
@@ -350,7 +350,7 @@ class TerminalSession:
     # -- the file ------------------------------------------------------------------------------------------------
 
     async def _watch(self) -> None:
-        """Show how time goes by, and notice that somebody changed the file while the prompt waits."""
+        """Redraw times while something is at work, and notice changes of the file while the prompt waits."""
         while True:
             await asyncio.sleep(_TICK)
             if self._said is None:
@@ -361,14 +361,14 @@ class TerminalSession:
                 self.end_run(partial(self._remark, "the file was changed, and is read again", "yellow"))
 
     async def _remark(self, text: str, style: str = "dim") -> None:
-        """Say something between two runs: the next one begins with what has changed."""
+        """Print a remark between two runs; the next run begins with the change."""
         self.screen.print(self.view.note(text, style))
 
     # -- commands ----------------------------------------------------------------------------------------------
 
     def command(self, text: str) -> bool:
-        """Whether a text is a command, or meant to be one; then it is done."""
-        if self.markup:  # /edit has put it there
+        """Carry out a text if it is a command; return whether it is one, or was meant to be one."""
+        if self.markup:  # the text comes from /edit
             return False
         if text.startswith("!") and text[1:].strip():
             if self._acting is None:
@@ -380,7 +380,7 @@ class TerminalSession:
             found = read_command(text)
         except LmmError as error:
             self._tell(error)
-            return True  # the history has it, to be mended
+            return True  # the history has it, to be corrected
         if found is None:
             return False
         done: dict[str, Callable[[str], None]] = {
@@ -410,7 +410,7 @@ class TerminalSession:
     # -- what is shown ---------------------------------------------------------------------------------------
 
     def _table(self, rows: Sequence[tuple[str, str]]) -> None:
-        """Names, and what is behind them."""
+        """Print rows of names and descriptions."""
         table = Table.grid(padding=(0, 2, 0, 0))
         table.add_column(style="bold", overflow="fold", max_width=_WIDEST_NAME)
         for row in rows:
@@ -418,13 +418,13 @@ class TerminalSession:
         self.screen.print(self.view.shown(table))
 
     def _show_last(self) -> None:
-        """Show how far the conversation came."""
+        """Show the last exchange of the conversation."""
         with contextlib.suppress(LmmError):
             said, answer = conversations.exchange_in(read_transcript(self.path))
             self.screen.print((self.view.said(cut(said, _SHOWN)) if said else []) + self.view.replied(answer))
 
     async def _measure(self) -> None:
-        """See how much of the model's window the conversation takes."""
+        """Find out how much of the model's window the conversation takes."""
         with contextlib.suppress(LmmError):
             text = await asyncio.to_thread(read_transcript, self.path)
             spec = read_agent(self.context.rules.imported(parse(text, file=str(self.path))))
@@ -464,7 +464,7 @@ class TerminalSession:
             self.screen.print(self.view.note(f"/{name} comes once the model is done; Ctrl-C cancels what it does"))
 
     async def _taken_back(self) -> Draft | None:
-        """The last message, no more in the file; None if there is none."""
+        """Remove the last message from the file, and return it; None if there is none."""
         with open_transcript(self.path) as transcript:
             taken = rewind_transcript(transcript)
         if taken is None:
@@ -474,7 +474,7 @@ class TerminalSession:
         return taken.draft
 
     async def _edit(self) -> None:
-        """Put the last message into the prompt."""
+        """Move the last message into the prompt."""
         if (draft := await self._taken_back()) is not None:
             self.markup = draft.markup
             if draft.markup:
@@ -503,7 +503,7 @@ class TerminalSession:
         self._table([(str(n), clipped(one.draft.text, self.view.size.columns - 6)) for n, one in said])
 
     async def _fork(self, number: str) -> None:
-        """Go over to a file that holds what was said before a message, which stands in its prompt."""
+        """Switch to a new file with the conversation before a message, and put that message into its prompt."""
         text = await asyncio.to_thread(read_transcript, self.path)
         taken = fork(text, int(number) if number.isdecimal() else 0, str(self.path))
         names = (self.path.with_stem(f"{self.path.stem}-{n}") for n in range(2, 1000))
@@ -546,7 +546,7 @@ class TerminalSession:
     # -- a shell ---------------------------------------------------------------------------------------------
 
     async def _shell(self, command: str) -> None:
-        """Run a command as a tool would be: agreed to, in the prompt's folder, without keys, within its limits."""
+        """Run a command like a tool: with consent, in the prompt's folder, without keys, within the limits."""
         self.screen.print(self.view.said(f"!{command}", style="dim"))
         spec = AgentSpec(tools=(_SHELL,))
         run = replace(self.context, confirm=self.questions.confirm)
@@ -566,13 +566,13 @@ class TerminalSession:
 
 
 def converse(start: Runner, opened: Callable[[Path], Runner], *, ask: bool = False) -> int:
-    """Converse in the terminal until the user leaves, and return 0; with `ask`, about each call.
+    """Show a conversation in the terminal until the user leaves, and return 0; `ask` asks before each call.
 
-    `opened` opens another conversation that the user goes over to.
+    `opened` opens another conversation that the user switches to.
 
     Raises:
         LmmError: a run could not begin.
-        KeyboardInterrupt: SIGTERM or SIGHUP ended it; the file is whole, and nothing is left running.
+        KeyboardInterrupt: SIGTERM or SIGHUP ended it; the file is complete, and nothing is left running.
     """
 
     async def main(runner: Runner, draft: str) -> TerminalSession:
@@ -588,7 +588,7 @@ def converse(start: Runner, opened: Callable[[Path], Runner], *, ask: bool = Fal
 
 
 def _first_sentence(text: str) -> str:
-    """The beginning of a description.
+    """Return the first sentence, or line, of a description.
 
     >>> _first_sentence("Reads a file. Or\\nseveral.")
     'Reads a file.'

@@ -1,6 +1,6 @@
-"""What a conversation looks like: replies as rich shows Markdown, calls, remarks, and what is at work.
+"""The look of a conversation: replies as Markdown by rich, calls, remarks, and what is at work.
 
-It knows no clock and no terminal: the time, in seconds, and the size are given.
+This module uses no clock and no terminal: the time, in seconds, and the size are passed in.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ from lmm.messages import (
 )
 from lmm.terminal import usage_text, visible
 
-# -- Texts of rich as lines for a terminal, with the codes of their styles in them -----------------------------
+# -- Texts of rich as lines for a terminal, with escape codes for their styles ---------------------------------
 
 
 # Rich's own styles of code have a black background.
@@ -52,7 +52,7 @@ _STYLE_CODE = re.compile(r"\x1b\[[\d;]*m")
 
 
 def clean(text: str) -> str:
-    """`text` without the power to move the cursor or to mislead; a tab is four spaces, the end of a line stays.
+    """Return `text` with control and misleading characters spelled out; a tab is four spaces, line ends stay.
 
     >>> clean("a\\x1b[31mb\\tc\\r\\nd")
     'a\\\\x1b[31mb    c\\nd'
@@ -61,7 +61,7 @@ def clean(text: str) -> str:
 
 
 def render(part: RenderableType, width: int) -> list[str]:
-    """The lines of `part`; none ends in blanks, which would be copied, and wrap where a window gets narrower.
+    """Return the lines of `part`, without blanks at their ends, which would be copied, and wrap in narrower windows.
 
     >>> from rich.text import Text
     >>> render(Text.assemble("two ", ("words ", "bold")), 5)
@@ -80,7 +80,7 @@ def render(part: RenderableType, width: int) -> list[str]:
 
 
 def plain(line: str) -> str:
-    """The text of a line."""
+    """Return the text of a line without styles."""
     return _STYLE_CODE.sub("", line)
 
 
@@ -93,7 +93,7 @@ _LONG = 2000  # characters
 
 
 def markdown_lines(text: str, width: int) -> list[str]:
-    """A text, rendered; only lines of code may be wider than `width`.
+    """Render a text as Markdown; only lines of code may be wider than `width`.
 
     >>> markdown_lines("- green <b>\\n- flat", 20)
     ['\\x1b[1m • \\x1b[0mgreen <b>', '\\x1b[1m • \\x1b[0mflat']
@@ -102,7 +102,7 @@ def markdown_lines(text: str, width: int) -> list[str]:
 
 
 class _Reply(Markdown):
-    """Rich's Markdown with everything that a model wrote in it: HTML, targets of links and pictures, long lines."""
+    """Rich's Markdown that shows everything a model wrote: HTML, targets of links and pictures, long lines."""
 
     def __init__(self, text: str) -> None:
         super().__init__(clean(text), code_theme="ansi_light", hyperlinks=False)
@@ -122,7 +122,7 @@ def _spelled_out(token: Token) -> Token:
 
 
 class _Heading(Heading):
-    """A heading that keeps its marks, and begins at the left."""
+    """A heading that keeps its marks, and is aligned left."""
 
     LEVEL_ALIGN: ClassVar[dict[str, JustifyMethod]] = {}
 
@@ -145,7 +145,7 @@ class _Code(CodeBlock):
 
 
 class _Item(ListItem):
-    """An item that keeps the dot of its number."""
+    """A list item that keeps the dot of its number."""
 
     def render_number(self, console: Console, options: ConsoleOptions, number: int, last_number: int) -> RenderResult:
         mark, *rest = super().render_number(console, options, number, last_number)
@@ -155,7 +155,7 @@ class _Item(ListItem):
 
 
 class _Table(TableElement):
-    """A table of which nothing is cut off: long words are wrapped, and where it is too narrow, each cell has a line."""
+    """A table that cuts nothing off: long words are wrapped, and in a narrow window, each cell has its own line."""
 
     def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
         names = self.header.row.cells if self.header and self.header.row else []
@@ -194,14 +194,14 @@ class Arriving:
     _seen: int = 0  # where the last look for blocks ended
 
     def feed(self, piece: str) -> None:
-        """More of it."""
+        """Append a piece."""
         self.text += piece
         self.begun = self.begun or bool(piece.strip())
 
     def final(self, width: int) -> list[str]:
-        """The lines that have become final, each once."""
+        """Return the lines that have become final, each once."""
         whole = self.text.rfind("\n") + 1  # a line that is not complete may turn out to be anything
-        # A long block is looked at more rarely: else it would take for ever.
+        # A long block is parsed less often; otherwise it would take for ever.
         if whole - self._seen <= (len(self.text) // 30 if len(self.text) > _LONG else 0):
             return []
         self._seen = whole
@@ -214,12 +214,12 @@ class Arriving:
         return lines
 
     def rest(self, width: int, rows: int) -> list[str]:
-        """The end of what else there is, as it was written."""
+        """Return the end of the text that is not final, as it was written."""
         lines = render(Text(clean(self.text[-width * (rows + 1) :])), width)
         return ["", *lines][-rows:] if self.gap and lines else lines[-rows:]
 
     def end(self, width: int) -> list[str]:
-        """The rest, which is final now; then begins another text."""
+        """Return the lines of the rest, which is final now, and begin another text."""
         lines = self._part(self.text, width)
         self._begin("", gap=False)
         self.begun = False
@@ -234,9 +234,9 @@ class Arriving:
 
 
 def _last_cut(tokens: Sequence[Token]) -> tuple[int, bool] | None:
-    """The line where the last block begins, or the last item of a list, if something stands before it.
+    """Return the line where the last block or list item begins, if there is text before it.
 
-    With it, whether a blank line belongs there.
+    Also return whether a blank line belongs there.
     """
     begins = [(token.map[0], token.level == 0) for token in tokens if token.map
               and (token.level == 0 or (token.level == 1 and token.type == "list_item_open"))]  # fmt: skip
@@ -246,18 +246,18 @@ def _last_cut(tokens: Sequence[Token]) -> tuple[int, bool] | None:
     return line, any(at == line and block for at, block in begins)
 
 
-# -- The conversation: events become lines that stay, and lines at the foot that change ------------------------
+# -- The conversation: events become permanent lines, and changing lines at the bottom -------------------------
 
 
 PROMPT = "› "
 _THOUGHT_LINES = 2
-_RESULT = 500  # characters of which the first that fit are shown
-_SHORTEST = 0.05  # seconds; what is faster took no time
+_RESULT = 500  # characters of a result, of which the first that fit are shown
+_SHORTEST = 0.05  # seconds; shorter times are not shown
 
 
 @dataclass(slots=True)
 class ChatView:
-    """What is shown. `waiting` are notes that the model has not got yet, oldest first."""
+    """The state of what is shown. `waiting` are the notes that the model has not received yet, oldest first."""
 
     size: Size = field(default=Size(rows=24, columns=80))
     waiting: list[str] = field(default_factory=list)
@@ -267,12 +267,12 @@ class ChatView:
     _asked: dict[tuple[str, ...], tuple[str, float]] = field(default_factory=dict)
     _calls: dict[tuple[tuple[str, ...], str], tuple[str, float]] = field(default_factory=dict)
     _began: float = 0.0
-    _last: str = ""  # kind of what was printed last: kinds are parted by blank lines
+    _last: str = ""  # kind of the last lines: different kinds are separated by blank lines
 
-    # -- what stays ------------------------------------------------------------------------------------
+    # -- permanent lines -------------------------------------------------------------------------------
 
     def happened(self, event: Event, place: Place, now: float) -> list[str]:
-        """Lines to print for an event; in the path of its place are the agents below, down to where it happened."""
+        """Return the lines to print for an event; the path of its place names the agents down to where it happened."""
         chain = place.path
         if isinstance(event, Asked):
             self._asked[chain] = (event.model, now)
@@ -294,20 +294,20 @@ class ChatView:
         return [] if chain else self._of_turn(event, now)
 
     def said(self, text: str, more: str = "", style: str = "bold") -> list[str]:
-        """What the user says, with a remark behind it."""
+        """Return a message of the user, followed by a remark."""
         words = Text.assemble((clean(text), style), (f" {more}" if more else "", "dim"))
         return self._print("said", self._hanging(Text(PROMPT, "bold cyan"), words), apart=True)
 
     def note(self, text: str, style: str = "dim", chain: tuple[str, ...] = ()) -> list[str]:
-        """A remark of ours, about an agent below."""
+        """Return a remark of ours; `chain` names the agent that it is about."""
         return self._print("note", self._hanging(_indent(chain), Text(clean(text), style)))
 
     def shown(self, what: RenderableType) -> list[str]:
-        """A question or a table, between blank lines."""
+        """Return a question or a table, between blank lines."""
         return self._print("shown", render(what, self.size.columns), apart=True)
 
     def begin_turn(self, now: float) -> None:
-        """The user has said something."""
+        """Reset usage and time at the beginning of a turn."""
         self.turn, self._began = Usage(), now
 
     def _print(self, kind: str, lines: Sequence[str], *, apart: bool = False) -> list[str]:
@@ -339,7 +339,7 @@ class ChatView:
         return lines
 
     def replied(self, text: str) -> list[str]:
-        """A reply that is complete."""
+        """Return the lines of a complete reply that were not returned before."""
         if not self._reply.begun:  # it did not come in pieces
             self._reply.feed(text)
         return self._end_reply()
@@ -373,7 +373,7 @@ class ChatView:
         return render(line, self.size.columns)
 
     def _hanging(self, first: Text, words: Text) -> list[str]:
-        """Words, with something before their first line, and as much space before the others."""
+        """Return words with `first` before their first line, and as much space before the others."""
         if not first:
             return render(words, self.size.columns)
         grid = Table.grid()
@@ -403,10 +403,10 @@ class ChatView:
         self.turn, self._began = Usage(), 0.0
         return lines
 
-    # -- what changes ----------------------------------------------------------------------------------
+    # -- changing lines --------------------------------------------------------------------------------
 
     def live(self, now: float) -> list[str]:
-        """The lines at the foot: what arrives, what is at work, what waits."""
+        """Return the lines at the bottom: text that arrives, calls and agents at work, waiting notes."""
         if self._thought:
             lines = render(Text(clean(self._thought).strip(), "dim italic"), self.size.columns)[-_THOUGHT_LINES:]
         else:
@@ -422,7 +422,7 @@ class ChatView:
         return lines + ([""] if lines and work else []) + work + notes
 
     def _at_work(self, now: float) -> list[str]:
-        """A line for each call that runs, and each agent that is asked."""
+        """Return a line for each running call, and each agent that is being asked."""
         rows = [(chain, began, text) for (chain, _), (text, began) in self._calls.items()]
         rows += [(chain, began, clean(f"{model} …")) for chain, (model, began) in self._asked.items()
                  if chain or not self._reply.begun]  # fmt: skip
@@ -432,5 +432,5 @@ class ChatView:
 
 
 def _indent(chain: tuple[str, ...]) -> Text:
-    """What stands before something that happened in an agent: how deep it is, and its name."""
+    """Return the prefix of an event in an agent: its depth as spaces, and its name."""
     return Text.assemble("  " * len(chain), (f"{clean(PurePath(chain[-1]).stem)} ", "dim")) if chain else Text()
