@@ -34,7 +34,7 @@ from chatmd.runtime.runner import prepare, reply_to
 from chatmd.tools.calling import agent_schema, misfit
 from chatmd.tools.mcp import model_names
 from lmm.disk.files import read_document
-from lmm.errors import LmmError
+from lmm.errors import ConfigError, LmmError
 from lmm.messages import Image, Message, ToolDefinition, ToolOutput, message_parts
 from lmm.models.port import RunnableTool
 from lmm.server_socket import bounded
@@ -200,6 +200,7 @@ class Library:
     note: Callable[[str], None] = lambda text: None
     prompts: Mapping[str, PromptTool] = field(default_factory=dict)
     _notes: frozenset[str] = frozenset()
+    _imported: Callable[[SyntaxTree], SyntaxTree] = resolve_imports
     _calls: asyncio.Semaphore = field(default_factory=lambda: asyncio.Semaphore(_MOST_CALLS))
 
     @property
@@ -212,15 +213,12 @@ class Library:
         return {tool.definition.name: tool for tool in self.course.tools} if self.course else {}
 
     def refresh(self) -> None:
-        """Read the folder again.
-
-        Raises:
-            ConfigError: config.toml asks for something unknown, or was not approved.
-        """
+        """Read the folder again."""
         if self.folder is None:
             return
-        imported = prepare(self.folder / "prompt", **self.options).rules.imported
-        prompts, notes = read_prompts(self.folder, taken=self._course_tools, imported=imported)
+        with contextlib.suppress(ConfigError):  # each call fails with it, and says so
+            self._imported = prepare(self.folder / "prompt", **self.options).rules.imported
+        prompts, notes = read_prompts(self.folder, taken=self._course_tools, imported=self._imported)
         for text in notes:
             if text not in self._notes:
                 self.note(text)

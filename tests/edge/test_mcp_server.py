@@ -250,6 +250,23 @@ def test_files_that_cannot_be_published_are_told_of(place: Path) -> None:
     assert '="warm" is not a number' in errors
 
 
+def test_a_configuration_that_breaks_while_a_client_is_connected(place: Path) -> None:
+    """The tools are still listed, and calls of prompts fail with the reason, until it is repaired."""
+    config = place / "config.toml"
+    before = config.read_text()
+
+    async def run() -> None:
+        async with connected("--no-course", "--prompts", "prompts") as client:
+            names = await tool_names(client)
+            config.write_text(f"{before}[chatmd]\nmax_turn = 1\n")
+            assert await tool_names(client) == names
+            assert "unknown key 'max_turn'" in await failure_of(client, "echo", input="x")
+            config.write_text(before)
+            assert "Reply to: x" in await text_of(client, "echo", input="x")
+
+    asyncio.run(run())
+
+
 SECRET = '<config model="OpenAICompatible/test"/><user>Look: <doc src=".env" local/></user>\n'
 LEAK = SECRET.replace("<user>", '<tool name="webpage_to_markdown"/><user>').replace(".env", "draft.md")
 
