@@ -267,7 +267,7 @@ def test_tools_are_run_in_copies(world: World, server: ScriptedServer, refine: R
     ]
     write_cases(folder, rows)
     refused = refine("--check")
-    assert refused.code == 1
+    assert refused.code == 2
     assert "--yes" in refused.err
     assert not server.requests
     ran = refine("--check", "--yes")
