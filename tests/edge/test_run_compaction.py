@@ -131,7 +131,10 @@ def test_what_surely_does_not_fit_a_known_window_is_not_sent(
     file.write_text(f"<user>{LONG * 5}</user>\n")
     done = run(capsys, file)
     assert (done.code, len(server.requests)) == (1, 0)
-    assert "more than the 2,000 tokens that it reads at once (nothing of it can be summarised: shorten the last" in done.err
+    assert (
+        "more than the 2,000 tokens that it reads at once (nothing of it can be summarised: shorten the last"
+        in done.err
+    )
     assert "there is nothing to compact" in done.err
 
 
