@@ -64,13 +64,16 @@ wait("take back", function()
   end
 end)
 vim.cmd("write")
+vim.cmd("edit chat.chatmd")
+wait("attached to a chat", function() return next(vim.lsp.buf_get_clients(0)) ~= nil end)
 vim.cmd("qall!")
 """
 
 
 def test_neovim_asks(folder: Path) -> None:
-    """Diagnostics come and go, lenses are there, the reply is saved."""
+    """Diagnostics come and go, lenses are there, the reply is saved; a ChatMD file is served too."""
     (folder / "notes.md").write_text(NOTES)
+    (folder / "chat.chatmd").write_text("<user>\nWhy?\n</user>\n")
     (folder / "init.lua").write_text(configured("lua"))
     (folder / "test.lua").write_text(NEOVIM)
     run(folder, "nvim", "--headless", "-n", "-u", "init.lua", "-c", "luafile test.lua")
