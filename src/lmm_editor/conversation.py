@@ -130,7 +130,8 @@ async def run(opened: OpenDocument) -> None:
         return asked.result() == "Agree"
 
     def written(author: str) -> tuple[str, tuple[Failure, ...]]:
-        return _with_transcript(author, text, chat.transcript), ()
+        now = _with_transcript(author, text, chat.transcript)
+        return now.removesuffix("\n") + "\n", ()  # some editors end the last line themselves
 
     async def watch() -> RunResult | None:
         async with aclosing(chat.stream(confirm=confirm)) as events:

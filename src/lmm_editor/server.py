@@ -172,6 +172,8 @@ class EditorServer(LanguageServer):
 
     async def _report(self, opened: OpenDocument, reader: str, *, after: float = 0.0) -> None:
         await asyncio.sleep(after)
+        if opened.is_chat and opened.running:  # its transcript is not complete
+            return
         version = opened.buffer.version
         found = await asyncio.to_thread(_call, reader, opened)
         if version == opened.buffer.version and self.documents.get(opened.uri) is opened:
@@ -195,6 +197,8 @@ class EditorServer(LanguageServer):
             for known in (opened.running, opened.overlays, opened.cancels):
                 known.pop(line, None)
             self._refresh()
+            if opened.is_chat:
+                self._check(opened)
 
         task = opened.running[line] = self.start(self.trusting(opened, lambda: _call(name, opened, *arguments)))
         task.add_done_callback(end)

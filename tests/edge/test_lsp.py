@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import threading
+import time
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -289,6 +290,27 @@ def test_a_chat_runs_in_its_buffer(editor: FakeEditor, server: ScriptedServer, f
     assert "name" in editor.complete("c.chatmd", "<tool na")
     assert "read_file" in editor.complete("c.chatmd", '<tool name="re')
     assert len(editor.tokens("b.chatmd")) // 5 == 4
+
+
+def test_a_chat_runs_in_an_editor_that_ends_the_last_line(editor: FakeEditor, server: ScriptedServer) -> None:
+    """As Neovim does with each piece that arrives: that is not what the author typed. A run is not called interrupted
+    while it goes on."""
+    go_on = threading.Event()
+    server.queue(Action(pieces=("Oak ", "and ", "ash ", "grow."), hold=go_on, hold_after=3))
+    editor.ends_lines = True
+    asked = "<user>\nA tree?\n</user>\n"
+    editor.open("a.chatmd", asked)
+    editor.press("a.chatmd", "Run")
+    wait_until(lambda: "Oak and ash" in editor.text("a.chatmd"))
+    editor.type_after("a.chatmd", "A tree", " or two")
+    time.sleep(0.5)
+    assert editor.problems("a.chatmd") == []
+    go_on.set()
+    wait_until(lambda: "Run" in [title for _, title in editor.titles("a.chatmd")])
+    assert "grow." in editor.text("a.chatmd")
+    assert "\n\n\n" not in editor.text("a.chatmd")
+    editor.type_after("a.chatmd", "</user>", "<user>")
+    editor.wait_for_problem("a.chatmd", "<user>")
 
 
 def test_the_course_is_searched(folder: Path, ingested: Path) -> None:

@@ -37,6 +37,7 @@ class FakeEditor:
         self.choices: list[str] = []  # what is chosen when the server asks
         self.questions: list[str] = []
         self.changes: list[str] = []  # the labels of the changes that were made
+        self.ends_lines = False  # whether a last line without an end gets one, as in Neovim
         self.before_change: Callable[[], object] = lambda: None  # what is done when a change arrives
         self.loop = asyncio.new_event_loop()
         self._thread = threading.Thread(target=self.loop.run_forever, daemon=True)
@@ -126,6 +127,10 @@ class FakeEditor:
         ordered = sorted(edits, key=lambda edit: (edit.range.start.line, edit.range.start.character), reverse=True)
         changes = [lsp.TextDocumentContentChangePartial(range=edit.range, text=edit.new_text) for edit in ordered]
         buffer.change(changes, buffer.version + 1)
+        if self.ends_lines and not buffer.text.endswith("\n"):
+            end = buffer.position(len(buffer.text))
+            changes.append(lsp.TextDocumentContentChangePartial(range=lsp.Range(end, end), text="\n"))
+            buffer.change(changes[-1:], buffer.version)
         which = lsp.VersionedTextDocumentIdentifier(uri=self.uri(name), version=buffer.version)
         params = lsp.DidChangeTextDocumentParams(which, [*changes])
         self.loop.call_soon_threadsafe(self.client.text_document_did_change, params)
