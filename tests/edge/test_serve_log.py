@@ -8,6 +8,7 @@ import logging
 import os
 import re
 import resource
+import signal
 import socket
 import sqlite3
 import threading
@@ -21,7 +22,7 @@ from typing import Any
 import pytest
 from edge.serving import serving
 from edge.support import copy_course, finish, lmm, run_here, start, wait_until
-from fakes.openai_server import Action, ScriptedServer, fail
+from fakes.openai_server import Action, ScriptedServer, fail, hang
 from prometheus_client.parser import text_string_to_metric_families
 
 from lmm_education.course import Course
@@ -198,6 +199,24 @@ def test_a_caller_who_leaves(address: str, config: Path, server: ScriptedServer,
     counted = measured(Visitor(address).send("/metrics")[1])
     assert counted["lmm_exchanges_total", "api", "left"] == 1
     assert counted[("lmm_answers_running",)] == 0
+
+
+def test_a_student_who_leaves_while_a_follow_up_is_understood(config: Path, server: ScriptedServer) -> None:
+    """That is no failure: the model was writing the question to search with. In the process of `lmm serve`, whose
+    models and pages share a loop."""
+    server.queue(hang())
+    process = start("serve", "--port", "0")
+    assert process.stderr is not None
+    port = int(re.findall(rb"http://127.0.0.1:(\d+)/", process.stderr.readline())[0])
+    data = json.dumps({"question": "And why?", "history": [["What is green?", "A leaf is green [1]."]]}).encode()
+    with socket.create_connection(("127.0.0.1", port)) as connection:
+        head = f"POST /chat HTTP/1.1\r\nHost: 127.0.0.1\r\nContent-Length: {len(data)}\r\n"
+        connection.sendall(f"{head}Content-Type: application/json\r\n\r\n".encode() + data)
+        wait_until(lambda: server.requests)
+    (one,) = logged(config, 1)
+    process.send_signal(signal.SIGINT)
+    assert "Interrupted" not in finish(process).err
+    assert (one.outcome, one.error) == ("left", "")
 
 
 def test_reactions(address: str, config: Path, server: ScriptedServer) -> None:

@@ -15,7 +15,7 @@ from markupsafe import Markup
 from starlette.requests import Request
 
 from lmm import loop
-from lmm.errors import ConfigError, LmmError
+from lmm.errors import ConfigError, Interrupted, LmmError
 from lmm.hosts import is_loopback
 from lmm.messages import TextDelta, Usage
 from lmm.models.chat import shared_chat
@@ -177,6 +177,8 @@ class Service:
                     if isinstance(event, Answer):
                         self._write_down(asked)
                     yield event
+        except Interrupted as left:  # while a model wrote what to search for
+            raise asyncio.CancelledError from left
         except Exception as failure:
             asked.outcome = "refused" if isinstance(failure, Denied) else "failed"
             asked.error = f"{type(failure).__name__}: {failure}"[:_LONGEST_ERROR]
