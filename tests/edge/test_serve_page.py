@@ -337,6 +337,18 @@ def test_a_model_that_takes_its_time(page: Browser, model: ScriptedServer) -> No
     assert page.text(".note").strip() == ""
 
 
+def test_a_reload_stops_an_answer(page: Browser, model: ScriptedServer) -> None:
+    """What has arrived stays, as if it had been stopped: the server can be reached."""
+    model.queue(Action(pieces=("Because of chlorophyll", " [1]."), hold=threading.Event(), hold_after=1))
+    type_question(page, "Why is a leaf green?")
+    page.wait_for("document.querySelector('.tail')?.textContent.includes('chlorophyll')")
+    page.run("window.before = true")
+    page.call("Page.reload")
+    page.wait_for("!window.before && document.querySelector('.tools button')")
+    assert page.text("article > .note") == "Stopped."
+    assert page.text(".answer") == "Because of chlorophyll"
+
+
 def test_what_came_before_an_answer_was_stopped_stays(page: Browser, model: ScriptedServer, address: str) -> None:
     """With its sources, over a reload, and the next answer knows it; a question without a word of answer comes back."""
     said = ("Because of *chlorophyll* [1].\n\n", "And <b>then")

@@ -112,7 +112,7 @@ function stop() {
 }
 
 conversation.addEventListener("leaving", stop);
-addEventListener("pagehide", stop);
+for (const leaving of ["beforeunload", "pagehide"]) addEventListener(leaving, stop);  // before the request breaks off
 
 function fail(now, message, more = "") {
   now.over = true;
