@@ -183,8 +183,9 @@ def test_only_documents_below_the_folder(address: str, config: Path, tmp_path_fa
 
 @pytest.mark.browser
 @pytest.mark.skipif(PROGRAM is None, reason="Chromium is not installed")
-def test_by_keyboard_on_a_small_screen(browser: Browser, address: str) -> None:
-    """A user is added, and removed after a second press; a limit that is none is told beside its field."""
+def test_by_keyboard_on_a_small_screen(browser: Browser, address: str, config: Path) -> None:
+    """A user is added, and removed after a second press; a limit that is none is told beside its field; a
+    file that is not UTF-8, or too long, is not taken."""
     browser.screen(320, 800)
     browser.open(f"{address}/teacher")
     browser.wait_for("document.activeElement?.id === 'password'")
@@ -240,3 +241,16 @@ def test_by_keyboard_on_a_small_screen(browser: Browser, address: str) -> None:
     browser.run("document.querySelector('#documents').scrollIntoView()")
     browser.keep("teacher-documents")
     assert browser.problems == []
+    for content in ("new Uint8Array([35, 32, 77, 252])", "'x'.repeat(600000)"):  # Latin-1, and too long
+        browser.run("document.querySelector('#documents [role=status]').textContent = ''")
+        browser.run(
+            f"(() => {{ const files = new DataTransfer(); files.items.add(new File([{content}], 'moss.md'));"
+            "document.querySelector('#documents [type=file]').files = files.files;"
+            "document.querySelector('#documents [name=replace]').checked = true;"
+            "document.querySelector('#documents [name=name]').focus() })()"
+        )
+        browser.press("Enter", 13)
+        browser.wait_for(
+            "document.querySelector('#documents [role=status]').textContent.includes('UTF-8, up to 500 kB')"
+        )
+    assert (config.parent / "moss.md").read_text() == "# Moss\n\nGreen.\n"

@@ -198,10 +198,16 @@ async def take_document(request: Request) -> Response:
     """``POST /teacher/documents``: write a document's `text` to the file `name` in the course's folder. An existing
     file is overwritten only with `replace`."""
     service = await service_of_teacher(request)
-    body, say = await read_json(request), Wording(service.settings.language)
+    say = Wording(service.settings.language)
+    try:
+        body = await read_json(request)
+    except RequestError as error:
+        if error.status != 413:
+            raise
+        raise RequestError(say["take_file"], status=413, param="text") from None
     name, text = checked_document(short_text(body, "name").strip(), say), body.get("text")
     if not isinstance(text, str) or "\0" in text:
-        raise RequestError(say["no_text"], param="text")
+        raise RequestError(say["take_file"], param="text")
     try:
         await asyncio.to_thread(write_document, Folder(service.author.root), name, text, body.get("replace") is True)
     except FileExistsError:

@@ -90,9 +90,9 @@ if (documents) {
   file.addEventListener("change", () => { name.value = file.files[0]?.name ?? ""; });
   form.addEventListener("submit", async (event) => {
     event.preventDefault();
-    const values = { name: name.value, text: await file.files[0].text(), replace: replace.checked };
-    const { told } = await change("documents", values, status);
-    if (!told) return;
+    const utf8 = new TextDecoder("utf-8", { fatal: true }), text = await file.files[0].arrayBuffer().then((bytes) => utf8.decode(bytes)).catch(() => null);
+    const values = { name: name.value, text, replace: replace.checked };
+    if (!(await change("documents", values, status)).told) return;
     replace.checked = false;
     await ingest({ files: [values.name.trim()] });
   });
