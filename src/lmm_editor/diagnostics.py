@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from bisect import bisect_left, bisect_right
 from dataclasses import dataclass, replace
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 from lsprotocol import types as lsp
@@ -70,8 +71,7 @@ def _of_chat(opened: OpenDocument) -> list[lsp.Diagnostic]:
     from chatmd.errors import InvalidDocument
     from chatmd.runtime.runner import prepare
 
-    path = opened.path
-    assert path is not None
+    path = opened.path or Path.cwd() / "new.chatmd"
     try:
         found = check_text(opened.buffer.text, path, prepare(path))
     except InvalidDocument as error:

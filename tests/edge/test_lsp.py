@@ -12,6 +12,7 @@ import talking
 from edge.support import copy_course, exchanges, wait_until
 from fakes.editor import FakeEditor
 from fakes.openai_server import Action, ScriptedServer
+from lsprotocol import types as lsp
 
 from chatmd import Chat
 from lmm import Document
@@ -311,6 +312,14 @@ def test_a_chat_runs_in_an_editor_that_ends_the_last_line(editor: FakeEditor, se
     assert "\n\n\n" not in editor.text("a.chatmd")
     editor.type_after("a.chatmd", "</user>", "<user>")
     editor.wait_for_problem("a.chatmd", "<user>")
+
+
+def test_a_chat_without_a_file_is_checked(editor: FakeEditor) -> None:
+    """A new one, that was not saved yet; its files are sought where the editor was started."""
+    new = "untitled:Untitled-1"
+    item = lsp.TextDocumentItem(new, "chatmd", 1, '<user>Hi <doc src="x.md" local/></user>\n')
+    editor.notify(lambda: editor.client.text_document_did_open(lsp.DidOpenTextDocumentParams(item)))
+    wait_until(lambda: any("x.md" in one.message for one in editor.client.diagnostics.get(new, [])))
 
 
 def test_the_course_is_searched(folder: Path, ingested: Path) -> None:

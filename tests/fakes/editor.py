@@ -91,14 +91,16 @@ class FakeEditor:
         """Open a document, which need not be on the disk."""
         self.buffers[name] = Buffer(text, 1, self.server.position_encoding)
         item = lsp.TextDocumentItem(self.uri(name), LANGUAGES[Path(name).suffix], 1, text)
-        self._notify(lambda: self.client.text_document_did_open(lsp.DidOpenTextDocumentParams(item)))
+        self.notify(lambda: self.client.text_document_did_open(lsp.DidOpenTextDocumentParams(item)))
 
     def close(self, name: str) -> None:
         """Close it."""
         which = lsp.TextDocumentIdentifier(self.uri(name))
-        self._notify(lambda: self.client.text_document_did_close(lsp.DidCloseTextDocumentParams(which)))
+        self.notify(lambda: self.client.text_document_did_close(lsp.DidCloseTextDocumentParams(which)))
 
-    def _notify(self, send: Callable[[], None]) -> None:
+    def notify(self, send: Callable[[], None]) -> None:
+        """Send a notification of the client's."""
+
         async def sending() -> None:
             send()
 
