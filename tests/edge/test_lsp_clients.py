@@ -39,7 +39,7 @@ def run(folder: Path, *words: str) -> None:
 
 NEOVIM = """
 local function wait(what, condition)
-  if not vim.wait(60000, condition, 50) then
+  if not vim.wait(30000, condition, 50) then
     io.stderr:write("not so: " .. what .. "\\n" .. vim.fn.execute("messages"))
     vim.cmd("cquit 1")
   end
@@ -63,6 +63,12 @@ wait("take back", function()
     if lens.command.title == "Take back" then return true end
   end
 end)
+vim.cmd("let &undolevels = &undolevels") -- as if a key had been pressed
+vim.lsp.buf_request(0, "workspace/executeCommand",
+  { command = "lmm.clear", arguments = { vim.uri_from_bufnr(vim.api.nvim_get_current_buf()), 3 } }, function() end)
+wait("cleared", function() return not text():match("~reply") end)
+vim.cmd("undo")
+wait("one step of undo", function() return text():match("~reply") end)
 vim.cmd("write")
 vim.cmd("edit chat.chatmd")
 wait("attached to a chat", function() return next(vim.lsp.buf_get_clients(0)) ~= nil end)
