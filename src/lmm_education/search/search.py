@@ -251,7 +251,7 @@ class CourseSearch:
                 if client.name not in resting:
                     late = f"{client.name} took more than {PATIENCE:g} s"
                     why = late if limit.expired() or not isinstance(error, LmmError) else error.message
-                    notices.append(f"could not look for the course's own words: {why}")
+                    notices.append(_simpler("could not look for the course's own words: {why}", why=why))
                 resting[client.name] = time.monotonic() + REST
                 return ()
             if len(known) >= KEPT:
@@ -273,7 +273,12 @@ def _without(what: str, error: ModelError, options: SearchOptions) -> str:
     """Return the notice for an answer without an optional step; for a mere search, raise the error."""
     if not options.reworded:
         raise error
-    return f"searched without {what}: {error.message}"
+    return _simpler("searched without {what}: {why}", what=what, why=error.message)
+
+
+def _simpler(text: str, **values: str) -> SearchNotice:
+    """Return a notice about an optional step that failed; why it did is for teachers, not for students."""
+    return SearchNotice("simpler", text, **values)
 
 
 class SearchView:

@@ -21,6 +21,7 @@ from lmm_education.errors import SearchError, StoreMissing
 from lmm_education.search.query import SearchOptions
 from lmm_education.search.search import CourseSearch
 from lmm_education.store.edge import EdgeStore
+from lmm_education.web.words import notice_for, words_in
 
 
 @pytest.fixture
@@ -150,6 +151,8 @@ def test_without_other_words_the_question_is_looked_up(
     first, second = (CourseSearch(botany, chat=model).search(question, ANSWER) for _ in range(2))
     assert second == CourseSearch(botany).search(question) == replace(first, notices=first.notices[:-1])
     assert first.notices[-1] == f"could not look for the course's own words: {why}"
+    shown = notice_for(first.notices[-1], words_in("de")["page"])
+    assert shown == "Die Suche war einfacher als sonst, weil ein Schritt nicht möglich war."  # students see no reason
     assert len(model.seen) == 1
     time.sleep(2.0)
     assert CourseSearch(botany, chat=model).search(question, ANSWER) == second
