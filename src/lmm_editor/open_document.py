@@ -74,7 +74,7 @@ def _distance(shown: str, now: str) -> int:
 
 
 def without(author: str, shown: str, now: str) -> str:
-    """Return `now`, which was `shown`, without the additions in `shown` to `author`.
+    """Return `now`, which was `shown`, without the additions in `shown` to `author`, unless the author removed them.
 
     Raises:
         Changed: the additions were changed.
@@ -84,6 +84,8 @@ def without(author: str, shown: str, now: str) -> str:
     if author == shown:
         return now
     ours = _line_hunks(author, shown)
+    if all(author[a:b] in now and (c == d or shown[c:d] not in now) for a, b, c, d in ours):
+        return now  # the author has undone it in the editor
     for start, end, text in _typings(shown, now):
         if (place := _place(ours, shown, start, end, text)) is not None:
             return author[: place[0]] + text + author[place[1] :]
@@ -155,6 +157,7 @@ class OpenDocument:
         self.resting: asyncio.Task[None] | None = None  # before a long document is read as a whole again
         self.analysis: Any = None  # the last analysis of a long document (`lmm_editor.diagnostics`)
         self.undone: list[Overlay] = []  # our changes, the last one last
+        self.undoing = asyncio.Lock()
         self.refusals = 0  # how often in a row the editor or its user refused a change although nobody typed
         self._overlays: dict[Overlay, Callable[[], object]] = {}  # with functions to call when their text is changed
         self._changed = asyncio.Event()

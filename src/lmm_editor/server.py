@@ -295,15 +295,15 @@ class EditorServer(LanguageServer):
 
     async def undo(self, opened: OpenDocument) -> None:
         """Undo our last change; what the author has typed since stays."""
-        if not opened.undone:
-            raise LmmError("there is nothing to take back in this document")
-        last = opened.undone.pop()
-        left = len(opened.undone)
-        with opened.overlay() as overlay:
-            await opened.settle(
-                lambda text: (_call("open_document.without", last.author, last.shown, text), ()), overlay, "lmm: undo"
-            )
-        del opened.undone[left:]  # the change made by undoing, if the author had not undone it already
+        async with opened.undoing:  # two at once would each take the other's change for the author's
+            if not opened.undone:
+                raise LmmError("there is nothing to take back in this document")
+            last = opened.undone.pop()
+            left = len(opened.undone)
+            with opened.overlay() as overlay:
+                before = partial(_call, "open_document.without", last.author, last.shown)
+                await opened.settle(lambda text: (before(text), ()), overlay, "lmm: undo")
+            del opened.undone[left:]  # the change made by undoing, if the author had not undone it already
 
     def listen(self, event: Event, place: Place) -> None:
         """Show notices to the author; called from another thread."""

@@ -182,7 +182,7 @@ def test_standard_input_that_is_not_utf_8(server: ScriptedServer) -> None:
     """An error with its place, no traceback, nothing on stdout."""
     ran = lmm("messages", "-", stdin=b"---\n?: q\n---\nTe\xe4xt.\n")
     assert (ran.code, ran.out, server.requests) == (1, "", [])
-    assert ran.err.startswith("lmm: standard input:4:3: byte 0xe4 is not UTF-8")
+    assert ran.err.startswith("lmm: -:4:3: byte 0xe4 is not UTF-8")
 
 
 # -- options ---------------------------------------------------------------------------------------

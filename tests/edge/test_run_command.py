@@ -60,7 +60,7 @@ def test_for_programs(server: ScriptedServer, folder: Path) -> None:
     assert json.loads(lmm("run", "--json", "none.chatmd").out)["message"] == "there is no such file"
     assert lmm("run", "-", "--say", "-").code == 2
     done = lmm("run", "-", stdin=b"\n<usr>Hi</usr>\n")
-    assert (done.code, done.err.startswith("lmm: standard input:2:1: this text is outside")) == (1, True), done.err
+    assert (done.code, done.err.startswith("lmm: -:2:1: this text is outside")) == (1, True), done.err
     assert lmm("run", "-", stdin=HI.encode()).out == "Reply to: Hi\n"
 
 

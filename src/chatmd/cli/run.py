@@ -201,7 +201,7 @@ def _message(say: str | None) -> str:
 def _standard_input() -> str:
     from lmm.disk.files import decode_document
 
-    return decode_document(sys.stdin.buffer.read(), "standard input")
+    return decode_document(sys.stdin.buffer.read(), "-")
 
 
 def _run(runner: Runner, printer: RunPrinter) -> int:
@@ -333,7 +333,7 @@ def reported(*, as_json: bool, from_input: bool) -> Iterator[None]:
         yield
     except LmmError as error:
         if from_input and error.where[:1].isdigit():  # a line of a text without a name
-            error.where = f"standard input:{error.where}"
+            error.where = f"-:{error.where}"
         if as_json:
             print_event(Failed(error), Place())
         raise
