@@ -120,9 +120,17 @@ class Browser:
     def wait_for(self, script: str, *, framed: bool = False) -> None:
         """Return when an expression in the page, or in its frame, is true."""
         end = time.monotonic() + PATIENCE
-        while not self.run(f"Boolean({script})", framed=framed):
+        while not self._is_true(script, framed):
             assert time.monotonic() < end, f"never true: {script}; problems: {self.problems}"
             time.sleep(0.03)
+
+    def _is_true(self, script: str, framed: bool) -> bool:
+        try:
+            return bool(self.run(f"Boolean({script})", framed=framed))
+        except AssertionError as error:
+            if "navigated" not in str(error):
+                raise
+            return False  # the page is being loaded again
 
     def click(self, selector: str) -> None:
         """A click of the mouse on the middle of an element, whatever lies there, once it is shown and stands still."""
