@@ -69,7 +69,7 @@ def _spelled(found: re.Match[str]) -> str:
     return f"\\x{code:02x}" if code < 0x100 else f"\\u{{{code:x}}}"
 
 
-def named(path: object) -> str:
+def path_text(path: object) -> str:
     """Return a path as it is shown: `visible`, on one line."""
     return visible(str(path), line=True)
 

@@ -182,7 +182,7 @@ def _replayed(file: Path, config: Path | None, roots: tuple[Path, ...]) -> int |
         return None
     problems = chat.problems(replay=True)
     if not problems:
-        terminal.say(f"{terminal.visible(str(file), line=True)}: a run today would be the same")
+        terminal.say(f"{terminal.path_text(file)}: a run today would be the same")
     return tell_problems(problems)
 
 
@@ -224,7 +224,7 @@ def _begin(file: Path, interactive: bool) -> None:
     if not interactive:
         raise FileReadError("there is no such file", where=str(file), hint="check the path, or create one with -i")
     files.replace(file, "<user>\n\n</user>\n")
-    terminal.say(f"{terminal.visible(str(file), line=True)}: a new conversation", err=True)
+    terminal.say(f"{terminal.path_text(file)}: a new conversation", err=True)
 
 
 def _check_screen() -> None:

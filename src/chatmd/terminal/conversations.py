@@ -15,7 +15,7 @@ from chatmd.runtime.transcript_file import read_transcript
 from lmm.disk import trust
 from lmm.errors import LmmError
 from lmm.messages import Usage
-from lmm.terminal import clipped, visible
+from lmm.terminal import clipped, path_text
 
 _STORE = "conversations.json"
 _MOST = 15
@@ -57,7 +57,7 @@ def described(path: Path, width: int) -> tuple[str, str]:
     """Describe a conversation in two lines: file, time and cost; the last exchange, cut to `width` columns."""
     here = path.relative_to(Path.cwd()) if path.is_relative_to(Path.cwd()) else path
     cost = used_for(path).cost
-    head = f"{visible(str(here), line=True)}  {datetime.fromtimestamp(path.stat().st_mtime):%d %b %Y, %H:%M}"
+    head = f"{path_text(here)}  {datetime.fromtimestamp(path.stat().st_mtime):%d %b %Y, %H:%M}"
     with suppress(LmmError):
         last = " → ".join(exchange_in(read_transcript(path)))
         return head + (f"  ${cost:.4f}" if cost else ""), clipped(last, width)

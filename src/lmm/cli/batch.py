@@ -56,7 +56,7 @@ def annotate(*, files: tuple[Path, ...], clear: bool, **how: Any) -> int:
 def _clear(path: Path, fields: Sequence[str], dry_run: bool) -> int:
     cleared = change(path, lambda document: document.clear_annotations(*fields), save=not dry_run)
     done = "would remove its annotations" if dry_run else "removed its annotations; lmm undo takes that back"
-    terminal.say(f"{terminal.named(path)}: {done if cleared else 'there are no generated annotations'}")
+    terminal.say(f"{terminal.path_text(path)}: {done if cleared else 'there are no generated annotations'}")
     return DONE
 
 
@@ -122,13 +122,13 @@ def _summary(path: Path, report: Report[FieldStatus], *, estimate: bool, changed
         for visited in sorted(stale, key=lambda visited: visited.place.line):
             terminal.say(f"{visited.place}: {visited.field} of '{visited.title}': {visited.state}")
         if not stale:
-            terminal.say(f"{terminal.named(path)}: nothing is out of date")
+            terminal.say(f"{terminal.path_text(path)}: nothing is out of date")
     else:
         for visited in report.results:
             if visited.state is State.EDITED and not visited.made:
                 kept = f"{visited.field} of '{visited.title}': edited by hand; kept"
                 terminal.say(f"{visited.place}: {kept}", err=True)
-        terminal.say(f"{terminal.named(path)}: {'; '.join(_parts(report, estimate=estimate))}")
+        terminal.say(f"{terminal.path_text(path)}: {'; '.join(_parts(report, estimate=estimate))}")
 
 
 def _parts(report: Report[FieldStatus], *, estimate: bool) -> list[str]:

@@ -66,7 +66,7 @@ def _resolve(files: Sequence[Path], done: str, verb: Callable[[Document], int], 
             terminal.say_json({"path": str(path), done: count})
         else:
             number = terminal.count(count, "edit" if hunk is None else "change")
-            terminal.say(f"{terminal.named(path)}: {f'{done} {number}' if count else 'no edits are pending'}")
+            terminal.say(f"{terminal.path_text(path)}: {f'{done} {number}' if count else 'no edits are pending'}")
         return DONE
 
     return each(files, act)
@@ -84,7 +84,7 @@ def _tell_losses(path: Path, error: EditError) -> None:
         if edit.line in lines and edit.old_changed:
             shown = terminal.word_diff(visible_text(edit.old).strip(), visible_text(edit.new).strip(), err=True)
             terminal.say(textwrap.indent(shown, "  "), err=True)
-    terminal.say(f"{terminal.named(path)}: nothing was accepted ({error.hint})", err=True)
+    terminal.say(f"{terminal.path_text(path)}: nothing was accepted ({error.hint})", err=True)
 
 
 @options.command()
@@ -104,7 +104,7 @@ def undo(*, files: tuple[Path, ...]) -> int:
         named = f" in {', '.join(map(str, change.files))}" if change.files else ""
         more = f"; {change.left} earlier can be taken back too" if change.left else ""
         if change.files or not change.failures:
-            terminal.say(f"{terminal.named(path)}: {told}{named}{more}")
+            terminal.say(f"{terminal.path_text(path)}: {told}{named}{more}")
         for failure in change.failures:
             terminal.tell_error(failure)
         return FAILED if change.failures else DONE

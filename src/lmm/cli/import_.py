@@ -80,7 +80,7 @@ def import_(
                     Path(output).mkdir(parents=True, exist_ok=True)
                 sessions = importlib.import_module("chatmd.sessions")  # by name: this package does not depend on chatmd
                 target, number = sessions.import_session(Path(path), output and Path(output), force=how["force"])
-                name = terminal.named(target)
+                name = terminal.path_text(target)
                 terminal.say(f"{name}: {terminal.count(number, 'message')}; lmm run continues it")
                 continue
             reader = import_url if "://" in path else import_file

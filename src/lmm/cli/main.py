@@ -162,7 +162,7 @@ def run(command: click.Command, name: str, words: Sequence[str]) -> int:
         terminal.say(usage.getvalue().removesuffix("\n"), err=True)
         file = next((word for word in words if word.startswith("-") and os.path.lexists(word)), "")
         if file and isinstance(error, click.NoSuchOption):
-            terminal.say(f"if the file is meant, write ./{terminal.named(file)}", err=True)
+            terminal.say(f"if the file is meant, write ./{terminal.path_text(file)}", err=True)
         return error.exit_code
 
 

@@ -90,13 +90,13 @@ def _tell_outcome(document: Document, path: Path, report: Report[AnsweredPrompt]
     """Print the outcome; return the exit code."""
     err = path == STDIN
     if not as_json:
-        _tell_edits(terminal.named(path), document, diff, err=err)
-    code = _tell_unasked(terminal.named(path), document)
+        _tell_edits(terminal.path_text(path), document, diff, err=err)
+    code = _tell_unasked(terminal.path_text(path), document)
     if as_json:
         waiting = [{"line": edit.line, "prompt": edit.prompt, "warnings": edit.warnings} for edit in document.edits]
         terminal.say_json({"path": str(path), **report.as_json(), "edits": waiting})
     else:
-        _summary(terminal.named(path), report, err=err)
+        _summary(terminal.path_text(path), report, err=err)
     return exit_code(report) or code
 
 
@@ -148,16 +148,16 @@ def _show_requests(document: Document, path: Path, *, model: str | None, **how: 
         asks, failures = error.report.results, error.report.failures
     name = model or str(document.settings.major.model)
     for ask in asks:
-        terminal.say(f"── {terminal.named(path)}:{ask.place.line} → {name} · {ask.about.rpartition(', ')[0]}")
+        terminal.say(f"── {terminal.path_text(path)}:{ask.place.line} → {name} · {ask.about.rpartition(', ')[0]}")
         for message in ask.request.messages:
             terminal.say(f"[{message.role}]\n{render(message)}\n")
             for part in message.content:
                 if isinstance(part, Image):
                     terminal.say(f"[a picture, {part.media_type}, {len(part.data):,} bytes]\n")
-    terminal.say(f"{terminal.named(path)}: {terminal.count(len(asks), 'request')} would be sent to {name}")
+    terminal.say(f"{terminal.path_text(path)}: {terminal.count(len(asks), 'request')} would be sent to {name}")
     for failure in failures:
         terminal.tell_failed(failure.error, failure.what, failure.place)
-    return max(FAILED if failures else DONE, _tell_unasked(terminal.named(path), document))
+    return max(FAILED if failures else DONE, _tell_unasked(terminal.path_text(path), document))
 
 
 # -- on every save ---------------------------------------------------------------------------------

@@ -51,7 +51,7 @@ def scan(*, files: tuple[Path, ...], check: bool, fix: bool, quotes: bool, autho
             else:
                 terminal.say(_line(path, problem))
         if done and not as_json:
-            terminal.say(f"{terminal.named(path)}: {done}")
+            terminal.say(f"{terminal.path_text(path)}: {done}")
         return FAILED if any(problem.severity == "error" for problem in problems) else DONE
 
     code = each(files, act)
@@ -70,7 +70,7 @@ def _list_authors(path: Path, *, as_json: bool) -> int:
     total = sum(author.words for author in authors)
     for author in authors:
         words = f"{terminal.count(author.words, 'word')} ({author.words / (total or 1):.0%})"
-        terminal.say(f"{terminal.named(path)}: {words} {author}")
+        terminal.say(f"{terminal.path_text(path)}: {words} {author}")
     return DONE
 
 
@@ -125,7 +125,7 @@ def _line(path: Path, problem: Finding) -> str:
     warning = "warning: " if problem.severity == "warning" else ""
     hint = f" ({problem.hint})" if problem.hint else ""
     place = f":{problem.line}:{problem.column}" if problem.line else ""
-    return f"{terminal.named(path)}{place}: {warning}{problem.message}{hint}"
+    return f"{terminal.path_text(path)}{place}: {warning}{problem.message}{hint}"
 
 
 @options.command()
@@ -135,5 +135,5 @@ def clear(*, files: tuple[Path, ...], pending: bool) -> int:
     """Remove the chats from files, and metadata blocks that contain nothing else."""
     for path in files:
         changed = change(path, lambda document: document.clear(pending=pending))
-        terminal.say(f"{terminal.named(path)}: {'removed the chats' if changed else 'there are no chats'}")
+        terminal.say(f"{terminal.path_text(path)}: {'removed the chats' if changed else 'there are no chats'}")
     return DONE
