@@ -189,7 +189,10 @@ class Conversation:
         """Offer the tool that searches what a summary replaced, if the original is kept."""
         tool = look_back_in(self.spec.items, self.transcript.folder)
         if tool is not None:
-            self._caller.tools = {LOOK_BACK: OpenTool(tool, self.run.rules.tool_timeout), **self._caller.tools}
+            self._caller.tools = {
+                LOOK_BACK: OpenTool(tool, self.run.rules.tool_timeout, may_write=False),
+                **self._caller.tools,
+            }
 
     async def _connect(self) -> ChatModel:
         """Return the model once it can be asked; its vendor's library loads while the user writes.

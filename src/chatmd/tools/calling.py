@@ -1,4 +1,4 @@
-"""The tools that a file declares: open them, list their definitions, and call them in parallel.
+"""The tools that a file declares: open them, list their definitions, and make the calls of a reply.
 
 If a call fails - unknown tool, arguments that are not JSON or do not fit, an error, a time-out - the error is its
 result. Tools get arguments that fit their schema, and known secrets are removed from their output.
@@ -21,12 +21,13 @@ from typing import Any
 from chatmd.content.expand import locate
 from chatmd.context import AgentRequest, Approve, Run
 from chatmd.errors import ChatmdError, StoppedByUser, ToolNotAvailable
-from chatmd.language.agent import AgentSpec, Tool, read_agent
+from chatmd.language.agent import AgentSpec, SubAgent, Tool, content_of, parts_in, read_agent
 from chatmd.language.inputs import DeclaredInput
 from chatmd.language.syntax import parse
 from chatmd.language.transcript import storable, without_marks
 from chatmd.tools.consent import REFUSED, Declaration, own_declarations
 from chatmd.tools.registry import FunctionTool, kind_of
+from chatmd.tools.schedule import waits_for
 from lmm.disk.files import read_document
 from lmm.errors import DocumentError, LmmError
 from lmm.messages import Notice, ToolCall, ToolDefinition, ToolOutput, ToolResult, object_schema
@@ -80,6 +81,30 @@ def agent_in(src: str, run: Run) -> AgentSpec:
     except DocumentError as error:
         raise ChatmdError(f"'{src}': {error.message}", hint=error.hint) from error
     return read_agent(run.rules.imported(document))
+
+
+def may_write(declared: Tool, run: Run, seen: frozenset[str] = frozenset()) -> bool:
+    """Return whether a call of a tool could change something that another call of the same reply reads.
+
+    It could if the tool writes, runs a program, or is a server's. An agent could if one of its tools could, or an agent
+    that it asks; one that cannot be read could do anything.
+    """
+    if declared.kind == "agent" and not declared.local:
+        return False  # it gets no tools
+    try:
+        if declared.kind != "agent":
+            return not kind_of(declared).powers <= {"read", "network"}
+        path = locate(declared.agent, run)
+        spec = agent_in(declared.agent, run)
+    except LmmError as error:
+        return not isinstance(error, ToolNotAvailable)
+    if str(path) in seen:
+        return False
+    inside = replace(run, folder=path.parent)
+    parts = [part for item in spec.items for part in parts_in(content_of(item)) if isinstance(part, SubAgent)]
+    agents = [Tool("agent", part.src, agent=part.src, local=part.local) for part in parts]
+    checks = spec.output is not None and bool(spec.output.check)
+    return checks or any(may_write(tool, inside, seen | {str(path)}) for tool in (*spec.tools, *agents))
 
 
 # -- The definitions that a file's tools would offer to a model ------------------------------------------------
@@ -176,7 +201,7 @@ async def open_tools(declared: Iterable[Tool], run: Run, stack: AsyncExitStack) 
             continue
         hint = 'give its tools a prefix="…"' if one.kind == "mcp" else "rename one of them"
         for tool in opened:
-            _add(tools, OpenTool(tool, _timeout(one, run)), one.span.where, hint)
+            _add(tools, OpenTool(tool, _timeout(one, run), may_write(one, run)), one.span.where, hint)
     for function in run.functions:
         _add(tools, OpenTool(function, run.rules.tool_timeout), "", "rename the function")
     return tools
@@ -196,7 +221,7 @@ def _timeout(declared: Tool, run: Run) -> float | None:
     return (declared.timeout or run.rules.tool_timeout) + _GRACE
 
 
-# -- Carry out the calls of a reply in parallel, each with a result for the model ------------------------------
+# -- Make the calls of a reply, each with a result for the model ------------------------------------------------
 
 
 _log = logging.getLogger(__name__)
@@ -209,17 +234,18 @@ PRESENT: ContextVar[str] = ContextVar("PRESENT", default="")
 
 @dataclass(frozen=True, slots=True)
 class OpenTool:
-    """An open tool, and the timeout of its calls in seconds; None for no limit."""
+    """An open tool, the timeout of its calls in seconds (None for no limit), and whether they may change something."""
 
     tool: RunnableTool
     timeout: float | None = None
+    may_write: bool = True
 
 
 @dataclass(slots=True)
 class ToolCaller:
-    """Carries out calls of `tools`, at most `parallel` at once; `scrub` removes secrets from texts.
+    """Makes calls of `tools` in the order that `waits_for` sets, at most `parallel` of those that only read at once.
 
-    `began` is called before each call, `ended` with its result.
+    `scrub` removes secrets from texts. `began` is called before each call, `ended` with its result.
     """
 
     tools: Mapping[str, OpenTool]
@@ -232,7 +258,7 @@ class ToolCaller:
     _stopped: bool = False
 
     async def call(self, calls: Sequence[ToolCall], results: dict[int, ToolResult]) -> None:
-        """Carry out `calls`; the result of number n is stored in `results` under n, as soon as it is available.
+        """Make `calls`; the result of number n is stored in `results` under n, as soon as it is available.
 
         Raises:
             StoppedByUser: the user ended the run when asked about a call; calls that have not ended are cancelled.
@@ -242,8 +268,12 @@ class ToolCaller:
         made: set[int] = set()
         self._stopped = False
         limit = asyncio.Semaphore(self.parallel)
+        ended = [asyncio.Event() for _ in calls]
+        before = waits_for([call.name in self.tools and self.tools[call.name].may_write for call in calls])
 
         async def one(number: int, call: ToolCall) -> None:
+            for earlier in before[number]:
+                await ended[earlier].wait()
             async with limit:
                 if self._stopped:
                     return
@@ -253,6 +283,7 @@ class ToolCaller:
                 result = await self._result(call, lambda: made.add(number))
                 results[number] = replace(result, seconds=time.monotonic() - start)
                 self.ended(results[number])
+            ended[number].set()
 
         try:
             async with asyncio.TaskGroup() as group:

@@ -16,6 +16,7 @@ from chatmd.language.agent import AgentSpec, Tool
 from chatmd.tools.process import Program, bubblewrap, run_program, sandboxed
 from chatmd.tools.registry import FunctionTool, OpenTools
 from chatmd.tools.roots import roots_of
+from chatmd.tools.schedule import IN_ORDER
 from lmm.config import TIERS, Settings
 from lmm.disk.names import is_secret_variable
 from lmm.messages import Notice, ToolDefinition, ToolOutput, object_schema
@@ -203,7 +204,7 @@ def _definition(declared: Tool, timeout: float, confined: bool) -> ToolDefinitio
     does = (
         f"Runs `{declared.command}` with your arguments after it, in {folder}. "
         "There is no shell: every argument arrives as it is, without quotes, and | > $ * mean nothing. "
-        f"Returns the exit code, stdout and stderr; it is stopped after {timeout:g} s."
+        f"Returns the exit code, stdout and stderr; it is stopped after {timeout:g} s. {IN_ORDER}"
         + (f" There is no network, and it writes only below {', '.join(declared.roots) or '.'}." if confined else "")
     )
     schema = object_schema(

@@ -18,6 +18,7 @@ from chatmd.tools.changes import Change, apply_changes, lock_files, read_content
 from chatmd.tools.patch import as_typed, nearest
 from chatmd.tools.registry import OpenTools, offer, renaming
 from chatmd.tools.roots import LOOK, RootedPath, ToolRoots, roots_of
+from chatmd.tools.schedule import IN_ORDER
 from chatmd.tools.text_lines import READ, TextLines, decode_text, encode_text, read_excerpt, with_newline
 from lmm import terminal
 from lmm.disk.files import read_document
@@ -105,7 +106,7 @@ def open_write_file(declared: Tool, run: Run) -> OpenTools:
         "write_file",
         write_file,
         f"Make a text file, or replace all of one. {roots.described()} Folders are made as needed. To change a part of "
-        "a file, use another tool.",
+        f"a file, use another tool. {IN_ORDER}",
         ("path", "content"),
         path=PATH,
         content=_CONTENT | {"description": "all of the new text"},
@@ -130,7 +131,7 @@ def open_append_to_file(declared: Tool, run: Run) -> OpenTools:
         "append_to_file",
         append_to_file,
         f"Add text at the end of a text file; a file that does not exist is made. {roots.described()} The text begins "
-        "on a line of its own.",
+        f"on a line of its own. {IN_ORDER}",
         ("path", "content"),
         path=PATH,
         content=_CONTENT | {"description": "the text to add"},
@@ -153,7 +154,7 @@ def open_find_and_replace(declared: Tool, run: Run) -> OpenTools:
         "find_and_replace",
         find_and_replace,
         "Replace a piece of a text file by another. The piece must be there exactly as given, white space included, "
-        f"and only once, unless 'all' is true. {roots.described()}",
+        f"and only once, unless 'all' is true. {roots.described()} {IN_ORDER}",
         ("path", "find", "replace"),
         path=PATH,
         find=_CONTENT | {"minLength": 1, "description": "the text to find; it may have several lines"},

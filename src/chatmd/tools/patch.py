@@ -22,6 +22,7 @@ from chatmd.language.agent import Tool
 from chatmd.tools.changes import Change, apply_changes, lock_files, read_content
 from chatmd.tools.registry import OpenTools, offer
 from chatmd.tools.roots import ToolRoots, roots_of
+from chatmd.tools.schedule import IN_ORDER
 from chatmd.tools.text_lines import TextLines, decode_text, encode_text
 from lmm.terminal import count
 
@@ -461,14 +462,15 @@ looks like this:
 
 After '*** Update File' may come '*** Move to: PATH'. Give about three lines of context around each change, exactly as \
 they are in the file. If these lines occur more than once, put '@@ ' and the heading or definition above them before \
-the hunk. A second hunk in the same file begins with '@@'. '*** End of File' after a hunk says that it is at the end."""
+the hunk. A second hunk in the same file begins with '@@'. '*** End of File' after a hunk says that it is at the end. \
+{order}"""
 
 
 def open_apply_patch(declared: Tool, run: Run) -> OpenTools:
     """Open `apply_patch` for the roots of its declaration."""
     roots, most = roots_of(declared, run), declared.max_output or run.rules.max_output
     described = {"type": "string", "description": "the patch, from '*** Begin Patch' to '*** End Patch'"}
-    text = _DESCRIPTION.format(roots=roots.described(), format=FORMAT)
+    text = _DESCRIPTION.format(roots=roots.described(), format=FORMAT, order=IN_ORDER)
     return offer("apply_patch", lambda patch: apply_patch(patch, roots, most), text, ("patch",), read=patch_arguments,
                  patch=described)  # fmt: skip
 

@@ -1,4 +1,4 @@
-"""Parallel calls, each with a result: in order, in time, without secrets, whatever the tool does."""
+"""Calls of one reply, each with a result: in order, in time, without secrets, whatever the tool does."""
 
 from __future__ import annotations
 
@@ -16,9 +16,9 @@ NUMBER = {"type": "integer", "minimum": 0}
 
 
 def tool(name: str, function: Any, timeout: float | None = None) -> tuple[str, OpenTool]:
-    """Make a tool that takes a number."""
+    """Make a tool that takes a number, and only reads."""
     definition = ToolDefinition(name, "", object_schema(("n",), n=NUMBER))
-    return name, OpenTool(FunctionTool(definition, function), timeout)
+    return name, OpenTool(FunctionTool(definition, function), timeout, may_write=False)
 
 
 def carry_out(caller: ToolCaller, *calls: ToolCall) -> list[ToolResult]:

@@ -1,0 +1,19 @@
+"""The order in which the calls of one reply are made."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+IN_ORDER = "Calls of one reply that write files or run programs are made in their order, each after those before it."
+"""What the descriptions of such tools say about it."""
+
+
+def waits_for(writes: Sequence[bool]) -> list[tuple[int, ...]]:
+    """Return, for each call of a reply, the numbers of the calls that must end before it begins.
+
+    A call that may write waits for all calls before it, a call that only reads for those before it that may write.
+
+    >>> waits_for([False, True, False, False, True])
+    [(), (0,), (1,), (1,), (0, 1, 2, 3)]
+    """
+    return [tuple(n for n in range(call) if may_write or writes[n]) for call, may_write in enumerate(writes)]
