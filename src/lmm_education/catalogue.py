@@ -13,20 +13,19 @@ from typing import Any, Generic, Literal, TypeVar
 
 from lmm_education.frequencies import Frequencies
 from lmm_education.material import Passage, Section, is_called, named, names_of, reading_order
-from lmm_education.payloads import RECORD, Ids, StoredDocument, document_of, hit_of, section_of
+from lmm_education.payloads import PLACE, RECORD, Ids, StoredDocument, document_of, hit_of, section_of
 from lmm_education.store.port import RECORDS, SECTIONS, HasWords, Manifest, Match, StoreView
 
 T = TypeVar("T")
 _ALL = 10_000  # more than the different types or languages of any course
-_PLACE = ("document", "file", "first_line", "last_line", "headings", "numbers")
-_WITHOUT_TEXT = ("what", *_PLACE, "level", "order", "title")
+_WITHOUT_TEXT = ("what", *PLACE, "depth", "parent", "order", "title")
 
 
 @dataclass(frozen=True, slots=True)
 class Entry:
     """An entry of a table of contents: a document (level 0) or a heading.
 
-    `headings` are the titles above it, including its own; `kind` is the type of its texts; `anchor` is the id in links
+    `headings` are the titles above it, including its own; `type` is that of its texts; `anchor` is the id in links
     of pages by Pandoc; `number` is its number in the book; `section` is the id of the stored text directly below it, if
     any, which ends on the line `last`.
     """
@@ -36,7 +35,7 @@ class Entry:
     file: str
     line: int
     headings: tuple[str, ...] = ()
-    kind: str = "text"
+    type: str = "text"
     anchor: str = ""
     number: str = ""
     section: str = ""
@@ -100,7 +99,7 @@ class Catalogue:
     @Kept
     def types(self) -> tuple[str, ...]:
         """The types of the passages, most frequent first."""
-        return tuple(self.reader.facet("kind", limit=_ALL))
+        return tuple(self.reader.facet("type", limit=_ALL))
 
     @Kept
     def languages(self) -> tuple[str, ...]:

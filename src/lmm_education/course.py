@@ -10,7 +10,7 @@ import dataclasses
 import threading
 from collections.abc import AsyncGenerator, Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypedDict, Unpack
+from typing import TYPE_CHECKING, Any, Literal, TypedDict, Unpack
 
 from lmm import loop
 from lmm.config import is_chosen
@@ -111,8 +111,11 @@ class Course(CourseParts):
 
         return prepare_documents(self, paths or [self.root])
 
-    def points(self, documents: Iterable[PreparedDocument]) -> Iterator[dict[str, Any]]:
-        """Iterate over chunks of documents as Qdrant points of JSON values: ``id``, ``vector`` (by name), ``payload``.
+    def points(
+        self, documents: Iterable[PreparedDocument], *, what: Literal["chunks", "sections"] = "chunks"
+    ) -> Iterator[dict[str, Any]]:
+        """Iterate over chunks of documents as Qdrant points of JSON values: ``id``, ``vector`` (by name), ``payload``;
+        or over their sections, without vectors, for a second collection that chunks refer to by their ``section``.
 
         Qdrant's REST interface accepts them as they are, its client as ``PointStruct(**point)``.
 
@@ -121,7 +124,7 @@ class Course(CourseParts):
         """
         from lmm_education.exports import points
 
-        return points(documents, self.encoder)
+        return points(documents, self.encoder, what=what)
 
     def watch(
         self,

@@ -31,19 +31,27 @@ _BOOKKEEPING = (
     "hash",
     "first_line",
     "last_line",
-    "level",
+    "depth",
+    "parent",
     "what",
     "language",
 )
 
 
-def points(documents: Iterable[PreparedDocument], encoder: Encoder) -> Iterator[dict[str, Any]]:
-    """Iterate over chunks of documents as Qdrant points of JSON values: ``id``, ``vector`` (by name), ``payload``.
+def points(
+    documents: Iterable[PreparedDocument], encoder: Encoder, *, what: What = "chunks"
+) -> Iterator[dict[str, Any]]:
+    """Iterate over chunks of documents as Qdrant points of JSON values: ``id``, ``vector`` (by name), ``payload``; or
+    over their sections, which have no vectors, for a second collection that chunks refer to by their ``section``.
 
     Raises:
         ModelError: the embedding model does not answer.
     """
     for document in documents:
+        if what == "sections":
+            for section in document.sections:
+                yield {"id": section.id, "vector": {}, "payload": section_payload(section, title=document.title)}
+            continue
         for chunks in batches(document.chunks):
             for chunk, vectors in zip(chunks, encoder.encode(chunks, language=document.language), strict=True):
                 vector = {name: _json_vector(value) for name, value in vectors.items()}
@@ -64,7 +72,7 @@ def _json_vector(vector: Vector) -> Any:
 def to_langchain_documents(documents: Iterable[PreparedDocument], *, what: What = "chunks") -> list[LangChainDocument]:
     """Return the chunks, or the sections, of documents as LangChain documents.
 
-    ``metadata`` is the payload: ``file``, ``first_line``, ``headings``, ``section``, ``kind``, …, and the author's own
+    ``metadata`` is the payload: ``file``, ``first_line``, ``headings``, ``section``, ``type``, …, and the author's own
     properties, unless one of these fields has the same name.
 
     Raises:

@@ -105,16 +105,18 @@ def named(number: str, title: str) -> str:
 class Section:
     """A text to retrieve whole: the text under one or several headings, or a part of it limited in size.
 
-    `order` counts the sections of a document from 0; `level` is the heading's (0: text above the first heading);
-    `metadata` is the heading's own, without chats, edits and internal fields. `text` is what readers see, `source` what
-    the author wrote, if different. `audience` and `for_students` are as in `Chunk`.
+    `order` counts the sections of a document from 0; `depth` is the heading's level (0: text above the first heading),
+    `parent` the id of the section of the heading above, empty for the topmost ones; `metadata` is the heading's own,
+    without chats, edits and internal fields. `text` is what readers see, `source` what the author wrote, if different.
+    `audience` and `for_students` are as in `Chunk`.
     """
 
     id: str
     place: Location
-    level: int
+    depth: int
     order: int
     text: str
+    parent: str = ""
     metadata: Metadata = field(default_factory=dict)
     source: str = ""
     audience: Audience = "everyone"
@@ -128,7 +130,7 @@ class Chunk:
     `text` is stored and shown, as readers see it; `source` is what the author wrote, if different; `overlap`, the end
     of the previous chunk, is embedded with it but not stored. `annotations` is what the annotation model selects, one
     item per line. `section` is the id of the section it is part of; `order` counts the chunks of a document from 0.
-    `kind` is ``text``, ``summary`` for the summary of a section, or the ``type:`` in its metadata (``exercise``, …).
+    `type` is ``text``, ``summary`` for the summary of a section, or the ``type:`` in its metadata (``exercise``, …).
     `metadata` is everything that the author and the models wrote in metadata blocks for this text, own properties
     before inherited ones, without chats, edits and internal fields. `title` is the document's. `audience` says who may
     read it; `for_students` has replacements of its fields for students.
@@ -142,7 +144,7 @@ class Chunk:
     title: str = ""
     overlap: str = ""
     annotations: tuple[str, ...] = ()
-    kind: str = "text"
+    type: str = "text"
     metadata: Metadata = field(default_factory=dict)
     source: str = ""
     audience: Audience = "everyone"
@@ -206,8 +208,9 @@ class SparseVector:
 class Passage:
     """A text of the course that was found, or that the model read: a chunk or a whole section, as `what` says.
 
-    `id` is the point's, `section` the id of the section it belongs to, `title` the document's; `kind` is as in `Chunk`,
-    `level` the level of its section's heading, `before` and `after` are the headings of the neighbouring sections.
+    `id` is the point's, `section` the id of the section it belongs to, `title` the document's; `type` is as in `Chunk`,
+    `depth` the level of its section's heading, `parent` the id of the section above; `before` and `after` are the
+    headings of the neighbouring sections.
 
     For a search result, `score` is comparable within that result only, higher is better; `legs` has the engine's score
     of each leg of a hybrid query that found it, by vector name; `payload` has the requested fields; `hits` are the
@@ -221,9 +224,10 @@ class Passage:
     _: KW_ONLY
     what: Literal["chunk", "section"] = "chunk"
     section: str = ""
-    kind: str = "text"
+    type: str = "text"
     title: str = ""
-    level: int = 0
+    depth: int = 0
+    parent: str = ""
     before: str = ""
     after: str = ""
     score: float = 0.0
@@ -260,8 +264,8 @@ class Passage:
 
 FOUND = ("id", "what", "score", "legs", "document", "file", "lines", "headings", "title", "section", "type", "text",
          "fields")  # fmt: skip
-FOUND_SECTION = ("section", "score", "document", "file", "lines", "headings", "title", "level", "before", "after",
-                 "passages")  # fmt: skip
+FOUND_SECTION = ("section", "score", "document", "file", "lines", "headings", "title", "depth", "parent", "before",
+                 "after", "passages")  # fmt: skip
 SOURCE = ("number", "id", "what", "type", "document", "file", "lines", "title", "headings")
 """The values in JSON output: of a passage that was found, of a section, and of a source of an answer."""
 
@@ -276,7 +280,6 @@ def as_json(passage: Passage, names: Sequence[str]) -> dict[str, Any]:
         "headings": list(place.headings),
         "score": round(passage.score, 6),
         "legs": {name: round(score, 6) for name, score in passage.legs.items()},
-        "type": passage.kind,
         "fields": dict(passage.payload),
         "passages": [hit.id for hit in passage.hits],
     }

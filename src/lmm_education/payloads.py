@@ -10,7 +10,7 @@ import math
 import uuid
 from collections import Counter
 from collections.abc import Collection, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from typing import Any, Literal
 
 from lmm_education.frequencies import Frequencies
@@ -74,7 +74,7 @@ def chunk_payload(chunk: Chunk, *, language: str, hash: str) -> dict[str, Any]:
         "title": plain(chunk.title),
         "section": chunk.section,
         "order": chunk.order,
-        "kind": plain(_kinds(chunk)),
+        "type": plain(_types(chunk)),
         "text": plain(chunk.text),
         **_source(chunk),
         "language": plain(language),
@@ -91,7 +91,7 @@ def _audience(of: Chunk | Section | PreparedDocument) -> dict[str, Any]:
 
 
 def types_in(values: Mapping[str, Any]) -> tuple[str, ...]:
-    """Return the types in ``type:``, if any; the first one is the kind of the text.
+    """Return the types in ``type:``, if any; the first one is the type of the text.
 
     >>> types_in({"type": ["exercise", "exam"]}), types_in({"type": "exercise"}), types_in({"type": None})
     (('exercise', 'exam'), ('exercise',), ())
@@ -100,15 +100,15 @@ def types_in(values: Mapping[str, Any]) -> tuple[str, ...]:
     return tuple(str(each) for each in (given if isinstance(given, list) else [given]) if each)
 
 
-def is_one_of(kind: object, kinds: Collection[str]) -> bool:
+def is_one_of(type: object, types: Collection[str]) -> bool:
     """Return whether a type is one of several, ignoring case."""
-    return str(kind).strip().casefold() in {each.strip().casefold() for each in kinds}
+    return str(type).strip().casefold() in {each.strip().casefold() for each in types}
 
 
-def _kinds(chunk: Chunk) -> str | list[str]:
-    """Return the kind, or all types if ``type:`` is a list, so that each can be searched for."""
+def _types(chunk: Chunk) -> str | list[str]:
+    """Return the type, or all types if ``type:`` is a list, so that each can be searched for."""
     types = types_in(chunk.metadata)
-    return list(types) if len(types) > 1 and types[0] == chunk.kind else chunk.kind
+    return list(types) if len(types) > 1 and types[0] == chunk.type else chunk.type
 
 
 def section_payload(section: Section, *, title: str) -> dict[str, Any]:
@@ -116,7 +116,8 @@ def section_payload(section: Section, *, title: str) -> dict[str, Any]:
     return {
         "what": "section",
         **_place(section.place),
-        "level": section.level,
+        "depth": section.depth,
+        "parent": section.parent or None,
         "order": section.order,
         "title": plain(title),
         "text": plain(section.text),
@@ -152,15 +153,14 @@ def _source(of: Chunk | Section) -> dict[str, str]:
     return {"source": plain(of.source)} if of.source else {}
 
 
+# Every field of a `Location` is a field of the payload, the lines as two; those with a default may be missing.
+_STORED = tuple(each.name for each in fields(Location) if each.name != "lines")
+PLACE = (*_STORED, "first_line", "last_line")
+
+
 def _place(place: Location) -> dict[str, Any]:
-    return {
-        "document": plain(place.document),
-        "file": plain(place.file),
-        "first_line": place.lines.first,
-        "last_line": place.lines.last,
-        "headings": plain(list(place.headings)),
-        **({"numbers": list(place.numbers)} if place.numbers else {}),
-    }
+    values = {name: plain(value) for name in _STORED if (value := getattr(place, name)) or name != "numbers"}
+    return {**values, "first_line": place.lines.first, "last_line": place.lines.last}
 
 
 def plain(value: Any) -> Any:
@@ -189,14 +189,10 @@ def plain(value: Any) -> Any:
 
 def place_of(payload: Payload) -> Location:
     """Return the place of a chunk or a section; fields that were not requested are empty."""
+    values = {name: value for name in _STORED if (value := payload.get(name)) is not None}
+    values = {name: tuple(value) if isinstance(value, list) else value for name, value in values.items()}
     lines = Lines(payload.get("first_line", 0), payload.get("last_line", 0))
-    return Location(
-        payload.get("document", ""),
-        payload.get("file", ""),
-        lines,
-        headings=tuple(payload.get("headings", ())),
-        numbers=tuple(payload.get("numbers", ())),
-    )
+    return Location(**{"document": "", "file": "", "lines": lines} | values)
 
 
 def hit_of(
@@ -222,18 +218,19 @@ def hit_of(
         score=score,
         what=what,
         section=id if what == "section" else payload.get("section", ""),
-        kind=_kind(payload),
+        type=_type(payload),
         title=payload.get("title", ""),
         legs=dict(legs or {}),
         payload=dict(fields or {}),
         language=payload.get("language", ""),
-        level=payload.get("level", 0),
+        depth=payload.get("depth", 0),
+        parent=payload.get("parent") or "",
     )
 
 
-def _kind(payload: Payload) -> str:
-    kind = payload.get("kind", "text")
-    return str(kind[0]) if isinstance(kind, list) and kind else str(kind)
+def _type(payload: Payload) -> str:
+    type = payload.get("type", "text")
+    return str(type[0]) if isinstance(type, list) and type else str(type)
 
 
 def section_of(id: str, payload: Payload) -> Section:
@@ -241,7 +238,8 @@ def section_of(id: str, payload: Payload) -> Section:
     return Section(
         id=id,
         place=place_of(payload),
-        level=payload.get("level", 0),
+        depth=payload.get("depth", 0),
+        parent=payload.get("parent") or "",
         order=payload.get("order", 0),
         text=payload.get("text", ""),
         metadata=payload.get("metadata", {}),
@@ -274,7 +272,7 @@ def document_point_id(docid: str) -> str:
 
 class Ids:
     """Makes the ids of one document's sections and chunks, in order: a section's from its headings, so that it stays
-    the same when the text is edited; a part cut by size from its beginning; a chunk's from its kind and text.
+    the same when the text is edited; a part cut by size from its beginning; a chunk's from its type and text.
 
     Duplicates are distinguished by a counter.
 

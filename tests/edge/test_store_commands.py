@@ -59,7 +59,7 @@ def section(name: str) -> Point:
 
 def chunk(name: str, i: int) -> Point:
     """A chunk of a document."""
-    payload = {"document": name, "kind": "text", "text": f"{name} {i}", "metadata": {"n": i}}
+    payload = {"document": name, "type": "text", "text": f"{name} {i}", "metadata": {"n": i}}
     return Point(id_of(name, i), payload, {"dense": (0.6, 0.8), "sparse": SparseVector((1, i + 2), (0.5, 2.0))})
 
 

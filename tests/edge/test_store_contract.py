@@ -49,7 +49,7 @@ def sparse(*indices: int) -> SparseVector:
 
 def chunk(number: int, *words: int, dense: tuple[float, ...] = (1.0, 0.0, 0.0), **payload: object) -> Point:
     """A chunk with these words."""
-    base = {"document": "d", "kind": "text", "text": f"text {number}", "language": "en", "section": point_id(900)}
+    base = {"document": "d", "type": "text", "text": f"text {number}", "language": "en", "section": point_id(900)}
     return Point(point_id(number), base | payload, {"dense": dense, "sparse": sparse(*words)})
 
 
@@ -118,7 +118,7 @@ def test_nothing_was_stored_yet(store: Store) -> None:
     with pytest.raises(StoreMissing, match="lmm ingest"):
         store.search([Leg("sparse", sparse(1), 3)])
     with pytest.raises(StoreMissing, match="lmm ingest"):
-        store.facet("kind")
+        store.facet("type")
     status = store.status()
     assert (status.documents, status.sections, status.chunks, status.manifest) == (0, 0, 0, None)
 
@@ -130,7 +130,7 @@ def test_an_empty_run_makes_an_empty_store(store: Store) -> None:
         assert list(writer.scroll("chunks")) == []
     assert store.manifest() is not None
     assert store.search([Leg("sparse", sparse(1), 3), Leg("dense", (1, 0, 0), 3)]) == [[], []]
-    assert store.facet("kind") == {}
+    assert store.facet("type") == {}
 
 
 # -- searching ----------------------------------------------------------------------------------------
@@ -189,8 +189,8 @@ def test_points_need_not_have_every_vector(store: Store) -> None:
 
 def test_an_encoding_without_vectors_can_be_stored(store: Store) -> None:
     """With encoding `none`, chunks are found by id and by their fields."""
-    fill(store, Point(point_id(1), {"kind": "text"}), manifest=Manifest("none"))
-    assert found(store, [Match("kind", ("text",))]) == [1]
+    fill(store, Point(point_id(1), {"type": "text"}), manifest=Manifest("none"))
+    assert found(store, [Match("type", ("text",))]) == [1]
 
 
 def test_points_among_some(store: Store) -> None:
@@ -369,7 +369,7 @@ def test_a_writer_reads_what_it_wrote(store: Store) -> None:
         writer.upsert("chunks", [chunk(1, 5), chunk(2, 6)])
         assert writer.count("chunks") == 2
         assert [hit.id for hit in writer.search([Leg("sparse", sparse(6), 3)])[0]] == [point_id(2)]
-        assert writer.facet("kind") == {"text": 2}
+        assert writer.facet("type") == {"text": 2}
         assert writer.get("chunks", [point_id(1)])[0].payload["text"] == "text 1"
         assert writer.manifest() == replace(HYBRID, annotations={"own": ["a", "b"]})
 

@@ -53,7 +53,7 @@ def prepared(text: str, settings: Preparation) -> PreparedDocument:
 
 def texts_of(document: PreparedDocument) -> list[Chunk]:
     """The chunks that were cut from the text."""
-    return [chunk for chunk in document.chunks if chunk.kind != "summary"]
+    return [chunk for chunk in document.chunks if chunk.type != "summary"]
 
 
 def bodies(chunk: Chunk) -> list[str]:

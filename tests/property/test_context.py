@@ -22,7 +22,7 @@ def sections(draw: st.DrawFn) -> list[Passage]:
     for number in range(draw(st.integers(1, 5))):
         place = Location("d", "a.md", Lines(1, 9), tuple(draw(st.lists(st.text(max_size=12), max_size=3))))
         hits = [
-            Passage(f"{number}-{i}", place, text, section=f"s{number}", kind=draw(KINDS))
+            Passage(f"{number}-{i}", place, text, section=f"s{number}", type=draw(KINDS))
             for i, text in enumerate(draw(st.lists(TEXTS | st.just(""), min_size=1, max_size=3)))
         ]
         text = draw(TEXTS | st.just("") | TEXTS.map(lambda t: t * 9))
@@ -34,7 +34,7 @@ def sections(draw: st.DrawFn) -> list[Passage]:
                 what="section",
                 section=f"s{number}",
                 title="Title",
-                level=2,
+                depth=2,
                 before="Before",
                 after="After",
                 hits=hits,

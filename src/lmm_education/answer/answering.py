@@ -98,7 +98,7 @@ def tutoring_for(
     if exercise is None:
         return Tutoring("explain" if serve.mode == "hints" else serve.mode)
     modes = {kind.strip().casefold(): mode for kind, mode in serve.modes.items()}
-    return Tutoring(modes.get(exercise.kind.strip().casefold(), serve.mode), exercise)
+    return Tutoring(modes.get(exercise.type.strip().casefold(), serve.mode), exercise)
 
 
 def _wordings(catalogue: Catalogue, settings: CourseSettings) -> Iterator[_Wording]:
@@ -494,5 +494,5 @@ def _passages(hits: Iterable[Passage], sources: Sources) -> Iterator[QuotedPassa
     """Iterate over the passages that were found, best first, with the numbers of the sources that contain them."""
     for hit in hits:
         number = sources.number_of(hit.section) or sources.number_of(hit.id)
-        if number is not None and hit.kind != "summary":
+        if number is not None and hit.type != "summary":
             yield QuotedPassage(hit.text, hit.heading, number)

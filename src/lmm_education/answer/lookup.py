@@ -106,7 +106,7 @@ class Lookup:
         more = f"\n\nThis is page {page} of {pages}." if pages > 1 else ""
         before, after = (_heading(sections, at + by, file) for by in (-1, 1))
         shown = Passage(
-            section.id, section.place, text, what="section", section=section.id, title=title, level=section.level,
+            section.id, section.place, text, what="section", section=section.id, title=title, depth=section.depth,
             before=before, after=after,
         )  # fmt: skip
         return self._shown([shown]) + more

@@ -22,9 +22,9 @@ _WHOLE = 0.6  # the largest share of the budget for one section while others wai
 
 def as_document(source: Passage) -> Attachment:
     """Return a source as the model sees it: its text between tags with its place."""
-    parts = [str(source.place), source.path, f"level {source.level}" if source.level else ""]
-    if source.kind != "text":
-        parts.append(f"type: {source.kind}")
+    parts = [str(source.place), source.path, f"level {source.depth}" if source.depth else ""]
+    if source.type != "text":
+        parts.append(f"type: {source.type}")
     neighbours = (("section before", source.before), ("section after", source.after))
     parts.append("; ".join(f"{name}: {title}" for name, title in neighbours if title))
     return Attachment(source.text, LABEL, ", ".join(part for part in parts if part), source.number)
@@ -91,7 +91,7 @@ def choose_sources(sections: Sequence[Passage], budget: int, count: Callable[[st
     for index, found in enumerate(sections):
         room = left if index == len(sections) - 1 else min(left, int(budget * _WHOLE))
         # Material of a requested type is shown by itself, not inside a section.
-        if found.text and count(found.text) <= room and all(hit.kind in _ORDINARY for hit in found.hits):
+        if found.text and count(found.text) <= room and all(hit.type in _ORDINARY for hit in found.hits):
             whole = replace(found, number=sources.next_number, hits=())
             if (cost := cost_of(whole, count)) <= room:
                 sources.add(whole)
@@ -136,7 +136,7 @@ def _passage(found: Passage, hit: Passage, number: int) -> Passage:
         number=number,
         section=found.id,
         title=hit.title or found.title,
-        level=found.level,
+        depth=found.depth,
         before=found.before,
         after=found.after,
     )

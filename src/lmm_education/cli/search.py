@@ -100,7 +100,7 @@ def _hit(rank: int, hit: Passage, result: SearchResult, *, full: bool) -> str:
     from lmm_education.search.highlight import excerpt, marked, matching_words
 
     score = f"  {hit.score:.3f}" if result.text else ""
-    kind = f"  [{hit.kind}]" if hit.kind != "text" else ""
+    kind = f"  [{hit.type}]" if hit.type != "text" else ""
     head = f"{rank:>2}{terminal.styled(score, 'green')}  {_place(hit.place, hit.title)}{kind}\n"
     languages = (hit.language,) if hit.language else result.languages
     spans = matching_words(hit.text, result.text, languages) if result.text else []

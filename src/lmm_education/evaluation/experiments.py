@@ -47,7 +47,7 @@ from lmm_education.ingestion.apply import IngestOptions, stored_documents
 from lmm_education.ingestion.ingest import ingest_into
 from lmm_education.material import Passage
 from lmm_education.parts import CourseParts
-from lmm_education.payloads import hit_of
+from lmm_education.payloads import PLACE, hit_of
 from lmm_education.search.query import SearchOptions
 from lmm_education.search.search import CourseSearch
 
@@ -405,7 +405,7 @@ SIZES = ((500, 1000), (1000, 1500), (1000, 2000))
 """Minimum and maximum lengths of chunks to try, in characters."""
 NOW = "present settings"
 _PLAIN = SearchOptions(limit=DEPTH, sections=False)
-_FIELDS = ("document", "file", "first_line", "last_line", "headings", "title", "text")
+_FIELDS = (*PLACE, "title", "text")
 
 
 def evaluate(

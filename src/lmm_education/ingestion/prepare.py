@@ -160,9 +160,13 @@ def as_written(steps: Steps) -> PreparedDocument:
     numbers = _numbers(steps)
     sections: list[Section] = []
     chunks: list[Chunk] = []
+    above: dict[tuple[str, ...], str] = {}  # the section that each path of headings begins with
     for part, passages in steps.parts:
-        section = _section(steps, part, ids, len(sections))
-        sections.append(_numbered(section, numbers))
+        section, path = _section(steps, part, ids, len(sections)), part.heading.path
+        parent = next((above[path[:end]] for end in range(len(path) - 1, 0, -1) if path[:end] in above), "")
+        if not sections or sections[-1].place.headings != path:  # otherwise it goes on with what is cut by size
+            above[path] = section.id
+        sections.append(_numbered(replace(section, parent=parent), numbers))
         for passage in passages:
             chunk = _chunk(steps, passage, section.id, ids, len(chunks))
             chunks.append(replace(_numbered(chunk, numbers), title=title))
@@ -339,7 +343,7 @@ def _section(steps: Steps, part: Part, ids: Ids, order: int) -> Section:
     return Section(
         new,
         place,
-        level=heading.level,
+        depth=heading.level,
         order=order,
         text=part.text,
         metadata=heading.own,
@@ -363,15 +367,15 @@ def _chunk(steps: Steps, passage: ChunkDraft, section: str, ids: Ids, order: int
     heading, withholding = passage.heading, steps.withholding
     metadata = {**heading.all, **passage.own} if passage.own else heading.all
     return Chunk(
-        id=ids.of("chunk", passage.kind, passage.text),
+        id=ids.of("chunk", passage.type, passage.text),
         place=Location(steps.docid, steps.file, passage.lines, heading.path),
         section=section,
         order=order,
         text=passage.text,
         overlap=passage.overlap,
         annotations=annotate(steps.settings.annotation_model, passage.own, heading),
-        kind=passage.kind,
+        type=passage.type,
         metadata=metadata,
-        audience=withholding.of([passage.kind, *types_in(metadata)]),
+        audience=withholding.of([passage.type, *types_in(metadata)]),
         for_students=_changed(metadata=(metadata, withholding.shown(metadata))),
     )

@@ -170,8 +170,13 @@ def _documents(steps: Steps) -> Shown:
 
 def _chunks(steps: Steps) -> Shown:
     for part, passages in steps.parts:
-        whole = steps.settings.splitter == "none"
-        yield from _of_part(part, part.items if whole else list(_with_headings(part, passages)))
+        if steps.settings.splitter == "none":
+            summaries = {id(each.heading): _as_text(each) for each in passages if each.is_summary}
+            shown: list[Item | None] = [summaries.get(id(heading)) for heading in part.opening]
+            shown += [each for item in part.items for each in (item, summaries.get(id(item)))]
+            yield from _of_part(part, [each for each in shown if each is not None])
+        else:
+            yield from _of_part(part, list(_with_headings(part, passages)))
 
 
 def _of_part(part: Part, items: Sequence[Item]) -> Shown:
@@ -185,21 +190,23 @@ def _with_headings(part: Part, passages: Iterable[ChunkDraft]) -> Iterator[Item]
     """Iterate over the texts of passages, each after the headings that precede it in the part."""
     headings = [item for item in part.items if isinstance(item, Heading)]
     for passage in passages:
-        if passage.is_summary:
-            continue
         while any(heading is passage.heading for heading in headings):
             yield headings.pop(0)
-        text = passage.text
-        yield TextItem(
-            text=text,
-            lines=passage.lines,
-            heading=passage.heading,
-            key=key_of(text),
-            values=passage.values,
-            own=passage.own,
-            owner=passage.owner,
-        )
+        yield _as_text(passage)
     yield from headings
+
+
+def _as_text(passage: ChunkDraft) -> TextItem:
+    values = {"type": SUMMARY} if passage.is_summary else passage.values
+    return TextItem(
+        text=passage.text,
+        lines=passage.lines,
+        heading=passage.heading,
+        key=key_of(passage.text),
+        values=values,
+        own=passage.own,
+        owner=passage.owner,
+    )
 
 
 # The steps with a file, `NAME.step.md`, and the contents of each.

@@ -487,7 +487,7 @@ class ChunkDraft:
     heading: Heading
     own: Mapping[str, Any]
     values: Mapping[str, Any]
-    kind: str = "text"
+    type: str = "text"
     overlap: str = ""
     is_summary: bool = False
     owner: int = 0
@@ -514,14 +514,14 @@ def passages_of(part: Part, limits: Limits, *, whole: bool = False, overlap: int
 
 
 def _passage(text: TextItem, overlap: str = "") -> ChunkDraft:
-    kind = next(iter(types_in(text.own) or types_in(text.heading.all)), "text")
+    type = next(iter(types_in(text.own) or types_in(text.heading.all)), "text")
     return ChunkDraft(
         text=text.text,
         lines=text.lines,
         heading=text.heading,
         own=text.own,
         values=text.values,
-        kind=kind,
+        type=type,
         overlap=overlap,
         owner=text.owner,
     )
@@ -533,7 +533,7 @@ def _summary(heading: Heading) -> Iterator[ChunkDraft]:
     if text.strip():
         lines = Lines(min(heading.metadata_line, heading.line), heading.line)
         yield ChunkDraft(
-            text=text.strip(), lines=lines, heading=heading, own={}, values={}, kind=SUMMARY, is_summary=True
+            text=text.strip(), lines=lines, heading=heading, own={}, values={}, type=SUMMARY, is_summary=True
         )
 
 
@@ -591,10 +591,10 @@ def _as_one(part: Part, items: Sequence[Item]) -> Iterator[ChunkDraft]:
     texts = [item for item in items if isinstance(item, TextItem)]
     if texts:
         one = Part(part.heading, tuple(items), by_size=True)
-        kind = next(iter(types_in(part.heading.all)), "text")
+        type = next(iter(types_in(part.heading.all)), "text")
         owner = texts[0].owner
         yield ChunkDraft(
-            text=one.text, lines=one.lines, heading=part.heading, own={}, values={}, kind=kind, owner=owner
+            text=one.text, lines=one.lines, heading=part.heading, own={}, values={}, type=type, owner=owner
         )
 
 

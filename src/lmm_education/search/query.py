@@ -13,13 +13,13 @@ from lmm_education.catalogue import StoredName
 from lmm_education.config import SearchSettings
 from lmm_education.errors import SearchError
 from lmm_education.material import FOUND, FOUND_SECTION, Passage, as_json
+from lmm_education.payloads import PLACE
 from lmm_education.store.port import Fields, Match
 
 Value = str | int | bool
 # Fields of a chunk that can be named directly; all others refer to its metadata.
-FIELDS = ("document", "file", "first_line", "last_line", "title", "headings", "section", "order", "kind", "text",
-          "language", "hash", "metadata")  # fmt: skip
-_RENAMED = {"type": "kind", "doc": "document", "lang": "language"}
+FIELDS = (*PLACE, "title", "section", "order", "type", "text", "language", "hash", "metadata")
+_RENAMED = {"doc": "document", "lang": "language"}
 _TYPE = re.compile(r"(?<![*\w])\*(?=[^\s*])([^*\n]+?)(?<=[^\s*])\*(?![*\w])")
 _DOCUMENT = re.compile(r"(?<![\w@])@(?:\"([^\"\n]+)\"|([^\s\"@]+))")
 _PUNCTUATION = ".,;:!?)]}'’”…"
@@ -233,9 +233,9 @@ def conditions(types: Sequence[str], documents: Sequence[str], where: Mapping[st
     """Return the conditions that a passage must meet; several values of one kind are alternatives.
 
     >>> [(match.key, match.values) for match in conditions(["exercise"], [], {"week": ["3"]})]
-    [('kind', ('exercise',)), ('metadata.week', ('3', 3))]
+    [('type', ('exercise',)), ('metadata.week', ('3', 3))]
     """
-    found = [Match("kind", tuple(types))] if types else []
+    found = [Match("type", tuple(types))] if types else []
     found += [Match("document", tuple(documents))] if documents else []
     return found + [Match(field_path(key), _spellings(values)) for key, values in where.items()]
 
@@ -244,7 +244,7 @@ def field_path(name: str) -> str:
     """Return the path of a field in a payload: in the metadata, unless it is a built-in field.
 
     >>> field_path("topic"), field_path("type"), field_path("metadata.topic"), field_path("lang")
-    ('metadata.topic', 'kind', 'metadata.topic', 'language')
+    ('metadata.topic', 'type', 'metadata.topic', 'language')
     """
     first = name.split(".")[0]
     if name in _RENAMED:

@@ -545,7 +545,7 @@ class SearchView:
             return {}, {}, ()
         found, boosts = find(plan.where), dict[str, float]()
         if plan.boosted:  # a long list of candidates might still miss them
-            boosts = dict.fromkeys(take(finding, find([*plan.where, Match("kind", plan.boosted)])), self.settings.boost)
+            boosts = dict.fromkeys(take(finding, find([*plan.where, Match("type", plan.boosted)])), self.settings.boost)
         if here := self._ids_here(plan):
             inside = take(finding, find([*plan.where, Among(here)]))
             boosts |= {id: boosts.get(id, 0.0) + (NAMED if plan.options.this else HERE) for id in inside}

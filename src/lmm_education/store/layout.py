@@ -47,10 +47,10 @@ class Index(NamedTuple):
     since: int
 
 
-# What filters name all the time. The values of kind and language are also counted for every question.
+# What filters name all the time. The values of type and language are also counted for every question.
 INDEXED: Mapping[CollectionName, Mapping[str, Index]] = {
     "chunks": {
-        "kind": Index("keyword", 5_000),
+        "type": Index("keyword", 5_000),
         "language": Index("keyword", 5_000),
         "document": Index("keyword", 20_000),
         "section": Index("keyword", 20_000),
@@ -193,7 +193,7 @@ def _kind(value: Any) -> str:
 def values_at(payload: Any, path: str) -> list[Any]:
     """Return the values at a path, with lists flattened.
 
-    >>> values_at({"metadata": {"tags": ["a", "b"]}}, "metadata.tags"), values_at({}, "kind")
+    >>> values_at({"metadata": {"tags": ["a", "b"]}}, "metadata.tags"), values_at({}, "type")
     (['a', 'b'], [])
     """
     found = [payload]

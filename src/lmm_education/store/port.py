@@ -20,7 +20,7 @@ from lmm_education.material import Dense, SparseVector
 
 # -- what a store was made with --------------------------------------------------------------------
 
-FORMAT = 4
+FORMAT = 5
 """The version of what we store: the fields of payloads, the names of vectors, how ids are made."""
 
 

@@ -45,7 +45,7 @@ class Exercise:
     """
 
     number: int
-    kind: str
+    type: str
     text: str
     solution: str
     document: str
@@ -175,7 +175,7 @@ def _exercise(document: StudyDocument, number: int, kind: str, owner: Item, firs
     solution = "\n\n".join(texts_of(owner.own.get(_SOLUTION) or first.own.get(_SOLUTION) or None))
     return Exercise(
         number=number,
-        kind=kind,
+        type=kind,
         text=first.text,
         solution=solution,
         document=document.title,
@@ -225,5 +225,5 @@ def exercises_as_values(exercises: Iterable[Exercise], *, solutions: bool = Fals
 def _values(exercise: Exercise, solutions: bool) -> dict[str, Any]:
     values: dict[str, Any] = msgspec.to_builtins(exercise)
     solution = values.pop("solution")
-    values |= {"type": values.pop("kind"), "has_solution": bool(solution)}
+    values |= {"has_solution": bool(solution)}
     return values | ({"solution": solution} if solutions else {})

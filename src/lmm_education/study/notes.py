@@ -64,7 +64,7 @@ _BOM = "\ufeff"
 class LeftOut:
     """Material that was left out: the type of one or more texts that have it from one place, and the first line."""
 
-    kind: str
+    type: str
     line: int
 
 
@@ -384,7 +384,7 @@ class Exported:
     @property
     def left_out(self) -> dict[str, int]:
         """The number of texts of each type that are not in the notes."""
-        return dict(Counter(item.kind for item in self.notes.left_out))
+        return dict(Counter(item.type for item in self.notes.left_out))
 
 
 @dataclass(slots=True)
@@ -402,7 +402,7 @@ class ExportReport:
         """Return plain values, for ``--json``."""
         documents = [
             {"source": each.source, "target": each.target, "changed": each.changed,
-             "left_out": [{"type": item.kind, "line": item.line} for item in each.notes.left_out]}
+             "left_out": [{"type": item.type, "line": item.line} for item in each.notes.left_out]}
             for each in self.documents
         ]  # fmt: skip
         skipped = [{"file": path, "reason": reason} for path, reason in self.skipped]
@@ -423,7 +423,7 @@ def read_notes(path: str | Path, options: ExportOptions = ExportOptions()) -> No
     path = Path(path)
     notes = options.cleaner(path)(files.read_document(path), where=str(path))
     if notes.nothing_left:
-        raise ExportError(_special(notes), where=str(path), hint=f"--keep {notes.left_out[0].kind}, to export it")
+        raise ExportError(_special(notes), where=str(path), hint=f"--keep {notes.left_out[0].type}, to export it")
     return notes
 
 
@@ -472,7 +472,7 @@ def _export_file(path: Path, output: Path, options: ExportOptions, is_folder: bo
 
 
 def _special(notes: Notes) -> str:
-    kinds = ", ".join(dict.fromkeys(item.kind for item in notes.left_out))
+    kinds = ", ".join(dict.fromkeys(item.type for item in notes.left_out))
     return f"the whole document is special material ({kinds})"
 
 

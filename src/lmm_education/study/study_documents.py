@@ -237,7 +237,7 @@ def table_of_contents(documents: Iterable[StudyDocument], *, depth: int = 6) -> 
 
 def _of(document: StudyDocument) -> Iterator[Entry]:
     root = document.outline.root
-    yield Entry(document.title, 0, document.file, 1, kind=type_of(root), number=document.number(root))
+    yield Entry(document.title, 0, document.file, 1, type=type_of(root), number=document.number(root))
     taken: dict[str, int] = {}
     for item in document.outline.items:
         if isinstance(item, Heading):
@@ -248,7 +248,7 @@ def _of(document: StudyDocument) -> Iterator[Entry]:
                 file=document.file,
                 line=item.line,
                 headings=item.path,
-                kind=type_of(item),
+                type=type_of(item),
                 anchor=anchor,
                 number=document.number(item),
             )
@@ -288,8 +288,8 @@ def toc_as_text(entries: Iterable[Entry]) -> str:
         if entry.level == 0:
             lines.append(f"{entry.file}: {entry.name}")
         else:
-            kind = f" [{entry.kind}]" if entry.kind != "text" else ""
-            lines.append(f"{entry.line:>5}  {'  ' * (entry.level - 1)}{entry.name}{kind}")
+            type = f" [{entry.type}]" if entry.type != "text" else ""
+            lines.append(f"{entry.line:>5}  {'  ' * (entry.level - 1)}{entry.name}{type}")
     return "".join(f"{line}\n" for line in lines)
 
 
@@ -314,7 +314,7 @@ def toc_as_values(entries: Iterable[Entry]) -> list[dict[str, Any]]:
     for entry in entries:
         value: dict[str, Any] = {"title": entry.title, "number": entry.number, "level": entry.level}
         value |= {"file": entry.file, "line": entry.line}
-        value |= {"type": entry.kind, "anchor": entry.anchor, "sections": []}
+        value |= {"type": entry.type, "anchor": entry.anchor, "sections": []}
         while above and above[-1][0] >= entry.level:
             above.pop()
         (above[-1][1]["sections"] if above else found).append(value)
@@ -364,7 +364,7 @@ def _page(pages: Sequence[BookPage], path: str) -> BookPage | None:
         if ranked and ranked[0][0]:
             same = [page for page in pages if (_in_common(page.path, wanted), -len(page.path)) == ranked[0]]
             return same[0] if len(same) == 1 else None
-    first = [(page, found) for page in pages if (found := page.headings.get(_key(named[-1]))) and found.level == 1]
+    first = [(page, found) for page in pages if (found := page.headings.get(_key(named[-1]))) and found.depth == 1]
     return BookPage(named, {**first[0][0].headings, "": first[0][1]}) if len(first) == 1 else None
 
 
@@ -399,6 +399,6 @@ def _pages(catalogue: Catalogue) -> Iterator[BookPage]:
             above = tuple(numbers.get(entry.headings[:depth], "") for depth in range(len(entry.headings) + 1))
             place = Location(document.id, document.file, Lines(entry.line, entry.line), entry.headings, above)
             id = ids.get((document.file, entry.headings), "")
-            passage = Passage(id, place, what="section", section=id, title=document.title, level=entry.level)
+            passage = Passage(id, place, what="section", section=id, title=document.title, depth=entry.level)
             titles[_key(entry.title)] = anchors[_key(entry.anchor)] = passage
         yield BookPage(path_of(document.file), titles | anchors)

@@ -156,7 +156,7 @@ def source_values(source: Passage, searched: str) -> dict[str, Any]:
         "name": name,
         "title": title_html(name),
         "words": first_words(source.text),
-        "type": source.kind if source.kind != "text" else "",
+        "type": source.type if source.type != "text" else "",
         "section": source.section or source.id,
         "passage": source.id if source.what == "chunk" else "",
         "searched": searched,

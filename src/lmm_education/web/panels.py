@@ -168,10 +168,10 @@ def section_values(
         title = (stored[0].payload.get("title", "") if stored else "") or (hit.title if hit else "")
         shown = catalogue.sections_of(asked.place.file) if whole and stored else [asked]
         ids = tuple({id: None, **{each.id: None for each in shown}})
-        chunks = catalogue.reader.scroll("chunks", where=[Match("section", ids)], fields=("kind", "text"))
+        chunks = catalogue.reader.scroll("chunks", where=[Match("section", ids)], fields=("type", "text"))
         secret = [hit_of(chunk.id, chunk.payload) for chunk in chunks] + ([hit] if hit else [])
         beside = _beside(catalogue, ids)
-    texts = [each.text for each in secret if is_one_of(each.kind, hidden)]
+    texts = [each.text for each in secret if is_one_of(each.type, hidden)]
     picture = pictures(asked.place.file) if pictures else None
     html = Markup()
     for each in shown:

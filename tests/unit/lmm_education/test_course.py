@@ -155,7 +155,7 @@ def test_search_and_fetch(course: Course) -> None:
     (hit,) = result.hits
     assert (hit.place.file, hit.place.headings) == ("leaves.md", ("Colour",))
     assert [each.text for each in course.fetch(hit.id).hits] == [hit.text]
-    assert [each.kind for each in course.search(types=["exercise"]).hits] == ["exercise"]
+    assert [each.type for each in course.search(types=["exercise"]).hits] == ["exercise"]
     assert course.search(documents=["roots"]).hits[0].place.file == "notes/roots.md"
 
 

@@ -60,6 +60,30 @@ def test_points_fit_qdrants_client(course: Course) -> None:
         assert models.PointStruct(**point).id == point["id"]
 
 
+def test_chunks_are_grouped_by_their_sections_in_a_second_collection(course: Course) -> None:
+    """As Qdrant's `group_by` and `with_lookup` want it; a section says its depth, and which one is above."""
+    qdrant = pytest.importorskip("qdrant_client")
+    models, client = qdrant.models, qdrant.QdrantClient(":memory:")
+    course.write("trees.md", "# Trees\n\nTall.\n\n## Oaks\n\nThey have acorns.\n\n### Red oaks\n\nPointed leaves.\n")
+    with lmm_education.Course.open(config=course.config, embedder=course.embedder) as opened:
+        documents = opened.prepare()
+        chunks, sections = (list(opened.points(documents, what=what)) for what in ("chunks", "sections"))
+    size = models.VectorParams(size=len(chunks[0]["vector"]["dense"]), distance="Cosine")
+    client.create_collection("chunks", vectors_config={"dense": size}, sparse_vectors_config={"sparse": {}})
+    client.create_collection("sections", vectors_config={})
+    for name, points in {"chunks": chunks, "sections": sections}.items():
+        client.upsert(name, [models.PointStruct(**point) for point in points])
+    acorns = next(point for point in chunks if "acorns" in point["payload"]["text"])
+    (group,) = client.query_points_groups(
+        "chunks", query=acorns["vector"]["dense"], using="dense", group_by="section", limit=1, with_lookup="sections"
+    ).groups
+    assert (group.id, group.lookup.payload["title"]) == (acorns["payload"]["section"], "Trees")
+    found = {point["id"]: point["payload"] for point in sections if point["payload"]["document"] == "trees.md"}
+    tree = [(each["headings"][-1], each["depth"], each["parent"]) for each in found.values()]
+    trees, oaks, _ = found
+    assert tree == [("Trees", 1, None), ("Oaks", 2, trees), ("Red oaks", 3, oaks)]
+
+
 def test_a_document_that_cannot_be_read_is_an_error(course: Course) -> None:
     """Nothing is left out in silence."""
     (course.folder / "bad.md").write_bytes(b"\xff")

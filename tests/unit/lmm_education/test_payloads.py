@@ -28,9 +28,9 @@ _PLACES = st.builds(
     Location, _TEXTS, _TEXTS, st.builds(Lines, st.integers(1, 9), st.integers(1, 9)), st.lists(_TEXTS).map(tuple)
 )
 _METADATA = st.dictionaries(_TEXTS, _PLAIN, max_size=3)
-_SECTIONS = st.builds(Section, _TEXTS, _PLACES, st.integers(0, 6), st.integers(0, 99), _TEXTS, _METADATA)
+_SECTIONS = st.builds(Section, _TEXTS, _PLACES, st.integers(0, 6), st.integers(0, 99), _TEXTS, _TEXTS, _METADATA)
 _CHUNKS = st.builds(
-    Chunk, _TEXTS, _PLACES, _TEXTS, st.integers(0, 99), _TEXTS, title=_TEXTS, kind=_TEXTS, metadata=_METADATA
+    Chunk, _TEXTS, _PLACES, _TEXTS, st.integers(0, 99), _TEXTS, title=_TEXTS, type=_TEXTS, metadata=_METADATA
 )
 _ANYTHING = st.recursive(
     st.none() | st.integers() | st.floats() | st.text() | st.dates() | st.binary(max_size=3),
@@ -54,7 +54,7 @@ def test_a_section_comes_back(section: Section, title: str) -> None:
 def test_hits_say_where_they_are_and_what_they_are(chunk: Chunk, section: Section) -> None:
     """A hit on a section is its own section."""
     hit = hit_of(chunk.id, chunk_payload(chunk, language="en", hash="h"), score=0.5)
-    assert (hit.what, hit.place, hit.text, hit.kind) == ("chunk", chunk.place, chunk.text, chunk.kind)
+    assert (hit.what, hit.place, hit.text, hit.type) == ("chunk", chunk.place, chunk.text, chunk.type)
     hit = hit_of(section.id, section_payload(section, title="t"), score=0.5)
     assert (hit.what, hit.place, hit.section, hit.title) == ("section", section.place, section.id, "t")
 
@@ -78,7 +78,7 @@ def test_a_record_comes_back() -> None:
 
 def test_every_type_of_several_is_stored() -> None:
     """So that each is found; a hit has the first."""
-    chunk = Chunk("1", Location("d", "a.md", Lines(1, 1)), "s", 0, "Why?", kind="a", metadata={"type": ["a", "b"]})
+    chunk = Chunk("1", Location("d", "a.md", Lines(1, 1)), "s", 0, "Why?", type="a", metadata={"type": ["a", "b"]})
     payload = chunk_payload(chunk, language="en", hash="")
-    assert payload["kind"] == ["a", "b"]
-    assert hit_of("1", payload).kind == "a"
+    assert payload["type"] == ["a", "b"]
+    assert hit_of("1", payload).type == "a"

@@ -93,7 +93,7 @@ def test_each_chunk_is_stemmed_in_its_own_language() -> None:
         ("hybrid", {"annotations": ()}, True),
         ("hybrid", {"place": replace(PLACE, headings=("Leaves",))}, True),
         ("hybrid", {"place": replace(PLACE, lines=Lines(9, 9))}, False),
-        ("hybrid", {"order": 7, "section": "t", "kind": "exercise", "metadata": {"a": 1}}, False),
+        ("hybrid", {"order": 7, "section": "t", "type": "exercise", "metadata": {"a": 1}}, False),
         ("content", {"annotations": (), "title": "Trees"}, False),
         ("sparse", {"text": "They are red."}, False),
         ("sparse", {"annotations": ("Why red?",)}, True),

@@ -146,11 +146,11 @@ def test_sections_are_stored_in_order_whatever_metadata_stands_between(course: C
 
 
 def test_summaries_are_chunks_of_their_own(course: Course) -> None:
-    """A summary is found by its kind, and its text is not embedded with the section's."""
+    """A summary is found by its type, and its text is not embedded with the section's."""
     course.write("a.md", "---\n~summary_: In short.\n---\n# A\n\nAt length.\n")
     course.ingest()
-    kinds = {p["kind"]: p["text"] for p, _ in course.contents()["chunks"].values()}
-    assert kinds == {"summary": "In short.", "text": "At length."}
+    types = {p["type"]: p["text"] for p, _ in course.contents()["chunks"].values()}
+    assert types == {"summary": "In short.", "text": "At length."}
     assert not any("In short." in text and "At length." in text for text in course.embedder.seen)
 
 

@@ -31,7 +31,7 @@ def shown(item: Chunk | Section, kind: str) -> str:
 def test_chunks_of_a_document(case: Case) -> None:
     """Each case of the golden file; sections are compared where the case shows them."""
     document = prepare_document(case.source, docid="d", file="a.md", settings=Preparation())
-    lines = [shown(chunk, chunk.kind) for chunk in document.chunks]
+    lines = [shown(chunk, chunk.type) for chunk in document.chunks]
     if any(line.startswith("section ") for line in case.expected):
         lines += [shown(section, "section") for section in document.sections]
     assert lines == list(case.expected)
@@ -138,7 +138,7 @@ def test_metadata_of_a_list_holds_for_all_of_it() -> None:
     """Also with blank lines between its items; what comes after the list has none of it."""
     text = f"# A\n\n---\ntype: exercise\n---\n{LIST}\n\n- Other\n"
     document = prepare_document(text, docid="d", file="a.md", settings=Preparation(pool=False))
-    assert [(c.kind, c.text, tuple(c.place.lines)) for c in document.chunks] == [
+    assert [(c.type, c.text, tuple(c.place.lines)) for c in document.chunks] == [
         ("exercise", LIST, (6, 13)),
         ("text", "- Other", (15, 15)),
     ]
@@ -167,7 +167,7 @@ def test_of_several_types_the_first_is_the_kind() -> None:
     """A text may be an exercise that was in an exam, too."""
     text = "# A\n\n---\ntype: [exercise, exam]\n---\nWhy?\n"
     document = prepare_document(text, docid="d", file="a.md", settings=Preparation())
-    assert [chunk.kind for chunk in document.chunks] == ["exercise"]
+    assert [chunk.type for chunk in document.chunks] == ["exercise"]
 
 
 def test_a_misspelt_size_in_the_header_is_recognised() -> None:

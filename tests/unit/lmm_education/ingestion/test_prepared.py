@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+
 import pytest
 
 from lmm_education.config import AnnotationModel, Preparation
@@ -30,6 +32,24 @@ In autumn, they turn yellow and red.
 topic: review
 ---
 Why are they green?
+"""
+SUMMARIES = """---
+title: Botany
+summary: Of plants.
+---
+---
+~summary_: In short.
+---
+# Leaves
+
+At length.
+
+---
+summary: On reds.
+---
+## Red
+
+Reds.
 """
 
 
@@ -82,7 +102,7 @@ def test_a_text_can_be_taken_out_and_split() -> None:
     assert [c.text for c in edited(f"---\n~~lines: 13\n---\n{two}\n\n", "").chunks][:2] == [one, "Why are they green?"]
     split = edited("they turn", "they\n\n---\ntype: note\n---\nturn").chunks
     assert split[0].text.endswith("In autumn, they")
-    assert (split[1].text, split[1].kind) == ("turn yellow and red.", "note")
+    assert (split[1].text, split[1].type) == ("turn yellow and red.", "note")
     assert split[1].place.lines.first >= split[0].place.lines.first
 
 
@@ -103,6 +123,24 @@ def test_reading_a_file_goes_on_with_the_next_step(documents: str) -> None:
     for shown in files.values():
         with pytest.raises(IngestError, match=r"for reading only.*pooled texts"):
             read_prepared(shown)
+
+
+@pytest.mark.parametrize("splitter", ["default", "none"])
+@pytest.mark.parametrize("documents", ["heading", "level", "size", "none"])
+def test_the_list_of_chunks_has_those_of_summaries(documents: str, splitter: str) -> None:
+    """Each below its heading, as what it is; the header's above everything."""
+    settings = Preparation(documents=documents, splitter=splitter)  # type: ignore[arg-type]
+    steps = prepare_steps(SUMMARIES, docid="b", file="botany.md", settings=settings)
+    shown = step_files(steps)["botany.chunks.md"].partition("---\n\n")[2]
+    listed = re.findall(r"type: summary\n~~lines: .*\n---\n(.*)", shown)
+    assert listed == ["Of plants.", "In short.", "On reds."]
+    assert [chunk.text for chunk in steps.document.chunks if chunk.type == "summary"] == listed
+    assert re.findall(r"^(?:# .*|## .*|In short.*|On reds.*)", shown, re.MULTILINE) == [
+        "# Leaves",
+        "In short.",
+        "## Red",
+        "On reds.",
+    ]
 
 
 def test_ours_are_recognised_with_other_line_ends_and_after_edits() -> None:

@@ -79,20 +79,20 @@ def course() -> list[PreparedDocument]:
             alcohol={
                 "text": "Put a leaf into alcohol and describe the chlorophyll.",
                 "annotations": ("How is chlorophyll extracted?",),
-                "kind": "exercise",
+                "type": "exercise",
             },
         )
         .section(
             "Roots",
             hairs={"text": "Root hairs take up water and minerals.", "annotations": ("What takes up water?",)},
-            dig={"text": "Dig out a root and count its hairs.", "annotations": ("How many?",), "kind": "exercise"},
+            dig={"text": "Dig out a root and count its hairs.", "annotations": ("How many?",), "type": "exercise"},
         )
         .section("Stems", xylem={"text": "Water rises in the xylem.", "annotations": ("Where does water rise?",)})
     )
     law = Writing("law").section(
         "Tax",
         joint={"text": "The tax of a couple is computed jointly.", "annotations": ("How are couples taxed?",)},
-        brief={"text": "Tax law for couples, in brief.", "annotations": ("Tax in brief",), "kind": "summary"},
+        brief={"text": "Tax law for couples, in brief.", "annotations": ("Tax in brief",), "type": "summary"},
     )
     return [botany.made(), law.made()]
 

@@ -53,7 +53,7 @@ def test_sub_questions_keep_types_and_documents(botany: Course) -> None:
     model = ScriptedModel(['{"questions": ["How are couples taxed?"]}'])
     result = CourseSearch(botany, chat=model).search("chlorophyll @botany *exercise*", SearchOptions(expand=1))
     assert {hit.place.document for hit in result.hits} == {"botany"}
-    assert result.hits[0].kind == "exercise"
+    assert result.hits[0].type == "exercise"
     assert "exercise" not in model.seen[0].messages[0].text
 
 

@@ -50,7 +50,7 @@ def test_a_question_without_an_instruction_is_looked_up_as_it_is(question: str) 
 
 def test_a_mark_and_an_instruction_leave_the_topic(open_search: Open) -> None:
     found = open_search().search("Give me an *exercise* on roots.")
-    assert (found.text, found.asked, found.hits[0].kind) == ("roots", "Give me an on roots.", "exercise")
+    assert (found.text, found.asked, found.hits[0].type) == ("roots", "Give me an on roots.", "exercise")
 
 
 @pytest.mark.parametrize("question", ["Stems", "Summarize the section on stems.", "Explain Stems to me, please"])

@@ -73,7 +73,7 @@ def test_conditions_of_one_key_are_alternatives() -> None:
     """Types, documents, metadata; values as YAML may have read them."""
     where = conditions(["exercise"], ["w3"], {"week": ["3"], "done": ["true"], "lang": ["de"], "metadata.a b": ["x"]})
     assert [(m.key, m.values) for m in where] == [
-        ("kind", ("exercise",)),
+        ("type", ("exercise",)),
         ("document", ("w3",)),
         ("metadata.week", ("3", 3)),
         ("metadata.done", ("true", True)),

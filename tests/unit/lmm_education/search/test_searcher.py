@@ -165,9 +165,9 @@ def test_a_type_in_the_question_is_boosted(open_search: Open, encoding: str) -> 
     assert result.text == "How is chlorophyll extracted?"
     assert result.types == ("exercise",)
     assert names(result.hits)[0] == "alcohol"
-    assert {hit.kind for hit in result.hits[:1]} == {"exercise"}
+    assert {hit.type for hit in result.hits[:1]} == {"exercise"}
     if encoding == "hybrid":
-        assert {hit.kind for hit in result.hits} >= {"exercise", "text"}
+        assert {hit.type for hit in result.hits} >= {"exercise", "text"}
 
 
 def test_a_type_in_the_question_counts_in_companion_mode(open_search: Open) -> None:
@@ -207,7 +207,7 @@ def test_a_hit_on_a_summary_votes_for_its_section(open_search: Open) -> None:
         (SearchOptions(where={"exam": ("true",)}), {"green"}),
         (SearchOptions(where={"tags": ("pigment",)}), {"green"}),
         (SearchOptions(where={"topic": ("colour",), "week": (4,)}), set()),
-        (SearchOptions(where={"kind": ("summary",)}), {"brief"}),
+        (SearchOptions(where={"type": ("summary",)}), {"brief"}),
         (SearchOptions(where={"first_line": (1,)}), {"green", "joint"}),
     ],
 )
@@ -308,7 +308,7 @@ def test_sections_know_their_neighbours(open_search: Open) -> None:
     sections = {names([s])[0]: s for s in open_search().search("water root leaf tax").sections}
     around = {name: (s.before, s.after) for name, s in sections.items()}
     assert around == {"Leaves": ("", "Roots"), "Roots": ("Leaves", "Stems"), "Stems": ("Roots", ""), "Tax": ("", "")}
-    assert sections["Roots"].level == 1
+    assert sections["Roots"].depth == 1
 
 
 def test_a_section_hit_often_comes_before_one_hit_once(open_search: Open) -> None:
@@ -366,7 +366,7 @@ def test_what_is_ingested_meanwhile_is_noticed(tmp_path: Path) -> None:
     fill(store, encoder, course())
     searcher = search_of(store, encoder)
     assert searcher.search("leaves *riddle* @trees").types == ()
-    riddle = {"text": "What has leaves and no branches?", "kind": "riddle"}
+    riddle = {"text": "What has leaves and no branches?", "type": "riddle"}
     fill(store, encoder, [Writing("trees").section("Play", book=riddle).made()])
     result = searcher.search("leaves *riddle* @trees")
     assert (result.types, result.documents, result.hits[0].id) == (("riddle",), ("trees",), id_of("book"))
@@ -390,7 +390,7 @@ def test_without_letters_there_is_nothing_to_look_up(open_search: Open, question
     searcher = open_search()
     with pytest.raises(SearchError, match="nothing to search for"):
         searcher.search(question)
-    assert {hit.kind for hit in searcher.search(f"*exercise* {question}").hits} == {"exercise"}
+    assert {hit.type for hit in searcher.search(f"*exercise* {question}").hits} == {"exercise"}
 
 
 def test_of_passages_as_good_as_the_last_candidate_every_store_takes_all(open_search: Open) -> None:

@@ -37,7 +37,7 @@ def test_types_that_are_kept() -> None:
     text = "# A\n\n---\ntype: Definition\n---\nA leaf is green.\n\n---\ntype: exercise\n---\nWhy?\n"
     notes = clean_notes(text, keep=["definition"])
     assert notes.text == "# A\n\nA leaf is green.\n\n"
-    assert [(item.kind, item.line) for item in notes.left_out] == [("exercise", 11)]
+    assert [(item.type, item.line) for item in notes.left_out] == [("exercise", 11)]
 
 
 def test_headings_under_which_nothing_is_left() -> None:

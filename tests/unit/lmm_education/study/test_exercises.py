@@ -171,6 +171,6 @@ def test_environments_of_quarto_and_bookdown() -> None:
         (3, "**Exercise.** Who?", "**Solution.** She."),
     ]
     assert exercises_as_markdown(found, solutions=True).count("**Solution.**") == 3
-    assert [(out.kind, out.line) for out in clean_notes(text).left_out] == [
+    assert [(out.type, out.line) for out in clean_notes(text).left_out] == [
         *(("exercise", 8), ("solution", 13), ("exercise", 20), ("solution", 24), ("exercise", 30), ("solution", 34))
     ]
