@@ -80,7 +80,8 @@ class Edit:
     def __init__(self, edit: waiting.WaitingEdit, document: Document) -> None:
         self.id, self.line, self.prompt, self.model = edit.id, edit.line, edit.prompt, edit.model
         self.old, self.new = serialize(edit.old), serialize(edit.new)
-        self.warnings, self.hunks = edit.warnings, tuple(waiting.hunks_of(edit))
+        self.remark, self.warnings = edit.remark, edit.warnings
+        self.hunks = tuple(waiting.hunks_of(edit))
         self._document = document
 
     def accept(self, *, force: bool = False) -> None:

@@ -26,6 +26,7 @@
         ├── ModelRejected       any other refusal (a bad parameter, a filter)
         │   └── TooLong         the request does not fit into the model's window
         ├── EmptyReply          the model returned no text
+        ├── NoEdit              the model proposed no new text: it refused, or sees nothing to change
         ├── NoValidReply        no reply was valid: not JSON, or not according to the schema
         └── Interrupted         the call was ended from outside: Ctrl-C, a cancelled task
     PartlyFailed                some places got no reply; `report` has the other replies
@@ -225,6 +226,10 @@ class EmptyReply(ModelError):
     """The model returned no text."""
 
     retryable = True
+
+
+class NoEdit(ModelError):
+    """The model was asked for an edit and proposed no new text: it refused, changed nothing, or sent something else."""
 
 
 class NoValidReply(ModelError):

@@ -18,7 +18,7 @@ from lmm.models.client import Client
 from lmm.models.port import Ask, ChatModel
 from lmm.notebook.answers import AnsweredPrompt, Subject, chat_request, edit_request
 from lmm.notebook.batch import BatchFunction
-from lmm.notebook.edits import unwrapped
+from lmm.notebook.edit_reply import read_edit_reply
 from lmm.notebook.generated_fields import FieldStatus
 from lmm.notebook.problem import Finding as Finding
 from lmm.pipeline import Report
@@ -133,7 +133,8 @@ async def aedit(
 ) -> str:
     """Ask a model for a new version of a text, or, if the text is empty, for a text; return it.
 
-    Arguments and errors are those of `ask`; a version that the model did not finish raises `ModelRejected`.
+    Arguments and errors are those of `ask`; a version that the model did not finish raises `ModelRejected`,
+    a reply without a new text `NoEdit`.
     """
     client = _client(model, config, again)
     prompts = load_prompts(client.settings.prompts_folder)
@@ -142,7 +143,7 @@ async def aedit(
     if reply.cut:  # replacing the text by it would lose the rest
         hint = "set a larger 'max_tokens' in config.toml and ask with again=True, or edit a smaller part"
         raise ModelRejected(f"{reply.model} was cut off at its output limit", hint=hint)
-    return unwrapped(reply.text)
+    return read_edit_reply(reply.text, text, prompt).text
 
 
 edit = blocking(aedit)

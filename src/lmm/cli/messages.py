@@ -93,7 +93,10 @@ def _tell_outcome(document: Document, path: Path, report: Report[AnsweredPrompt]
         _tell_edits(terminal.path_text(path), document, diff, err=err)
     code = _tell_unasked(terminal.path_text(path), document)
     if as_json:
-        waiting = [{"line": edit.line, "prompt": edit.prompt, "warnings": edit.warnings} for edit in document.edits]
+        waiting = [
+            {"line": edit.line, "prompt": edit.prompt, "remark": edit.remark, "warnings": edit.warnings}
+            for edit in document.edits
+        ]
         terminal.say_json({"path": str(path), **report.as_json(), "edits": waiting})
     else:
         _summary(terminal.path_text(path), report, err=err)
@@ -117,6 +120,8 @@ def _tell_edits(name: str, document: Document, diff: bool, *, err: bool = False)
         terminal.say(f"{terminal.styled(f'{name}:{edit.line}', 'cyan', err=err)} pending edit: {edit.prompt}", err=err)
         if diff:
             terminal.say(textwrap.indent(edit.difference(err=err), "  "), err=err)
+        if edit.remark:
+            terminal.say(textwrap.indent(f"remark: {edit.remark}", "  "), err=err)
         for warning in edit.warnings:
             terminal.say(terminal.styled(f"  warning: {warning}", "yellow", err=err), err=err)
     if document.edits:

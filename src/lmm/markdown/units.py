@@ -113,7 +113,7 @@ def like_captions(texts: Texts) -> set[int]:
     ends = unit_ends(texts) if any(text and _is_caption(text) for text in texts) else []
     while at < len(ends):
         first, last = texts[at], texts[ends[at] - 1]
-        if first and last and _is_caption(last) and _kind(first) not in ("table", "ruled"):
+        if first and last and _is_caption(last) and kind_of(first) not in ("table", "ruled"):
             found.add(ends[at] - 1)
         at = ends[at]
     return found
@@ -122,7 +122,7 @@ def like_captions(texts: Texts) -> set[int]:
 def _run_end(texts: Texts, start: int, divs: Mapping[int, int], fences: Collection[int]) -> int:
     """Return the end of the unit that continues, over blank lines, from the text at `start`."""
     first = texts[start] or ""
-    kind, item, at = _kind(first), first, start + 1
+    kind, item, at = kind_of(first), first, start + 1
     if kind == "ruled":
         at = _rule_end(texts, start)
     while at < len(texts) and (text := texts[at]) is not None:
@@ -138,8 +138,12 @@ def _run_end(texts: Texts, start: int, divs: Mapping[int, int], fences: Collecti
     return at
 
 
-def _kind(first: str) -> str:
-    """Return the kind of a text, as far as other texts may continue it."""
+def kind_of(first: str) -> str:
+    """Return the kind of a text, as far as other texts may continue it.
+
+    >>> kind_of("| a |\\n|---|\\n"), kind_of(": Leaves"), kind_of("- a"), kind_of("[^1]: A"), kind_of("A leaf.")
+    ('table', 'caption', 'list', 'note', 'prose')
+    """
     if is_item(first):
         return "list"
     if kind := _KIND.match(first):
@@ -172,7 +176,7 @@ def _follows(kind: str, item: str, texts: Texts, start: int, at: int) -> bool:
         case "table" | "ruled":
             return _is_caption(text) and not _is_caption(texts[at - 1] or "")
         case "caption":
-            return at == start + 1 and _kind(text) in ("table", "ruled")
+            return at == start + 1 and kind_of(text) in ("table", "ruled")
     return _defines(texts, start, at)
 
 

@@ -14,7 +14,7 @@ from typing import Any, NamedTuple
 from lmm.config import Settings
 from lmm.disk.diff import counterparts
 from lmm.errors import EmptyReply, Failure, Interrupted, LmmError, ModelError, Place, TooLong
-from lmm.markdown.blocks import Block, MetadataBlock, TextBlock, serialize
+from lmm.markdown.blocks import Block, HeadingBlock, MetadataBlock, TextBlock, serialize
 from lmm.markdown.metadata import Prompt
 from lmm.markdown.parse_markdown import misread, parse_markdown_text, unclosed_construct
 from lmm.markdown.tree import (
@@ -47,8 +47,10 @@ from lmm.notebook.chat_log import (
     unrepeated,
     with_prompt,
 )
+from lmm.notebook.edit_reply import EditReply, tag_for
+from lmm.notebook.edit_restore import EditRequest, new_text
 from lmm.notebook.edit_warnings import CUT, says_nothing
-from lmm.notebook.edits import check_restorable, ids_for, old_view, place_edit, text_of_reply
+from lmm.notebook.edits import check_restorable, ids_for, old_view, place_edit
 from lmm.notebook.mentions import NO_MENTIONS, Mentions, no_mentions
 from lmm.notebook.quoted_sources import misquotation_text, misquotations
 from lmm.notebook.staleness import text_hash
@@ -116,6 +118,13 @@ class PendingPrompt:
     def is_edit(self) -> bool:
         """Whether the prompt asks for another version of the text."""
         return self.prompt.word == "edit"
+
+    @property
+    def request(self) -> EditRequest:
+        """What an edit is asked of."""
+        heading = self.node.heading if isinstance(self.node, HeadingNode) else None
+        header = self.node.root.metadata if self.node is not None else {}
+        return EditRequest(serialize(self.seen), self.prompt.text, heading, header)
 
 
 @dataclass(frozen=True, slots=True)
@@ -279,7 +288,7 @@ def _context(node: Node, limit: int) -> str:
 def request_for(ask: PendingPrompt, chat: Sequence[ChatExchange], system: str, prompts: Prompts) -> ChatRequest:
     """Return the request for a pending prompt; `chat` is the conversation that it continues."""
     if ask.is_edit:
-        request = edit_request(ask.subject, ask.prompt.text, system, prompts)
+        request = edit_request(ask.subject, ask.prompt.text, system, prompts, _place_of_edit(ask.request.heading))
     else:
         request = chat_request(ask.subject, ask.prompt.text, [(e.prompt, e.reply) for e in chat], system)
     *earlier, last = request.messages
@@ -297,11 +306,24 @@ def chat_request(subject: Subject, prompt: str, earlier: Sequence[tuple[str, str
     return ChatRequest(tuple(messages))
 
 
-def edit_request(subject: Subject, prompt: str, system: str, prompts: Prompts) -> ChatRequest:
-    """Return the request for an edit of the text; if there is no text, the model is asked to write it."""
-    wording = prompts.fill("edit" if subject.text else "write", prompt=prompt)
+def edit_request(subject: Subject, prompt: str, system: str, prompts: Prompts, place: str = "") -> ChatRequest:
+    """Return the request for an edit of the text; if there is no text, the model is asked to write it.
+
+    `place` says under which heading the text stands.
+    """
+    wording = prompts.fill(
+        "edit" if subject.text else "write", prompt=prompt, tag=tag_for(subject.text, prompt), place=place
+    )
     documents = tuple(d for d in _documents(subject) if d.text)
     return ChatRequest((Message("system", system), Message("user", wording, documents)), "edit")
+
+
+def _place_of_edit(heading: HeadingBlock | None) -> str:
+    if heading is None:
+        return ""
+    below = f", and with {'#' * (heading.level + 1)} for headings in it" if heading.level < 6 else ""
+    where = f" The text is under the heading '{heading.title}' (level {heading.level})"
+    return f"{where}, which stays and is not part of it: begin without it{below}."
 
 
 def _documents(subject: Subject) -> tuple[Attachment, ...]:
@@ -378,7 +400,8 @@ def _with_edits(blocks: Sequence[Block], answered: Sequence[PromptAndReply], new
             inside += grown.pop()[1]
         before = len(result)
         ids.append(new_id(ask.prompt.text, serialize(ask.seen), reply.text))
-        result = place_edit(result, ask.block, (start, end + inside), ask.prompt, reply, ids[-1], seen=ask.seen)
+        new = new_text(reply.text, ask.request) if reply.text else EditReply("")
+        result = place_edit(result, ask.block, (start, end + inside), ask.prompt, reply, new, ids[-1], seen=ask.seen)
         grown.append((ask.block, inside + len(result) - before))
     if answered:
         check_restorable(blocks, [(ask.block, ask.prompt) for ask, _ in answered], result, ids)
@@ -587,6 +610,8 @@ class AnswerPlanner:
             reply = yield replace(ask, again=True)
         if _is_stump(pending, reply):
             raise EmptyReply(f"{reply.model} sent an empty reply", hint="try again, or rephrase the prompt")
+        if pending.is_edit:
+            new_text(reply.text, pending.request)  # is there one?
         return pending, reply
 
     async def requests(self, plan: AnswerPlan) -> Report[Ask]:
@@ -685,7 +710,13 @@ def _likeliest(asked: PendingPrompt, waiting: list[PendingPrompt]) -> PendingPro
 
 def _is_stump(pending: PendingPrompt, reply: Reply) -> bool:
     """Return whether a reply is empty, or contains nothing but a comment."""
-    return says_nothing(text_of_reply(reply.text) if pending.is_edit else reply.text)
+    if not pending.is_edit or says_nothing(reply.text):
+        return says_nothing(reply.text)
+    try:
+        new_text(reply.text, pending.request)
+    except LmmError as error:
+        return isinstance(error, EmptyReply)
+    return False
 
 
 def place_of(document: ParsedDocument, pending: PendingPrompt) -> Place:

@@ -8,11 +8,11 @@ from collections.abc import Iterable, Iterator
 
 from lmm.disk import digest
 from lmm.disk.diff import hunks
-from lmm.markdown.blocks import HeadingBlock
+from lmm.markdown.blocks import HeadingBlock, TextBlock
 from lmm.markdown.inline import Span
-from lmm.markdown.parse_markdown import iter_blocks
+from lmm.markdown.parse_markdown import iter_blocks, parse_markdown_text
 from lmm.markdown.spans import replace_spans, spans
-from lmm.markdown.units import is_item, is_opening
+from lmm.markdown.units import is_item, kind_of
 
 CUT = "the reply was cut off at the model's output limit"
 
@@ -31,30 +31,90 @@ _NAME = re.compile(
     |^[ ]{0,3}(?:(?P<note>\[\^[^\]\s]+\]:)|(?P<address>\[(?!\^)[^\]\n]+\]:)(?=[ \t]*\S))""",
     re.VERBOSE | re.MULTILINE,
 )
+_WIKI = re.compile(r"!?\[\[(?P<wiki>[^\[\]\n|]+)[^\[\]\n]*\]\]|[ \t](?P<block>\^[\w-]+)[ \t]*$", re.MULTILINE)
+_REFERS = re.compile(r"\\\w*(?:ref|cite|label)\w*")
 _LABEL = re.compile(r"!\[[^\[\]\n]*+\]\[([^\[\]\n]++)\]")
 # As `messages.render` writes them.
 _PROMPT_TAG = re.compile(r"""^</?(?:text|context|source number="\d+")(?: from=[^<>\n]*)?>""", re.MULTILINE)
 _INLINE = "inline code"
+_COUNTED = ("comment",)  # a translation changes them
+_PLURALS: dict[str, str] = {"raw LaTeX": "commands of raw LaTeX"}
 _SHOWN = 5
+# Words for what a text consists of, in requests: English, German, French, Spanish.
+_WORDS = {
+    "heading": r"heading|subheading|section|subsection|title|structure|überschrift|abschnitt|titre|título|sección",
+    "table": r"tab(?:le|elle|leau|la)|column|row|spalte|zeile",
+    "code block": r"code|chunk|script|snippet|example|beispiel|exemple|ejemplo",
+    "formula": r"formula|equation|math|formel|gleichung|équation|ecuaci",
+    "link": r"link|url|address|reference|verweis|lien|enlace",
+    "wiki link": r"link|embed|verweis|lien|enlace",
+    "picture": r"picture|image|figure|photo|bild|abbildung|imagen",
+    "div": r"callout|div\b|box|note|tip|warning|admonition|aside|tab|panel|hinweis|kasten|encadré|nota",
+    "admonition": r"callout|box|note|tip|warning|admonition|hinweis|kasten|encadré|nota",
+    "task": r"task|checkbox|checklist|to-?do|aufgabe|tâche|tarea|list",
+    "list item": r"list|bullet|item|point|enumerat|liste|punkt|prose|sentence|paragraph|text",
+    "quotation": r"quot|zitat|citation|cita",
+    "comment": r"comment|kommentar|commentaire|comentario",
+    "raw LaTeX": r"latex|tex\b|command|environment|theorem|proof",
+    "HTML tag": r"html|tag|markup",
+    "footnote": r"footnote|note|fußnote",
+    "shortcode": r"shortcode|include|embed|video",
+}
+_CHANGES = (
+    r"updat|\bchange the|remov|delet|drop|cut|strip|without|\bno\b|dissolv|unwrap|turn|convert|\bmake|into|\bas an?\b|"
+    r"replac|merg|join|combin|fold|flatten|inline|instead|reorgani|restructur|rewrite|simplif|shorten|shorter|reduce|"
+    r"get rid|plain|entfern|lösch|streich|ohne|auflös|umwandel|\bmach|ersetz|zusammen|statt|kürz|supprim|enlev|retir|"
+    r"sans|transform|remplac|fusionn|elimin|quita|borra|\bsin\b|convier"
+)
+_KEEPS = r"\b(?:keep|leave|preserv|not|don't|behalt|lass|nicht|gard|conserv|manten)"
+_PARTS = "paragraph|sentence|part|everything|half|rest|absatz|satz|teil|alles|paragraphe|phrase|párrafo|frase"
+_SWEEPING = re.compile(
+    r"summar|abstract|tl;?dr|zusammenfass|résum|resum|(?:ein|zwei|drei)\w* (?:satz|sätze|absatz)|"
+    r"(?:one|two|three|single|a|\d) (?:short )?(?:sentence|paragraph|line)s?\b|"
+    rf"(?:remov|delet|drop|cut|entfern|lösch|streich|supprim|elimin)\w*[^.;\n]*(?:{_PARTS})",
+    re.IGNORECASE,
+)
+_REFERRED = ("footnote", "comment", "shortcode", _INLINE, "HTML id", "embedded file", "block id")
+# A line, perhaps in brackets or as a comment, that says that something stays.
+_PLACEHOLDER = re.compile(
+    r"^[ \t>]*(?:[-*+] |<!--|//|#|%|\*|_)*[ \t]*[\[(<{*_]*(?:\.{3}|…)?[ \t]*[^\n.]{0,40}?"
+    r"\b(?:(?:rest|remainder|other|remaining|everything)\b[^\n]{0,60}\b(?:unchanged|same|as before|as is|omitted)|"
+    r"unchanged|(?:existing|previous|original) (?:text|code|content|section|paragraph)s?\b[^\n]{0,20}(?:\.{3}|…|here)|"
+    r"(?:same|as) (?:as )?(?:before|above)|omitted for brevity|unverändert\w*|wie (?:zuvor|bisher|oben)|inchangé\w*|"
+    r"sin cambios|invariat\w*)\b[^\n]{0,40}$",
+    re.IGNORECASE | re.MULTILINE,
+)
+_ELLIPSIS = re.compile(r"^[ \t]*[\[(<*_]{0,3}(?:\.{3}|…)[\])>*_]{0,3}[ \t]*$", re.MULTILINE)
 MODELS_METADATA = "<!-- The model wrote these lines as metadata; in this comment they ask and set nothing:"
 """The beginning of a comment that contains metadata of a reply."""
 
 
-def losses(old: str, new: str) -> tuple[str, ...]:
-    """Return what would be torn or lost if `new` replaced `old`: fenced divs, and anything that others refer to.
+def losses(old: str, new: str, prompt: str = "") -> tuple[str, ...]:
+    """Return what would be torn or lost if `new` replaced `old`; what `prompt` asks for is no loss.
 
     >>> losses("As @fox2015 says, see {#sec-a}.", "As somebody says.")
     ('it drops the id #sec-a', 'it drops the citation or reference @fox2015')
+    >>> table = "| a |\\n|---|\\n| 1 |\\n"
+    >>> losses(table, "a is 1"), losses(table, "a is 1", "turn the table into prose")
+    (('it drops a table',), ())
     """
+    old, new = (text.replace("\r\n", "\n") for text in (old, new))
     old_prose, new_prose = _prose(old), _prose(new)
-    found = [*_torn(old_prose, new_prose)]
+    found = [*_placeholders(old, new), *_torn(old_prose, new_prose, prompt)]
     then, after = _names(old_prose), _names(new_prose)
     for kind in dict.fromkeys(_NAMES.values()):
         found += _dropped(kind, then.get(kind, ()), after.get(kind, ()))
     found += _dropped("chunk label", chunk_labels(old), chunk_labels(new))
     before, now = list(_elements(old)), list(_elements(new))
-    for kind in dict.fromkeys(kind for kind, _ in before):
-        found += _dropped(kind, *([name for other, name in there if other == kind] for there in (before, now)))
+    for kind in dict.fromkeys(kind for kind, _ in before if not asks_for(prompt, kind)):
+        was, are = ([name for other, name in there if other == kind] for there in (before, now))
+        if kind not in _COUNTED or len(are) < len(was):
+            found += _dropped(kind, was, are)
+    counted, counted_now = _counts(old), _counts(new)
+    for kind, number in counted.items():
+        gone = number - counted_now[kind]
+        if gone > 0 and not asks_for(prompt, kind):
+            found.append(f"it drops {_some(gone, number, kind)}")
     return tuple(found)
 
 
@@ -178,19 +238,79 @@ def _prose(text: str) -> str:
     return replace_spans(text.replace("\r\n", "\n"), lambda span: instead.get(span.kind))
 
 
-def _torn(old: str, new: str) -> Iterator[str]:
+def _some(gone: int, number: int, kind: str) -> str:
+    if number == 1:
+        return f"{'an' if kind == 'HTML tag' else 'a'} {kind}"
+    return f"{gone} {'' if gone == number else f'of {number} '}{_PLURALS.get(kind, f'{kind}s')}"
+
+
+def asks_for(prompt: str, kind: str) -> bool:
+    """Return whether a request is to remove or to transform what is of a kind.
+
+    >>> asks_for("dissolve the callout", "div"), asks_for("cut it, but keep the callout", "div")
+    (True, False)
+    """
+    if kind not in _REFERRED and _SWEEPING.search(prompt):
+        return True
+    words = _WORDS.get(kind)
+    clauses = re.split(r"[.;,!?\n]| but | and | aber | und ", prompt) if words else ()
+    changing = re.search(_CHANGES, prompt, re.I)
+    return bool(changing) and any(
+        re.search(rf"\b(?:sub)?(?:{words})", c, re.I) and not re.search(_KEEPS, c, re.I) for c in clauses
+    )
+
+
+def _placeholders(old: str, new: str) -> Iterator[str]:
+    """Find lines that stand for text which a model left out."""
+    for pattern in (_PLACEHOLDER, _ELLIPSIS):
+        for match in pattern.finditer(new):
+            if match[0].strip() and match[0].strip() not in old:
+                yield f"it leaves text out: {excerpt(match[0].strip())}"
+                return
+
+
+def _torn(old: str, new: str, prompt: str) -> Iterator[str]:
     opened, closed = (now - then for now, then in zip(_count_fences(new), _count_fences(old), strict=True))
     if opened != closed:
         yield "it tears a fenced div: its ::: lines no longer match"
-    elif opened < 0:
+    elif opened < 0 and not asks_for(prompt, "div"):
         yield f"it drops {-opened} fenced div{'s' if opened < -1 else ''} (:::)"
 
 
 def _count_fences(text: str) -> tuple[int, int]:
     """Return how many lines open a div, and how many close one."""
     lines = [line for line in text.split("\n") if line.lstrip(" ").startswith(":::")]
-    opened = sum(map(is_opening, lines))
+    opened = sum(bool(line.strip(": \t\r")) for line in lines)
     return opened, len(lines) - opened
+
+
+def _counts(text: str) -> Counter[str]:
+    """Count what a text consists of besides words, by kind."""
+    blocks = parse_markdown_text(text)
+    found = Counter[str]()
+    for at, block in enumerate(blocks):
+        if isinstance(block, HeadingBlock):
+            found["heading"] += 1
+        elif isinstance(block, TextBlock):
+            kind = kind_of(block.source)
+            found["table"] += kind == "table" or (
+                kind == "ruled" and kind_of(blocks[at - 1].source if at else "") != "table"
+            )
+            found["quotation"] += block.content.startswith(">") and not block.content.startswith("> [!")
+            found["admonition"] += bool(re.match(r"(?:!!!|\?\?\?\+?|===) |> \[!\w+\]", block.content))
+    for span in spans(text, in_list=True):
+        if span.kind == "code_block" and span.target != "indented":
+            found["code block"] += 1
+        elif span.kind == "math":
+            found["formula"] += 1
+        elif span.kind == "footnote" and not span.target:
+            found["footnote"] += 1
+        elif span.kind == "raw" and span.target == "tex" and not _REFERS.match(span.text):
+            found["raw LaTeX"] += 1
+        elif span.kind == "html" and not span.target.startswith("/"):
+            found["HTML tag"] += 1
+    found["task"] = len(re.findall(r"^[ \t>]*(?:[-*+]|\d+[.)])[ \t]+\[[ xX]\][ \t]", _prose(text), re.MULTILINE))
+    return +found
 
 
 def _names(text: str) -> dict[str, list[str]]:
@@ -209,6 +329,10 @@ def _elements(text: str) -> Iterator[tuple[str, str]]:
     for span in spans(f"{text}\n\n" + "".join(f"[{label}]: <{label}>\n" for label in labels)):
         if span.kind == "image":
             yield "picture", span.target
+        elif span.kind == "link" and span.target and span.text != span.target:
+            yield "link", span.target
+        elif span.kind == "role":
+            yield "role", f"{span.target} {span.text}"
         elif span.kind in ("comment", "shortcode"):
             yield span.kind, " ".join(text[span.start : span.end].split())
         elif span.expression or (span.kind == "code" and span.text.startswith("r#")):
@@ -216,6 +340,8 @@ def _elements(text: str) -> Iterator[tuple[str, str]]:
         elif span.kind == "html":
             known = {"id": "HTML id", "src": "picture" if span.target == "img" else "embedded file"}
             yield from ((known[name], value) for name, value in span.values.items() if name in known)
+    for match in _WIKI.finditer(_prose(text)):
+        yield ("wiki link" if match["wiki"] else "block id"), match[match.lastgroup or 0]
 
 
 def _dropped(kind: str, old: Iterable[str], new: Iterable[str]) -> Iterator[str]:

@@ -24,8 +24,8 @@ The heading of an edited section stays above both. The two comments contain the 
 level-6 headings, nor another edit, nor the text below can be mistaken for a part of it; knitr, Pandoc and
 readers do not see them. If there was no text, there is only the new text.
 
-The record also contains ``~~old``, which reveals a later change of the old text, and ``~~warning``, if there
-were warnings when the edit arrived.
+The record also contains ``~remark``, what the model said about its text, if anything, ``~~old``, which reveals a later
+change of the old text, and ``~~warning``, if there were warnings when the edit arrived.
 """
 
 from __future__ import annotations
@@ -54,29 +54,29 @@ from lmm.markdown.blocks import (
 )
 from lmm.markdown.metadata import Prompt, add_prompt, mask_prompts
 from lmm.markdown.parse_markdown import parse_markdown_text, unclosed_construct
-from lmm.markdown.units import ITEM, div_ends, is_opening, texts_of
+from lmm.markdown.units import ITEM, is_opening, texts_of
 from lmm.messages import Reply
 from lmm.notebook.chat_log import WARNING, unless_emptied, waiting_prompt, without_prompt
+from lmm.notebook.edit_reply import DOUBTS, EditReply
+from lmm.notebook.edit_restore import as_metadata, is_mark
 from lmm.notebook.edit_warnings import (
     CUT,
     MODELS_METADATA,
     changed_since,
     code_notices,
     excerpt,
-    leaves_comment_open,
     losses,
     marks_of,
     metadata_notices,
     oddities,
     unseen_since,
-    without_heading,
 )
 
 EDIT = "~edit_"
+REMARK = "~remark"
 _NEAR = 50  # an old text is looked for among so many of the next new texts
 OLD_HEADING = HeadingBlock.make(6, "old text").source
 NEW_HEADING = HeadingBlock.make(6, "new text").source
-_MARKS = ("<!-- lmm:new ", "<!-- lmm:end ")
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,8 +85,8 @@ class WaitingEdit:
 
     `block` is its metadata block; `start` to `end` (exclusive) everything between the annotated heading
     and the end marker, marker included; `old` and `new` are the blocks of the two texts; `heading` is the
-    title of the annotated heading, if there is one; `cut` says that the reply was cut off; `seen` has fingerprints of
-    the old text that the model saw.
+    title of the annotated heading, if there is one; `remark` is what the model said about its text; `doubts` are the
+    warnings that no change of the text settles; `seen` has fingerprints of the old text that the model saw.
     """
 
     block: int
@@ -100,14 +100,15 @@ class WaitingEdit:
     new: tuple[Block, ...]
     tail: str | None
     heading: str = ""
-    cut: bool = False
+    remark: str = ""
+    doubts: tuple[str, ...] = ()
     seen: str = ""
 
     @property
     def losses(self) -> tuple[str, ...]:
         """What accepting it now would lose: what the model dropped, and what the author added since."""
-        found = losses(visible_text(self.old), visible_text(self.new))
-        return (*((CUT,) if self.cut else ()), *found, *self._written_since())
+        found = losses(visible_text(self.old), visible_text(self.new), self.prompt)
+        return (*self.doubts, *found, *self._written_since())
 
     @property
     def warnings(self) -> tuple[str, ...]:
@@ -198,7 +199,7 @@ def _marks(blocks: Sequence[Block]) -> dict[str, list[int]]:
     """Return the positions of our comments, by comment."""
     found: dict[str, list[int]] = {}
     for i, block in enumerate(blocks):
-        if "<!-- lmm:" in block.source and block.content.startswith(_MARKS) and len(block.content.split()) == 4:
+        if is_mark(block):
             found.setdefault(block.content, []).append(i)
     return found
 
@@ -240,7 +241,8 @@ def _edit_at(
         new=tuple(blocks[new_mark + 2 : end_mark]),
         tail=tail if isinstance(tail, str) else None,
         heading=heading,
-        cut=str(record.get(WARNING, "")).startswith(CUT),
+        remark=str(record.get(REMARK, "")),
+        doubts=tuple(one for one in str(record.get(WARNING, "")).split("; ") if one.startswith((CUT, *DOUBTS))),
         seen=str(record.get("~~old", "")),
     )
 
@@ -289,6 +291,7 @@ def place_edit(
     extent: tuple[int, int],
     prompt: Prompt,
     reply: Reply,
+    new: EditReply,
     edit_id: str,
     *,
     seen: Sequence[Block],
@@ -296,7 +299,8 @@ def place_edit(
     """Place an answered edit beside the text that it is about.
 
     `index` is the metadata block with the prompt; `extent` the blocks (start, end) of the text to be replaced,
-    empty if there is none; `seen` the blocks that the model saw, as the author may have changed them since.
+    empty if there is none; `new` is what `reply` contains; `seen` the blocks that the model saw, as the author may have
+    changed them since.
     `check_restorable` checks whether it can be undone exactly.
 
     Raises:
@@ -314,30 +318,31 @@ def place_edit(
             raise LmmError(f"'{opened[1]}' in the text is never closed: close it first")
     above = blocks[start - 1]
     heading = above.title if isinstance(above, HeadingBlock) else ""
-    text = text_of_reply(reply.text, heading)
-    new: list[Block] = [_text(source, newline) for source in (marker("new", edit_id) + "\n", NEW_HEADING)]
-    new += [TextBlock(text.replace("\n", newline).rstrip("\r\n") + newline * 2, 0)]
-    new += [_text(marker("end", edit_id) + "\n\n", newline)]
-    record = {"edit": prompt.text, "~~id": edit_id, "~~model": reply.model}
+    added: list[Block] = [_text(source, newline) for source in (marker("new", edit_id) + "\n", NEW_HEADING)]
+    added += [TextBlock(new.text.replace("\n", newline).rstrip("\r\n") + newline * 2, 0)]
+    added += [_text(marker("end", edit_id) + "\n\n", newline)]
+    record = {"edit": prompt.text} | ({REMARK: new.remark} if new.remark else {})
+    record |= {"~~id": edit_id, "~~model": reply.model}
     record |= {"~~old": marks_of(block.content for block in seen)} if old else {}
     was = serialize(seen)
-    wrong = [*((CUT,) if reply.cut else ()), *losses(was, text), *oddities(was, text, heading=heading)]
+    wrong = [*((CUT,) if reply.cut else ()), *new.doubts, *losses(was, new.text, prompt.text)]
+    wrong += oddities(was, new.text, heading=heading)
     record |= {WARNING: "; ".join(wrong)} if wrong else {}
     tail = None
     if old:
         # A blank line must precede the heading; if one is added, it is removed again later (`~~tail`).
-        spaced = insert_blocks(old, len(old), new)
+        spaced = insert_blocks(old, len(old), added)
         if spaced[len(old) - 1].source != old[-1].source:
             tail = old[-1].trailing
-        new = [_text(OLD_HEADING, newline), *spaced]
-    elif insert_blocks([above], 1, new)[0].source != above.source:
+        added = [_text(OLD_HEADING, newline), *spaced]
+    elif insert_blocks([above], 1, added)[0].source != above.source:
         tail = above.trailing
     if tail is not None:
         record["~~tail"] = tail
     prompt = waiting_prompt(block, prompt)
     block = without_prompt(block.with_key(EDIT, record, before=prompt.start), prompt)
     before = [*blocks[:index], block, *blocks[index + 1 : start]]
-    return [*before[:-1], *insert_blocks(before[-1:], 1, [*new, *blocks[end:]])]
+    return [*before[:-1], *insert_blocks(before[-1:], 1, [*added, *blocks[end:]])]
 
 
 def check_restorable(
@@ -365,70 +370,6 @@ def check_restorable(
 def _text(source: str, newline: str) -> TextBlock:
     """Return text for the new document; its kind of block is determined when the document is parsed again."""
     return TextBlock(source.replace("\n", newline), 0)
-
-
-def text_of_reply(reply: str, heading: str = "") -> str:
-    """Return the text of a reply for the document, without a fence around it; metadata and marks in it are disarmed."""
-    text = closed(without_heading(unwrapped(reply.replace("\r\n", "\n")), heading))
-    if "---" in text:
-        text = closed(serialize(map(_as_comment, parse_markdown_text(text))))
-    if "<!-- lmm:" not in text:
-        return text
-    blocks = parse_markdown_text(text)  # after accepting, these marks would belong to no edit
-    marks = {i for positions in _marks(blocks).values() for i in positions}
-    return serialize([block for i, block in enumerate(blocks) if i not in marks])
-
-
-def unwrapped(reply: str) -> str:
-    """Remove the code fence that models often put around markdown from a reply.
-
-    >>> unwrapped("```markdown\\nA leaf.\\n```")
-    'A leaf.'
-    """
-    first, _, rest = reply.strip().partition("\n")
-    text, _, last = rest.rpartition("\n")
-    is_fenced = unclosed_construct(first) and first.strip("` \t") in ("markdown", "md")
-    return text if is_fenced and unclosed_construct(last) and not last.strip("`") else reply
-
-
-def closed(text: str) -> str:
-    """Close constructs left open in `text`, which would swallow the end mark; remove fences that close other divs.
-
-    >>> closed("::: {.note}\\nA leaf.\\n"), closed("A leaf.\\n\\n:::\\n")
-    ('::: {.note}\\nA leaf.\\n:::\\n', 'A leaf.\\n\\n')
-    """
-    opened = unclosed_construct(text)
-    if opened is not None:
-        text = text.rstrip("\n") + "\n" + ("-->" if opened[1] == "<!--" else opened[1])
-    if leaves_comment_open(text):
-        text = text.rstrip("\n") + "\n-->"
-    return _with_whole_divs(text) if ":::" in text else text
-
-
-def _with_whole_divs(text: str) -> str:
-    """Add a fence for each div that `text` leaves open, and remove fences that would close a div around it."""
-    around = text.count("\n:::") + 1  # as many divs as could be closed
-    blocks = parse_markdown_text("::: around\n" * around + text)
-    ends = div_ends(texts_of(blocks))
-    foreign = {ends.get(position) for position in range(around)}
-    kept = serialize([block for i, block in enumerate(blocks) if i >= around and i not in foreign])
-    opened = sum(i >= around and i not in ends and is_opening(block.source) for i, block in enumerate(blocks))
-    return kept.rstrip("\n") + "\n:::" * opened + "\n" if opened else kept
-
-
-def _as_comment(block: Block) -> Block:
-    if not isinstance(block, MetadataBlock | ErrorBlock):
-        return block
-    lines = MetadataBlock(block.source, block.line).body.replace("-->", "--\\>").rstrip("\n")
-    return TextBlock(f"{MODELS_METADATA}\n{lines}\n-->\n\n", block.line)
-
-
-def _as_metadata(block: Block) -> Block:
-    """Turn a comment with the model's metadata back into the metadata block that the model wrote."""
-    if not block.content.startswith(MODELS_METADATA):
-        return block
-    body = block.content.removeprefix(MODELS_METADATA).removesuffix("-->").replace("--\\>", "-->")
-    return TextBlock.make(f"---{body}---", newline=block.newline, line=block.line)
 
 
 # -- resolving -----------------------------------------------------------------------------------
@@ -466,7 +407,7 @@ def resolve(
         _refuse([(edit.line, loss) for edit in chosen for loss in edit.losses])
     if with_metadata:
         inside = {i for edit in chosen for i in range(edit.start, edit.end)}
-        blocks = [_as_metadata(block) if i in inside else block for i, block in enumerate(blocks)]
+        blocks = [as_metadata(block) if i in inside else block for i, block in enumerate(blocks)]
         chosen = [edit for edit in find_edits(blocks) if edit.id in {other.id for other in chosen}]
     result = _resolve_edits(blocks, chosen, verdict, sign)
     if damaged := damaged_edits(result):

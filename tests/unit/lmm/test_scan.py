@@ -50,7 +50,7 @@ def test_an_edit_is_unwrapped() -> None:
     """As in files, a fence around the whole reply is none of the text."""
     model = ScriptedModel(["```markdown\nGreen.\n```"])
     assert lmm.edit(TEXT, "shorten", model=model) == "Green."
-    assert render(model.seen[0].messages[1]).startswith(f"<text>\n{TEXT}\n</text>\n\nshorten\n\nReply with the new")
+    assert render(model.seen[0].messages[1]).startswith(f"<text>\n{TEXT}\n</text>\n\nshorten\n\nWrite the new version")
 
 
 def test_an_edit_that_the_model_did_not_finish_is_refused() -> None:

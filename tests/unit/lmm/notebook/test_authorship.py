@@ -52,13 +52,13 @@ def test_changes_accepted_one_by_one_are_signed_as_all_at_once(tmp_path: Path) -
     config.write_text("[notebook]\nauthorship = true\n")
     document = Document.from_text("---\n=: other\n---\n# A\n\nOne.\n\nTwo.\n\nThree.\n", config=config)
     document.answer(model=ScriptedModel(["Four five.\n\nTwo.\n\nSix seven eight."])).check()
-    document.accept(hunk=1)
+    document.accept(hunk=1, force=True)
     model = "accepted from Scripted/replies"
     assert shares(document.text) == [("yours", 2), (model, 2)]
     other = Document.from_text(document.text, config=config)
     other.reject(hunk=1)
     assert shares(other.text) == [("yours", 2), (model, 2)]
-    document.accept(hunk=1)
+    document.accept(hunk=1, force=True)
     assert not document.edits
     assert shares(document.text) == [("yours", 1), (model, 5)]
     assert document.text.count("~~by") == 1

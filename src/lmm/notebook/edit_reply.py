@@ -1,0 +1,291 @@
+"""A reply to a request for an edit: the new text in it, and what the model says about it.
+
+The text is asked for between ``<new>`` and ``</new>``; what is outside is the model's remark. Where the tags are
+missing, as from small models or after a project's own edit.md, what models put around a text is taken off.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from itertools import count
+
+from lmm.errors import EmptyReply, NoEdit
+from lmm.markdown.spans import without
+
+SEVERAL = "the reply holds several new texts, of which this is the first"
+OPEN = "the reply has no closing tag: its end may be missing"
+_WRAPPED = "this may be a remark of the model's, not text: "
+DOUBTS = (SEVERAL, OPEN, _WRAPPED)
+"""How the doubts begin that a reply may leave; they stay with its edit until the author resolves it."""
+
+
+@dataclass(frozen=True, slots=True)
+class EditReply:
+    """The new `text` of a reply, the model's `remark` about it, and `doubts` whether it is text."""
+
+    text: str
+    remark: str = ""
+    doubts: tuple[str, ...] = ()
+
+
+def tag_for(*texts: str) -> str:
+    """Return the name of the tag around a new text: ``new``, with a number if one of the texts contains that tag.
+
+    >>> tag_for("A leaf."), tag_for("Close it with </new>.")
+    ('new', 'new2')
+    """
+    names = ("new" if number == 1 else f"new{number}" for number in count(1))
+    return next(name for name in names if not any(f"</{name}>" in text for text in texts))
+
+
+def read_edit_reply(reply: str, old: str = "", prompt: str = "") -> EditReply:
+    r"""Return the new text in a reply to `prompt` about the `old` text, without what the model says around it.
+
+    Raises:
+        NoEdit: the model refused, or sent something else than one text.
+        EmptyReply: there is nothing in it.
+
+    >>> read_edit_reply("Shorter:\n<new>\nA leaf.\n</new>\nIt was long.")
+    EditReply(text='A leaf.', remark='Shorter:\n\nIt was long.', doubts=())
+    >>> read_edit_reply("Here is the new text:\n\n```markdown\nA leaf.\n```").text
+    'A leaf.'
+    """
+    reply = reply.replace("\r\n", "\n")
+    tag = tag_for(old, prompt)
+    found = _tagged(reply, tag) or _untagged(_Untagged(reply.strip("\n"), old))
+    if kind := _other_kind(found.text, old):
+        raise no_edit(kind, found.text if kind != _DIFF else found.remark)
+    if not found.text.strip():
+        raise no_edit("the model sent no new text", found.remark) if found.remark else EmptyReply("the reply is empty")
+    return found
+
+
+def no_edit(what: str, said: str) -> NoEdit:
+    """Return the error for a reply without a new text; `said` are the words of the model."""
+    words = " ".join(said.split())
+    return NoEdit(f"{what}{': ' * bool(words)}{words}", hint="change the prompt or delete it; --again asks once more")
+
+
+# -- with tags -----------------------------------------------------------------------------------------
+
+
+def _tagged(reply: str, tag: str) -> EditReply | None:
+    """Read a reply with tags; None if it has none."""
+    opening, closing = rf"^[ \t>]*<{tag}>[ \t]*\n?", rf"\n?[ \t]*</{tag}>"
+    parts = list(re.finditer(rf"{opening}(.*?)(?:{closing}(?=[ \t.]*$)|\Z)", reply, re.DOTALL | re.MULTILINE | re.I))
+    if not parts:
+        parts = list(re.finditer(rf"<{tag}>(.*?)(?:</{tag}>|\Z)", reply, re.DOTALL | re.I))
+    if not parts:
+        return None
+    first, *more = parts
+    doubts = (SEVERAL,) if more else ()
+    if not re.search(rf"</{tag}>\s*\Z", first[0], re.I):
+        doubts = (*doubts, OPEN)
+    remark = _remark(reply[: first.start()], reply[first.end() :])
+    return EditReply(_without_fence(first[1].strip("\n")), remark, doubts)
+
+
+def _remark(above: str, below: str) -> str:
+    """Join what a model says above and below a text, without the fence or the rule between."""
+    line = r"[ \t]*(?:`{3,}\w*|~{3,}\w*|-{3,}|\*{3,})[ \t]*"
+    above, below = re.sub(rf"(?:^|\n){line}\s*\Z", "", above.strip()), re.sub(rf"\A\s*{line}(?:\n|\Z)", "", below)
+    return "\n\n".join(part.strip() for part in (above, below) if part.strip())
+
+
+# -- without tags: habits ------------------------------------------------------------------------------
+
+_FENCE = re.compile(r"^(`{3,}|~{3,})[ \t]*([\w.+-]*)[ \t]*$", re.MULTILINE)
+_MARKDOWN = ("", "markdown", "md", "text", "txt", "qmd", "rmd", "quarto", "plaintext")
+_WRAPPERS = (
+    "text|new_?text|edited(?:_text)?|edit|answer|output|result|revised(?:_text)?|response|rewritten|updated|version"
+)
+
+
+def _beginning(phrases: str, ending: str = "") -> re.Pattern[str]:
+    """Return a pattern for a text that begins with one of the phrases, which are separated by commas."""
+    words = "|".join(re.escape(" ".join(phrase.split())) for phrase in phrases.split(","))
+    return re.compile(rf"(?:\*\*|#+ )?(?:{words})(?!\w){ending}", re.IGNORECASE)
+
+
+# In English, German, French, Spanish and Italian: what models write above a text, below it, and instead of it.
+_PREAMBLE = _beginning(
+    """sure, certainly, of course, absolutely, okay, ok, great, got it, understood, done, here's, here is, here are,
+    here you, below is, as requested, i've, i have, i'll, i will, gern, gerne, natürlich, klar, hier ist, hier
+    die, hier der, voici, bien sûr, claro, aquí, ecco, certo""",
+    r"[^\n]*[:!.*]\Z",
+)
+_LABEL = re.compile(
+    r"(?:#+ |\*\*)?(?:the )?(?:(?:new|revised|edited|updated|shortened|corrected|improved|rewritten|final|neue[rs]?) "
+    r"(?:text|version|paragraph|section|passage|fassung)|translation)[:* ]*\Z",
+    re.IGNORECASE,
+)
+_CLOSING = _beginning(
+    """let me know, feel free, i hope, hope this, hope that, i've, i have, i also, i made, i changed, i kept, i
+    removed, i shortened, i corrected, i fixed, i left, i added, i merged, i tightened, i replaced, changes:,
+    changes made, key changes, summary of changes, what i changed, what changed, the changes, the main changes,
+    would you like, do you want, if you'd, if you would, if you want, ich habe, sag mir, sagen sie mir,
+    änderungen, j'ai, n'hésitez, he cambiado, he corregido, ho modificato"""
+)
+_ADDRESS = re.compile(
+    r"\b(?:I|I'm|I've|[Yy]ou|[Yy]our)\b|\A(?:Notes?|Remark|Hinweis|Anmerkung):|\A(?:This version|Below)\b"
+)
+_REFUSAL = _beginning(
+    """i'm sorry, i am sorry, sorry, i'm unable, i am unable, i'm afraid, i'm not able, i cannot, i can't, i don't, i
+    do not, i could not, i couldn't, i would need, i need, i see no, i found no, unfortunately, as an ai, there
+    is nothing, there are no, there is no, there's no, nothing to, no changes, no edits, please provide, please
+    share, please paste, please send, it looks like, it seems, it appears, you haven't, you have not, you
+    didn't, es gibt nichts, es gibt keine, leider, ich kann, ich sehe, ich habe keine, je ne, je suis désolé, il
+    n'y a, désolé, lo siento, no hay, no puedo"""
+)
+_ASKING = _beginning("""could you, can you, would you, which, what, do you, shall i, should i, welche, quel, qué""")
+_FINDING = re.compile(
+    r"(?:the|this|your|der|die|das|le|la|el) (?:text|paragraph|section|sentence|passage|document|place|absatz|"
+    r"abschnitt|satz|texte|paragraphe|texto|párrafo)\b[^\n]*\b(?:no|already|nothing|empty|fine|missing|correct|keine?|bereits|"
+    r"schon|leer|aucune?|déjà|ningún|ya)\b",
+    re.IGNORECASE,
+)
+_VERSION = re.compile(
+    r"^(?:#+ |\*\*)?(?:option|version|variante?|alternative|opción|vorschlag)\s*(?:\d|[A-C]\b)", re.I | re.M
+)
+_DIFF = "the model sent a diff instead of the new text"
+
+
+@dataclass(frozen=True, slots=True)
+class _Untagged:
+    """A reply without tags, being freed from what is around its text."""
+
+    text: str
+    old: str
+    above: str = ""
+    below: str = ""
+
+
+def _untagged(reply: _Untagged) -> EditReply:
+    for unwrap in (_off_tag, _off_fence, _off_words, _off_fence, _off_words, _off_quotes):
+        reply = unwrap(reply)
+    paragraphs = [p for p in re.split(r"\n\s*\n", reply.text.strip()) if p.strip()]
+    doubtful = [] if _ADDRESS.search(reply.old) else [p for p in {*paragraphs[:1], *paragraphs[-1:]} if _speaks(p)]
+    doubts = tuple(f"{_WRAPPED}'{' '.join(p.split())[:60]}'" for p in doubtful)
+    return EditReply(reply.text.strip("\n"), _remark(reply.above, reply.below), doubts)
+
+
+def _speaks(paragraph: str) -> bool:
+    """Return whether a paragraph speaks to the author, it seems."""
+    return (
+        bool(_ADDRESS.search(without(paragraph, "comment", "code", "code_block", "math"))) and "<!--" not in paragraph
+    )
+
+
+def _off_tag(reply: _Untagged) -> _Untagged:
+    """Take off a tag around the text, such as that of the request."""
+    match = re.search(
+        rf"^<({_WRAPPERS})\b[^<>\n]*>[ \t]*\n(.*)\n[ \t]*</\1>[ \t]*$", reply.text, re.DOTALL | re.M | re.I
+    )
+    if match is None or match[0].partition("\n")[0] in reply.old:
+        return reply
+    return _inside(reply, match.start(), match.end(), match[2])
+
+
+def _inside(reply: _Untagged, start: int, end: int, text: str) -> _Untagged:
+    above, below = f"{reply.above}\n\n{reply.text[:start]}", f"{reply.text[end:]}\n\n{reply.below}"
+    return replace(reply, text=text, above=above, below=below)
+
+
+def _off_fence(reply: _Untagged) -> _Untagged:
+    """Take off a fence around the text, with what is outside of it, unless the text is outside."""
+    fences = list(_FENCE.finditer(reply.text))
+    if len(fences) < 2 or fences[0][2].lower() not in _MARKDOWN:
+        return reply
+    first = fences[0]
+    ends = [f for f in fences[1:] if not f[2] and f[1][0] == first[1][0] and len(f[1]) >= len(first[1])]
+    # With a label, models also close their own fence last where others are inside; else fences go in pairs.
+    last = ends[-1:] if first[2] else ends[:1]
+    if not last or (not first[2] and len(fences) > 2 and _VERSION.search(reply.text)):
+        return reply
+    inside, outside = (
+        reply.text[first.end() : last[0].start()],
+        reply.text[: first.start()] + reply.text[last[0].end() :],
+    )
+    own = set(reply.old.split())
+    if reply.old.lstrip().startswith(first[1]) and not first[2]:
+        return reply  # the text itself is code
+    if outside.strip() and len(own & set(outside.split())) > len(own & set(inside.split())):
+        return reply  # a piece of code in the text
+    above = reply.text[: first.start()].strip().rpartition("\n\n")[2]
+    if above and not (above.endswith(":") or _PREAMBLE.match(above) or _LABEL.match(above)):
+        return reply
+    return _inside(reply, first.start(), last[0].end(), inside.strip("\n"))
+
+
+def _off_words(reply: _Untagged) -> _Untagged:
+    """Take off a line that announces the text, and paragraphs below that speak about it."""
+    paragraphs = re.split(r"(\n[ \t]*\n\s*)", reply.text.strip("\n"))
+    first = paragraphs[0].strip()
+    if len(paragraphs) == 1 and "\n" in first and first.partition("\n")[0].endswith(":"):  # no blank line below it
+        first, _, rest = first.partition("\n")
+        paragraphs = [first, "\n", rest]
+    above, below = "", ""
+    announces = "\n" not in first and (_PREAMBLE.match(first) or _LABEL.match(first)) and first not in reply.old
+    if len(paragraphs) > 2 and announces:
+        above, paragraphs = first, paragraphs[2:]
+    for at in range(2, len(paragraphs), 2):
+        text = paragraphs[at].strip()
+        if _CLOSING.match(text) and text not in reply.old:
+            below, paragraphs = "".join(paragraphs[at:]), paragraphs[: at - 1]
+            break
+    kept = "".join(paragraphs).strip("\n") if above or below else reply.text
+    while above and re.match(r"[-*]{3,}[ \t]*\n[ \t]*\n", kept):  # rules that set the text apart
+        kept = kept.partition("\n")[2].lstrip("\n")
+    if (above or below) and re.search(r"\n[-*]{3,}[ \t]*\Z", kept):
+        kept = kept[: kept.rindex("\n")].rstrip("\n")
+    return replace(reply, text=kept, above=f"{reply.above}\n\n{above}", below=f"{below}\n\n{reply.below}")
+
+
+def _off_quotes(reply: _Untagged) -> _Untagged:
+    """Take off quotation marks, or the marks of a quotation, around the whole text."""
+    text, old = reply.text.strip(), reply.old.lstrip()
+    for opening, closing in (('"', '"'), ("“", "”"), ("«", "»")):
+        if (
+            text.startswith(opening)
+            and text.endswith(closing)
+            and opening not in text[1:-1]
+            and not old.startswith(opening)
+        ):
+            return replace(reply, text=text[1:-1])
+    if text and all(line.startswith(">") for line in text.splitlines() if line.strip()) and old and ">" not in old:
+        return replace(reply, text=re.sub(r"^> ?", "", text, flags=re.MULTILINE))
+    return reply
+
+
+def _without_fence(text: str) -> str:
+    """Take off a fence that is marked as markdown around a whole text."""
+    match = re.fullmatch(r"(`{3,}|~{3,})[ \t]*(?:markdown|md)[ \t]*\n(.*?)\n?\1[`~]*[ \t]*", text.strip(), re.DOTALL)
+    return match[2] if match else text
+
+
+# -- what is no text -----------------------------------------------------------------------------------
+
+
+def _other_kind(text: str, old: str) -> str:
+    """Say what a reply is that is not one new text; an empty string if it is."""
+    lines = text.strip().splitlines()
+    if _is_diff(lines, old):
+        return _DIFF
+    if len(_VERSION.findall(text)) > 1 and not _VERSION.search(old):
+        return "the model sent several versions instead of one text"
+    start, words = text.strip().lstrip("*_> "), text.split()
+    if len(words) > 80 or len(lines) > 5 or len({*words} & {*old.split()}) > 0.6 * len({*words}):
+        return ""
+    asks = start.endswith("?") and _ASKING.match(start)
+    return "the model wrote no new text" if asks or _REFUSAL.match(start) or _FINDING.match(start) else ""
+
+
+def _is_diff(lines: Sequence[str], old: str) -> bool:
+    if any(re.match(r"@@ .* @@|diff --git ", line) for line in lines):
+        return True
+    gone = [line[1:].strip() for line in lines if re.match(r"-(?!-)", line)]
+    added = [line for line in lines if re.match(r"\+(?!\+)", line)]
+    own = {line.strip() for line in old.splitlines()}
+    return bool(gone and added) and all(line in own for line in gone)

@@ -1,0 +1,160 @@
+"""Replies to requests for edits as models write them (tests/fixtures/edits): the text is taken, and only the text."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import NamedTuple
+
+import pytest
+import talking
+
+from lmm import Document
+from lmm.errors import EditError, EmptyReply, NoEdit
+from lmm.testing import ScriptedModel
+
+CASES = Path(__file__).parents[3] / "fixtures" / "edits" / "edits.md"
+DOCUMENT = "---\ntitle: Woods\n---\n# Plants\n\n---\n=: {}\n---\n## Trees\n\n{}\n\n## Rocks\n\nRocks lie.\n"
+REMARK = "I kept your terms. Shall I shorten the next section as well?"
+WRAPPERS = {
+    "tags": "<new>\n{}\n</new>",
+    "a remark below": f"<new>\n{{}}\n</new>\n\n{REMARK}",
+    "words around": "Here is the revised section:\n\n<new>\n{}\n</new>\nLet me know what you think of it.",
+    "tags in a line": "<new>{}</new>",
+    "a fence around tags": "```markdown\n<new>\n{}\n</new>\n```",
+    "a fence in tags": "<new>\n````markdown\n{}\n````\n</new>",
+    "tags named before": "I wrote it between `<new>` and `</new>`:\n<new>\n{}\n</new>",
+    "a preamble": "Sure! Here is the revised text:\n\n{}",
+    "a preamble and a remark": "Here's the new version:\n\n{}\n\nLet me know if you want other changes.",
+    "a list of changes": "{}\n\n**Changes made:**\n\n- corrected the spelling\n- kept the rest",
+    "rules": "Certainly! Here is the text:\n\n---\n\n{}\n\n---\n\nI kept the terms that you used.",
+    "a fence": "````markdown\n{}\n````",
+    "a fence with words": "Here is the text:\n\n````md\n{}\n````\n\nI changed the second sentence.",
+    "tildes": "~~~~\n{}\n~~~~",
+    "a bare fence": "The new version:\n\n````\n{}\n````",
+    "the tag of the request": "<text>\n{}\n</text>",
+    "a label": "**Revised text:**\n\n{}",
+    "in German": "Gerne! Hier ist der überarbeitete Text:\n\n{}\n\nIch habe nur die Rechtschreibung korrigiert.",
+}
+NO_TEXT = [
+    "I don't see the document. Please paste it here.",
+    "I'm sorry, but I can't help with that.",
+    "There is nothing to change: the text has no errors.",
+    "The paragraph is already as short as it can be.",
+    "Could you tell me which sentence you mean?",
+    "Es gibt nichts zu ändern.",
+    "--- a/trees.md\n+++ b/trees.md\n@@ -1 +1 @@\n-The tre is green.\n+The tree is green.",
+    "```diff\n-The tre is green.\n+The tree is green.\n```",
+    "-The tre is green.\n+The tree is green.",
+    "**Option 1**\n\nThe tree is green.\n\n**Option 2**\n\nTrees are green.",
+    "Here are two versions.\n\n### Version A\n\nThe tree is green.\n\n### Version B\n\nGreen is the tree.",
+    "The tre is green.",
+    "<new>\nThe tre is green.\n</new>\nThere was nothing to change.",
+]  # fmt: skip
+
+
+class Case(NamedTuple):
+    """One edit: what is said of it, its request, the old text, the reply, and the text in the document."""
+
+    verdict: str
+    prompt: str
+    old: str
+    reply: str
+    new: str
+
+
+def read_cases() -> list[Case]:
+    """The edits of the fixture."""
+    found = []
+    for part in CASES.read_text().split("\n=== ")[1:]:
+        verdict, prompt, rest = part.split("\n", 2)
+        old, _, new = rest.removeprefix("---\n").partition("\n=>\n")
+        reply, _, restored = new.rstrip("\n").partition("\nrestored:\n")
+        found.append(Case(verdict, prompt, old, reply, restored or reply))
+    return found
+
+
+EDITS = read_cases()
+
+
+def answered(case: Case, reply: str) -> Document:
+    """The document with the reply."""
+    document = talking.answered(DOCUMENT.format(case.prompt, case.old), model=ScriptedModel([reply]), again=True)
+    assert document.failures == ()
+    return document
+
+
+@pytest.mark.parametrize("number", range(len(WRAPPERS)), ids=list(WRAPPERS))
+def test_only_the_text_is_taken(number: int) -> None:
+    """Whatever stands around it; what is lost is named, and what was asked for is no loss."""
+    wrapper, found = [*WRAPPERS.values()][number], list[str]()
+    for case in EDITS if number == 0 else EDITS[number % 4 :: 4]:
+        document = answered(case, wrapper.format(case.reply))
+        assert document.edits[0].new.strip() == case.new, case
+        if case.verdict == "ok":
+            document.accept()
+            assert f"## Trees\n\n{case.new}\n\n## Rocks" in document.text
+        else:
+            with pytest.raises(EditError) as refused:
+                document.accept()
+            found += [case.prompt] if case.verdict not in str(refused.value) else []
+    assert found == []
+
+
+def test_there_are_sixty_edits() -> None:
+    """Of all kinds, a third of them good."""
+    assert len(EDITS) >= 60
+    assert sum(case.verdict == "ok" for case in EDITS) >= 20
+
+
+@pytest.mark.parametrize("reply", NO_TEXT)
+def test_what_is_no_text_is_no_edit(reply: str) -> None:
+    """A refusal, a diff, several versions, the same text: the prompt stays, and the model's words are shown."""
+    text = DOCUMENT.format("fix the typos", "The tre is green.")
+    outcome = talking.answered(text, model=ScriptedModel([reply]), again=True)
+    assert [type(failure.error) for failure in outcome.failures] == [NoEdit]
+    assert outcome.text == text
+
+
+def test_the_remark_is_shown_and_goes_with_the_edit() -> None:
+    """It stands in the block, written as replies are; accept and reject remove it."""
+    text = DOCUMENT.format("fix the typos", "The tre is green.")
+    remark = "I kept `r nrow(x)`.\n\n```{r}\nn\n```\n---\nShall I go on?"
+    model = ScriptedModel([f"<new>\nThe tree is green.\n</new>\n{remark}"])
+    document = talking.answered(text, model=model, again=True)
+    [edit] = document.edits
+    assert edit.remark == remark
+    assert "~remark: " in document.text
+    assert "Shall I go on" not in talking.accepted(document.text)
+    assert talking.rejected(document.text) == text.replace("---\n=: fix the typos\n---\n", "")
+
+
+def test_several_new_texts_and_an_open_tag_are_doubtful() -> None:
+    """The first is taken; accept names the doubt."""
+    for reply, doubt in (
+        ("<new>\nOne.\n</new>\nor\n<new>\nTwo.\n</new>", "several new texts"),
+        ("<new>\nOne.", "no closing tag"),
+        ("One.\n\nPerhaps you should cite somebody.", "may be a remark"),
+    ):
+        document = talking.answered(
+            DOCUMENT.format("fix the typos", "The tre is green."), model=ScriptedModel([reply]), again=True
+        )
+        assert document.edits[0].new.startswith("One.")
+        with pytest.raises(EditError, match=doubt):
+            document.accept()
+        document.accept(force=True)
+        assert "One." in document.text
+
+
+def test_a_text_with_the_tag_gets_another() -> None:
+    """Else the model's text would end where the author's tag stands."""
+    model = ScriptedModel(["<new2>\nClose it with `</new>`.\n</new2>"])
+    document = talking.answered(DOCUMENT.format("fix it", "Closs it with `</new>`."), model=model, again=True)
+    assert "between <new2> and </new2>" in str(model.seen[0].messages[1].text)
+    assert document.edits[0].new.strip() == "Close it with `</new>`."
+
+
+def test_an_empty_reply_is_still_empty() -> None:
+    """Tags around nothing are no text."""
+    model = ScriptedModel(["<new>\n</new>"] * 2)
+    outcome = talking.answered(DOCUMENT.format("x", "Oaks."), model=model, again=True)
+    assert [type(failure.error) for failure in outcome.failures] == [EmptyReply]
