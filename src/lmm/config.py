@@ -302,7 +302,8 @@ def check_annotations(names: Iterable[str], known: Iterable[str] = ANNOTATIONS, 
 
 
 def _annotations(config: Config, header: Mapping[str, Any], header_name: str) -> dict[str, bool]:
-    """Return which annotations are on: [RAG] in the configuration, else titles; a list in the header replaces it.
+    """Return which annotations are on: [RAG] in the configuration, else titles; a list in the header replaces it,
+    but titles, which cost nothing, are also made where it does not name them.
 
     In the header, it is under ``model: RAG:``, or under ``RAG:`` with the keys of the configuration.
 
@@ -310,13 +311,14 @@ def _annotations(config: Config, header: Mapping[str, Any], header_name: str) ->
     {'titles': True, 'summary': False, 'questions': True, 'keywords': False}
     """
     known, wanted = keys_of(Annotations), header.get("RAG")
+    chosen = read_keys(known, config.toml, config.where)
     if isinstance(wanted, str):
         wanted = wanted.replace(",", " ").split()
     if isinstance(wanted, list):
         fields = {name: key.field for key in known for name in key.names}
         check_annotations(map(str, wanted), known=fields, where=f"{header_name}, model: RAG:")
-        return {name: name in {fields[str(one)] for one in wanted} for name in ANNOTATIONS}
-    chosen = read_keys(known, config.toml, config.where)
+        listed = {name: name in {fields[str(one)] for one in wanted} for name in ANNOTATIONS}
+        return listed | {"titles": listed["titles"] or chosen.get("titles", True)}
     if isinstance(wanted, Mapping):
         chosen |= read_keys(known, {"RAG": wanted}, lambda table, key: header_name)
     return msgspec.structs.asdict(Annotations(**chosen))

@@ -253,9 +253,9 @@ class ErrorBlock(Block):
     error_column: int = 1
 
 
-def serialize(blocks: Iterable[Block]) -> str:
-    """Join blocks into the document they were parsed from: the inverse of `parse_markdown_text`."""
-    return "".join(block.source for block in blocks)
+def serialize(blocks: Iterable[Block] | None) -> str:
+    """Join blocks, or those of a tree (None is the empty one): the inverse of `parse_markdown_text`."""
+    return "".join(block.source for block in blocks or ())
 
 
 # -- joining blocks --------------------------------------------------------------------------------

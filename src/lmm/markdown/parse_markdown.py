@@ -14,7 +14,15 @@ from collections.abc import Iterable, Iterator, Sequence
 from typing import Any
 
 from lmm.markdown import metadata
-from lmm.markdown.blocks import Block, ErrorBlock, HeaderBlock, HeadingBlock, MetadataBlock, TextBlock
+from lmm.markdown.blocks import (
+    Block,
+    ErrorBlock,
+    HeaderBlock,
+    HeadingBlock,
+    MetadataBlock,
+    TextBlock,
+    serialize as serialize,
+)
 from lmm.markdown.inline import closing_fence
 
 _BLANKS = r"(?:[ \t]*\r?\n)*(?:[ \t]+\Z)?"

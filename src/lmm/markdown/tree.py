@@ -16,13 +16,16 @@ import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
+from pathlib import Path
 from typing import Any, ClassVar, TypeVar
 
+from lmm.disk import files
 from lmm.errors import DocumentError, MetadataError
 from lmm.markdown import metadata
 from lmm.markdown.blocks import Block, ErrorBlock, HeaderBlock, HeadingBlock, MetadataBlock, TextBlock, apart, serialize
+from lmm.markdown.ioutils import Logger, load_markdown, print_error, save_markdown
 from lmm.markdown.metadata import Prompt
-from lmm.markdown.parse_markdown import METADATA_OPEN, misread
+from lmm.markdown.parse_markdown import METADATA_OPEN, misread, parse_markdown_text
 
 _CLOSERS = ("```", "~~~", "$$", "-->")
 
@@ -66,6 +69,10 @@ class Node:
             if value is not missing:
                 return value
         return default
+
+    def __iter__(self) -> Iterator[Block]:
+        """Iterate over the blocks of this node and of all nodes below, as `serialize` joins them."""
+        return iter(tree_to_blocks(self))
 
     def ancestors(self) -> Iterator[HeadingNode]:
         """Iterate over the nodes above this one, nearest first, the root last."""
@@ -408,6 +415,22 @@ def tree_to_blocks(tree: Node | None) -> list[Block]:
                 blocks[-1] = apart(blocks[-1], block)
             blocks.append(block)
     return blocks
+
+
+def load_text(text: str, *, title: str = "") -> HeaderNode:
+    """Parse a markdown string into a tree; the empty string gives an empty root."""
+    return blocks_to_tree(parse_markdown_text(text), title=title) or HeaderNode(title=title)
+
+
+def load_tree(path: str | Path, logger: Logger = print_error) -> HeaderNode | None:
+    """Parse a markdown file into a tree, titled by its name if it has no title; return None if it cannot be read."""
+    text = load_markdown(path, logger)
+    return None if text is None else load_text(text, title=files.title_of(Path(path)))
+
+
+def save_tree(path: str | Path, tree: HeadingNode, logger: Logger = print_error) -> bool:
+    """Write a tree to a markdown file; on an error, call `logger` and return False."""
+    return save_markdown(path, serialize(tree), logger)
 
 
 # -- walking ---------------------------------------------------------------------------------------

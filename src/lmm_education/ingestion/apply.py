@@ -16,9 +16,10 @@ from itertools import chain
 from pathlib import Path, PurePath, PurePosixPath
 from typing import Any, TypeVar
 
+from lmm.config import ANNOTATIONS
 from lmm.disk.folder import Folder
 from lmm.document import Document
-from lmm.errors import LmmError, ModelError, ModelRejected
+from lmm.errors import ConfigError, Failure, LmmError, ModelError, ModelRejected
 from lmm.markdown import without
 from lmm.markdown.blocks import ErrorBlock
 from lmm.markdown.parse_markdown import header_values
@@ -34,6 +35,7 @@ from lmm_education.errors import IngestError, StoreError, StoreMissing
 from lmm_education.frequencies import Frequencies
 from lmm_education.ingestion.outline import parsed
 from lmm_education.ingestion.plan import (
+    Annotating,
     DocumentFile,
     DocumentReport,
     Embedding,
@@ -51,7 +53,7 @@ from lmm_education.ingestion.plan import (
     read_file,
 )
 from lmm_education.ingestion.prepare import Steps, prepare_steps
-from lmm_education.ingestion.prepared import read_steps, step_files, write_step_files
+from lmm_education.ingestion.prepared import read_steps, render, step_files, write_step_files
 from lmm_education.ingestion.source_files import SourceFile
 from lmm_education.material import PreparedDocument, SparseVector
 from lmm_education.parts import CourseParts
@@ -86,6 +88,11 @@ class IngestOptions:
     again: bool = False
     dry_run: bool = False
     repair: bool = False
+
+    @property
+    def is_review(self) -> bool:
+        """Whether documents are only prepared, into files that are looked at before they are ingested."""
+        return self.save_files and not self.ingest and not self.dry_run
 
 
 @dataclass(slots=True)
@@ -200,10 +207,12 @@ def prepare_file(run: IngestRun, planned: PlannedDocument) -> bool:
         if isinstance(read, Skipped) or read.document.id != document.id:
             hint = "run it again"
             raise IngestError("this file became another document during the run", where=document.file, hint=hint)
-        steps = prepare(read, run.course)
+        steps, failures = _annotated(run, read, prepare(read, run.course))
         planned.document, planned.prepared = read.document, steps.document
         _take_note(run, read.document, read.text, planned.prepared)
         planned.saved = save_steps(run, read.document, steps)
+        for failure in failures:
+            raise error_of(LmmError(f"{failure.what}: {failure.error}"), document.file)
     except LmmError as error:
         run.fail(document.source, error)
         return False
@@ -231,6 +240,24 @@ def prepare(read: Read, course: CourseParts) -> Steps:
         )
     except LmmError as error:
         raise error_of(error, document.file) from error
+
+
+def _annotated(run: IngestRun, read: Read, steps: Steps) -> tuple[Steps, Sequence[Failure]]:
+    """Return the steps with the missing annotations, made in the prepared file that is saved for review, and not in the
+    document; and those that could not be made."""
+    if not run.options.is_review or read.document.shows is not None or not _missing_annotations(read.text, run.course):
+        return steps, ()
+    path = read.document.source.path
+    run.listener(Annotating(path))
+    document = Document.from_text(render(steps, "pooled"), path=path, config=run.course.config)
+    try:
+        report = document.annotate()
+    except ConfigError as error:
+        notice = f"only titles were made: {error.message}; set model under [minor] in config.toml"
+        run.report.notices += [] if notice in run.report.notices else [notice]
+        report = document.annotate(flags=dict.fromkeys(set(ANNOTATIONS) - {"titles"}, False))
+    found = read_steps(document.text, count=count_tokens, withholding=steps.withholding)
+    return replace(found, chapter=steps.chapter), report.failures
 
 
 def save_steps(run: IngestRun, document: DocumentFile, steps: Steps) -> tuple[Path, ...]:
@@ -309,7 +336,8 @@ def _next_group(run: IngestRun, waiting: deque[PlannedDocument]) -> list[Planned
 
 def _planned(run: IngestRun, reader: Reader, group: list[PlannedDocument]) -> list[PlannedDocument]:
     """Return the documents of a group, each with its changes; new ones are not looked up in the store."""
-    stored = stored_parts(reader, [item.document.id for item in group if item.stored is not None])
+    known = [item.document.id for item in group if item.stored is not None and not run.report.rebuilt]
+    stored = stored_parts(reader, known)
     encoder, again = run.course.encoder, run.options.again
     for item in group:
         prepared = item.prepared
@@ -515,6 +543,7 @@ def _take_note(run: IngestRun, document: DocumentFile, text: str, prepared: Prep
         run.foreign.setdefault(seems, []).append(document.source.file)
     if document.shows is None:
         run.report.notices += _warnings(document, text)
+    if document.shows is not None or not run.options.is_review:
         run.unannotated += _missing_annotations(text, run.course)
 
 

@@ -271,9 +271,8 @@ def _read(run: IngestRun, source: SourceFile) -> DocumentFile | None:
         read = read_file(source, run.stamp, run.books)
         if run.options.annotate and not run.options.dry_run and not isinstance(read, Skipped):
             run.listener(Annotating(source.path))
-            if read.document.shows is None:
-                _annotate(source, run.course)
-                read = read_file(source, run.stamp, run.books)
+            _annotate(source, run.course)
+            read = read_file(source, run.stamp, run.books)
     except LmmError as error:
         run.fail(source, error)
         return None

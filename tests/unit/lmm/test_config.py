@@ -228,14 +228,16 @@ def test_a_tier_may_be_one_line() -> None:
 
 
 def test_annotations_are_chosen_in_the_table_or_the_header() -> None:
-    """[RAG] in config.toml, spelled as in the seed; a list under `model: RAG:` replaces it."""
+    """[RAG] in config.toml, spelled as in the seed; a list under `model: RAG:` replaces it, except for titles."""
 
     def on(toml: str, header: dict[str, object]) -> list[str]:
         return [name for name, wanted in load_settings(toml, {}, header).annotations.items() if wanted]
 
     assert on("", {}) == ["titles"]
     assert on("[RAG]\nquestions = True # seed\nsummaries = true\n", {}) == ["titles", "summary", "questions"]
-    assert on("[RAG]\nquestions = true\n", {"model": {"RAG": ["summary", "keywords"]}}) == ["summary", "keywords"]
+    listed: dict[str, object] = {"model": {"RAG": ["summary", "keywords"]}}
+    assert on("[RAG]\nquestions = true\n", listed) == ["titles", "summary", "keywords"]
+    assert on("[RAG]\ntitles = false\n", listed) == ["summary", "keywords"]
     assert "lower case" in load_settings("[RAG]\nquestions = True\n", {}).hints[0]
 
 

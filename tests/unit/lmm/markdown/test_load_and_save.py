@@ -8,7 +8,18 @@ from pathlib import Path
 import pytest
 
 from lmm.errors import DocumentError, FileReadError, FileWriteError
-from lmm.markdown import Logger, load_markdown, load_text, load_tree, save_markdown, save_tree
+from lmm.markdown import (
+    Logger,
+    ioutils,
+    load_markdown,
+    load_text,
+    load_tree,
+    parse_markdown,
+    save_markdown,
+    save_tree,
+    serialize,
+    tree,
+)
 
 
 @pytest.mark.parametrize(
@@ -18,21 +29,39 @@ def test_every_byte_comes_back(tmp_path: Path, data: bytes) -> None:
     """Loading and saving, as text or as a tree, gives the same file."""
     one, two, three = (tmp_path / f"{n}.md" for n in (1, 2, 3))
     one.write_bytes(data)
-    text, tree = load_markdown(one), load_tree(str(one))
+    text, read = load_markdown(one), load_tree(str(one))
     assert text is not None
-    assert tree is not None
+    assert read is not None
     assert save_markdown(two, text)
-    assert save_tree(three, tree)
+    assert save_tree(three, read)
     assert two.read_bytes() == three.read_bytes() == data
+
+
+def test_the_modules_hold_what_the_seed_calls_by_their_names(tmp_path: Path) -> None:
+    """Programs are written from the seed; a tree, a part of it and the empty tree can be serialized as blocks can."""
+    text = "---\ntitle: T\n---\n# A\n\none\n\n---\n?: why?\n---\n## B\n"
+    assert ioutils.save_markdown(tmp_path / "a.md", text)
+    assert ioutils.load_markdown(tmp_path / "a.md") == text
+    blocks = parse_markdown.parse_markdown_text(text)
+    root = tree.blocks_to_tree(blocks)
+    assert root is not None
+    assert parse_markdown.serialize(blocks) == parse_markdown.serialize(root) == text
+    assert parse_markdown.serialize(root.headings[0].headings[0]) == text[text.index("---\n?:") :]
+    assert parse_markdown.serialize(None) == parse_markdown.serialize([]) == ""
+    read = tree.load_tree(tmp_path / "a.md")
+    assert read is not None
+    assert tree.save_tree(tmp_path / "b.md", read)
+    assert (tmp_path / "b.md").read_text() == text
+    assert serialize is parse_markdown.serialize
 
 
 def test_a_tree_is_named_after_its_file(tmp_path: Path) -> None:
     """A document without a title of its own has its file's name."""
     file = tmp_path / "leaves.md"
     file.write_text("Text.\n")
-    tree = load_tree(file)
-    assert tree is not None
-    assert tree.title == "leaves"
+    read = load_tree(file)
+    assert read is not None
+    assert read.title == "leaves"
     assert load_text("Text.\n", title="x").title == "x"
 
 

@@ -470,6 +470,57 @@ def test_annotations_that_are_missing_are_told_once(course: Course) -> None:
     assert course.ingest().notices == []
 
 
+REVIEWED = """---
+title: Chapter 1
+---
+## What are linear models?
+
+Linear models are used in practice for prediction and for inference, and each of the two has its own problems.
+
+::: note
+They generalise to outcomes that are not numbers, such as yes and no, and to those that are counts of something.
+:::
+"""
+
+
+def test_annotations_are_made_in_the_file_that_is_reviewed(course: Course) -> None:
+    """As the seed has it: the source stays as it is; what is reviewed is what is ingested, and is not made again."""
+    source = course.write("MyMarkdown.md", REVIEWED)
+    course.config.write_text('minor = "Builtin/extractive"\n[RAG]\nquestions = True\ntitles = True\n')
+    (report,) = course.ingest(save_files=True, ingest=False).documents
+    assert source.read_text() == REVIEWED
+    pooled, *others = (path.read_text() for path in report.saved)
+    for shown in (pooled, *others):
+        assert "~titles_: Chapter 1 - What are linear models?\n" in shown
+        assert "~questions_:\n" in shown
+    again = course.ingest("MyMarkdown.md", save_files=True, ingest=False)
+    assert (again.notices, (course.folder / "MyMarkdown.pooled.md").read_text()) == ([], pooled)
+    assert course.ingest("MyMarkdown.pooled.md").notices == []
+    (payload,) = (payload for payload, _ in course.contents()["chunks"].values())
+    assert payload["metadata"]["titles"] == "Chapter 1 - What are linear models?"
+    assert payload["metadata"]["questions"]
+    reviewed = course.folder / "MyMarkdown.pooled.md"
+    reviewed.write_text(pooled.replace("its own problems", "its own problems and rewards"))
+    (notice,) = course.ingest("MyMarkdown.pooled.md").notices
+    assert notice.startswith("1 annotations are missing or out of date")
+    assert course.ingest("MyMarkdown.pooled.md", annotate=True).notices == []
+
+
+def test_annotations_for_review_need_a_model_that_was_chosen(course: Course) -> None:
+    """Titles are made by code; a line says which key the others wait for."""
+    for name in "ab":
+        course.write(f"{name}.md", REVIEWED)
+    course.config.write_text("[RAG]\nquestions = true\n")
+    (notice,) = course.ingest(save_files=True, ingest=False).notices
+    assert (notice.split(":")[0], notice.split(";")[1]) == (
+        "only titles were made",
+        " set model under [minor] in config.toml",
+    )
+    pooled = (course.folder / "a.pooled.md").read_text()
+    assert "~titles_" in pooled
+    assert "~questions_" not in pooled
+
+
 def test_a_document_in_another_language_is_told_of(course: Course) -> None:
     """Unless its header says so; code and formulas are in no language."""
     german = "# Zellen\n\n" + "Die Zelle ist der kleinste Teil von allem, was lebt, und sie kann sich teilen. " * 6
