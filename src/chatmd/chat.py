@@ -31,7 +31,7 @@ from chatmd.runtime.events import RunResult
 from chatmd.runtime.output import value_in
 from chatmd.runtime.rewind import Draft, compact_transcript, message_element, rewind_transcript
 from chatmd.runtime.runner import Runner, open_run, open_text, prepare, reply_to, write_copy
-from chatmd.runtime.transcript_file import Transcript, open_transcript, read_transcript
+from chatmd.runtime.transcript_file import Transcript, open_transcript
 from chatmd.runtime.turns import Conversation
 from chatmd.tools.calling import Offer, offered_by
 from chatmd.tools.consent import Declaration, consent, declared_by, is_agreed
@@ -132,7 +132,7 @@ class Chat:
             FileReadError: the file is missing, not readable, or not UTF-8.
             ConfigError: the configuration has an unknown setting.
         """
-        return cls(read_transcript(Path(path)), path=Path(path), **setup)
+        return cls(read_document(Path(path)), path=Path(path), **setup)
 
     @classmethod
     def from_text(cls, text: str, *, folder: str | Path = ".", **setup: Unpack[Setup]) -> Self:
@@ -184,7 +184,7 @@ class Chat:
                 hint="steer or cancel it, or wait until it ends",
             )
         if self.path is not None:
-            self._take(read_transcript(self.path))
+            self._take(read_document(self.path))
 
     @property
     def text(self) -> str:

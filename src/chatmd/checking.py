@@ -33,7 +33,7 @@ from chatmd.language.agent import (
     read_agent,
 )
 from chatmd.language.lint import check, letter
-from chatmd.language.nodes import Problem, SourceRange, SyntaxTree
+from chatmd.language.nodes import Problem, SourceRange
 from chatmd.language.repair import repair
 from chatmd.language.syntax import errors_of, parse
 from chatmd.language.transcript import answer_of, parse_cached
@@ -255,35 +255,17 @@ def _report(problem: Problem, edge: _Edge) -> Problem:
 def check_text(text: str, path: Path, run: Run, *, strict: bool = False) -> list[Problem]:
     """`chatmd.check` for a text in `path`, its imports, and what it refers to: files, programs, agents, its model.
 
-    Errors would stop `lmm run`; all other problems are warnings. An incomplete text from an interrupted run, which the
-    next run repairs, is a warning, and the repaired text is checked.
+    Errors would stop `lmm run`; all other problems are warnings.
 
     Raises:
         ConfigError: config.toml contains an unknown value.
     """
     name = run.chain[-1]
-    document, torn = _mend(text, name)
-    found = [*torn, *letter(document)] if strict else torn
+    document = parse(text, file=name)
+    found = [*letter(document)] if strict else []
     document = run.rules.imported(document)
     found += [*check(document), *surroundings(interpret(document)[0], path, run)]
     return sorted(found, key=lambda problem: (problem.span.file != name, problem.span.file, problem.span.start))
-
-
-def _mend(text: str, name: str) -> tuple[SyntaxTree, list[Problem]]:
-    """Return the document as the next run reads it, with a warning if that run repairs it."""
-    document = parse(text, file=name)
-    repaired = repair(text) if (errors := _errors(document)) else None
-    if repaired is None or _errors(mended := parse(repaired.text, file=name)) >= errors:
-        return document, []
-    pairs = enumerate(zip(text, repaired.text, strict=False))
-    at = next((n for n, (was, is_now) in pairs if was != is_now), min(len(text), len(repaired.text)))
-    span = SourceRange(document.source, at, len(text))
-    note = Problem(span, f"a run was interrupted here: {repaired.notes[0]}", "by the next lmm run", "warning")
-    return mended, [note]
-
-
-def _errors(document: SyntaxTree) -> int:
-    return len(errors_of((*document.problems, *interpret(document)[1])))
 
 
 # -- A transcript as a test: compare today's documents, tools and results with the recorded ones -----------

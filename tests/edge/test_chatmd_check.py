@@ -177,26 +177,6 @@ def test_what_was_seen_and_recorded_is_not_looked_for(folder: Path, server: Scri
     assert lmm("check", path).out == "1 file: no problems\n"
 
 
-@pytest.mark.parametrize(
-    ("text", "note"),
-    [
-        (
-            "<user>Why?</user>\n\n<assistant>\nRAW|Becau",
-            "3:1: warning: a run was interrupted here: a reply that was cut",
-        ),
-        ("<user>Why?</user>\n\n<assistant>\nRAW|So.|RAW</assistant>\n\n<us", "what was being written"),
-    ],
-)
-def test_what_a_killed_run_left_is_mended_by_the_next(folder: Path, text: str, note: str) -> None:
-    """As the run itself says it; a tag that a person forgot is an error, as before."""
-    (folder / "a.chatmd").write_text(text)
-    done = lmm("check", folder / "a.chatmd")
-    assert (done.code, done.out.count("\n")) == (0, 1), done.out
-    assert note in done.out
-    (folder / "a.chatmd").write_text("<user>Why?")
-    assert lmm("check", folder / "a.chatmd").code == 1
-
-
 @pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="needs POSIX")
 @pytest.mark.parametrize("command", ["check", "run", "tools", "render", "compact"])
 def test_a_pipe_and_a_nul_are_refused_everywhere(folder: Path, command: str) -> None:

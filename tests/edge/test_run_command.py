@@ -9,6 +9,7 @@ import re
 import signal
 import sys
 import threading
+import time
 from pathlib import Path
 
 import pytest
@@ -146,7 +147,8 @@ def test_ctrl_c_while_the_model_speaks(server: ScriptedServer, folder: Path) -> 
     path = write(folder, HI)
     server.queue(Action("I begin to speak, and then I", hold=threading.Event(), hold_after=2))
     process = start("run", "a.chatmd")
-    wait_until(lambda: "then" in path.read_text() or "speak" in path.read_text())
+    server.wait_for(1)
+    time.sleep(1.0)
     process.send_signal(signal.SIGINT)
     done = finish(process)
     assert done.code == terminal.INTERRUPTED

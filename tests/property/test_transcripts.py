@@ -8,13 +8,12 @@ from itertools import pairwise
 from hypothesis import example, given, strategies as st
 
 from chatmd.language.agent import AgentSpec, Item, MessageItem, read_agent
-from chatmd.language.repair import INTERRUPTED, repair
+from chatmd.language.repair import cut_torn, repair
 from chatmd.language.syntax import parse
 from chatmd.language.transcript import (
     USER_TURN,
-    ReplyWriter,
+    ReceivedReply,
     call_element,
-    gap,
     items_of,
     lines_of,
     messages_of,
@@ -85,21 +84,20 @@ def clean(message: Message) -> Message:
     )
 
 
-def written(events: list[ChatEvent], reply: Reply, before: str = "") -> str:
+def written(events: list[ChatEvent], reply: Reply) -> str:
     """The text that a reply becomes."""
-    writer = ReplyWriter(gap(before))
-    text = "".join(writer.feed(event) for event in events)
+    received = ReceivedReply()
+    for event in events:
+        received.add(event)
     calls = [call_element(ToolCall(*map(storable, (c.id, c.name, c.arguments, c.item)))) for c in reply.calls]
-    rest = writer.end(reply, calls)
-    return text + rest if rest is not None else ReplyWriter(gap(before)).whole(reply, calls)
+    return lines_of((*received.elements(reply), *calls))
 
 
 @given(streams())
 def test_a_reply_in_pieces_is_read_back_whole(stream: tuple[list[ChatEvent], Reply]) -> None:
     """However it was cut into pieces."""
     events, reply = stream
-    text = written(events, reply, "<user>Why?</user>")
-    assert messages_of(items_of(text)) == (clean(reply.as_message()),)
+    assert messages_of(items_of(written(events, reply))) == (clean(reply.as_message()),)
 
 
 @given(replies())
@@ -109,70 +107,42 @@ def test_a_reply_that_comes_at_once(reply: Reply) -> None:
 
 
 @given(streams(), TEXTS.filter(lambda text: bool(text.strip())))
-def test_pieces_that_are_not_the_reply_are_taken_back(stream: tuple[list[ChatEvent], Reply], other: str) -> None:
-    """What counts is the reply at the end; the caller then writes it whole."""
+def test_the_reply_counts_if_its_pieces_differ(stream: tuple[list[ChatEvent], Reply], other: str) -> None:
+    """What is written is the reply at the end."""
     events, reply = stream
     changed = replace(reply, text=reply.text + "x" + other)
-    writer = ReplyWriter()
-    for event in events:
-        writer.feed(event)
-    assert not writer.written or writer.end(changed) is None
+    assert messages_of(items_of(written(events, changed))) == (clean(changed.as_message()),)
 
 
-# -- torn ----------------------------------------------------------------------------------------
+# -- interrupted ---------------------------------------------------------------------------------
 
 
 @st.composite
 def transcripts(draw: st.DrawFn) -> list[str]:
-    """A conversation as a run writes it: the text after each append."""
-    text = "<system>Be |RAW brief.</system>\n" + user_text(draw(SAID))
-    versions = [text]
-
-    def append(piece: str) -> None:
-        versions.append(versions[-1] + piece)
-
+    """A conversation as a run writes it: the text after each element."""
+    versions = ["<system>Be |RAW brief.</system>\n" + user_text(draw(SAID))]
     for _ in range(draw(st.integers(1, 3))):
         events, reply = draw(streams())
-        before = versions[-1]
-        writer = ReplyWriter(gap(before))
-        for event in events:
-            if piece := writer.feed(event):
-                append(piece)
-        calls = [call_element(ToolCall(*map(storable, (c.id, c.name, c.arguments, c.item)))) for c in reply.calls]
-        rest = writer.end(reply, calls)
-        if rest is None:
-            versions.append(before + ReplyWriter(gap(before)).whole(reply, calls))
-        else:
-            append(rest + ("" if reply.calls else f"\n{USER_TURN}"))
+        versions.append(f"{versions[-1]}\n{written(events, reply)}" + ("" if reply.calls else f"\n{USER_TURN}"))
         if not reply.calls:
             break
-        results = [ToolResult(storable(c.id), storable(c.name), storable(draw(TEXTS))) for c in reply.calls]
-        append("\n" + lines_of([result_element(result) for result in results]))
+        for call in draw(st.permutations(reply.calls)):
+            result = ToolResult(storable(call.id), storable(call.name), storable(draw(TEXTS)))
+            versions.append(versions[-1] + lines_of([result_element(result)]))
     return versions
-
-
-@given(transcripts(), st.data())
-def test_what_a_crash_leaves_can_be_gone_on_with(versions: list[str], data: st.DataObject) -> None:
-    """Cut anywhere, it parses, nothing that was complete is gone, each call has its response, and no reply is half."""
-    whole = versions[-1]
-    start = len(versions[0])
-    cut = whole[: data.draw(st.integers(start, len(whole)))]
-    repaired = repair(cut).text
-    spec = read_agent(parse(repaired))
-    assert not spec.unanswered()
-    before = _said(read_agent(parse(whole)))
-    kept = [item for item in _said(spec) if INTERRUPTED not in getattr(item, "content", ())]
-    assert kept == [item for item in before if item in kept][: len(kept)]
-    assert repair(repaired).text == repaired
 
 
 @given(transcripts())
 def test_after_each_write_nothing_is_lost(versions: list[str]) -> None:
-    """Killed between two writes, all replies before the one that was arriving are there."""
+    """Killed between two writes, everything before is there, and each call has one result, in the calls' order."""
     complete: list[int] = []
     for text in versions:
-        spec = read_agent(parse(repair(text).text))
+        repaired = repair(text).text
+        spec = read_agent(parse(repaired))
         assert not spec.unanswered()
+        assert repair(repaired).text == repaired
+        for asked, answered in pairwise(messages_of(spec.items)):
+            assert [call.id for call in asked.calls] == [result.call for result in answered.results]
         complete.append(len(_said(spec)))
     assert complete == sorted(complete)
 
@@ -187,8 +157,9 @@ def _said(spec: AgentSpec) -> list[Item]:
 @example("</reasoning>")
 def test_repair_never_raises(text: str) -> None:
     """Whatever it is given; what it gives back needs no repair."""
-    repaired = repair(text).text
-    assert repair(repaired).text == repaired
+    for repaired in (repair(text).text, cut_torn(text)):
+        assert repair(repair(repaired).text).text == repair(repaired).text
+        assert cut_torn(cut_torn(text)) == cut_torn(text)
 
 
 # -- changed by others ---------------------------------------------------------------------------

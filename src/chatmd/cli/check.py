@@ -17,12 +17,15 @@ if TYPE_CHECKING:
 
 @options.command()
 @options.argument("files", "FILE", "ChatMD files, whatever their extension.", many=True, type=options.PATH)
+@options.flag("--fix", help="Cut off what a run of an earlier version left incomplete at the end.")
 @options.flag("--strict", help="Also report what ochat would read differently.")
 @options.flag("--replay", help="Also report where a run today would differ from the transcript.")
 @options.roots("Also allow files from this folder.")
 @options.json_lines
 @options.config
-def check(*, files: tuple[Path, ...], roots: tuple[Path, ...], as_json: bool, config: Path | None, **how: bool) -> int:
+def check(
+    *, files: tuple[Path, ...], fix: bool, roots: tuple[Path, ...], as_json: bool, config: Path | None, **how: bool
+) -> int:
     """Report problems of ChatMD files, as path:line:col: message.
 
     Files, programs and agents that they refer to are checked; nothing is fetched, asked or run, except, with --replay,
@@ -30,10 +33,13 @@ def check(*, files: tuple[Path, ...], roots: tuple[Path, ...], as_json: bool, co
     and 2 if a config.toml is wrong or not approved.
     """
     from chatmd.chat import Chat
+    from chatmd.runtime.transcript_file import fix_torn
 
     found: list[Problem] = []
 
     def check_file(path: Path) -> int:
+        if fix and fix_torn(path):
+            terminal.note(f"{path}: what an interrupted run left incomplete is cut off; lmm undo brings it back")
         problems = Chat.open(path, config=config, roots=roots).problems(**how)
         found.extend(problems)
         return tell_problems(problems, as_json=as_json)

@@ -133,6 +133,11 @@ class Element:
         return self.opening if self.closing is None else self.opening._replace(end=self.closing.end)
 
     @property
+    def is_closed(self) -> bool:
+        """Whether it has a closing tag, or needs none."""
+        return self.closing is not None or self.opening.text.endswith("/>")
+
+    @property
     def values(self) -> dict[str, str]:
         """The values of its attributes by name; the last one if a name occurs twice, empty if there is no value."""
         return {attribute.name: attribute.value or "" for attribute in self.attributes}

@@ -188,9 +188,6 @@ _QUOTED = r'"(?:[^"\\]++|\\"?+)*+"' + "|" + r"'(?:[^'\\]++|\\'?+)*+'"
 # RAW| counts at the start of a word, and directly after another RAW block.
 _STOP = re.compile(rf"<(?:!--|/?(?:{_NAMES})(?=[ \t\r\n]|/?>))|R(?:(?<![A-Za-z0-9_]R)|(?<=\|RAWR))AW\|")
 _OPEN = re.compile(rf"<({_NAMES})(?=[ \t\r\n]|/?>)((?:[^<>\"'=]++|=[ \t\r\n]*+(?:{_QUOTED})?+)*+)>")
-_TORN = re.compile(
-    rf"<(?:{_NAMES})[ \t\r\n](?:[^<>\"'=]++|=[ \t\r\n]*+(?:{_QUOTED})?+)*+(?:\"(?:[^\"\\]|\\\"?)*|'(?:[^'\\]|\\'?)*)?\Z"
-)
 _CLOSE = re.compile(rf"</({_NAMES})[ \t\r\n]*+>")
 _MARKUP_END = re.compile(r"</?[A-Za-z_][^>]*>\Z")
 
@@ -258,15 +255,6 @@ def _tag(text: str, start: int) -> OpenToken | CloseToken | None:
     tag, inside = opening.groups()
     empty = inside.endswith("/")
     return OpenToken(start, opening.end(), tag, read_attributes(inside[:-1] if empty else inside), empty)
-
-
-def is_torn_tag(text: str, start: int) -> bool:
-    """Return whether the text ends in the middle of an opening tag that begins at `start`.
-
-    >>> is_torn_tag('<user>x</user><doc src="a', 14)
-    True
-    """
-    return _TORN.match(text, start) is not None
 
 
 def _flaw(text: str, start: int, mark: str) -> Flaw:
@@ -481,8 +469,7 @@ def errors_of(problems: Sequence[Problem]) -> tuple[Problem, ...]:
 # two blocks, which any reader joins again: ``a|RAWb`` is written ``RAW|a||RAWRAW|RAWb|RAW``.
 
 
-_SPLIT = "|RAWRAW|"
-_END_MARK_PARTS = tuple((CLOSE_RAW[:n], CLOSE_RAW[n:]) for n in (3, 2, 1))
+_SPLIT_END = "||RAWRAW|RAW"  # an end mark as the ends of two blocks
 # Anything that some reader could take for a tag, a comment or a mark.
 _NEEDS_RAW = re.compile(r"<[A-Za-z_/!?]|<\Z|RAW\||\|RAW")
 
@@ -563,19 +550,4 @@ def raw(text: str) -> str:
     >>> raw("a|RAWb")
     'RAW|a||RAWRAW|RAWb|RAW'
     """
-    return f"{OPEN_RAW}{raw_piece('', text)}{CLOSE_RAW}"
-
-
-def raw_piece(before: str, piece: str) -> str:
-    """Encode the next piece of a streamed text inside an open RAW block.
-
-    `before` is the text so far, not encoded (its last three characters are enough).
-
-    >>> "RAW|" + raw_piece("", "a|R") + raw_piece("a|R", "AWb") + "|RAW"
-    'RAW|a|R|RAWRAW|AWb|RAW'
-    """
-    encoded = piece.replace(CLOSE_RAW, f"|{_SPLIT}RAW")
-    for done, rest in _END_MARK_PARTS:
-        if before.endswith(done) and piece.startswith(rest):
-            return _SPLIT + encoded
-    return encoded
+    return f"{OPEN_RAW}{text.replace(CLOSE_RAW, _SPLIT_END)}{CLOSE_RAW}"

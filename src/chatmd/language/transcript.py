@@ -12,6 +12,7 @@ import re
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from functools import lru_cache
+from itertools import groupby
 
 from chatmd.errors import ChatmdError, NotStorable
 from chatmd.language.agent import (
@@ -29,7 +30,7 @@ from chatmd.language.agent import (
     text_of,
 )
 from chatmd.language.nodes import Attribute, Element, Node, SyntaxTree, Text, joined
-from chatmd.language.syntax import CLOSE_RAW, OPEN_RAW, parse, raw_piece, write, write_attributes
+from chatmd.language.syntax import parse, write, write_attributes
 from lmm.messages import ChatEvent, Image, Message, Reasoning, Reply, TextDelta, ToolCall, ToolResult, message_parts
 
 Expand = Callable[[Expandable], str | Image]
@@ -80,7 +81,10 @@ class _Conversation:
             self.messages[-1] = replace(last, calls=(*last.calls, call))
         elif isinstance(item, OutputItem):
             last = self._last("results", {"results"}, Message("tool", ""))
-            self.messages[-1] = replace(last, results=(*last.results, self._result(item)))
+            calls = [call.id for call in self.messages[-2].calls] if len(self.messages) > 1 else []
+            in_order = {call: number for number, call in enumerate(calls)}  # they are written as they arrive
+            results = sorted((*last.results, self._result(item)), key=lambda one: in_order.get(one.call, len(calls)))
+            self.messages[-1] = replace(last, results=tuple(results))
         elif item.role == "assistant":
             last = self._last("text", {"reasoning"}, Message("assistant", ""))
             self.messages[-1] = replace(last, text=self._joined(item.content), item=item.id)
@@ -232,7 +236,7 @@ def _elements(message: Message) -> Iterator[Element]:
 
 
 def _body(text: str, stored_at: str = "") -> tuple[Node, ...]:
-    """Return the body of a model's or tool's text: always RAW, as when it is streamed."""
+    """Return the body of a model's or tool's text: always RAW."""
     if stored_at:
         return (Element("doc", (Attribute("src", stored_at), Attribute("local"))),)
     return (Text(text, raw=True),) if text else ()
@@ -263,8 +267,6 @@ USER_TURN = "<user>\n\n</user>\n"
 
 INCOMPLETE = "incomplete"
 """The status of a reply that was cut off."""
-
-_CLOSE_ASSISTANT = f"{CLOSE_RAW}</assistant>"
 
 
 @lru_cache(maxsize=2)
@@ -330,92 +332,63 @@ def answer_of(items: Sequence[Item]) -> str:
 
 
 @dataclass(slots=True)
-class ReplyWriter:
-    """Encodes a reply as it arrives, as text to append to a transcript: thoughts, then text, then calls.
+class ReceivedReply:
+    """The thoughts and texts of a reply, in the order in which they arrive.
 
-    The element stays open until `end`: the last closing tag and all calls come together, so that a transcript that
-    was cut off before them shows it. `before` separates the reply from the text before it.
-
-    >>> writer = ReplyWriter()
-    >>> writer.feed(TextDelta("Beca")) + writer.feed(TextDelta("use.")) + writer.end(Reply("Because.", "m"))
-    '<assistant>\\nRAW|Because.|RAW</assistant>\\n'
+    >>> received = ReceivedReply()
+    >>> received.add(TextDelta("Beca"))
+    >>> received.add(TextDelta("use."))
+    >>> lines_of(received.elements(Reply("Because.", "m")))
+    '<assistant>\nRAW|Because.|RAW</assistant>\n'
     """
 
-    before: str = ""
-    newline: str = "\n"
-    written: bool = False
-    text: str = ""
-    thoughts: list[Reasoning] = field(default_factory=list)
-    _open: bool = False
-    _item: str = ""
-    _tail: str = ""
-    _waiting: list[Reasoning] = field(default_factory=list)
+    parts: list[Reasoning | TextDelta] = field(default_factory=list)
 
-    def feed(self, event: ChatEvent) -> str:
-        """Return the text to append for an event."""
+    def add(self, event: ChatEvent) -> None:
+        """Take a part from the stream; texts of the same item become one."""
         if isinstance(event, Reasoning):
-            self._waiting.append(event)
-            return ""
-        if isinstance(event, TextDelta) and (event.text or event.item):
-            begin = self._thoughts() + self._begin(event)
-            piece = storable(event.text)
-            encoded = raw_piece(self._tail, piece)
-            self._tail, self.text = (self._tail + piece)[-3:], self.text + piece
-            return self._wrote(begin + encoded)
-        return ""
+            self.parts.append(event)
+        elif isinstance(event, TextDelta) and (event.text or event.item):
+            last = self.parts[-1] if self.parts else None
+            if isinstance(last, TextDelta) and event.item in ("", last.item):
+                self.parts[-1] = TextDelta(last.text + event.text, last.item)
+            else:
+                self.parts.append(event)
 
-    def end(self, reply: Reply, calls: Sequence[Element] = ()) -> str | None:
-        """Return the rest of the reply; None if the appended text differs and must be replaced (see `whole`)."""
-        if not self.written:
-            return self.whole(reply, calls)
-        if not self._is(reply):
-            return None
-        return self._wrote(self._thoughts() + self._close() + lines_of(calls, self.newline))
+    @property
+    def text(self) -> str:
+        """The text so far."""
+        return "".join(part.text for part in self.parts if isinstance(part, TextDelta))
 
-    def whole(self, reply: Reply, calls: Sequence[Element] = ()) -> str:
-        """Return the text of a complete reply, if none of it was appended."""
-        thoughts = tuple(map(_storable, reply.reasoning))
-        message = replace(reply.as_message(), text=storable(reply.text), reasoning=thoughts)
-        said = [element for element in elements_of((message,)) if element.tag != "tool_call"]
-        return self.before + lines_of((*said, *calls), self.newline)
+    def elements(self, reply: Reply) -> tuple[Element, ...]:
+        """Return the elements of the complete reply, without its calls: as it arrived, if that is what it says."""
+        thoughts = tuple(part for part in self.parts if isinstance(part, Reasoning))
+        if self.text and thoughts == reply.reasoning and _letters(self.text) == _letters(reply.text):
+            return tuple(_elements_of_parts(self.parts))
+        said = [TextDelta(reply.text, reply.item)] if reply.text or reply.item or not reply.calls else []
+        return tuple(_elements_of_parts([*reply.reasoning, *said]))
 
-    def cut(self) -> str:
-        """Return the text that replaces the appended part of a reply that was cut off; it is marked as incomplete."""
-        element = Element("assistant", (Attribute("status", INCOMPLETE),), (Text(self.text, raw=True),))
-        return self.before + lines_of((*reasoning_elements(self.thoughts), element), self.newline)
+    def incomplete(self) -> tuple[Element, ...]:
+        """Return the elements of a reply that was cut off, marked as incomplete; none if it has no text yet."""
+        if not self.text.strip():
+            return ()
+        last = max(number for number, part in enumerate(self.parts) if isinstance(part, TextDelta))
+        thoughts = [part for part in self.parts[:last] if isinstance(part, Reasoning)]
+        said = Element("assistant", (Attribute("status", INCOMPLETE),), _body(storable(self.text)))
+        return (*_elements_of_parts(thoughts), said)
 
-    def _is(self, reply: Reply) -> bool:
-        """Return whether the pieces make up the reply; white space, which joins texts of several parts, is ignored."""
-        told = tuple(self.thoughts + self._waiting)
-        same = bool(self.text) == bool(reply.text) and _letters(self.text) == _letters(reply.text)
-        return same and told == reply.reasoning
 
-    def _begin(self, event: TextDelta) -> str:
-        if self._open and event.item in ("", self._item):
-            return ""
-        close = self._close()
-        self._open, self._item, self._tail = True, event.item, ""
-        return f"{close}<assistant{write_attributes(_given(id=storable(event.item)))}>{self.newline}{OPEN_RAW}"
-
-    def _close(self) -> str:
-        closing, self._open = f"{_CLOSE_ASSISTANT}{self.newline}" if self._open else "", False
-        return closing
-
-    def _thoughts(self) -> str:
-        if not self._waiting:
-            return ""
-        elements = reasoning_elements([_storable(thought) for thought in self._waiting])
-        text = self._close() + lines_of(tuple(elements), self.newline)
-        self.thoughts, self._waiting = self.thoughts + self._waiting, []
-        return text
-
-    def _wrote(self, text: str) -> str:
-        if text and not self.written:
-            self.written, text = True, self.before + text
-        return text
+def _elements_of_parts(parts: Iterable[Reasoning | TextDelta]) -> Iterator[Element]:
+    for _, group in groupby(parts, type):
+        same = list(group)
+        yield from reasoning_elements([_storable(part) for part in same if isinstance(part, Reasoning)])
+        for part in same:
+            if isinstance(part, TextDelta):
+                yield Element("assistant", _given(id=storable(part.item)), _body(storable(part.text)))
 
 
 def _letters(text: str) -> str:
+    """Return a text without white space, which joins the texts of several parts."""
     return "".join(storable(text).split())
 
 

@@ -17,15 +17,15 @@ from typing import Any
 from chatmd.content.documents import SourceDocument, plain_text
 from chatmd.content.expand import locate
 from chatmd.context import AgentRequest, AnswerRule, Configuration, Rules, Run, open_model, settings_of
-from chatmd.errors import LimitReached
+from chatmd.errors import InvalidDocument, LimitReached
 from chatmd.language.agent import read_agent
 from chatmd.language.inputs import check_values
-from chatmd.language.repair import repair
+from chatmd.language.repair import cut_torn, repair
 from chatmd.language.transcript import gap, parse_cached, user_element_text, user_text
 from chatmd.runtime import events
 from chatmd.runtime.events import RunResult
 from chatmd.runtime.rewind import fork
-from chatmd.runtime.transcript_file import Transcript, open_transcript, read_transcript, without_blank_turn
+from chatmd.runtime.transcript_file import Transcript, open_transcript, without_blank_turn
 from chatmd.runtime.turns import Conversation, with_inputs
 from chatmd.sidecar import ExpansionRecord, keep_record
 from chatmd.tools.consent import consent
@@ -37,7 +37,7 @@ from lmm.disk.files import read_document
 from lmm.disk.folder import check_named
 from lmm.errors import FileWriteError, LmmError, Place
 from lmm.fetch import fetch, name_of
-from lmm.messages import Event, Failed, Notice
+from lmm.messages import Event, Failed
 from lmm.models.budget import SharedBudget, UsageLimits, parse_budget
 from lmm.models.port import ChatModel
 from lmm.models.structured import make_schema
@@ -153,7 +153,12 @@ def agree(run: Run, text: str) -> Run:
         ConsentNeeded: nobody agreed.
     """
     name = run.chain[-1]
-    spec = read_agent(run.rules.imported(parse_cached(repair(with_inputs(text, run), name).text, name)))
+    try:
+        spec = read_agent(run.rules.imported(parse_cached(repair(with_inputs(text, run), name).text, name)))
+    except InvalidDocument as error:
+        if cut_torn(text) != text:
+            error.hint = "an earlier run was interrupted here: lmm check --fix cuts off what is incomplete"
+        raise
     check_values(spec.inputs)
     run = replace(run, settings=settings_of(spec.config, run.configuration))
     return replace(run, check_agreement=consent(spec, run).check)
@@ -249,8 +254,6 @@ class Runner:
             return Conversation(self.context, self.memory, self.take_notes)
         assert self.path is not None
         transcript = stack.enter_context(open_transcript(self.path, locked=self.locked, goes_on=goes_on))
-        for note in transcript.notes:
-            self.context.tell(Notice(note))
         recorded = ExpansionRecord(self.path, only=self.context.replay)
         run = replace(self.context, records=self.context.folder)
         return Conversation(run, transcript, self.take_notes, recorded=recorded)
@@ -312,7 +315,7 @@ def open_run(
 
     Raises: as `chatmd.Chat.run`, before anything is sent.
     """
-    text = read_transcript(path)
+    text = read_document(path)
     if output is not None and fork_at is not None:
         text = fork(text, fork_at, str(path)).text
     agreed = agree(run, text)

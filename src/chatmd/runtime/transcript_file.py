@@ -1,9 +1,8 @@
-"""A transcript in a file that other programs may change at the same time.
+"""A transcript that grows by whole elements, in memory or in a file that other programs may change at the same time.
 
-Text is appended, one write per piece, under a lock. Each write first checks whether the file is as we left it. If it
-is not, new text is held back until the file stops changing (a program that is still writing would lose the rest), and
-then put in its place (`find_place`) atomically. If that place was changed, the file stays as the other program wrote
-it, and our text is written to a second file, which the error names.
+Each element is saved by `SharedFile`: it is placed again (`find_place`) in what the author has saved since, and the
+file is exchanged atomically. If the place was changed, the file stays as the author wrote it, and our text is written
+to a second file, which the error names.
 """
 
 from __future__ import annotations
@@ -13,19 +12,20 @@ import errno
 import os
 import re
 import tempfile
-import time
 from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import NamedTuple
 
-from chatmd.language.repair import repair
+from chatmd.language.repair import cut_torn, repair
 from chatmd.language.transcript import gap
-from chatmd.sidecar import FOLDER, free_name, keep
+from chatmd.sidecar import FOLDER
 from chatmd.tools.text_lines import whole_characters
-from lmm.disk.files import check_writable, decode_document, document_lock, read_bytes, replace
+from lmm.disk import files
+from lmm.disk.files import check_writable, document_lock
 from lmm.disk.folder import Folder
-from lmm.disk.opened import write_errors
-from lmm.errors import FileReadError, FileWriteError
+from lmm.disk.shared import SharedFile
+from lmm.disk.undo import remember
+from lmm.errors import Changed, Failure, FileReadError, FileWriteError
 
 # -- The text without an empty user message at its end --------------------------------------------------------
 
@@ -76,80 +76,147 @@ def find_place(before: str, pieces: Sequence[str], theirs: str) -> tuple[str, st
     return None if left and is_ours else (before, behind)
 
 
-_ROOM = 1_000_000  # bytes: the longest reply of most models
-_FULL = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
-_SYNC_EVERY = 1.0  # seconds
-_STILL = 0.3  # seconds without a change, after which the other program has finished writing
+@dataclass(frozen=True, slots=True)
+class Growth:
+    """A text that grows: how it began, the elements that we added, and what others wrote after them (`tail`).
 
-
-class _Signature(NamedTuple):
-    inode: int
-    size: int
-    changed: int
-
-
-_UNKNOWN = _Signature(0, 0, 0)
-
-
-class Transcript:
-    """A text to append to: in memory, or on disk, open and locked (`open_transcript`).
-
-    `path` is the file, if there is one, and `notes` say what was repaired in it; payloads are stored in `folder`, or
-    kept in the text if it is None. The *mark* is the place to which appended text can be taken back; pieces are the
-    texts appended after it.
+    `turn` is the blank message for the user, which ends the text unless somebody has written something. Until we add
+    an element, all changes by others are accepted.
     """
 
-    def __init__(self, text: str, path: Path | None = None, notes: tuple[str, ...] = ()) -> None:
-        self.path, self.notes = path, notes
-        self.folder = path.resolve().parent if path is not None else None
-        self._begin, self._tail = text, ""  # `_tail`: what others wrote after our text
-        self._pieces: list[str] = []
-        self._mark = 0
-        self._behind = False  # the file has to be rewritten to equal `text`
-        self._changed, self._theirs = False, True  # `_theirs`: we append after what others write now
-        self._moved = 0.0  # when others last wrote
-        self._trouble = ""  # why the file on disk cannot be continued
-        self._file = -1
-        self._seen = _UNKNOWN
-        self._synced = 0.0
-        self._open()
+    begin: str
+    ours: tuple[str, ...] = ()
+    tail: str = ""
+    turn: str = ""
 
-    # -- the text --------------------------------------------------------------------------------
+    @property
+    def said(self) -> str:
+        """The text up to the end of our elements."""
+        return self.begin + "".join(self.ours)
 
     @property
     def text(self) -> str:
-        """The whole text: what was there, what we wrote, what others wrote after that."""
-        return self._begin + "".join(self._pieces) + self._tail
+        """The whole text."""
+        return self.said + (self.tail or self.turn)
 
     @property
     def newline(self) -> str:
         """The line ending of the text, as in its first line."""
-        first, ended, _ = self._begin.partition("\n")
+        first, ended, _ = self.begin.partition("\n")
         return "\r\n" if ended and first.endswith("\r") else "\n"
 
-    @property
-    def end(self) -> str:
-        """The last characters before the next piece."""
-        return (self._begin[-4:] + "".join(self._pieces[-4:]))[-4:]
+    def add(self, text: str, turn: str = "", *, apart: bool = True) -> Growth:
+        """Add an element after ours, if it stands `apart` after a blank line."""
+        before = gap(self.said[-4:], self.newline) if apart else ""
+        return replace(self, ours=(*self.ours, before + text), turn=turn)
+
+    def settle(self) -> Growth:
+        """Put the next element after what others have written; they have answered what came before."""
+        return replace(self, ours=(*self.ours, self.tail), tail="", turn="") if self.tail else self
+
+    def rebase(self, theirs: str) -> Growth | None:
+        """Place our elements in a text that others have changed; None if their place is uncertain."""
+        if not self.ours:
+            return Growth(theirs)
+        for first in range(len(self.ours) + 1):  # an edit in one of ours is accepted if those after it are certain
+            begin, ours = self.begin + "".join(self.ours[:first]), self.ours[first:]
+            if (found := find_place(begin, ours, theirs)) is not None:
+                return replace(self, begin=found[0], ours=ours)._followed_by(found[1], theirs)
+        return None
+
+    def _followed_by(self, tail: str, theirs: str) -> Growth:
+        if not without_blank_turn(tail).strip():
+            tail = ""
+        elif self.said + tail != theirs:  # it stands after our elements for the first time
+            tail = gap(self.said[-4:], self.newline) + tail.lstrip("\r\n")
+        return replace(self, tail=tail)
+
+
+_ROOM = 1_000_000  # bytes: the longest reply of most models
+_FULL = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
+
+
+class Transcript:
+    """A text to which elements are added: in memory, or in a `file` that is locked (`open_transcript`).
+
+    `notes` are for the user; payloads are stored in `folder`, or kept in the text if it is None. `changed` says that
+    others have changed the text, until the reader sets it back.
+    """
+
+    def __init__(self, text: str, file: SharedFile | None = None) -> None:
+        self.path = file.path if file is not None else None
+        self.folder = self.path.resolve().parent if self.path is not None else None
+        self.notes: list[str] = []
+        self.changed = False
+        self._file, self._growth = file, Growth(text)
 
     @property
-    def since_mark(self) -> str:
-        """The text appended after the mark."""
-        return "".join(self._pieces[self._mark :])
+    def text(self) -> str:
+        """The whole text: what was there, what we added, what others wrote after that."""
+        return self._growth.text
 
-    def append(self, text: str) -> None:
-        """Append to the end of our text.
+    @property
+    def newline(self) -> str:
+        """The line ending of the text."""
+        return self._growth.newline
+
+    def append(self, text: str, *, turn: str = "", apart: bool = True) -> None:
+        """Save an element after ours, and the blank message `turn` at the end, unless others have written something.
+
+        It stands `apart` from the text before it, after a blank line.
 
         Raises:
-            FileWriteError: it cannot be written; nothing of it stays, but what was appended before does.
+            FileReadError: others changed the text at this place, or emptied the file; ours is kept beside it.
+            FileWriteError: it cannot be written; the file stays as it is.
         """
-        if not text:
-            return
-        self._look()
-        self._behind = self._behind or bool(self._tail)
-        if not self._behind:
-            self._write(text.encode("utf-8"))
-        self._pieces.append(text)
+        self._save(self._growth.add(text, turn, apart=apart))
+
+    def say(self, text: str) -> None:
+        """Save a message of the user at the end, in place of a blank one. Raises the same errors as `append`."""
+        self.refresh()
+        growth = replace(self._growth.settle(), turn="")
+        if not growth.ours:
+            growth = Growth(without_blank_turn(growth.begin))
+        elif (last := without_blank_turn(growth.ours[-1])) != growth.ours[-1]:
+            growth = replace(growth, ours=(*growth.ours[:-1], last))
+        self._save(growth.add(text))
+
+    def refresh(self) -> None:
+        """Read what others have written. Raises the same errors as `append`."""
+        if self._file is not None and (self._file.changed() or self._file.base != self.text):
+            self._save(self._growth)
+
+    def settle(self) -> None:
+        """Let the next element come after what others have written."""
+        self._growth = self._growth.settle()
+
+    def hand_over(self) -> None:
+        """Accept from now on all changes by others, to our elements too, as it is their turn to write."""
+        self.refresh()
+        self._growth = Growth(self.text)
+
+    def restart(self, was: str, text: str) -> bool:
+        """Replace `was`, with which the transcript begins, by `text`; return False if it does not begin so.
+
+        What others have appended in the meantime stays.
+        """
+        self.refresh()
+        if not self.text.startswith(was):
+            return False
+        rest = self.text[len(was) :]
+        if (file := self._file) is not None:
+
+            def replaced(theirs: str) -> tuple[str, tuple[Failure, ...]]:
+                if not theirs.startswith(was):
+                    raise Changed(None, file.path)
+                return text + theirs[len(was) :], ()
+
+            try:
+                rest = file.save(replaced).text[len(text) :]
+            except Changed:
+                return False
+        self._growth = Growth(text + rest)
+        return True
 
     def check_room(self) -> None:
         """Check that a reply can be stored, before one is paid for.
@@ -169,194 +236,40 @@ class Transcript:
                     hint=f"free some space, {_ROOM // 1_000_000} MB at least, then run again",
                 ) from error  # fmt: skip
 
-    def drop_blank_turn(self) -> None:
-        """Remove an empty ``<user>`` from the end, if there is one, with the white space around it."""
-        self._changed = self.settle()
-        text = self.text
-        kept = without_blank_turn(text)
-        if kept != text:
-            self._truncate(text[len(kept) :])
-            self._take(kept)
+    def _save(self, wanted: Growth) -> None:
+        """Save a new state, or what becomes of it in the text that others have written since."""
+        self._growth, file = wanted, self._file
+        if file is None:
+            return
+        base = file.base
 
-    def mark(self) -> None:
-        """Set the mark to the end of our text."""
-        self._look()
-        self._theirs, self._mark = False, len(self._pieces)
+        def rebase(theirs: str) -> tuple[str, tuple[Failure, ...]]:
+            if base.strip() and not theirs.strip():
+                raise FileReadError("the file was emptied during the run")
+            found = wanted if theirs == base else wanted.rebase(theirs)
+            if found is None:
+                raise FileReadError("the file was changed where the run was writing")
+            self._growth = found
+            return found.text, ()
 
-    def take_back(self) -> None:
-        """Remove the text appended after the mark."""
-        self._look()
-        if gone := self.since_mark:
-            del self._pieces[self._mark :]
-            if not (self._behind or self._tail):
-                self._truncate(gone)
-            elif self.path is not None and not self._trouble:
-                self._behind = True
-                with contextlib.suppress(FileNotFoundError, FileReadError):  # else all of it may have been held back
-                    self._behind = read_transcript(self.path) != self.text
-
-    def is_still(self) -> bool:
-        """Return whether no other program is in the middle of writing."""
-        self._look()
-        return not self._trouble and time.monotonic() - self._moved > _STILL
-
-    @property
-    def changed(self) -> bool:
-        """Whether others have changed the text since the last `settle`."""
-        self._look()
-        return self._changed
-
-    def settle(self) -> bool:
-        """Make final what was appended, and what others wrote after it; the next piece comes after that.
-
-        Return whether others have changed the text since the last call. Callers that can wait do so first, until
-        `is_still`. A power failure loses at most the last second, and a torn text is repaired later.
-
-        Raises:
-            FileReadError: the file was emptied, or made unreadable; our text is kept beside it.
-        """
-        self._look()
-        if self._trouble and self.path is not None:
-            aside = aside_of(self.path)
-            Folder(aside.parent).write(aside.name, self.text.encode("utf-8"), private=True)
-            hint = f"everything is in {aside}: copy it back, if this was a mistake"
-            raise FileReadError(self._trouble.removeprefix(f"{self.path}: "), where=str(self.path), hint=hint)
-        changed, self._changed = self._changed, False
-        if self._tail:
-            if self._pieces and (kept := without_blank_turn(self._pieces[-1])) != self._pieces[-1]:
-                self._pieces[-1], self._behind = f"{kept}{self.newline}", True  # they have said something
-            # Without a rewrite, their text stays as they wrote it.
-            self._pieces.append(gap(self.end, self.newline) + self._tail.lstrip("\r\n") if self._behind else self._tail)
-            self._tail = ""
-        if self._behind:
-            self._replace()
-        if time.monotonic() - self._synced > _SYNC_EVERY:
-            self._sync()
-        return changed
-
-    def hand_over(self) -> None:
-        """Accept from now on all changes by others, to our text too, as it is their turn to write."""
-        self._changed = self.settle()
-        self._take(self.text)
-        self._theirs = True
-
-    def restart(self, was: str, text: str) -> bool:
-        """Replace `was`, with which the transcript begins, by `text`; return False if it does not begin so.
-
-        What others have appended in the meantime stays; the mark is after it.
-        """
-        self._look()
-        if not self.text.startswith(was):
-            return False
-        self._take(text + self.text[len(was) :])
-        self._replace()
-        return True
-
-    def close(self) -> None:
-        """Write everything to disk, and close the file."""
         try:
-            self.settle()
-            self._sync()
-        finally:
-            os.close(self._file)
-
-    def _take(self, text: str) -> None:
-        """Set the text as it was read, without pieces of ours."""
-        self._begin, self._pieces, self._tail, self._mark = text, [], "", 0
-
-    # -- the disk --------------------------------------------------------------------------------
-
-    def _open(self) -> None:
-        if self.path is None:
+            saved = file.save(rebase)
+        except FileReadError as error:
+            self._growth = wanted
+            if os.path.lexists(file.path):
+                self._keep_beside(error)
+            files.replace(file.path, wanted.text)  # it was deleted
+            self._file = SharedFile.open(file.path, undoable=False)
             return
-        if self._file >= 0:
-            os.close(self._file)
-        with write_errors(str(self.path)):
-            self._file = os.open(self.path, os.O_RDWR | os.O_APPEND | getattr(os, "O_BINARY", 0))
-        self._seen = _signature(os.fstat(self._file))
+        self.changed = self.changed or saved.rebased
+        self.notes += [f"{path} contains what was saved here when a run was killed" for path in saved.recovered]
 
-    def _sync(self) -> None:
-        with contextlib.suppress(OSError):  # not every file system can
-            if self.path is not None:
-                os.fsync(self._file)
-        self._synced = time.monotonic()
-
-    def _write(self, data: bytes) -> None:
-        if self.path is None:
-            return
-        with write_errors(str(self.path)):
-            try:
-                written = os.write(self._file, data)
-                while written < len(data):
-                    written += os.write(self._file, data[written:])
-            except OSError:
-                with contextlib.suppress(OSError):
-                    self._truncate("")
-                raise
-        now = _signature(os.fstat(self._file))
-        self._seen = now if now.size == self._seen.size + len(data) else _UNKNOWN
-
-    def _truncate(self, gone: str) -> None:
-        """Restore the file to its last known size, less the text `gone` at its end."""
-        if self.path is not None:
-            os.ftruncate(self._file, self._seen.size - len(gone.encode("utf-8")))
-            self._seen = _signature(os.fstat(self._file))
-
-    def _replace(self) -> None:
-        """Rewrite the file atomically."""
-        if self.path is not None:
-            replace(self.path, self.text)
-        self._behind = False
-        self._open()
-
-    def _look(self) -> None:
-        """Check whether the file is as we left it; if not, put our text into the new version."""
-        if self.path is None:
-            return
-        try:
-            found_now = _signature(self.path.stat())
-            if found_now == self._seen:
-                return
-            theirs = read_transcript(self.path)
-        except (FileNotFoundError, FileReadError) as error:
-            # Deleted, or an editor is about to replace it.
-            self._wait_for_better(str(error) if self.path.exists() else "")
-            return
-        if self.text.strip() and not theirs.strip():  # many programs empty a file before they write it
-            self._wait_for_better("the file was emptied during the run")
-            return
-        self._trouble = ""
-        self._open()
-        self._seen = found_now  # not as it is now: it may have changed since
-        if theirs == self.text:
-            self._behind = False
-            return
-        self._changed, self._moved = True, time.monotonic()
-        if self._theirs:
-            self._take(theirs)
-            self._behind = False
-        elif not any(self._place(theirs, first) for first in (0, self._mark)):
-            self._wait_for_better("the file was changed where the run was writing")
-
-    def _place(self, theirs: str, first: int) -> bool:
-        """Put the pieces from the `first` on in their place in the changed file; return whether it is certain."""
-        found = find_place(self._begin + "".join(self._pieces[:first]), self._pieces[first:], theirs)
-        if found is None:
-            return False
-        self._begin, self._tail = found
-        del self._pieces[:first]
-        self._mark -= first
-        self._behind = self.text != theirs
-        return True
-
-    def _wait_for_better(self, trouble: str) -> None:
-        if self._trouble != trouble or not self._behind:
-            self._moved = time.monotonic()
-        self._seen, self._behind, self._trouble = _UNKNOWN, True, trouble
-
-
-def _signature(found: os.stat_result) -> _Signature:
-    return _Signature(found.st_ino, found.st_size, found.st_mtime_ns)
+    def _keep_beside(self, error: FileReadError) -> None:
+        assert self.path is not None
+        aside = aside_of(self.path)
+        Folder(aside.parent).write(aside.name, self.text.encode("utf-8"), private=True)
+        hint = f"everything is in {aside}: copy it back, if this was a mistake"
+        raise FileReadError(error.message, where=str(self.path), hint=hint) from error
 
 
 def aside_of(path: Path) -> Path:
@@ -364,45 +277,43 @@ def aside_of(path: Path) -> Path:
     return path.resolve().parent / FOLDER / f"{path.stem}.aside{path.suffix}"
 
 
-def read_transcript(path: Path) -> str:
-    """Return the text of a transcript, without the incomplete character that a crash may leave at its end.
+def fix_torn(path: Path) -> bool:
+    """Cut off what a run of an earlier version left incomplete at the end of a file; return whether there was any.
 
     Raises:
-        FileReadError: the file is missing, not readable, or not UTF-8.
+        DocumentBusy: another process is running it.
+        FileReadError, FileWriteError: the file is missing, not UTF-8, or write-protected.
     """
-    return decode_document(whole_characters(read_bytes(path)), str(path))
+    with document_lock(path, timeout=0):
+        data = files.read_bytes(path)
+        whole = cut_torn(files.decode_document(whole_characters(data), str(path))).encode("utf-8")
+        if whole != data:
+            files.replace(path, whole, expected=data)
+            remember(path, data, whole)
+    return whole != data
 
 
 @contextlib.contextmanager
 def open_transcript(path: Path, *, locked: bool = False, goes_on: bool = False) -> Iterator[Transcript]:
-    """Open a transcript, repaired after a crash, and lock it until the context ends, unless it is `locked` already.
+    """Open a transcript, with a result for each interrupted call, and lock it until the context ends.
 
-    If the user `goes_on`, a cancelled reply stays in it.
+    If it is `locked`, the caller holds the lock. If the user `goes_on`, a cancelled reply stays in it.
 
     Raises:
         DocumentBusy: another process is running it.
         FileReadError, FileWriteError: the file is missing, not UTF-8, or write-protected.
     """
     with contextlib.nullcontext() if locked else document_lock(path, timeout=0):
-        data = read_bytes(path)
-        whole = whole_characters(data)
-        text = decode_document(whole, str(path))
+        file = SharedFile.open(path, undoable=False)
         check_writable(path)
-        repaired = repair(text, str(path), goes_on=goes_on)
-        notes = repaired.notes
-        if torn := len(data) - len(whole):
-            kept = free_name(path)
-            keep(data, kept)
-            notes = (*notes, f"{torn} bytes at the end are half a character, and were taken away; {kept} has them")
-        if torn or repaired.text != text:
-            replace(path, repaired.text, expected=data)
+        repaired = repair(file.base, str(path), goes_on=goes_on)
+        transcript = Transcript(file.base, file)
+        if repaired.text != file.base and transcript.restart(file.base, repaired.text):
+            transcript.notes += repaired.notes
         if (aside := aside_of(path)).exists():
-            notes = (
-                *notes,
-                f"{aside} contains what an earlier run could not write here; delete it when you have read it",
-            )
-        transcript = Transcript(repaired.text, path, notes)
+            what = "contains what an earlier run could not write here; delete it when you have read it"
+            transcript.notes.append(f"{aside} {what}")
         try:
             yield transcript
         finally:
-            transcript.close()
+            transcript.refresh()

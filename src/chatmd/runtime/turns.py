@@ -18,7 +18,7 @@ from chatmd.compaction.compact import LOOK_BACK, Compactor, look_back_in
 from chatmd.content.expand import Expansions, expansions
 from chatmd.context import AgentRequest, AskAgent, Run, model_settings, settings_of
 from chatmd.errors import AnswerRejected, ChatmdError, NothingToCompact, StoppedByUser
-from chatmd.language.agent import AgentSpec, MessageItem, content_of, interpret, parts_in, read_agent
+from chatmd.language.agent import AgentSpec, MessageItem, OutputItem, content_of, interpret, parts_in, read_agent
 from chatmd.language.imports import imports_in
 from chatmd.language.inputs import check_values, set_inputs
 from chatmd.language.lint import find_unseen, problem_line, unseen_note
@@ -26,9 +26,8 @@ from chatmd.language.nodes import Element, SyntaxTree
 from chatmd.language.syntax import errors_of, parse, write
 from chatmd.language.transcript import (
     USER_TURN,
-    ReplyWriter,
+    ReceivedReply,
     answer_of,
-    gap,
     items_of,
     lines_of,
     messages_of,
@@ -84,6 +83,11 @@ def restrict(document: SyntaxTree) -> AgentSpec:
     return replace(spec, tools=())
 
 
+def _has_errors(text: str) -> bool:
+    document = parse(text)
+    return bool(errors_of((*document.problems, *interpret(document)[1])))
+
+
 def with_inputs(text: str, run: Run) -> str:
     """Return the text with the values of the run's inputs written into it.
 
@@ -124,6 +128,7 @@ class Conversation:
     _records: dict[str, list[str]] = field(default_factory=dict)
     _expanded: Expansions = field(default_factory=Expansions)
     _is_compact: bool = False  # nothing of it can be summarised
+    _waiting: list[ToolCall] = field(default_factory=list)  # the calls of the last reply without a result
     # What `open` opens:
     _stack: AsyncExitStack = field(init=False)
     _opening: asyncio.Task[ChatModel] = field(init=False)
@@ -145,6 +150,7 @@ class Conversation:
             ConsentNeeded: nobody agreed to its tools.
             ChatmdError: a tool cannot be opened.
         """
+        self._tell_notes()
         text = self.transcript.text
         if (filled := with_inputs(text, self.run)) != text:
             self.transcript.restart(text, filled)
@@ -178,7 +184,7 @@ class Conversation:
             scrubber(self.spec, run),
             run.approve,
             began=run.tell,
-            ended=run.tell,
+            ended=self._arrived,
         )
         self._offer_look_back()
         done, _ = await asyncio.wait([self._opening], timeout=_AT_ONCE)
@@ -242,8 +248,8 @@ class Conversation:
             except ValueError as error:
                 raise ChatmdError(f"this cannot be said: {error}", hint="say it as text") from error
             text = lines_of([said], self.transcript.newline)
-        self.transcript.drop_blank_turn()
-        self._add(text)
+        self.transcript.say(text)
+        self._take(text)
 
     async def answered(self) -> str:
         """Return the answer to the question in the text, once it is the user's turn; then the tools are closed.
@@ -289,9 +295,9 @@ class Conversation:
         while not self.spec.waits_for_user:
             if await self._compactor.is_due(self.transcript.text):
                 await self._make_room()
-            await self._refresh()  # what others write from now on goes after the reply
-            if self.spec.waits_for_user:
-                break
+                await self._refresh()  # what others write from now on goes after the reply
+                if self.spec.waits_for_user:
+                    break
             try:
                 calls = await self._ask()
             except TooLong as refusal:
@@ -299,6 +305,7 @@ class Conversation:
                 calls = await self._ask()
             if calls and not await self._carry_out(calls):
                 return False
+            await self._refresh()
             if self.run.once:
                 break
         return True
@@ -349,7 +356,7 @@ class Conversation:
             check_fits(text, await window_of(settings), model.name, hint=_LARGER)
 
     async def _ask(self) -> tuple[ToolCall, ...]:
-        """Make one request, write its reply to the transcript at the mark, and return its calls."""
+        """Make one request, write its reply to the transcript, and return its calls."""
         model, items, schema = await self._connect(), self.spec.sent, self._judge.schema
         self._expanded = await expansions(items, self.run, self.recorded, self._payloads, self._expanded)
         messages = with_shown(messages_of(items, expand=self._expanded.__getitem__), schema)
@@ -358,53 +365,39 @@ class Conversation:
         self.run.tally.begin(model.name)
         request = ChatRequest(messages, tools=self.tools, schema=schema.sent if schema is not None else None)
         self.run.tell(Asked(request, model.name))
-        before, newline = gap(self.transcript.end, self.transcript.newline), self.transcript.newline
-        writer, reply = ReplyWriter(before, newline), None
+        received, reply = ReceivedReply(), None
         try:
             async with aclosing(self.run.tally.counted(model, request)) as stream:
                 async for event in stream:
-                    if isinstance(event, Retrying):
-                        self.transcript.take_back()
-                        writer = ReplyWriter(before, newline)
-                        self.run.tell(event)
-                    elif isinstance(event, Reply):
+                    if isinstance(event, Reply):
                         reply = event  # it is paid for, so from here on it stays
-                        await self._finish(event, writer)
+                        self._add_reply(event, received)
                         break
-                    else:
-                        self.transcript.append(writer.feed(event))
-                        if isinstance(event, ReasoningDelta | Waiting) or (isinstance(event, TextDelta) and event.text):
-                            self.run.tell(event)
+                    received.add(event)
+                    if isinstance(event, Retrying):
+                        received = ReceivedReply()
+                    if isinstance(event, Retrying | ReasoningDelta | Waiting | TextDelta) and event != TextDelta(""):
+                        self.run.tell(event)
         except asyncio.CancelledError:
-            if reply is None:
-                self._cut(writer)
-            else:
-                self._write_results(reply.calls, {})
-                with contextlib.suppress(LmmError):
-                    self._read()
+            if reply is None and (said := received.incomplete()):
+                self._add(lines_of(said, self.transcript.newline), turn=self._turn)
+            elif reply is not None:
+                self._waiting = list(reply.calls)
+                self._end_calls({})
             raise
-        except BaseException as error:
-            if reply is None:
-                self.transcript.take_back()
-            if isinstance(error, LmmError):
-                error.message = self._caller.scrub(error.message)
+        except LmmError as error:
+            error.message = self._caller.scrub(error.message)
             raise
         assert reply is not None, f"{model.name} ended its stream without a reply"
         return reply.calls
 
-    async def _finish(self, reply: Reply, writer: ReplyWriter) -> None:
-        """Write the end of a reply: its closing tag, together with its calls or the next user message."""
+    def _add_reply(self, reply: Reply, received: ReceivedReply) -> None:
+        """Write a reply with its calls, or with what the user has said in the meantime."""
         calls = [self._payloads.call(call) for call in reply.calls]
         notes = () if reply.calls else self.notes()
         said = "".join(f"{self.transcript.newline}{self._user_text(note)}" for note in notes)
-        then = "" if reply.calls else said or self._turn
-        rest = writer.end(reply, calls)
-        if rest is None:  # the pieces differ from the reply
-            self.transcript.take_back()
-            rest = ReplyWriter(writer.before, writer.newline).whole(reply, calls)
-        self.transcript.append(rest + then)
-        await self._calm()
-        self._reread()
+        text = lines_of((*received.elements(reply), *calls), self.transcript.newline) + said
+        self._add(text, turn="" if reply.calls or notes else self._turn)
         self.run.tell(reply)
         self._compactor.used = reply.usage.input_tokens + reply.usage.output_tokens
         if notes:
@@ -412,39 +405,40 @@ class Conversation:
         if reply.cut:
             self.run.tell(Notice("the reply was cut off at the model's output limit (allow more: max_tokens)"))
 
-    def _cut(self, writer: ReplyWriter) -> None:
-        """Keep the text of a cancelled reply, marked as incomplete."""
-        self.transcript.take_back()
-        if writer.text.strip():
-            self.transcript.append(writer.cut() + self._turn)
-        self._reread()
-
     async def _carry_out(self, calls: Sequence[ToolCall]) -> bool:
-        """Make calls, and write their results; return False if the user stopped the run."""
+        """Make calls, and write each result when it arrives; return False if the user stopped the run."""
         results: dict[int, ToolResult] = {}
-        stopped = False
+        self._waiting, stopped = list(calls), False
         try:
             await self._caller.call(calls, results)
         except StoppedByUser:
             stopped = True
         finally:  # also if this is cancelled
-            self._write_results(calls, results, then=self._turn if stopped else "")
+            self._end_calls(results, self._turn if stopped else "")
         return not stopped
 
-    def _write_results(self, calls: Sequence[ToolCall], results: Mapping[int, ToolResult], *, then: str = "") -> None:
-        """Write the results in the order of the calls; a call without a result was cancelled."""
-        if not calls:
-            return
-        complete = [
-            results.get(n, ToolResult(call.id, call.name, CANCELLED, failed=True)) for n, call in enumerate(calls)
-        ]
-        notes = self.notes()
-        if notes:
-            complete[0] = replace(complete[0], text=with_notes(complete[0].text, notes))
-        elements = [self._payloads.result(one, self._records.pop(one.call, ())) for one in complete]
-        self._add(lines_of(elements, self.transcript.newline) + then)
+    def _end_calls(self, results: Mapping[int, ToolResult], turn: str = "") -> None:
+        """Write the results of calls that were not made; the others without one were cancelled."""
+        not_made = {one.call: one for one in results.values()}
+        while self._waiting:
+            call = self._waiting[0]
+            self._add_result(not_made.get(call.id) or ToolResult(call.id, call.name, CANCELLED, failed=True), turn)
+
+    def _add_result(self, result: ToolResult, turn: str = "") -> None:
+        """Write the result of a call; the last one has what the user has said in the meantime."""
+        self._waiting.pop(next(n for n, call in enumerate(self._waiting) if call.id == result.call))
+        notes = () if self._waiting else self.notes()
+        noted = replace(result, text=with_notes(result.text, notes)) if notes else result
+        element = self._payloads.result(noted, self._records.pop(result.call, ()))
+        is_first = not (self.spec.items and isinstance(self.spec.items[-1], OutputItem))
+        turn = "" if self._waiting else turn
+        self._add(lines_of([element], self.transcript.newline), turn, apart=is_first)
         if notes:
             self.run.tell(events.Delivered(notes, with_result=True))
+
+    def _arrived(self, result: ToolResult) -> None:
+        self._add_result(result)
+        self.run.tell(result)
 
     @property
     def _turn(self) -> str:
@@ -456,37 +450,32 @@ class Conversation:
 
     # -- text and messages -----------------------------------------------------------------------------
 
-    def _add(self, text: str) -> None:
-        """Append a complete text."""
-        self.transcript.mark()
-        self.transcript.append(gap(self.transcript.end, self.transcript.newline) + text)
-        self._reread()
+    def _add(self, text: str, turn: str = "", *, apart: bool = True) -> None:
+        """Write whole elements, and add their items to the agent's, unless all of the text is to be read again."""
+        self.transcript.append(text, turn=turn, apart=apart)
+        self._take(text + turn)
+
+    def _take(self, text: str) -> None:
+        if not self.transcript.changed:
+            self.spec = replace(self.spec, items=(*self.spec.items, *items_of(text)))
 
     async def _refresh(self) -> None:
-        """Read the changes of others, and set the mark for the next piece."""
-        self.transcript.mark()
-        while self.transcript.changed:
-            await self._calm()
-            self._reread()
-            self.transcript.mark()
-
-    async def _calm(self) -> None:
-        """Wait, but not for ever, until no other program is in the middle of writing, as half a tag would show."""
-        end = time.monotonic() + _PATIENCE
-        while time.monotonic() < end:
-            if self.transcript.is_still():
-                document = parse(self.transcript.text if self.transcript.changed else "")
-                if not errors_of((*document.problems, *interpret(document)[1])):
-                    return
-            await asyncio.sleep(_POLL)
-
-    def _reread(self) -> None:
-        """Add the items of the text after the mark to the agent's; read all again if others changed the text."""
-        if self.transcript.settle():
+        """Read what others have written; wait up to 5 s while it has errors, as somebody may be typing."""
+        self.transcript.refresh()
+        self._tell_notes()
+        if self.transcript.changed:
+            end = time.monotonic() + _PATIENCE
+            while time.monotonic() < end and _has_errors(self.transcript.text):
+                await asyncio.sleep(_POLL)
+                self.transcript.refresh()
+            self.transcript.changed = False
             self.run.tell(Notice("the file was changed, and is read again"))
             self._read()
-        else:
-            self.spec = replace(self.spec, items=(*self.spec.items, *items_of(self.transcript.since_mark)))
+        self.transcript.settle()
+
+    def _tell_notes(self) -> None:
+        while self.transcript.notes:
+            self.run.tell(Notice(self.transcript.notes.pop(0)))
 
     def _read(self) -> SyntaxTree:
         """Read the agent from the whole text, and return the document with its imports in place."""

@@ -11,8 +11,8 @@ from chatmd.compaction.summary import is_summary, said
 from chatmd.language.agent import MessageItem, interpret
 from chatmd.language.syntax import parse
 from chatmd.language.transcript import answer_of
-from chatmd.runtime.transcript_file import read_transcript
 from lmm.disk import trust
+from lmm.disk.files import read_document
 from lmm.errors import LmmError
 from lmm.messages import Usage
 from lmm.terminal import clipped, path_text
@@ -59,6 +59,6 @@ def described(path: Path, width: int) -> tuple[str, str]:
     cost = used_for(path).cost
     head = f"{path_text(here)}  {datetime.fromtimestamp(path.stat().st_mtime):%d %b %Y, %H:%M}"
     with suppress(LmmError):
-        last = " → ".join(exchange_in(read_transcript(path)))
+        last = " → ".join(exchange_in(read_document(path)))
         return head + (f"  ${cost:.4f}" if cost else ""), clipped(last, width)
     return head, ""

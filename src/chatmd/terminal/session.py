@@ -33,7 +33,7 @@ from chatmd.language.syntax import parse
 from chatmd.runtime import events
 from chatmd.runtime.rewind import Draft, compact_transcript, fork, forks, message_element, rewind_transcript
 from chatmd.runtime.runner import Runner, open_run, write_copy
-from chatmd.runtime.transcript_file import open_transcript, read_transcript
+from chatmd.runtime.transcript_file import open_transcript
 from chatmd.sidecar import FOLDER
 from chatmd.terminal import conversations
 from chatmd.terminal.questions import Questions
@@ -43,6 +43,7 @@ from chatmd.tools.calling import ToolCaller, open_tools
 from chatmd.tools.command import scrubber
 from chatmd.tools.consent import consent
 from lmm import loop, terminal
+from lmm.disk.files import read_document
 from lmm.disk.watching import signature
 from lmm.errors import ConfigError, FileReadError, LmmError, Place
 from lmm.messages import Event, Failed, Reply, ToolCall, ToolDefinition, ToolResult
@@ -420,13 +421,13 @@ class TerminalSession:
     def _show_last(self) -> None:
         """Show the last exchange of the conversation."""
         with contextlib.suppress(LmmError):
-            said, answer = conversations.exchange_in(read_transcript(self.path))
+            said, answer = conversations.exchange_in(read_document(self.path))
             self.screen.print((self.view.said(cut(said, _SHOWN)) if said else []) + self.view.replied(answer))
 
     async def _measure(self) -> None:
         """Find out how much of the model's window the conversation takes."""
         with contextlib.suppress(LmmError):
-            text = await asyncio.to_thread(read_transcript, self.path)
+            text = await asyncio.to_thread(read_document, self.path)
             spec = read_agent(self.context.rules.imported(parse(text, file=str(self.path))))
             model = model_settings(spec.config, self.context.configuration)
             self.used = await asyncio.to_thread(estimate, text)
@@ -499,12 +500,12 @@ class TerminalSession:
         if number:
             self._with_the_file("fork", partial(self._fork, number))
             return
-        said = enumerate(forks(read_transcript(self.path), str(self.path)), 1)
+        said = enumerate(forks(read_document(self.path), str(self.path)), 1)
         self._table([(str(n), clipped(one.draft.text, self.view.size.columns - 6)) for n, one in said])
 
     async def _fork(self, number: str) -> None:
         """Switch to a new file with the conversation before a message, and put that message into its prompt."""
-        text = await asyncio.to_thread(read_transcript, self.path)
+        text = await asyncio.to_thread(read_document, self.path)
         taken = fork(text, int(number) if number.isdecimal() else 0, str(self.path))
         names = (self.path.with_stem(f"{self.path.stem}-{n}") for n in range(2, 1000))
         output = next(path for path in names if not path.exists())

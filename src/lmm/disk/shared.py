@@ -52,15 +52,19 @@ class Saved:
 
 @dataclass(slots=True)
 class SharedFile:
-    """A file that its author may write at any moment. `base` is its text when we read it."""
+    """A file that its author may write at any moment. `base` is its text when we read it.
+
+    If it is `undoable`, `lmm undo` can undo a save.
+    """
 
     path: Path
     base: str
     _seen: Signature | None
+    undoable: bool = True
     _locked: bool = field(default=False, init=False)
 
     @classmethod
-    def open(cls, path: Path) -> SharedFile:
+    def open(cls, path: Path, *, undoable: bool = True) -> SharedFile:
         """Read a file, without locking it.
 
         Raises:
@@ -69,7 +73,7 @@ class SharedFile:
         """
         check_named(path)
         seen = signature(path)
-        return cls(path, files.read_document(path), seen)
+        return cls(path, files.read_document(path), seen, undoable)
 
     # -- the lock --------------------------------------------------------------------------------
 
@@ -138,7 +142,7 @@ class SharedFile:
         """Write the result of `rebase` for the current text, which may no longer be `base`.
 
         What its author has written since is kept, even if it is saved at the very moment in which we write. The result
-        is the new `base`, and `lmm undo` can undo it.
+        is the new `base`.
 
         Raises:
             FileReadError, FileWriteError: the file is gone, became unreadable, or cannot be written.
@@ -168,7 +172,8 @@ class SharedFile:
         self._seen = signature(self.path)
         recovered = tuple(remove_leftovers(files.real(self.path).parent))
         try:
-            remember(self.path, before, self.base)
+            if self.undoable:
+                remember(self.path, before, self.base)
         except (LmmError, OSError) as error:  # the save is done: a full disk must not make it fail
             return replace(saved, recovered=recovered, unrecorded=str(error))
         return replace(saved, recovered=recovered)

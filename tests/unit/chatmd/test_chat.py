@@ -81,14 +81,13 @@ def test_every_verb_begins_with_what_others_wrote(path: Path) -> None:
 
 def test_what_an_interrupted_run_left(path: Path) -> None:
     """It is repaired in memory when the file is opened, and on disk by the first method that writes."""
-    torn = PLANTS + "\n<assistant>\nRAW|Oa"
-    path.write_text(torn)
+    left = PLANTS + '\n<assistant status="incomplete">\nRAW|Oa|RAW</assistant>\n'
+    path.write_text(left)
     chat = Chat.open(path)
-    assert (chat.text, len(chat.notes), path.read_text()) == (PLANTS + "\n", 1, torn)
-    assert [problem.severity for problem in chat.problems()] == ["warning"]
+    assert (chat.text, len(chat.notes), path.read_text()) == (PLANTS, 1, left)
     chat.run(model=ScriptedModel(["Oak."]))
     assert "RAW|Oak.|RAW" in path.read_text()
-    assert "RAW|Oa\n" not in path.read_text()
+    assert "RAW|Oa|RAW" not in path.read_text()
 
 
 def test_in_memory(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
