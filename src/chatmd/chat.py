@@ -228,7 +228,7 @@ class Chat:
         """
         return answer_of(self.agent.items)
 
-    def problems(self, *, strict: bool = False, replay: bool = False) -> tuple[Problem, ...]:
+    def problems(self, *, replay: bool = False) -> tuple[Problem, ...]:
         """Return the problems of the text, of its imports and of what it refers to, without asking a model.
 
         With `replay`, also report where a run today would differ from the transcript (`chatmd.checking`).
@@ -242,7 +242,7 @@ class Chat:
         self.reload()
         # The text as it is on disk: what will be repaired is a warning.
         run = self._prepared()
-        found = check_text(self._raw or "", self._place, run, strict=strict)
+        found = check_text(self._raw or "", self._place, run)
         if replay and not errors_of(found):
             found += run_blocking(differences(self.text, self._place, run))
         return tuple(found)
@@ -331,7 +331,7 @@ class Chat:
 
     @background
     async def arun(self, **how: Unpack[How]) -> RunResult:
-        """Ask the model and make its calls until it is the user's turn; everything is written as it happens.
+        """Ask the model and make its calls until it is the user's turn; each message and result is written at once.
 
         Raises:
             InvalidDocument: the text has errors.

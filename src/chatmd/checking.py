@@ -32,7 +32,7 @@ from chatmd.language.agent import (
     parts_in,
     read_agent,
 )
-from chatmd.language.lint import check, letter
+from chatmd.language.lint import check
 from chatmd.language.nodes import Problem, SourceRange
 from chatmd.language.repair import repair
 from chatmd.language.syntax import errors_of, parse
@@ -252,7 +252,7 @@ def _report(problem: Problem, edge: _Edge) -> Problem:
 # -- all checks of a text ------------------------------------------------------------------------------------
 
 
-def check_text(text: str, path: Path, run: Run, *, strict: bool = False) -> list[Problem]:
+def check_text(text: str, path: Path, run: Run) -> list[Problem]:
     """`chatmd.check` for a text in `path`, its imports, and what it refers to: files, programs, agents, its model.
 
     Errors would stop `lmm run`; all other problems are warnings.
@@ -262,9 +262,8 @@ def check_text(text: str, path: Path, run: Run, *, strict: bool = False) -> list
     """
     name = run.chain[-1]
     document = parse(text, file=name)
-    found = [*letter(document)] if strict else []
     document = run.rules.imported(document)
-    found += [*check(document), *surroundings(interpret(document)[0], path, run)]
+    found = [*check(document), *surroundings(interpret(document)[0], path, run)]
     return sorted(found, key=lambda problem: (problem.span.file != name, problem.span.file, problem.span.start))
 
 

@@ -27,7 +27,6 @@ from chatmd.runtime.runner import agree
 from chatmd.runtime.turns import with_inputs
 from chatmd.sidecar import ExpansionRecord, Payloads
 from chatmd.tools.calling import offered_by
-from lmm.markdown.blocks import MetadataBlock
 from lmm.messages import Image, Message, ToolDefinition, message_parts, message_texts
 from lmm.models.tokens import count_tokens, window_of
 
@@ -118,27 +117,6 @@ def describe_prompt(path: Path, document: SyntaxTree, spec: AgentSpec) -> str:
     instructions = next(said, MessageItem("system"))
     text = " ".join(text_of(instructions.content).split())
     return re.split(r"(?<=[.!?]) ", text)[0][:_LONGEST_ABOUT] or f"The agent {path.name}."
-
-
-def as_skill(rendered: Rendered, name: str, description: str) -> str:
-    """Write the instructions and the user's messages as a `SKILL.md`, with a list of the tools that they expect.
-
-    >>> told = RenderedMessage(Message("system", "Be brief."), 3)
-    >>> print(as_skill(Rendered("A/b", (told,)), "My_Notes", "Writes notes."), end="")
-    ---
-    name: my-notes
-    description: Writes notes.
-    ---
-    <BLANKLINE>
-    Be brief.
-    """
-    values = {"name": re.sub(r"[^a-z0-9]+", "-", name.lower()).strip("-")[:64], "description": description}
-    told = (one.message for one in rendered.messages if one.message.role in ("system", "user"))
-    parts = ["\n".join(message_texts(message)).strip() for message in told]
-    tools = [f"- `{tool.definition.name}`: {tool.definition.description.partition(chr(10))[0]}"
-             for tool in rendered.tools]  # fmt: skip
-    parts += ["## Tools\n\n" + "\n".join(tools)] if tools else []
-    return "\n".join([MetadataBlock.make(values).source, *(f"{part}\n" for part in parts if part)])
 
 
 def _total(rendered: Rendered) -> str:

@@ -58,16 +58,6 @@ def test_as_json(folder: Path) -> None:
     assert lmm("check", "--json", folder / "good.chatmd").out == ""
 
 
-def test_strict(folder: Path) -> None:
-    """What we read leniently is an error to the letter."""
-    (folder / "s.md").write_text("<user>a <b c</user>\n<user>x</user>")
-    assert lmm("check", folder / "s.md").code == 0
-    done = lmm("check", "--strict", folder / "s.md")
-    assert done.code == 1
-    assert "s.md:1:1: ochat requires one <config>" in done.out
-    assert "s.md:1:9: ochat reads more than this as a tag" in done.out
-
-
 def test_other_roots_have_to_be_named(folder: Path) -> None:
     (folder / "sub").mkdir()
     path = folder / "sub" / "a.md"

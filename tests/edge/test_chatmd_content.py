@@ -194,7 +194,6 @@ def test_render_counts_calls_results_and_tools(folder: Path, capsys: pytest.Capt
         (["doc.chatmd"], 1, "doc.chatmd:1:7: 'no.md': there is no such file"),
         (["doc.chatmd", "--model", "Nobody/x"], 2, "Nobody"),
         (["doc.chatmd", "--json", "--tokens"], 2, "--tokens and --json cannot be used together"),
-        (["doc.chatmd", "--skill", "--transcript"], 2, "--transcript and --skill cannot be used together"),
     ],
 )
 def test_what_cannot_be_rendered(

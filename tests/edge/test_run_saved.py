@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import resource
 import signal
 import subprocess
@@ -20,8 +19,6 @@ from fakes.openai_server import Action, Recorded, ScriptedServer
 
 import chatmd
 from lmm.errors import FileReadError
-from lmm.messages import Reply, ToolCall
-from lmm.testing import ScriptedModel
 
 A, TURN = "<user>A</user>\n", "\n<user>\n\n</user>\n"
 SHOWN = "<config show_tool_call/>\n"
@@ -56,7 +53,7 @@ def test_killed_while_the_model_speaks(server: ScriptedServer, path: Path) -> No
 def test_killed_while_the_second_of_two_calls_runs(server: ScriptedServer, path: Path) -> None:
     """The first, which is done, is not done again; of the second, nobody knows, and the model is told so."""
     path.write_text(f'{SHOWN}<tool name="slow" command="sh -c \'echo $1 >> made; sleep $1\' -"/>\n{A}')
-    calls = tuple((f"c{n}", "slow", f'{{"arguments": ["{n}"]}}') for n in (30, 0))
+    calls = tuple((f"c{n}", "slow", f'{{"arguments": ["{n}"]}}') for n in (0, 30))
     server.queue(Action("Both.", calls=calls))
     process = start("run", "--yes", path.name)
     wait_until(lambda: "<tool_response" in path.read_text())
@@ -65,34 +62,31 @@ def test_killed_while_the_second_of_two_calls_runs(server: ScriptedServer, path:
     assert path.read_text().count("<tool_response") == 1
     assert lmm("run", "--yes", path.name).code == 0
     results = [entry[1:] for entry in conversation(server.requests[1].body) if entry[0] == "result"]
-    assert [call for call, _ in results] == ["c30", "c0"]
-    assert "was interrupted" in results[0][1]
-    assert "was interrupted" not in results[1][1]
+    assert [call for call, _ in results] == ["c0", "c30"]
+    assert ["was interrupted" in text for _, text in results] == [False, True]
     assert sorted((path.parent / "made").read_text().split()) == ["0", "30"]
 
 
-def test_results_are_written_as_they_arrive_and_sent_in_the_order_of_the_calls(tmp_path: Path) -> None:
-    """A slow first call does not keep the others from the file."""
-    path = tmp_path / "a.chatmd"
-    path.write_text(f"{SHOWN}{A}")
-    done = asyncio.Event()
+def test_results_are_written_as_they_arrive_and_sent_in_the_order_of_the_calls(
+    server: ScriptedServer, path: Path
+) -> None:
+    """A slow agent, called first, does not keep the others from the file."""
+    path.write_text(f'{SHOWN}<tool name="read_file"/><tool name="helper" agent="helper.chatmd" local/>\n{A}')
+    (path.parent / "helper.chatmd").write_text("<system>You help.</system>\n")
+    (path.parent / "n.txt").write_text("the note")
 
-    async def first() -> str:
-        """Wait for the second."""
-        await done.wait()
-        assert "RAW|two|RAW" in path.read_text()
-        return "one"
+    def answer(request: Recorded) -> Action:
+        if request.system == "You help.":
+            wait_until(lambda: "the note" in path.read_text())
+            return Action("I helped.")
+        calls = (("c1", "helper", '{"input": "Help."}'), ("c2", "read_file", '{"path": "n.txt"}'))
+        return Action("Both.", calls=calls) if request.number == 1 else Action("Done.")
 
-    async def second() -> str:
-        """Answer at once."""
-        asyncio.get_running_loop().call_later(0.1, done.set)
-        return "two"
-
-    calls = (ToolCall("c1", "first", "{}"), ToolCall("c2", "second", "{}"))
-    model = ScriptedModel([Reply("", "m", calls=calls), "Done."])
-    chatmd.Chat.open(path, tools=[first, second]).run(model=model)
-    assert [result.text for result in model.seen[1].messages[-1].results] == ["one", "two"]
-    assert path.read_text().index("RAW|two") < path.read_text().index("RAW|one")
+    server.answer = answer
+    chatmd.Chat.open(path).run()
+    sent = conversation(server.requests[-1].body)
+    assert [entry[1] for entry in sent if entry[0] == "result"] == ["c1", "c2"]
+    assert path.read_text().index("the note") < path.read_text().index("I helped.")
 
 
 @pytest.mark.parametrize("number", [2, 3])

@@ -18,7 +18,6 @@ if TYPE_CHECKING:
 @options.command()
 @options.argument("files", "FILE", "ChatMD files, whatever their extension.", many=True, type=options.PATH)
 @options.flag("--fix", help="Cut off what a run of an earlier version left incomplete at the end.")
-@options.flag("--strict", help="Also report what ochat would read differently.")
 @options.flag("--replay", help="Also report where a run today would differ from the transcript.")
 @options.roots("Also allow files from this folder.")
 @options.json_lines

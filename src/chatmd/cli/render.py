@@ -18,7 +18,6 @@ from lmm.terminal import DONE
 @options.flag("--tokens", help="Print only a table of tokens.")
 @options.flag("--json", "as_json", help="Print messages and tools as JSON, unchanged.")
 @options.flag("--transcript", help="Print the ChatMD file with its documents and results in it, to run it elsewhere.")
-@options.flag("--skill", help="Print its instructions as the SKILL.md of a skill, for other programs' agents.")
 @options.flag("--run-agents", help="Ask agents in messages whose answers were not recorded.")
 @options.flag("--servers", help="Start or call MCP servers, to count their tools.")
 @options.flag("--replay", help="Use recorded documents and agents; fetch and ask nothing.")
@@ -33,7 +32,6 @@ def render(
     tokens: bool,
     as_json: bool,
     transcript: bool,
-    skill: bool,
     run_agents: bool,
     servers: bool,
     config: Path | None,
@@ -46,9 +44,9 @@ def render(
     """
     from chatmd.chat import Chat
     from chatmd.cli.asking import confirm_on_terminal
-    from chatmd.rendering import as_data, as_skill, as_table, as_text, describe_prompt
+    from chatmd.rendering import as_data, as_table, as_text
 
-    forms = {"--transcript": transcript, "--skill": skill, "--tokens": tokens, "--json": as_json}
+    forms = {"--transcript": transcript, "--tokens": tokens, "--json": as_json}
     if len(given := [name for name, is_given in forms.items() if is_given]) > 1:
         raise click.UsageError(f"{given[0]} and {given[1]} cannot be used together")
     chat = Chat.open(file, config=config, roots=roots)
@@ -58,10 +56,6 @@ def render(
     rendered = chat.render(servers=servers, run_agents=run_agents, confirm=confirm_on_terminal(), **how)
     if as_json:
         terminal.say_json(as_data(rendered), indent=1)
-        return DONE
-    if skill:
-        description = describe_prompt(file, chat.tree, chat.agent)
-        terminal.say_document(as_skill(rendered, file.stem, description))
         return DONE
     terminal.say((as_table if tokens else as_text)(rendered), end="")
     for note in rendered.notes:

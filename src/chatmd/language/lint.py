@@ -10,8 +10,8 @@ from functools import lru_cache
 
 from chatmd.language.agent import AgentSpec, CallItem, MessageItem, OutputItem, attribute_spans, interpret, text_of
 from chatmd.language.nodes import BLANK, Element, Problem, SourceRange, SyntaxTree, Text, body, walk
-from chatmd.language.syntax import CLOSE_RAW, MAX_PROBLEMS, has_open_quote, passed_over, right_place
-from chatmd.language.tags import DOCUMENT, OCHAT, TAGS, VOID, Tag
+from chatmd.language.syntax import CLOSE_RAW, MAX_PROBLEMS, passed_over, right_place
+from chatmd.language.tags import OCHAT, TAGS, Tag
 
 _KNOWN_TAG = re.compile(rf"<(?:{'|'.join(TAGS)})[ \t\r\n/>]")
 
@@ -132,60 +132,6 @@ def _loose_characters(element: Element) -> Iterator[Problem]:
     if (loose := passed_over(inside)) and loose.strip("\"'"):
         message = f"'{loose}' in this tag is ignored"
         yield _warning(element.opening, message, 'write attributes as name="value"', unseen=True)
-
-
-# -- strict reading: what ochat reads otherwise ----------------------------------------------------------
-
-_RAW_BLOCK = re.compile(r"(?:(?<![A-Za-z0-9_])|(?<=\|RAW))RAW\|.*?(?:\|RAW|\Z)", re.DOTALL)
-_FOREIGN = re.compile(r"(</?[A-Za-z_][^<>]*)(>?)|(?<=[A-Za-z0-9_])RAW\|")
-
-
-def letter(document: SyntaxTree) -> Iterator[Problem]:
-    """Report what ochat, which keeps to the letter of the published language, reads otherwise than we do.
-
-    >>> from chatmd.language.syntax import parse
-    >>> [problem.message for problem in letter(parse('<config model="m"/><user>a</user >'))]
-    ['ochat reads this closing tag as text']
-    """
-    configs = [element for element in document.elements if element.tag == "config"]
-    if len(configs) != 1 and not document.is_body:
-        span = configs[1].span if configs else SourceRange(document.source, 0, 0)
-        yield Problem(span, "ochat requires one <config>", 'write <config model="…"/> once, at the top')
-    for node, parent in walk(document.children):
-        if isinstance(node, Text):
-            for at, message, hint in _loose_text(node.span.text):
-                yield Problem(node.span._replace(start=node.span.start + at), message, hint)
-        elif isinstance(node, Element):
-            yield from (Problem(node.span, message, hint) for message, hint in _loose_tags(node, parent))
-
-
-def _loose_text(text: str) -> Iterator[tuple[int, str, str]]:
-    text = _RAW_BLOCK.sub(lambda block: " " * len(block[0]), text)
-    for match in _FOREIGN.finditer(text):
-        if match[1] is None:
-            yield match.start(), "ochat opens a RAW block here", "put a blank before RAW|"
-        elif not match[2] or has_open_quote(match[1]):
-            yield match.start(), "ochat reads more than this as a tag", "put it in RAW|…|RAW"
-
-
-def _loose_tags(element: Element, parent: str) -> Iterator[tuple[str, str]]:
-    tag, opening = element.tag, element.opening.text
-    if ">" in opening[:-1]:
-        yield "ochat reads '>' in a value as the end of the tag", "write &gt;"
-    if "\\" in opening and re.search(r"\\[\"']", opening):
-        yield "ochat reads a backslash before a quote as part of the value", "write &quot;"
-    if "&#" in opening:
-        yield "ochat does not decode numeric entities", "write the character itself"
-    if element.closing is not None and element.closing.text != f"</{tag}>":
-        yield "ochat reads this closing tag as text", f"write </{tag}>"
-    if tag in VOID and element.closing is None and not opening.endswith("/>"):
-        yield f"ochat requires <{tag}> to be closed", f"write <{tag} …/>"
-    if tag == "import" and parent == DOCUMENT:
-        yield "ochat reads <import> at the top as text", "put it into a message"
-    if tag in ("input", "output"):
-        yield f"ochat does not support <{tag}>", "fill in its value"
-    if tag == "assistant" and element.get("status") and not element.get("id"):
-        yield "an assistant's status needs an id", "add the id, or delete the status"
 
 
 # -- the document as a whole -----------------------------------------------------------------------

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import importlib
 from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -52,7 +51,7 @@ def import_(
     """Convert other formats into markdown, with their images in a folder beside it.
 
     PDF, web pages, EPUB, notebooks, Word, PowerPoint, Excel, ODT, RTF, LaTeX, Org, reStructuredText, AsciiDoc,
-    MediaWiki, DocBook. Pandoc writes the markdown. Conversations of Claude Code, Codex and llm (.jsonl) become ChatMD.
+    MediaWiki, DocBook. Pandoc writes the markdown.
 
     Check the result before you ingest it. No code is run, and only the URLs that you name are fetched
     and the pictures beside them; with --site, pages on the same host, as its robots.txt allows.
@@ -72,17 +71,6 @@ def import_(
     code = DONE
     for path in files:
         try:
-            if path.lower().endswith(".db"):
-                hint = "if it is the log of llm: llm logs --json -c > session.jsonl, then import that"
-                raise ConfigError("databases cannot be imported", where=path, hint=hint)
-            if path.lower().endswith(".jsonl"):
-                if output is not None and output.endswith("/"):
-                    Path(output).mkdir(parents=True, exist_ok=True)
-                sessions = importlib.import_module("chatmd.sessions")  # by name: this package does not depend on chatmd
-                target, number = sessions.import_session(Path(path), output and Path(output), force=how["force"])
-                name = terminal.path_text(target)
-                terminal.say(f"{name}: {terminal.count(number, 'message')}; lmm run continues it")
-                continue
             reader = import_url if "://" in path else import_file
             terminal.say(_summary(reader(path, output, styles=chosen, **how)), end="")
         except LmmError as error:

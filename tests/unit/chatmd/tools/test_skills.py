@@ -9,7 +9,6 @@ from unit.chatmd.tools.file_tools import call
 
 from chatmd import Chat
 from chatmd.errors import ChatmdError, FileRefused
-from lmm.cli.main import main
 from lmm.errors import FileReadError
 
 HEADER = "---\nname: {0}\ndescription: Handles\n  {0} files.\n---\n"
@@ -65,14 +64,3 @@ def test_what_is_no_skill_says_so(folder: Path) -> None:
         path.unlink()
     with pytest.raises(ChatmdError, match="there are no skills"):
         read(folder, skill="pdf")
-
-
-def test_a_prompt_written_as_a_skill_can_be_offered_as_one(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    """Name and description are those of the file, and its documents are included."""
-    assert main(["render", "--skill", str(folder / "agent.chatmd")]) == 0
-    text = capsys.readouterr().out
-    assert text.startswith("---\nname: agent\ndescription: Reviews texts.\n---\n\nBe brief.\n\nReview")
-    assert ("Of oaks." in text, "- `read_skill`: Read how" in text) == (True, True)
-    (folder / "skills/agent").mkdir()
-    (folder / "skills/agent/SKILL.md").write_text(text)
-    assert "Be brief." in read(folder, skill="agent")
