@@ -76,7 +76,7 @@ def test_results_are_written_as_they_arrive_and_sent_in_the_order_of_the_calls(
     (path.parent / "n.txt").write_text("the note")
 
     def answer(request: Recorded) -> Action:
-        if request.system == "You help.":
+        if conversation(request.body)[0] == ("system", "You help."):
             wait_until(lambda: "the note" in path.read_text())
             return Action("I helped.")
         calls = (("c1", "helper", '{"input": "Help."}'), ("c2", "read_file", '{"path": "n.txt"}'))
