@@ -38,7 +38,7 @@ def escaped(text: str) -> str:
     >>> print(escaped("a_b [c]"))
     a\\_b \\[c\\]
     """
-    return re.sub(r"([\\`*_{}\[\]<>()#~^$!@&|])", r"\\\1", text)
+    return re.sub(r"([\\`*_{}\[\]<>#~^$!@&|])", r"\\\1", text)
 
 
 def link_target(address: str) -> str:

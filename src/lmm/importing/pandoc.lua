@@ -1,6 +1,6 @@
 -- Tidies documents that Pandoc has read, so that its markdown is what a person would write: see
--- lmm/importing/pandoc.py. Images are written to LMM_FOLDER, which contains the notes of slides; LMM_PREFIX is the path
--- to the folder of the file; with LMM_IDS headings keep their ids even if nothing in the document links to them. For a
+-- lmm/importing/pandoc.py. Images are written to LMM_FOLDER; LMM_PREFIX is the path to the folder
+-- of the file; with LMM_IDS headings keep their ids even if nothing in the document links to them. For a
 -- book, LMM_BOOK lists the files with its contents; its links must lead to places in it.
 
 local folder, prefix, all_ids = os.getenv('LMM_FOLDER'), os.getenv('LMM_PREFIX') or '', os.getenv('LMM_IDS')
@@ -231,6 +231,7 @@ local function figure(node)
 end
 
 local function division(node)
+  if node.classes:includes('lmm-notes') then return pandoc.Div(node.content, pandoc.Attr('', {'notes'})) end  -- of slides
   local is_code = #node.content == 1 and node.content[1].t == 'CodeBlock'  -- Texinfo's examples
   for _, class in ipairs(KEPT) do
     if not is_code and node.classes:includes(class) then return pandoc.Div(node.content, pandoc.Attr('', {class})) end
@@ -360,31 +361,6 @@ local function plain_table(node)
   return node
 end
 
--- -- slides ---------------------------------------------------------------------------------------------
-
-local function notes_of(number)
-  local file = io.open(folder .. '/notes-' .. number .. '.txt', 'r')
-  if not file then return nil end
-  local lines = pandoc.List()
-  for line in file:lines() do lines:insert(pandoc.Para(pandoc.Str(line))) end
-  file:close()
-  return pandoc.Div(lines, pandoc.Attr('', {'notes'}))
-end
-
--- Each slide is a section, with the speaker's notes at its end.
-local function with_notes(blocks)
-  local all, slide = pandoc.List(), 0
-  for _, block in ipairs(blocks) do
-    if block.t == 'Header' and block.identifier:find('^slide%-%d+$') then
-      all:insert(slide > 0 and notes_of(slide) or nil)
-      slide = tonumber(block.identifier:match('%d+'))
-    end
-    all:insert(block)
-  end
-  all:insert(slide > 0 and notes_of(slide) or nil)
-  return all
-end
-
 -- -- books ----------------------------------------------------------------------------------------------
 
 -- Remove the book's contents. Each file of a book begins with a paragraph whose id is the file's name.
@@ -415,7 +391,6 @@ function Pandoc(doc)
   doc = doc:walk {Header = without_contents, Para = without_contents, Figure = figure, Div = division, Span = span,
     Underline = content, SmallCaps = content, BulletList = items, OrderedList = items,
     Table = plain_table}
-  doc.blocks = with_notes(doc.blocks)
   return doc:walk {Str = word, Math = formula, Code = code, Para = paragraph, Plain = paragraph,
     CodeBlock = fence, Image = image, Link = link, Header = heading, Blocks = apart,
     HorizontalRule = function() return pandoc.RawBlock('markdown', '* * *') end}

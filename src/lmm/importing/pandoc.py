@@ -14,7 +14,7 @@ import shutil
 import subprocess
 import sys
 import tempfile
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 from functools import lru_cache
 from pathlib import Path
@@ -35,7 +35,7 @@ from lmm.markdown.parse_markdown import parse_markdown_text
 OLDEST = (3, 0)  # older versions lose texts in Word's shapes, and write figures as paragraphs
 _HEAP = "2g"
 _FILTER = Path(__file__).with_suffix(".lua")
-_ARCHIVES = ("docx", "pptx", "xlsx", "odt", "epub")
+_ARCHIVES = ("docx", "odt", "epub")
 # Pipe tables, no HTML, no attributes; quotes and dashes as they are. Without raw_tex Pandoc writes the text \(x\) as
 # \\x\\.
 _MARKDOWN = (
@@ -139,7 +139,6 @@ def read(data: bytes, context: Context) -> Imported:
         FileReadError: it cannot be read, is empty, or takes too much time or memory.
     """
     values: dict[str, Any] = {}
-    notes: list[str] = []
     more: dict[str, str] = {}
     styles: tuple[str, ...] = ()
     if context.reader in _ARCHIVES:
@@ -150,10 +149,10 @@ def read(data: bytes, context: Context) -> Imported:
             elif context.reader == "docx":
                 changed, styles = known_styles(archive, context.styles)
             data = archive.bounded(pages, changed)
-            values, notes = _properties(archive), _speaker_notes(archive)
+            values = _properties(archive)
     else:
         data = _as_utf8(data)
-    document = convert(data, context, speaker_notes=notes, **more)
+    document = convert(data, context, **more)
     if not (re.sub(r"!\[\]\(\S*\)", "", document.body) if more else document.body).strip():
         hint = "text in pictures and drawings cannot be imported: print it to PDF and run ocrmypdf"
         raise FileReadError("there is no text in this document", hint=hint)
@@ -168,20 +167,14 @@ def convert_html(html: str, context: Context, *, all_ids: bool = False) -> Impor
     return convert(html.encode("utf-8", "replace"), context, reader="html-auto_identifiers", **more)
 
 
-def convert(
-    data: bytes, context: Context, *, reader: str = "", speaker_notes: Sequence[str] = (), **more: str
-) -> Imported:
+def convert(data: bytes, context: Context, *, reader: str = "", **more: str) -> Imported:
     """Run Pandoc on a text or a file; return its markdown without any metadata, the `values` of its header, its images,
-    and Pandoc's warnings as notes. `speaker_notes` are those of each slide; `more` are environment variables for the
-    filter.
+    and Pandoc's warnings as notes. `more` are environment variables for the filter.
 
     Raises:
         FileReadError: it cannot be read, or takes too much time or memory.
     """
     with tempfile.TemporaryDirectory(prefix="lmm-pandoc-") as folder:
-        for number, text in enumerate(speaker_notes, 1):
-            if text:
-                (Path(folder) / f"notes-{number}.txt").write_text(text, encoding="utf-8")
         environment = {**os.environ, "LMM_FOLDER": folder, "LMM_PREFIX": context.prefix, **more}
         markdown, warnings = _run(data, context, reader, environment)
         images = [path for path in Path(folder).iterdir() if path.stem.isdigit()]
@@ -237,7 +230,7 @@ def _as_utf8(data: bytes) -> bytes:
         return data.decode("cp1252", "replace").encode()
 
 
-# -- properties and notes that Pandoc ignores, and copy protection ---------------------------------------
+# -- properties that Pandoc ignores, and copy protection ------------------------------------------------
 
 
 _FONT_ONLY = ("http://www.idpf.org/2008/embedding", "http://ns.adobe.com/pdf/enc#RC")  # obfuscated fonts only
@@ -283,36 +276,3 @@ def _properties(archive: Archive) -> dict[str, Any]:
         named = (text for node in declared for key, text in node.items() if local(key) == "val")
         values["lang"] = next(named, "")
     return values
-
-
-def _speaker_notes(archive: Archive) -> list[str]:
-    """Return the notes of each slide, one line per paragraph; Pandoc's reader ignores them."""
-    if "ppt/presentation.xml" not in archive.names:
-        return []
-    targets = _relations(archive, "ppt/presentation.xml")
-    slides = [node for node in archive.xml("ppt/presentation.xml").iter() if local(node.tag) == "sldId"]
-    ids = [next((text for key, text in node.items() if key.startswith("{")), "") for node in slides]
-    return [_notes_of(archive, targets.get(name, "")) for name in ids]
-
-
-def _notes_of(archive: Archive, slide: str) -> str:
-    pages = [name for name in _relations(archive, slide).values() if name.startswith("ppt/notesSlides/")]
-    nodes = (node for name in pages if name in archive.names for node in archive.xml(name).iter())
-    shapes = (node for node in nodes if local(node.tag) == "sp")
-    # The body of a notes page; other shapes are the slide's picture and number.
-    bodies = [s for s in shapes if any(local(n.tag) == "ph" and n.get("type") == "body" for n in s.iter())]
-    paragraphs = [node for body in bodies for node in body.iter() if local(node.tag) == "p"]
-    texts = ("".join(run.text or "" for run in node.iter() if local(run.tag) == "t") for node in paragraphs)
-    return "\n".join(" ".join(text.split()) for text in texts if text.strip())
-
-
-def _relations(archive: Archive, name: str) -> Mapping[str, str]:
-    """Return the members that a member refers to, by the ids that it uses."""
-    folder, _, file = name.rpartition("/")
-    relations = f"{folder}/_rels/{file}.rels"
-    if relations not in archive.names:
-        return {}
-    nodes = archive.xml(relations)
-    return {
-        node.get("Id", ""): os.path.normpath(f"{folder}/{node.get('Target', '')}").replace("\\", "/") for node in nodes
-    }

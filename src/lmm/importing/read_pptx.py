@@ -1,0 +1,370 @@
+"""Reading slides with python-pptx: each slide as a section, its texts in the order in which they are read."""
+
+from __future__ import annotations
+
+import io
+import re
+import zipfile
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import replace
+from html import escape
+from itertools import groupby
+from typing import Any, NamedTuple
+
+from lmm.errors import FileReadError
+from lmm.importing.archive import Archive
+from lmm.importing.imported import IMAGE, Context, Imported, ImportedImage
+from lmm.importing.markdown_text import plain
+from lmm.importing.pandoc import convert, convert_html
+
+_A = "{http://schemas.openxmlformats.org/drawingml/2006/main}"
+_MC = "{http://schemas.openxmlformats.org/markup-compatibility/2006}"
+_M = "http://schemas.openxmlformats.org/officeDocument/2006/math"
+_W = "http://schemas.openxmlformats.org/wordprocessingml/2006/main"
+_DIAGRAM = "http://schemas.openxmlformats.org/drawingml/2006/diagram"
+_RELATION = "{http://schemas.openxmlformats.org/officeDocument/2006/relationships}"
+_MONOSPACED = re.compile(r"(?i)consolas|courier|menlo|monaco|monospace|\bmono\b|inconsolata|cascadia|lucida console")
+_REPEATED = ("DATE", "FOOTER", "SLIDE_NUMBER", "HEADER")  # placeholders that are the same on all slides
+_BULLETED = ("BODY", "OBJECT", "VERTICAL_BODY", "VERTICAL_OBJECT")
+
+
+def read(data: bytes, context: Context) -> Imported:
+    """Convert slides to markdown: a section for each, with lists, tables, charts as tables, pictures and notes.
+
+    Raises:
+        FileReadError: they cannot be read, or there is no text in them.
+    """
+    with Archive(data, kind=context.kind) as archive:
+        checked = archive.bounded()
+    slides = _Slides(checked)
+    document = convert_html("\n".join(slides.html()), context)
+    body = document.body
+    if not re.sub(r"(?m)^## Slide \d+$|!\[\]\(\S*\)", "", body).strip():
+        hint = "text in pictures cannot be imported: export them as PDF and run ocrmypdf"
+        raise FileReadError("there is no text in these slides", hint=hint)
+    for number, formula in enumerate(_as_tex(slides.formulas, context)):
+        body = body.replace(f"lmmformula{number}.", formula)
+    properties = slides.file.core_properties
+    notes = (*slides.notes(), *document.notes)
+    title, language = plain(str(properties.title or "")), str(properties.language or "")
+    return replace(document, body=body, title=title, language=language, images=tuple(slides.images), notes=notes)
+
+
+class _Slides:
+    """Writes slides as HTML; collects their pictures and formulas."""
+
+    def __init__(self, data: bytes) -> None:
+        from pptx import Presentation
+
+        try:
+            self.file: Any = Presentation(io.BytesIO(data))
+        except (MemoryError, RecursionError):
+            raise
+        except Exception as error:  # python-pptx raises whatever the file makes it raise
+            hint = "open them in PowerPoint or LibreOffice and save them again"
+            raise FileReadError(f"these slides cannot be read: {str(error)[:200]}", hint=hint) from error
+        self.images: list[ImportedImage] = []
+        self.formulas: list[str] = []
+        self.hidden: list[str] = []
+        self.objects: list[str] = []
+
+    def notes(self) -> Iterator[str]:
+        """Iterate over notes about what was left out."""
+        if self.hidden:
+            yield f"left out: hidden slide(s) {', '.join(self.hidden)}"
+        if self.objects:
+            more = f" and {len(self.objects) - 8} more" if len(self.objects) > 8 else ""
+            yield f"left out: {', '.join(self.objects[:8])}{more}"
+
+    def html(self) -> Iterator[str]:
+        """Iterate over the HTML of each visible slide."""
+        for number, slide in enumerate(self.file.slides, 1):
+            _unwrap_alternatives(slide.element)
+            title = slide.shapes.title
+            # A title may have line breaks.
+            name = " ".join(title.text_frame.text.split()) if title is not None else ""
+            if slide.element.get("show") == "0":
+                self.hidden.append(f"{number}{name and f' ({name})'}")
+                continue
+            heading = self._inline(title.text_frame.paragraphs) if name else f"Slide {number}"
+            yield f"<h2>{heading}</h2>"
+            others = [shape for shape in slide.shapes if title is None or shape.shape_id != title.shape_id]
+            for shape in _in_reading_order(others):
+                yield from self._shape(shape, number)
+            if slide.has_notes_slide and (frame := slide.notes_slide.notes_text_frame) is not None:
+                texts = (" ".join(plain(paragraph.text).split()) for paragraph in frame.paragraphs)
+                said = "".join(f"<p>{escape(text)}</p>" for text in texts if text)
+                yield f'<div class="lmm-notes">{said}</div>' if said else ""
+
+    def _shape(self, shape: Any, slide: int) -> Iterator[str]:
+        """Iterate over the HTML of a shape, or of those in a group."""
+        kind = str(shape.placeholder_format.type).partition(" ")[0] if shape.is_placeholder else ""
+        if kind in _REPEATED:
+            return
+        if hasattr(shape, "shapes"):
+            for inner in _in_reading_order(shape.shapes):
+                yield from self._shape(inner, slide)
+        elif getattr(shape, "has_table", False):
+            yield self._table(shape.table)
+        elif getattr(shape, "has_chart", False):
+            yield _chart(shape.chart) or self._left_out("a chart", slide)
+        elif (picture := _picture(shape)) is not None:
+            self.images.append(ImportedImage(picture))
+            description = shape._element.xpath(".//p:cNvPr/@descr")
+            yield f'<p><img src="{IMAGE}{len(self.images) - 1}" alt="{escape(plain("".join(description)))}"></p>'
+        elif shape.has_text_frame:
+            yield self._text(shape, kind)
+        elif diagram := _diagram_texts(shape):
+            yield _list([(0, escape(text)) for text in diagram], "ul")
+        else:
+            yield self._left_out(f"the object '{shape.name}'", slide)
+
+    def _left_out(self, what: str, slide: int) -> str:
+        self.objects.append(f"{what} on slide {slide}")
+        return ""
+
+    def _text(self, shape: Any, kind: str) -> str:
+        """Write the paragraphs of a shape: as code, if they are set in a monospaced font, as lists, or as they are."""
+        paragraphs = [paragraph for paragraph in shape.text_frame.paragraphs if _has_content(paragraph)]
+        runs = [run for paragraph in paragraphs for run in paragraph.runs if run.text.strip()]
+        if runs and all(_is_monospaced(run) for run in runs):
+            lines = "\n".join(plain(paragraph.text) for paragraph in shape.text_frame.paragraphs)
+            return f"<pre><code>{escape(lines)}</code></pre>"
+        by_default = kind in _BULLETED and len(paragraphs) > 1 and not _is_unbulleted(shape)
+        written = [(_list_tag(each, by_default), each.level, self._inline([each])) for each in paragraphs]
+        blocks = []
+        for tag, group in groupby(written, key=lambda item: item[0]):
+            items = [(level, text) for _, level, text in group]
+            blocks.append(_list(items, tag) if tag else "".join(f"<p>{text}</p>" for _, text in items))
+        return "\n".join(blocks)
+
+    def _inline(self, paragraphs: Iterable[Any]) -> str:
+        """Write the runs of paragraphs, with emphasis, links, sub- and superscripts, code and formulas."""
+        written = list[str]()
+        for paragraph in paragraphs:
+            runs = {id(run._r): run for run in paragraph.runs}
+            for node in paragraph._p:
+                if id(node) in runs:
+                    written.append(_run(runs[id(node)]))
+                elif node.tag == f"{_A}br":
+                    written.append(" ")
+                elif node.tag == f"{_A}fld":
+                    written.append(escape(plain("".join(node.itertext(f"{_A}t")))))
+                else:
+                    for formula in node.iter(f"{{{_M}}}oMath"):
+                        self.formulas.append(_xml(formula))
+                        written.append(f"lmmformula{len(self.formulas) - 1}.")
+        return "".join(written).strip()
+
+    def _table(self, table: Any) -> str:
+        """Write a table; the text of merged cells stands in each of them."""
+        rows = list[str]()
+        texts: dict[tuple[int, int], str] = {}
+        for i, row in enumerate(table.rows):
+            for j, cell in enumerate(row.cells):
+                if not cell.is_spanned:
+                    text = " ".join(self._inline([each]) for each in cell.text_frame.paragraphs).strip()
+                    covered = (cell.span_height, cell.span_width) if cell.is_merge_origin else (1, 1)
+                    texts |= {(i + down, j + right): text for down in range(covered[0]) for right in range(covered[1])}
+            tag = "td" if i else "th"
+            cells = (f"<{tag}>{texts.get((i, j), '')}</{tag}>" for j in range(len(table.columns)))
+            rows.append(f"<tr>{''.join(cells)}</tr>")
+        return f"<table><thead>{rows[0]}</thead><tbody>{''.join(rows[1:])}</tbody></table>" if rows else ""
+
+
+# -- the order of reading ------------------------------------------------------------------------------------
+
+
+class _Box(NamedTuple):
+    left: int
+    top: int
+    right: int
+    bottom: int
+    shape: Any
+
+
+def _in_reading_order(shapes: Iterable[Any]) -> Iterator[Any]:
+    """Iterate over shapes as they are read: they are cut apart at the widest gap, again and again (a recursive XY cut,
+    Nagy and Seth 1984)."""
+    boxes = []
+    for shape in shapes:
+        left, top = int(shape.left or 0), int(shape.top or 0)
+        boxes.append(_Box(left, top, left + int(shape.width or 0), top + int(shape.height or 0), shape))
+    return (box.shape for box in _cut(boxes))
+
+
+def _cut(boxes: list[_Box]) -> list[_Box]:
+    if len(boxes) < 2:
+        return boxes
+    across, columns = _parts(boxes, lambda box: (box.left, box.right))
+    down, rows = _parts(boxes, lambda box: (box.top, box.bottom))
+    if len(columns) < 2 and len(rows) < 2:
+        return sorted(boxes, key=lambda box: (box.top, box.left))
+    parts = columns if len(rows) < 2 or (len(columns) > 1 and across > down) else rows
+    return [box for part in parts for box in _cut(part)]
+
+
+def _parts(boxes: Sequence[_Box], extent: Callable[[_Box], tuple[int, int]]) -> tuple[int, list[list[_Box]]]:
+    """Cut boxes at their widest gap in one direction; return its width, and both parts, or one if there is no gap."""
+    boxes = sorted(boxes, key=extent)
+    widest, at, end = -1, 0, extent(boxes[0])[1]
+    for i, box in enumerate(boxes[1:], 1):
+        start, its_end = extent(box)
+        if start - end > widest and start >= end:
+            widest, at = start - end, i
+        end = max(end, its_end)
+    return widest, [list(boxes[:at]), list(boxes[at:])] if at else [list(boxes)]
+
+
+# -- text ------------------------------------------------------------------------------------------------
+
+
+def _run(run: Any) -> str:
+    text = escape(plain(run.text)).replace("\n", " ")
+    properties = run._r.rPr
+    baseline = int(properties.get("baseline", "0")) if properties is not None else 0
+    address = run.hyperlink.address if properties is not None else None
+    marks = [("sup", baseline > 0), ("sub", baseline < 0), ("code", _is_monospaced(run)),
+             ("em", bool(run.font.italic)), ("strong", bool(run.font.bold))]  # fmt: skip
+    core = text.strip()
+    if not core:
+        return text
+    before, after = text[: len(text) - len(text.lstrip())], text[len(text.rstrip()) :]
+    for tag, is_set in marks:
+        core = f"<{tag}>{core}</{tag}>" if is_set else core
+    return f'{before}<a href="{escape(address)}">{core}</a>{after}' if address else f"{before}{core}{after}"
+
+
+def _is_monospaced(run: Any) -> bool:
+    return bool(_MONOSPACED.search(run.font.name or ""))
+
+
+def _has_content(paragraph: Any) -> bool:
+    return bool(paragraph.text.strip()) or next(paragraph._p.iter(f"{{{_M}}}oMath"), None) is not None
+
+
+def _list_tag(paragraph: Any, by_default: bool) -> str:
+    """Return ``ul`` or ``ol`` if a paragraph is the item of a list, else the empty string."""
+    properties = paragraph._p.pPr
+    marks = {node.tag.removeprefix(_A) for node in properties} if properties is not None else set()
+    if "buAutoNum" in marks:
+        return "ol"
+    return "ul" if marks & {"buChar", "buBlip"} or ((by_default or paragraph.level) and "buNone" not in marks) else ""
+
+
+def _is_unbulleted(shape: Any) -> bool:
+    """Return whether the layout of a placeholder takes the bullets away."""
+    layout = getattr(shape, "_base_placeholder", None)
+    first = f".//{_A}lstStyle/{_A}lvl1pPr/{_A}buNone"
+    return any(each is not None and each._element.find(first) is not None for each in (shape, layout))
+
+
+def _list(items: Sequence[tuple[int, str]], tag: str) -> str:
+    """Write a list with nested lists; `items` are levels and texts."""
+    written, levels = list[str](), list[int]()
+    for level, text in items:
+        while levels and levels[-1] > level:
+            written.append(f"</li></{tag}>")
+            levels.pop()
+        if levels and levels[-1] == level:
+            written.append("</li>")
+        else:
+            written.append(f"<{tag}>")
+            levels.append(level)
+        written.append(f"<li>{text}")
+    return "".join(written) + f"</li></{tag}>" * len(levels)
+
+
+def _unwrap_alternatives(slide: Any) -> None:
+    """Put the first alternative, which has formulas as text, in the place of each group of alternatives."""
+    for group in list(slide.iter(f"{_MC}AlternateContent")):
+        choice, parent = group.find(f"{_MC}Choice"), group.getparent()
+        if choice is not None and parent is not None:
+            for node in reversed(choice):
+                group.addnext(node)
+            parent.remove(group)
+
+
+# -- what else there is on a slide --------------------------------------------------------------------------
+
+
+def _picture(shape: Any) -> bytes | None:
+    """Return the bytes of a picture; None if the shape is none."""
+    try:
+        blob = shape.image.blob
+    except (AttributeError, KeyError, ValueError):
+        return None
+    return bytes(blob)
+
+
+def _chart(chart: Any) -> str:
+    """Write the data of a chart as a table with a row for each category; empty if there are none."""
+    try:
+        name = chart.chart_title.text_frame.text if chart.has_title and chart.chart_title.has_text_frame else ""
+        series = [(each.name, list(each.values)) for plot in chart.plots for each in plot.series]
+        categories = [str(each) for each in chart.plots[0].categories]
+    except Exception:  # a kind of chart that python-pptx cannot read
+        return ""
+    length = max([len(categories), *(len(values) for _, values in series)], default=0)
+    categories += [""] * (length - len(categories))
+    if not length:
+        return ""
+    head = "".join(f"<th>{escape(plain(text))}</th>" for text in ("", *(name for name, _ in series)))
+    rows = ["".join(f"<td>{escape(plain(text))}</td>" for text in (
+        category, *(_plain_number(values[i]) if i < len(values) else "" for _, values in series)))
+        for i, category in enumerate(categories)]  # fmt: skip
+    title = f"<p>{escape(plain(name))}</p>" if name else ""
+    body = "".join(f"<tr>{row}</tr>" for row in rows)
+    return f"{title}<table><thead><tr>{head}</tr></thead><tbody>{body}</tbody></table>"
+
+
+def _plain_number(value: float | None) -> str:
+    return "" if value is None else f"{value:.15g}"
+
+
+def _diagram_texts(shape: Any) -> list[str]:
+    """Return the texts of a diagram (SmartArt), which stand in a part of their own."""
+    relations = (ids.get(f"{_RELATION}dm") for ids in shape._element.iter(f"{{{_DIAGRAM}}}relIds"))
+    texts = list[str]()
+    for relation in relations:
+        data = shape.part.related_part(relation).blob if relation in shape.part.rels else b""
+        for point in re.findall(rb"<dgm:pt\b.*?</dgm:pt>", data, re.DOTALL):
+            words = "".join(re.findall(r"<a:t>([^<]*)</a:t>", point.decode("utf-8", "replace")))
+            if words.strip():
+                texts.append(" ".join(words.split()))
+    return texts
+
+
+# -- formulas --------------------------------------------------------------------------------------------
+
+
+def _xml(formula: Any) -> str:
+    from lxml import etree
+
+    return str(etree.tostring(formula, encoding="unicode", with_tail=False))
+
+
+def _as_tex(formulas: Sequence[str], context: Context) -> list[str]:
+    """Convert formulas of Office to TeX: Pandoc reads them in a Word file, a paragraph each."""
+    if not formulas:
+        return []
+    body = "".join(f"<w:p>{formula}</w:p><w:p><w:r><w:t>lmmend</w:t></w:r></w:p>" for formula in formulas)
+    document = f'<w:document xmlns:w="{_W}"><w:body>{body}</w:body></w:document>'
+    types = (
+        '<Types xmlns="http://schemas.openxmlformats.org/package/2006/content-types">'
+        '<Default Extension="rels" ContentType="application/vnd.openxmlformats-package.relationships+xml"/>'
+        '<Override PartName="/word/document.xml" '
+        'ContentType="application/vnd.openxmlformats-officedocument.wordprocessingml.document.main+xml"/></Types>'
+    )
+    relation = "http://schemas.openxmlformats.org/officeDocument/2006/relationships/officeDocument"
+    relations = (
+        '<Relationships xmlns="http://schemas.openxmlformats.org/package/2006/relationships"><Relationship Id="rId1" '
+        f'Type="{relation}" Target="word/document.xml"/></Relationships>'
+    )
+    file = io.BytesIO()
+    with zipfile.ZipFile(file, "w") as archive:
+        parts = {"[Content_Types].xml": types, "_rels/.rels": relations, "word/document.xml": document}
+        for name, text in parts.items():
+            archive.writestr(name, text)
+    texts = convert(file.getvalue(), replace(context, kind="formulas"), reader="docx").body.split("lmmend")
+    return [" ".join(text.split()) for text in texts[: len(formulas)]]

@@ -1,0 +1,177 @@
+"""Importing sheets and slides that other programs wrote: values as they are shown, nothing lost in silence."""
+
+from __future__ import annotations
+
+import io
+import zipfile
+from datetime import date
+from pathlib import Path
+from typing import Any
+
+import pytest
+from edge.import_documents import need_importer
+
+from lmm.errors import FileReadError
+from lmm.importing.import_document import import_file
+
+FILES = Path(__file__).parent.parent / "fixtures" / "import"
+
+
+def rows(text: str) -> list[list[str]]:
+    """The rows of all tables in a markdown text, without the lines below headers."""
+    lines = [line for line in text.splitlines() if line.startswith("|") and set(line) - set("|- ")]
+    return [[cell.strip() for cell in line.strip("|").replace(r"\|", "¦").split("|")] for line in lines]
+
+
+# -- sheets ----------------------------------------------------------------------------------------------
+
+
+def test_a_sheet_arrives_as_it_is_shown(tmp_path: Path) -> None:
+    """Dates, percents, currencies, booleans and long numbers; a hidden sheet is named."""
+    report = import_file(FILES / "marks.xlsx", tmp_path / "marks.md")
+    assert rows(report.text)[:3] == [
+        ["Student", "Exam date", "Start", "Points", "Share", "Passed", "Fee", "Result"],
+        ["20261234567", "2026-02-09", "09/02/2026 14:30", "17", "85%", "TRUE", "1,234.50 EUR", "pass"],
+        ["12345678", "", "", "0.3", "", "FALSE", "-(3)", r"\#N/A"],
+    ]
+    assert ["South", "5", "6"] in rows(report.text)  # a merged cell stands in each of its rows
+    assert "42" not in report.text
+    assert report.notes == ("left out: hidden sheet(s) Solutions",)
+
+
+def test_a_workbook_of_a_streaming_writer_is_read(tmp_path: Path) -> None:
+    """Inline strings; a formula without a stored result is written as the formula, and counted."""
+    report = import_file(FILES / "streamed.xlsx", tmp_path / "a.md")
+    assert rows(report.text)[1] == [
+        *("TRUE", "12", "2026-01-05", "1", "12.5%", "1,234.50 EUR", "007", "a¦b second line", "`=B2*2`"),
+    ]
+    assert any("no result: 2 cell(s)" in note for note in report.notes)
+
+
+def _workbook(path: Path) -> Any:
+    openpyxl = pytest.importorskip("openpyxl")
+    book = openpyxl.Workbook()
+    book.save(path)
+    return book
+
+
+def test_what_is_around_the_values_is_kept_or_named(tmp_path: Path) -> None:
+    """Links and comments stay; hidden columns and unknown formats are named; a title and two tables stay apart."""
+    source = tmp_path / "notes.xlsx"
+    book = _workbook(source)
+    from openpyxl.comments import Comment
+
+    sheet = book.active
+    sheet.title = "Noten & Co"
+    sheet["A1"] = "Klausur 2026"
+    sheet.merge_cells("A1:C1")
+    for row in ([], ["Name", "Datum", "Note"], ["Müller, A.", date(2026, 2, 9), 1.3], ["Óscar", date(2026, 2, 9), 2]):
+        sheet.append(row)
+    sheet["B5"].number_format = "[$-407]d. mmmm yyyy"
+    sheet["A4"].comment = Comment("ask | today", "Chair")
+    sheet["A5"].hyperlink = "https://example.org/a b"
+    sheet["F4"] = "secret"
+    sheet.column_dimensions["F"].hidden = True
+    sheet["B8"], sheet["C8"], sheet["B9"], sheet["C9"] = "Group", "n", "A", 12
+    sheet["XFD1048576"] = "far"
+    book.save(source)
+    report = import_file(source)
+    assert report.text.partition("---\n\n")[2] == "\n".join([
+        "## Noten \\& Co", "", "Klausur 2026", "",
+        "| Name | Datum | Note |", "| --- | --- | --- |", "| Müller, A. | 2026-02-09 | 1.3 |",
+        "| [Óscar](https://example.org/a%20b) | 2026-02-09 | 2 |", "",
+        "| Group | n |", "| --- | --- |", "| A | 12 |", "", "far", "", "- Comment on A4: ask \\| today",
+        ""])  # fmt: skip
+    assert report.notes == (
+        "left out: hidden rows or columns in Noten & Co",
+        "written as stored, since the number format is not understood: [$-407]d. mmmm yyyy (1)",
+    )
+
+
+def test_a_workbook_with_entities_or_rubbish_is_refused(tmp_path: Path) -> None:
+    """Nothing in a stranger's file is expanded, and the error says what to do."""
+    source = tmp_path / "bad.xlsx"
+    with zipfile.ZipFile(FILES / "marks.xlsx") as old, zipfile.ZipFile(source, "w") as new:
+        for name in old.namelist():
+            entity = b'<?xml version="1.0"?><!DOCTYPE x [<!ENTITY a "aaaa">]>'
+            new.writestr(name, entity + old.read(name) if name.endswith("sheet1.xml") else old.read(name))
+    with pytest.raises(FileReadError, match="declares XML entities"):
+        import_file(source)
+    with zipfile.ZipFile(source, "w") as new:
+        new.writestr("xl/workbook.xml", "<workbook/>")
+    with pytest.raises(FileReadError) as raised:
+        import_file(source)
+    assert "save it again" in str(raised.value.hint)
+
+
+# -- slides ----------------------------------------------------------------------------------------------
+
+
+def test_slides_are_read_in_the_order_of_reading(tmp_path: Path) -> None:
+    """Groups, levels of lists, charts as tables, notes; a hidden slide is named."""
+    need_importer()
+    report = import_file(FILES / "slides.pptx", tmp_path / "slides.md")
+    sections = {part.partition("\n")[0]: part.partition("\n")[2].strip() for part in report.text.split("\n## ")[1:]}
+    assert sections["Cell parts"].split("\n\n") == ["Nucleus", "Holds DNA", "Mitochondrion", "Makes energy"]
+    assert sections["Grouped"].split("\n\n") == ["GROUPED ONE", "GROUPED NESTED", "TEXT IN RECTANGLE"]
+    assert sections["Comparison"].split("\n\n") == ["Pros head", "cheap", "Cons head", "slow"]
+    assert "- one\n  - one a\n    - one a i\n- two" in report.text
+    assert ["A", "3"] in rows(sections["Chart slide"])
+    assert sections["Notes"] == "body\n\n::: notes\nSpeaker says hi\n:::"
+    assert "Two lines" in sections
+    assert "ANSWER" not in report.text
+    assert report.notes == ("left out: hidden slide(s) 6 (Hidden solutions)",)
+
+
+_FORMULA = (
+    '<mc:AlternateContent xmlns:mc="http://schemas.openxmlformats.org/markup-compatibility/2006"'
+    ' xmlns:a14="http://schemas.microsoft.com/office/drawing/2010/main"'
+    ' xmlns:a="http://schemas.openxmlformats.org/drawingml/2006/main"><mc:Choice Requires="a14"><a14:m>'
+    '<m:oMath xmlns:m="http://schemas.openxmlformats.org/officeDocument/2006/math"><m:f><m:num><m:r><m:t>a</m:t></m:r>'
+    "</m:num><m:den><m:r><m:t>b</m:t></m:r></m:den></m:f></m:oMath></a14:m></mc:Choice>"
+    "<mc:Fallback><a:r><a:t>[picture]</a:t></a:r></mc:Fallback></mc:AlternateContent>"
+)
+
+
+def test_formulas_code_and_marks_on_slides(tmp_path: Path) -> None:
+    """Formulas are TeX, monospaced boxes are code, links and sub- and superscripts stay; pictures have their texts."""
+    need_importer()
+    pptx = pytest.importorskip("pptx")
+    etree = pytest.importorskip("lxml.etree")
+    file = pptx.Presentation()
+    slide = file.slides.add_slide(file.slide_layouts[5])
+    slide.shapes.title.text = "Fractions & more"
+    inches = pptx.util.Inches
+    box = slide.shapes.add_textbox(inches(1), inches(2), inches(4), inches(1)).text_frame
+    paragraph = box.paragraphs[0]
+    paragraph.add_run().text = "Half is "
+    paragraph._p.append(etree.fromstring(_FORMULA))
+    up = box.add_paragraph().add_run()
+    up.text = "linked"
+    up.hyperlink.address = "https://example.org/x"
+    code = slide.shapes.add_textbox(inches(1), inches(4), inches(4), inches(1)).text_frame
+    for line in ("for x in y:", "    print(x)"):
+        run = (code.paragraphs[0] if not code.paragraphs[0].runs else code.add_paragraph()).add_run()
+        run.text, run.font.name = line, "Consolas"
+    file.save(tmp_path / "a.pptx")
+    text = import_file(tmp_path / "a.pptx").text
+    assert "Half is $\\frac{a}{b}$" in text
+    assert "[linked](https://example.org/x)" in text
+    assert "```\nfor x in y:\n    print(x)\n```" in text
+
+
+def test_slides_that_cannot_be_read_are_refused(tmp_path: Path) -> None:
+    """An archive that is no presentation, and slides without text."""
+    need_importer()
+    with zipfile.ZipFile(tmp_path / "bad.pptx", "w") as new:
+        new.writestr("ppt/presentation.xml", "<x/>")
+    with pytest.raises(FileReadError, match="these slides cannot be read"):
+        import_file(tmp_path / "bad.pptx")
+    pptx = pytest.importorskip("pptx")
+    file = pptx.Presentation()
+    file.slides.add_slide(file.slide_layouts[6])
+    made = io.BytesIO()
+    file.save(made)
+    (tmp_path / "empty.pptx").write_bytes(made.getvalue())
+    with pytest.raises(FileReadError, match="no text in these slides"):
+        import_file(tmp_path / "empty.pptx")

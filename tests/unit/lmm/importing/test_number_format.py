@@ -1,0 +1,77 @@
+"""Values of a sheet, as Excel shows them with its number formats."""
+
+from __future__ import annotations
+
+from datetime import datetime, time, timedelta
+
+import pytest
+from hypothesis import given, strategies as st
+
+from lmm.importing.number_format import Value, shown, stored
+
+DAY = datetime(2026, 2, 9, 14, 5, 7)
+
+
+@pytest.mark.parametrize(
+    ("value", "code", "text"),
+    [
+        (0.5, "0.0%", "50.0%"),
+        (1234567, "#,##0", "1,234,567"),
+        (1234567, '0.0,,"M"', "1.2M"),
+        (-1234.5, "#,##0.00;[Red]-#,##0.00", "-1,234.50"),
+        (-1234.5, '"$"#,##0_);("$"#,##0)', "($1,235)"),
+        (0, '0;-0;"-"', "-"),
+        (0, "0.00;;", ""),
+        (-3, "[Red](0)", "-(3)"),
+        (0.000123, "0.00E+00", "1.23E-04"),
+        (12345, "##0.0E+0", "12.3E+3"),
+        (1.5, "# ?/?", "1 1/2"),
+        (2.25, "?/4", "9/4"),
+        (123456789, "000-00-0000", "123-45-6789"),
+        (1234.5, "#,##0.00 [$€-407]", "1,234.50 €"),
+        (2.675, "0.00", "2.68"),  # half is rounded up, in decimal
+        (0.25, "0.##", "0.25"),
+        (12, 'General" km"', "12 km"),
+        (25, "0 °C", "25 °C"),
+        ("x", '"<"@">"', "<x>"),
+        (True, "General", "TRUE"),
+        (DAY, "yyyy-mm-dd", "2026-02-09"),
+        (DAY, "dd.mm.yy hh:mm", "09.02.26 14:05"),
+        (DAY, "d mmm yyyy", "9 Feb 2026"),
+        (DAY, "[$-409]dddd, mmmm d, yyyy;@", "Monday, February 9, 2026"),
+        (DAY, "h:mm AM/PM", "2:05 PM"),
+        (DAY, "mm-dd-yy", "2026-02-09"),  # every system shows its own
+        (DAY, 'yyyy"年"m"月"d"日"', "2026年2月9日"),
+        (time(9, 15), "hh:mm", "09:15"),
+        (time(0, 1, 2, 500000), "mm:ss.0", "01:02.5"),
+        (timedelta(hours=30, minutes=5), "[h]:mm:ss", "30:05:00"),
+        (timedelta(minutes=90), "[mm]:ss", "90:00"),
+    ],
+)
+def test_values_are_shown_as_excel_shows_them(value: Value, code: str, text: str) -> None:
+    """Numbers, dates, durations, percents, currencies, fractions, texts."""
+    written = shown(value, code)
+    assert written is not None
+    assert written.strip() == text
+
+
+@pytest.mark.parametrize(
+    ("value", "code"),
+    [(5, "[>=100]0;0.0"), (DAY, "[$-407]d. mmmm yyyy"), (DAY, "[$-411]ge.m.d"), (DAY, "General"), (5, "[DBNum1]0")],
+)
+def test_a_format_that_is_not_understood_is_no_guess(value: Value, code: str) -> None:
+    """The caller writes the stored value, and says so."""
+    assert shown(value, code) is None
+
+
+@given(st.one_of(st.integers(), st.floats(allow_nan=False), st.text(), st.datetimes(), st.timedeltas()), st.text(
+    st.sampled_from("0#?.,%/eE+-;@\"\\[]$hmsdyAMPm:_* ()G")))  # fmt: skip
+def test_no_format_raises(value: Value, code: str) -> None:
+    """A format is a stranger's text."""
+    assert isinstance(shown(value, code), str | None)
+
+
+@given(st.floats(min_value=-1e9, max_value=1e9))
+def test_a_stored_number_keeps_ten_digits(value: float) -> None:
+    """Without a format, numbers are written as numbers."""
+    assert float(stored(value)) == pytest.approx(value, rel=1e-9)
