@@ -31,7 +31,7 @@ from lmm.models.budget import SharedBudget
 from lmm.models.client import Client
 from lmm.models.port import Ask, ChatModel
 from lmm.models.structured import load_schema, make_schema
-from lmm.notebook import authorship, edits as waiting
+from lmm.notebook import authorship, edits as pending_edits
 from lmm.notebook.annotations import rag_annotations
 from lmm.notebook.answers import AnsweredPrompt, AnswerPlanner, PendingPrompt, plan
 from lmm.notebook.authorship import Authorship
@@ -77,11 +77,11 @@ class BatchFailed(LmmError):
 class Edit:
     """A pending edit in a document: the old text, and the model's version."""
 
-    def __init__(self, edit: waiting.WaitingEdit, document: Document) -> None:
+    def __init__(self, edit: pending_edits.WaitingEdit, document: Document) -> None:
         self.id, self.line, self.prompt, self.model = edit.id, edit.line, edit.prompt, edit.model
         self.old, self.new = serialize(edit.old), serialize(edit.new)
         self.remark, self.warnings = edit.remark, edit.warnings
-        self.hunks = tuple(waiting.hunks_of(edit))
+        self.hunks = tuple(pending_edits.hunks_of(edit))
         self._document = document
 
     def accept(self, *, force: bool = False) -> None:
@@ -112,7 +112,7 @@ class Edit:
         return "\n".join(f"change {number}: {shown}" for number, shown in enumerate(changes, 1))
 
     def _line_now(self) -> int:
-        for edit in waiting.find_edits(self._document.blocks):
+        for edit in pending_edits.find_edits(self._document.blocks):
             if edit.id == self.id:
                 return edit.line
         raise DocumentError("this edit is no longer pending", where=self._document._parsed.file)
@@ -261,7 +261,7 @@ class Document:
     @property
     def edits(self) -> tuple[Edit, ...]:
         """The pending edits."""
-        return tuple(Edit(edit, self) for edit in waiting.find_edits(self.blocks))
+        return tuple(Edit(edit, self) for edit in pending_edits.find_edits(self.blocks))
 
     def problems(self, *, gaps: bool = False) -> tuple[Finding, ...]:
         """Find problems in the document, present or imminent; with `gaps`, also what `complete` would add."""
@@ -475,12 +475,12 @@ class Document:
 
         With `hunk`, a number from 1, only that change of the edit (`Edit.hunks`) is accepted; the others stay pending.
 
-        The author's changes to a new text are kept, and so are paragraphs written into the old text. Prompts and other
-        metadata that the model wrote are commented out; with `metadata`, they become effective.
+        The author's changes to a new text are kept. Prompts and other metadata that the model wrote are commented out;
+        with `metadata`, they become effective.
 
         Raises:
-            EditError: text would be lost, because a reply was cut off or drops something that others refer to, or
-                because the author changed the old text. `force` accepts it anyway.
+            EditError: text would be lost, because a reply was cut off or drops something, which `force` accepts, or the
+                author changed the old text. The edits that lose nothing are accepted nevertheless.
             LmmError: no edit is pending at `line`, or an edit lacks its marks.
         """
         return self._resolve("accept", line=line, hunk=hunk, force=force, metadata=metadata)
@@ -494,7 +494,7 @@ class Document:
 
     def _resolve(
         self,
-        verdict: waiting.Verdict,
+        verdict: pending_edits.Verdict,
         *,
         line: int | None = None,
         hunk: int | None = None,
@@ -503,18 +503,22 @@ class Document:
     ) -> int:
         sign = self._signature if verdict == "accept" else None
         if hunk is not None:
-            blocks = waiting.resolve_hunk(self.blocks, verdict, hunk, line=line, force=force, sign=sign)
+            blocks = pending_edits.resolve_hunk(self.blocks, verdict, hunk, line=line, force=force, sign=sign)
             return int(self._become(serialize(blocks)))
-        blocks, edits = waiting.resolve(self.blocks, verdict, line=line, force=force, with_metadata=metadata, sign=sign)
+        blocks, edits, refused = pending_edits.resolve(
+            self.blocks, verdict, line=line, force=force, with_metadata=metadata, sign=sign
+        )
         for edit in edits if verdict == "accept" else ():
             for note in edit.notices:
                 self.listener(Notice(note), Place(self._parsed.file, edit.line))
         if edits:
             self._become(serialize(blocks))
+        if refused:
+            raise pending_edits.edit_error(refused, len(edits))
         return len(edits)
 
     @property
-    def _signature(self) -> waiting.Signature | None:
+    def _signature(self) -> pending_edits.Signature | None:
         signs = EDIT in self.text and config_files.settings_for(self.path, config=self._config).authorship
         return authorship.sign if signs else None
 

@@ -149,13 +149,18 @@ class MetadataError(LmmError):
 
 
 class EditError(LmmError):
-    """Accepting edits would lose text. `losses` lists the line of the edit's block and the text of each loss."""
+    """Edits were not accepted, because text would be lost; `accepted` others were.
 
-    def __init__(self, losses: Sequence[tuple[int, str]], *, where: str = "", hint: str = "") -> None:
+    `losses` lists the line of each edit's block and the text of the loss.
+    """
+
+    def __init__(
+        self, losses: Sequence[tuple[int, str]], *, where: str = "", hint: str = "", accepted: int = 0
+    ) -> None:
         line, first = losses[0]
         more = f" (and {len(losses) - 1} more)" if len(losses) > 1 else ""
         super().__init__(f"accepting the edit at line {line} would lose text: {first}{more}", where=where, hint=hint)
-        self.losses = tuple(losses)
+        self.losses, self.accepted = tuple(losses), accepted
 
 
 class ConfigError(LmmError):

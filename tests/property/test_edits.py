@@ -98,25 +98,96 @@ def test_accept_keeps_what_the_author_made_of_it(text: str, where: int, own: str
     assert "<!-- lmm:" not in accepted
 
 
-@given(st.lists(st.sampled_from(["old", "new", "both", "meta"]), min_size=1, max_size=4), st.data())
-def test_nested_and_several_edits_resolve_in_any_order(kinds: list[str], data: st.DataObject) -> None:
-    """Edits of a section and of paragraphs in it, resolved one by one in any order, lose no old text on reject."""
+@given(st.lists(st.sampled_from(["old", "new", "meta"]), min_size=1, max_size=4), st.data())
+def test_several_edits_resolve_in_any_order(kinds: list[str], data: st.DataObject) -> None:
+    """Edits of sections and of paragraphs, resolved one by one in any order, lose no old text on reject."""
     parts = {
         "old": "---\n=: a\n---\nold paragraph\n\n",
         "new": "## Section\n\nsome text\n\n",
-        "both": "---\n=: b\n---\n## Asked\n\ninside\n\n---\n=: c\n---\ndeeper\n\n",
         "meta": "---\ntype: x\n=: d\n---\n###### new text\n\nlevel six\n\n",
     }
-    text = "---\ntitle: T\n---\n\n" + "".join(parts[kind] for kind in kinds)
+    text = "---\ntitle: T\n---\n\n" + "".join(parts[kind] for kind in kinds) + "# End\n"
     prompts = text.count("\n=: ")
     outcome = talking.answered(text, model=ScriptedModel(["REPLY one.\n\n### Sub\n\nREPLY two."] * prompts))
-    assert not outcome.failures
     current = outcome.text
     while edits := find_edits(parse_markdown_text(current)):
         edit = data.draw(st.sampled_from(edits))
         current = talking.rejected(current, line=edit.line)
-    cleaned = re.sub(r"---\n=: .\n---\n", "", text).replace("\n=: d", "")
-    assert current == cleaned
+    left = re.findall(r"=: (.)", outcome.text)  # inside a section that is asked about as well: refused
+    cleaned = re.sub(r"---\n=: a\n---\n", "", text).replace("\n=: d", "")
+    assert re.sub(r"---\n=: a\n---\n", "", current).replace("\n=: d", "") == cleaned
+    assert len(left) == len(outcome.failures)
+
+
+NESTED = """# T
+
+---
+=: a
+---
+## A
+
+One.
+
+---
+=: b
+---
+Two.
+"""
+
+
+def test_an_edit_in_the_text_of_another_is_refused() -> None:
+    """The inner one is answered; the outer one waits until it is resolved, and its prompt stays."""
+    outcome = talking.answered(NESTED, model=ScriptedModel(["<new>\nZwei.\n</new>"]), again=True)
+    assert [str(failure.error).partition(" (")[0] for failure in outcome.failures] == [
+        "an edit inside this text is pending"
+    ]
+    assert "=: a" in outcome.text
+    assert "Zwei." in outcome.text
+    outer = NESTED.replace("---\n=: b\n---\n", "")
+    waiting = talking.answered(outer, model=ScriptedModel(["Eins.\n\nZwei."]), again=True).text
+    asked_inside = waiting.replace("\nOne.\n", "\n---\n=: b\n---\nOne.\n", 1)
+    refused = talking.answered(asked_inside, model=ScriptedModel([]))
+    assert [str(failure.error).partition(" (")[0] for failure in refused.failures] == [
+        "an edit of the text around it is pending"
+    ]
+    assert refused.text == asked_inside
+
+
+def test_a_waiting_edit_takes_a_second_round() -> None:
+    """`+:` in its block: the model gets both texts and both requests; reject restores the first old text."""
+    text = "# T\n\n---\n=: shorter\n---\nA leaf is green, as @fox says.\n"
+    first = talking.answered(
+        text, model=ScriptedModel(["<new>\nLeaves are green.\n</new>\nI dropped @fox."]), again=True
+    )
+    with pytest.raises(EditError, match="@fox"):
+        first.accept()
+    model = ScriptedModel(["<new>\nLeaves are green [@fox].\n</new>"])
+    second = talking.answered(first.text.replace("~edit_:", "+: keep the citation\n~edit_:"), model=model, again=True)
+    assert second.failures == ()
+    shown = [message.text for message in model.seen[0].messages[1:]]
+    assert "shorter" in shown[0]
+    assert "Leaves are green." in shown[1]
+    assert shown[2].startswith("keep the citation")
+    [edit] = second.edits
+    assert (edit.new.strip(), edit.remark, edit.warnings) == ("Leaves are green [@fox].", "", ())
+    assert edit.prompt == "shorter\nkeep the citation"
+    assert "I dropped" not in second.text
+    assert talking.rejected(second.text) == text.replace("---\n=: shorter\n---\n", "")
+    assert "shorter\n" in talking.rejected(second.text, again=True)
+    assert talking.accepted(second.text).endswith("Leaves are green [@fox].\n")
+
+
+def test_the_good_edits_are_accepted_and_the_doubtful_ones_named() -> None:
+    """All at once."""
+    text = "# T\n\n---\n=: a\n---\nOne leaf.\n\n---\n=: b\n---\nAs @fox says.\n"
+    model = ScriptedModel(["Eins.", "As somebody says."])
+    document = Document.from_text(text)
+    document.answer(model=model, again=True).check()
+    with pytest.raises(EditError, match="@fox") as refused:
+        document.accept()
+    assert refused.value.accepted == 1
+    assert document.text.startswith("# T\n\nEins.\n")
+    assert [edit.old.strip() for edit in document.edits] == ["As @fox says."]
 
 
 METADATA = st.sampled_from(
@@ -244,29 +315,75 @@ def test_a_comment_in_a_line_is_closed(reply: str, closed: str) -> None:
 
 
 @pytest.mark.parametrize(
-    ("seen", "now", "kept"),
+    ("seen", "now"),
     [
-        ("One.", "One.\n\nMine.", "New.\n\nMine."),
-        ("One.", "Mine.\n\nOne.", "Mine.\n\nNew."),
-        ("One.", "One.\n\n---\ntype: x\n---\nMine.\n\n- also", "New.\n\n---\ntype: x\n---\nMine.\n\n- also"),
-        ("One.", "One and a half.", "New."),
-        ("One.\n\nTwo.", "Two.\n\nMine.\n\nOne.", "Mine.\n\nNew."),
+        ("One.", "One.\n\nMine."),
+        ("One.", "Mine.\n\nOne."),
+        ("One.", "One and a half."),
+        ("One.\n\nTwo.", "Two.\n\nOne."),
+        ("One.\n\nTwo.", "One."),
     ],
 )
-@pytest.mark.parametrize("end", ["", "\n", "\n\n# B\n"])
-def test_what_the_model_never_saw_is_not_deleted(seen: str, now: str, kept: str, end: str) -> None:
-    """Accepting refuses, and names the lines; with `force`, the author's paragraphs stay beside the new text."""
+def test_nothing_is_accepted_over_an_old_text_that_its_author_changed(seen: str, now: str) -> None:
+    """Not by force either; rejecting keeps the author's text, and asks about it again."""
     model = ScriptedModel(["New."])
-    outcome = talking.answered(f"# A\n\n---\n=: change\n---\n# C\n\n{seen}{end}", model=model, again=True)
+    outcome = talking.answered(f"# A\n\n---\n=: change\n---\n# C\n\n{seen}\n", model=model, again=True)
     grown = outcome.text.replace(f"{seen}\n\n<!--", f"{now}\n\n<!--")
-    with pytest.raises(EditError, match="the old text since the model saw it"):
-        talking.accepted(grown)
-    notices: list[str] = []
-    document = Document.from_text(grown, listener=lambda event, place: notices.append(str(event)))
-    document.accept(force=True)
-    assert document.text == f"# A\n\n# C\n\n{kept}{end}"
-    assert any("Mine." in notice for notice in notices) == ("Mine." in kept)
-    assert talking.rejected(grown) == f"# A\n\n# C\n\n{now}{end}"
+    for force in (False, True):
+        with pytest.raises(EditError, match="you changed the old text after the model saw it"):
+            talking.accepted(grown, force=force)
+    assert talking.rejected(grown) == f"# A\n\n# C\n\n{now}\n"
+    assert "=: change" in talking.rejected(grown, again=True)
+
+
+METADATA_INSIDE = """# T
+
+---
+=: polish
+---
+## A
+
+One leaf.
+
+---
+type: exercise
+---
+### Count
+
+Count the leaves.
+
+---
+~summary_: two
+---
+Same text.
+"""
+
+
+def test_metadata_inside_an_edited_text_stays_before_its_heading() -> None:
+    """Or before the same paragraph; where the new text has no such place, accept names it and refuses."""
+    new = "One green leaf.\n\n### Count\n\nCount all leaves.\n\nSame text."
+    document = talking.answered(METADATA_INSIDE, model=ScriptedModel([new]), again=True)
+    document.accept()
+    assert document.text == METADATA_INSIDE.replace("---\n=: polish\n---\n", "").replace(
+        "One leaf", "One green leaf"
+    ).replace("Count the", "Count all")
+    for other in (new.replace("### Count", "### Counting"), new.replace("### Count", "### Count\n\n### Count")):
+        document = talking.answered(METADATA_INSIDE, model=ScriptedModel([other]), again=True)
+        with pytest.raises(EditError, match=r"no place for the metadata before '### Count': 'type: exercise'"):
+            document.accept()
+        document.accept(force=True)
+        assert "~summary_" in document.text
+
+
+def test_what_cannot_be_read_as_metadata_is_sent_and_kept() -> None:
+    """The model sees what Pandoc shows; nothing that it has not seen is removed."""
+    note = "---\nNote: the set is not public.\nAsk for it.\n"
+    text = f"---\ntitle: T\n---\n\n---\n=: fix the typos\n---\n# Top\n\nIntrodution.\n\n{note}"
+    model = ScriptedModel([f"<new>\nIntroduction.\n\n{note}</new>"])
+    document = talking.answered(text, model=model, again=True)
+    assert "Note: the set is not public." in str(model.seen[0].messages[1].attachments)
+    document.accept()
+    assert document.text.endswith(f"# Top\n\nIntroduction.\n\n{note}")
 
 
 def after_mark(blocks: list[Block]) -> list[Block]:
@@ -281,7 +398,7 @@ def test_a_second_edit_of_the_same_text_is_refused() -> None:
     outcome = talking.answered(again, model=ScriptedModel([]))
     assert outcome.text == again
     assert [str(failure.error) for failure in outcome.failures] == [
-        "an edit of this text is pending: lmm accept or lmm reject it first"
+        "an edit of this text is pending (lmm accept or lmm reject it first, or continue it: +: in its block)"
     ]
 
 
@@ -294,7 +411,7 @@ def test_damaged_marks_are_reported_and_nothing_is_touched() -> None:
             resolve(damaged)
 
 
-LINES = st.lists(st.sampled_from(["one", "two", "three", "- a", "4 *x*"]), min_size=1, max_size=7)
+LINES = st.lists(st.sampled_from(["One.", "Two two.", "Three?", "Four *x*."]), min_size=1, max_size=7)
 
 
 @given(LINES, LINES, st.lists(st.booleans(), min_size=9, max_size=9), st.sampled_from(["", "\n\nBelow.\n"]))

@@ -36,9 +36,9 @@ _hunk = click.option(
 def accept(*, files: tuple[Path, ...], as_json: bool, hunk: int | None, **how: Any) -> int:
     """Keep the new text of pending edits, with your own changes to it.
 
-    If text would be lost, nothing is accepted and the exit code is 1: the reply was cut off, it drops labels,
-    citations, footnotes, pictures or comments, or you changed the old text after the model saw it. Whole paragraphs
-    that you wrote into the old text are kept, also with --force.
+    An edit by which text would be lost is named and not accepted, and the exit code is 1: the reply was cut off or
+    drops headings, tables, code, links, labels, citations or the like, which --force accepts, or you changed the old
+    text after the model saw it.
     """
 
     return _resolve(files, "accepted", lambda document: document.accept(hunk=hunk, **how), as_json, hunk)
@@ -57,17 +57,25 @@ def reject(*, files: tuple[Path, ...], as_json: bool, hunk: int | None, **how: A
 
 def _resolve(files: Sequence[Path], done: str, verb: Callable[[Document], int], as_json: bool, hunk: int | None) -> int:
     def act(path: Path) -> int:
-        try:
-            count = change(path, verb, err=as_json)
-        except EditError as error:
+        refused: list[EditError] = []
+
+        def attempt(document: Document) -> int:
+            try:
+                return verb(document)
+            except EditError as error:
+                refused.append(error)
+                return error.accepted
+
+        count = change(path, attempt, err=as_json)
+        for error in refused:
             _tell_losses(path, error)
-            return FAILED
         if as_json:
             terminal.say_json({"path": str(path), done: count})
         else:
             number = terminal.count(count, "edit" if hunk is None else "change")
-            terminal.say(f"{terminal.path_text(path)}: {f'{done} {number}' if count else 'no edits are pending'}")
-        return DONE
+            if count or not refused:
+                terminal.say(f"{terminal.path_text(path)}: {f'{done} {number}' if count else 'no edits are pending'}")
+        return FAILED if refused else DONE
 
     return each(files, act)
 
@@ -84,7 +92,8 @@ def _tell_losses(path: Path, error: EditError) -> None:
         if edit.line in lines and edit.old_changed:
             shown = terminal.word_diff(visible_text(edit.old).strip(), visible_text(edit.new).strip(), err=True)
             terminal.say(textwrap.indent(shown, "  "), err=True)
-    terminal.say(f"{terminal.path_text(path)}: nothing was accepted ({error.hint})", err=True)
+    refused = terminal.count(len(lines), "edit")
+    terminal.say(f"{terminal.path_text(path)}: {refused} not accepted ({error.hint})", err=True)
 
 
 @options.command()

@@ -50,7 +50,7 @@ from lmm.notebook.chat_log import (
 from lmm.notebook.edit_reply import EditReply, tag_for
 from lmm.notebook.edit_restore import EditRequest, new_text
 from lmm.notebook.edit_warnings import CUT, says_nothing
-from lmm.notebook.edits import check_restorable, ids_for, old_view, place_edit
+from lmm.notebook.edits import WaitingEdit, check_restorable, find_edits, ids_for, old_view, place_edit, place_revision
 from lmm.notebook.mentions import NO_MENTIONS, Mentions, no_mentions
 from lmm.notebook.quoted_sources import misquotation_text, misquotations
 from lmm.notebook.staleness import text_hash
@@ -103,6 +103,7 @@ class PendingPrompt:
     mentions: Mentions = NO_MENTIONS
     blind: bool = False  # whether the model does not accept pictures
     refused: LmmError | None = field(default=None, compare=False, repr=False)  # why no reply could be placed
+    revises: WaitingEdit | None = field(default=None, compare=False, repr=False)  # an edit, asked for a second round
 
     @property
     def text(self) -> str:
@@ -117,14 +118,16 @@ class PendingPrompt:
     @property
     def is_edit(self) -> bool:
         """Whether the prompt asks for another version of the text."""
-        return self.prompt.word == "edit"
+        return self.prompt.word == "edit" or self.revises is not None
 
     @property
     def request(self) -> EditRequest:
         """What an edit is asked of."""
         heading = self.node.heading if isinstance(self.node, HeadingNode) else None
         header = self.node.root.metadata if self.node is not None else {}
-        return EditRequest(serialize(self.seen), self.prompt.text, heading, header)
+        earlier, latest = (self.revises.prompt, serialize(self.revises.new)) if self.revises else ("", "")
+        prompt = f"{earlier}\n{self.prompt.text}".lstrip("\n")
+        return EditRequest(serialize(self.seen), prompt, latest, heading, header)
 
 
 @dataclass(frozen=True, slots=True)
@@ -147,19 +150,27 @@ def plan(
     `title` is used for a document without a title; `context_limit` is in characters.
     """
     again = {at for at, _, _ in anew}
+    edits = {edit.block: edit for edit in find_edits(blocks)}
     waiting, repeated = list[PromptThread](), list[PromptThread]()
     for at, node, block, body, extent in _annotated(
         blocks, lambda at, block: at in again or any(prompt.text for prompt in block.prompts), title
     ):
         log, subject = read_log(block.values()), subject_of(node, body, context_limit=context_limit)
         asks = [
-            PendingPrompt(at, prompt, block.body_line + prompt.line - 1, subject, node=node)
+            PendingPrompt(
+                at,
+                prompt,
+                block.body_line + prompt.line - 1,
+                subject,
+                node=node,
+                revises=edits.get(at) if prompt.word == "message" else None,
+            )
             for prompt in block.prompts
             if prompt.text
         ]
         if any(ask.is_edit for ask in asks):
-            text = replace(subject, text=without_metadata(body))
             old = tuple(block for block in body if not isinstance(block, MetadataBlock))
+            text = replace(subject, text=serialize(old).strip())
             asks = [replace(ask, subject=text, extent=extent, seen=old) if ask.is_edit else ask for ask in asks]
         waiting += [PromptThread(tuple(asks), log)] if asks else []
         for exchange, before in ((exchange, before) for place, exchange, before in anew if place == at):
@@ -288,7 +299,15 @@ def _context(node: Node, limit: int) -> str:
 def request_for(ask: PendingPrompt, chat: Sequence[ChatExchange], system: str, prompts: Prompts) -> ChatRequest:
     """Return the request for a pending prompt; `chat` is the conversation that it continues."""
     if ask.is_edit:
-        request = edit_request(ask.subject, ask.prompt.text, system, prompts, _place_of_edit(ask.request.heading))
+        place, first = _place_of_edit(ask.request.heading), ask.revises.prompt if ask.revises else ask.prompt.text
+        request = edit_request(ask.subject, first, system, prompts, place)
+        if ask.revises is not None:
+            tag = tag_for(ask.subject.text, first, ask.prompt.text)
+            latest = f"<{tag}>\n{serialize(ask.revises.new).strip()}\n</{tag}>"
+            wording = prompts.fill("edit_again", prompt=ask.prompt.text, tag=tag)
+            request = replace(
+                request, messages=(*request.messages, Message("assistant", latest), Message("user", wording))
+            )
     else:
         request = chat_request(ask.subject, ask.prompt.text, [(e.prompt, e.reply) for e in chat], system)
     *earlier, last = request.messages
@@ -340,8 +359,7 @@ def with_replies(
 ) -> tuple[list[Block], list[tuple[PendingPrompt, LmmError]]]:
     """Place all replies in a document; return its blocks, and the prompts whose replies could not be placed, with why.
 
-    Chats come first: they do not move any blocks. Then edits, the last one first; the extent of an edit that contains
-    another grows by the blocks that the other added.
+    Chats come first: they do not move any blocks. Then edits, the last one first.
     """
     order = sorted(answered, key=lambda a: (a[0].block * (-1 if a[0].is_edit else 1), a[0].prompt.start))
     chats, refused = bisect_failures([a for a in order if not a[0].is_edit], lambda some: _with_chats(blocks, some))
@@ -392,17 +410,14 @@ def _check_not_swallowed(blocks: Sequence[Block], placed: Collection[int]) -> No
 
 def _with_edits(blocks: Sequence[Block], answered: Sequence[PromptAndReply], new_id: Callable[..., str]) -> list[Block]:
     result, ids = list(blocks), list[str]()
-    grown: list[tuple[int, int]] = []  # where edits were placed, the first one last, and how many blocks each added
     for ask, reply in answered:
-        start, end = ask.extent
-        inside = 0
-        while grown and grown[-1][0] < end:
-            inside += grown.pop()[1]
-        before = len(result)
-        ids.append(new_id(ask.prompt.text, serialize(ask.seen), reply.text))
         new = new_text(reply.text, ask.request) if reply.text else EditReply("")
-        result = place_edit(result, ask.block, (start, end + inside), ask.prompt, reply, new, ids[-1], seen=ask.seen)
-        grown.append((ask.block, inside + len(result) - before))
+        if ask.revises is not None:
+            ids.append(ask.revises.id)
+            result = place_revision(result, ask.revises, ask.prompt, reply, new)
+        else:
+            ids.append(new_id(ask.prompt.text, serialize(ask.seen), reply.text))
+            result = place_edit(result, ask.block, ask.extent, ask.prompt, reply, new, ids[-1], seen=ask.seen)
     if answered:
         check_restorable(blocks, [(ask.block, ask.prompt) for ask, _ in answered], result, ids)
     return result
@@ -638,7 +653,14 @@ class AnswerPlanner:
             place_of(plan.document, pending),
             text=f"{pending.prompt.spelling}: {pending.prompt.text}",
             about=f"{pending.subject}, {len(pending.subject.text):,} characters",
-            key=(request.task, system, earlier, pending.prompt.text, pending.subject.text, *pending.mentions.key),
+            key=(
+                request.task,
+                system,
+                earlier if pending.revises is None else [[pending.revises.prompt, serialize(pending.revises.new)]],
+                pending.prompt.text,
+                pending.subject.text,
+                *pending.mentions.key,
+            ),
         )
 
     def apply(self, document: ParsedDocument, plan: AnswerPlan, result: Outcomes) -> ChangedDocument:

@@ -31,10 +31,14 @@ _FENCE = re.compile(r"^[ ]{0,3}(:{3,})[ \t]*(\S?)[^\n]*$", re.MULTILINE)
 
 @dataclass(frozen=True, slots=True)
 class EditRequest:
-    """What an edit was asked of: the `old` text, the author's `prompt`, its section's `heading`, the header."""
+    """What an edit was asked of: the `old` text, the author's `prompt`, its section's `heading`, the header.
+
+    `latest` is the new text that the author wants to be changed once more.
+    """
 
     old: str
     prompt: str = ""
+    latest: str = ""
     heading: HeadingBlock | None = None
     header: Mapping[str, Any] = field(default_factory=dict)
 
@@ -50,7 +54,7 @@ def new_text(reply: str, request: EditRequest) -> EditReply:
     text = restored(found.text, request)
     if says_nothing(text):
         raise EmptyReply("the reply is empty", hint="try again, or rephrase the prompt")
-    if _lines(text) == _lines(request.old):
+    if _lines(text) == _lines(request.latest or request.old):
         raise no_edit("the model changed nothing", found.remark)
     return replace(found, text=text)
 
@@ -77,14 +81,15 @@ def restored(new: str, request: EditRequest) -> str:
     text = _with_caption(text, old)
     if not asks_for(request.prompt, "div"):
         text = _with_div(text, old)
-    return without_marks(text)
+    return without_marks(text, old)
 
 
-def without_marks(text: str) -> str:
-    """Close what a text leaves open, and disarm metadata and marks of ours in it."""
+def without_marks(text: str, old: str = "") -> str:
+    """Close what a text leaves open, and disarm metadata and marks of ours in it, unless the author wrote them so."""
     text = closed(text)
     if "---" in text:
-        text = closed(serialize(map(_as_comment, parse_markdown_text(text))))
+        blocks = parse_markdown_text(text)
+        text = closed(serialize(b if b.content in old else _as_comment(b) for b in blocks))
     if "<!-- lmm:" not in text:
         return text
     # After accepting, these marks would belong to no edit.

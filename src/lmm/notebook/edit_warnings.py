@@ -7,7 +7,6 @@ from collections import Counter
 from collections.abc import Iterable, Iterator
 
 from lmm.disk import digest
-from lmm.disk.diff import hunks
 from lmm.markdown.blocks import HeadingBlock, TextBlock
 from lmm.markdown.inline import Span
 from lmm.markdown.parse_markdown import iter_blocks, parse_markdown_text
@@ -357,7 +356,7 @@ def _plain(title: str) -> str:
     return " ".join(re.sub(r"[*_`]", "", title).split()).casefold()
 
 
-# -- changes by the author while an edit is pending ---------------------------------------------------
+# -- fingerprints -------------------------------------------------------------------------------------
 
 
 def marks_of(texts: Iterable[str]) -> str:
@@ -368,39 +367,6 @@ def marks_of(texts: Iterable[str]) -> str:
     """
     found = [_hash(text) for text in texts]
     return " ".join([_hash("".join(found))[:8], *(mark[:4] for mark in found)])
-
-
-def changed_since(marks: str, texts: list[str]) -> tuple[list[int], int] | None:
-    """Return the positions of `texts` that are not in `marks`, and how many of `marks` are gone; None if unchanged.
-
-    >>> changed_since(marks_of(["One.", "Two."]), ["One.", "Two and a half.", "Three."])
-    ([1, 2], 1)
-    """
-    if marks_of(texts).split()[0] == marks.split()[0]:
-        return None
-    left = Counter(marks.split()[1:])
-    other = []
-    for position, mark in enumerate(marks_of(texts).split()[1:]):
-        if left[mark]:
-            left[mark] -= 1
-        else:
-            other.append(position)
-    return other, left.total()
-
-
-def unseen_since(marks: str, texts: list[str]) -> list[int]:
-    """Return the positions of `texts` that were added since `marks`; at a changed place that has grown, all of them.
-
-    >>> seen = marks_of(["One.", "Two."])
-    >>> unseen_since(seen, ["New.", "One.", "Two and a half."]), unseen_since(seen, ["One.", "Too.", "Three."])
-    ([0], [1, 2])
-    """
-    changed = changed_since(marks, texts) if marks else None
-    if changed is None:
-        return []
-    found = hunks(marks.split()[1:], marks_of(texts).split()[1:])
-    grown = [range(first, last) for start, end, first, last in found if last - first > end - start]
-    return [position for places in grown for position in places if position in changed[0]]
 
 
 def _hash(text: str) -> str:

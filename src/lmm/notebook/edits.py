@@ -30,17 +30,16 @@ change of the old text, and ``~~warning``, if there were warnings when the edit 
 
 from __future__ import annotations
 
-from bisect import bisect_left
+from bisect import bisect_left, bisect_right
 from collections import Counter
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
-from difflib import SequenceMatcher
 from functools import partial
-from itertools import pairwise
+from itertools import accumulate, pairwise
 from typing import Any, Literal
 
 from lmm.disk import digest
-from lmm.disk.diff import hunks
+from lmm.disk.diff import Hunk, hunks
 from lmm.errors import EditError, LmmError
 from lmm.markdown.blocks import (
     Block,
@@ -54,7 +53,9 @@ from lmm.markdown.blocks import (
 )
 from lmm.markdown.metadata import Prompt, add_prompt, mask_prompts
 from lmm.markdown.parse_markdown import parse_markdown_text, unclosed_construct
-from lmm.markdown.units import ITEM, is_opening, texts_of
+from lmm.markdown.sentences import sentence_ends
+from lmm.markdown.spans import spans
+from lmm.markdown.units import ITEM, is_opening, kind_of, texts_of
 from lmm.messages import Reply
 from lmm.notebook.chat_log import WARNING, unless_emptied, waiting_prompt, without_prompt
 from lmm.notebook.edit_reply import DOUBTS, EditReply
@@ -62,19 +63,16 @@ from lmm.notebook.edit_restore import as_metadata, is_mark
 from lmm.notebook.edit_warnings import (
     CUT,
     MODELS_METADATA,
-    changed_since,
     code_notices,
     excerpt,
     losses,
     marks_of,
     metadata_notices,
     oddities,
-    unseen_since,
 )
 
 EDIT = "~edit_"
 REMARK = "~remark"
-_NEAR = 50  # an old text is looked for among so many of the next new texts
 OLD_HEADING = HeadingBlock.make(6, "old text").source
 NEW_HEADING = HeadingBlock.make(6, "new text").source
 
@@ -86,7 +84,7 @@ class WaitingEdit:
     `block` is its metadata block; `start` to `end` (exclusive) everything between the annotated heading
     and the end marker, marker included; `old` and `new` are the blocks of the two texts; `heading` is the
     title of the annotated heading, if there is one; `remark` is what the model said about its text; `doubts` are the
-    warnings that no change of the text settles; `seen` has fingerprints of the old text that the model saw.
+    warnings that no change of the text settles; `seen` is a hash of the old text that the model saw.
     """
 
     block: int
@@ -106,45 +104,40 @@ class WaitingEdit:
 
     @property
     def losses(self) -> tuple[str, ...]:
-        """What accepting it now would lose: what the model dropped, and what the author added since."""
+        """What accepting it now would lose, and doubts whether the new text is one."""
         found = losses(visible_text(self.old), visible_text(self.new), self.prompt)
-        return (*self.doubts, *found, *self._written_since())
+        homeless = (_metadata_text(block, below) for block, below in _with_metadata_of(self.old, self.new)[1])
+        return (*self.doubts, *found, *homeless)
 
     @property
     def warnings(self) -> tuple[str, ...]:
-        """`losses`, and other peculiarities of the new text."""
+        """`losses`, a change of the old text, and other peculiarities of the new text."""
         old, new = visible_text(self.old), visible_text(self.new)
-        return (*self.losses, *oddities(old, new, heading=self.heading), *code_notices(old, new))
+        changed = (OLD_CHANGED,) if self.old_changed else ()
+        return (*self.losses, *changed, *oddities(old, new, heading=self.heading), *code_notices(old, new))
 
     @property
     def old_changed(self) -> bool:
         """Whether the author changed the old text after the model saw it."""
-        return bool(self._written_since())
-
-    @property
-    def unseen(self) -> tuple[Block, ...]:
-        """Paragraphs that the author added to the old text since; they are kept when the edit is accepted."""
-        texts = _visible(self.old)
-        return tuple(texts[i] for i in unseen_since(self.seen, [block.content for block in texts]))
+        return bool(self.seen) and _mark_of(_visible(self.old)) != self.seen.split()[0]
 
     @property
     def notices(self) -> tuple[str, ...]:
         """Messages for an author who accepts the edit."""
-        kept = [f"line {block.line} {excerpt(block.content)}" for block in self.unseen]
-        found = [f"kept paragraphs of the old text that the model had not seen: {', '.join(kept)}"] if kept else []
-        return (*found, *metadata_notices(visible_text(self.new)))
+        return tuple(metadata_notices(visible_text(self.new)))
 
-    def _written_since(self) -> tuple[str, ...]:
-        texts = _visible(self.old)
-        changed = changed_since(self.seen, [block.content for block in texts]) if self.seen else None
-        if changed is None:
-            return ()
-        positions, gone = changed
-        yours = [f"line {texts[i].line} {excerpt(texts[i].content)}" for i in positions]
-        if not yours:
-            what = "a paragraph" if gone == 1 else f"{gone} paragraphs" if gone else "paragraphs"
-            return (f"you moved or removed {what} of the old text since the model saw it",)
-        return (f"you changed the old text since the model saw it: {', '.join(yours)}",)
+
+OLD_CHANGED = "you changed the old text after the model saw it"
+
+
+def _metadata_text(block: MetadataBlock, below: str) -> str:
+    where = f"before {excerpt(below)}" if below else "at the end of the old text"
+    return f"the new text has no place for the metadata {where}: {excerpt(block.body)}"
+
+
+def _mark_of(blocks: Sequence[Block]) -> str:
+    """Return a hash of a text, ignoring white space."""
+    return marks_of(block.content for block in blocks).split()[0]
 
 
 def _visible(blocks: Sequence[Block]) -> list[Block]:
@@ -233,7 +226,7 @@ def _edit_at(
         block=index,
         id=edit_id,
         line=blocks[index].line,
-        prompt=str(record.get("edit", "")),
+        prompt="\n".join([str(record.get("edit", "")), *_rounds(record)]),
         model=str(record.get("~~model", "")),
         start=start,
         end=end_mark + 1,
@@ -245,6 +238,12 @@ def _edit_at(
         doubts=tuple(one for one in str(record.get(WARNING, "")).split("; ") if one.startswith((CUT, *DOUBTS))),
         seen=str(record.get("~~old", "")),
     )
+
+
+def _rounds(record: Mapping[str, Any]) -> list[str]:
+    """Return the later requests about a new text, which ``+:`` asked for."""
+    later = record.get("message", [])
+    return [str(one) for one in (later if isinstance(later, list) else [later])]
 
 
 def _first_from(positions: Sequence[int], start: int) -> int | None:
@@ -305,14 +304,18 @@ def place_edit(
 
     Raises:
         MetadataError: nothing can be added to the block in its form.
-        LmmError: an edit is already pending there.
+        LmmError: an edit is already pending there, in the text, or around it.
     """
     block = blocks[index]
     assert isinstance(block, MetadataBlock)
     start, end = extent
     old, newline = list(blocks[start:end]), block.newline
-    if _record(block) is not None:
-        raise LmmError("an edit of this text is pending: lmm accept or lmm reject it first")
+    if any(_record(one) is not None for one in [block, *old]):
+        where = "of" if _record(block) is not None else "inside"
+        hint = "lmm accept or lmm reject it first, or continue it: +: in its block"
+        raise LmmError(f"an edit {where} this text is pending", hint=hint)
+    if any(edit.block < index < edit.end for edit in find_edits(blocks)):
+        raise LmmError("an edit of the text around it is pending", hint="lmm accept or lmm reject it first")
     for opened in (unclosed_construct(block.content) for block in old if isinstance(block, TextBlock)):
         if opened is not None:
             raise LmmError(f"'{opened[1]}' in the text is never closed: close it first")
@@ -323,11 +326,8 @@ def place_edit(
     added += [_text(marker("end", edit_id) + "\n\n", newline)]
     record = {"edit": prompt.text} | ({REMARK: new.remark} if new.remark else {})
     record |= {"~~id": edit_id, "~~model": reply.model}
-    record |= {"~~old": marks_of(block.content for block in seen)} if old else {}
-    was = serialize(seen)
-    wrong = [*((CUT,) if reply.cut else ()), *new.doubts, *losses(was, new.text, prompt.text)]
-    wrong += oddities(was, new.text, heading=heading)
-    record |= {WARNING: "; ".join(wrong)} if wrong else {}
+    record |= {"~~old": _mark_of(seen)} if old else {}
+    record |= _warnings(serialize(seen), new, reply, prompt.text, heading)
     tail = None
     if old:
         # A blank line must precede the heading; if one is added, it is removed again later (`~~tail`).
@@ -345,6 +345,36 @@ def place_edit(
     return [*before[:-1], *insert_blocks(before[-1:], 1, [*added, *blocks[end:]])]
 
 
+def _warnings(old: str, new: EditReply, reply: Reply, prompt: str, heading: str) -> dict[str, str]:
+    wrong = [*((CUT,) if reply.cut else ()), *new.doubts, *losses(old, new.text, prompt)]
+    wrong += oddities(old, new.text, heading=heading)
+    return {WARNING: "; ".join(wrong)} if wrong else {}
+
+
+def place_revision(
+    blocks: Sequence[Block], edit: WaitingEdit, prompt: Prompt, reply: Reply, new: EditReply
+) -> list[Block]:
+    """Replace the new text of a pending edit by that of a later round; the old text stays.
+
+    Raises:
+        MetadataError: nothing can be added to the block in its form.
+    """
+    block = blocks[edit.block]
+    assert isinstance(block, MetadataBlock)
+    record = dict(_record(block) or {})
+    requests = [*_rounds(record), prompt.text]
+    kept = {key: value for key, value in record.items() if key not in ("edit", "message", REMARK, WARNING, "~~model")}
+    record = {"edit": record.get("edit", ""), "message": requests} | ({REMARK: new.remark} if new.remark else {})
+    old = visible_text(edit.old)
+    record |= (
+        kept | {"~~model": reply.model} | _warnings(old, new, reply, f"{edit.prompt}\n{prompt.text}", edit.heading)
+    )
+    changed = without_prompt(block.with_key(EDIT, record), waiting_prompt(block, prompt))
+    first = edit.end - 1 - len(edit.new)
+    text = TextBlock(new.text.replace("\n", block.newline).rstrip("\r\n") + block.newline * 2, 0)
+    return [*blocks[: edit.block], changed, *blocks[edit.block + 1 : first], text, *blocks[edit.end - 1 :]]
+
+
 def check_restorable(
     blocks: Sequence[Block], asked: Sequence[tuple[int, Prompt]], placed: Sequence[Block], ids: Collection[str]
 ) -> None:
@@ -360,10 +390,13 @@ def check_restorable(
         following = original[index + 1] if index + 1 < len(original) else None
         original[index : index + 1] = unless_emptied(without_prompt(block, prompt), following)
     found = parse_markdown_text(serialize(placed))
-    edits = [edit for edit in find_edits(found) if edit.id in ids]
-    if len(edits) != len(asked) or serialize(_resolve_edits(found, edits, "reject")) != serialize(original):
+    edits, before = ([edit for edit in find_edits(some) if edit.id in ids] for some in (found, original))
+    expected = serialize(_resolve_edits(original, before, "reject"))
+    if len(edits) != len(asked) or serialize(_resolve_edits(found, edits, "reject")) != expected:
         raise LmmError("an edit of this text could not be undone exactly", hint="ask for an edit of a paragraph in it")
-    if any(isinstance(block, MetadataBlock | ErrorBlock) for edit in edits for block in edit.new):
+    own = {block.content for block in blocks if isinstance(block, ErrorBlock)}
+    new = [block for edit in edits for block in edit.new]
+    if any(isinstance(block, MetadataBlock | ErrorBlock) and block.content not in own for block in new):
         raise LmmError("the reply would be read as metadata here", hint="ask again with another prompt")
 
 
@@ -377,7 +410,10 @@ def _text(source: str, newline: str) -> TextBlock:
 
 Verdict = Literal["accept", "reject", "again"]
 Signature = Callable[..., MetadataBlock]
-_ADVICE = "--force accepts it anyway; lmm reject --again --line {line} restores the old text and the question"
+Refusals = list[tuple[int, str]]
+"""The lines of edits that were not accepted, and why."""
+_ADVICE = "--force accepts a loss; lmm reject --again --line {line} restores the old text and the question"
+_CHANGED_ADVICE = "lmm reject --again --line {line} keeps your text and asks about it again"
 
 
 def resolve(
@@ -388,34 +424,50 @@ def resolve(
     force: bool = False,
     with_metadata: bool = False,
     sign: Signature | None = None,
-) -> tuple[list[Block], list[WaitingEdit]]:
-    """Accept or reject the pending edits of a document, or ask for them again; return its blocks and those edits.
+) -> tuple[list[Block], list[WaitingEdit], Refusals]:
+    """Accept or reject the pending edits of a document, or ask for them again.
 
-    With `line`, only the edit that covers it (the innermost, if one contains another). Rejecting restores
-    the old text byte for byte; ``again`` does so, too, and restores the prompt. Accepting keeps the new text with
-    the author's changes to it; metadata blocks of the old text move to the corresponding headings and paragraphs of
-    the new, and so do paragraphs that the model never saw. With `with_metadata`, the model's metadata becomes
-    effective; `sign` records the model and the accepted paragraphs in a block.
+    Return its blocks, the edits that were resolved, and why the others were not. With `line`, only the edit that covers
+    it. Rejecting restores the old text byte for byte; ``again`` does so, too, and restores the prompt. Accepting keeps
+    the new text with the author's changes to it; metadata in the old text stays before the heading or the paragraph
+    before which it was. With `with_metadata`, the model's metadata becomes effective; `sign` records the model and the
+    accepted paragraphs in a block. An edit that would lose text is accepted only by `force`, and none whose old text
+    the author has changed.
 
     Raises:
-        EditError: accepting would lose text, and `force` is not set; nothing is accepted then.
         LmmError: an edit's marks are damaged, or no edit covers `line`.
     """
     edits = find_edits(blocks)
     chosen = edits if line is None else [edit for edit in edits if _covers(blocks, edit, line)][-1:]
-    if verdict == "accept" and not force:
-        _refuse([(edit.line, loss) for edit in chosen for loss in edit.losses])
+    refused = _refusals(chosen, force) if verdict == "accept" else []
+    lines = {line for line, _ in refused}
+    chosen = [edit for edit in chosen if edit.line not in lines]
+    resolved = chosen
     if with_metadata:
         inside = {i for edit in chosen for i in range(edit.start, edit.end)}
         blocks = [as_metadata(block) if i in inside else block for i, block in enumerate(blocks)]
-        chosen = [edit for edit in find_edits(blocks) if edit.id in {other.id for other in chosen}]
-    result = _resolve_edits(blocks, chosen, verdict, sign)
+        resolved = [edit for edit in find_edits(blocks) if edit.id in {other.id for other in chosen}]
+    result = _resolve_edits(blocks, resolved, verdict, sign)
     if damaged := damaged_edits(result):
         hint = "restore '<!-- lmm:new … -->' and '<!-- lmm:end … -->', or correct the text and delete '~edit_'"
         raise LmmError(f"the edit in the block at line {damaged[0]} lacks its marks", hint=hint)
-    if line is not None and not chosen:
+    if line is not None and not chosen and not refused:
         raise LmmError(f"no edit is pending at line {line}", hint=_where_pending(edits))
-    return result, chosen
+    return result, chosen, refused
+
+
+def _refusals(edits: Sequence[WaitingEdit], force: bool) -> Refusals:
+    found = Refusals()
+    for edit in edits:
+        found += [(edit.line, OLD_CHANGED)] if edit.old_changed else []
+        found += [(edit.line, loss) for loss in edit.losses if not force]
+    return found
+
+
+def edit_error(refused: Refusals, accepted: int = 0) -> EditError:
+    """Return the error for edits that were not accepted."""
+    advice = _CHANGED_ADVICE if refused[0][1] == OLD_CHANGED else _ADVICE
+    return EditError(refused, hint=advice.format(line=refused[0][0]), accepted=accepted)
 
 
 def _where_pending(edits: Sequence[WaitingEdit]) -> str:
@@ -433,14 +485,50 @@ class EditHunk:
 
 def hunks_of(edit: WaitingEdit) -> list[EditHunk]:
     """Return the changes of an edit, in order, ignoring blank lines below both texts."""
-    old, new = _lines(edit.old), _lines(edit.new)
+    old, new = _pieces(edit.old), _pieces(edit.new)
     first = edit.new[0].line if edit.new else edit.line
-    return [EditHunk(first + c, "".join(old[a:b]), "".join(new[c:d])) for a, b, c, d in hunks(old, new)]
+    lines = [first, *(first + done.count("\n") for done in accumulate(new))]
+    return [EditHunk(lines[c], "".join(old[a:b]), "".join(new[c:d])) for a, b, c, d in _changes(old, new)]
 
 
-def _lines(blocks: Sequence[Block]) -> list[str]:
-    text = serialize(blocks)
-    return (text.rstrip() + "\n").splitlines(keepends=True) if text.strip() else []
+def _pieces(blocks: Sequence[Block]) -> list[str]:
+    """Split a text into what a change may consist of: sentences in prose, else lines."""
+    text = serialize(blocks).rstrip()
+    found = list[str]()
+    for block in parse_markdown_text(text + "\n") if text else ():
+        source = block.source
+        if (
+            isinstance(block, TextBlock)
+            and kind_of(source) == "prose"
+            and source[0].isalnum()
+            and "\n    " not in source
+        ):
+            ends = [start for _, start in sentence_ends(source)]
+            found += [source[a:b] for a, b in pairwise([0, *ends, len(source)])]
+        else:
+            found += source.splitlines(keepends=True)
+    return found
+
+
+def _changes(old: Sequence[str], new: Sequence[str]) -> list[Hunk]:
+    """Return where two texts differ; what opens and what closes the same thing is one change."""
+    found = list(hunks(old, new))
+    for side, pieces in ((0, old), (2, new)):
+        for first, last in _constructs(pieces):
+            touched = [i for i, h in enumerate(found) if any(h[side] <= at < h[side + 1] for at in (first, last))]
+            if len(touched) > 1:
+                (a, _, c, _), (_, b, _, d) = found[touched[0]], found[touched[-1]]
+                found[touched[0] : touched[-1] + 1] = [(a, b, c, d)]
+    return found
+
+
+def _constructs(pieces: Sequence[str]) -> list[tuple[int, int]]:
+    """Return the pieces that begin and end code, formulas, divs, comments and environments of several pieces."""
+    ends = [*accumulate(map(len, pieces))]
+    kinds = ("code_block", "math", "div", "comment", "raw", "html")
+    places = ((span.start, span.end - 1) for span in spans("".join(pieces)) if span.kind in kinds)
+    found = ((bisect_right(ends, start), bisect_right(ends, end)) for start, end in places)
+    return [(first, last) for first, last in found if first != last]
 
 
 def resolve_hunk(
@@ -465,20 +553,24 @@ def resolve_hunk(
     if not edits or (len(edits) > 1 and line is None):
         raise LmmError("choose an edit by its line", hint=_where_pending(edits))
     edit = edits[-1]
-    old, new = _lines(edit.old), _lines(edit.new)
-    found = list(hunks(old, new))
+    old, new = _pieces(edit.old), _pieces(edit.new)
+    found = _changes(old, new)
     if not 0 < number <= len(found):
         raise LmmError(f"this edit has no change number {number}", hint=f"it has {len(found)}")
     if edit.old_changed:
-        raise LmmError("you changed the old text since the model saw it", hint="lmm reject --again asks again")
+        raise edit_error([(edit.line, OLD_CHANGED)])
     sign = sign and partial(sign, before=[one.content for one in _visible(edit.old)])
     if len(found) == 1:
-        return resolve(blocks, verdict, line=edit.line, force=force, sign=sign)[0]
+        result, _, refused = resolve(blocks, verdict, line=edit.line, force=force, sign=sign)
+        if refused:
+            raise edit_error(refused)
+        return result
     a, b, c, d = found[number - 1]
     if verdict == "accept":
         text = "".join([*old[:a], *new[c:d], *old[b:]])
-        lost = [loss for loss in losses("".join(old), text) if not force and loss in edit.losses]
-        _refuse([(edit.line, loss) for loss in lost])
+        lost = [loss for loss in losses("".join(old), text, edit.prompt) if not force and loss in edit.losses]
+        if lost:
+            raise edit_error([(edit.line, loss) for loss in lost])
         return _with_old(blocks, edit, text, sign)
     first = blocks.index(edit.new[0])
     text = "".join([*new[:c], *old[a:b], *new[d:]])
@@ -494,9 +586,9 @@ def _with_old(blocks: Sequence[Block], edit: WaitingEdit, text: str, sign: Signa
     record = _record(block)
     assert isinstance(block, MetadataBlock)
     assert record is not None
-    texts = [one.content for one in _visible(changed.old)]
-    block = block.with_key(EDIT, record | {"~~old": marks_of(texts)})
-    placed[changed.block] = sign(block, edit.model, texts) if sign else block
+    texts = _visible(changed.old)
+    block = block.with_key(EDIT, record | {"~~old": _mark_of(texts)})
+    placed[changed.block] = sign(block, edit.model, [one.content for one in texts]) if sign else block
     return placed
 
 
@@ -505,11 +597,6 @@ def _put(blocks: Sequence[Block], start: int, end: int, text: str) -> list[Block
     was = serialize(blocks[start:end])
     text = text.rstrip() + was[len(was.rstrip()) :]
     return parse_markdown_text(serialize(blocks[:start]) + text + serialize(blocks[end:]))
-
-
-def _refuse(losses: Sequence[tuple[int, str]]) -> None:
-    if losses:
-        raise EditError(losses, hint=_ADVICE.format(line=losses[0][0]))
 
 
 def _resolve_edits(
@@ -521,8 +608,9 @@ def _resolve_edits(
     """Accept or reject the given edits, which are in the order of the document; return all blocks."""
     result, changed_from = list(blocks), len(blocks)
     last: list[Block] = []
-    for edit in reversed(edits):  # innermost and last first: the positions of the others stay valid
-        whole = edit if edit.end <= changed_from else _read_again(result, edit)
+    for edit in reversed(edits):  # last first: the positions of the others stay valid
+        inside = edit.end > changed_from  # another edit, which its author has put there
+        whole = next((e for e in find_edits(result) if e.id == edit.id), None) if inside else edit
         if whole is not None:
             above, text = result[whole.block : whole.start], _text_after(whole, verdict)
             if verdict != "accept" and not whole.old:  # the block above the empty place ended differently
@@ -571,15 +659,6 @@ def _is_in_div(blocks: Sequence[Block]) -> bool:
     return depth > 0
 
 
-def _read_again(blocks: Sequence[Block], edit: WaitingEdit) -> WaitingEdit | None:
-    """Read an edit again after another one inside it was resolved, reading no further than its end."""
-    marks, at = dict[str, list[int]](), edit.start
-    for mark in (marker("new", edit.id), marker("end", edit.id)):
-        at = next((i for i in range(at, len(blocks)) if blocks[i].content == mark), len(blocks))
-        marks[mark] = [at] if at < len(blocks) else []
-    return _edit_at(blocks, edit.block, _record(blocks[edit.block]) or {"~~id": edit.id}, marks)
-
-
 def _covers(blocks: Sequence[Block], edit: WaitingEdit, line: int) -> bool:
     last = blocks[edit.end - 1]
     after = blocks[edit.end].line if edit.end < len(blocks) else last.line + last.source.count("\n") + 1
@@ -590,8 +669,7 @@ def _text_after(edit: WaitingEdit, verdict: Verdict) -> list[Block]:
     """Return the text that remains after a verdict."""
     if verdict != "accept":
         return _with_tail(list(edit.old), edit.tail)
-    old, _ = resolve(edit.old, "reject")
-    text = _with_rest_of(old, list(edit.new), edit.seen)
+    text, _ = _with_metadata_of(edit.old, edit.new)
     return _with_tail(text, edit.old[-1].trailing if edit.tail is None else edit.tail) if edit.old else text
 
 
@@ -604,49 +682,38 @@ def _with_tail(blocks: list[Block], tail: str | None) -> list[Block]:
     return blocks
 
 
-def _with_rest_of(old: list[Block], new: list[Block], seen: str) -> list[Block]:
-    """Add to `new` what the model did not see of `old`: metadata, and paragraphs by the author.
+def _with_metadata_of(
+    old: Sequence[Block], new: Sequence[Block]
+) -> tuple[list[Block], list[tuple[MetadataBlock, str]]]:
+    """Add the metadata in an old text to a new one, before the heading, or the same paragraph, that it stands before.
 
-    Each is put before the new block that corresponds to the old block after it.
+    Also return the metadata for which the new text has no place, or several, and what it stands before. Metadata that
+    the author has put into the new text is there.
     """
-    texts = [block for block in old if not isinstance(block, MetadataBlock)]
-    unseen = {id(texts[i]) for i in unseen_since(seen, [block.content for block in texts])}
-    targets = [block for block in texts if id(block) not in unseen]
-    if len(targets) == len(old):
-        return new
-    place = _correspondence([b.content for b in targets], [b.content for b in new])
-    at: dict[int, list[Block]] = {}
-    before = 0
-    for block in old:
-        if isinstance(block, MetadataBlock) or id(block) in unseen:
-            at.setdefault(place[before], []).append(block)
-        else:
-            before += 1
-    result: list[Block] = []
-    for position in range(len(new) + 1):
-        for block in at.get(position, []):
-            if id(block) in unseen:
-                result[-1:] = [ended(last, block.newline) for last in result[-1:]]
-                block = ended(block, block.newline)
+    result, homeless = list(new), list[tuple[MetadataBlock, str]]()
+    there = {block.body for block in new if isinstance(block, MetadataBlock)}
+    below: Block | None = None
+    for block in reversed(old):
+        if not isinstance(block, MetadataBlock):
+            below = block
+        elif block.body in there or not block.body.strip():
+            continue
+        elif below is None:
             result.append(block)
-        result += new[position : position + 1]
-    return result
+        else:
+            same = [i for i, one in enumerate(result) if _signs(one) == _signs(below)]
+            if len(same) == 1:
+                result.insert(same[0], block)
+            else:
+                homeless.insert(0, (block, below.content))
+    return result, homeless
 
 
-def _correspondence(old: list[str], new: list[str]) -> list[int]:
-    """Return for each old text, and for the end, the position of the corresponding new text."""
-    words = [set(text.split()) for text in new]
-    place, lowest = [], 0
-    for text in old:
-        own, following = set(text.split()), range(lowest, min(lowest + _NEAR, len(new)))
-        # Comparing characters is slow: only the next text, and those that share most words.
-        shares = {j: len(own & words[j]) / (len(own) + len(words[j]) or 1) for j in following}
-        near = sorted(following, key=lambda j: (-shares[j], j))
-        scores = {j: SequenceMatcher(None, text, new[j]).ratio() for j in {*near[:3], *range(lowest, len(new))[:1]}}
-        best = max(scores, key=lambda j: (scores[j], -j), default=lowest)
-        lowest = best if scores.get(best, 0) > 0.5 else lowest
-        place.append(min(lowest, len(new)))
-    return [*place, len(new)]
+def _signs(block: Block) -> tuple[object, ...]:
+    """Return what a heading, or a paragraph, has in common with the same one in another text."""
+    if isinstance(block, HeadingBlock):
+        return block.kind, block.level, block.title
+    return block.kind, block.content
 
 
 # -- what may be saved --------------------------------------------------------------------------------

@@ -19,6 +19,7 @@ from lmm.errors import ConfigError
 # Each prompt and the slots it may use.
 SLOTS: dict[str, tuple[str, ...]] = {
     "edit": ("prompt",),
+    "edit_again": ("prompt",),
     "write": ("prompt",),
     "summary": ("words", "language"),
     "questions": ("language",),

@@ -37,7 +37,7 @@ from lmm.markdown.spans import included_pictures
 from lmm.markdown.tree import HeadingNode, Node, TextNode, blocks_to_tree, fold, preorder
 from lmm.markdown.units import fences_of_divs
 from lmm.notebook.chat_log import clear_chat
-from lmm.notebook.edits import damaged_edits, find_edits, orphaned_marks, resolve
+from lmm.notebook.edits import damaged_edits, edit_error, find_edits, orphaned_marks, resolve
 from lmm_education.books.code_cells import read_cell
 from lmm_education.errors import ExportError
 from lmm_education.ingestion.outline import SOLUTION, Stretch, stretches
@@ -149,7 +149,9 @@ def _resolved(blocks: list[Block], edits: Edits, where: str) -> list[Block]:
             hint="lmm accept or lmm reject it, or export with --edits old or --edits new",
         )
     try:
-        resolved, _ = resolve(blocks, "accept" if edits == "new" else "reject")
+        resolved, _, refused = resolve(blocks, "accept" if edits == "new" else "reject")
+        if refused:
+            raise edit_error(refused)
     except EditError as error:
         hint = "correct the new text, lmm accept --force or lmm reject it, or export with --edits old"
         raise ExportError(error.message, where=where, hint=hint) from error

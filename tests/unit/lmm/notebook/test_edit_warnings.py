@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from lmm.notebook.edit_warnings import changed_since, chunk_labels, code_notices, losses, marks_of, oddities
+from lmm.notebook.edit_warnings import chunk_labels, code_notices, losses, oddities
 
 DIV = "::: {.callout-note}\nMind this.\n\nAnd that.\n:::\n"
 TORN = "it tears a fenced div: its ::: lines no longer match"
@@ -94,19 +94,3 @@ def test_code() -> None:
     assert code_notices(old, old) == ("until the edit is resolved, chunk labels occur twice and knitr stops: one, two",)
     assert code_notices(old, "`r system('x')`") == ("the new text adds or changes code that knitr will run",)
     assert code_notices(old, "```{r}\nx <- 1\n```\n") == ("the new text adds or changes code that knitr will run",)
-
-
-@pytest.mark.parametrize(
-    ("now", "changed"),
-    [
-        (["One.", "Two."], None),
-        (["One. ", "Two.\n\n"], None),
-        (["One.", "Two and a half."], ([1], 1)),
-        (["One.", "New.", "Two."], ([1], 0)),
-        (["Two."], ([], 1)),
-        (["Two.", "One."], ([], 0)),
-    ],
-)
-def test_what_changed_since(now: list[str], changed: tuple[list[int], int] | None) -> None:
-    """Paragraphs that are new or changed, and how many are gone; blanks at their ends do not count."""
-    assert changed_since(marks_of(["One.", "Two."]), now) == changed

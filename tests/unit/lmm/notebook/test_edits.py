@@ -25,5 +25,5 @@ def test_golden(case: Case) -> None:
     assert serialize(placed) == case.after
     found = parse_markdown_text(case.after)
     assert len(find_edits(found)) == len(texts)
-    rejected, _ = resolve(found, "reject")
+    rejected, _, _ = resolve(found, "reject")
     assert serialize(rejected) == before.replace("---\n=: change\n---\n", "").replace("=: change\n", "")

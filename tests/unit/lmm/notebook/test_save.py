@@ -139,8 +139,9 @@ def test_an_edit_whose_text_the_author_changed_is_not_accepted_silently(path: Pa
     theirs = THREE.replace("The text", "I add this. The text")
     document = saved(path, THREE, theirs, answer("Short."))
     with pytest.raises(EditError, match="you changed the old text"):
-        document.accept()
-    document.accept(force=True)
+        document.accept(force=True)
+    document.reject(again=True)
+    assert document.text == theirs
 
 
 def test_an_edit_accepted_before_it_was_saved(path: Path) -> None:
