@@ -26,7 +26,7 @@ def document(sections: int = SECTIONS) -> str:
 def annotate(text: str, concurrency: int) -> str:
     """The annotated document; every reply is asked for and journaled."""
     shutil.rmtree(state_folder() / "journal", ignore_errors=True)
-    model = Resilient(SlowModel(), timeout=5, retries=0, limit=asyncio.Semaphore(concurrency))
+    model = Resilient(SlowModel(), retries=0, limit=asyncio.Semaphore(concurrency))
     annotated = Document.from_text(text)
     annotated.annotate(*FIELDS, model=model).check()
     assert sum(annotated.text.count(f"\n~{field}_:") for field in FIELDS) == text.count("\n## ") * len(FIELDS)

@@ -41,7 +41,7 @@ def document(questions: int = QUESTIONS) -> str:
 
 def answer(text: str, concurrency: int) -> str:
     """The answered document; the journal is not asked, but every reply is written to it."""
-    model = Resilient(SlowModel(), timeout=5, retries=0, limit=asyncio.Semaphore(concurrency))
+    model = Resilient(SlowModel(), retries=0, limit=asyncio.Semaphore(concurrency))
     document = Document.from_text(text)
     report = document.answer(model=model, again=True).check()
     assert len(report.results) == text.count("\n?: ")

@@ -287,7 +287,8 @@ class Payloads:
 
     def call(self, call: ToolCall) -> Element:
         """Store the arguments of a call, and return the call as an element."""
-        call = ToolCall(*map(storable, (call.id, call.name, call.arguments, call.item)))
+        values = (call.id, call.name, call.arguments, call.item, call.signature, call.provider)
+        call = ToolCall(*map(storable, values))
         return call_element(call, stored_at=self._store(call.arguments, ".json"))
 
     def result(self, result: ToolResult, records: Sequence[str] = ()) -> Element:

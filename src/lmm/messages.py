@@ -68,13 +68,16 @@ def object_schema(required: Iterable[str] = (), **properties: Mapping[str, Any])
 class ToolCall(Event):
     """A model requests a tool call. `arguments` is JSON as the model wrote it, not validated.
 
-    `id` links the call to its result; `item` is the provider's own id of this item, if it has one.
+    `id` links the call to its result; `item` is the provider's own id of this item, if it has one. `signature` is what
+    `provider` wants back with the call (see `Reasoning`).
     """
 
     id: str
     name: str
     arguments: str
     item: str = ""
+    signature: str = ""
+    provider: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -105,7 +108,9 @@ class ToolOutput:
 class Reasoning(Event):
     """A model's reasoning, as far as its provider discloses it.
 
-    `id` and `signature` let `provider` (as pydantic-ai names it) recognise it when it is sent back.
+    It is sent back to `provider` alone, by which each adapter recognises what its own model wrote, in the field ``id``
+    of Chat Completions (``reasoning_content``, …), or with the provider's own `id` and `signature`. Without `provider`,
+    it never is: it came between tags.
     """
 
     text: str
@@ -192,15 +197,21 @@ class ReasoningDelta(Event):
 
 @dataclass(frozen=True, slots=True)
 class Retrying(Event):
-    """The attempt failed and is repeated after `wait` seconds; pieces received so far are void."""
+    """The attempt failed and is repeated after `wait` seconds; pieces received so far are void.
+
+    Without `wait`, nothing is asked again: the pieces were no part of the answer, which follows.
+    """
 
     reason: str
-    wait: float
+    wait: float | None
+
+    def __str__(self) -> str:
+        return f"{self.reason}; again in {self.wait:.1f} s" if self.wait is not None else self.reason
 
 
 @dataclass(frozen=True, slots=True)
 class Waiting(Event):
-    """Work has to wait: another process holds a lock, or a model is slow to begin."""
+    """Work has to wait: another process holds a lock."""
 
     reason: str
 
@@ -217,6 +228,7 @@ class Reply(Event):
     reasoning: tuple[Reasoning, ...] = ()
     item: str = ""
     remembered: bool = False  # by the journal: no model was asked, and nothing was used
+    stray_call: str = ""  # the tool that the text calls, in a form that its server did not turn into a call
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "text", encodable(self.text))
@@ -237,9 +249,6 @@ def encodable(text: str) -> str:
     except UnicodeEncodeError:
         return text.encode("utf-16-le", "surrogatepass").decode("utf-16-le", "replace")
     return text
-
-
-ChatEvent = TextDelta | ReasoningDelta | Reasoning | ToolCall | Retrying | Waiting | Reply
 
 
 @dataclass(frozen=True, slots=True)
@@ -275,6 +284,9 @@ class Notice(Event):
     """A message for the user."""
 
     text: str
+
+
+ChatEvent = TextDelta | ReasoningDelta | Reasoning | ToolCall | Retrying | Notice | Reply
 
 
 Listener = Callable[[Event, Place], None]

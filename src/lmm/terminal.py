@@ -354,8 +354,8 @@ class EventPrinter:
                 say(f"{head} {styled(f'({about})', 'dim', err=self.err)}", err=self.err)
             case TextDelta(text=text):
                 say(text, err=self.err, end="")
-            case Retrying(reason=reason, wait=wait):
-                say(styled(f"\n  {reason}; again in {wait:.1f} s", "yellow", err=self.err), err=self.err)
+            case Retrying():
+                say(styled(f"\n  {event}", "yellow", err=self.err), err=self.err)
             case Reply(text=text):
                 body = f"{text}\n" if event.remembered else "" if text.endswith("\n") else "\n"
                 say(f"{body}{styled(f'  [{reply_note(event)}]', 'dim', err=self.err)}\n", err=self.err)

@@ -161,7 +161,7 @@ def test_what_may_pass_is_tried_again(server: ScriptedServer, trouble: Action) -
         (Action(status=400, body={"error": {"message": "API key not valid."}}), ModelKeyMissing, "not valid", "key"),
         (Action(status=422, body={"detail": "batch size 64 > 32"}), ModelRejected, "422: batch size", "batch_size"),
         (Action(status=302, body="", headers={"Location": "/"}), ModelRejected, "302", ""),
-        (Action(body="<html>proxy</html>"), ModelRejected, "contains no vectors: <html>", "protocol"),
+        (Action(body="<html>proxy</html>"), ModelRejected, "sent a web page", "login"),
         (Action(body={"data": []}), ModelRejected, "0 vectors for 1 texts", "log"),
         (Action(body={"data": [{"index": 3, "embedding": [1.0]}]}), ModelRejected, "contains no vectors", ""),
         (Action(body={"data": [{"index": 0, "embedding": "%%"}]}), ModelRejected, "contains no vectors", ""),
@@ -196,7 +196,7 @@ def test_a_server_that_is_silent_or_gone(server: ScriptedServer) -> None:
     with pytest.raises(ModelTimeout, match=r"nothing for 0\.2 s"):
         open_embedder(remote(server, timeout=0.2)).embed(["Why?"], kind="query")
     nobody = remote(server).replace(base_url="http://127.0.0.1:9/v1")
-    with pytest.raises(ModelUnavailable, match=r"is the server running at http://127.0.0.1:9/v1/"):
+    with pytest.raises(ModelUnavailable, match=r"is the server running at http://127.0.0.1:9/v1"):
         open_embedder(nobody).embed(["Why?"], kind="query")
     with pytest.raises(ModelError):
         open_embedder(nobody.replace(base_url="nonsense")).embed(["Why?"], kind="query")

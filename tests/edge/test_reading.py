@@ -268,7 +268,7 @@ def test_a_limit_on_file_size(server: ScriptedServer, folder: Path) -> None:
     text = DOCUMENT + "\n" + "x" * 100_000 + "\n"
     path.write_text(text)
     script = (
-        "import resource, sys; from lmm.cli.main import main; import pydantic_ai.models.openai; "
+        "import resource, sys; from lmm.cli.main import main; import lmm.models.completions, httpx2; "
         "resource.setrlimit(resource.RLIMIT_FSIZE, (50_000, 50_000)); sys.exit(main(['messages', 'd.md']))"
     )
     env = {**os.environ, "PYTHONDONTWRITEBYTECODE": "1"}

@@ -302,10 +302,6 @@ def test_the_language_has_some_parameters_and_the_configuration_all(server: Scri
 @pytest.mark.parametrize(
     ("attributes", "wanted"),
     [
-        (
-            'model="OpenAICompatible/gpt-5.4" temperature="0.2" reasoning_effort="low"',
-            "no temperature while it reasons",
-        ),
         ('model="Builtin/extractive" reasoning_effort="low"', "does not support reasoning_effort"),
         ('model="Nobody/x"', "unknown provider 'Nobody'"),
         ('model="OpenAI/gpt-5.4"', "needs an API key"),

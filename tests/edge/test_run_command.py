@@ -219,7 +219,7 @@ def test_on_a_full_disk_no_model_is_asked(server: ScriptedServer, folder: Path) 
     """Its reply could not be kept, and would be paid again."""
     path = write(folder, HI)
     script = (
-        "import resource, sys; from lmm.cli.main import main; import pydantic_ai.models.openai; "
+        "import resource, sys; from lmm.cli.main import main; import lmm.models.completions, httpx2; "
         "resource.setrlimit(resource.RLIMIT_FSIZE, (50_000, 50_000)); sys.exit(main(['run', 'a.chatmd']))"
     )
     done = run_python("-c", script)

@@ -8,12 +8,23 @@ from typing import Any
 
 import pytest
 from edge.support import lmm
-from fakes.openai_server import Action, ScriptedServer
+from fakes.openai_server import Action, ScriptedServer, fail
 
 from lmm import errors, loop
 from lmm.config import ModelSettings, Secret
-from lmm.messages import ChatEvent, ChatRequest, Message, Reasoning, Reply, TextDelta, ToolCall, ToolDefinition
-from lmm.models.pydantic_ai_adapter import PydanticAIModel
+from lmm.messages import (
+    ChatEvent,
+    ChatRequest,
+    Message,
+    Reasoning,
+    Reply,
+    Retrying,
+    TextDelta,
+    ToolCall,
+    ToolDefinition,
+)
+from lmm.models.chat import open_chat
+from lmm.models.port import ChatModel, ask
 from lmm.providers import ModelName
 
 TOOL = ToolDefinition("look", "Look it up.", {"type": "object", "properties": {"q": {"type": "string"}}})
@@ -40,11 +51,19 @@ def call(arguments: str | None, index: int | None = 0, **more: Any) -> str:
     return delta(tool_calls=[one | ({} if index is None else {"index": index})])
 
 
+def model_at(url: str, **options: Any) -> ChatModel:
+    """A model at this address."""
+    settings = {"max_retries": 0} | options
+    return open_chat(ModelSettings(ModelName("OpenAICompatible", "test"), base_url=url, **settings))
+
+
 def events(server: ScriptedServer, action: Action) -> list[ChatEvent]:
     """All that a reader gets of one answer."""
     server.queue(action)
-    model = PydanticAIModel(
-        ModelSettings(ModelName("OpenAICompatible", "test"), base_url=server.url, api_key=Secret("k", "KEY"))
+    model = open_chat(
+        ModelSettings(
+            ModelName("OpenAICompatible", "test"), base_url=server.url, api_key=Secret("k", "KEY"), max_retries=0
+        )
     )
 
     async def collect() -> list[ChatEvent]:
@@ -160,6 +179,67 @@ def test_two_calls_at_once(server: ScriptedServer) -> None:
     assert [(one.id, one.arguments) for one in reply.calls] == [("a", '{"q": "y"}'), ("b", '{"q": "x"}')]
 
 
+def two(*pieces: str) -> tuple[str, ...]:
+    """A stream with these pieces of calls."""
+    return (*pieces, delta("tool_calls"), DONE)
+
+
+def piece(index: int | None, arguments: Any = None, **more: Any) -> str:
+    """A piece of a call, with its name or without."""
+    name = {"name": more.pop("name")} if "name" in more else {}
+    function = name | ({} if arguments is None else {"arguments": arguments})
+    return delta(tool_calls=[{"function": function, **({} if index is None else {"index": index}), **more}])
+
+
+X, Y = '{"q": "x"}', '{"q": "y"}'
+MANY = {
+    "one index for both": two(piece(0, X, id="a", name="look"), piece(0, Y, id="b", name="look")),
+    "one index, in pieces": two(
+        piece(0, "", id="a", name="look"), piece(0, X[:5]), piece(0, X[5:]),
+        piece(0, "", id="b", name="look"), piece(0, Y),
+    ),
+    "one index, no ids": two(piece(0, X, name="look"), piece(0, Y, name="look")),
+    "the name in every piece": two(
+        piece(0, X[:5], id="a", name="look"), piece(0, X[5:], id="a", name="look"),
+        piece(1, Y[:5], id="b", name="look"), piece(1, Y[5:], id="b", name="look"),
+    ),
+    "the name in every piece, no ids": two(
+        piece(0, X[:5], name="look"), piece(0, X[5:], name="look"),
+        piece(1, Y[:5], name="look"), piece(1, Y[5:], name="look"),
+    ),
+    "an empty object first": two(
+        piece(0, "{}", id="a", name="look"), piece(0, X), piece(1, "{}", id="b", name="look"), piece(1, Y[:4]),
+        piece(1, Y[4:]),
+    ),
+    "whole, in one piece": (
+        delta(tool_calls=[
+            {"index": 0, "id": "a", "function": {"name": "look", "arguments": X}},
+            {"index": 1, "id": "b", "function": {"name": "look", "arguments": Y}},
+        ]), delta("tool_calls"), DONE,
+    ),
+    "one id for both": two(piece(0, X, id="a", name="look"), piece(1, Y, id="a", name="look")),
+    "no index": two(piece(None, X, id="a", name="look"), piece(None, Y, id="b", name="look")),
+    "no index, no ids": two(piece(None, X, name="look"), piece(None, Y, name="look")),
+    "no index, in pieces": two(
+        piece(None, X[:3], id="a", name="look"), piece(None, X[3:]), piece(None, Y[:3], id="b", name="look"),
+        piece(None, Y[3:]),
+    ),
+    "arguments as objects": two(piece(0, {"q": "x"}, id="a", name="look"), piece(1, {"q": "y"}, id="b", name="look")),
+    "ids that are null later": two(
+        piece(0, X[:3], id="a", name="look"), piece(0, X[3:], id=None, name=None), piece(1, Y, id="b", name="look")
+    ),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("kind", MANY)
+def test_two_calls_as_servers_send_them(server: ScriptedServer, kind: str) -> None:
+    """Each with its own arguments and an id of its own."""
+    reply = events(server, Action(raw=MANY[kind]))[-1]
+    assert isinstance(reply, Reply)
+    assert [(one.name, json.loads(one.arguments)["q"]) for one in reply.calls] == [("look", "x"), ("look", "y")]
+    assert len({one.id for one in reply.calls}) == 2
+
+
 END = (delta("stop"), DONE)
 THOUGHTS = {
     "reasoning": (delta(reasoning="Hm."), delta(content="A leaf."), *END),
@@ -168,6 +248,18 @@ THOUGHTS = {
     "tags in pieces": tuple(delta(content=piece) for piece in ("\n<th", "ink>H", "m.\n</", "think>\n", "A leaf."))
     + END,
     "all at once": (delta(content="<think>\nHm.\n</think>\n\nA leaf."), *END),
+    "no opening tag": (delta(content="Hm.\n</think>\n\nA leaf."), *END),
+    "no opening tag, in pieces": tuple(delta(content=one) for one in ("H", "m.\n</th", "ink>", "\n\nA", " leaf."))
+    + END,
+    "no opening tag, no line of its own": (delta(content="Hm.</think>A leaf."), *END),
+    "Mistral's tags": (delta(content="[THINK]Hm.[/THINK]A leaf."), *END),
+    "a list of parts": (
+        delta(content=[{"type": "thinking", "thinking": [{"type": "text", "text": "Hm."}]}]),
+        delta(content=[{"type": "text", "text": "A leaf."}]),
+        *END,
+    ),
+    "details": (delta(reasoning_details=[{"type": "reasoning.text", "text": "Hm."}]), delta(content="A leaf."), *END),
+    "two fields at once": (delta(reasoning="Hm.", reasoning_content="Hm."), delta(content="A leaf."), *END),
 }
 
 
@@ -178,8 +270,91 @@ def test_a_thought(server: ScriptedServer, kind: str) -> None:
     reply = found[-1]
     assert isinstance(reply, Reply)
     assert (reply.text, reply.reasoning[0].text.strip()) == ("A leaf.", "Hm.")
-    assert "".join(piece.text for piece in found if isinstance(piece, TextDelta)) == "A leaf."
+    assert shown(found) == "A leaf."
     assert [thought.text.strip() for thought in found if isinstance(thought, Reasoning)] == ["Hm."]
+
+
+def shown(found: list[ChatEvent]) -> str:
+    """The text that a reader has seen at the end."""
+    pieces: list[str] = []
+    for event in found:
+        if isinstance(event, Retrying):
+            pieces.clear()
+        elif isinstance(event, TextDelta):
+            pieces.append(event.text)
+    return "".join(pieces)
+
+
+TAGGED = {
+    "an empty thought": ("<think>\n\n</think>\n\nA leaf.", "A leaf."),
+    "two thoughts": ("<think>Hm.</think>A leaf.\n<think>Ah.</think>\nA root.", "A leaf.\nA root."),
+    "thoughts one after the other": ("<think>Hm.</think>\n<think>Ah.</think>\nA leaf.", "A leaf."),
+    "a sentence about the tag": ("The tag </think> ends a thought.", None),
+    "code about the tag": ("Write `</think>`:\n\n```\n<think>x</think>\n```\n", None),
+    "a thought about code": ("<think>```\n</think>A leaf.", "A leaf."),
+    "less than": ("a < b and c <", None),
+}
+
+
+@pytest.mark.parametrize("size", [1, 5, 1000])
+@pytest.mark.parametrize("kind", TAGGED)
+def test_tags_in_a_text(server: ScriptedServer, kind: str, size: int) -> None:
+    """Are taken out where they are a thought, whatever pieces they come in; the text is the same everywhere."""
+    text, wanted = TAGGED[kind]
+    pieces = [delta(content=text[i : i + size]) for i in range(0, len(text), size)]
+    found = events(server, Action(raw=(*pieces, *END)))
+    reply = found[-1]
+    assert isinstance(reply, Reply)
+    assert reply.text == shown(found) == (text if wanted is None else wanted)
+
+
+def test_what_is_printed_is_what_is_written(server: ScriptedServer, folder: Path) -> None:
+    """And journaled: the same reply, asked for again, is the same."""
+    server.answer = lambda request: Action(raw=(delta(content="plan, plan\n</think>\n\nA leaf."), *END))
+    for name in ("a.md", "b.md"):
+        (folder / name).write_text("---\n?: why?\n---\nText.\n")
+        ran = lmm("messages", name)
+        assert (ran.code, "A leaf." in ran.out) == (0, True)
+        assert "~reply: A leaf.\n" in (folder / name).read_text()
+    assert len(server.requests) == 1
+
+
+STRAY = {
+    "Hermes": '<tool_call>\n{"name": "look", "arguments": {"q": "leaf"}}\n</tool_call>',
+    "Mistral": '[TOOL_CALLS] [{"name": "look", "arguments": {"q": "leaf"}}]',
+    "Mistral, new": '[TOOL_CALLS]look[ARGS]{"q": "leaf"}',
+    "Llama": '{"name": "look", "parameters": {"q": "leaf"}}',
+    "Llama, with its token": '<|python_tag|>{"name": "look", "parameters": {"q": "leaf"}}',
+    "Llama, as Python": '[look(q="leaf")]',
+    "gpt-oss": '<|channel|>commentary to=functions.look <|constrain|>json<|message|>{"q": "leaf"}<|call|>',
+    "Qwen's coder": "<tool_call>\n<function=look>\n<parameter=q>\nleaf\n</parameter>\n</function>\n</tool_call>",
+    "DeepSeek": "<｜tool▁calls▁begin｜><｜tool▁call▁begin｜>function<｜tool▁sep｜>look\n```json\n{}\n```",
+    "Kimi": "<|tool_calls_section_begin|><|tool_call_begin|>functions.look:0<|tool_call_argument_begin|>{}",
+    "Gemma": '```tool_code\nprint(look(q="leaf"))\n```',
+    "fenced": '```json\n{"name": "look", "arguments": {"q": "leaf"}}\n```',
+    "after words": 'I look.\n<tool_call>{"name": "look", "arguments": {}}</tool_call>',
+}
+NO_CALLS = (
+    "You can call `look(q)`.",
+    '```\n<tool_call>{"name": "look"}</tool_call>\n```\nis Hermes.',
+    '{"name": "Oak"}',
+)
+
+
+@pytest.mark.parametrize("kind", STRAY)
+def test_a_call_that_is_only_text(server: ScriptedServer, kind: str) -> None:
+    """Is noticed, with the tool's name, and not carried out."""
+    reply = events(server, Action(raw=(delta(content=STRAY[kind]), *END)))[-1]
+    assert isinstance(reply, Reply)
+    assert (reply.text, reply.calls, reply.stray_call) == (STRAY[kind], (), "look")
+
+
+@pytest.mark.parametrize("text", NO_CALLS)
+def test_a_text_about_a_call(server: ScriptedServer, text: str) -> None:
+    """Is an answer."""
+    reply = events(server, Action(raw=(delta(content=text), *END)))[-1]
+    assert isinstance(reply, Reply)
+    assert reply.stray_call == ""
 
 
 WHOLE = {
@@ -233,3 +408,40 @@ def test_a_stream_that_breaks_off(server: ScriptedServer, pieces: tuple[str, ...
     """Neither a reason to finish nor the mark of the end: not a reply."""
     with pytest.raises(errors.ModelUnavailable, match="broke off"):
         events(server, Action(raw=pieces))
+
+
+def test_signs_of_life_count(server: ScriptedServer) -> None:
+    """A server that sends comments has not gone; one that sends nothing has."""
+    slow = tuple(": ping\n\n" for _ in range(8))
+    server.queue(Action(raw=(*slow, delta(content="A leaf."), *END), pause=0.1))
+    assert loop.run(ask(model_at(server.url, timeout=0.5), QUESTION)).text == "A leaf."
+    server.queue(Action(raw=(*slow[:1], delta(content="A leaf."), *END), pause=1.0))
+    with pytest.raises(errors.ModelTimeout, match=r"sent nothing for 0\.5 s .*timeout"):
+        loop.run(ask(model_at(server.url, timeout=0.5), QUESTION))
+
+
+ADDRESSES = {
+    "without /v1": ("", "base_url may lack '/v1'"),
+    "with the protocol's path": ("/v1/chat/completions", "leave out '/chat/completions'"),
+}
+
+
+@pytest.mark.parametrize("kind", ADDRESSES)
+def test_an_address_that_is_almost_right(server: ScriptedServer, kind: str) -> None:
+    """Is refused with what to change."""
+    path, hint = ADDRESSES[kind]
+    with pytest.raises(errors.ModelNotFound) as caught:
+        loop.run(ask(model_at(server.url.removesuffix("/v1") + path), QUESTION))
+    assert hint in caught.value.hint
+
+
+def test_answers_of_what_stands_before_the_server(server: ScriptedServer) -> None:
+    """408 is tried again; a redirect is named with its target; a login page is said to be a page."""
+    server.queue(fail(408, "slow"), Action(raw=(delta(content="A leaf."), *END)))
+    assert loop.run(ask(model_at(server.url, max_retries=1), QUESTION)).text == "A leaf."
+    server.queue(Action(status=307, body="", headers={"Location": "https://models.example/v1/chat/completions?x=1"}))
+    with pytest.raises(errors.ModelRejected, match=r"redirects to https://models\.example/v1/chat.* .set base_url"):
+        loop.run(ask(model_at(server.url), QUESTION))
+    server.queue(Action(body="<html>Sign in</html>"))
+    with pytest.raises(errors.ModelRejected, match="sent a web page"):
+        loop.run(ask(model_at(server.url), QUESTION))

@@ -11,9 +11,9 @@ from fakes.openai_server import Action, Recorded, ScriptedServer, fail
 from lmm import errors, loop
 from lmm.config import ModelSettings, Secret
 from lmm.messages import ChatRequest, Message
+from lmm.models.chat import open_chat
 from lmm.models.client import Client
-from lmm.models.port import Ask
-from lmm.models.pydantic_ai_adapter import PydanticAIModel
+from lmm.models.port import Ask, ChatModel
 from lmm.models.structured import make_schema
 from lmm.providers import ModelName
 
@@ -22,14 +22,20 @@ PLANTS = {"type": "array", "items": {"$ref": "#/$defs/plant"}, "$defs": {"plant"
 OAK = '{"name": "Oak"}'
 
 
-def model_for(server: ScriptedServer, api: Any = "chat") -> PydanticAIModel:
+def model_for(server: ScriptedServer, api: Any = "chat") -> ChatModel:
     """The adapter on the server."""
-    return PydanticAIModel(
-        ModelSettings(ModelName("OpenAICompatible", "test"), base_url=server.url, api_key=Secret("k", "KEY"), api=api)
+    return open_chat(
+        ModelSettings(
+            ModelName("OpenAICompatible", "test"),
+            base_url=server.url,
+            api_key=Secret("k", "KEY"),
+            max_retries=0,
+            api=api,
+        )
     )
 
 
-def asked(model: PydanticAIModel, schema: Any = PLANT, *, times: int = 1, retries: int = 1) -> Any:
+def asked(model: ChatModel, schema: Any = PLANT, *, times: int = 1, retries: int = 1) -> Any:
     """What the model says to a prompt, by a schema; with several `times`, the last."""
 
     async def values() -> list[Any]:

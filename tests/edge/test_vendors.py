@@ -13,7 +13,7 @@ from fakes.openai_server import Action, ScriptedServer
 from lmm import errors, loop
 from lmm.config import ModelSettings, Secret
 from lmm.messages import ChatEvent, ChatRequest, Message, Reply, TextDelta
-from lmm.models.pydantic_ai_adapter import PydanticAIModel
+from lmm.models.chat import open_chat
 from lmm.providers import ModelName
 
 SCHEMA = {
@@ -100,9 +100,13 @@ def asked(server: ScriptedServer, name: str, request: ChatRequest) -> list[ChatE
     """All that arrives."""
     vendor = VENDORS[name]
     base = server.url.removesuffix("/v1") + vendor.root
-    model = PydanticAIModel(
+    model = open_chat(
         ModelSettings(
-            ModelName(name, vendor.model), base_url=base, api_key=Secret("sk-1234567890", "KEY"), max_tokens=50
+            ModelName(name, vendor.model),
+            base_url=base,
+            api_key=Secret("sk-1234567890", "KEY"),
+            max_retries=0,
+            max_tokens=50,
         )
     )
 

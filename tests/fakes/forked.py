@@ -28,7 +28,7 @@ from typing import Any
 
 # Beside the commands themselves: what they import when they need it.
 _LATER = (
-    *("chatmd.chat", "lmm.models.pydantic_ai_adapter", "openai", "httpx2", "jsonschema", "watchfiles"),
+    *("chatmd.chat", "lmm.models.completions", "lmm.models.tokens", "httpx2", "jsonschema", "watchfiles"),
     *("chatmd.mcp_server", "mcp.server.stdio", "prompt_toolkit", "numpy", "safetensors", "tokenizers"),
     *("lmm_education.store.edge", "lmm_education.ingestion.ingest", "lmm_education.answer.answering"),
 )

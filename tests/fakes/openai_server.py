@@ -40,7 +40,7 @@ class Action:
     before anything is sent. `hold` waits for the event, at `hold_after` pieces (0: before the status
     line). `cut_after` closes the connection, without a proper end, after that many pieces. `calls` are the
     tool calls that follow the text, as (id, name, arguments). `error` is told in the stream, after the text, and
-    ends it. `raw` is what a stream consists of, to the letter, in place of all that.
+    ends it. `raw` is what a stream consists of, to the letter, in place of all that, with a `pause` before each piece.
     """
 
     text: str = ""
@@ -58,6 +58,7 @@ class Action:
     calls: tuple[tuple[str, str, str], ...] = ()
     error: str = ""
     raw: tuple[str, ...] = ()
+    pause: float = 0.0
 
     def stream_pieces(self) -> tuple[str, ...]:
         """The content deltas of the stream."""
@@ -303,6 +304,7 @@ class _Handler(BaseHTTPRequestHandler):
         self._start_stream(action)
         if action.raw:
             for raw in (*action.raw, ""):
+                self.server.scripted.closing.wait(action.pause)
                 self._chunk(raw.encode())
             return
         self._event(_delta(body, {"role": "assistant", "content": ""}))

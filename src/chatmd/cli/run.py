@@ -273,7 +273,7 @@ class RunPrinter:
             sign, first = "✗" if event.failed else "←", event.text.strip().partition("\n")[0]
             self._note(f"{indent}{sign} {event.name} ({event.seconds:.1f} s): {first}")
         elif isinstance(event, Retrying):
-            self._note(f"{indent}{event.reason}; again in {event.wait:.1f} s", "yellow")
+            self._note(f"{indent}{event}", "yellow")
         elif isinstance(event, Notice | Waiting):
             self._note(f"{indent}{event.text if isinstance(event, Notice) else event.reason}", "yellow")
         elif isinstance(event, events.RunStopped):

@@ -174,12 +174,15 @@ class MessageItem:
 
 @dataclass(frozen=True, slots=True)
 class CallItem:
-    """A tool call: `arguments` are JSON, or free text if `custom`, as the model wrote them."""
+    """A tool call: `arguments` are JSON, or free text if `custom`, as the model wrote them. `signature` is what
+    `provider` wants back with it."""
 
     call: str
     name: str
     arguments: Content
     id: str = ""
+    signature: str = ""
+    provider: str = ""
     custom: bool = False
     span: SourceRange = field(default=NOWHERE, compare=False, repr=False)
 
@@ -458,7 +461,7 @@ class _Reader:
         if not any(not isinstance(part, str) or part.strip(BLANK) for part in arguments):
             self._problem(element.span, "this call has no arguments", "write {} for none", error=False)
         call, name = (self._required(element, attribute) for attribute in ("tool_call_id", "function_name"))
-        texts, custom = _texts(element, "id"), element.get("type") == _CUSTOM
+        texts, custom = _texts(element, "id", "signature", "provider"), element.get("type") == _CUSTOM
         self.items.append(CallItem(call, name, arguments, **texts, custom=custom, span=element.span))
 
     def _response(self, element: Element) -> None:

@@ -52,6 +52,8 @@ _CALL = AttributeRule("tool_call_id", "links the call to its response")
 _SRC = AttributeRule("src", "a path or URL")
 _LOCAL = AttributeRule("local", "src is a file on disk", "flag")
 _RECORD = AttributeRule("record", "the files beside this one with the agent's transcript; not sent")
+_SIGNATURE = AttributeRule("signature", "what the provider wants back with it, as it gave it")
+_PROVIDER = AttributeRule("provider", "the provider, or the model at its address, that can recognise it")
 _COMMON = (_NAME, _ID, _STATUS)
 
 _ROWS: Iterable[Tag] = (
@@ -136,17 +138,16 @@ _ROWS: Iterable[Tag] = (
     Tag("assistant", 'what the model said; <msg role="assistant">', (*_COMMON, _PHASE)),
     Tag("system", 'instructions for the conversation; <msg role="system">', _COMMON),
     Tag("developer", 'instructions for the conversation; <msg role="developer">', _COMMON),
-    Tag("tool_call", "the model calls a function; the body is its arguments", (_FUNCTION, _CALL, *_COMMON, _TYPE)),
+    Tag(
+        "tool_call",
+        "the model calls a function; the body is its arguments",
+        (_FUNCTION, _CALL, *_COMMON, _TYPE, _SIGNATURE, _PROVIDER),
+    ),
     Tag("tool_response", 'what a call returned; <msg role="tool">', (_CALL, *_COMMON, _TYPE, _RECORD)),
     Tag(
         "reasoning",
         "a model's thoughts, as far as it shows them",
-        (
-            _ID,
-            _STATUS,
-            AttributeRule("signature", "lets the provider recognise the thought when it is sent back"),
-            AttributeRule("provider", "the provider that can recognise it"),
-        ),
+        (_ID, _STATUS, _SIGNATURE, _PROVIDER),
     ),
     Tag(
         "summary",

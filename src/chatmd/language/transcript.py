@@ -76,7 +76,7 @@ class _Conversation:
             self.messages[-1] = replace(last, reasoning=(*last.reasoning, *_thoughts(item)))
         elif isinstance(item, CallItem):
             last = self._last("calls", {"reasoning", "text", "calls"}, Message("assistant", ""))
-            call = ToolCall(item.call, item.name, self._joined(item.arguments), item.id)
+            call = ToolCall(item.call, item.name, self._joined(item.arguments), item.id, item.signature, item.provider)
             self.names[item.call] = item.name
             self.messages[-1] = replace(last, calls=(*last.calls, call))
         elif isinstance(item, OutputItem):
@@ -180,7 +180,8 @@ def storable(text: str) -> str:
 
 def call_element(call: ToolCall, *, stored_at: str = "") -> Element:
     """Return the element of a call; `stored_at` is the file with its arguments, relative to the transcript."""
-    attributes = (Attribute("tool_call_id", call.id), Attribute("function_name", call.name), *_given(id=call.item))
+    more = _given(id=call.item, signature=call.signature, provider=call.provider)
+    attributes = (Attribute("tool_call_id", call.id), Attribute("function_name", call.name), *more)
     return Element("tool_call", attributes, _body(call.arguments, stored_at))
 
 

@@ -56,10 +56,10 @@ from lmm.messages import (
     ToolCall,
     ToolDefinition,
     ToolResult,
-    Waiting,
     message_texts,
 )
 from lmm.models.port import ChatModel, connected
+from lmm.models.replies import check_called
 from lmm.models.tokens import check_fits, surely_fits, window_of
 
 # -- Agents from a URL, which may only answer ------------------------------------------------------------------
@@ -376,7 +376,7 @@ class Conversation:
                     received.add(event)
                     if isinstance(event, Retrying):
                         received = ReceivedReply()
-                    if isinstance(event, Retrying | ReasoningDelta | Waiting | TextDelta) and event != TextDelta(""):
+                    if isinstance(event, Retrying | ReasoningDelta | Notice | TextDelta) and event != TextDelta(""):
                         self.run.tell(event)
         except asyncio.CancelledError:
             if reply is None and (said := received.incomplete()):
@@ -389,6 +389,7 @@ class Conversation:
             error.message = self._caller.scrub(error.message)
             raise
         assert reply is not None, f"{model.name} ended its stream without a reply"
+        check_called(reply)
         return reply.calls
 
     def _add_reply(self, reply: Reply, received: ReceivedReply) -> None:

@@ -347,9 +347,9 @@ class ChatView:
     def _again(self, event: Retrying, chain: tuple[str, ...]) -> list[str]:
         begun = self._reply.begun and not chain
         lines = [] if chain else self._end_reply()
-        if begun:
+        if begun and event.wait is not None:
             lines += self.note("The reply broke off here; the model is asked again.", "yellow")
-        return lines + self.note(f"{event.reason}; again in {event.wait:.1f} s", "yellow", chain)
+        return lines + self.note(str(event), "yellow", chain)
 
     def _called(self, result: ToolResult, chain: tuple[str, ...]) -> list[str]:
         text, _ = self._calls.pop((chain, result.call), (clean(result.name), 0.0))

@@ -206,8 +206,8 @@ def _tell_event(event: Event, place: Place) -> None:
             terminal.tell_notice(event, place)
         case Asked(text=text):
             terminal.say(f"{place} {' '.join(text.split())}")
-        case Retrying(reason=reason, wait=wait):
-            terminal.say(f"{place} {reason}; again in {wait:.1f} s")
+        case Retrying():
+            terminal.say(f"{place} {event}")
         case Reply():
             terminal.say(f"{place} answered ({terminal.reply_note(event)})")
         case Failed(error=error, what=what):

@@ -1,26 +1,25 @@
-"""Open the chat model that the settings name, wrapped with retries with backoff, an idle time-out and a limit."""
+"""Open the chat model that the settings name, with retries, a limit of calls at once, and one reading of replies."""
 
 from __future__ import annotations
 
 import asyncio
 import functools
-import math
 import random
-import time
 from collections.abc import AsyncGenerator, Awaitable, Callable
 from contextlib import AbstractAsyncContextManager, aclosing
 from dataclasses import dataclass
 from pathlib import Path
 
 from lmm.config import ModelSettings
-from lmm.errors import EmptyReply, ModelError, ModelKeyMissing, ModelNotFound, ModelTimeout
-from lmm.loop import ended
-from lmm.messages import ChatEvent, ChatRequest, Reply, Retrying, Waiting
+from lmm.errors import ModelError, ModelKeyMissing, ModelNotFound
+from lmm.messages import ChatEvent, ChatRequest, Retrying
 from lmm.models.builtin import ExtractiveModel, RecordedModel
 from lmm.models.port import ChatModel, connected
+from lmm.models.replies import read_reply
 from lmm.providers import PROVIDERS
 
 MAX_WAIT = 60.0
+_VENDORS = ("Anthropic", "Google", "Mistral")  # with protocols of their own
 
 
 def open_chat(settings: ModelSettings) -> ChatModel:
@@ -32,7 +31,7 @@ def open_chat(settings: ModelSettings) -> ChatModel:
         ModelNotInstalled: the extra for the provider is not installed.
     """
     model = _open(settings)
-    return Resilient(model, settings.timeout, settings.max_retries, asyncio.Semaphore(settings.concurrency))
+    return Resilient(model, settings.max_retries, asyncio.Semaphore(settings.concurrency))
 
 
 def shared_chat(settings: ModelSettings) -> ChatModel:
@@ -67,9 +66,13 @@ def _open(settings: ModelSettings) -> ChatModel:
             where=settings.origin,
             hint=f"export {settings.missing_key}=…, or choose another model: lmm status",
         )
-    from lmm.models.pydantic_ai_adapter import PydanticAIModel
+    if provider.name in _VENDORS or settings.api == "responses":
+        from lmm.models.pydantic_ai_adapter import PydanticAIModel
 
-    return PydanticAIModel(settings)
+        return PydanticAIModel(settings)
+    from lmm.models.completions import ChatCompletions
+
+    return ChatCompletions(settings)
 
 
 # -- retries ---------------------------------------------------------------------------------------
@@ -90,18 +93,13 @@ def backoff(attempt: int, retry_after: float | None, jitter: float) -> float:
 
 @dataclass(frozen=True, slots=True)
 class Resilient:
-    """A model with an idle time-out per event, retries of transient errors, and a limit of concurrent calls.
-
-    `timeout` is in seconds without any sign of the server; `retries` is the number of further attempts; after `slow`
-    seconds without a first piece an event reports the wait: a local model may have to be loaded.
-    """
+    """A model with retries of transient errors (`retries` is the number of further attempts) and a limit of concurrent
+    calls; its replies are read by `lmm.models.replies`."""
 
     model: ChatModel
-    timeout: float
     retries: int
     limit: asyncio.Semaphore
     sleep: Callable[[float], Awaitable[None]] = asyncio.sleep
-    slow: float = 10.0
 
     @property
     def name(self) -> str:
@@ -117,7 +115,7 @@ class Resilient:
             while True:
                 attempt += 1
                 try:
-                    async with aclosing(self._once(request)) as events:
+                    async with aclosing(read_reply(self.model.stream(request), request, self.name)) as events:
                         async for event in events:
                             yield event
                     return
@@ -127,51 +125,3 @@ class Resilient:
                     wait = backoff(attempt, error.retry_after, random.random())
                     yield Retrying(error.message, wait)
                     await self.sleep(wait)
-
-    async def _once(self, request: ChatRequest) -> AsyncGenerator[ChatEvent]:
-        arrived: asyncio.Queue[ChatEvent | None] = asyncio.Queue()
-        reading = asyncio.create_task(self._read(request, arrived))
-        event: ChatEvent | None = None
-        last = time.monotonic()
-        tell_at = last + self.slow
-        try:
-            while True:
-                now, last = time.monotonic(), max(last, self._last_sign)
-                if now >= last + self.timeout:
-                    raise ModelTimeout(
-                        f"{self.name} sent nothing for {self.timeout:g} s",
-                        hint="set a longer 'timeout' for this model in config.toml, or try again",
-                    )
-                if now >= tell_at:
-                    tell_at = math.inf
-                    yield Waiting(f"{self.name} has not begun to answer in {self.slow:g} s; it may be loading")
-                try:
-                    async with asyncio.timeout(min(last + self.timeout, tell_at) - now):
-                        event = await arrived.get()
-                except TimeoutError:
-                    continue
-                if event is None:
-                    break
-                last, tell_at = time.monotonic(), math.inf
-                if isinstance(event, Reply) and not event.text.strip() and not event.calls:
-                    raise EmptyReply(f"{self.name} sent an empty reply", hint="try again, or rephrase the prompt")
-                yield event
-            await reading  # raises the error that ended it
-        finally:
-            if not isinstance(event, Reply):  # after a reply, connections are being closed: do not interrupt
-                reading.cancel()
-            await ended(reading)
-
-    async def _read(self, request: ChatRequest, arrived: asyncio.Queue[ChatEvent | None]) -> None:
-        """Read events in a separate task, so that a time-out while waiting for one does not end the reading."""
-        try:
-            async with aclosing(self.model.stream(request)) as events:
-                async for event in events:
-                    arrived.put_nowait(event)
-        finally:
-            arrived.put_nowait(None)
-
-    @property
-    def _last_sign(self) -> float:
-        """The time when the server last sent anything, such as a comment that keeps the connection alive."""
-        return float(getattr(self.model, "last_sign", 0.0))

@@ -1,22 +1,18 @@
-"""The adapter to model vendors: our port, implemented with pydantic-ai's direct request API.
+"""The adapter to vendors with protocols of their own: our port, implemented with pydantic-ai's direct request API.
 
-Imported only when a model is called: importing pydantic-ai takes about a second. Facts it works
-around (each was seen on the wire): a bare ``openai:`` name would use the Responses API; ``max_tokens``
-must be sent under its old name to local servers or Ollama ignores it; thinking parts would be sent back
-to the model as text; the first piece of a stream arrives in the start event of its part; one model
-object must stay on one event loop; connections are closed only by leaving the model. Whether a stream came
-to its end is seen in `lmm.models.event_stream`.
+These are Anthropic, Google, Mistral and OpenAI's Responses; Chat Completions are spoken by `lmm.models.completions`.
+Imported only when such a model is called: importing pydantic-ai takes about a second. Facts it works around (each was
+seen on the wire): thinking parts of others would be sent back to the model as text; the first piece of a stream arrives
+in the start event of its part; connections are closed only by leaving the model.
 """
 
 from __future__ import annotations
 
 import importlib
 import json
-import re
-import time
-from collections.abc import AsyncGenerator, Callable, Iterator, Mapping, Sequence
-from contextlib import AbstractAsyncContextManager, aclosing
-from dataclasses import dataclass, replace
+from collections.abc import AsyncGenerator, Callable, Mapping, Sequence
+from contextlib import AbstractAsyncContextManager
+from dataclasses import replace
 from functools import partial
 from typing import Any, cast
 
@@ -36,6 +32,7 @@ from lmm.messages import (
     ChatRequest,
     Image,
     Message,
+    Notice,
     Reasoning,
     ReasoningDelta,
     Reply,
@@ -47,42 +44,22 @@ from lmm.messages import (
     message_parts,
     render,
 )
-from lmm.models.event_stream import watching
+from lmm.models.adapter import CHOSEN, Adapter
+from lmm.models.outgoing import NINE, SAFE_ID, Outgoing, fit_request, schema_key
+from lmm.models.server import ModelServer
 from lmm.models.tokens import estimated
 from lmm.providers import PROVIDERS, ModelName
-from lmm.terminal import clipped
 
 Opener = Callable[[str, str | None, str | None], Model]
 
 
-def _openai(model: str, base_url: str | None, api_key: str | None, *, responses: bool = False) -> Model:
-    from pydantic_ai.models.openai import OpenAIChatModel, OpenAIResponsesModel
+def _responses(model: str, base_url: str | None, api_key: str | None) -> Model:
+    from pydantic_ai.models.openai import OpenAIResponsesModel
     from pydantic_ai.providers.openai import OpenAIProvider
 
     provider = OpenAIProvider(base_url=base_url, api_key=api_key or "no-key")
     provider.client.max_retries = 0  # retries are ours: lmm.models.chat
-    return (OpenAIResponsesModel if responses else OpenAIChatModel)(model, provider=provider)
-
-
-def _compatible(model: str, base_url: str | None, api_key: str | None) -> Model:
-    from pydantic_ai.models.openai import OpenAIChatModel
-    from pydantic_ai.profiles.openai import OpenAIModelProfile
-    from pydantic_ai.providers.openai_compatible import OpenAICompatibleProvider
-
-    profile = OpenAIModelProfile(
-        openai_chat_supports_max_completion_tokens=False,
-        openai_supports_strict_tool_definition=False,
-        openai_chat_supports_multiple_system_messages=False,
-        supports_json_schema_output=True,
-    )
-    profile["thinking_tags"] = cast(Any, None)  # tags are taken out here: these count only as pieces by themselves
-    provider = OpenAICompatibleProvider("local", base_url=base_url or "", api_key=api_key or "no-key", profile=profile)
-    provider.client.max_retries = 0
-    return OpenAIChatModel(model, provider=provider)
-
-
-_responses = partial(_openai, responses=True)
-"""OpenAI's Responses protocol: the reasoning of its models can be sent back to them."""
+    return OpenAIResponsesModel(model, provider=provider)
 
 
 def _vendor(name: str, model: str, base_url: str | None, api_key: str | None) -> Model:
@@ -96,148 +73,98 @@ def _vendor(name: str, model: str, base_url: str | None, api_key: str | None) ->
 
 
 _PARTS = ("models", "providers")
-OPENERS: dict[str, Opener] = {
-    "OpenAI": _openai,
-    **{name: partial(_vendor, name) for name in ("Anthropic", "Google", "Mistral")},
-}
-"""Providers with a protocol of their own; every other server uses OpenAI's Chat Completions."""
-# Providers that speak OpenAI's protocols: `reasoning_effort` goes out under its own name.
-_OPENAI_LIKE = (_openai, _compatible, _responses)
+VENDORS = ("Anthropic", "Google", "Mistral")
 PARAMETERS = ("top_p", "top_k", "seed", "presence_penalty", "frequency_penalty", "stop_sequences")
 """The parameters that can be sent to Google and Mistral, whose libraries send no others."""
 EFFORTS = ("none", "minimal", "low", "medium", "high", "xhigh")
 
 
-class PydanticAIModel:
-    """A vendor's model behind our port.
-
-    Raises (from `stream`): children of `lmm.errors.ModelError` only.
-    """
+class PydanticAIModel(Adapter):
+    """A vendor's model behind our port."""
 
     def __init__(self, settings: ModelSettings) -> None:
-        name, effort = settings.model, settings.reasoning_effort
-        self._name = name
-        self._base_url = settings.base_url or None
-        self._api_key = settings.api_key.reveal() if settings.api_key else None
-        self.last_sign = 0.0  # of the server, in the time of `time.monotonic`
-        self._refused: set[str] = set()  # schemas that the server does not accept
-        given = {"temperature": settings.temperature, "max_tokens": settings.max_tokens}
-        self._settings = cast(VendorSettings, {key: value for key, value in given.items() if value is not None})
-        opener = OPENERS.get(name.provider, _compatible)
-        self._api = settings.api if opener in _OPENAI_LIKE else ""
-        if self._api == "responses":
-            opener = _responses
-        self._settings |= _effort(name, effort, openai_like=opener in _OPENAI_LIKE)
-        self._settings |= _sent_as_is(
-            name, settings.parameters, takes_all=opener in _OPENAI_LIKE or name.provider == "Anthropic"
-        )
+        name = settings.model
+        super().__init__(str(name))
+        self._name, self._responds = name, name.provider not in VENDORS
+        self._server = ModelServer.of(settings, "/responses" if self._responds else "")
+        opener = _responses if self._responds else partial(_vendor, name.provider)
         try:
-            self._model = opener(name.model, self._base_url, self._api_key)
+            self._model = opener(name.model, settings.base_url or None, self._server.key or None)
         except ImportError as error:
             extra = PROVIDERS[name.provider.lower()].extra or "openai"
             missing = f"{name} needs a package that is not installed"
             raise errors.ModelNotInstalled(missing, hint=install_command(extra)) from error
-
-        reasons = self._model.profile.get("openai_supports_reasoning", False) and effort not in ("", "none")
-        if reasons and settings.temperature is not None:  # pydantic-ai would drop it with a warning
-            raise errors.ModelRejected(
-                f"{name} accepts no temperature while it reasons", hint="leave out 'temperature' or 'reasoning_effort'"
-            )
-
-    @property
-    def name(self) -> str:
-        """The model's name, ``Provider/model``."""
-        return str(self._name)
-
-    def _heard(self) -> None:
-        self.last_sign = time.monotonic()
+        given = {"temperature": settings.temperature, "max_tokens": settings.max_tokens, "timeout": settings.timeout}
+        self._settings = cast(VendorSettings, {key: value for key, value in given.items() if value is not None})
+        self._settings |= _effort(settings.reasoning_effort, responds=self._responds)
+        takes_all = self._responds or name.provider == "Anthropic"
+        self._settings |= _sent_as_is(name, settings.parameters, takes_all=takes_all)
 
     @property
     def _returns_thinking(self) -> bool:
         """Whether the protocol can carry earlier reasoning; otherwise it would be sent back to the model as text."""
         sealed = self._model.profile.get("openai_supports_encrypted_reasoning_content", False)
-        return bool(sealed) if self._api == "responses" else self._name.provider in ("Anthropic", "Google")
+        return bool(sealed) if self._responds else self._name.provider in ("Anthropic", "Google")
 
     def connected(self) -> AbstractAsyncContextManager[object]:
         """Keep connections open: opening one takes 20 ms, mostly for certificates. Entries are counted and may nest."""
         return self._model
 
-    async def stream(self, request: ChatRequest) -> AsyncGenerator[ChatEvent]:
-        """Send a request; yield pieces as they arrive, thoughts and calls when they are complete, then one `Reply`.
+    def fitted(self, request: ChatRequest) -> Outgoing:
+        """Return the request without what the provider refuses."""
+        takes = self._model.profile.get("supports_json_schema_output") and schema_key(request) not in self.learned
+        schema = request.schema if takes else None
+        return fit_request(replace(request, schema=schema), ids=NINE if self._name.provider == "Mistral" else SAFE_ID)
 
-        A schema that the server refuses is left out: the request is repeated without it, as are all later ones.
-        """
-        schema = "" if request.schema is None else json.dumps(request.schema)
-        if schema and (schema in self._refused or not self._model.profile.get("supports_json_schema_output")):
-            schema, request = "", replace(request, schema=None)
-        told = False
-        try:
-            async with aclosing(self._untagged(request)) as events:
-                async for event in events:
-                    told = True
-                    yield event
-            return
-        except errors.ModelRejected as error:
-            refused = isinstance(error.__cause__, exceptions.ModelHTTPError) and not isinstance(error, errors.TooLong)
-            if not schema or told or not refused:
-                raise
-            refusal = error
-        try:
-            async with aclosing(self._untagged(replace(request, schema=None))) as events:
-                async for event in events:
-                    yield event
-        except errors.ModelRejected:
-            raise refusal from None  # the schema was not the reason
-        self._refused.add(schema)
+    def learn(self, field: str) -> bool:
+        """Record what is not sent again; return False if it was known."""
+        for key in _SETTINGS_OF.get(field, (field,)):
+            self._settings.pop(key, None)  # type: ignore[misc]
+        return super().learn(field)
 
-    async def _untagged(self, request: ChatRequest) -> AsyncGenerator[ChatEvent]:
-        """Stream as `_stream` does, with a thought that a server leaves between tags removed from the text."""
-        text = ThinkTagParser()
-        async with aclosing(self._stream(request)) as events:
-            async for event in events:
-                if isinstance(event, TextDelta) and self._api == "chat":
-                    for one in text.feed(event.text):
-                        yield one
-                elif isinstance(event, Reply) and self._api == "chat":
-                    late, whole = text.end(event.text)
-                    for one in late:
-                        yield one
-                    thoughts = (*event.reasoning, Reasoning(text.thought)) if text.thought else event.reasoning
-                    yield replace(event, text=whole, reasoning=thoughts)
-                else:
-                    yield event
+    def refused(self, error: errors.ModelError, sent: Outgoing) -> str:
+        """Return what a refusal is about, if it can be left out; else the empty string."""
+        if not isinstance(error.__cause__, exceptions.ModelHTTPError):
+            return ""
+        low = error.message.lower()
+        if "summary" in low and "openai_reasoning_summary" in self._settings:  # of organizations that are not verified
+            return "summary"
+        named = next((field for field in CHOSEN if field in low or field.replace("_", ".") in low), "")
+        if named and any(key in self._settings for key in _SETTINGS_OF.get(named, (named,))):
+            return named
+        return schema_key(sent.request)
 
-    async def _stream(self, request: ChatRequest) -> AsyncGenerator[ChatEvent]:
+    async def once(self, request: ChatRequest, sent: Outgoing) -> AsyncGenerator[ChatEvent]:
+        """Send a request; raise what the provider answers instead of a reply."""
+        for field in unsupported(self._name, self._settings, self._model.profile):
+            self.learn(field)
+            yield Notice(f"{self.name} does not take {field}, which is left out")
         # The next request repeats a conversation; of a single question, only the instructions may be repeated.
         goes_on = bool(request.tools) or any(message.role == "assistant" for message in request.messages)
         settings = VendorSettings(cache=True if goes_on else {"messages": False}) | self._settings
-        if request.tools:  # else some servers refuse the field
-            settings["parallel_tool_calls"] = True
+        system = self._model.system if self._returns_thinking else ""
         try:
             # Entering the model opens its connections; they are closed when no call of it is in flight.
             async with (
                 self._model,
                 model_request_stream(
-                    watching(self._model, self.name, self._heard),
-                    history_of(request.messages, thinking_of=self._model.system if self._returns_thinking else ""),
+                    self._model,
+                    history_of(sent.request.messages, thinking_of=system),
                     model_settings=settings,
-                    model_request_parameters=parameters_of(request),
+                    model_request_parameters=parameters_of(sent.request),
                 ) as stream,
             ):
                 told, thinks = 0, False  # thoughts that were told whole; whether there may be others
-                circles = RepetitionGuard(self.name)
                 async for event in stream:
                     thinks = thinks or is_thinking(event)
-                    ours = event_of(event)
-                    if isinstance(ours, TextDelta | ReasoningDelta):
-                        circles.hear(ours.text)
+                    ours = event_of(event, sent.names)
                     if thinks and isinstance(ours, TextDelta | ToolCall):
                         for thought in _thoughts(stream.get())[told:]:
                             told, thinks = told + 1, False
                             yield thought
                     if ours:
                         yield ours
-                reply = self._reply(stream.get(), request)
+                reply = self._reply(stream.get(), request, sent.names)
                 for thought in reply.reasoning[told:]:
                     yield thought
                 yield reply
@@ -246,10 +173,9 @@ class PydanticAIModel:
         except (exceptions.UnexpectedModelBehavior, exceptions.UserError) as error:
             raise errors.ModelRejected(f"{self.name}: {error}", hint="see the server's log") from error
 
-    def _reply(self, response: ModelResponse, request: ChatRequest) -> Reply:
-        ended = response.finish_reason is not None or self._api == "chat"
-        if not ended and (response.text or response.tool_calls or not response.parts):
-            raise errors.ModelUnavailable(f"{self.name} broke off in the middle of its reply", hint="try again")
+    def _reply(self, response: ModelResponse, request: ChatRequest, names: Mapping[str, str]) -> Reply:
+        if response.finish_reason is None and (response.text or response.tool_calls or not response.parts):
+            raise self._server.broke_off()
         if response.finish_reason == "content_filter":
             raise errors.ModelRejected(
                 f"{self.name}: the provider's filter stopped the reply", hint="ask in other words"
@@ -261,126 +187,42 @@ class PydanticAIModel:
             self.name,
             usage,
             cut=response.finish_reason == "length",
-            calls=tuple(call_of(part) for part in response.tool_calls),
+            calls=tuple(call_of(part, names) for part in response.tool_calls),
             reasoning=_thoughts(response),
             item=next((part.id for part in response.parts if isinstance(part, TextPart) and part.id), ""),
         )
         return reply if usage.input_tokens or usage.output_tokens else replace(reply, usage=estimated(request, reply))
 
     def _translate(self, error: exceptions.ModelAPIError) -> errors.ModelError:
-        message = f"{self.name}: {_summary(error)}"
-        if self._api_key and len(self._api_key) > 7:  # some servers quote the key that they refuse
-            message = message.replace(self._api_key, "…")
-        if isinstance(error, exceptions.ModelContextWindowExceededError) or _TOO_LONG.search(message):
-            return errors.TooLong(message, hint=_SHORTER, window=_window_in(error, message))
-        for kinds, make, hint in _ERRORS:
-            if isinstance(error, kinds):
-                return make(
-                    message, hint=hint.format(url=self._base_url or "its usual address"), retry_after=error.retry_after
-                )
-        # Without a category: an error event in the stream, or a stream that ended too early.
-        return errors.ModelUnavailable(message, hint="try again later", retry_after=error.retry_after)
+        status = error.status_code if isinstance(error, exceptions.ModelHTTPError) else 0
+        if isinstance(error, exceptions.ModelTimeoutError | exceptions.ModelRequestTimeout):
+            seconds = self._settings.get("timeout")
+            hint = "set a longer 'timeout' for this model in config.toml, or try again"
+            return errors.ModelTimeout(f"{self.name} sent nothing for {seconds:g} s", hint=hint)
+        said = error.body if isinstance(error.body, str) and error.body else json.dumps(error.body or str(error))
+        found = self._server.refusal(status, said)
+        if isinstance(error, exceptions.ModelConnectionError):
+            found.hint = f"is the server running at {self._server.base or 'its usual address'}?"
+        found.retry_after = error.retry_after
+        if isinstance(error, exceptions.ModelContextWindowExceededError) and not isinstance(found, errors.TooLong):
+            return errors.TooLong(found.message, hint=found.hint)
+        return found
 
 
-_CIRCLE, _PERIOD, _TIMES, _END = 2_000, 1_000, 4, 40
-# A token of the model's template, at which its server should have ended the reply, again and again.
-_TEMPLATE_TOKENS = re.compile(r"(?:<\|[^\s<|>]{1,30}\|>\s*+){20}\Z")
+_SETTINGS_OF = {
+    "reasoning_effort": ("openai_reasoning_effort", "openai_reasoning_summary", "thinking"),
+    "summary": ("openai_reasoning_summary",),
+}
 
 
-@dataclass(slots=True)
-class RepetitionGuard:
-    """A detector of endless repetition in the text or reasoning of a model."""
-
-    model: str
-    said: int = 0
-    end: str = ""
-
-    def hear(self, text: str) -> None:
-        """Check the next piece.
-
-        Raises:
-            ModelRejected: the model repeats itself without end.
-        """
-        before, self.said, self.end = self.said, self.said + len(text), (self.end + text)[-2 * _TIMES * _PERIOD :]
-        of_template = "|>" in text and _TEMPLATE_TOKENS.search(self.end[-_PERIOD:])
-        if of_template or (before // _CIRCLE != self.said // _CIRCLE and goes_in_circles(self.end)):
-            raise errors.ModelRejected(
-                f"{self.model} repeated itself and was stopped",
-                hint="rephrase the prompt, or use another model",
-            )
-
-
-def goes_in_circles(text: str) -> bool:
-    """Return whether a text ends in 2,000 or more characters that repeat one piece at least four times, or are blank.
-
-    >>> goes_in_circles("Well:" + " The leaf is green." * 200), goes_in_circles(" ".join(map(str, range(1000))))
-    (True, False)
-    """
-    if not text[-_CIRCLE:].strip():
-        return len(text) >= _CIRCLE
-    words = " ".join(text.split())
-    near = words[-_PERIOD - _END :]
-    again = re.finditer(f"(?={re.escape(near[-_END:])})", near[:-1])  # repetition is possible only where the end recurs
-    periods = (len(near) - _END - found.start() for found in again)
-    ends = ((period, words[-max(_CIRCLE, _TIMES * period) :]) for period in periods)
-    return any(len(end) >= max(_CIRCLE, _TIMES * period) and end[period:] == end[:-period] for period, end in ends)
-
-
-_ERRORS: list[tuple[tuple[type[Exception], ...], type[errors.ModelError], str]] = [
-    ((exceptions.ModelAuthenticationError,), errors.ModelKeyMissing, "check the API key: lmm status"),
-    ((exceptions.ModelNotFoundError,), errors.ModelNotFound, "check the model's name and the server: lmm status"),
-    ((exceptions.ModelQuotaExceededError,), errors.ModelRejected, "the account's quota or credit is used up"),
-    ((exceptions.ModelRateLimitError,), errors.ModelBusy, "try again later"),
-    (
-        (exceptions.ModelTimeoutError, exceptions.ModelRequestTimeout),
-        errors.ModelTimeout,
-        "try again, or set a longer 'timeout'",
-    ),
-    ((exceptions.ModelConnectionError,), errors.ModelUnavailable, "is the server running at {url}?"),
-    ((exceptions.ModelUnavailableError, exceptions.ModelServerError), errors.ModelUnavailable, "try again later"),
-    ((exceptions.ModelHTTPError,), errors.ModelRejected, "change the request or the model"),
-]
-
-
-_SHORTER = "the text is too long for this model: ask about a smaller part, or set a model with a larger window"
-# Servers that pydantic-ai does not know by their code: llama.cpp, Ollama, LM Studio, vLLM, text-generation-inference.
-_TOO_LONG = re.compile(
-    r"exceeds? (?:the )?(?:available |maximum )?context (?:size|length|window)"
-    r"|context (?:size|length|window)(?: has been| is| was)? exceeded"
-    r"|maximum (?:context|model) length|prompt is too long|too long to fit into the model|context the overflows"
-    r"|cannot truncate prompt with n_keep|`?inputs`? (?:tokens )?\+ `?max_new_tokens`? must be",
-    re.IGNORECASE,
-)
-_WINDOW = re.compile(
-    r"(?:context size|context length|context window|model length|tokens allowed)(?: is|:| of)?:? \(?(\d[\d,]*)"
-    r"|(?:>|with) (\d[\d,]*) maximum",
-    re.IGNORECASE,
-)
-
-
-def _window_in(error: exceptions.ModelAPIError, message: str) -> int:
-    """Return the window that a server names when it refuses a request as too long; 0 if it names none.
-
-    >>> _window_in(exceptions.ModelAPIError("m", "no"), "prompt is too long: 210000 tokens > 200000 maximum")
-    200000
-    """
-    body = error.body
-    body = body.get("error", body) if isinstance(body, dict) else body
-    told = body.get("n_ctx") if isinstance(body, dict) else None
-    if isinstance(told, int):
-        return told
-    found = _WINDOW.search(message)
-    return int((found[1] or found[2]).replace(",", "")) if found else 0
-
-
-def _summary(error: exceptions.ModelAPIError) -> str:
-    """Return a vendor's error on one line, with its HTTP status."""
-    status = f"HTTP {error.status_code}: " if isinstance(error, exceptions.ModelHTTPError) else ""
-    body: Any = error.body
-    if isinstance(body, dict):
-        body = body.get("error", body)
-        body = body.get("message", body) if isinstance(body, dict) else body
-    return status + clipped(str(body if body else error), 300).removesuffix(".")
+def unsupported(name: ModelName, settings: Mapping[str, Any], profile: Mapping[str, Any]) -> list[str]:
+    """Return the settings that a model of this profile does not take, as far as that is known without asking."""
+    effort = settings.get("openai_reasoning_effort") or settings.get("thinking")
+    found = ["reasoning_effort"] if effort and name.provider == "Mistral" else []
+    reasons = profile.get("openai_supports_reasoning", False) and (
+        effort != "none" if effort else profile.get("thinking_enabled_by_default", False)
+    )
+    return found + [field for field in ("temperature", "top_p") if reasons and settings.get(field) is not None]
 
 
 def _sent_as_is(name: ModelName, parameters: Mapping[str, Any], *, takes_all: bool) -> VendorSettings:
@@ -394,16 +236,13 @@ def _sent_as_is(name: ModelName, parameters: Mapping[str, Any], *, takes_all: bo
     return cast(VendorSettings, dict(parameters))
 
 
-def _effort(name: ModelName, effort: str, *, openai_like: bool) -> VendorSettings:
-    """Return the settings for a reasoning effort; every effort is mapped, or refused clearly."""
+def _effort(effort: str, *, responds: bool) -> VendorSettings:
+    """Return the settings for a reasoning effort, with a summary of the reasoning where it has to be asked for."""
     if not effort:
         return VendorSettings()
-    if effort not in EFFORTS:
-        raise errors.ConfigError(f"unknown reasoning effort '{effort}'", hint="one of " + ", ".join(EFFORTS))
-    if openai_like:
-        return cast(VendorSettings, {"openai_reasoning_effort": effort})
-    if name.provider == "Mistral":
-        raise errors.ModelRejected(f"{name} does not support reasoning_effort", hint="leave out 'reasoning_effort'")
+    if responds:
+        summary = {} if effort == "none" else {"openai_reasoning_summary": "auto"}
+        return cast(VendorSettings, {"openai_reasoning_effort": effort} | summary)
     return cast(VendorSettings, {"thinking": False if effort == "none" else effort})
 
 
@@ -423,7 +262,7 @@ def _cost(response: ModelResponse) -> float | None:
 
 
 def history_of(messages: Sequence[Message], *, thinking_of: str = "") -> list[vendor.ModelMessage]:
-    """Convert a conversation; adjacent messages of the same side become one request, as vendors require.
+    """Convert a conversation; what lies between two messages of the model is one request.
 
     `thinking_of` names the provider whose reasoning is sent back, where it can recognise it; any other
     reasoning would go out as text of the answer, and is left out.
@@ -432,12 +271,10 @@ def history_of(messages: Sequence[Message], *, thinking_of: str = "") -> list[ve
     for message in messages:
         if message.role == "assistant":
             history.append(vendor.ModelResponse(parts=_response_parts(message, thinking_of)))
-            continue
-        parts = _request_parts(message)
-        if history and isinstance(history[-1], vendor.ModelRequest):
-            history[-1] = vendor.ModelRequest(parts=[*history[-1].parts, *parts])
+        elif history and isinstance(history[-1], vendor.ModelRequest):
+            history[-1] = vendor.ModelRequest(parts=[*history[-1].parts, *_request_parts(message)])
         else:
-            history.append(vendor.ModelRequest(parts=parts))
+            history.append(vendor.ModelRequest(parts=_request_parts(message)))
     return history
 
 
@@ -449,7 +286,11 @@ def _response_parts(message: Message, thinking_of: str) -> list[vendor.ModelResp
     ]
     if (text := _whole_text(message)) or not message.calls:
         parts.append(vendor.TextPart(text))
-    parts += [vendor.ToolCallPart(call.name, call.arguments, tool_call_id=call.id) for call in message.calls]
+    for call in message.calls:
+        part = vendor.ToolCallPart(call.name, call.arguments, tool_call_id=call.id)
+        if call.signature and call.provider == thinking_of:
+            part = replace(part, provider_name=thinking_of, provider_details={_SIGNATURE: call.signature})
+        parts.append(part)
     return parts
 
 
@@ -460,7 +301,7 @@ def _whole_text(message: Message) -> str:
 def _request_parts(message: Message) -> list[vendor.ModelRequestPart]:
     if message.role == "tool":
         return [_tool_return(result) for result in message.results]
-    if message.role in ("system", "developer"):
+    if message.role == "system":
         return [vendor.SystemPromptPart(_whole_text(message))]
     if not message.content:
         return [vendor.UserPromptPart(render(message))]
@@ -488,7 +329,7 @@ def parameters_of(request: ChatRequest) -> ModelRequestParameters:
             name=tool.name,
             description=tool.description,
             parameters_json_schema=dict(tool.parameters),
-            strict=tool.strict or None,
+            strict=tool.strict,  # None would close objects that are free
         )
         for tool in request.tools
     ]
@@ -498,7 +339,7 @@ def parameters_of(request: ChatRequest) -> ModelRequestParameters:
     return ModelRequestParameters(function_tools=tools, output_mode="native", output_object=wanted)
 
 
-def event_of(event: object) -> ChatEvent | None:
+def event_of(event: object, names: Mapping[str, str]) -> ChatEvent | None:
     """Convert a vendor's stream event, if it has content. The first piece of a part is in its start event."""
     match event:
         case vendor.PartStartEvent(part=vendor.TextPart(content=text, id=item)) if text or item:
@@ -510,7 +351,7 @@ def event_of(event: object) -> ChatEvent | None:
         case vendor.PartDeltaEvent(delta=vendor.ThinkingPartDelta(content_delta=str(text))) if text:
             return ReasoningDelta(encodable(text))
         case vendor.PartEndEvent(part=vendor.ToolCallPart() as part):
-            return call_of(part)
+            return call_of(part, names)
     return None
 
 
@@ -524,74 +365,19 @@ def is_thinking(event: object) -> bool:
     return False
 
 
-def call_of(part: vendor.ToolCallPart) -> ToolCall:
+_SIGNATURE = "thought_signature"  # Google's, which belongs to a call
+
+
+def call_of(part: vendor.ToolCallPart, names: Mapping[str, str]) -> ToolCall:
     """Convert a tool call; missing arguments count as an empty object."""
     arguments = part.args if isinstance(part.args, str) else part.args_as_json_str()
-    return ToolCall(part.tool_call_id, part.tool_name, encodable(arguments.strip() or "{}"), part.id or "")
+    signature = str((part.provider_details or {}).get(_SIGNATURE, ""))
+    provider = (part.provider_name or "") if signature else ""
+    name = names.get(part.tool_name, part.tool_name)
+    text = encodable(arguments.strip() or "{}")
+    return ToolCall(part.tool_call_id, name, text, part.id or "", signature, provider)
 
 
 def reasoning_of(part: vendor.ThinkingPart) -> Reasoning:
     """Convert a response part with the model's reasoning."""
     return Reasoning(encodable(part.content), part.id or "", part.signature or "", part.provider_name or "")
-
-
-_OPEN, _CLOSE = "<think>", "</think>"
-
-
-class ThinkTagParser:
-    """A parser that removes a thought from the beginning of a text, where a server leaves it between tags.
-
-    >>> text = ThinkTagParser()
-    >>> events = [event for piece in ("<thi", "nk>Hm", ".</th", "ink>\\n\\nA leaf", ".") for event in text.feed(piece)]
-    >>> [event.text for event in events], text.thought
-    (['Hm', '.', 'Hm.', 'A leaf', '.'], 'Hm.')
-    """
-
-    def __init__(self) -> None:
-        self.thought = ""
-        self._held, self._next = "", self._begin
-
-    def feed(self, piece: str) -> Iterator[ChatEvent]:
-        """Iterate over events for what can now be classified as thought or text."""
-        self._held += piece
-        return self._next()
-
-    def end(self, text: str) -> tuple[list[ChatEvent], str]:
-        """Return events for what was held back, and the whole `text` without the thought."""
-        late: list[ChatEvent] = [TextDelta(self._held)] if self._held and self._next == self._begin else []
-        if self._next == self._think:
-            return late, ""
-        return late, text.partition(_CLOSE)[2].lstrip() if self.thought else text
-
-    def _begin(self) -> Iterator[ChatEvent]:
-        start = self._held.lstrip()
-        if start.startswith(_OPEN):
-            self._held, self._next = start.removeprefix(_OPEN), self._think
-            yield from self._think()
-        elif not _OPEN.startswith(start):
-            self._next = self._tell
-            yield from self._tell()
-
-    def _think(self) -> Iterator[ChatEvent]:
-        thought, closed, rest = self._held.partition(_CLOSE)
-        if not closed:
-            begun = next((n for n in range(len(_CLOSE) - 1, 0, -1) if thought.endswith(_CLOSE[:n])), 0)
-            thought, rest = thought[: len(thought) - begun], thought[len(thought) - begun :]
-        self._held, self.thought = rest, self.thought + thought
-        if thought:
-            yield ReasoningDelta(encodable(thought))
-        if closed:
-            self.thought = encodable(self.thought.strip())
-            self._next = self._after
-            yield Reasoning(self.thought)
-            yield from self._after()
-
-    def _after(self) -> Iterator[ChatEvent]:
-        self._held = self._held.lstrip()
-        if self._held:
-            self._next = self._tell
-            yield from self._tell()
-
-    def _tell(self) -> Iterator[ChatEvent]:
-        text, self._held = self._held, ""
-        yield TextDelta(text)

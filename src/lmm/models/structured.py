@@ -248,12 +248,10 @@ def read_json(reply: str) -> list[Any]:
     >>> read_json('Here it is: {"name": "Oak"}. Anything else?')
     [{'name': 'Oak'}]
     """
-    _, thought, rest = reply.partition("</think>")
-    text = rest if thought and reply.lstrip().startswith("<think>") else reply
-    whole = [text, *(span.text for span in spans(text) if span.kind == "code_block")]
+    whole = [reply, *(span.text for span in spans(reply) if span.kind == "code_block")]
     if values := [value for piece in whole for value in _parsed(piece.strip())]:
         return values
-    values, reason = _embedded(text)
+    values, reason = _embedded(reply)
     if not values:
         raise NoJson(reason)
     return values

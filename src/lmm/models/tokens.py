@@ -19,9 +19,10 @@ from typing import TYPE_CHECKING, Any
 
 from lmm.config import ModelSettings
 from lmm.errors import TooLong
-from lmm.hosts import tls_for
+from lmm.hosts import is_loopback_url, tls_for
 from lmm.loop import background
 from lmm.messages import ChatRequest, Reply, Usage, message_texts
+from lmm.providers import PROVIDERS
 
 if TYPE_CHECKING:
     import httpx2
@@ -91,8 +92,8 @@ def estimated(request: ChatRequest, reply: Reply) -> Usage:
 # -- what they cost --------------------------------------------------------------------------------
 
 
-def price(model: str, usage: Usage) -> float | None:
-    """Return the price of a usage of ``Provider/model`` in US dollars, or None where it is not known.
+def price(model: str, usage: Usage, base_url: str = "") -> float | None:
+    """Return the price of a usage of ``Provider/model``, at a server, in US dollars, or None where it is not known.
 
     The prices are those that came with the installed `genai_prices`; nothing is asked over the network.
 
@@ -102,15 +103,22 @@ def price(model: str, usage: Usage) -> float | None:
     provider, _, name = model.partition("/")
     if provider == "Builtin":
         return 0.0
+    row = PROVIDERS.get(provider.lower())
+    hosted = row is None or bool(row.keys)
+    if not hosted and is_loopback_url(base_url):
+        return None
     try:
         from genai_prices import Usage as PricedUsage, calc_price
     except ImportError:
         return None
     try:
-        result = calc_price(
-            PricedUsage(input_tokens=usage.input_tokens, output_tokens=usage.output_tokens),
-            model_ref=name, provider_id=provider.lower(),
-        )  # fmt: skip
+        used = PricedUsage(
+            input_tokens=usage.input_tokens, output_tokens=usage.output_tokens, cache_read_tokens=usage.cached_tokens
+        )
+        if base_url and not hosted:
+            result = calc_price(used, model_ref=name, provider_api_url=base_url)
+        else:
+            result = calc_price(used, model_ref=name, provider_id=provider.lower())
     except (LookupError, ValueError):
         return None
     return float(result.total_price)

@@ -14,6 +14,7 @@ from lmm.models.builtin import NAME as EXTRACTIVE
 from lmm.models.chat import shared_chat
 from lmm.models.client import Client
 from lmm.models.port import ChatModel
+from lmm.models.replies import check_called
 from lmm.models.tokens import count_tokens, window_of
 from lmm.notebook.edit_warnings import prompt_tag
 from lmm.prompts.templates import Prompts
@@ -438,6 +439,7 @@ class _Turn:
                     stream = CitationStream(self.offered)
                     yield event
                 elif isinstance(event, Reply):
+                    check_called(event)
                     self.reply = event
         rest, self.cleaned = stream.finish()
         if rest:

@@ -16,11 +16,12 @@ from lmm import errors
 from lmm.messages import Attachment, ChatRequest, Message
 from lmm.models.client import Client
 from lmm.models.port import Ask
+from lmm.models.server import ModelServer
 from lmm.models.structured import Schema, object_of
 from lmm.prompts.templates import Prompts
 from lmm_education.config import SearchSettings
 from lmm_education.encode.local import check_library, load_fastembed
-from lmm_education.encode.remote import ModelServer
+from lmm_education.encode.remote import ask_server
 from lmm_education.errors import SearchError
 from lmm_education.material import Passage
 from lmm_education.search.expand import can_write
@@ -153,7 +154,7 @@ def _open_http(model: str, tools: Tools) -> Score:
         """Use the protocol of Jina and Cohere, which vLLM, llama.cpp, Infinity and Voyage also support."""
         body = {"query": question, "documents": list(passages)} | ({"model": name} if name else {})
         async with server.client() as client:
-            return await server.ask(client, body, lambda reply: read_scores(reply, len(passages)), "scores")
+            return await ask_server(server, client, body, lambda reply: read_scores(reply, len(passages)), "scores")
 
     return score
 

@@ -1,9 +1,8 @@
-"""Retries, idle time-out and bounded concurrency around any model, with a fake sleep: no test waits."""
+"""Retries and bounded concurrency around any model, with a fake sleep: no test waits."""
 
 from __future__ import annotations
 
 import asyncio
-import time
 from collections.abc import AsyncGenerator, Sequence
 from dataclasses import dataclass, field
 from itertools import pairwise
@@ -21,7 +20,7 @@ from lmm.errors import (
     ModelTimeout,
     ModelUnavailable,
 )
-from lmm.messages import ChatEvent, ChatRequest, Message, Reply, Retrying, TextDelta, Waiting
+from lmm.messages import ChatEvent, ChatRequest, Message, Reply, Retrying, TextDelta
 from lmm.models.chat import MAX_WAIT, Resilient, backoff
 from lmm.models.port import ChatModel, ask
 from lmm.testing import ScriptedModel
@@ -39,9 +38,9 @@ class FakeSleep:
         self.waits.append(seconds)
 
 
-def resilient(model: ChatModel, sleep: FakeSleep, *, retries: int = 3, timeout: float = 5, limit: int = 1) -> Resilient:
+def resilient(model: ChatModel, sleep: FakeSleep, *, retries: int = 3, limit: int = 1) -> Resilient:
     """`model`, wrapped."""
-    return Resilient(model, timeout, retries, asyncio.Semaphore(limit), sleep)
+    return Resilient(model, retries, asyncio.Semaphore(limit), sleep)
 
 
 def events_of(script: Sequence[str | Exception], *, retries: int = 3) -> tuple[list[ChatEvent], list[float]]:
@@ -179,22 +178,6 @@ class Stalling:
             self.closed += 1
 
 
-@pytest.mark.parametrize("pieces", [0, 4])
-def test_silence_times_out(pieces: int) -> None:
-    """The limit is for one silence, not for the whole answer: four pieces in 0.08 s pass a limit of 0.06 s."""
-    model, sleep, seen = Stalling(pieces), FakeSleep(), list[ChatEvent]()
-
-    async def collect() -> None:
-        async for event in resilient(model, sleep, retries=1, timeout=0.06).stream(REQUEST):
-            seen.append(event)
-
-    with pytest.raises(ModelTimeout, match=r"Test/stalling sent nothing for 0\.06 s") as raised:
-        asyncio.run(collect())
-    assert "timeout" in raised.value.hint
-    assert [type(event) for event in seen] == [TextDelta] * pieces + [Retrying] + [TextDelta] * pieces
-    assert (model.closed, len(sleep.waits)) == (2, 1)
-
-
 class Counting:
     """Knows how many of its answers are under way at once."""
 
@@ -240,7 +223,7 @@ def test_whoever_stops_listening_frees_the_place() -> None:
         await asyncio.sleep(0.03)
         waiting.cancel()
         await asyncio.gather(waiting, return_exceptions=True)
-        other = Resilient(ScriptedModel(["Four."]), 1, 0, wrapped.limit)
+        other = Resilient(ScriptedModel(["Four."]), 0, wrapped.limit)
         return (await ask(other, REQUEST)).text
 
     assert asyncio.run(stop_early()) == "Four."
@@ -250,49 +233,6 @@ def test_whoever_stops_listening_frees_the_place() -> None:
 def test_it_answers_under_the_models_name() -> None:
     """Wrapping does not change who answers."""
     assert resilient(ScriptedModel([], name="Test/x"), FakeSleep()).name == "Test/x"
-
-
-class Slow:
-    """Begins after some time, with signs of life in between or without."""
-
-    name = "Test/slow"
-    last_sign = 0.0
-
-    def __init__(self, seconds: float, *, signs: bool = False) -> None:
-        self.seconds, self.signs = seconds, signs
-
-    async def stream(self, request: ChatRequest) -> AsyncGenerator[ChatEvent]:
-        """One reply, late."""
-        end = time.monotonic() + self.seconds
-        while time.monotonic() < end:
-            await asyncio.sleep(0.02)
-            if self.signs:
-                self.last_sign = time.monotonic()
-        yield Reply("Late.", self.name)
-
-
-def late(model: Slow, *, timeout: float) -> list[ChatEvent]:
-    """What is told while such a model is waited for."""
-    wrapped = Resilient(model, timeout, 0, asyncio.Semaphore(1), slow=0.05)
-
-    async def collect() -> list[ChatEvent]:
-        return [event async for event in wrapped.stream(REQUEST)]
-
-    return asyncio.run(collect())
-
-
-def test_a_model_that_is_slow_to_begin_is_told_of_not_given_up() -> None:
-    """Once; it may be loading."""
-    told, reply = late(Slow(0.2), timeout=5)
-    assert told == Waiting("Test/slow has not begun to answer in 0.05 s; it may be loading")
-    assert isinstance(reply, Reply)
-
-
-def test_signs_of_life_count() -> None:
-    """A server that sends comments has not gone; without them it has."""
-    assert isinstance(late(Slow(0.4, signs=True), timeout=0.2)[-1], Reply)
-    with pytest.raises(ModelTimeout, match=r"sent nothing for 0.2 s"):
-        late(Slow(0.4), timeout=0.2)
 
 
 class _ClosesSlowly:

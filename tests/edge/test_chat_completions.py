@@ -17,17 +17,19 @@ from lmm import loop
 from lmm.config import ModelSettings, Parameters, Secret
 from lmm.errors import ModelRejected
 from lmm.messages import Attachment, ChatRequest, Message, Reply, TextDelta, Usage
-from lmm.models.port import ask
-from lmm.models.pydantic_ai_adapter import PydanticAIModel
+from lmm.models.chat import open_chat
+from lmm.models.port import ChatModel, ask
 from lmm.providers import ModelName
 
 QUESTION = ChatRequest((Message("system", "Be brief."), Message("user", "Why?")))
 DOCUMENT = "---\n?: q\n---\nText.\n"
 
 
-def model_for(server: ScriptedServer, provider: str = "OpenAICompatible") -> PydanticAIModel:
+def model_for(server: ScriptedServer, provider: str = "OpenAICompatible") -> ChatModel:
     """The adapter on the server."""
-    return PydanticAIModel(ModelSettings(ModelName(provider, "test"), base_url=server.url, api_key=Secret("k", "KEY")))
+    return open_chat(
+        ModelSettings(ModelName(provider, "test"), base_url=server.url, api_key=Secret("k", "KEY"), max_retries=0)
+    )
 
 
 @pytest.mark.parametrize("provider", ["Ollama", "LMStudio", "vLLM", "llama.cpp", "OpenAICompatible"])
@@ -62,8 +64,10 @@ def test_parameters_go_out_as_they_are(server: ScriptedServer, folder: Path) -> 
 def test_parameters_of_a_provider_whose_library_sends_only_some() -> None:
     """The others are refused before anything is sent."""
     with pytest.raises(ModelRejected, match=r"takes no parameter 'top_o' .did you mean 'top_p'"):
-        PydanticAIModel(
-            ModelSettings(ModelName("Google", "gemini"), api_key=Secret("k", "KEY"), parameters=Parameters(top_o=1))
+        open_chat(
+            ModelSettings(
+                ModelName("Google", "gemini"), api_key=Secret("k", "KEY"), max_retries=0, parameters=Parameters(top_o=1)
+            )
         )
 
 

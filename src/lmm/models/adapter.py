@@ -1,0 +1,70 @@
+"""What all adapters to servers have in common: a request is asked again without what the server refuses."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncGenerator
+from contextlib import aclosing
+
+from lmm import errors
+from lmm.messages import ChatEvent, ChatRequest, Notice
+from lmm.models.outgoing import Outgoing, schema_key
+
+CHOSEN = ("temperature", "top_p", "reasoning_effort")
+"""Settings that models refuse: users have chosen them, and read that they are left out."""
+
+
+class Adapter:
+    """A model that is adapted to our port. Subclasses provide `fitted`, `refused` and `once`.
+
+    `learned` is what the server refuses: fields of a request, schemas, tools. It is not sent again.
+
+    Raises (from `stream`): children of `lmm.errors.ModelError` only.
+    """
+
+    def __init__(self, name: str) -> None:
+        self.name, self.learned = name, set[str]()
+
+    def fitted(self, request: ChatRequest) -> Outgoing:
+        """Return the request without what the server refuses."""
+        raise NotImplementedError
+
+    def refused(self, error: errors.ModelError, sent: Outgoing) -> str:
+        """Return what a refusal is about, if it can be left out or sent in another form; else the empty string."""
+        raise NotImplementedError
+
+    def once(self, request: ChatRequest, sent: Outgoing) -> AsyncGenerator[ChatEvent]:
+        """Send a request; raise what the server answers instead of a reply."""
+        raise NotImplementedError
+
+    async def stream(self, request: ChatRequest) -> AsyncGenerator[ChatEvent]:
+        """Send a request; yield pieces as they arrive, thoughts and calls when they are complete, then one `Reply`."""
+        refusal: errors.ModelError | None = None
+        while True:
+            sent, begun = self.fitted(request), False
+            for tool, reason in sent.left_out.items():
+                if self.learn(f"tool {tool}"):
+                    yield Notice(f"{self.name} is not offered the tool '{tool}': {reason}")
+            try:
+                async with aclosing(self.once(request, sent)) as events:
+                    async for event in events:
+                        begun = True
+                        yield event
+                return
+            except (errors.ModelRejected, errors.ModelNotFound) as error:
+                if refusal is not None:  # the schema was not the reason
+                    self.learned.discard(schema_key(request))
+                    raise refusal from None
+                field = "" if begun or isinstance(error, errors.TooLong) else self.refused(error, sent)
+                if not field or not self.learn(field):
+                    raise
+                refusal = error if field == schema_key(request) else None
+                if field in CHOSEN:
+                    yield Notice(f"{self.name} does not take {field}, which is left out")
+                elif field.startswith("tool "):
+                    yield Notice(f"{self.name} is not offered the {field}: {error.message}")
+
+    def learn(self, field: str) -> bool:
+        """Record what is not sent again; return False if it was known."""
+        known = field in self.learned
+        self.learned.add(field)
+        return not known

@@ -1,0 +1,225 @@
+"""Make a request such that its provider takes it: a refusal would meet every later request of the conversation as well.
+
+Transcripts move between models: ids of calls that another provider made, names that a model invented, arguments that
+are no JSON, empty texts, and messages that follow one another on the same side, are all refused by somebody.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import re
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+from lmm.messages import ChatRequest, Message, ToolCall, ToolDefinition, ToolResult, encodable, message_parts
+
+ANY_ID = r"[\w.:-]{1,40}"
+SAFE_ID = r"[A-Za-z0-9_-]{1,40}"
+NINE = r"[A-Za-z0-9]{9}"
+"""Forms of call ids: OpenAI's limit; Anthropic's characters as well; Mistral's, which all providers take."""
+_NAME = re.compile(r"[A-Za-z0-9_-]{1,64}")
+_BLANK = {"user": "(empty)", "assistant": "(no answer)", "tool": "(no output)"}
+
+
+@dataclass(frozen=True, slots=True)
+class Outgoing:
+    """A request in a form that its provider takes.
+
+    `names` are the tools' own names by those that are sent; `left_out` are tools that cannot be offered, with reasons.
+    """
+
+    request: ChatRequest
+    names: Mapping[str, str] = field(default_factory=dict)
+    left_out: Mapping[str, str] = field(default_factory=dict)
+
+
+def fit_request(request: ChatRequest, *, ids: str = SAFE_ID, without: Iterable[str] = ()) -> Outgoing:
+    """Return the request as it can be sent. `ids` is the form of call ids; the tools `without` are not offered.
+
+    >>> call = Message("assistant", "", calls=(ToolCall("call.1:a", "read file", "{"),))
+    >>> sent = fit_request(ChatRequest((Message("user", "Go"), Message("user", "on"), call))).request.messages
+    >>> sent[0].text, sent[1].calls[0].name, sent[1].calls[0].arguments
+    ('Go\\n\\non', 'read_file', '{"invalid_json": "{"}')
+    """
+    tools, names, left_out = list[ToolDefinition](), dict[str, str](), dict[str, str]()
+    for tool in request.tools:
+        sent = _free_name(tool.name, names)
+        try:
+            parameters = fit_schema(tool.parameters)
+        except (ValueError, RecursionError) as error:
+            left_out[tool.name] = str(error)
+            continue
+        if tool.name not in set(without):
+            names[sent] = tool.name
+            tools.append(replace(tool, name=sent, parameters=parameters))
+    known = {own: sent for sent, own in names.items()}
+    messages = tuple(_Fitting(ids, known).fitted(_joined(request.messages)))
+    return Outgoing(replace(request, messages=messages, tools=tuple(tools)), names, left_out)
+
+
+def schema_key(request: ChatRequest) -> str:
+    """Return what identifies the schema of a request, as far as a server refuses it; the empty string without one."""
+    return "" if request.schema is None else f"schema {_short(json.dumps(request.schema))}"
+
+
+def _free_name(name: str, taken: Mapping[str, str]) -> str:
+    sent = _wire_name(name)
+    return sent if sent not in taken else f"{sent[:55]}_{_short(name)[:8]}"
+
+
+def _wire_name(name: str) -> str:
+    return name if _NAME.fullmatch(name) else re.sub(r"[^A-Za-z0-9_-]+", "_", name).strip("_")[:64] or "tool"
+
+
+def _short(text: str) -> str:
+    return hashlib.sha256(text.encode("utf-8", "replace")).hexdigest()[:9]
+
+
+def _joined(messages: Iterable[Message]) -> Iterator[Message]:
+    """Join messages that follow one another on the same side, and leave out empty instructions."""
+    last: Message | None = None
+    for message in messages:
+        role = "system" if message.role == "developer" else message.role
+        if role == "system" and not _text(message).strip():
+            continue
+        if last is None or last.role != role:
+            if last is not None:
+                yield last
+            last = replace(message, role=role)
+            continue
+        texts = [part for part in (_text(last), _text(message)) if part]
+        pictures = any(not isinstance(part, str) for one in (last, message) for part in one.content)
+        last = Message(
+            last.role,
+            "" if pictures else "\n\n".join(texts),
+            content=(*message_parts(last), *message_parts(message)) if pictures else (),
+            calls=last.calls + message.calls,
+            results=last.results + message.results,
+            reasoning=last.reasoning + message.reasoning,
+            item=last.item or message.item,
+        )
+    if last is not None:
+        yield last
+
+
+def _text(message: Message) -> str:
+    return "\n".join(part for part in message_parts(message) if isinstance(part, str))
+
+
+@dataclass(slots=True)
+class _Fitting:
+    """Maps ids, names and empty texts of one conversation; an id that occurs again is another call's."""
+
+    ids: str
+    names: Mapping[str, str]
+    sent: dict[str, str] = field(default_factory=dict)
+    taken: set[str] = field(default_factory=set)
+
+    def fitted(self, messages: Iterable[Message]) -> Iterator[Message]:
+        for message in messages:
+            calls, results = tuple(map(self._call, message.calls)), tuple(map(self._result, message.results))
+            message = replace(message, calls=calls, results=results)
+            if not (calls or results or any(p.strip() if isinstance(p, str) else p for p in message_parts(message))):
+                message = replace(message, text=_BLANK[message.role], content=())
+            yield message
+
+    def _call(self, call: ToolCall) -> ToolCall:
+        fits = re.fullmatch(self.ids, call.id, re.ASCII) and call.id not in self.taken
+        new = call.id if fits else _short(f"{call.id}#{len(self.taken)}")
+        self.sent[call.id] = new
+        self.taken.add(new)
+        return replace(call, id=new, name=self._name(call.name), arguments=_object(call.arguments))
+
+    def _result(self, result: ToolResult) -> ToolResult:
+        name = self._name(result.name) if result.name else ""
+        blank = not (result.text.strip() or result.images)
+        text = _BLANK["tool"] if blank else result.text
+        return replace(result, call=self.sent.get(result.call, result.call), name=name, text=text)
+
+    def _name(self, name: str) -> str:
+        return self.names.get(name) or _wire_name(name)
+
+
+def _object(arguments: str) -> str:
+    """Return arguments that are a JSON object; servers parse those of earlier calls."""
+    try:
+        value = json.loads(arguments or "{}")
+    except (ValueError, RecursionError):
+        value = None
+    return arguments or "{}" if isinstance(value, dict) else json.dumps({"invalid_json": encodable(arguments)})
+
+
+# -- schemas ---------------------------------------------------------------------------------------
+
+_NESTED = {"properties", "$defs", "definitions", "patternProperties"}
+_LISTS = {"anyOf", "oneOf", "allOf", "prefixItems"}
+_SHAPES: list[tuple[str, type, str]] = [
+    *((key, Mapping, "an object") for key in sorted(_NESTED)),
+    *((key, list, "a list") for key in sorted({"required", "enum", *_LISTS})),
+]
+_KEYS_OF_STRICT = {"type", "properties", "required", "additionalProperties", "items", "enum", "const", "anyOf", "$ref"}
+
+
+def fit_schema(schema: Mapping[str, Any]) -> dict[str, Any]:
+    """Return a tool's JSON schema with what providers insist on; what it allows stays the same.
+
+    Raises:
+        ValueError: it is no schema; the message names the field.
+
+    >>> fit_schema({"properties": {"paths": {"type": "array"}}, "required": None})
+    {'properties': {'paths': {'type': 'array', 'items': {}}}, 'type': 'object'}
+    """
+    fitted = _fit(schema, "parameters")
+    fitted.pop("$schema", None)
+    kinds = fitted.get("type")
+    if kinds not in (None, "object") and not (isinstance(kinds, list) and "object" in kinds):
+        raise ValueError(f"its parameters are of type {json.dumps(kinds)}, not an object")
+    fitted["type"] = "object"
+    fitted.setdefault("properties", {})
+    if isinstance(required := fitted.get("required"), list):
+        fitted["required"] = [name for name in required if name in fitted["properties"]]
+    return fitted
+
+
+def _fit(schema: Any, path: str) -> dict[str, Any]:
+    if schema is True:
+        return {}
+    if not isinstance(schema, Mapping):
+        raise ValueError(f"{path} is {json.dumps(schema, default=str)[:40]}, not a schema")
+    fitted = {key: value for key, value in schema.items() if value is not None or key in ("default", "const")}
+    if isinstance(fitted.get("items"), list | tuple):  # of an earlier draft
+        fitted["prefixItems"] = fitted.pop("items")
+    for key, kind, name in _SHAPES:
+        if key in fitted and not isinstance(fitted[key], kind):
+            raise ValueError(f"{path}.{key} is not {name}")
+    for key in _NESTED & fitted.keys():
+        fitted[key] = {name: _fit(part, f"{path}.{name}") for name, part in fitted[key].items()}
+    for key in _LISTS & fitted.keys():
+        fitted[key] = [_fit(part, f"{path}.{key}") for part in fitted[key]]
+    kinds = fitted.get("type")
+    if "items" in fitted:
+        fitted["items"] = _fit(fitted["items"] or {}, f"{path}.items")
+    elif "array" in (kinds if isinstance(kinds, list) else [kinds]):
+        fitted["items"] = {}
+    return fitted
+
+
+def is_strict(schema: Any) -> bool:
+    """Return whether OpenAI can hold a model to a schema: every object is closed, with all its fields required.
+
+    >>> is_strict({"type": "object", "properties": {}, "required": [], "additionalProperties": False})
+    True
+    """
+    if not isinstance(schema, Mapping):
+        return False
+    if schema.keys() - _KEYS_OF_STRICT - {"$defs", "description", "title"}:
+        return False
+    if schema.get("type") == "object" or "properties" in schema:
+        closed = schema.get("additionalProperties") is False
+        if not closed or set(schema.get("required", ())) != set(schema.get("properties", ())):
+            return False
+    inside = [*schema.get("properties", {}).values(), *schema.get("$defs", {}).values(), *schema.get("anyOf", ())]
+    typed = bool(schema.keys() & {"type", "enum", "const", "anyOf", "$ref"})
+    return typed and all(map(is_strict, (*inside, *([schema["items"]] if "items" in schema else ()))))

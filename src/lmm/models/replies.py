@@ -1,0 +1,309 @@
+"""Read a model's reply: take thoughts out of its text, stop endless repetition, notice a call that is only text.
+
+Everything that prints, streams, journals or writes a reply gets it from here, so that all have the same text.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import AsyncGenerator, Iterator
+from contextlib import aclosing
+from dataclasses import replace
+
+from lmm import errors
+from lmm.messages import ChatEvent, ChatRequest, Reasoning, ReasoningDelta, Reply, Retrying, TextDelta, encodable
+
+
+async def read_reply(events: AsyncGenerator[ChatEvent], request: ChatRequest, model: str) -> AsyncGenerator[ChatEvent]:
+    """Iterate over the events of a model's stream, with thoughts between tags as reasoning.
+
+    Raises:
+        ModelRejected: the model repeats itself without end.
+        EmptyReply: it said nothing.
+    """
+    text, guard = ThoughtTags(), RepetitionGuard(model)
+    async with aclosing(events):
+        async for event in events:
+            if isinstance(event, TextDelta | ReasoningDelta):
+                guard.hear(event.text)
+            if isinstance(event, TextDelta):
+                for one in text.feed(event.text, event.item):
+                    yield one
+            elif isinstance(event, Reply):
+                late = list(() if text.fed else text.feed(event.text)) + list(text.end())
+                for one in late:
+                    if text.fed or not isinstance(one, TextDelta):
+                        yield one
+                reply = replace(event, text=text.text, reasoning=(*event.reasoning, *text.thoughts))
+                yield _checked(reply, request)
+            else:
+                yield event
+
+
+def _checked(reply: Reply, request: ChatRequest) -> Reply:
+    if reply.calls:
+        return reply
+    if not reply.text.strip():
+        if reply.cut and reply.reasoning:
+            fact = f"{reply.model} reached its output limit while it was thinking"
+            raise errors.ModelRejected(fact, hint="set a larger max_tokens, or a lower reasoning_effort")
+        raise errors.EmptyReply(f"{reply.model} sent an empty reply", hint="try again, or rephrase the prompt")
+    return replace(reply, stray_call=stray_call(reply.text, [tool.name for tool in request.tools]))
+
+
+# -- thoughts between tags -------------------------------------------------------------------------
+
+_TAGS = {
+    "<think>": "</think>",  # DeepSeek, Qwen and most others
+    "[THINK]": "[/THINK]",  # Mistral
+    "<seed:think>": "</seed:think>",
+    "◁think▷": "◁/think▷",  # Kimi
+    "<|START_THINKING|>": "<|END_THINKING|>",  # Cohere
+    "<|channel|>analysis<|message|>": "<|channel|>final<|message|>",  # gpt-oss
+}
+_CLOSING = tuple(_TAGS.values())
+_FIRSTS = {tag[0] for tag in (*_TAGS, *_CLOSING)}
+_UNSURE = re.compile(rf"(?:{'|'.join(map(re.escape, _CLOSING))})[ \t]*\Z")  # what follows tells whether it is one
+_ANY = re.compile("|".join(re.escape(tag) for tag in (*_TAGS, *_CLOSING)))
+
+
+class ThoughtTags:
+    """A parser that takes thoughts out of a text that arrives in pieces.
+
+    A thought begins the text, or a later line once there was one; it may also lack its opening tag, which some servers'
+    templates put into the prompt. Tags in code are text.
+
+    >>> text = ThoughtTags()
+    >>> events = [one for piece in ("<thi", "nk>Hm.</th", "ink>\\n\\nA leaf", ".") for one in text.feed(piece)]
+    >>> [event.text for event in events], text.text
+    (['Hm.', 'Hm.', 'A leaf', '.'], 'A leaf.')
+    """
+
+    def __init__(self) -> None:
+        self.fed, self.thoughts, self._parts = False, list[Reasoning](), list[str]()
+        self._held, self._close, self._thought, self._item = "", "", "", ""
+        self._begins = True  # nothing but blanks was said since the beginning, or since the last thought
+        self._thinks = False  # there was a tag
+
+    @property
+    def text(self) -> str:
+        """The text so far, without thoughts."""
+        return "".join(self._parts)
+
+    def feed(self, piece: str, item: str = "") -> Iterator[ChatEvent]:
+        """Iterate over events for what can now be classified as thought or text."""
+        self.fed, self._item = True, self._item or item
+        self._held += piece
+        if item and not piece:
+            yield from self._say("")
+        while self._held:
+            before = self._held
+            yield from self._think() if self._close else self._tell()
+            if self._held == before:
+                return
+
+    def end(self) -> Iterator[ChatEvent]:
+        """Iterate over events for what was held back, as nothing more comes."""
+        if self._close:
+            self._thought, self._held = self._thought + self._held, ""
+            yield from self._thought_ends()
+        elif bare := self._bare_close(self._held, at_end=True):
+            yield from self._was_thought(bare.start(), bare.end())
+        elif self._held and not (self._begins and not self._held.strip()):
+            yield from self._say(self._held)
+        self._held = ""
+
+    def _think(self) -> Iterator[ChatEvent]:
+        thought, closed, rest = self._held.partition(self._close)
+        if not closed:
+            kept = _beginning_of((self._close,), thought)
+            thought, rest = thought[: len(thought) - kept], thought[len(thought) - kept :]
+        self._held, self._thought = rest, self._thought + thought
+        if thought.strip() or (thought and self._thought.strip()):
+            yield ReasoningDelta(encodable(thought))
+        if closed:
+            yield from self._thought_ends()
+
+    def _thought_ends(self) -> Iterator[ChatEvent]:
+        thought = encodable(self._thought.removesuffix("<|end|><|start|>assistant").strip())
+        self._close, self._thought, self._thinks, self._begins = "", "", True, True
+        if thought:
+            self.thoughts.append(Reasoning(thought))
+            yield self.thoughts[-1]
+
+    def _tell(self) -> Iterator[ChatEvent]:
+        held = self._held.lstrip() if self._begins else self._held
+        if not held or (self._begins and _beginning_of(_TAGS, held) == len(held)):
+            return  # it may go on as a tag
+        if _FIRSTS.isdisjoint(held):
+            self._held = ""
+            yield from self._say(held)
+            return
+        for found in _ANY.finditer(held):
+            if found[0] in _TAGS:
+                before = held[: found.start()]
+                if (self._begins and not before) or (self._thinks and self._starts_line(before)):
+                    self._held, self._close = held[found.end() :], _TAGS[found[0]]
+                    if before:
+                        yield from self._say(before)
+                    return
+            elif bare := self._bare_close(held):
+                self._held = held
+                yield from self._was_thought(bare.start(), bare.end())
+                return
+        unsure = None if self._thinks else _UNSURE.search(held)
+        kept = len(unsure[0]) if unsure else _beginning_of((*_TAGS, *_CLOSING), held)
+        said, self._held = held[: len(held) - kept], held[len(held) - kept :]
+        if said:
+            yield from self._say(said)
+
+    def _starts_line(self, before: str) -> bool:
+        before = self.text + before
+        return (not before or before[-1] in "\n>") and not _in_code(before)
+
+    def _bare_close(self, held: str, *, at_end: bool = False) -> re.Match[str] | None:
+        """Return the closing tag that ends a thought without an opening one: alone, not mentioned in a sentence."""
+        if self._thinks:
+            return None
+        for found in _ANY.finditer(held):
+            before, after = self.text + held[: found.start()], held[found.end() :]
+            if found[0] not in _CLOSING or not (at_end or after.strip(" \t")) or _in_code(before):
+                continue
+            glued = not before[-1:].isspace() and before[-1:] not in "`'\"" and after[:1] not in tuple(" \t`'\"*.,;:)")
+            if before[-1:] in ("\n", "") or (after.strip() and (glued or after.lstrip(" \t")[0] == "\n")):
+                return found
+        return None
+
+    def _was_thought(self, start: int, end: int) -> Iterator[ChatEvent]:
+        if any(part.strip() for part in self._parts):
+            yield Retrying("what came so far were thoughts", None)
+        self._thought = self.text + self._held[:start]
+        self._parts, self._held = [], self._held[end:]
+        yield from self._thought_ends()
+
+    def _say(self, text: str) -> Iterator[ChatEvent]:
+        delta, self._item = TextDelta(text, self._item), ""
+        self._parts.append(delta.text)
+        self._begins = self._begins and not text.strip()
+        yield delta
+
+
+def _beginning_of(tags: Iterator[str] | tuple[str, ...] | dict[str, str], text: str) -> int:
+    """Return how many characters at the end of a text may begin one of these tags.
+
+    >>> _beginning_of(("</think>",), "Hm.</th")
+    4
+    """
+    longest = max(map(len, tags)) - 1
+    tail = text[-longest:]
+    return next((len(tail) - i for i in range(len(tail)) if any(tag.startswith(tail[i:]) for tag in tags)), 0)
+
+
+def _in_code(before: str) -> bool:
+    fences = sum(line.lstrip().startswith(("```", "~~~")) for line in before.split("\n"))
+    return fences % 2 == 1 or before.rpartition("\n")[2].count("`") % 2 == 1
+
+
+# -- calls that are only text ----------------------------------------------------------------------
+
+_CALL_MARKS = (
+    r"<tool_call>|<tool_calls>|\[TOOL_CALLS\]|\[TOOL_REQUEST\]|<\|python_tag\|>|<\|tool_call\|?>|<function=|<function_call"
+    r"|<\|channel\|>commentary|<\|start\|>assistant|to=functions\.|<｜tool▁call|<\|tool_calls?_section_begin\|>"
+    r"|<invoke name=|<minimax:tool_call>|<\|START_ACTION\|>|```tool_code|```tool_call|<start_function_call>|^Action:"
+)
+_MARKED = re.compile(rf"(?:{_CALL_MARKS})(.{{0,200}})", re.DOTALL | re.MULTILINE)
+_FENCED = re.compile(r"\A```\w*\s*\n(.*?)\n```\Z", re.DOTALL)
+
+
+def stray_call(text: str, tools: list[str]) -> str:
+    """Return the offered tool that a text calls, in a form that its server should have turned into a call; else "".
+
+    >>> stray_call('<tool_call>{"name": "read_file", "arguments": {}}</tool_call>', ["read_file"])
+    'read_file'
+    >>> stray_call("You can call `read_file` here.", ["read_file"])
+    ''
+    """
+    if not tools:
+        return ""
+    name = "|".join(map(re.escape, sorted(tools, key=len, reverse=True)))
+    word = rf"(?<![\w-])(?:functions\.)?({name})(?![\w-])"
+    for marked in _MARKED.finditer(text):
+        fence = marked[0].startswith("```")
+        if (found := re.search(word, marked[1])) and (fence or not _in_code(text[: marked.start()])):
+            return found[1]
+    whole = text.strip()
+    whole = fenced[1].strip() if (fenced := _FENCED.match(whole)) else whole
+    if called := re.fullmatch(rf"\[?(?:print\()?{word}\(.*\)\]?;?", whole, re.DOTALL):
+        return called[1]
+    return _called_in_json(whole, tools)
+
+
+def _called_in_json(text: str, tools: list[str]) -> str:
+    try:
+        value = json.loads(text)
+    except (ValueError, RecursionError):
+        return ""
+    value = value.get("tool_calls", value) if isinstance(value, dict) else value
+    value = value[0] if isinstance(value, list) and value else value
+    if not isinstance(value, dict):
+        return ""
+    value = inside if isinstance(inside := value.get("function"), dict) else value
+    names = [str(value.get(key, "")).removeprefix("functions.") for key in ("name", "function", "tool", "tool_name")]
+    gives = value.keys() & {"arguments", "parameters", "args", "input"}
+    return next((name for name in names if gives and name in tools), "")
+
+
+def check_called(reply: Reply) -> None:
+    """Check that a reply to which tools were offered does not end in a call that is only text.
+
+    Raises:
+        ModelRejected: it does. Nothing is carried out: only the server knows its model's notation.
+    """
+    if reply.stray_call:
+        fact = f"{reply.model} calls '{reply.stray_call}' in its text: the server did not turn this into a call"
+        hint = "start it with tool calling (llama.cpp: --jinja; vLLM: --enable-auto-tool-choice), or use another model"
+        raise errors.ModelRejected(fact, hint=hint)
+
+
+# -- endless repetition ----------------------------------------------------------------------------
+
+_CIRCLE, _PERIOD, _TIMES, _END = 2_000, 1_000, 4, 40
+# A token of the model's template, at which its server should have ended the reply, again and again.
+_TEMPLATE_TOKENS = re.compile(r"(?:<\|[^\s<|>]{1,30}\|>\s*+){20}\Z")
+
+
+class RepetitionGuard:
+    """A detector of endless repetition in the text or reasoning of a model."""
+
+    def __init__(self, model: str) -> None:
+        self.model, self.said, self.end = model, 0, ""
+
+    def hear(self, text: str) -> None:
+        """Check the next piece.
+
+        Raises:
+            ModelRejected: the model repeats itself without end.
+        """
+        before, self.said, self.end = self.said, self.said + len(text), (self.end + text)[-2 * _TIMES * _PERIOD :]
+        of_template = "|>" in text and _TEMPLATE_TOKENS.search(self.end[-_PERIOD:])
+        if of_template or (before // _CIRCLE != self.said // _CIRCLE and goes_in_circles(self.end)):
+            raise errors.ModelRejected(
+                f"{self.model} repeated itself and was stopped", hint="rephrase the prompt, or use another model"
+            )
+
+
+def goes_in_circles(text: str) -> bool:
+    """Return whether a text ends in 2,000 or more characters that repeat one piece at least four times, or are blank.
+
+    >>> goes_in_circles("Well:" + " The leaf is green." * 200), goes_in_circles(" ".join(map(str, range(1000))))
+    (True, False)
+    """
+    if not text[-_CIRCLE:].strip():
+        return len(text) >= _CIRCLE
+    words = " ".join(text.split())
+    near = words[-_PERIOD - _END :]
+    again = re.finditer(f"(?={re.escape(near[-_END:])})", near[:-1])  # repetition is possible only where the end recurs
+    periods = (len(near) - _END - found.start() for found in again)
+    ends = ((period, words[-max(_CIRCLE, _TIMES * period) :]) for period in periods)
+    return any(len(end) >= max(_CIRCLE, _TIMES * period) and end[period:] == end[:-period] for period, end in ends)
